@@ -1,0 +1,113 @@
+package shards
+
+import "github.com/goccy/go-yaml/ast"
+
+func (d *document) tooMuch(field string, node ast.Node) error {
+	return d.fail(field, node, "aliases that stand for too much", "a config as kiloshard init writes it")
+}
+
+// resolve returns the value that a node stands for: the node itself, or what its alias names.
+func (d *document) resolve(field string, node ast.Node) (ast.Node, error) {
+	for {
+		if d.budget--; d.budget < 0 {
+			return nil, d.tooMuch(field, node)
+		}
+		switch n := node.(type) {
+		case *ast.AnchorNode:
+			node = n.Value
+		case *ast.AliasNode:
+			anchor := d.anchors[n.Value.GetToken().Value]
+			if anchor == nil {
+				return nil, d.fail(field, node, "an alias", "one whose anchor is in the document, once")
+			}
+			node = anchor
+		default:
+			return node, nil
+		}
+	}
+}
+
+// Visit notes the anchors; of those with the same name none, since no alias says which it means.
+func (d *document) Visit(node ast.Node) ast.Visitor {
+	if anchor, ok := node.(*ast.AnchorNode); ok {
+		name := anchor.Name.GetToken().Value
+		if _, twice := d.anchors[name]; twice {
+			anchor = nil
+		}
+		d.anchors[name] = anchor
+	}
+	return d
+}
+
+// entry is a field of a mapping and its value.
+type entry struct {
+	name  string
+	key   ast.Node
+	value ast.Node
+}
+
+// entries returns the fields of a mapping as written, then those merged in by <<, which give way to
+// fields of the same name.
+func (d *document) entries(field string, node ast.Node, expected string) ([]entry, error) {
+	var values []*ast.MappingValueNode
+	switch n := node.(type) {
+	case *ast.MappingNode:
+		values = n.Values
+	case *ast.MappingValueNode:
+		values = []*ast.MappingValueNode{n}
+	default:
+		return nil, d.fail(field, node, kindOf(node), expected)
+	}
+	if d.budget -= len(values); d.budget < 0 {
+		return nil, d.tooMuch(field, node)
+	}
+	var own, merged []entry
+	seen := map[string]bool{}
+	for _, v := range values {
+		if !v.Key.IsMergeKey() {
+			e := entry{v.Key.GetToken().Value, v.Key, v.Value}
+			if seen[e.name] {
+				return nil, d.fail(field, e.key, "field "+quoted(e.name)+" a second time", "each field once")
+			}
+			seen[e.name] = true
+			own = append(own, e)
+			continue
+		}
+		more, err := d.merged(field, v.Value, expected)
+		if err != nil {
+			return nil, err
+		}
+		merged = append(merged, more...)
+	}
+	for _, m := range merged {
+		if !seen[m.name] {
+			seen[m.name] = true
+			own = append(own, m)
+		}
+	}
+	return own, nil
+}
+
+// merged returns the fields that a << brings: those of a mapping, or of each mapping in a list.
+func (d *document) merged(field string, node ast.Node, expected string) ([]entry, error) {
+	node, err := d.resolve(field, node)
+	if err != nil {
+		return nil, err
+	}
+	list, ok := node.(*ast.SequenceNode)
+	if !ok {
+		return d.entries(field, node, expected)
+	}
+	var all []entry
+	for _, item := range list.Values {
+		if item, err = d.resolve(field, item); err != nil {
+			return nil, err
+		}
+		entries, err := d.entries(field, item, expected)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, entries...)
+	}
+	return all, nil
+}

@@ -1,0 +1,20 @@
+// Package shards is the model of a sharded cluster: which shards exist, on which host each one
+// lives, how an ID is put together, and the arithmetic on all of it. It talks to no database.
+//
+// A shard is a logical thing: a [Number] from 0 up, one Postgres schema on one [Host]. A [Map]
+// says where every shard lives. It is built from a [Config], which is what kiloshard.yaml holds,
+// never changes once built, and is safe for concurrent use.
+//
+// An [ID] is a positive 64-bit number made inside Postgres. From the high bits down it holds the
+// milliseconds since the map's epoch, the number of its shard, and a slot that tells apart the
+// IDs of one millisecond. How wide each field is, the [Layout] says:
+//
+//	  63  62                                      23  22           10  9          0
+//	+---+------------------------------------------+---------------+-------------+
+//	| 0 | milliseconds since the epoch             | shard         | slot        |
+//	+---+------------------------------------------+---------------+-------------+
+//
+// The layout that Instagram published, 41 bits of time, 13 of shard and 10 of sequence, adds up to
+// 64 bits. A Postgres bigint is signed, so one bit of the time cannot be used: such a layout lasts
+// 2^40 milliseconds, 34.8 years, from its epoch. [Layout.End] tells the date.
+package shards

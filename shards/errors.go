@@ -1,0 +1,101 @@
+package shards
+
+import (
+	"fmt"
+	"strings"
+)
+
+// FieldError says that one field of a config, or one argument, holds what it must not.
+type FieldError struct {
+	File     string // where the config came from; empty when it came from no file
+	Line     int    // 1-based; 0 when unknown
+	Field    string // such as "placement[1].shards"
+	Found    string // what is there
+	Expected string // what should be there
+}
+
+// Error names file, line, field, what was found and what was expected, as far as they are known.
+func (e *FieldError) Error() string {
+	var b strings.Builder
+	if e.File != "" {
+		b.WriteString(e.File + ":")
+		if e.Line > 0 {
+			fmt.Fprintf(&b, "%d:", e.Line)
+		}
+		b.WriteByte(' ')
+	}
+	if e.Field != "" {
+		b.WriteString(e.Field + ": ")
+	}
+	b.WriteString(e.Found)
+	if e.Expected != "" {
+		b.WriteString("; expected " + e.Expected)
+	}
+	return b.String()
+}
+
+// ShardError is what went wrong with one shard.
+type ShardError struct {
+	Shard  Number
+	Schema string
+	Host   string // the host's name
+	Err    error
+}
+
+// Error names the shard, its schema and its host, and the cause.
+func (e *ShardError) Error() string {
+	return fmt.Sprintf("shard %d (%s on %s): %v", e.Shard, e.Schema, e.Host, e.Err)
+}
+
+// Unwrap returns the cause.
+func (e *ShardError) Unwrap() error { return e.Err }
+
+// HostError is what went wrong with a whole host, such as that it does not answer.
+type HostError struct {
+	Host string // the host's name
+	Err  error
+}
+
+// Error names the host and the cause.
+func (e *HostError) Error() string { return fmt.Sprintf("host %s: %v", e.Host, e.Err) }
+
+// Unwrap returns the cause.
+func (e *HostError) Unwrap() error { return e.Err }
+
+// PartialError says that work over many shards was not done on all of them: what was done, what
+// failed, and what was not attempted. Doing the same again takes up what is left.
+type PartialError struct {
+	Done         Set
+	Failed       []*ShardError // in rising order of their shards
+	NotAttempted Set
+	Causes       []error // why work stopped early: host errors, an interrupt; may be empty
+}
+
+// Error counts the three kinds and names the first failure and what stopped the work.
+func (e *PartialError) Error() string {
+	total := e.Done.Len() + len(e.Failed) + e.NotAttempted.Len()
+	text := fmt.Sprintf("%d of %d shards done, %d failed, %d not attempted", e.Done.Len(), total, len(e.Failed), e.NotAttempted.Len())
+	var reasons []string
+	for _, cause := range e.Causes {
+		reasons = append(reasons, cause.Error())
+	}
+	if len(e.Failed) > 0 {
+		reasons = append(reasons, e.Failed[0].Error())
+	}
+	if more := len(e.Failed) - 1; more > 0 {
+		reasons = append(reasons, fmt.Sprintf("and %d more", more))
+	}
+	if len(reasons) > 0 {
+		text += ": " + strings.Join(reasons, "; ")
+	}
+	return text
+}
+
+// Unwrap returns the causes and the errors of all failed shards.
+func (e *PartialError) Unwrap() []error {
+	all := append([]error(nil), e.Causes...)
+	for _, failed := range e.Failed {
+		all = append(all, failed)
+	}
+	return all
+}

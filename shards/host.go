@@ -1,0 +1,85 @@
+package shards
+
+import (
+	"fmt"
+	"io"
+	"log/slog"
+	"regexp"
+	"strings"
+)
+
+// Host is a physical place for shards: one Postgres database.
+//
+// However a Host is printed, logged or put into JSON, its DSNs are left out. One thing this cannot
+// reach: package fmt prints a Host in an unexported field of another struct field by field. There
+// only the DSN as written is seen, so keep passwords in variables.
+type Host struct {
+	Name     string   `json:"name"`
+	DSN      string   `json:"-"`      // of the primary, as written; see ConnString
+	Replicas []string `json:"-"`      // DSNs as written; see ReplicaConnStrings
+	Weight   int      `json:"weight"` // its share beside other hosts, 1 or more; defaults to 1
+
+	expanded []expansion // of the DSNs in which Parse found variables
+}
+
+// ConnString returns the DSN to connect with. In a host that [Load] or [Parse] read, each ${NAME} is
+// replaced; in one made in Go the DSN is returned as it is. It holds a password: never print it.
+func (h Host) ConnString() string { return expandedText(h.expanded, h.DSN) }
+
+// ReplicaConnStrings returns the DSNs of the replicas as [Host.ConnString] does that of the primary.
+func (h Host) ReplicaConnStrings() []string {
+	texts := make([]string, len(h.Replicas))
+	for i, dsn := range h.Replicas {
+		texts[i] = expandedText(h.expanded, dsn)
+	}
+	return texts
+}
+
+// addressPattern is one or more of host or host:port, with commas between them.
+var addressPattern = regexp.MustCompile(`^[A-Za-z0-9._-]+(:[0-9]+)?(,[A-Za-z0-9._-]+(:[0-9]+)?)*$|^\[[0-9A-Fa-f:.]+\](:[0-9]+)?$`)
+
+// Address returns host, port and database of the primary for people to read, never a user or a
+// password. It is empty for a DSN that is no URL, and for one that might be misread.
+func (h Host) Address() string {
+	dsn := h.ConnString()
+	if !isURL(dsn) {
+		return ""
+	}
+	_, rest, _ := strings.Cut(dsn, "://")
+	authority, path := rest, ""
+	if end := strings.IndexAny(rest, "/?#"); end >= 0 {
+		authority, path = rest[:end], rest[end:]
+	}
+	address := authority[strings.LastIndexByte(authority, '@')+1:]
+	// A password in which a slash is not escaped puts the @ behind the authority.
+	if strings.ContainsRune(path, '@') || !addressPattern.MatchString(address) {
+		return ""
+	}
+	if end := strings.IndexAny(path, "?#"); end >= 0 {
+		path = path[:end]
+	}
+	return address + path
+}
+
+// String returns the host's name and address, without its password.
+func (h Host) String() string {
+	if address := h.Address(); address != "" {
+		return h.Name + " (" + address + ")"
+	}
+	return h.Name
+}
+
+// GoString keeps %#v from printing the password.
+func (h Host) GoString() string { return "shards.Host{" + h.String() + "}" }
+
+// Format keeps all other verbs from printing the password.
+func (h Host) Format(s fmt.State, verb rune) {
+	if verb == 'v' && s.Flag('#') {
+		_, _ = io.WriteString(s, h.GoString())
+		return
+	}
+	_, _ = fmt.Fprintf(s, fmt.FormatString(s, verb), h.String())
+}
+
+// LogValue keeps a logger from printing the password.
+func (h Host) LogValue() slog.Value { return slog.StringValue(h.String()) }

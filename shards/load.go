@@ -1,0 +1,123 @@
+package shards
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/goccy/go-yaml/ast"
+)
+
+// maxSize is the size in bytes past which a file is no config.
+const maxSize = 1 << 20
+
+// Load reads a config file as [Parse] does. The file's directory is remembered for
+// [Config.MigrationsDir]. When the file cannot be read the error is an [os.PathError].
+func Load(path string, lookup func(name string) (value string, ok bool)) (Config, error) {
+	dir, err := filepath.Abs(filepath.Dir(path))
+	if err != nil {
+		return Config{}, fmt.Errorf("directory of %s: %w", path, err)
+	}
+	file, err := os.Open(path)
+	if err != nil {
+		return Config{}, err
+	}
+	defer file.Close()
+	data, err := io.ReadAll(io.LimitReader(file, maxSize+1))
+	if err != nil {
+		return Config{}, err
+	}
+	c, err := Parse(path, data, lookup)
+	c.dir = dir
+	return c, err
+}
+
+// Parse reads a config from YAML of at most 1 MiB, checks it as [Config.Map] does, and returns it
+// with its defaults filled in. The name stands in errors, as the file's.
+//
+// ${NAME} in hosts[].dsn and hosts[].replicas, and nowhere else, is replaced by what lookup knows,
+// which is [os.LookupEnv] in most programs; a nil lookup knows nothing. In the user and password of
+// a postgres:// or postgresql:// URL the value is percent-encoded, so that the variable holds the
+// password as it is; elsewhere it is put in as it is. $$, and a $ that no { follows, stay as they
+// are. [Host.ConnString] returns the result, while [Host.DSN] stays as written.
+//
+// The error is a [FieldError] with the line: of broken YAML, several documents, an unknown or
+// doubled field, a wrong type or value, and a variable that is not set. It never shows a DSN.
+func Parse(name string, data []byte, lookup func(name string) (value string, ok bool)) (Config, error) {
+	d := &document{file: name, lookup: lookup, lines: map[string]int{}, anchors: map[string]*ast.AnchorNode{}, budget: maxValues}
+	c, err := d.parse(data)
+	if err != nil {
+		return Config{}, d.locate(err)
+	}
+	m, err := c.Map()
+	if err != nil {
+		return Config{}, d.locate(err)
+	}
+	return m.Config(), nil
+}
+
+// locate fills in file and line of an error: the line of its field, or of the nearest one around it
+// that is in the document.
+func (d *document) locate(err error) error {
+	var e *FieldError
+	if !errors.As(err, &e) {
+		return err
+	}
+	e.File = d.file
+	for at := e.Field; e.Line == 0; at = at[:max(0, strings.LastIndexAny(at, ".["))] {
+		e.Line = d.lines[at]
+		if at == "" {
+			e.Line = max(e.Line, 1)
+		}
+	}
+	return e
+}
+
+// parse reads the document into a config, without checking what is in it.
+func (d *document) parse(data []byte) (Config, error) {
+	var c Config
+	root, err := d.root(data)
+	if err != nil || root == nil {
+		return c, err
+	}
+	host := func(h *Host) read {
+		dsn := func(to *string) read { return d.dsn(to, &h.expanded) }
+		return d.mapping(
+			field{"name", d.text(&h.Name, expectedName)},
+			field{"dsn", dsn(&h.DSN)},
+			field{"replicas", list(d, &h.Replicas, "a list of DSNs, or [] for none", dsn)},
+			field{"weight", d.count(&h.Weight)},
+		)
+	}
+	placement := func(p *Placement) read {
+		return d.mapping(
+			field{"shards", d.set(&p.Shards)},
+			field{"host", d.text(&p.Host, "the name of a host")},
+		)
+	}
+	layout := d.mapping(
+		field{"time", d.count(&c.Layout.Time)},
+		field{"shard", d.count(&c.Layout.Shard)},
+		field{"sequence", d.count(&c.Layout.Sequence)},
+	)
+	config := d.mapping(
+		field{"cluster", d.text(&c.Cluster, expectedName)},
+		field{"shards", d.count(&c.Shards)},
+		field{"schema_prefix", d.text(&c.SchemaPrefix, "what the schemas' names begin with, such as shard_")},
+		field{"epoch", d.moment(&c.Epoch)},
+		field{"layout", layout},
+		field{"strategy", d.mapping(field{"by", d.text(&c.Strategy.By, "modulo")})},
+		field{"store", d.mapping(field{"kind", d.text(&c.Store.Kind, "file")})},
+		field{"hosts", list(d, &c.Hosts, "a list of hosts", host)},
+		field{"placement", list(d, &c.Placement, "a list of placements", placement)},
+		field{"migrations", d.text(&c.Migrations, "a directory")},
+		field{"search_path", list(d, &c.SearchPath, "a list of schemas, or [] for none", func(schema *string) read {
+			return d.text(schema, "the name of a schema")
+		})},
+	)
+	err = config("", root)
+	return c, err
+}

@@ -1,0 +1,146 @@
+package shards
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// ErrNoShard says that a key, an ID or a number belongs to no shard of the map.
+var ErrNoShard = errors.New("no such shard")
+
+// schemaDigits is the width of the number in a schema's name.
+const schemaDigits = 5
+
+// Map says where every shard lives and how IDs are made. It never changes, and is safe for
+// concurrent use. Looking up a shard allocates nothing.
+type Map struct {
+	config  *Config  // package fmt prints it as an address where it cannot call Format
+	home    []int    // by Number: index into config.Hosts
+	schemas []string // by Number
+}
+
+// Map checks the config and makes the map of it. The error is a [FieldError].
+func (c Config) Map() (*Map, error) {
+	c = c.withDefaults()
+	if err := c.check(); err != nil {
+		return nil, err
+	}
+	m := &Map{config: &c, home: make([]int, c.Shards), schemas: make([]string, c.Shards)}
+	for _, p := range c.Placement {
+		host := slices.IndexFunc(c.Hosts, func(h Host) bool { return h.Name == p.Host })
+		for n := range p.Shards.All() {
+			m.home[n] = host
+		}
+	}
+	for n := range m.schemas {
+		m.schemas[n] = fmt.Sprintf("%s%0*d", c.SchemaPrefix, schemaDigits, n)
+	}
+	return m, nil
+}
+
+// String returns the cluster's name and how many shards and hosts it has.
+func (m *Map) String() string {
+	return fmt.Sprintf("%s: %d shards on %d hosts", m.config.Cluster, m.Len(), len(m.config.Hosts))
+}
+
+// Format prints what [Map.String] returns, whatever the verb, so that no DSN is printed.
+func (m *Map) Format(s fmt.State, verb rune) {
+	_, _ = fmt.Fprintf(s, fmt.FormatString(s, verb), m.String())
+}
+
+// Config returns the config that the map was made of, with its defaults filled in. The caller must
+// not change what its slices hold.
+func (m *Map) Config() Config { return *m.config }
+
+// Len returns how many shards there are. They are numbered from 0 to Len()-1.
+func (m *Map) Len() int { return len(m.home) }
+
+// All returns the set of all shards.
+func (m *Map) All() Set { return SetOfRanges(Range{0, Number(m.Len() - 1)}) }
+
+// Has tells whether the map has a shard n.
+func (m *Map) Has(n Number) bool { return n >= 0 && int(n) < len(m.home) }
+
+// Layout returns how IDs are split.
+func (m *Map) Layout() Layout { return m.config.Layout }
+
+// Epoch returns the moment from which IDs count.
+func (m *Map) Epoch() time.Time { return m.config.Epoch }
+
+// Hosts returns the hosts in the order of the config. The caller must not change the slice.
+func (m *Map) Hosts() []Host { return m.config.Hosts }
+
+// HostIndex returns the index into [Map.Hosts] of the home of shard n. It panics where [Map.Has]
+// is false.
+func (m *Map) HostIndex(n Number) int { return m.home[n] }
+
+// Host returns the home of shard n. It panics where [Map.Has] is false.
+func (m *Map) Host(n Number) Host { return m.config.Hosts[m.home[n]] }
+
+// Schema returns the name of the schema of shard n, such as shard_00042. It holds only characters
+// that need no quotes in SQL. It panics where [Map.Has] is false.
+func (m *Map) Schema(n Number) string { return m.schemas[n] }
+
+// NumberOf returns the shard number in a schema's name, and false for a name that is no shard's.
+// The number may be past the shards of the map.
+func (m *Map) NumberOf(schema string) (Number, bool) {
+	digits, ok := strings.CutPrefix(schema, m.config.SchemaPrefix)
+	if !ok || len(digits) != schemaDigits {
+		return 0, false
+	}
+	n, err := strconv.ParseUint(digits, 10, 31)
+	return Number(n), err == nil
+}
+
+// NumbersOn returns the shards whose home is the named host, in rising order.
+func (m *Map) NumbersOn(host string) []Number {
+	var numbers []Number
+	for n, i := range m.home {
+		if m.config.Hosts[i].Name == host {
+			numbers = append(numbers, Number(n))
+		}
+	}
+	return numbers
+}
+
+// ForKey returns the shard of a key by the map's strategy. With modulo it is the remainder of key
+// divided by the number of shards, 0 or more also for a negative key.
+func (m *Map) ForKey(key int64) Number {
+	n := key % int64(len(m.home))
+	if n < 0 {
+		n += int64(len(m.home))
+	}
+	return Number(n)
+}
+
+// ForID returns the shard that made an ID. It returns [ErrNoShard] for an ID that no shard of the
+// map can have made.
+func (m *Map) ForID(id ID) (Number, error) {
+	n := m.config.Layout.Parts(id).Shard
+	if id < 0 {
+		return 0, fmt.Errorf("ID %d is negative: %w", id, ErrNoShard)
+	}
+	if !m.Has(n) {
+		return 0, fmt.Errorf("ID %d names shard %d, the map has shards 0 to %d: %w", id, n, m.Len()-1, ErrNoShard)
+	}
+	return n, nil
+}
+
+// Time returns the moment when an ID was made, to the millisecond, in UTC.
+func (m *Map) Time(id ID) time.Time { return m.config.Layout.TimeOf(id, m.config.Epoch) }
+
+// SearchPath returns the search_path under which the unqualified names of shard n's tables
+// resolve: its schema, the map's extra schemas, and pg_temp last, so that no temporary table of an
+// earlier user of a session stands before a table of the shard. It is ready to stand behind
+// SET search_path =.
+func (m *Map) SearchPath(n Number) string {
+	path := m.schemas[n]
+	for _, extra := range m.config.SearchPath {
+		path += `, "` + strings.ReplaceAll(extra, `"`, `""`) + `"`
+	}
+	return path + ", pg_temp"
+}

@@ -1,0 +1,139 @@
+package shards
+
+import (
+	"fmt"
+	"iter"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Range is the shards from First to Last, both included. It is empty if Last is below First.
+type Range struct{ First, Last Number }
+
+// Set is a set of shard numbers, written as ranges: "0-9,77". The zero Set is empty.
+//
+// A Set keeps its ranges sorted, disjoint and as few as can be, so that equal sets print alike.
+type Set struct{ ranges []Range }
+
+// SetOf returns the set of the given numbers, in any order, each counted once. Negative ones, which
+// no shard has, are left out.
+func SetOf(numbers ...Number) Set {
+	ranges := make([]Range, len(numbers))
+	for i, n := range numbers {
+		ranges[i] = Range{n, n}
+	}
+	return SetOfRanges(ranges...)
+}
+
+// SetOfRanges returns the set of all numbers in the given ranges, which may overlap. Negative
+// numbers, which no shard has, are left out.
+func SetOfRanges(ranges ...Range) Set {
+	sorted := slices.Clone(ranges)
+	slices.SortFunc(sorted, func(a, b Range) int { return int(a.First) - int(b.First) })
+	var merged []Range
+	for _, r := range sorted {
+		r.First = max(r.First, 0)
+		if r.Last < r.First {
+			continue
+		}
+		if last := len(merged) - 1; last >= 0 && r.First-1 <= merged[last].Last {
+			merged[last].Last = max(merged[last].Last, r.Last)
+			continue
+		}
+		merged = append(merged, r)
+	}
+	return Set{ranges: merged}
+}
+
+// maxNumber is the last shard that any layout holds.
+const maxNumber = 1<<maxShardBits - 1
+
+// ParseSet reads numbers and ranges with commas between them: "0-9,77". Numbers are 0 to 65535,
+// which is what the widest layout holds. The empty text is the empty set. The error is a
+// [FieldError] that names the part it cannot read.
+func ParseSet(text string) (Set, error) {
+	if strings.TrimSpace(text) == "" {
+		return Set{}, nil
+	}
+	var ranges []Range
+	for part := range strings.SplitSeq(text, ",") {
+		part = strings.TrimSpace(part)
+		first, last, isRange := strings.Cut(part, "-")
+		if !isRange {
+			last = first
+		}
+		from, errFrom := strconv.ParseUint(strings.TrimSpace(first), 10, 31)
+		to, errTo := strconv.ParseUint(strings.TrimSpace(last), 10, 31)
+		switch {
+		case part == "":
+			return Set{}, &FieldError{Found: "an empty part", Expected: "shards and ranges of shards, such as 7 or 0-9, with commas between them"}
+		case errFrom != nil || errTo != nil:
+			return Set{}, &FieldError{Found: quoted(part), Expected: "a shard or a range of shards, such as 7 or 0-9"}
+		case max(from, to) > maxNumber:
+			return Set{}, &FieldError{Found: quoted(part), Expected: fmt.Sprintf("shards from 0 to %d", maxNumber)}
+		case to < from:
+			return Set{}, &FieldError{Found: quoted(part) + ", which ends before it starts", Expected: "a range of shards, such as 0-9"}
+		}
+		ranges = append(ranges, Range{Number(from), Number(to)})
+	}
+	return SetOfRanges(ranges...), nil
+}
+
+// Len returns how many shards are in the set.
+func (s Set) Len() int {
+	n := 0
+	for _, r := range s.ranges {
+		n += int(r.Last) - int(r.First) + 1
+	}
+	return n
+}
+
+// Has tells whether the set holds n.
+func (s Set) Has(n Number) bool {
+	i, found := slices.BinarySearchFunc(s.ranges, n, func(r Range, n Number) int { return int(r.First) - int(n) })
+	return found || i > 0 && n <= s.ranges[i-1].Last
+}
+
+// All yields the numbers of the set in rising order.
+func (s Set) All() iter.Seq[Number] {
+	return func(yield func(Number) bool) {
+		for _, r := range s.ranges {
+			for n := int64(r.First); n <= int64(r.Last); n++ {
+				if !yield(Number(n)) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// Ranges returns the set as its fewest ranges, in rising order.
+func (s Set) Ranges() []Range { return slices.Clone(s.ranges) }
+
+// String returns the set as [ParseSet] reads it.
+func (s Set) String() string {
+	var b strings.Builder
+	for i, r := range s.ranges {
+		if i > 0 {
+			b.WriteByte(',')
+		}
+		fmt.Fprintf(&b, "%d", r.First)
+		if r.Last > r.First {
+			fmt.Fprintf(&b, "-%d", r.Last)
+		}
+	}
+	return b.String()
+}
+
+// MarshalText returns what [Set.String] does.
+func (s Set) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
+
+// UnmarshalText reads what [ParseSet] does, with its errors. After one the set is unchanged.
+func (s *Set) UnmarshalText(text []byte) error {
+	set, err := ParseSet(string(text))
+	if err == nil {
+		*s = set
+	}
+	return err
+}
