@@ -1,0 +1,68 @@
+//go:build unix
+
+package localpg
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+)
+
+// initdb fills the data directory and writes the settings.
+func (c *cluster) initdb(ctx context.Context, settings map[string]string) (err error) {
+	passwordFile := filepath.Join(c.dir.path, "password")
+	if err := os.WriteFile(passwordFile, []byte(c.password+"\n"), 0o600); err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, os.Remove(passwordFile)) }()
+	if err := c.user.give(passwordFile); err != nil {
+		return err
+	}
+
+	out, err := c.dir.openLog()
+	if err != nil {
+		return err
+	}
+	defer out.Close()
+	cmd := exec.Command(c.bin.program("initdb"), "-D", c.dir.data(), "--username="+superuser, "--auth=scram-sha-256",
+		"--pwfile="+passwordFile, "--encoding=UTF8", "--locale=C", "--no-sync", "--no-instructions")
+	cmd.Dir, cmd.Env, cmd.Stdout, cmd.Stderr = c.dir.data(), c.env, out, out
+	child, err := spawn(cmd, c.user, false)
+	if err != nil {
+		return err
+	}
+	select {
+	case <-child.done:
+	case <-ctx.Done():
+		// initdb runs the server program as its child, in the same process group.
+		_ = syscall.Kill(-child.pid, syscall.SIGKILL)
+		<-child.done
+		return ctx.Err()
+	}
+	if child.err != nil {
+		return fmt.Errorf("initdb: %w; its output ends with:\n%s", child.err, tail(c.dir.logFrom(0)))
+	}
+	return writeSettings(filepath.Join(c.dir.data(), "postgresql.conf"), settings)
+}
+
+// writeSettings appends the settings to a postgresql.conf, where of a setting given twice the last one counts.
+func writeSettings(path string, settings map[string]string) error {
+	quote := strings.NewReplacer(`\`, `\\`, `'`, `''`)
+	var text strings.Builder
+	for _, name := range slices.Sorted(maps.Keys(settings)) {
+		fmt.Fprintf(&text, "%s = '%s'\n", name, quote.Replace(settings[name]))
+	}
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_APPEND, 0)
+	if err != nil {
+		return err
+	}
+	_, err = f.WriteString(text.String())
+	return errors.Join(err, f.Close())
+}

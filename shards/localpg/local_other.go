@@ -1,0 +1,17 @@
+//go:build !unix
+
+package localpg
+
+import (
+	"context"
+	"errors"
+	"runtime"
+)
+
+var errNoLocal = errors.New("servers from binaries are not supported on " + runtime.GOOS)
+
+func startLocal(context.Context, Config) (engine, string, error) { return nil, "", notHere(errNoLocal) }
+
+func startDownload(context.Context, Config) (engine, string, error) {
+	return nil, "", notHere(errNoLocal)
+}

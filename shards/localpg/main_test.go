@@ -1,0 +1,29 @@
+package localpg_test
+
+import (
+	"fmt"
+	"os"
+	"testing"
+
+	"go.uber.org/goleak"
+)
+
+// roleVariable names what a copy of this test binary that a test started is to do, instead of running the tests.
+const roleVariable = "LOCALPG_TEST_ROLE"
+
+func TestMain(m *testing.M) {
+	name := os.Getenv(roleVariable)
+	if name == "" {
+		goleak.VerifyTestMain(m)
+		return
+	}
+	role, ok := roles[name]
+	if !ok {
+		fmt.Fprintln(os.Stderr, "no such role:", name)
+		os.Exit(2)
+	}
+	if err := role(); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
