@@ -86,7 +86,7 @@ func (c *container) alive(ctx context.Context) error {
 	state, err := c.State(ctx)
 	switch {
 	case ctx.Err() != nil:
-		return nil
+		return nil //nolint:nilerr // whoever waits is told by ctx itself
 	case err != nil:
 		return err
 	case state.Running:

@@ -70,10 +70,13 @@ func download(ctx context.Context, url, build string) error {
 	if err != nil {
 		return err
 	}
-	fetched := make(chan error, 1)
-	go func() { fetched <- fetch(url, work) }()
+	fetched := make(chan struct{})
+	go func() {
+		defer close(fetched)
+		err = fetch(url, work)
+	}()
 	select {
-	case err = <-fetched:
+	case <-fetched:
 		if err == nil {
 			err = install(filepath.Join(work, unpackedDir), build)
 		}

@@ -111,7 +111,7 @@ func (c *cluster) run(ctx context.Context) (version string, err error) {
 		if strings.Contains(log, "could not create any TCP/IP sockets") {
 			return errPortTaken
 		}
-		return fmt.Errorf("the server ended by itself (%v); its log ends with:\n%s", child.err, tail(log))
+		return fmt.Errorf("the server ended by itself (%w); its log ends with:\n%s", child.err, tail(log))
 	})
 	if err != nil {
 		limited, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanupLimit)

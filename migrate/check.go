@@ -1,0 +1,65 @@
+package migrate
+
+import (
+	"errors"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+var (
+	errDisableTx = errors.New("it is marked \"tern: disable-tx\", which kiloshard cannot run yet: " +
+		"run it in each shard's schema by the tern program")
+	errTransaction = errors.New("a file is run in a transaction of its own: take this statement out of it")
+	errStdin       = errors.New("COPY FROM STDIN has no data to read here: write INSERT statements")
+	errZeroByte    = errors.New("there is a zero byte in it, which no SQL text may have")
+)
+
+// disableTxPattern is tern's mark of a file that is to run outside a transaction, also where the
+// file's lines end in \r\n.
+var disableTxPattern = regexp.MustCompile(`(?m)^---- tern: disable-tx ----\r?$`)
+
+// check returns a [FileError] for a file that cannot be run in a transaction beside others. What
+// it does not see in a text that [split] is not sure of, the server still finds; see [applied].
+func (f file) check() error {
+	switch {
+	case strings.ContainsRune(f.sql, 0):
+		return f.wrong(strings.IndexByte(f.sql, 0), "", errZeroByte)
+	case disableTxPattern.MatchString(f.sql):
+		return f.wrong(disableTxPattern.FindStringIndex(f.sql)[0], "", errDisableTx)
+	}
+	for _, s := range f.statements {
+		switch {
+		case s.controlsTransaction():
+			return f.wrong(s.start, f.sql[s.start:s.end], errTransaction)
+		case s.stdin:
+			return f.wrong(s.start, f.sql[s.start:s.end], errStdin)
+		}
+	}
+	return nil
+}
+
+// controlsTransaction tells whether the statement begins or ends a transaction. SAVEPOINT and what
+// goes with it do neither.
+func (s statement) controlsTransaction() bool {
+	if len(s.words) == 0 {
+		return false
+	}
+	switch s.words[0] {
+	case "BEGIN", "COMMIT", "END", "ABORT":
+		return true
+	case "START", "PREPARE":
+		return len(s.words) > 1 && s.words[1] == "TRANSACTION"
+	case "ROLLBACK":
+		return !slices.Contains(s.words, "TO")
+	}
+	return false
+}
+
+// wrong returns a [FileError] for what stands at an offset of the file's SQL, in bytes.
+func (f file) wrong(offset int, statement string, err error) *FileError {
+	return &FileError{File: f.name, Line: f.line(offset), Rendered: f.rendered, Statement: statement, Err: err}
+}
+
+// line returns the 1-based line of the file where an offset of its SQL lies.
+func (f file) line(offset int) int { return f.firstLine + strings.Count(f.sql[:offset], "\n") }

@@ -1,0 +1,64 @@
+package migrate
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"time"
+
+	"github.com/kiloshard/kiloshard/shards"
+	"github.com/kiloshard/kiloshard/shards/fanout"
+)
+
+// Config says which migrations are meant, and over which shards.
+type Config struct {
+	Map    *shards.Map
+	Files  fs.FS      // the directory of migrations, as tern reads it
+	Shards shards.Set // Defaults to all shards of the map
+
+	To int32 // the version that Up goes up to. Defaults to the newest file's
+
+	PerHost     int           // how many shards of one host at a time. Defaults to 4
+	Grace       time.Duration // how long shards under way may go on after an interrupt. Defaults to 30 s
+	TernWait    time.Duration // how long to wait for a tern program that is at work. Defaults to 10 s
+	LockTimeout time.Duration // how long a file's statement may wait for a lock on a table. Defaults to the server's setting
+
+	Progress fanout.Progress // told of the shards that have something to do. Defaults to none
+	Logger   *slog.Logger    // told what the server remarks while it runs a file. Defaults to silence
+}
+
+const (
+	defaultPerHost  = 4
+	defaultTernWait = 10 * time.Second
+)
+
+// withDefaults returns the config with its empty fields filled in, or what is wrong with it.
+func (c Config) withDefaults() (Config, error) {
+	if c.Map == nil {
+		return c, errors.New("migrate: Config.Map is nil: expected the map of the cluster")
+	}
+	if c.Files == nil {
+		return c, errors.New("migrate: Config.Files is nil: expected the directory of migrations")
+	}
+	if c.Shards.Len() == 0 {
+		c.Shards = c.Map.All()
+	}
+	for _, r := range c.Shards.Ranges() {
+		for _, n := range []shards.Number{r.First, r.Last} {
+			if !c.Map.Has(n) {
+				return c, fmt.Errorf("shard %d, the map has shards 0 to %d: %w", n, c.Map.Len()-1, shards.ErrNoShard)
+			}
+		}
+	}
+	if c.PerHost <= 0 {
+		c.PerHost = defaultPerHost
+	}
+	if c.TernWait <= 0 {
+		c.TernWait = defaultTernWait
+	}
+	if c.Logger == nil {
+		c.Logger = slog.New(slog.DiscardHandler)
+	}
+	return c, nil
+}

@@ -1,0 +1,122 @@
+package migrate
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/kiloshard/kiloshard/shards"
+)
+
+var (
+	// ErrNothingRun is among the causes when a run was given up before any file was run anywhere.
+	ErrNothingRun = errors.New("nothing was run")
+
+	// ErrNotCreated says that a shard's schema does not exist on its host.
+	ErrNotCreated = errors.New("the schema does not exist: run kiloshard create")
+
+	// ErrAhead says that a shard's version is above the newest file's.
+	ErrAhead = errors.New("its version is above the newest file's")
+
+	// ErrTernAtWork says that a tern program, or whoever else holds tern's lock, did not let go of it in time.
+	ErrTernAtWork = errors.New("a tern program is at work in this database")
+
+	// ErrTransactionEnded says that a file ended the transaction that it was run in. What it did
+	// up to there stays, and the shard's version does not tell of it.
+	ErrTransactionEnded = errors.New("the file ended its own transaction: part of it is applied, its version is not recorded")
+
+	// ErrNotFlushed says that a shard was migrated, and that its server did not confirm that this
+	// is on disk. After a crash of the server the shard may stand at an earlier version.
+	ErrNotFlushed = errors.New("migrated, but the server did not confirm that it is on disk")
+)
+
+// FileError is what is wrong with one migration file, by itself or in one shard.
+type FileError struct {
+	File      string // its name in the directory
+	Line      int    // 1-based; 0 when unknown
+	Rendered  bool   // Line counts the lines of the file as it is with its templates rendered
+	Statement string // the one that failed; empty when unknown
+	Err       error  // a [pgconn.PgError] when the server refused it
+}
+
+// Error names file and line, what the server said with its SQLSTATE, and the statement in short.
+func (e *FileError) Error() string {
+	var b strings.Builder
+	b.WriteString("migration " + e.File)
+	if e.Line > 0 {
+		fmt.Fprintf(&b, ", line %d", e.Line)
+		if e.Rendered {
+			b.WriteString(" of its rendered text")
+		}
+	}
+	b.WriteString(": " + describe(e.Err))
+	if e.Statement != "" {
+		b.WriteString("; in: " + shortened(e.Statement))
+	}
+	return b.String()
+}
+
+// Unwrap returns the cause.
+func (e *FileError) Unwrap() error { return e.Err }
+
+// describe is err.Error, with detail and hint for what the server said.
+func describe(err error) string {
+	pg, ok := err.(*pgconn.PgError) //nolint:errorlint // what wraps one has more to say than it
+	if !ok {
+		return err.Error()
+	}
+	text := fmt.Sprintf("%s (SQLSTATE %s)", pg.Message, pg.Code)
+	if pg.Detail != "" {
+		text += "; detail: " + shortened(pg.Detail)
+	}
+	if pg.Hint != "" {
+		text += "; hint: " + shortened(pg.Hint)
+	}
+	return text
+}
+
+// shortened returns a text on one line, and not all of it if it is long.
+func shortened(text string) string {
+	const most = 160 // characters
+	short := []rune(strings.Join(strings.Fields(text), " "))
+	if len(short) > most {
+		return string(short[:most-1]) + "…"
+	}
+	return string(short)
+}
+
+// refusal is the error of a run that was given up before any file was run.
+func refusal(set shards.Set, failed []*shards.ShardError, causes ...error) *shards.PartialError {
+	return &shards.PartialError{
+		Failed:       sortShards(failed),
+		NotAttempted: without(set, numbersOf(failed)),
+		Causes:       append([]error{ErrNothingRun}, causes...),
+	}
+}
+
+func sortShards(failed []*shards.ShardError) []*shards.ShardError {
+	slices.SortFunc(failed, func(a, b *shards.ShardError) int { return int(a.Shard) - int(b.Shard) })
+	return failed
+}
+
+func numbersOf(failed []*shards.ShardError) shards.Set {
+	numbers := make([]shards.Number, len(failed))
+	for i, f := range failed {
+		numbers[i] = f.Shard
+	}
+	return shards.SetOf(numbers...)
+}
+
+// without returns the shards of set that are not in other.
+func without(set, other shards.Set) shards.Set {
+	var left []shards.Number
+	for n := range set.All() {
+		if !other.Has(n) {
+			left = append(left, n)
+		}
+	}
+	return shards.SetOf(left...)
+}

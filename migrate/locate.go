@@ -1,0 +1,97 @@
+package migrate
+
+import (
+	"errors"
+	"fmt"
+	"unicode/utf8"
+
+	"github.com/jackc/pgx/v5/pgconn"
+)
+
+// explain makes the error of a shard out of what the server answered to a script that it did not
+// complete. It names the file, and its line and statement when they are sure.
+func (s script) explain(out outcome) error {
+	committed, ended := out.applied()
+	p := s.parts[committed]
+	if ended {
+		err := ErrTransactionEnded
+		if out.err != nil {
+			err = fmt.Errorf("%w; then: %w", ErrTransactionEnded, out.err)
+		}
+		return &FileError{File: p.file.name, Err: err}
+	}
+	var pg *pgconn.PgError
+	if !errors.As(out.err, &pg) {
+		return s.lost(committed, out.err)
+	}
+	if at, ok := out.offset(s.text, pg.Position); ok {
+		switch {
+		case at >= p.start && at < p.end:
+			return p.file.wrong(at-p.start, p.file.statementAt(at-p.start), pg)
+		case at >= p.end && out.unread(): // something in the file is left open
+			return p.file.wrong(len(p.file.sql), "", pg)
+		}
+	}
+	if out.unread() {
+		return &FileError{File: p.file.name, Err: pg}
+	}
+	return p.count(out.lastTransaction(), pg)
+}
+
+// lost is the error of a shard whose session broke off. The server sends what it has to say when it
+// is through with all files, so it may have committed more of them than it told.
+func (s script) lost(committed int, err error) error {
+	first, last := s.parts[committed].file.name, s.parts[len(s.parts)-1].file.name
+	if first == last {
+		return fmt.Errorf("migration %s: %w", first, err)
+	}
+	return fmt.Errorf("migrations %s to %s: %w", first, last, err)
+}
+
+// offset turns the position of an error, from 1, into an offset of the script in bytes.
+func (o outcome) offset(text string, position int32) (int, bool) {
+	if position < 1 {
+		return 0, false
+	}
+	if o.inBytes {
+		return int(position) - 1, true
+	}
+	at := 0
+	for range position - 1 {
+		_, size := utf8.DecodeRuneInString(text[at:])
+		at += size // 0 at the end
+	}
+	return at, true
+}
+
+// count finds the statement that failed by counting those that were completed before it, which it
+// must when the server gives no position.
+func (p part) count(completed int, pg *pgconn.PgError) error {
+	inFile := completed - len(p.prologue)
+	switch {
+	case inFile < 0:
+		return fmt.Errorf("before migration %s: %w; in: %s", p.file.name, pg, shortened(p.prologue[completed]))
+	case !p.file.sure:
+		return &FileError{File: p.file.name, Err: pg}
+	case inFile < len(p.file.statements):
+		st := p.file.statements[inFile]
+		return p.file.wrong(st.start, p.file.sql[st.start:st.end], pg)
+	}
+	after := min(inFile-len(p.file.statements), len(p.epilogue)-1)
+	return &FileError{File: p.file.name, Statement: p.epilogue[after], Err: pg}
+}
+
+// statementAt returns the statement that an offset lies in, its semicolon included, or the empty
+// text.
+func (f file) statementAt(offset int) string {
+	if !f.sure {
+		return ""
+	}
+	found := ""
+	for _, s := range f.statements {
+		if s.start <= offset {
+			found = f.sql[s.start:s.end]
+		}
+	}
+	return found
+}

@@ -1,0 +1,206 @@
+package migrate_test
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"testing"
+
+	"github.com/kiloshard/kiloshard/migrate"
+	"github.com/kiloshard/kiloshard/shards"
+	"github.com/kiloshard/kiloshard/shards/shardtest"
+)
+
+func TestBadDirectories(t *testing.T) {
+	t.Parallel()
+	tests := []struct {
+		name  string
+		files []string
+		want  string
+	}{
+		{"empty", nil, "the migrations directory has no migration: expected files such as 001_users.sql"},
+		{"no migration in it", []string{"readme.sql", "x"}, "the migrations directory has no migration: expected files such as 001_users.sql"},
+		{"a number twice", []string{"001_a.sql", "select 1", "01_b.sql", "select 1"}, "migration 01_b.sql: 001_a.sql has the number 1 already"},
+		{"a gap", []string{"001_a.sql", "select 1", "003_c.sql", "select 1"}, "migration 003_c.sql: no file has the number 2: expected numbers without a gap"},
+		{"number 0", []string{"000_a.sql", "select 1", "001_b.sql", "select 1"}, "migration 000_a.sql: its number is 000: expected 1, 2, 3 and so on"},
+		{"a date", []string{"20260101_a.sql", "select 1"}, "migration 20260101_a.sql: no file has the number 1: expected numbers without a gap"},
+		{"a long date", []string{"20260101120000_a.sql", "select 1"}, "migration 20260101120000_a.sql: its number is 20260101120000: expected 1, 2, 3 and so on"},
+		{"nothing to go up with", []string{"001_a.sql", "select 1", "002_b.sql", "-- later\n"}, "migration 002_b.sql: there is no SQL in it to go up with"},
+		{"a broken template", []string{"001_a.sql", "select 1", "002_b.sql", "select {{.shard}"}, "migrations for shard 0: template: 002_b.sql up:1: "},
+		{"a broken shared template", []string{"001_a.sql", "select 1", "shared/b.sql", "{{end}}"}, "migrations for shard 0: template: shared/b.sql:1: "},
+		{"an unknown value", []string{"001_a.sql", "select {{.host}}"}, "migration 001_a.sql: it uses a value that there is not: expected {{.schema}} or {{.shard}}"},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			m, err := shards.Config{
+				Cluster: "test", Shards: 1, Epoch: shardtest.Epoch, Hosts: []shards.Host{{Name: "nowhere", DSN: "postgres://127.0.0.1:1/nowhere"}},
+				Placement: []shards.Placement{{Shards: shards.SetOf(0), Host: "nowhere"}},
+			}.Map()
+			if err != nil {
+				t.Fatal(err)
+			}
+			cfg := migrate.Config{Map: m, Files: files(test.files...)}
+			for what, run := range map[string]func() error{
+				"Up":     func() error { _, err := migrate.Up(t.Context(), cfg); return err },
+				"Status": func() error { _, err := migrate.Status(t.Context(), cfg); return err },
+			} {
+				if err := run(); err == nil || !strings.HasPrefix(err.Error(), test.want) {
+					t.Errorf("%s: got error %v, want %s", what, err, test.want)
+				}
+			}
+		})
+	}
+}
+
+func TestFilesThatCannotBeRun(t *testing.T) {
+	t.Parallel()
+	tests := []struct {
+		name string
+		file string
+		want string
+	}{
+		{"disable-tx", "---- tern: disable-tx ----\ncreate index concurrently on users (name)", "migration 002_b.sql, line 1: it is marked \"tern: disable-tx\", which kiloshard cannot run yet"},
+		{"disable-tx further down, with carriage returns", "\r\n-- x\r\n---- tern: disable-tx ----\r\nselect 1", "migration 002_b.sql, line 3: it is marked"},
+		{"begin", "select 1;\nBegin;\nselect 1; commit", "migration 002_b.sql, line 2: a file is run in a transaction of its own: take this statement out of it; in: Begin"},
+		{"start transaction", "start /**/ transaction", "migration 002_b.sql, line 1: a file is run"},
+		{"commit", "\n\nselect 1; /* c */\n commit work", "migration 002_b.sql, line 4: a file is run"},
+		{"rollback", "rollback", "migration 002_b.sql, line 1: a file is run"},
+		{"prepare transaction", "prepare transaction 'x'", "migration 002_b.sql, line 1: a file is run"},
+		{"copy", "create table c (a int);\ncopy c (a) from\n stdin;\n1\n\\.\n", "migration 002_b.sql, line 2: COPY FROM STDIN has no data to read here"},
+		{"zero byte", "select 1;\nselect '\x00'", "migration 002_b.sql, line 2: there is a zero byte in it"},
+	}
+	b := setup(t, 2, 1, "001_users.sql", users)
+	b.up()
+	for _, test := range tests {
+		b.cfg.Files = files("001_users.sql", users, "002_b.sql", test.file, "003_c.sql", "create table c ()")
+		_, partial := b.upFails()
+		want := "0 of 2 shards done, 0 failed, 2 not attempted: nothing was run; " + test.want
+		if !errors.Is(partial, migrate.ErrNothingRun) || !strings.HasPrefix(partial.Error(), want) {
+			t.Errorf("%s: got %v, want %s", test.name, partial, want)
+		}
+		equal(t, "versions", fmt.Sprint(b.versions()), "[1 1]")
+	}
+	b.cfg.Files = files("001_users.sql", "commit; "+users)
+	equal(t, "a file that is not pending", b.up().UpToDate.String(), "0-1")
+	b.cfg.Files = files("001_users.sql", users, "002_b.sql", "savepoint s; create table x (); rollback to savepoint s; release s; prepare p as select 1; copy users to stdout")
+	equal(t, "savepoints", b.up().Done.String(), "0-1")
+}
+
+func TestShardsThatCannotBeMigrated(t *testing.T) {
+	t.Parallel()
+	tests := []struct {
+		name   string
+		damage string
+		is     error
+		want   string
+	}{
+		{"not created", "drop schema shard_00005 cascade", migrate.ErrNotCreated, "shard 5 (shard_00005 on pg-b): the schema does not exist: run kiloshard create"},
+		{"ahead", "update schema_version set version = 9", migrate.ErrAhead, "shard 5 (shard_00005 on pg-b): its version is above the newest file's: it stands at 9, the newest file is 2"},
+		{"empty version table", "delete from schema_version", nil, "shard 5 (shard_00005 on pg-b): its schema_version has no row: tern keeps one row in it"},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			b := setup(t, 6, 2, "001_users.sql", users)
+			b.up()
+			b.exec(5, test.damage)
+			b.cfg.Files = files("001_users.sql", users, "002_photos.sql", photos)
+			report, partial := b.upFails()
+			equal(t, "error", partial.Error(), "0 of 6 shards done, 1 failed, 5 not attempted: nothing was run; "+test.want)
+			if test.is != nil && !errors.Is(partial, test.is) {
+				t.Errorf("got %v, want %v", partial, test.is)
+			}
+			equal(t, "steps", len(report.Steps), 0)
+			equal(t, "version of another", b.value(0, "select version from schema_version"), "1")
+
+			_, err := migrate.Status(t.Context(), b.cfg)
+			if errors.Is(test.is, migrate.ErrNotCreated) {
+				equal(t, "status", err, nil)
+			} else if err == nil || !strings.Contains(err.Error(), test.want) {
+				t.Errorf("status: got %v, want %s", err, test.want)
+			}
+			b.cfg.Shards = set(t, "0-4")
+			equal(t, "without it", b.up().Done.String(), "0-4")
+		})
+	}
+}
+
+func TestVersionTableWithTwoRows(t *testing.T) {
+	t.Parallel()
+	b := setup(t, 1, 1, "001_users.sql", users)
+	b.up()
+	b.exec(0, "insert into schema_version values (7)")
+	b.cfg.Files = files("001_users.sql", users, "002_photos.sql", photos)
+	_, partial := b.upFails()
+	if !strings.Contains(partial.Error(), "before migration 002_photos.sql: ERROR: query returned more than one row") {
+		t.Errorf("got %v", partial)
+	}
+}
+
+func TestHostThatDoesNotAnswer(t *testing.T) {
+	t.Parallel()
+	b := setup(t, 6, 2, "001_users.sql", users)
+	broken := b.m.Config()
+	broken.Hosts = []shards.Host{b.m.Hosts()[0], {Name: "pg-b", DSN: "postgres://app:s3cret@127.0.0.1:1/app"}}
+	m, err := broken.Map()
+	if err != nil {
+		t.Fatal(err)
+	}
+	whole := b.m
+	b.cfg.Map = m
+	_, partial := b.upFails()
+	var host *shards.HostError
+	if !errors.Is(partial, migrate.ErrNothingRun) || !errors.As(partial, &host) || host.Host != "pg-b" {
+		t.Errorf("got %v, want that pg-b does not answer", partial)
+	}
+	if strings.Contains(partial.Error(), "s3cret") {
+		t.Errorf("the error shows the password: %v", partial)
+	}
+	equal(t, "not attempted", partial.NotAttempted.String(), "0-5")
+
+	status, err := migrate.Status(t.Context(), b.cfg)
+	if err == nil || status.Hosts[1].Err == nil || fmt.Sprint(status.Hosts[0].Versions) != "[{0 1 0-2}]" {
+		t.Errorf("status: got %v and %v", status, err)
+	}
+	b.cfg.Map = whole
+	equal(t, "versions", fmt.Sprint(b.versions()), "[0 0 0 0 0 0]")
+}
+
+func TestBadConfig(t *testing.T) {
+	t.Parallel()
+	b := setup(t, 2, 1, "001_users.sql", users)
+	tests := []struct {
+		name   string
+		change func(*migrate.Config)
+		want   string
+	}{
+		{"no map", func(c *migrate.Config) { c.Map = nil }, "migrate: Config.Map is nil: expected the map of the cluster"},
+		{"no files", func(c *migrate.Config) { c.Files = nil }, "migrate: Config.Files is nil: expected the directory of migrations"},
+		{"a version that is not there", func(c *migrate.Config) { c.To = 2 }, "version 2: the files go from 1 to 1"},
+		{"a negative version", func(c *migrate.Config) { c.To = -1 }, "version -1: the files go from 1 to 1"},
+		{"a shard that is not there", func(c *migrate.Config) { c.Shards = shards.SetOf(1, 7) }, "shard 7, the map has shards 0 to 1: no such shard"},
+	}
+	for _, test := range tests {
+		cfg := b.cfg
+		test.change(&cfg)
+		if _, err := migrate.Up(t.Context(), cfg); err == nil || err.Error() != test.want {
+			t.Errorf("%s: got %v, want %s", test.name, err, test.want)
+		}
+	}
+}
+
+func TestLoggerIsTold(t *testing.T) {
+	t.Parallel()
+	b := setup(t, 1, 1, "001_users.sql", "do $$ begin raise warning 'mind the gap'; end $$", "add_more.sql", "select 1")
+	var log bytes.Buffer
+	b.cfg.Logger = slog.New(slog.NewTextHandler(&log, nil))
+	b.up()
+	for _, want := range []string{"mind the gap", "host=pg-a", "file=add_more.sql"} {
+		if !strings.Contains(log.String(), want) {
+			t.Errorf("the log has no %q: %s", want, log.String())
+		}
+	}
+}

@@ -1,0 +1,54 @@
+package migrate
+
+import (
+	"cmp"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/kiloshard/kiloshard/shards"
+)
+
+// Report is what [Up] did.
+type Report struct {
+	Target   int32         // the version that was to be reached
+	Done     shards.Set    // brought there by this run
+	UpToDate shards.Set    // stood there, or above, before it
+	Steps    []Step        // what moved, by From and To; of failed shards as far as their servers told
+	Elapsed  time.Duration // from the call to its return
+}
+
+// Step is the shards that went from one version to another.
+type Step struct {
+	From, To int32
+	Shards   shards.Set
+}
+
+// steps collects what moved. It is safe for concurrent use.
+type steps struct {
+	mu    sync.Mutex // guards moved
+	moved map[[2]int32][]shards.Number
+}
+
+func (s *steps) add(n shards.Number, from, to int32) {
+	if from == to {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.moved == nil {
+		s.moved = map[[2]int32][]shards.Number{}
+	}
+	s.moved[[2]int32{from, to}] = append(s.moved[[2]int32{from, to}], n)
+}
+
+func (s *steps) sorted() []Step {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var all []Step
+	for versions, numbers := range s.moved {
+		all = append(all, Step{From: versions[0], To: versions[1], Shards: shards.SetOf(numbers...)})
+	}
+	slices.SortFunc(all, func(a, b Step) int { return cmp.Or(cmp.Compare(a.From, b.From), cmp.Compare(a.To, b.To)) })
+	return all
+}

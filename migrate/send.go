@@ -1,0 +1,83 @@
+package migrate
+
+import (
+	"context"
+	"errors"
+
+	"github.com/jackc/pgx/v5/pgconn"
+)
+
+// recorded names the column that the statement returns which records a version.
+const recorded = "kiloshard_recorded"
+
+// outcome is what the server answered to a script.
+type outcome struct {
+	completed []completed
+	err       error
+	inBytes   bool // the server counts the positions of errors in bytes, not in characters
+}
+
+// completed is one statement that was completed.
+type completed struct {
+	tag      string // such as "CREATE TABLE" and "UPDATE 1"
+	recorded bool   // it recorded a file's version
+}
+
+// send runs a script in one round trip.
+func (s *session) send(ctx context.Context, text string) outcome {
+	out := outcome{inBytes: s.conn.ParameterStatus("server_encoding") == "SQL_ASCII"}
+	results := s.conn.Exec(ctx, text)
+	for results.NextResult() {
+		result := results.ResultReader()
+		fields := result.FieldDescriptions()
+		records := len(fields) == 1 && fields[0].Name == recorded
+		rows := 0
+		for result.NextRow() {
+			rows++
+		}
+		if tag, err := result.Close(); err == nil {
+			out.completed = append(out.completed, completed{tag.String(), records && rows == 1})
+		}
+	}
+	out.err = results.Close()
+	return out
+}
+
+// unread tells whether the server refused the script as a whole: it reads all of a message before
+// it runs the first statement.
+func (o outcome) unread() bool {
+	var pg *pgconn.PgError
+	return len(o.completed) == 0 && errors.As(o.err, &pg)
+}
+
+// moved tells whether the shard did not stand at the expected version.
+func (o outcome) moved() bool {
+	var pg *pgconn.PgError
+	return errors.As(o.err, &pg) && pg.Code == stateMoved
+}
+
+// applied returns how many files were committed with their versions, and whether one ended its own
+// transaction: then there is a commit that does not follow the recording of a version.
+func (o outcome) applied() (files int, ended bool) {
+	for i, c := range o.completed {
+		if c.tag != "COMMIT" {
+			continue
+		}
+		if i == 0 || !o.completed[i-1].recorded {
+			return files, true
+		}
+		files++
+	}
+	return files, false
+}
+
+// lastTransaction returns how many statements were completed since the last transaction began,
+// its BEGIN included.
+func (o outcome) lastTransaction() int {
+	for i := len(o.completed) - 1; i >= 0; i-- {
+		if o.completed[i].tag == "BEGIN" {
+			return len(o.completed) - i
+		}
+	}
+	return 0
+}

@@ -1,0 +1,135 @@
+package migrate
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/kiloshard/kiloshard/shards"
+)
+
+// cleanUpLimit bounds clean-up that goes on after the caller's context has ended.
+const cleanUpLimit = 30 * time.Second
+
+// errBadDSN has no cause on purpose: what a parser says of a malformed DSN may have a part of its
+// password in it.
+var errBadDSN = errors.New("its DSN is neither a postgres:// URL nor keywords and values as Postgres knows them")
+
+// session is one session to a host. It is used by one goroutine at a time.
+type session struct {
+	host     shards.Host
+	conn     *pgconn.PgConn
+	ternLock bool // it holds tern's lock, shared
+}
+
+// sessions opens sessions, and keeps those that are not in use.
+type sessions struct {
+	logger *slog.Logger
+
+	mu   sync.Mutex // guards idle
+	idle map[string][]*session
+}
+
+// take returns an idle session to the host, or a new one.
+func (p *sessions) take(ctx context.Context, host shards.Host) (*session, error) {
+	p.mu.Lock()
+	idle := p.idle[host.Name]
+	if last := len(idle) - 1; last >= 0 {
+		p.idle[host.Name] = idle[:last]
+		p.mu.Unlock()
+		return idle[last], nil
+	}
+	p.mu.Unlock()
+	return p.open(ctx, host)
+}
+
+// give takes a session back that is not in use any more.
+func (p *sessions) give(s *session) {
+	if s.conn.IsClosed() {
+		return
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.idle == nil {
+		p.idle = map[string][]*session{}
+	}
+	p.idle[s.host.Name] = append(p.idle[s.host.Name], s)
+}
+
+// close closes all idle sessions.
+func (p *sessions) close(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanUpLimit)
+	defer cancel()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, idle := range p.idle {
+		for _, s := range idle {
+			s.conn.Close(ctx) // an error would change nothing
+		}
+	}
+	p.idle = nil
+}
+
+func (p *sessions) open(ctx context.Context, host shards.Host) (*session, error) {
+	config, err := pgconn.ParseConfig(host.ConnString())
+	if err != nil {
+		return nil, errBadDSN
+	}
+	if config.RuntimeParams["application_name"] == "" {
+		config.RuntimeParams["application_name"] = "kiloshard migrate"
+	}
+	config.OnNotice = func(_ *pgconn.PgConn, n *pgconn.Notice) {
+		level := slog.LevelDebug
+		if n.SeverityUnlocalized == "WARNING" {
+			level = slog.LevelWarn
+		}
+		p.logger.Log(context.Background(), level, n.Message, slog.String("host", host.Name), slog.String("sqlstate", n.Code))
+	}
+	conn, err := pgconn.ConnectConfig(ctx, config)
+	if err != nil {
+		return nil, err
+	}
+	return &session{host: host, conn: conn}, nil
+}
+
+// value runs SQL text without parameters and returns the first column of its last row, as text.
+func (s *session) value(ctx context.Context, query string) (string, error) {
+	results, err := s.conn.Exec(ctx, query).ReadAll()
+	if err != nil {
+		return "", err
+	}
+	last := results[len(results)-1].Rows
+	return string(last[len(last)-1][0]), nil
+}
+
+// neutral brings a session back to where it was when it was opened, save for its advisory locks,
+// so that nothing that a file left in it reaches the next shard: it is DISCARD ALL without these.
+// Without a schema to create in, what is run outside of a shard's transaction fails.
+const neutral = `close all; discard temp; discard sequences; deallocate all; unlisten *; ` +
+	`reset session authorization; reset role; reset all; set search_path = pg_catalog`
+
+// recover makes a session fit for the next shard after an error, or closes it.
+func (s *session) recover(ctx context.Context) {
+	if s.conn.IsClosed() {
+		return
+	}
+	if _, err := s.conn.Exec(ctx, "rollback; "+neutral).ReadAll(); err != nil {
+		s.conn.Close(ctx)
+	}
+}
+
+// flush returns when everything that any session has committed on this host so far is on disk. It
+// commits a record of its own with synchronous_commit on, and the log is written in order. The
+// record is a logical message, for without one Postgres does not wait for the disk.
+func (s *session) flush(ctx context.Context) error {
+	const query = `
+		select set_config('synchronous_commit', case current_setting('synchronous_commit')
+		           when 'off' then 'on' else current_setting('synchronous_commit') end, true),
+		       pg_catalog.pg_logical_emit_message(true, 'kiloshard', 'migrated')`
+	_, err := s.conn.Exec(ctx, query).ReadAll()
+	return err
+}

@@ -1,0 +1,111 @@
+package migrate
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"slices"
+
+	"github.com/kiloshard/kiloshard/shards"
+	"github.com/kiloshard/kiloshard/shards/fanout"
+)
+
+// StatusReport says at which version the shards stand.
+type StatusReport struct {
+	Files []string     // the names of the migration files, that of version 1 first
+	Hosts []HostStatus // in the order of the map
+}
+
+// HostStatus says at which version the shards of one host stand.
+type HostStatus struct {
+	Host       string
+	Versions   []VersionStatus      // from the lowest version up
+	NotCreated shards.Set           // their schemas do not exist
+	Failed     []*shards.ShardError // a version cannot be read, or is above the newest file's
+	Err        error                // why the host did not answer; then all else is empty
+}
+
+// VersionStatus is the shards of one host that stand at one version.
+type VersionStatus struct {
+	Version int32
+	Pending int // how many files are above it
+	Shards  shards.Set
+}
+
+// Pending returns the shards for which there is a file to run.
+func (r StatusReport) Pending() shards.Set {
+	var pending []shards.Range
+	for _, host := range r.Hosts {
+		for _, v := range host.Versions {
+			if v.Pending > 0 {
+				pending = append(pending, v.Shards.Ranges()...)
+			}
+		}
+	}
+	return shards.SetOfRanges(pending...)
+}
+
+// Status asks every host, by one query each, at which versions its shards stand. It waits for no
+// lock and changes nothing. A shard without a version table stands at version 0.
+//
+// The report is complete also with an error. That is a [shards.PartialError]: its causes are the
+// hosts that do not answer, and failed are the shards whose version cannot be read or is above the
+// newest file's, which is [ErrAhead]. That shards are not created is no error here.
+func Status(ctx context.Context, cfg Config) (StatusReport, error) {
+	cfg, err := cfg.withDefaults()
+	if err != nil {
+		return StatusReport{}, err
+	}
+	d, err := readDirectory(cfg.Map, cfg.Files, first(cfg.Shards), cfg.Logger)
+	if err != nil {
+		return StatusReport{}, err
+	}
+	sessions := &sessions{logger: cfg.Logger}
+	defer sessions.close(ctx)
+	surveys := look(ctx, sessions, cfg.Map, fanout.Plan(cfg.Map, cfg.Shards))
+
+	report := StatusReport{Files: d.names}
+	partial := &shards.PartialError{}
+	for _, survey := range surveys {
+		host := hostStatus(cfg.Map, survey, d.newest())
+		report.Hosts = append(report.Hosts, host)
+		if host.Err != nil {
+			partial.Causes = append(partial.Causes, host.Err)
+			partial.NotAttempted = shards.SetOfRanges(append(partial.NotAttempted.Ranges(), shards.SetOf(survey.Shards...).Ranges()...)...)
+		}
+		partial.Failed = append(partial.Failed, host.Failed...)
+	}
+	if len(partial.Causes) == 0 && len(partial.Failed) == 0 {
+		return report, nil
+	}
+	partial.Failed = sortShards(partial.Failed)
+	partial.Done = without(without(cfg.Shards, partial.NotAttempted), numbersOf(partial.Failed))
+	return report, partial
+}
+
+func hostStatus(m *shards.Map, s survey, newest int32) HostStatus {
+	status := HostStatus{Host: s.Host.Name, Err: s.err}
+	_, failed := troubles(m, []survey{s}, newest)
+	var missing []shards.Number
+	for _, f := range failed {
+		if errors.Is(f, ErrNotCreated) {
+			missing = append(missing, f.Shard)
+		} else {
+			status.Failed = append(status.Failed, f)
+		}
+	}
+	status.NotCreated = shards.SetOf(missing...)
+
+	byVersion := map[int32][]shards.Number{}
+	for n, at := range s.standings {
+		if at.err == nil {
+			byVersion[at.version] = append(byVersion[at.version], n)
+		}
+	}
+	for _, version := range slices.Sorted(maps.Keys(byVersion)) {
+		status.Versions = append(status.Versions, VersionStatus{
+			Version: version, Pending: int(max(0, newest-version)), Shards: shards.SetOf(byVersion[version]...),
+		})
+	}
+	return status
+}

@@ -1,0 +1,64 @@
+package migrate
+
+import (
+	"context"
+	"fmt"
+	"time"
+)
+
+// ternLock is the advisory lock that tern holds, exclusively, in each database that it works on.
+const ternLock = 9628173550095224
+
+// ternPoll is the time between two attempts to get the lock.
+const ternPoll = 50 * time.Millisecond
+
+// lockOutTern takes tern's lock, shared, and holds it for the session's life, so that no tern
+// program works on this database and others of our runs may. It returns [ErrTernAtWork] after wait.
+//
+// It asks again and again instead of waiting in the lock's queue: a statement that waits holds a
+// snapshot, and a CREATE INDEX CONCURRENTLY of the very program that it waits for would wait for
+// that snapshot in turn. A shared lock is also refused while a tern program waits for its own.
+func (s *session) lockOutTern(ctx context.Context, wait time.Duration) error {
+	if s.ternLock {
+		return nil
+	}
+	query := fmt.Sprintf("%s; select pg_try_advisory_lock_shared(%d)", neutral, int64(ternLock))
+	ticker := time.NewTicker(ternPoll)
+	defer ticker.Stop()
+	for deadline := time.Now().Add(wait); ; {
+		got, err := s.value(ctx, query)
+		if err != nil {
+			return err
+		}
+		if got == "t" {
+			s.ternLock = true
+			return nil
+		}
+		if time.Now().After(deadline) {
+			return fmt.Errorf("%w: its lock was not to be had within %v%s", ErrTernAtWork, wait, s.ternHolder(ctx))
+		}
+		select {
+		case <-ticker.C:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+}
+
+// ternHolder says who holds tern's lock or waits for it, as far as it can be told.
+func (s *session) ternHolder(ctx context.Context) string {
+	query := fmt.Sprintf(`
+		select coalesce(string_agg(format('%%s by process %%s (%%s)',
+		           case when l.granted then 'held' else 'awaited' end, l.pid, coalesce(nullif(a.application_name, ''), 'without a name')),
+		           ', ' order by l.granted desc, l.pid), '')
+		from pg_catalog.pg_locks l
+		join pg_catalog.pg_database d on d.oid = l.database and d.datname = current_database()
+		left join pg_catalog.pg_stat_activity a on a.pid = l.pid
+		where l.locktype = 'advisory' and l.objsubid = 1 and l.mode = 'ExclusiveLock'
+		  and l.classid = %d and l.objid = %d`, uint64(ternLock)>>32, uint32(ternLock&(1<<32-1)))
+	holders, err := s.value(ctx, query)
+	if err != nil || holders == "" {
+		return ""
+	}
+	return "; it is " + holders
+}

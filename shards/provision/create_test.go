@@ -1,0 +1,229 @@
+package provision_test
+
+import (
+	"context"
+	"errors"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/kiloshard/kiloshard/shards"
+	"github.com/kiloshard/kiloshard/shards/provision"
+	"github.com/kiloshard/kiloshard/shards/shardtest"
+)
+
+func TestCreate(t *testing.T) {
+	t.Parallel()
+	m := newMap(t, 300)
+	first := create(t, m)
+	if first.Created.String() != "0-299" || first.Existed.Len() != 0 {
+		t.Errorf("the first run created %s, %d were there already", first.Created, first.Existed.Len())
+	}
+	checkComplete(t, m)
+	second := create(t, m)
+	if second.Created.Len() != 0 || second.Existed.String() != "0-299" {
+		t.Errorf("the second run created %s, %s were there already", second.Created, second.Existed)
+	}
+	for _, host := range m.Hosts() {
+		if got := on(t, host, `select count(*) from pg_namespace where nspname like 'shard\_%'`); got[0] != "150" {
+			t.Errorf("host %s has %s shards, expected 150", host.Name, got[0])
+		}
+	}
+}
+
+func TestCreateMakesWhatIsLacking(t *testing.T) {
+	t.Parallel()
+	m := created(t, 16)
+	on(t, m.Host(3), "drop schema shard_00003 cascade")
+	on(t, m.Host(4), "drop function shard_00004.next_id()")
+	on(t, m.Host(12), "drop sequence shard_00012.next_id_seq cascade")
+	if report := create(t, m); report.Created.String() != "3-4,12" {
+		t.Errorf("created %s, expected 3-4,12", report.Created)
+	}
+	checkComplete(t, m)
+}
+
+func TestTwoCreatesAtOnce(t *testing.T) {
+	t.Parallel()
+	m := newMap(t, 200)
+	errs := make(chan error)
+	for range 2 {
+		go func() {
+			_, err := provision.Create(t.Context(), provision.CreateConfig{Map: m})
+			errs <- err
+		}()
+	}
+	// One of the two may lose a race for a schema: then it says so, and changes nothing by that.
+	for range 2 {
+		var e *pgconn.PgError
+		if err := <-errs; err != nil && (!errors.As(err, &e) || e.Code != "23505" && e.Code != "42P06") {
+			t.Error(err)
+		}
+	}
+	create(t, m)
+	checkComplete(t, m)
+}
+
+// interrupting is progress that interrupts its run after a number of shards.
+type interrupting struct {
+	left   int
+	cancel context.CancelFunc
+}
+
+func (p *interrupting) Begin(string, int) {}
+func (p *interrupting) End()              {}
+func (p *interrupting) Finished(string, shards.Number, error, time.Duration) {
+	if p.left--; p.left == 0 {
+		p.cancel()
+	}
+}
+
+func TestInterruptedCreateGoesOn(t *testing.T) {
+	t.Parallel()
+	m := newMap(t, 400)
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	report, err := provision.Create(ctx, provision.CreateConfig{Map: m, Batch: 10, Progress: &interrupting{left: 50, cancel: cancel}})
+	var partial *shards.PartialError
+	if !errors.As(err, &partial) || !errors.Is(err, context.Canceled) {
+		t.Fatalf("got %v, expected a PartialError that was interrupted", err)
+	}
+	if partial.Done.Len() < 50 || partial.Done.Len() == 400 || len(partial.Failed) != 0 || partial.Done.Len()+partial.NotAttempted.Len() != 400 {
+		t.Errorf("interrupted: %v", err)
+	}
+	if report.Created.String() != partial.Done.String() {
+		t.Errorf("created %s, the error says %s", report.Created, partial.Done)
+	}
+	rest := create(t, m)
+	if rest.Created.String() != partial.NotAttempted.String() || rest.Existed.String() != partial.Done.String() {
+		t.Errorf("the second run created %s, expected %s", rest.Created, partial.NotAttempted)
+	}
+	checkComplete(t, m)
+}
+
+// TestASessionIsKilled has every session of a run killed once.
+func TestASessionIsKilled(t *testing.T) {
+	t.Parallel()
+	m := newMap(t, 400)
+	killer := &killing{t: t, m: m, after: 20}
+	_, err := provision.Create(t.Context(), provision.CreateConfig{Map: m, Batch: 10, Progress: killer})
+	var partial *shards.PartialError
+	if err != nil && !errors.As(err, &partial) {
+		t.Fatal(err)
+	}
+	if killer.killed == 0 {
+		t.Fatal("no session was killed")
+	}
+	create(t, m)
+	checkComplete(t, m)
+}
+
+type killing struct {
+	t             *testing.T
+	m             *shards.Map
+	after, killed int
+}
+
+func (p *killing) Begin(string, int) {}
+func (p *killing) End()              {}
+func (p *killing) Finished(string, shards.Number, error, time.Duration) {
+	if p.after--; p.after == 0 {
+		for _, host := range p.m.Hosts() {
+			p.killed += len(on(p.t, host, `
+				select pg_terminate_backend(pid) from pg_stat_activity
+				where datname = current_database() and application_name = 'kiloshard'`))
+		}
+	}
+}
+
+// TestNothingHalfDone are the things that keep Create from beginning.
+func TestNothingHalfDone(t *testing.T) {
+	t.Parallel()
+	const secret = "s3cr3t-pa55"
+	tests := []struct {
+		name   string
+		change func(c *shards.Config)
+		want   string // in the error
+	}{
+		{"a host is down", func(c *shards.Config) {
+			c.Hosts[1].DSN = "postgres://app:" + secret + "@127.0.0.1:1/app"
+		}, "host pg-b: "},
+		{"wrong password", func(c *shards.Config) {
+			c.Hosts[1].DSN = withUser(t, c.Hosts[1].DSN, url.UserPassword("postgres", secret))
+		}, "host pg-b: "},
+		{"a DSN that cannot be read", func(c *shards.Config) {
+			c.Hosts[1].DSN = "postgres://app:" + secret + "@127.0.0.1:port/app"
+		}, "host pg-b: "},
+		{"one database for two hosts", func(c *shards.Config) {
+			c.Hosts[1].DSN = c.Hosts[0].DSN
+		}, "hosts pg-a and pg-b are one and the same database"},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			hosts := shardtest.Hosts(t, 2)
+			c := shardtest.MapConfig(8, append([]shards.Host(nil), hosts...))
+			test.change(&c)
+			m := build(t, c)
+			_, err := provision.Create(t.Context(), provision.CreateConfig{Map: m})
+			if err == nil || !strings.Contains(err.Error(), test.want) {
+				t.Errorf("got %v, expected %q in it", err, test.want)
+			}
+			if err != nil && strings.Contains(err.Error(), secret) {
+				t.Errorf("the error holds the password: %v", err)
+			}
+			for _, host := range hosts {
+				if got := on(t, host, "select nspname from pg_namespace where nspname ~ 'shard'"); len(got) > 0 {
+					t.Errorf("host %s has schemas %s", host.Name, got)
+				}
+			}
+		})
+	}
+}
+
+func withUser(t *testing.T, dsn string, user *url.Userinfo) string {
+	t.Helper()
+	u, err := url.Parse(dsn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	u.User = user
+	return u.String()
+}
+
+func TestCreateRefusesShardsThatLiveElsewhere(t *testing.T) {
+	t.Parallel()
+	m := created(t, 16)
+	c := m.Config()
+	c.Placement = []shards.Placement{
+		{Shards: shards.SetOfRanges(shards.Range{First: 0, Last: 5}), Host: "pg-a"},
+		{Shards: shards.SetOfRanges(shards.Range{First: 6, Last: 15}), Host: "pg-b"},
+	}
+	moved := build(t, c)
+	_, err := provision.Create(t.Context(), provision.CreateConfig{Map: moved})
+	var e *provision.MisplacedError
+	if !errors.As(err, &e) || len(e.Shards) != 2 || e.Shards[0] != 6 || e.Hosts[0] != "pg-a" {
+		t.Fatalf("got %v, expected shards 6 and 7 to be misplaced", err)
+	}
+	if got := on(t, m.Hosts()[1], "select nspname from pg_namespace where nspname in ('shard_00006', 'shard_00007')"); len(got) > 0 {
+		t.Errorf("created %s all the same", got)
+	}
+}
+
+// TestRowsOutliveCreate is a second create on shards with rows in them.
+func TestRowsOutliveCreate(t *testing.T) {
+	t.Parallel()
+	m := created(t, 16)
+	host := m.Host(5)
+	on(t, host, "create table shard_00005.photos (id bigint primary key default shard_00005.next_id())")
+	id := on(t, host, "insert into shard_00005.photos default values returning id")
+	on(t, host, "drop function shard_00005.next_ids")
+	create(t, m)
+	if got := on(t, host, "select id from shard_00005.photos"); len(got) != 1 || got[0] != id[0] {
+		t.Errorf("got the rows %s, expected %s", got, id)
+	}
+	checkComplete(t, m)
+}

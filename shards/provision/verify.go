@@ -1,0 +1,179 @@
+package provision
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/kiloshard/kiloshard/shards"
+	"github.com/kiloshard/kiloshard/sql"
+)
+
+// Kind is what is wrong with a shard or a host.
+type Kind string
+
+// The kinds of [Difference].
+const (
+	KindMissing   Kind = "missing"      // the shard is on no host
+	KindMisplaced Kind = "misplaced"    // it is on another host than the map says
+	KindTwice     Kind = "on two hosts" // it is at home, and on another host as well
+	KindFunction  Kind = "function"     // next_id and its like lack, or are not what the map makes: another shard number, say
+	KindSequence  Kind = "sequence"     // its sequence lacks, has a cache, a wrong maximum or the like
+	KindStray     Kind = "stray schema" // a schema that is named like a shard, which the map does not know
+	KindEngine    Kind = "engine"       // the helper schema lacks, or has another epoch, layout, cluster or version
+)
+
+// Difference is one thing in which a host differs from what the map says.
+type Difference struct {
+	Kind   Kind   `json:"kind"`
+	Host   string `json:"host"`
+	Schema string `json:"schema"`
+	Found  string `json:"found"`
+	Want   string `json:"expected"`
+}
+
+// String says where the difference is, what was found and what was expected.
+func (d Difference) String() string {
+	return fmt.Sprintf("%s on %s: %s: %s; expected %s", d.Schema, d.Host, d.Kind, d.Found, d.Want)
+}
+
+// Verify compares every shard on every host with the map. It returns the differences sorted by
+// schema and host, none when all is as the map says. The error is a [shards.HostError] when a host
+// does not answer.
+func Verify(ctx context.Context, m *shards.Map) ([]Difference, error) {
+	inventories, err := takeAll(ctx, m, true)
+	if err != nil {
+		return nil, err
+	}
+	v := &verification{m: m, inventories: inventories}
+	for _, inv := range inventories {
+		v.engine(inv)
+		for name := range inv.schemas {
+			v.stray(inv, name)
+		}
+	}
+	for n := range m.All().All() {
+		v.shard(n)
+	}
+	slices.SortFunc(v.differences, func(a, b Difference) int {
+		return cmp.Or(cmp.Compare(a.Schema, b.Schema), cmp.Compare(a.Host, b.Host), cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Found, b.Found))
+	})
+	return v.differences, nil
+}
+
+type verification struct {
+	m           *shards.Map
+	inventories []*inventory
+	differences []Difference
+}
+
+func (v *verification) differ(kind Kind, inv *inventory, schema, found, want string) {
+	v.differences = append(v.differences, Difference{Kind: kind, Host: inv.host.Name, Schema: schema, Found: found, Want: want})
+}
+
+// engine compares the helper schema: its settings, its version, and the functions themselves.
+func (v *verification) engine(inv *inventory) {
+	p := params(v.m)
+	script, version := sql.Engine(p)
+	if inv.settings == nil {
+		v.differ(KindEngine, inv, "kiloshard", "not installed", "the helper schema; kiloshard create installs it")
+		return
+	}
+	s := *inv.settings
+	fields := []struct{ name, found, want string }{
+		{"cluster", s.Cluster, p.Cluster},
+		{"schema_prefix", s.SchemaPrefix, p.SchemaPrefix},
+		{"epoch", s.Epoch.UTC().String(), p.Epoch.UTC().String()},
+		{"layout", fmt.Sprintf("%d|%d|%d", s.TimeBits, s.ShardBits, s.SequenceBits), fmt.Sprintf("%d|%d|%d usable bits", p.TimeBits, p.ShardBits, p.SequenceBits)},
+		{"version", s.Engine, version},
+	}
+	for _, f := range fields {
+		if f.found != f.want && f.found+" usable bits" != f.want {
+			v.differ(KindEngine, inv, "kiloshard", f.name+" "+f.found, f.want)
+		}
+	}
+	for _, want := range sql.Functions(script) {
+		v.function(KindEngine, inv, "kiloshard", want)
+	}
+}
+
+// function compares one function with what the script would make of it.
+func (v *verification) function(kind Kind, inv *inventory, schema string, want sql.Function) {
+	name := fmt.Sprintf("%s with %d parameters", want.Name, want.Args)
+	found, ok := inv.schemas[schema].functions[functionKey{want.Name, want.Args}]
+	switch {
+	case !ok:
+		v.differ(kind, inv, schema, name+" is lacking", "the function; kiloshard create makes it")
+	case found.Language != "plpgsql":
+		v.differ(kind, inv, schema, name+" is in language "+found.Language, "plpgsql")
+	case found.Body != want.Body:
+		v.differ(kind, inv, schema, name+" is "+oneLine(found.Body), oneLine(want.Body))
+	}
+}
+
+// shard compares one shard on all hosts.
+func (v *verification) shard(n shards.Number) {
+	name := v.m.Schema(n)
+	home := v.inventories[v.m.HostIndex(n)]
+	_, atHome := home.schemas[name]
+	elsewhere := false
+	for _, inv := range v.inventories {
+		if _, ok := inv.schemas[name]; !ok || inv == home {
+			continue
+		}
+		elsewhere = true
+		kind := KindTwice
+		if !atHome {
+			kind = KindMisplaced
+		}
+		v.differ(kind, inv, name, "is here", "only on "+home.host.Name)
+		v.parts(inv, n)
+	}
+	switch {
+	case atHome:
+		v.parts(home, n)
+	case !elsewhere:
+		v.differ(KindMissing, home, name, "no such schema", "the shard; kiloshard create makes it")
+	}
+}
+
+// parts compares the sequence and the functions of a shard on one host.
+func (v *verification) parts(inv *inventory, n shards.Number) {
+	name := v.m.Schema(n)
+	for _, want := range sql.Functions(sql.Shard(params(v.m), int(n), name)) {
+		v.function(KindFunction, inv, name, want)
+	}
+	want := sequence{Type: "bigint", Increment: 1, Cache: 1, Max: v.m.Layout().MaxSequenceValue()}
+	switch found := inv.schemas[name].sequence; {
+	case found == nil:
+		v.differ(KindSequence, inv, name, "next_id_seq is lacking", "the sequence; kiloshard create makes it")
+	case *found != want:
+		v.differ(KindSequence, inv, name, "next_id_seq has "+found.String(), want.String())
+	}
+}
+
+// stray notes a schema that is named like a shard, but is none of the map's.
+func (v *verification) stray(inv *inventory, name string) {
+	if name == "kiloshard" {
+		return
+	}
+	if n, ok := v.m.NumberOf(name); !ok || !v.m.Has(n) {
+		v.differ(KindStray, inv, name, "a schema named like a shard", fmt.Sprintf("shards 0 to %d of five digits", v.m.Len()-1))
+	}
+}
+
+func (s sequence) String() string {
+	return fmt.Sprintf("type %s, increment %d, cache %d, maximum %d, cycle %t", s.Type, s.Increment, s.Cache, s.Max, s.Cycle)
+}
+
+// oneLine returns the text of a function's body on one line, shortened to what tells it apart.
+func oneLine(body string) string {
+	const most = 160
+	line := strings.Join(strings.Fields(body), " ")
+	if len(line) > most {
+		line = line[:most] + "…"
+	}
+	return line
+}

@@ -1,0 +1,82 @@
+package provision_test
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/kiloshard/kiloshard/shards/provision"
+)
+
+func TestVerifyNamesEachDifference(t *testing.T) {
+	t.Parallel()
+	const a, b = 0, 1 // hosts of shards 0-7 and 8-15
+	tests := []struct {
+		name   string
+		host   int
+		change string
+		kind   provision.Kind
+		on     string // the host and schema of the difference
+	}{
+		{"missing", a, "drop schema shard_00003 cascade", provision.KindMissing, "pg-a shard_00003"},
+		{"on two hosts", b, "create schema shard_00003", provision.KindTwice, "pg-b shard_00003"},
+		{"another shard's number", a, `create or replace function shard_00002.next_id() returns bigint language plpgsql as
+			$$ begin return kiloshard.next_id(3, 'shard_00002.next_id_seq'); end $$`, provision.KindFunction, "pg-a shard_00002"},
+		{"in another language", a, `create or replace function shard_00002.next_id() returns bigint language sql as
+			$$ select kiloshard.next_id(2, 'shard_00002.next_id_seq') $$`, provision.KindFunction, "pg-a shard_00002"},
+		{"no next_ids", b, "drop function shard_00009.next_ids", provision.KindFunction, "pg-b shard_00009"},
+		{"a cache", b, "alter sequence shard_00010.next_id_seq cache 20", provision.KindSequence, "pg-b shard_00010"},
+		{"a maximum", b, "alter sequence shard_00010.next_id_seq no maxvalue", provision.KindSequence, "pg-b shard_00010"},
+		{"a cycle", b, "alter sequence shard_00010.next_id_seq cycle", provision.KindSequence, "pg-b shard_00010"},
+		{"an increment", b, "alter sequence shard_00010.next_id_seq increment 2", provision.KindSequence, "pg-b shard_00010"},
+		{"no sequence", b, "drop sequence shard_00010.next_id_seq cascade", provision.KindSequence, "pg-b shard_00010"},
+		{"past the map", a, "create schema shard_00016", provision.KindStray, "pg-a shard_00016"},
+		{"four digits", a, "create schema shard_0001", provision.KindStray, "pg-a shard_0001"},
+		{"another epoch", b, `update kiloshard.settings set epoch = '2020-01-01Z'`, provision.KindEngine, "pg-b kiloshard"},
+		{"another engine", b, `update kiloshard.settings set engine = 'old'`, provision.KindEngine, "pg-b kiloshard"},
+		{"an engine that was changed", b, `create or replace function kiloshard.catch_up(shard int, seq regclass, drawn bigint)
+			returns bigint language plpgsql as $$ begin return drawn; end $$`, provision.KindEngine, "pg-b kiloshard"},
+		{"no engine", b, "drop table kiloshard.settings", provision.KindEngine, "pg-b kiloshard"},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			m := created(t, 16)
+			checkComplete(t, m)
+			on(t, m.Hosts()[test.host], test.change)
+			differences, err := provision.Verify(t.Context(), m)
+			if err != nil {
+				t.Fatal(err)
+			}
+			found := false
+			for _, d := range differences {
+				if fmt.Sprint(d.Host, " ", d.Schema) != test.on {
+					t.Errorf("a difference elsewhere: %s", d)
+				}
+				found = found || d.Kind == test.kind
+			}
+			if !found {
+				t.Errorf("got %v, expected a difference of kind %q on %s", differences, test.kind, test.on)
+			}
+		})
+	}
+}
+
+func TestVerifyFindsAMisplacedShard(t *testing.T) {
+	t.Parallel()
+	m := created(t, 16)
+	on(t, m.Hosts()[0], "drop schema shard_00003 cascade")
+	on(t, m.Hosts()[1], "create schema shard_00003")
+	differences, err := provision.Verify(t.Context(), m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(differences) == 0 || differences[0].Schema != "shard_00003" || differences[0].Host != "pg-b" {
+		t.Fatalf("got %v", differences)
+	}
+	for _, d := range differences {
+		if d.Kind == provision.KindMisplaced {
+			return
+		}
+	}
+	t.Errorf("got %v, expected shard 3 to be misplaced", differences)
+}

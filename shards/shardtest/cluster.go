@@ -1,0 +1,158 @@
+package shardtest
+
+import (
+	"context"
+	"crypto/sha256"
+	"fmt"
+	"io/fs"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/kiloshard/kiloshard/migrate"
+	"github.com/kiloshard/kiloshard/shards"
+	"github.com/kiloshard/kiloshard/shards/provision"
+)
+
+// Epoch is the epoch of the clusters that [New] makes, unless the test says otherwise.
+var Epoch = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+
+// Config says what cluster a test wants.
+type Config struct {
+	Shards     int           // Defaults to 16
+	Hosts      int           // Defaults to 2; the shards are spread evenly over them, in rising order
+	Epoch      time.Time     // Defaults to Epoch
+	Layout     shards.Layout // Defaults to shards.DefaultLayout
+	Migrations fs.FS         // tern files to run on every shard. Defaults to none
+}
+
+// Cluster is a sharded cluster of one test.
+type Cluster struct {
+	Map *shards.Map
+}
+
+// New returns a cluster whose shards exist and are migrated. It is gone when the test ends.
+func New(t testing.TB, cfg Config) *Cluster {
+	t.Helper()
+	cfg = cfg.withDefaults()
+	names, err := templates(t, cfg)
+	if err != nil {
+		t.Fatal("shardtest: ", err)
+	}
+	return &Cluster{Map: newMap(t, cfg, clones(t, names))}
+}
+
+// MapConfig returns a config that spreads the given number of shards evenly over the hosts.
+func MapConfig(count int, hosts []shards.Host) shards.Config {
+	c := shards.Config{Cluster: "test", Shards: count, Epoch: Epoch, Hosts: hosts}
+	for i, host := range hosts {
+		numbers := shards.SetOfRanges(shards.Range{
+			First: shards.Number(count * i / len(hosts)),
+			Last:  shards.Number(count*(i+1)/len(hosts) - 1),
+		})
+		if numbers.Len() > 0 {
+			c.Placement = append(c.Placement, shards.Placement{Shards: numbers, Host: host.Name})
+		}
+	}
+	return c
+}
+
+func newMap(t testing.TB, cfg Config, hosts []shards.Host) *shards.Map {
+	t.Helper()
+	c := MapConfig(cfg.Shards, hosts)
+	c.Epoch, c.Layout = cfg.Epoch, cfg.Layout
+	m, err := c.Map()
+	if err != nil {
+		t.Fatal("shardtest: ", err)
+	}
+	return m
+}
+
+func (cfg Config) withDefaults() Config {
+	if cfg.Shards == 0 {
+		cfg.Shards = 16
+	}
+	if cfg.Hosts == 0 {
+		cfg.Hosts = 2
+	}
+	if cfg.Epoch.IsZero() {
+		cfg.Epoch = Epoch
+	}
+	if cfg.Layout == (shards.Layout{}) {
+		cfg.Layout = shards.DefaultLayout
+	}
+	return cfg
+}
+
+// template is a set of databases, one a host, that tests are cloned from.
+type template struct {
+	make  sync.Once
+	names []string
+	err   error
+}
+
+// templates returns the names of the databases to clone for the config, which it makes if it is
+// the first to ask for them.
+func templates(t testing.TB, cfg Config) ([]string, error) {
+	t.Helper()
+	key, err := cfg.key()
+	if err != nil {
+		return nil, err
+	}
+	s := server(t)
+
+	shared.mu.Lock()
+	if shared.templates == nil {
+		shared.templates = map[string]*template{}
+	}
+	tmpl := shared.templates[key]
+	if tmpl == nil {
+		tmpl = &template{}
+		shared.templates[key] = tmpl
+	}
+	shared.mu.Unlock()
+
+	tmpl.make.Do(func() {
+		hosts := make([]shards.Host, cfg.Hosts)
+		for i := range hosts {
+			name := newName()
+			if tmpl.err = createDatabase(t.Context(), name, ""); tmpl.err != nil {
+				return
+			}
+			tmpl.names = append(tmpl.names, name)
+			hosts[i] = shards.Host{Name: fmt.Sprintf("pg-%c", 'a'+i), DSN: s.DSN(name)}
+		}
+		tmpl.err = prepare(t.Context(), newMap(t, cfg, hosts), cfg.Migrations)
+	})
+	return tmpl.names, tmpl.err
+}
+
+// prepare creates and migrates the shards of the templates.
+func prepare(ctx context.Context, m *shards.Map, migrations fs.FS) error {
+	if _, err := provision.Create(ctx, provision.CreateConfig{Map: m}); err != nil {
+		return err
+	}
+	if migrations == nil {
+		return nil
+	}
+	_, err := migrate.Up(ctx, migrate.Config{Map: m, Files: migrations})
+	return err
+}
+
+// key tells apart configs whose clusters differ.
+func (cfg Config) key() (string, error) {
+	sum := sha256.New()
+	fmt.Fprintln(sum, cfg.Shards, cfg.Hosts, cfg.Epoch.UnixMilli(), cfg.Layout)
+	if cfg.Migrations == nil {
+		return string(sum.Sum(nil)), nil
+	}
+	err := fs.WalkDir(cfg.Migrations, ".", func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() {
+			return err
+		}
+		content, err := fs.ReadFile(cfg.Migrations, path)
+		fmt.Fprintf(sum, "%s %d\n%s", path, len(content), content)
+		return err
+	})
+	return string(sum.Sum(nil)), err
+}

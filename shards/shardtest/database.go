@@ -1,0 +1,80 @@
+package shardtest
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/kiloshard/kiloshard/shards"
+)
+
+// Hosts returns n empty hosts, named pg-a, pg-b and so on: databases with nothing in them, which
+// are dropped when the test ends.
+func Hosts(t testing.TB, n int) []shards.Host {
+	t.Helper()
+	return clones(t, make([]string, n))
+}
+
+// clones returns a host for each of the templates: a clone of it, or an empty database where the
+// template's name is empty.
+func clones(t testing.TB, templates []string) []shards.Host {
+	t.Helper()
+	s := server(t)
+	hosts := make([]shards.Host, len(templates))
+	for i, template := range templates {
+		name := newName()
+		if err := createDatabase(t.Context(), name, template); err != nil {
+			t.Fatal("shardtest: ", err)
+		}
+		hosts[i] = shards.Host{Name: fmt.Sprintf("pg-%c", 'a'+i), DSN: s.DSN(name)}
+		t.Cleanup(func() { discard(t, hosts[i], name) })
+	}
+	return hosts
+}
+
+// discard drops a test's database, unless it is to be kept.
+func discard(t testing.TB, host shards.Host, name string) {
+	if t.Failed() && keep() {
+		shared.mu.Lock()
+		shared.kept = true
+		shared.mu.Unlock()
+		// A file, since the DSN holds a password, and this text may go to a log.
+		file := filepath.Join(os.TempDir(), name+".dsn")
+		err := os.WriteFile(file, []byte(host.ConnString()), 0o600)
+		t.Logf("shardtest: host %s is kept: psql \"$(cat %s)\" (%v)", host.Name, file, err)
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	defer cancel()
+	if err := dropDatabase(ctx, name); err != nil {
+		t.Log("shardtest: ", err)
+	}
+}
+
+func dropDatabase(ctx context.Context, name string) error {
+	return exec(ctx, shared.server, "DROP DATABASE IF EXISTS "+pgx.Identifier{name}.Sanitize()+" WITH (FORCE)")
+}
+
+// newName returns a name that no other database of the server has.
+func newName() string {
+	shared.mu.Lock()
+	defer shared.mu.Unlock()
+	shared.databases++
+	return fmt.Sprintf("kiloshard_test_%d_%d", os.Getpid(), shared.databases)
+}
+
+// createDatabase creates a database as a clone of the template, an empty one for "". Cloning
+// databases one after the other keeps Postgres from finding a template in use.
+func createDatabase(ctx context.Context, name, template string) error {
+	if template == "" {
+		template = "template0"
+	}
+	shared.mu.Lock()
+	defer shared.mu.Unlock()
+	return exec(ctx, shared.server, "CREATE DATABASE "+pgx.Identifier{name}.Sanitize()+" TEMPLATE "+pgx.Identifier{template}.Sanitize())
+}

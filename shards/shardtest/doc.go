@@ -1,0 +1,26 @@
+// Package shardtest hands a test a sharded cluster on a real Postgres, ready to use:
+//
+//	func TestMain(m *testing.M) { os.Exit(shardtest.Run(m)) }
+//
+//	func TestPhotos(t *testing.T) {
+//		t.Parallel()
+//		cluster := shardtest.New(t, shardtest.Config{Shards: 16, Migrations: os.DirFS("../migrations")})
+//		r, err := router.New(t.Context(), router.Config{Map: cluster.Map})
+//		…
+//	}
+//
+// One Postgres server serves all tests of a package. It is started when the first test asks for it
+// and stopped by [Run]. A host of a cluster is a database on it. The shards are created and
+// migrated once for each [Config], in template databases, which are then cloned for every test: a
+// fraction of a second, however many migrations there are.
+//
+// Where the server comes from, these environment variables say:
+//
+//	KILOSHARD_POSTGRES_DSN    a server on which databases may be created
+//	KILOSHARD_TEST_POSTGRES   local (server binaries), docker or download; else the first to be had
+//	KILOSHARD_POSTGRES_IMAGE  the container's image; defaults to postgres:17
+//	KILOSHARD_KEEP            1: keep the databases of failed tests and the server, and print how to reach them
+//
+// The server runs with fsync off. A test that measures, or that kills its server, starts one of its
+// own by package localpg.
+package shardtest

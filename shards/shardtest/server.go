@@ -1,0 +1,117 @@
+package shardtest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/kiloshard/kiloshard/shards/localpg"
+)
+
+// startLimit bounds the start of a server, a download included.
+const startLimit = 5 * time.Minute
+
+// shared is the server of this test binary.
+var shared struct {
+	running bool // Run is at work
+
+	mu        sync.Mutex // guards what follows
+	server    *localpg.Server
+	err       error // of starting the server
+	kept      bool  // a failed test's databases are kept
+	databases int   // how many were named so far
+	templates map[string]*template
+}
+
+// Run runs the tests and then stops the server that they used, if any did. It returns what
+// [os.Exit] is to be called with.
+func Run(m *testing.M) int {
+	shared.running = true
+	code := m.Run()
+
+	shared.mu.Lock()
+	defer shared.mu.Unlock()
+	if shared.server == nil {
+		return code
+	}
+	if keep() {
+		fmt.Fprintln(os.Stderr, "shardtest: kept:", shared.server.Describe())
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	if err := errors.Join(dropTemplates(ctx), shared.server.Stop(ctx)); err != nil {
+		fmt.Fprintln(os.Stderr, "shardtest:", err)
+		code = max(code, 1)
+	}
+	return code
+}
+
+// dropTemplates drops the templates from a server that outlives the tests.
+func dropTemplates(ctx context.Context) error {
+	if shared.server.Source() != localpg.DSN && !shared.kept {
+		return nil
+	}
+	var errs []error
+	for _, tmpl := range shared.templates {
+		for _, name := range tmpl.names {
+			errs = append(errs, dropDatabase(ctx, name))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// server returns the server of this test binary, and starts it if need be.
+func server(t testing.TB) *localpg.Server {
+	t.Helper()
+	if !shared.running {
+		t.Fatal("shardtest: expected func TestMain(m *testing.M) { os.Exit(shardtest.Run(m)) } in this package")
+	}
+	shared.mu.Lock()
+	defer shared.mu.Unlock()
+	if shared.server == nil && shared.err == nil {
+		ctx, cancel := context.WithTimeout(context.Background(), startLimit)
+		defer cancel()
+		shared.server, shared.err = localpg.Start(ctx, ServerConfig())
+	}
+	if shared.err != nil {
+		t.Fatal(shared.err)
+	}
+	return shared.server
+}
+
+// ServerConfig returns how this package starts its server, as the environment says. A test that
+// needs a server of its own starts from it.
+func ServerConfig() localpg.Config {
+	return localpg.Config{
+		Source: localpg.Source(os.Getenv("KILOSHARD_TEST_POSTGRES")),
+		DSN:    os.Getenv("KILOSHARD_POSTGRES_DSN"),
+		Image:  os.Getenv("KILOSHARD_POSTGRES_IMAGE"),
+		Keep:   keep(),
+		Settings: map[string]string{
+			"fsync": "off", "synchronous_commit": "off", "full_page_writes": "off",
+			"max_connections": "400",
+		},
+	}
+}
+
+func keep() bool { return os.Getenv("KILOSHARD_KEEP") == "1" }
+
+// exec runs a statement on the server, outside any test's database.
+func exec(ctx context.Context, s *localpg.Server, statement string) error {
+	conn, err := pgx.Connect(ctx, s.DSN("postgres"))
+	if err != nil {
+		return err
+	}
+	_, err = conn.Exec(ctx, statement)
+	closeErr := conn.Close(ctx)
+	if err != nil {
+		return fmt.Errorf("%s: %w", statement, err)
+	}
+	return closeErr
+}

@@ -1,0 +1,58 @@
+package sql
+
+import (
+	"fmt"
+	"time"
+)
+
+// shardData is what shard.sql is rendered with.
+type shardData struct {
+	Number           int
+	Schema           string
+	MaxSequenceValue int64
+}
+
+// engineData is what engine.sql is rendered with: the parameters and what follows from them.
+type engineData struct {
+	Params
+	Version string
+}
+
+func (engineData) Refused() string   { return Refused }
+func (engineData) Release() string   { return release }
+func (engineData) LockClass() int    { return LockClass }
+func (engineData) Block() int        { return block }
+func (engineData) WindowBehind() int { return windowBehind }
+func (engineData) WindowAhead() int  { return windowAhead }
+
+// Slots is how many IDs a shard has in a millisecond.
+func (d engineData) Slots() int64    { return 1 << d.SequenceBits }
+func (d engineData) SlotMask() int64 { return d.Slots() - 1 }
+func (d engineData) LowBits() int    { return d.ShardBits + d.SequenceBits }
+func (d engineData) ShardMask() int  { return 1<<d.ShardBits - 1 }
+
+func (d engineData) SlotsPerSecond() int64   { return 1000 * d.Slots() }
+func (d engineData) SlotsBehind() int64      { return windowBehind * d.Slots() }
+func (d engineData) MaxSequenceValue() int64 { return 1<<(d.TimeBits+d.SequenceBits) - 1 }
+
+func (d engineData) EpochMilliseconds() int64 { return d.Epoch.UnixMilli() }
+
+// EpochSeconds is the epoch as a double precision constant.
+func (d engineData) EpochSeconds() string { return double(d.Epoch) }
+
+// MiddleSeconds is the epoch as seen from the middle of the window around the clock.
+func (d engineData) MiddleSeconds() string {
+	return double(d.Epoch.Add((windowBehind - windowAhead) * time.Millisecond / 2))
+}
+
+// HalfWindow is half of the window around the clock, in slots.
+func (d engineData) HalfWindow() int64 { return (windowBehind + windowAhead) * d.Slots() / 2 }
+
+func double(t time.Time) string {
+	return fmt.Sprintf("%d.%06d::double precision", t.Unix(), t.Nanosecond()/int(time.Microsecond))
+}
+
+// EpochText and EndText are moments, EpochPlain is the epoch without its zone, which is UTC.
+func (d engineData) EpochText() string  { return d.Epoch.UTC().Format(time.RFC3339Nano) }
+func (d engineData) EndText() string    { return d.End.UTC().Format(time.RFC3339Nano) }
+func (d engineData) EpochPlain() string { return d.Epoch.UTC().Format("2006-01-02 15:04:05.999") }

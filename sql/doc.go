@@ -1,0 +1,8 @@
+// Package sql holds what runs inside Postgres: engine.sql, the kiloshard helper schema that makes
+// the IDs of a whole database, and shard.sql, one shard's schema. The files are the thing to read;
+// this package embeds them and puts in epoch, layout and names.
+//
+// Both scripts may be run again: [Engine] installs over itself, and refuses with SQLSTATE [Refused]
+// where shards of another epoch, layout, prefix or cluster exist. They are made for the simple
+// query protocol, several statements at a time, inside a transaction.
+package sql
