@@ -1,0 +1,66 @@
+package router
+
+import (
+	"context"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// SendBatch sends the queries of a batch together, as one transaction, and returns their results, which hold a
+// connection until they are closed. Callbacks are called as those results say. The batch itself is left as it is.
+//
+// Statements that are new to the connection are prepared first, all in one round trip. A batch with Batch.BeginTx
+// fails, and so does one that goes on after a statement which ends the transaction.
+func (s Shard) SendBatch(ctx context.Context, b *pgx.Batch) pgx.BatchResults {
+	lease, session, err := s.home.host.acquire(ctx)
+	if err != nil {
+		return pgx.FailedBatchResults(b, err)
+	}
+	results, err := session.sendBatch(ctx, s.home, s.home.scope(), b)
+	if err != nil {
+		lease.Release()
+		return pgx.FailedBatchResults(b, err)
+	}
+	return &leasedResults{results, lease}
+}
+
+// sendBatch sends the queries of a batch. Its error is about the shard.
+func (s *session) sendBatch(ctx context.Context, h *home, sc scope, b *pgx.Batch) (pgx.BatchResults, error) {
+	ctx = s.traceBatch(ctx, b)
+	results, err := s.startBatch(ctx, h, sc, b)
+	if err != nil {
+		s.traceBatchEnd(ctx, err)
+		return nil, h.failed(err)
+	}
+	return results, nil
+}
+
+func (s *session) startBatch(ctx context.Context, h *home, sc scope, b *pgx.Batch) (pgx.BatchResults, error) {
+	if pgx.FailedBatchResults(b, errBatchBegin).Tx() != nil { // the one way to see that BeginTx was called
+		return nil, errBatchBegin
+	}
+	all := make([]statement, len(b.QueuedQueries))
+	for i, queued := range b.QueuedQueries {
+		var err error
+		if all[i], err = s.parse(ctx, queued.SQL, queued.Arguments); err != nil {
+			return nil, err
+		}
+		switch {
+		case i+1 < len(all) && endsTransaction(all[i].sql):
+			return nil, errBatchPath
+		case !sc.held && callsProcedure(all[i].sql):
+			return nil, errProcedure
+		}
+	}
+	switch {
+	case len(all) == 0:
+		return &results{session: s, ctx: ctx, home: h}, nil
+	case s.host.mode == pgx.QueryExecModeSimpleProtocol:
+		return s.sendSimple(ctx, h, sc, b, all), nil
+	}
+	answers, sent, err := s.send(ctx, sc, all)
+	if err != nil && !sent {
+		return nil, err
+	}
+	return &results{session: s, ctx: ctx, home: h, queued: b.QueuedQueries, all: all, answers: answers, first: err}, nil
+}

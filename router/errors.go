@@ -1,0 +1,56 @@
+package router
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/kiloshard/kiloshard/shards"
+)
+
+var (
+	errBatchBegin = errors.New("a batch with Batch.BeginTx cannot be sent to a shard: use BeginTx of the shard, and SendBatch of its transaction")
+	errBatchPath  = errors.New("a batch must not go on after a statement that ends its transaction: what came after it would run outside the shard; use Begin")
+	errNoAnswer   = errors.New("the server gave no answer to a statement")
+	errPathLost   = errors.New("SQL that ends its transaction must not go on: what came after the COMMIT or ROLLBACK ran outside the shard; use Begin")
+	errProcedure  = errors.New("CALL and DO could commit and go on outside the shard: use Exec or a transaction")
+	errTxEnded    = errors.New("the transaction was ended by a statement of its own; use Commit or Rollback")
+)
+
+// failed says which shard an error is about. The sentinels of pgx stay as they are, for callers who compare them.
+func (h *home) failed(err error) error {
+	if err == nil || errors.Is(err, pgx.ErrTxClosed) || errors.Is(err, pgx.ErrTxCommitRollback) {
+		return err
+	}
+	return &shards.ShardError{Shard: h.number, Schema: h.schema, Host: h.host.Name, Err: err}
+}
+
+func noShard(n shards.Number, m *shards.Map) error {
+	return fmt.Errorf("shard %d, the map has shards 0 to %d: %w", n, m.Len()-1, shards.ErrNoShard)
+}
+
+// sqlState returns the SQLSTATE of an error that the server sent, else "".
+func sqlState(err error) string {
+	var pgErr *pgconn.PgError
+	if errors.As(err, &pgErr) {
+		return pgErr.Code
+	}
+	return ""
+}
+
+// gone tells whether the server does not know one of the router's prepared statements, which then has not run.
+func gone(err error) bool {
+	var pgErr *pgconn.PgError
+	return errors.As(err, &pgErr) && pgErr.Code == "26000" && strings.Contains(pgErr.Message, namePrefix)
+}
+
+// maybeStale tells whether an error can come from a prepared statement that was described before a table changed: its
+// result has another shape (0A000), a name or a type does not fit any more (class 42), an argument that is now a text
+// was announced as a number (22P02), the type of an argument is gone (XX000).
+func maybeStale(err error) bool {
+	code := sqlState(err)
+	return code == "0A000" || code == "22P02" || code == "XX000" || strings.HasPrefix(code, "42")
+}

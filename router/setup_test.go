@@ -1,0 +1,277 @@
+package router_test
+
+import (
+	"context"
+	"fmt"
+	"net/url"
+	"os"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/kiloshard/kiloshard/router"
+	"github.com/kiloshard/kiloshard/shards"
+	"github.com/kiloshard/kiloshard/shards/provision"
+	"github.com/kiloshard/kiloshard/shards/shardtest"
+)
+
+const (
+	shardCount = 64
+	testLimit  = 2 * time.Minute // for one test
+)
+
+// modes are the values of default_query_exec_mode that a router takes.
+var modes = []string{"cache_statement", "exec", "simple_protocol"}
+
+func execMode(mode string) map[string]string {
+	return map[string]string{"default_query_exec_mode": mode}
+}
+
+var epoch = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+
+// options say what a test's cluster is like. The zero value is one host with four connections.
+type options struct {
+	hosts      int
+	conns      int32
+	dsn        map[string]string // settings in each DSN, such as default_query_exec_mode
+	statements int
+	searchPath []string
+	address    string // instead of the server's, such as that of a proxy
+	pool       func(cfg *pgxpool.Config)
+	on         *testBundle // whose databases to use; each test has its own if nil
+}
+
+// testBundle is a cluster of 64 shards, each with its own row 1 in the table photos, and a router over it.
+type testBundle struct {
+	*router.Router
+	plain *pgxpool.Pool // on the first host, straight to the server
+	dsns  []string      // of the hosts, straight to the server
+}
+
+func setup(t testing.TB, opts options) (*testBundle, context.Context) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), testLimit)
+	t.Cleanup(cancel)
+
+	var dsns []string
+	if opts.on != nil {
+		dsns = opts.on.dsns
+	} else {
+		for range max(opts.hosts, 1) {
+			dsns = append(dsns, createDatabase(ctx, t))
+		}
+	}
+	config := shards.Config{
+		Cluster:    "test",
+		Shards:     shardCount,
+		Epoch:      epoch,
+		SearchPath: opts.searchPath,
+	}
+	for i, dsn := range dsns {
+		name := fmt.Sprintf("pg-%c", 'a'+i)
+		config.Hosts = append(config.Hosts, shards.Host{Name: name, DSN: opts.apply(t, dsn)})
+		low, high := shardCount*i/len(dsns), shardCount*(i+1)/len(dsns)-1
+		config.Placement = append(config.Placement, shards.Placement{
+			Shards: shards.SetOfRanges(shards.Range{First: shards.Number(low), Last: shards.Number(high)}), Host: name,
+		})
+	}
+	m, err := config.Map()
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := router.New(ctx, router.Config{
+		Map:        m,
+		Statements: opts.statements,
+		Pool: func(_ shards.Host, cfg *pgxpool.Config) error {
+			cfg.MaxConns = max(opts.conns, 1)
+			if opts.conns == 0 {
+				cfg.MaxConns = 4
+			}
+			if opts.pool != nil {
+				opts.pool(cfg)
+			}
+			return nil
+		},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(r.Close)
+	return &testBundle{Router: r, plain: openPlain(ctx, t, dsns[0]), dsns: dsns}, ctx
+}
+
+// queryer is a shard, a transaction in one, or a plain pool.
+type queryer interface {
+	QueryRow(context.Context, string, ...any) pgx.Row
+}
+
+// shard returns the handle of a shard.
+func (b *testBundle) shard(t testing.TB, n int) router.Shard {
+	t.Helper()
+	s, err := b.ForShard(shards.Number(n))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// run runs SQL past the router.
+func (b *testBundle) run(ctx context.Context, t testing.TB, sql string) {
+	t.Helper()
+	if _, err := b.plain.Exec(ctx, sql); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// apply puts the options into a DSN.
+func (o options) apply(t testing.TB, dsn string) string {
+	u, err := url.Parse(dsn)
+	if err != nil {
+		t.Fatal("bad DSN")
+	}
+	if o.address != "" {
+		u.Host = o.address
+	}
+	q := u.Query()
+	for name, value := range o.dsn {
+		q.Set(name, value)
+	}
+	u.RawQuery = q.Encode()
+	return u.String()
+}
+
+func openPlain(ctx context.Context, t testing.TB, dsn string) *pgxpool.Pool {
+	t.Helper()
+	cfg, err := pgxpool.ParseConfig(dsn)
+	if err != nil {
+		t.Fatal("bad DSN")
+	}
+	cfg.ConnConfig.RuntimeParams["search_path"] = "" // unqualified names fail
+	pool, err := pgxpool.NewWithConfig(ctx, cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(pool.Close)
+	return pool
+}
+
+var templateDatabase = fmt.Sprintf("router_template_%d", os.Getpid())
+
+var (
+	databases    atomic.Int64
+	makeTemplate = sync.OnceValue(func() error {
+		ctx, cancel := context.WithTimeout(context.Background(), testLimit)
+		defer cancel()
+		dsn, err := server.CreateDatabase(ctx, templateDatabase)
+		if err != nil {
+			return err
+		}
+		m, err := shardtest.MapConfig(shardCount, []shards.Host{{Name: "pg-a", DSN: dsn}}).Map()
+		if err != nil {
+			return err
+		}
+		if _, err := provision.Create(ctx, provision.CreateConfig{Map: m}); err != nil {
+			return err
+		}
+		conn, err := pgx.Connect(ctx, dsn)
+		if err != nil {
+			return err
+		}
+		defer conn.Close(ctx)
+		var sql strings.Builder
+		for n := range shardCount {
+			fmt.Fprintf(&sql, `create table %[1]s.photos (id bigint primary key, owner bigint, title text);
+insert into %[1]s.photos values (1, %[2]d, 'of shard %[2]d');
+`, m.Schema(shards.Number(n)), n)
+		}
+		_, err = conn.Exec(ctx, sql.String())
+		return err
+	})
+)
+
+// createDatabase creates a database for one test as a copy of the template.
+func createDatabase(ctx context.Context, t testing.TB) (dsn string) {
+	t.Helper()
+	if err := makeTemplate(); err != nil {
+		t.Fatal(err)
+	}
+	name := fmt.Sprintf("router_%d_%d", os.Getpid(), databases.Add(1))
+	admin(ctx, t, "create database "+name+" template "+templateDatabase)
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), testLimit)
+		defer cancel()
+		admin(ctx, t, "drop database "+name+" with (force)")
+	})
+	return server.DSN(name)
+}
+
+var adminLock sync.Mutex // a template can be copied by one session at a time
+
+func admin(ctx context.Context, t testing.TB, sql string) {
+	t.Helper()
+	if err := execAdmin(ctx, sql); err != nil {
+		t.Error(err)
+	}
+}
+
+func execAdmin(ctx context.Context, sql string) error {
+	adminLock.Lock()
+	defer adminLock.Unlock()
+	conn, err := pgx.Connect(ctx, server.DSN("postgres"))
+	if err != nil {
+		return err
+	}
+	defer conn.Close(ctx)
+	_, err = conn.Exec(ctx, sql)
+	return err
+}
+
+// plainIn opens a pool whose sessions have the search_path that the router would set.
+func plainIn(ctx context.Context, t testing.TB, dsn, mode, schema string) *pgxpool.Pool {
+	t.Helper()
+	opts := options{dsn: execMode(mode)}
+	opts.dsn["search_path"] = schema + ", pg_temp"
+	pool, err := pgxpool.New(ctx, opts.apply(t, dsn))
+	if err != nil {
+		t.Fatal("bad DSN")
+	}
+	t.Cleanup(pool.Close)
+	return pool
+}
+
+// exampleDSN returns the DSN of a database with all shards. The server takes it down in the end.
+func exampleDSN() string {
+	if err := makeTemplate(); err != nil {
+		panic(err)
+	}
+	name := fmt.Sprintf("router_%d_%d", os.Getpid(), databases.Add(1))
+	if err := execAdmin(context.Background(), "create database "+name+" template "+templateDatabase); err != nil {
+		panic(err)
+	}
+	return server.DSN(name)
+}
+
+func exampleRouter(ctx context.Context) *router.Router {
+	config := shards.Config{
+		Cluster: "photos", Shards: shardCount, Epoch: epoch,
+		Hosts:     []shards.Host{{Name: "pg-a", DSN: exampleDSN()}},
+		Placement: []shards.Placement{{Shards: shards.SetOfRanges(shards.Range{First: 0, Last: shardCount - 1}), Host: "pg-a"}},
+	}
+	m, err := config.Map()
+	if err != nil {
+		panic(err)
+	}
+	r, err := router.New(ctx, router.Config{Map: m})
+	if err != nil {
+		panic(err)
+	}
+	return r
+}
+
+// same tells whether an error comes as it is: callers compare the sentinels of pgx.
+func same(err, want error) bool { return err == want } //nolint:errorlint // see above

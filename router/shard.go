@@ -1,0 +1,110 @@
+package router
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/kiloshard/kiloshard/shards"
+)
+
+// home is what a router knows of one shard. It never changes.
+type home struct {
+	number shards.Number
+	schema string
+	path   string // the search_path under which the names of the shard's tables resolve
+	host   *host
+}
+
+// Shard is the handle of one shard, with the methods of a [pgxpool.Pool]: unqualified names in the SQL that it is given
+// are those of the shard's schema. It is a small value that costs nothing to make and is safe for concurrent use. The
+// zero Shard belongs to no router and must not be used.
+//
+// An error of the server, or of the way to it, is a [shards.ShardError] that wraps what pgx says. That no connection to
+// the host was to be had is a [shards.HostError]. [pgx.ErrNoRows] and the other sentinels of pgx come as they are.
+type Shard struct{ home *home }
+
+// Number returns the shard's number.
+func (s Shard) Number() shards.Number { return s.home.number }
+
+// Schema returns the name of the shard's schema, such as shard_00042.
+func (s Shard) Schema() string { return s.home.schema }
+
+// Host returns the host on which the shard lives.
+func (s Shard) Host() shards.Host { return s.home.host.Host }
+
+// String returns the shard's number, schema and host.
+func (s Shard) String() string {
+	return fmt.Sprintf("shard %d (%s on %s)", s.home.number, s.home.schema, s.home.host.Name)
+}
+
+// Exec runs SQL and returns the command tag of its last statement. Without arguments the SQL may hold several
+// statements, which run in one transaction; with arguments it is one statement.
+//
+// Statements that refuse to run in a transaction, such as VACUUM and CREATE INDEX CONCURRENTLY, fail. The package's
+// section on limits tells of statements that end the transaction themselves.
+func (s Shard) Exec(ctx context.Context, sql string, args ...any) (tag pgconn.CommandTag, err error) {
+	if len(args) > 0 && callsProcedure(sql) {
+		err = s.Tx(ctx, pgx.TxOptions{}, func(tx pgx.Tx) error {
+			tag, err = tx.Exec(ctx, sql, args...)
+			return err
+		})
+		return tag, err
+	}
+	lease, session, err := s.home.host.acquire(ctx)
+	if err != nil {
+		return pgconn.CommandTag{}, err
+	}
+	defer lease.Release()
+	tag, err = session.exec(ctx, s.home.scope(), sql, args)
+	return tag, s.home.failed(err)
+}
+
+// Query runs a statement and returns its rows. The rows hold a connection until they are closed or read to their end.
+//
+// As with [pgx.Conn.Query], the first arguments may be a [pgx.QueryRewriter] such as [pgx.NamedArgs], a
+// [pgx.QueryExecMode] (cache_statement and exec; simple_protocol only on hosts that have it by default), and
+// [pgx.QueryResultFormats] or [pgx.QueryResultFormatsByOID].
+func (s Shard) Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error) {
+	lease, session, err := s.home.host.acquire(ctx)
+	if err != nil {
+		return failedRows{err}, err
+	}
+	rows, err := session.query(ctx, s.home, s.home.scope(), sql, args)
+	if err != nil {
+		lease.Release()
+		return failedRows{err}, err
+	}
+	rows.lease = lease
+	return rows, nil
+}
+
+// QueryRow runs a statement that returns one row at most. Errors wait for the row's Scan, and so does the connection:
+// Scan must be called. It returns [pgx.ErrNoRows] if there is no row, and drops all rows but the first.
+func (s Shard) QueryRow(ctx context.Context, sql string, args ...any) pgx.Row {
+	rows, _ := s.Query(ctx, sql, args...)
+	return row{rows}
+}
+
+// NextID makes a new ID in the shard.
+func (s Shard) NextID(ctx context.Context) (shards.ID, error) {
+	const query = `select next_id()`
+	var id shards.ID
+	err := s.QueryRow(ctx, query).Scan(&id)
+	return id, err
+}
+
+// NextIDs makes n new IDs in the shard, in rising order.
+func (s Shard) NextIDs(ctx context.Context, n int) ([]shards.ID, error) {
+	const query = `select next_ids($1)`
+	rows, err := s.Query(ctx, query, n)
+	if err != nil {
+		return nil, err
+	}
+	return pgx.CollectRows(rows, pgx.RowTo[shards.ID])
+}
+
+// scope is the one of statements that stand by themselves.
+func (h *home) scope() scope { return scope{path: h.path} }
