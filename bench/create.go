@@ -1,0 +1,166 @@
+package bench
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/kiloshard/kiloshard/shards"
+	"github.com/kiloshard/kiloshard/shards/provision"
+	"github.com/kiloshard/kiloshard/sql"
+)
+
+// createRounds is how often both ways take their turn.
+const createRounds = 3
+
+// CreateConfig says how [Create] measures.
+type CreateConfig struct {
+	// NewHosts makes hosts with nothing in them, as many each time and on the same servers.
+	NewHosts func(ctx context.Context) ([]shards.Host, error)
+	Shards   int // over all hosts. Defaults to 4096
+}
+
+// CreateReport is what [Create] measured, in seconds: the median of the rounds.
+type CreateReport struct {
+	Shards  int     `json:"shards"`
+	Hosts   int     `json:"hosts"`
+	Loop    float64 `json:"server_side_loop_seconds"`
+	Ours    float64 `json:"create_seconds"`
+	Again   float64 `json:"second_create_seconds"` // one that finds nothing to do
+	VsLoop  float64 `json:"ratio_to_loop"`         // of time: above 1 is slower than the loop
+	Verify  float64 `json:"verify_seconds"`
+	Rounds  int     `json:"rounds"`
+	Shard   int     `json:"objects_per_shard"`
+	PerHost int     `json:"sessions_per_host"`
+}
+
+// Create creates shards on hosts by provision.Create, and the same objects by a PL/pgSQL loop inside
+// each server, all servers at once: what it costs when no client takes part.
+func Create(ctx context.Context, cfg CreateConfig) (*CreateReport, error) {
+	if cfg.Shards <= 0 {
+		cfg.Shards = 4096
+	}
+	report := &CreateReport{Shards: cfg.Shards, Rounds: createRounds, Shard: 5, PerHost: 2}
+	var loop, ours, again, verify []float64
+	for round := range createRounds {
+		turns := []func() error{
+			func() error {
+				m, err := newMap(ctx, cfg)
+				if err != nil {
+					return err
+				}
+				took, err := timed(func() error { return createByLoop(ctx, m) })
+				loop = append(loop, took)
+				return err
+			},
+			func() error {
+				m, err := newMap(ctx, cfg)
+				if err != nil {
+					return err
+				}
+				report.Hosts = len(m.Hosts())
+				create := func() error {
+					_, err := provision.Create(ctx, provision.CreateConfig{Map: m, PerHost: report.PerHost})
+					return err
+				}
+				first, err := timed(create)
+				if err != nil {
+					return err
+				}
+				second, err := timed(create)
+				if err != nil {
+					return err
+				}
+				check, err := timed(func() error { return verified(ctx, m) })
+				ours, again, verify = append(ours, first), append(again, second), append(verify, check)
+				return err
+			},
+		}
+		for i := range turns {
+			if err := turns[(i+round)%len(turns)](); err != nil {
+				return nil, err
+			}
+		}
+	}
+	report.Loop, report.Ours, report.Again, report.Verify = median(loop), median(ours), median(again), median(verify)
+	report.VsLoop = medianRatio(ours, loop)
+	return report, nil
+}
+
+// newMap spreads the shards evenly over new hosts.
+func newMap(ctx context.Context, cfg CreateConfig) (*shards.Map, error) {
+	hosts, err := cfg.NewHosts(ctx)
+	if err != nil {
+		return nil, err
+	}
+	c := shards.Config{Cluster: "bench", Shards: cfg.Shards, Epoch: epoch, Layout: layout, Hosts: hosts}
+	for i, host := range hosts {
+		c.Placement = append(c.Placement, shards.Placement{Host: host.Name, Shards: shards.SetOfRanges(shards.Range{
+			First: shards.Number(cfg.Shards * i / len(hosts)), Last: shards.Number(cfg.Shards*(i+1)/len(hosts) - 1),
+		})})
+	}
+	return c.Map()
+}
+
+// createByLoop makes the shards of every host in a loop inside the server.
+func createByLoop(ctx context.Context, m *shards.Map) error {
+	engine, _ := sql.Engine(sqlParams())
+	// The script of one shard as a format string: its number is %1$s, its schema %2$I.
+	const number, schema = 987654, "schema_of_the_shard"
+	script := strings.ReplaceAll(sql.Shard(sqlParams(), number, schema), "%", "%%")
+	script = strings.ReplaceAll(strings.ReplaceAll(script, fmt.Sprint(number), "%1$s"), schema, "%2$I")
+
+	hosts := m.Hosts()
+	errs := make([]error, len(hosts))
+	var wg sync.WaitGroup
+	for i, host := range hosts {
+		wg.Go(func() {
+			numbers := m.NumbersOn(host.Name)
+			// As Create does it: 64 shards a transaction, bodies of functions not checked.
+			loop := fmt.Sprintf(`
+				DO $loop$ BEGIN
+					SET client_min_messages = warning; SET check_function_bodies = off;
+					FOR n IN %d..%d LOOP
+						EXECUTE format(%s, n, 'shard_' || lpad(n::text, 5, '0'));
+						IF n %% 64 = 63 THEN COMMIT; END IF;
+					END LOOP;
+				END $loop$`, numbers[0], numbers[len(numbers)-1], "$format$"+script+"$format$")
+			errs[i] = execOn(ctx, host, engine, loop)
+		})
+	}
+	wg.Wait()
+	return errors.Join(errs...)
+}
+
+func execOn(ctx context.Context, host shards.Host, statements ...string) error {
+	conn, err := pgx.Connect(ctx, host.ConnString())
+	if err != nil {
+		return err
+	}
+	for _, statement := range statements {
+		if _, err = conn.Exec(ctx, statement); err != nil {
+			break
+		}
+	}
+	return errors.Join(err, conn.Close(ctx))
+}
+
+// verified returns an error when the shards are not as the map says.
+func verified(ctx context.Context, m *shards.Map) error {
+	differences, err := provision.Verify(ctx, m)
+	if err == nil && len(differences) > 0 {
+		err = fmt.Errorf("%d differences after creating the shards, the first: %s", len(differences), differences[0])
+	}
+	return err
+}
+
+func timed(fn func() error) (seconds float64, err error) {
+	start := time.Now()
+	err = fn()
+	return time.Since(start).Seconds(), err
+}

@@ -1,0 +1,153 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"strconv"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/kiloshard/kiloshard/bench"
+	"github.com/kiloshard/kiloshard/shards"
+	"github.com/kiloshard/kiloshard/shards/localpg"
+)
+
+func (a *app) benchCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "bench",
+		Short: "The bench harness: ours beside the other ways, in one run",
+		Long: `The bench harness: ours beside the other ways, in one run, taking turns. It needs no
+config: it measures on throw-away servers on this machine, or in databases of its own
+on the server that KILOSHARD_POSTGRES_DSN names.`,
+		Args: cobra.NoArgs,
+	}
+	cmd.AddCommand(a.benchIDsCommand(), a.benchCreateCommand())
+	return cmd
+}
+
+// localConfig is how this program starts throw-away servers, as the environment says.
+func localConfig() localpg.Config {
+	return localpg.Config{
+		DSN:   os.Getenv("KILOSHARD_POSTGRES_DSN"),
+		Image: os.Getenv("KILOSHARD_POSTGRES_IMAGE"),
+	}
+}
+
+// withServers runs fn with throw-away servers, and stops them.
+func (a *app) withServers(ctx context.Context, n int, fn func([]*localpg.Server) error) (err error) {
+	var servers []*localpg.Server
+	defer func() {
+		for _, s := range servers {
+			stopErr := s.Stop(context.WithoutCancel(ctx))
+			if err == nil {
+				err = stopErr
+			}
+		}
+	}()
+	for range n {
+		s, err := localpg.Start(ctx, localConfig())
+		if err != nil {
+			return err
+		}
+		servers = append(servers, s)
+		fmt.Fprintln(a.stderr, "on", s.Describe())
+	}
+	return fn(servers)
+}
+
+func (a *app) benchIDsCommand() *cobra.Command {
+	var cfg bench.IDsConfig
+	cmd := &cobra.Command{
+		Use:   "ids",
+		Short: "IDs per millisecond, beside the published function, nextval and UUIDs",
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			for _, n := range cfg.Sessions {
+				if n < 1 {
+					return usagef("--sessions %d: expected 1 or more", n)
+				}
+			}
+			if cfg.Duration <= 0 {
+				return usagef("--duration %s: expected more than 0", cfg.Duration)
+			}
+			return a.withServers(cmd.Context(), 1, func(servers []*localpg.Server) error {
+				dsn, err := servers[0].CreateDatabase(cmd.Context(), fmt.Sprintf("kiloshard_bench_%d", os.Getpid()))
+				if err != nil {
+					return err
+				}
+				cfg.DSN = dsn
+				report, err := bench.IDs(cmd.Context(), cfg)
+				if err != nil {
+					return err
+				}
+				return a.printIDsReport(report)
+			})
+		},
+	}
+	cmd.Flags().IntSliceVar(&cfg.Sessions, "sessions", []int{1, 32}, "how many sessions make IDs at once")
+	cmd.Flags().DurationVar(&cfg.Duration, "duration", 16*time.Second, "of all measuring together")
+	return cmd
+}
+
+func (a *app) printIDsReport(report *bench.IDsReport) error {
+	return a.print(report, func() {
+		rows := [][]string{{">SESSIONS", "FUNCTION", ">US PER CALL", ">IDS PER MS", ">OF CEILING", ">DUPLICATES", ">TIMES PUBLISHED"}}
+		for _, f := range report.Rows {
+			rows = append(rows, []string{
+				strconv.Itoa(f.Sessions), f.Function, fmt.Sprintf("%.2f", f.Microseconds), fmt.Sprintf("%.0f", f.PerMs),
+				fmt.Sprintf("%.0f %%", 100*f.OfCeiling), thousands(f.Duplicates), fmt.Sprintf("%.2f", f.VsPublished),
+			})
+		}
+		a.table(rows)
+		a.say("PostgreSQL %s. The ceiling is the format's: %d IDs a millisecond on one shard; nextval and\nUUIDs are not bound by it. All IDs of the run are checked for duplicates.", report.Server, report.Ceiling)
+	})
+}
+
+func (a *app) benchCreateCommand() *cobra.Command {
+	var cfg bench.CreateConfig
+	cmd := &cobra.Command{
+		Use:   "create",
+		Short: "Creating shards on two hosts, beside a loop inside the servers",
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if cfg.Shards < 2 || cfg.Shards > shards.DefaultLayout.MaxShards() {
+				return usagef("--shards %d: expected 2 to %d", cfg.Shards, shards.DefaultLayout.MaxShards())
+			}
+			return a.withServers(cmd.Context(), 2, func(servers []*localpg.Server) error {
+				databases := 0
+				cfg.NewHosts = func(ctx context.Context) ([]shards.Host, error) {
+					hosts := make([]shards.Host, len(servers))
+					for i, s := range servers {
+						databases++
+						dsn, err := s.CreateDatabase(ctx, fmt.Sprintf("kiloshard_bench_%d_%d", os.Getpid(), databases))
+						if err != nil {
+							return nil, err
+						}
+						hosts[i] = shards.Host{Name: fmt.Sprintf("pg-%c", 'a'+i), DSN: dsn}
+					}
+					return hosts, nil
+				}
+				report, err := bench.Create(cmd.Context(), cfg)
+				if err != nil {
+					return err
+				}
+				return a.print(report, func() {
+					rows := [][]string{{"WHAT", ">SECONDS", ">TIMES THE LOOP"}}
+					rows = append(
+						rows,
+						[]string{"loop inside the servers", fmt.Sprintf("%.2f", report.Loop), "1.00"},
+						[]string{"kiloshard create", fmt.Sprintf("%.2f", report.Ours), fmt.Sprintf("%.2f", report.VsLoop)},
+						[]string{"a second create", fmt.Sprintf("%.2f", report.Again), ""},
+						[]string{"kiloshard verify", fmt.Sprintf("%.2f", report.Verify), ""},
+					)
+					a.table(rows)
+					a.say("%s on %s; medians of %d rounds, the ratio's too.", count(report.Shards, "shard"), count(report.Hosts, "host"), report.Rounds)
+				})
+			})
+		},
+	}
+	cmd.Flags().IntVar(&cfg.Shards, "shards", 4096, "how many shards to create")
+	return cmd
+}

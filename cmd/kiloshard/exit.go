@@ -1,0 +1,57 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/kiloshard/kiloshard/shards"
+)
+
+// The exit codes of every command.
+const (
+	exitDone   = 0
+	exitFailed = 1
+	exitUsage  = 2 // wrong usage or config
+	exitPartly = 3 // partly done and resumable
+)
+
+// usageError is an error of whoever typed the command.
+type usageError struct{ error }
+
+func usagef(format string, args ...any) error { return usageError{fmt.Errorf(format, args...)} }
+
+// partlyError is an error after which some of the work is done.
+type partlyError struct{ error }
+
+func (e partlyError) Unwrap() error { return e.error }
+
+// errSilent fails a command that has printed already what is wrong.
+var errSilent = errors.New("printed already")
+
+// exit prints an error and returns the exit code that goes with it.
+func (a *app) exit(err error) int {
+	if err == nil {
+		return exitDone
+	}
+	if !errors.Is(err, errSilent) {
+		fmt.Fprintln(a.stderr, "kiloshard:", err)
+	}
+	var (
+		usage   usageError
+		field   *shards.FieldError
+		partly  partlyError
+		partial *shards.PartialError
+	)
+	switch {
+	case !a.started:
+		fmt.Fprintln(a.stderr, "kiloshard: see kiloshard help")
+		return exitUsage
+	case errors.As(err, &usage), errors.As(err, &field):
+		return exitUsage
+	case errors.As(err, &partly):
+		return exitPartly
+	case errors.As(err, &partial) && partial.Done.Len() > 0:
+		return exitPartly
+	}
+	return exitFailed
+}

@@ -1,0 +1,80 @@
+package main
+
+import (
+	"errors"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/kiloshard/kiloshard/shards/shardtest"
+)
+
+// testMain has shardtest run the tests, and testscript the command.
+type testMain struct{ *testing.M }
+
+func (m testMain) Run() int { return shardtest.Run(m.M) }
+
+func TestMain(m *testing.M) {
+	testscript.Main(testMain{m}, map[string]func(){"kiloshard": main})
+}
+
+// TestScripts runs testdata/script. Each script has two empty hosts of its own, whose DSNs are in
+// PG_A_DSN and PG_B_DSN, and PG_B_WRONG_DSN is the second with a wrong password.
+func TestScripts(t *testing.T) {
+	t.Parallel()
+	files, err := filepath.Glob("testdata/script/*.txtar")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("scripts: %v, %v", files, err)
+	}
+	for _, file := range files {
+		t.Run(strings.TrimSuffix(filepath.Base(file), ".txtar"), func(t *testing.T) {
+			t.Parallel()
+			hosts := shardtest.Hosts(t, 2)
+			testscript.Run(t, testscript.Params{
+				Files:               []string{file},
+				RequireExplicitExec: true,
+				Cmds:                map[string]func(*testscript.TestScript, bool, []string){"exits": exits, "psql": psql},
+				Setup: func(env *testscript.Env) error {
+					env.Setenv("PG_A_DSN", hosts[0].ConnString())
+					env.Setenv("PG_B_DSN", hosts[1].ConnString())
+					wrong, err := url.Parse(hosts[1].ConnString())
+					if err != nil {
+						return err
+					}
+					wrong.User = url.UserPassword(wrong.User.Username(), "s3cr3t-pa55")
+					env.Setenv("PG_B_WRONG_DSN", wrong.String())
+					for _, name := range []string{"KILOSHARD_POSTGRES_DSN", "KILOSHARD_POSTGRES_IMAGE"} {
+						env.Setenv(name, os.Getenv(name))
+					}
+					return nil
+				},
+			})
+		})
+	}
+}
+
+// exits runs a program and checks its exit code: exits 2 kiloshard create
+func exits(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 2 {
+		ts.Fatalf("usage: exits CODE PROGRAM [ARG…]")
+	}
+	want, err := strconv.Atoi(args[0])
+	ts.Check(err)
+	got := 0
+	if err := ts.Exec(args[1], args[2:]...); err != nil {
+		var e *exec.ExitError
+		if !errors.As(err, &e) {
+			ts.Fatalf("%v", err)
+		}
+		got = e.ExitCode()
+	}
+	if got != want {
+		ts.Fatalf("exit code %d, expected %d", got, want)
+	}
+}

@@ -1,0 +1,118 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"sync/atomic"
+	"time"
+
+	"github.com/vbauerster/mpb/v8"
+	"github.com/vbauerster/mpb/v8/decor"
+	"golang.org/x/term"
+
+	"github.com/kiloshard/kiloshard/shards"
+	"github.com/kiloshard/kiloshard/shards/fanout"
+)
+
+// progress shows on standard error how work over many shards goes on: a bar for each host on a
+// terminal, else plain lines now and then.
+func (a *app) progress(doing string) fanout.Progress {
+	if file, ok := a.stderr.(*os.File); ok && term.IsTerminal(int(file.Fd())) {
+		return &bars{doing: doing, container: mpb.New(mpb.WithOutput(file), mpb.WithWidth(60)), bars: map[string]*hostBar{}}
+	}
+	return &lines{doing: doing, out: a.stderr, hosts: map[string]*hostLine{}}
+}
+
+// bars is progress on a terminal.
+type bars struct {
+	doing     string
+	container *mpb.Progress
+	bars      map[string]*hostBar
+}
+
+type hostBar struct {
+	bar    *mpb.Bar
+	failed atomic.Int64 // read while the bar is drawn
+}
+
+func (b *bars) Begin(host string, total int) {
+	h := &hostBar{}
+	h.bar = b.container.AddBar(int64(total),
+		mpb.PrependDecorators(
+			decor.Name(b.doing+" "+host, decor.WC{C: decor.DindentRight | decor.DextraSpace}),
+			decor.CountersNoUnit("%d / %d", decor.WCSyncWidth),
+		),
+		mpb.AppendDecorators(
+			decor.Percentage(decor.WC{W: 5}),
+			decor.Any(func(decor.Statistics) string {
+				if failed := h.failed.Load(); failed > 0 {
+					return fmt.Sprintf("  %d failed", failed)
+				}
+				return ""
+			}),
+			decor.OnComplete(decor.AverageETA(decor.ET_STYLE_GO, decor.WC{W: 8}), " done"),
+		),
+	)
+	b.bars[host] = h
+}
+
+func (b *bars) Finished(host string, _ shards.Number, err error, _ time.Duration) {
+	h := b.bars[host]
+	if err != nil {
+		h.failed.Add(1)
+	}
+	h.bar.Increment()
+}
+
+func (b *bars) End() {
+	for _, h := range b.bars {
+		h.bar.Abort(false) // a bar that is full stays as it is
+	}
+	b.container.Wait()
+}
+
+// lines is progress where there is no terminal: for each host a line every few seconds, and one
+// at the end.
+type lines struct {
+	doing string
+	out   io.Writer
+	hosts map[string]*hostLine
+	order []string
+}
+
+type hostLine struct {
+	total, done, failed int
+	printed             time.Time
+}
+
+const lineEvery = 5 * time.Second
+
+func (l *lines) Begin(host string, total int) {
+	l.hosts[host] = &hostLine{total: total, printed: time.Now()}
+	l.order = append(l.order, host)
+}
+
+func (l *lines) Finished(host string, _ shards.Number, err error, _ time.Duration) {
+	h := l.hosts[host]
+	if err != nil {
+		h.failed++
+	} else {
+		h.done++
+	}
+	if time.Since(h.printed) >= lineEvery {
+		l.print(host)
+	}
+}
+
+func (l *lines) End() {
+	for _, host := range l.order {
+		l.print(host)
+	}
+}
+
+func (l *lines) print(host string) {
+	h := l.hosts[host]
+	h.printed = time.Now()
+	fmt.Fprintf(l.out, "%s %s: %d of %d shards done, %d failed\n", l.doing, host, h.done, h.total, h.failed)
+}

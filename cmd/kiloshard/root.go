@@ -1,0 +1,87 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"github.com/kiloshard/kiloshard/shards"
+)
+
+// app is what all commands share.
+type app struct {
+	stdin          io.Reader
+	stdout, stderr io.Writer
+
+	lookup func(name string) (string, bool) // of environment variables that the config names
+
+	configFile string
+	output     string // "table" or "json"
+	started    bool   // the command line was understood, and a command began
+}
+
+// run runs one command line and returns the program's exit code.
+func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
+	a := &app{stdin: stdin, stdout: stdout, stderr: stderr, lookup: os.LookupEnv}
+	return a.execute(ctx, args)
+}
+
+func (a *app) execute(ctx context.Context, args []string) int {
+	root := a.root()
+	root.SetArgs(args)
+	root.SetIn(a.stdin)
+	root.SetOut(a.stdout)
+	root.SetErr(a.stderr)
+	return a.exit(root.ExecuteContext(ctx))
+}
+
+func (a *app) root() *cobra.Command {
+	root := &cobra.Command{
+		Use:   "kiloshard",
+		Short: "Shards Postgres the way Instagram did: thousands of schemas on a few hosts",
+		Long: `Kiloshard shards Postgres the way Instagram did: thousands of logical shards, each
+one a Postgres schema that makes its own IDs, spread over a few physical hosts.
+
+Exit codes: 0 done, 1 failed, 2 wrong usage or config, 3 partly done and resumable.`,
+		SilenceUsage:  true,
+		SilenceErrors: true,
+		PersistentPreRunE: func(*cobra.Command, []string) error {
+			if a.output != "table" && a.output != "json" {
+				return fmt.Errorf("-o %q: expected table or json", a.output)
+			}
+			a.started = true
+			return nil
+		},
+	}
+	root.PersistentFlags().StringVarP(&a.configFile, "config", "c", "kiloshard.yaml", "the config file")
+	root.PersistentFlags().StringVarP(&a.output, "output", "o", "table", "what to print: table or json")
+	root.AddCommand(
+		a.initCommand(), a.createCommand(), a.verifyCommand(), a.migrateCommand(), a.statusCommand(),
+		a.routeCommand(), a.idCommand(), a.benchCommand(), a.demoCommand(), a.versionCommand(),
+	)
+	return root
+}
+
+// config reads the config file.
+func (a *app) config() (shards.Config, error) {
+	cfg, err := shards.Load(a.configFile, a.lookup)
+	if errors.Is(err, fs.ErrNotExist) {
+		return cfg, usagef("no config file %s: expected one, see kiloshard init, or -c FILE", a.configFile)
+	}
+	return cfg, err
+}
+
+// loadMap reads the config file and makes the map of it.
+func (a *app) loadMap() (shards.Config, *shards.Map, error) {
+	cfg, err := a.config()
+	if err != nil {
+		return cfg, nil, err
+	}
+	m, err := cfg.Map()
+	return cfg, m, err
+}

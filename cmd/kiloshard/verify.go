@@ -1,0 +1,58 @@
+package main
+
+import (
+	"errors"
+
+	"github.com/spf13/cobra"
+
+	"github.com/kiloshard/kiloshard/shards/provision"
+)
+
+// verifyResult is what kiloshard verify prints as JSON.
+type verifyResult struct {
+	Shards      int                    `json:"shards"`
+	Hosts       int                    `json:"hosts"`
+	Differences []provision.Difference `json:"differences"`
+}
+
+func (a *app) verifyCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "verify",
+		Short: "Compares every shard on every host with the map; names each difference",
+		Long: `Compares every shard on every host with the map and names each difference: shards
+that are missing, misplaced or on two hosts, functions with another shard number or
+epoch, sequences with a cache or a wrong maximum, stray schemas. It changes nothing.
+Exit code 1 when there is a difference.`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			_, m, err := a.loadMap()
+			if err != nil {
+				return err
+			}
+			differences, err := provision.Verify(cmd.Context(), m)
+			if err != nil {
+				return err
+			}
+			result := verifyResult{Shards: m.Len(), Hosts: len(m.Hosts()), Differences: differences}
+			if result.Differences == nil {
+				result.Differences = []provision.Difference{}
+			}
+			err = a.print(result, func() {
+				if len(differences) == 0 {
+					a.say("%s on %s: all as the map says", count(m.Len(), "shard"), count(len(m.Hosts()), "host"))
+					return
+				}
+				rows := [][]string{{"SCHEMA", "HOST", "DIFFERENCE", "FOUND", "EXPECTED"}}
+				for _, d := range differences {
+					rows = append(rows, []string{d.Schema, d.Host, string(d.Kind), d.Found, d.Want})
+				}
+				a.table(rows)
+				a.say("%s", count(len(differences), "difference"))
+			})
+			if len(differences) > 0 {
+				err = errors.Join(err, errSilent)
+			}
+			return err
+		},
+	}
+}
