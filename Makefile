@@ -1,0 +1,38 @@
+# `make` alone lists the targets.
+
+MAKEFLAGS += --no-print-directory
+.DEFAULT_GOAL := help
+.PHONY: help demo test lint bench build go
+
+GOLANGCI := go tool -modfile=.ci/tools.mod golangci-lint
+
+help: ## list the targets
+	@sed -n 's/^\([a-z]*\):[a-z ]*## \(.*\)/make \1 - \2/p' Makefile
+
+demo: go ## the whole story on throw-away local hosts; KEEP=1 keeps them
+	@go run ./cmd/kiloshard demo
+
+test: go ## all tests, with the race detector if there is a C compiler
+	@race=-race; \
+	printf '#include <stdlib.h>\nint main(void) { return 0; }\n' | $$(go env CC) -x c -o /dev/null - 2>/dev/null || { \
+		if [ "$$CI" = true ]; then echo "make test: no C compiler, so no race detector: install gcc and libc6-dev" >&2; exit 1; fi; \
+		echo "make test: no C compiler, so without the race detector" >&2; race=; \
+	}; \
+	set -x; go test $$race -shuffle=on -timeout=15m ./...
+
+lint: go ## linters, go.mod, shell scripts; the first run builds golangci-lint, which takes minutes
+	$(GOLANGCI) run --allow-parallel-runners ./...
+	go mod tidy -diff
+	@if command -v shellcheck >/dev/null; then set -x; shellcheck .ci/run .ci/postgres-image .ci/postgres-entrypoint; \
+	elif [ "$$CI" = true ]; then echo "make lint: shellcheck is missing: install it" >&2; exit 1; \
+	else echo "make lint: shellcheck is missing, so the scripts in .ci go unchecked" >&2; fi
+
+bench: go ## measure the making of IDs and of shards on this machine
+	go run ./cmd/kiloshard bench ids
+	go run ./cmd/kiloshard bench create
+
+build: go ## build bin/kiloshard
+	go build -trimpath -o bin/kiloshard ./cmd/kiloshard
+
+go:
+	@command -v go >/dev/null || { echo "make: Go is missing: install the version that go.mod names, and put it on PATH" >&2; exit 1; }
