@@ -98,13 +98,10 @@ func newMap(ctx context.Context, cfg CreateConfig) (*shards.Map, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := shards.Config{Cluster: "bench", Shards: cfg.Shards, Epoch: epoch, Layout: layout, Hosts: hosts}
-	for i, host := range hosts {
-		c.Placement = append(c.Placement, shards.Placement{Host: host.Name, Shards: shards.SetOfRanges(shards.Range{
-			First: shards.Number(cfg.Shards * i / len(hosts)), Last: shards.Number(cfg.Shards*(i+1)/len(hosts) - 1),
-		})})
-	}
-	return c.Map()
+	return shards.Config{
+		Cluster: "bench", Shards: cfg.Shards, Epoch: epoch, Layout: layout, Hosts: hosts,
+		Placement: shards.Evenly(cfg.Shards, hosts),
+	}.Map()
 }
 
 // createByLoop makes the shards of every host in a loop inside the server.

@@ -40,7 +40,7 @@ func Template(c Config) []byte {
 		}
 	}
 	if len(c.Placement) == 0 {
-		c.Placement = evenly(c.Shards, c.Hosts)
+		c.Placement = Evenly(c.Shards, c.Hosts)
 	}
 	if c.Migrations == "" {
 		c.Migrations = "./migrations"
@@ -48,8 +48,9 @@ func Template(c Config) []byte {
 	return c.withDefaults().write(true)
 }
 
-// evenly gives each host a range of shards, as equal as can be.
-func evenly(count int, hosts []Host) []Placement {
+// Evenly places shards 0 to count-1 on the hosts in rising order: one range for each host, as equal
+// as can be. A host for which no shard is left has no placement.
+func Evenly(count int, hosts []Host) []Placement {
 	var placement []Placement
 	for i, h := range hosts {
 		first, next := count*i/len(hosts), count*(i+1)/len(hosts)

@@ -44,17 +44,9 @@ func New(t testing.TB, cfg Config) *Cluster {
 
 // MapConfig returns a config that spreads the given number of shards evenly over the hosts.
 func MapConfig(count int, hosts []shards.Host) shards.Config {
-	c := shards.Config{Cluster: "test", Shards: count, Epoch: Epoch, Hosts: hosts}
-	for i, host := range hosts {
-		numbers := shards.SetOfRanges(shards.Range{
-			First: shards.Number(count * i / len(hosts)),
-			Last:  shards.Number(count*(i+1)/len(hosts) - 1),
-		})
-		if numbers.Len() > 0 {
-			c.Placement = append(c.Placement, shards.Placement{Shards: numbers, Host: host.Name})
-		}
+	return shards.Config{
+		Cluster: "test", Shards: count, Epoch: Epoch, Hosts: hosts, Placement: shards.Evenly(count, hosts),
 	}
-	return c
 }
 
 func newMap(t testing.TB, cfg Config, hosts []shards.Host) *shards.Map {
