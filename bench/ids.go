@@ -40,7 +40,7 @@ type IDsFigure struct {
 	Microseconds float64 `json:"microseconds_per_call"` // of one session's time
 	PerMs        float64 `json:"ids_per_ms"`            // of all sessions together
 	OfCeiling    float64 `json:"share_of_ceiling"`      // 1 is the format's ceiling for one shard
-	Duplicates   int     `json:"duplicates"`            // of all IDs of the run
+	Duplicates   int     `json:"duplicates"`            // among all IDs of this row
 	VsPublished  float64 `json:"ratio_to_published"`    // of IDs per millisecond: above 1 is faster
 }
 

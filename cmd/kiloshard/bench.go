@@ -101,7 +101,7 @@ func (a *app) printIDsReport(report *bench.IDsReport) error {
 			})
 		}
 		a.table(rows)
-		a.say("PostgreSQL %s. The ceiling is the format's: %d IDs a millisecond on one shard; nextval and\nUUIDs are not bound by it. All IDs of the run are checked for duplicates.", report.Server, report.Ceiling)
+		a.say("PostgreSQL %s. The ceiling is the format's: %d IDs a millisecond on one shard; nextval and\nUUIDs are not bound by it. All IDs of a row are checked for duplicates.", report.Server, report.Ceiling)
 	})
 }
 
