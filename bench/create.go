@@ -161,3 +161,10 @@ func timed(fn func() error) (seconds float64, err error) {
 	err = fn()
 	return time.Since(start).Seconds(), err
 }
+
+func sqlParams() sql.Params {
+	return sql.Params{
+		Cluster: "bench", SchemaPrefix: "shard_", Epoch: epoch, End: layout.End(epoch),
+		TimeBits: layout.TimeBits(), ShardBits: layout.Shard, SequenceBits: layout.Sequence,
+	}
+}

@@ -6,6 +6,8 @@ import (
 	"slices"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/kiloshard/kiloshard/shards"
 )
 
 // idSet holds IDs of 8 or of 16 bytes, as many times as they were given out.
@@ -21,7 +23,9 @@ func (s *idSet) collect(rows pgx.Rows, err error) error {
 	}
 	defer rows.Close()
 	for rows.Next() {
-		err := eachElement(rows.RawValues()[0], func(id []byte) {
+		raw := rows.RawValues()[0]
+		s.numbers = slices.Grow(s.numbers, len(raw)/12) // at most: an element has its length and 8 bytes or more
+		err := eachElement(raw, func(id []byte) {
 			if len(id) == 16 {
 				s.uuids = append(s.uuids, [16]byte(id))
 			} else {
@@ -33,6 +37,12 @@ func (s *idSet) collect(rows pgx.Rows, err error) error {
 		}
 	}
 	return rows.Err()
+}
+
+func (s *idSet) addNumbers(ids []shards.ID) {
+	for _, id := range ids {
+		s.numbers = append(s.numbers, int64(id))
+	}
 }
 
 func (s *idSet) add(other idSet) {

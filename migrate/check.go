@@ -8,28 +8,36 @@ import (
 )
 
 var (
-	errDisableTx = errors.New("it is marked \"tern: disable-tx\", which kiloshard cannot run yet: " +
-		"run it in each shard's schema by the tern program")
+	errNoDown      = errors.New("it has no way down: expected SQL behind the line \"" + upDownSeparator + "\"")
 	errTransaction = errors.New("a file is run in a transaction of its own: take this statement out of it")
+	errOutside     = errors.New("a file marked \"tern: disable-tx\" is run statement by statement, each by itself: take this statement out of it")
+	errUnsure      = errors.New("it is marked \"tern: disable-tx\", and cannot be taken apart into statements: expected every quote, comment and parenthesis to be closed")
+	errEscapes     = errors.New("it is marked \"tern: disable-tx\", and cannot be taken apart into statements: expected a server with standard_conforming_strings on")
 	errStdin       = errors.New("COPY FROM STDIN has no data to read here: write INSERT statements")
 	errZeroByte    = errors.New("there is a zero byte in it, which no SQL text may have")
 )
 
-// disableTxPattern is tern's mark of a file that is to run outside a transaction, also where the
-// file's lines end in \r\n.
+// disableTxPattern is tern's mark of a file whose way up or down, wherever in it a line of its own says so, is to
+// run outside a transaction; also where the file's lines end in \r\n.
 var disableTxPattern = regexp.MustCompile(`(?m)^---- tern: disable-tx ----\r?$`)
 
-// check returns a [FileError] for a file that cannot be run in a transaction beside others. What
-// it does not see in a text that [split] is not sure of, the server still finds; see [applied].
+// check returns a [FileError] for a file that cannot be run in a transaction beside others, nor, if it is
+// marked, statement by statement. What it does not see in a text that [split] is not sure of, the server still finds; see [applied].
 func (f file) check() error {
 	switch {
+	case f.direction == force:
+		return nil
+	case f.sql == "":
+		return &FileError{File: f.name, Err: errNoDown}
 	case strings.ContainsRune(f.sql, 0):
 		return f.wrong(strings.IndexByte(f.sql, 0), "", errZeroByte)
-	case disableTxPattern.MatchString(f.sql):
-		return f.wrong(disableTxPattern.FindStringIndex(f.sql)[0], "", errDisableTx)
+	case f.disableTx && !f.sure:
+		return &FileError{File: f.name, Err: errUnsure}
 	}
 	for _, s := range f.statements {
 		switch {
+		case s.controlsTransaction() && f.disableTx:
+			return f.wrong(s.start, f.sql[s.start:s.end], errOutside)
 		case s.controlsTransaction():
 			return f.wrong(s.start, f.sql[s.start:s.end], errTransaction)
 		case s.stdin:

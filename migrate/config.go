@@ -1,6 +1,7 @@
 package migrate
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -22,7 +23,21 @@ type Config struct {
 	PerHost     int           // how many shards of one host at a time. Defaults to 4
 	Grace       time.Duration // how long shards under way may go on after an interrupt. Defaults to 30 s
 	TernWait    time.Duration // how long to wait for a tern program that is at work. Defaults to 10 s
-	LockTimeout time.Duration // how long a file's statement may wait for a lock on a table. Defaults to the server's setting
+	LockTimeout time.Duration // how long a file's statement may wait for a lock on a table, unless it builds or drops an index concurrently. Defaults to the server's setting
+
+	StatementTimeout time.Duration // how long a file's statement may take. Defaults to the server's setting
+	Retries          int           // how often a shard is tried again when a lock was not to be had in LockTimeout. Defaults to 5; negative for never
+
+	Canary      int                                                // how many shards go first, from all hosts in turn. Defaults to none
+	Check       func(ctx context.Context, canary shards.Set) error // asked before the others follow. Defaults to nothing
+	Wave        int                                                // how many hosts at a time. Defaults to all
+	MaxFailures int                                                // after how many failed shards no other is begun. Defaults to no limit
+
+	SnapshotFrom int  // from how many files on new shards are made from a snapshot of a migrated one. Defaults to 10
+	Replay       bool // new shards run all files, however many there are
+
+	By     string      // who runs it, for the ledger. Defaults to user@machine
+	Events func(Event) // told what happens, one event at a time. Defaults to nobody
 
 	Progress fanout.Progress // told of the shards that have something to do. Defaults to none
 	Logger   *slog.Logger    // told what the server remarks while it runs a file. Defaults to silence
@@ -30,6 +45,8 @@ type Config struct {
 
 const (
 	defaultPerHost  = 4
+	defaultRetries  = 5
+	defaultSnapshot = 10
 	defaultTernWait = 10 * time.Second
 )
 
@@ -50,6 +67,18 @@ func (c Config) withDefaults() (Config, error) {
 				return c, fmt.Errorf("shard %d, the map has shards 0 to %d: %w", n, c.Map.Len()-1, shards.ErrNoShard)
 			}
 		}
+	}
+	if c.By == "" {
+		c.By = me()
+	}
+	switch {
+	case c.Retries == 0:
+		c.Retries = defaultRetries
+	case c.Retries < 0:
+		c.Retries = 0
+	}
+	if c.SnapshotFrom <= 0 {
+		c.SnapshotFrom = defaultSnapshot
 	}
 	if c.PerHost <= 0 {
 		c.PerHost = defaultPerHost

@@ -2,10 +2,12 @@ package migrate
 
 import (
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"io/fs"
 	"log/slog"
+	"slices"
 	"strings"
 	"unicode"
 
@@ -18,22 +20,36 @@ import (
 type directory struct {
 	m         *shards.Map
 	files     fs.FS
-	names     []string // by number, from 1
-	firstLine []int    // by number, from 1: the line where the file's up part begins
-	templates []bool   // by number, from 1: the file has a template in it
-	plain     []file   // what every shard gets, when no file has a template; else nil
+	names     []string             // by number, from 1
+	checksums []string             // by number, from 1: SHA-256 of the file, in hexadecimal
+	firstLine map[direction][]int  // by number, from 1: the line where the file's part begins
+	templates []bool               // by number, from 1: the file has a template in it
+	plain     map[direction][]file // by number, from 1: what every shard gets, when no file has a template; else nil
 }
 
-// file is one migration as one shard gets it.
+// direction is which way a file is run.
+type direction string
+
+const (
+	up    direction = "up"
+	down  direction = "down"
+	force direction = "force" // a version that was set by hand
+)
+
+// file is one migration, up or down, as one shard gets it.
 type file struct {
 	number    int32
 	name      string
-	sql       string // the up part, rendered, without white space around it
+	direction direction
+	after     int32  // the version of a shard that has run it
+	checksum  string // of the file
+	sql       string // the part of its direction, rendered, without white space around it; empty if it has no way down
 	firstLine int    // the 1-based line of the file on which sql begins
 	rendered  bool   // sql comes out of a template
 
 	statements []statement
 	sure       bool // statements are all there are, and end where they should
+	disableTx  bool // it is to be run outside of a transaction
 }
 
 var errNoUp = errors.New("there is no SQL in it to go up with")
@@ -48,8 +64,8 @@ func readDirectory(m *shards.Map, files fs.FS, sample shards.Number, logger *slo
 	if err != nil {
 		return nil, err
 	}
-	d := &directory{m: m, names: names}
-	if d.files, err = snapshot(files); err != nil {
+	d := &directory{m: m, names: names, firstLine: map[direction][]int{}}
+	if d.files, err = frozen(files); err != nil {
 		return nil, err
 	}
 	anyTemplate := false
@@ -58,9 +74,10 @@ func readDirectory(m *shards.Map, files fs.FS, sample shards.Number, logger *slo
 		if err != nil {
 			return nil, fmt.Errorf("the migrations directory: %w", err)
 		}
-		up, _, _ := strings.Cut(string(body), upDownSeparator)
-		blank := up[:len(up)-len(strings.TrimLeftFunc(up, unicode.IsSpace))]
-		d.firstLine = append(d.firstLine, 1+strings.Count(blank, "\n"))
+		upPart, downPart, _ := strings.Cut(string(body), upDownSeparator)
+		d.firstLine[up] = append(d.firstLine[up], 1+blankLines(upPart))
+		d.firstLine[down] = append(d.firstLine[down], 1+strings.Count(upPart, "\n")+blankLines(downPart))
+		d.checksums = append(d.checksums, fmt.Sprintf("%x", sha256.Sum256(body)))
 		// Go's templates do nothing to a text without this mark.
 		template := strings.Contains(string(body), "{{")
 		d.templates = append(d.templates, template)
@@ -71,31 +88,47 @@ func readDirectory(m *shards.Map, files fs.FS, sample shards.Number, logger *slo
 		return nil, err
 	}
 	if !anyTemplate {
-		d.plain = d.scanned(rendered)
+		d.plain = map[direction][]file{up: d.scanned(rendered[up]), down: d.scanned(rendered[down])}
 	}
 	return d, nil
+}
+
+// blankLines returns how many lines a text begins with that hold nothing.
+func blankLines(text string) int {
+	return strings.Count(text[:len(text)-len(strings.TrimLeftFunc(text, unicode.IsSpace))], "\n")
 }
 
 // newest returns the version of the newest file.
 func (d *directory) newest() int32 { return int32(len(d.names)) }
 
-// pending returns the files that take shard n from one version to another, in order.
-func (d *directory) pending(n shards.Number, from, to int32) ([]file, error) {
-	if from >= to {
+// pending returns the files that take shard n from one version to another, in order; none when it is there, or beyond
+// it as seen in the direction.
+func (d *directory) pending(n shards.Number, from, to int32, way direction) ([]file, error) {
+	if way == force {
+		return []file{d.forced(to)}, nil
+	}
+	if way == up && from >= to || way == down && from <= to {
 		return nil, nil
 	}
+	low, high := min(from, to), max(from, to)
+	var files []file
 	if d.plain != nil {
-		return d.plain[from:to], nil
+		files = slices.Clone(d.plain[way][low:high])
+	} else {
+		rendered, err := d.render(n)
+		if err != nil {
+			return nil, err
+		}
+		files = d.scanned(rendered[way][low:high])
 	}
-	rendered, err := d.render(n)
-	if err != nil {
-		return nil, err
+	if way == down {
+		slices.Reverse(files)
 	}
-	return d.scanned(rendered[from:to]), nil
+	return files, nil
 }
 
 // render loads all files by tern for shard n.
-func (d *directory) render(n shards.Number) ([]file, error) {
+func (d *directory) render(n shards.Number) (map[direction][]file, error) {
 	migrator, err := tern.NewMigratorEx(context.Background(), nil, versionTable, &tern.MigratorOptions{}) // without a connection it does no more than load
 	if err != nil {
 		return nil, err
@@ -107,23 +140,25 @@ func (d *directory) render(n shards.Number) ([]file, error) {
 		}
 		return nil, fmt.Errorf("migrations for shard %d: %w", n, err)
 	}
-	files := make([]file, len(migrator.Migrations))
+	files := map[direction][]file{}
 	for i, migration := range migrator.Migrations {
-		files[i] = file{
-			number: migration.Sequence, name: migration.Name, sql: migration.UpSQL,
-			firstLine: d.firstLine[i], rendered: d.templates[i],
-		}
-		if d.templates[i] && strings.Contains(migration.UpSQL, "<no value>") {
+		f := file{number: migration.Sequence, name: migration.Name, checksum: d.checksums[i], rendered: d.templates[i]}
+		f.direction, f.after, f.sql, f.firstLine = up, f.number, migration.UpSQL, d.firstLine[up][i]
+		files[up] = append(files[up], f)
+		f.direction, f.after, f.sql, f.firstLine = down, f.number-1, migration.DownSQL, d.firstLine[down][i]
+		files[down] = append(files[down], f)
+		if d.templates[i] && strings.Contains(migration.UpSQL+migration.DownSQL, "<no value>") {
 			return nil, &FileError{File: migration.Name, Err: errors.New("it uses a value that there is not: expected {{.schema}} or {{.shard}}")}
 		}
 	}
 	return files, nil
 }
 
-// scanned returns the files with their statements.
+// scanned returns the files with their statements, and whether they are marked.
 func (d *directory) scanned(files []file) []file {
 	for i := range files {
 		files[i].statements, files[i].sure = split(files[i].sql)
+		files[i].disableTx = disableTxPattern.MatchString(files[i].sql)
 	}
 	return files
 }

@@ -39,6 +39,7 @@ type FileError struct {
 	Line      int    // 1-based; 0 when unknown
 	Rendered  bool   // Line counts the lines of the file as it is with its templates rendered
 	Statement string // the one that failed; empty when unknown
+	Kept      int    // how many statements before it are done and stay so, if it is marked "tern: disable-tx"; else 0
 	Err       error  // a [pgconn.PgError] when the server refused it
 }
 
@@ -55,6 +56,12 @@ func (e *FileError) Error() string {
 	b.WriteString(": " + describe(e.Err))
 	if e.Statement != "" {
 		b.WriteString("; in: " + shortened(e.Statement))
+	}
+	switch {
+	case e.Kept == 1:
+		b.WriteString("; the statement before it stays done")
+	case e.Kept > 1:
+		fmt.Fprintf(&b, "; the %d statements before it stay done", e.Kept)
 	}
 	return b.String()
 }

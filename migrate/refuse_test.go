@@ -62,8 +62,9 @@ func TestFilesThatCannotBeRun(t *testing.T) {
 		file string
 		want string
 	}{
-		{"disable-tx", "---- tern: disable-tx ----\ncreate index concurrently on users (name)", "migration 002_b.sql, line 1: it is marked \"tern: disable-tx\", which kiloshard cannot run yet"},
-		{"disable-tx further down, with carriage returns", "\r\n-- x\r\n---- tern: disable-tx ----\r\nselect 1", "migration 002_b.sql, line 3: it is marked"},
+		{"disable-tx with a quote that is left open", "---- tern: disable-tx ----\nselect 1; select 'a", "migration 002_b.sql: it is marked \"tern: disable-tx\", and cannot be taken apart into statements: expected every quote"},
+		{"disable-tx further down, with carriage returns", "\r\n-- x\r\n---- tern: disable-tx ----\r\nselect (1", "migration 002_b.sql: it is marked"},
+		{"disable-tx with begin", "---- tern: disable-tx ----\nselect 1;\nbegin; select 2; commit", "migration 002_b.sql, line 3: a file marked \"tern: disable-tx\" is run statement by statement, each by itself: take this statement out of it; in: begin"},
 		{"begin", "select 1;\nBegin;\nselect 1; commit", "migration 002_b.sql, line 2: a file is run in a transaction of its own: take this statement out of it; in: Begin"},
 		{"start transaction", "start /**/ transaction", "migration 002_b.sql, line 1: a file is run"},
 		{"commit", "\n\nselect 1; /* c */\n commit work", "migration 002_b.sql, line 4: a file is run"},

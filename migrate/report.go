@@ -9,12 +9,16 @@ import (
 	"github.com/kiloshard/kiloshard/shards"
 )
 
-// Report is what [Up] did.
+// Report is what [Up] or [Down] did.
 type Report struct {
+	Run      string        // the run's name in the ledger
+	By       string        // who ran it, as the ledger has it
+	Began    time.Time     // when it was called
 	Target   int32         // the version that was to be reached
-	Done     shards.Set    // brought there by this run
-	UpToDate shards.Set    // stood there, or above, before it
+	Done     shards.Set    // at the target now, and not before; another run may have helped
+	UpToDate shards.Set    // stood there, or beyond, before it
 	Steps    []Step        // what moved, by From and To; of failed shards as far as their servers told
+	Changed  []ChangedFile // what shards have in another form than the directory's; they keep it
 	Elapsed  time.Duration // from the call to its return
 }
 

@@ -13,6 +13,9 @@ import (
 // migrates a shard holds it, exclusively. It stands beside the class of the engine's locks.
 const lockClass = sql.LockClass + 1
 
+// stateBusy is the SQLSTATE of a shard that somebody else is at work in.
+const stateBusy = "KSV02"
+
 // stateMoved is the SQLSTATE of a shard that does not stand at the version that was expected.
 const stateMoved = "KSV01"
 
@@ -37,12 +40,14 @@ type part struct {
 
 // shape says what the files of a script are run in.
 type shape struct {
-	shard       shards.Number
-	schema      string
-	searchPath  string
-	version     int32 // where the shard is expected to stand
-	table       bool  // it has a version table
-	lockTimeout time.Duration
+	run, who   string
+	shard      shards.Number
+	schema     string
+	searchPath string
+	version    int32 // where the shard is expected to stand
+	table      bool  // it has a version table
+
+	lockTimeout, statementTimeout time.Duration // 0 for the server's own
 }
 
 // newScript returns the script for files that follow each other.
@@ -50,7 +55,7 @@ func newScript(s shape, files []file) script {
 	var out script
 	var b strings.Builder
 	for _, f := range files {
-		p := part{file: f, prologue: s.prologue(), epilogue: s.epilogue(f.number)}
+		p := part{file: f, prologue: s.prologue(), epilogue: s.epilogue(f)}
 		for _, statement := range p.prologue {
 			b.WriteString(statement + ";\n")
 		}
@@ -60,7 +65,7 @@ func newScript(s shape, files []file) script {
 		b.WriteString("\n;\n") // on a line of its own, for the file may end in a comment
 		b.WriteString(strings.Join(p.epilogue, ";\n") + ";\n")
 		out.parts = append(out.parts, p)
-		s.version, s.table = f.number, true
+		s.version, s.table = f.after, true
 	}
 	b.WriteString(neutral)
 	out.text = b.String()
@@ -68,46 +73,41 @@ func newScript(s shape, files []file) script {
 }
 
 // prologue begins a file's transaction. Its isolation level is such that every statement sees what
-// was committed before it began, also by whoever held the lock until then. The commit does not wait
-// for the disk; see the package's documentation for why that is safe.
-//
-// The update that checks the version also marks the row with the number of the transaction.
+// was committed before it began, also by whoever held the lock until then. For the lock nothing waits
+// here, see [session.awaitShard].
 func (s shape) prologue() []string {
-	statements := []string{
+	return []string{
 		"begin isolation level read committed",
-		"set local search_path = " + s.searchPath,
-		"set local synchronous_commit = off",
-		fmt.Sprintf("select pg_catalog.pg_advisory_xact_lock(%d, %d)", lockClass, s.shard),
+		fmt.Sprintf("select kiloshard.begin_migration(%d, %d, '%s', %d, %s, '%s', '%s', %t)",
+			lockClass, s.shard, s.schema, s.version, quote(s.searchPath), milliseconds(s.lockTimeout), milliseconds(s.statementTimeout), !s.table),
 	}
-	if !s.table { // as tern makes it
-		statements = append(statements,
-			fmt.Sprintf("create table if not exists %s.%s(version int4 not null primary key)", s.schema, versionTable),
-			fmt.Sprintf("insert into %[1]s.%[2]s(version) select 0 where 0=(select count(*) from %[1]s.%[2]s)", s.schema, versionTable))
-	}
-	statements = append(statements, fmt.Sprintf(`do $kiloshard$
-declare found int;
-begin
-	update %[1]s.%[2]s set version = version returning version into strict found;
-	if found <> %[3]d then
-		raise exception using errcode = '%[4]s', message = '%[1]s is at version ' || found || ', not %[3]d';
-	end if;
-end $kiloshard$`, s.schema, versionTable, s.version, stateMoved))
-	if s.lockTimeout > 0 {
-		statements = append(statements, fmt.Sprintf("set local lock_timeout = %d", max(1, s.lockTimeout.Milliseconds())))
-	}
-	return statements
 }
 
-// epilogue records the version and commits. Settings that the file made are undone first, as tern
-// does. The row is found only in the transaction that marked it, so that a file which ended its
-// transaction does not get its version recorded. There is no quote in it that could close one
-// which a file left open.
-func (s shape) epilogue(version int32) []string {
+// milliseconds returns a timeout as a setting, empty for the server's own.
+func milliseconds(timeout time.Duration) string {
+	if timeout <= 0 {
+		return ""
+	}
+	return fmt.Sprint(max(1, timeout.Milliseconds()))
+}
+
+// epilogue records the version, enters the file into the ledger, and commits. Settings that the file made are undone
+// before, as tern does, and so is a role that it took. The row is found only in the transaction that marked it, so that a
+// file which ended its transaction does not get its version recorded. Quotes in it come in pairs, so that one which a file
+// left open is open at the end of the script too, and the server refuses all of it.
+func (s shape) epilogue(f file) []string {
 	return []string{
 		"reset all",
+		"reset role",
 		"set search_path = pg_catalog",
 		"set local synchronous_commit = off",
-		fmt.Sprintf("update %s.%s set version = %d where xmin = pg_catalog.pg_current_xact_id()::pg_catalog.xid returning version as %s", s.schema, versionTable, version, recorded),
+		fmt.Sprintf("with moved as (update %s.%s set version = %d where xmin = pg_catalog.pg_current_xact_id()::pg_catalog.xid returning version)"+
+			" select %s as %s from moved", s.schema, versionTable, f.after, s.entry(f).done(), recorded),
 		"commit",
 	}
+}
+
+// entry is what the ledger is told of a file.
+func (s shape) entry(f file) entry {
+	return entry{run: s.run, who: s.who, shard: s.shard, version: f.number, file: f.name, direction: f.direction, checksum: f.checksum}
 }

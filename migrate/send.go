@@ -56,6 +56,12 @@ func (o outcome) moved() bool {
 	return errors.As(o.err, &pg) && pg.Code == stateMoved
 }
 
+// busy tells whether somebody else had the shard's lock.
+func (o outcome) busy() bool {
+	var pg *pgconn.PgError
+	return errors.As(o.err, &pg) && pg.Code == stateBusy
+}
+
 // applied returns how many files were committed with their versions, and whether one ended its own
 // transaction: then there is a commit that does not follow the recording of a version.
 func (o outcome) applied() (files int, ended bool) {

@@ -24,6 +24,7 @@ type session struct {
 	host     shards.Host
 	conn     *pgconn.PgConn
 	ternLock bool // it holds tern's lock, shared
+	shards   int  // how many it has worked on
 }
 
 // sessions opens sessions, and keeps those that are not in use.
@@ -50,6 +51,12 @@ func (p *sessions) take(ctx context.Context, host shards.Host) (*session, error)
 // give takes a session back that is not in use any more.
 func (p *sessions) give(s *session) {
 	if s.conn.IsClosed() {
+		return
+	}
+	if s.shards >= recycleAfter {
+		ctx, cancel := context.WithTimeout(context.Background(), cleanUpLimit)
+		defer cancel()
+		s.conn.Close(ctx)
 		return
 	}
 	p.mu.Lock()

@@ -3,6 +3,7 @@ package migrate
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/kiloshard/kiloshard/shards"
 )
@@ -10,42 +11,65 @@ import (
 // maxTurns is how often a shard is tried whose version somebody else changes meanwhile.
 const maxTurns = 10
 
-// upShard takes one shard up to the target, from where it stood when the run began.
-func (r *upRun) upShard(ctx context.Context, s *session, n shards.Number) error {
-	at := r.standings[n]
-	for range maxTurns {
-		files, err := r.directory.pending(n, at.version, r.target)
+// shard takes one shard to the target. It returns the version that it stands at then, as far as the server told, and
+// with an error the file that failed, if it was one.
+func (r *run) shard(ctx context.Context, s *session, n shards.Number, at standing) (standing, *file, error) {
+	if at.fresh() && r.snapshot != nil && r.makeFromSnapshot(ctx, s, n) {
+		r.steps.add(n, 0, r.target)
+		return standing{version: r.target, table: true}, nil, nil
+	}
+	for turns := 0; turns < maxTurns; {
+		files, err := r.directory.pending(n, at.version, r.target, r.way)
 		if err != nil || len(files) == 0 {
-			return err
+			return at, nil, err
 		}
 		for _, f := range files {
 			if err := f.check(); err != nil {
-				return err
+				return at, nil, err
 			}
 		}
 		done, moved, err := r.apply(ctx, s, n, at, files)
-		r.steps.add(n, at.version, at.version+int32(done))
-		if err != nil || !moved {
-			return err
+		if done > 0 {
+			to := standing{version: files[done-1].after, table: true}
+			r.steps.add(n, at.version, to.version)
+			at = to
 		}
+		if err != nil {
+			return at, &files[min(done, len(files)-1)], err
+		}
+		if !moved {
+			return at, nil, nil
+		}
+		before := at.version
 		if at, err = r.look(ctx, s, n); err != nil {
-			return err
+			return at, nil, err
+		}
+		if at.version != before { // else somebody else had the shard's lock
+			turns++
 		}
 	}
-	return fmt.Errorf("somebody else changed its version %d times meanwhile", maxTurns)
+	return at, nil, fmt.Errorf("somebody else changed its version %d times meanwhile", maxTurns)
 }
 
-// apply runs files in one shard: in one round trip, unless the server refuses to read them as one
-// text. It returns how many were committed, and whether the shard turned out not to stand where it
-// was expected to.
-func (r *upRun) apply(ctx context.Context, s *session, n shards.Number, at standing, files []file) (done int, moved bool, err error) {
+// apply runs files in one shard: in one round trip, unless one of them is to be run outside of a transaction, or the
+// server refuses to read them as one text. It returns how many were committed, and whether the shard turned out not to
+// stand where it was expected to, or to be in somebody else's hands for a while.
+func (r *run) apply(ctx context.Context, s *session, n shards.Number, at standing, files []file) (done int, moved bool, err error) {
+	switch alone := slices.IndexFunc(files, func(f file) bool { return f.disableTx }); {
+	case alone == 0 && len(files) == 1:
+		return r.applyOutside(ctx, s, n, at, files[0])
+	case alone == 0:
+		return r.applyInTurn(ctx, s, n, at, files[:1], files[1:])
+	case alone > 0:
+		return r.applyInTurn(ctx, s, n, at, files[:alone], files[alone:])
+	}
 	if len(files) > 1 && !s.joinable(files) {
-		return r.applySingly(ctx, s, n, at, files)
+		return r.applyInTurn(ctx, s, n, at, slices.Collect(slices.Chunk(files, 1))...)
 	}
 	text := newScript(r.shape(n, at), files)
 	out := s.send(ctx, text.text)
 	if len(files) > 1 && out.unread() {
-		return r.applySingly(ctx, s, n, at, files)
+		return r.applyInTurn(ctx, s, n, at, slices.Collect(slices.Chunk(files, 1))...)
 	}
 	done, ended := out.applied()
 	if out.err != nil || ended || s.conn.TxStatus() != 'I' {
@@ -56,19 +80,21 @@ func (r *upRun) apply(ctx context.Context, s *session, n shards.Number, at stand
 		return done, false, nil
 	case out.moved() && !ended:
 		return done, true, nil
+	case out.busy() && !ended:
+		return done, true, s.awaitShard(ctx, n)
 	}
 	return done, false, text.explain(out)
 }
 
-// applySingly runs files in one shard, each in a round trip of its own.
-func (r *upRun) applySingly(ctx context.Context, s *session, n shards.Number, at standing, files []file) (done int, moved bool, err error) {
-	for i := range files {
-		one, moved, err := r.apply(ctx, s, n, at, files[i:i+1])
+// applyInTurn runs files in one shard, one group of them after the other.
+func (r *run) applyInTurn(ctx context.Context, s *session, n shards.Number, at standing, groups ...[]file) (done int, moved bool, err error) {
+	for _, files := range groups {
+		some, moved, err := r.apply(ctx, s, n, at, files)
+		done += some
 		if err != nil || moved {
 			return done, moved, err
 		}
-		done += one
-		at = standing{version: files[i].number, table: true}
+		at = standing{version: files[len(files)-1].after, table: true}
 	}
 	return done, false, nil
 }
@@ -76,7 +102,7 @@ func (r *upRun) applySingly(ctx context.Context, s *session, n shards.Number, at
 // joinable tells whether files can be sent as one text: none of them may be such that the next one
 // becomes a part of it, as after a quote that is never closed.
 func (s *session) joinable(files []file) bool {
-	if s.conn.ParameterStatus("standard_conforming_strings") != "on" {
+	if !s.knowsStrings() {
 		return false
 	}
 	for _, f := range files {
@@ -87,18 +113,32 @@ func (s *session) joinable(files []file) bool {
 	return true
 }
 
+// knowsStrings tells whether the server reads strings as [split] does.
+func (s *session) knowsStrings() bool {
+	return s.conn.ParameterStatus("standard_conforming_strings") == "on"
+}
+
 // look asks where one shard stands.
-func (r *upRun) look(ctx context.Context, s *session, n shards.Number) (standing, error) {
+func (r *run) look(ctx context.Context, s *session, n shards.Number) (standing, error) {
 	found, err := s.standings(ctx, r.cfg.Map, []shards.Number{n})
 	if err != nil {
 		return standing{}, err
 	}
-	return found[n], found[n].trouble(r.directory.newest())
+	return found[n], found[n].trouble(r.newest())
 }
 
-func (r *upRun) shape(n shards.Number, at standing) shape {
+func (r *run) shape(n shards.Number, at standing) shape {
 	return shape{
+		run: r.id, who: r.cfg.By,
 		shard: n, schema: r.cfg.Map.Schema(n), searchPath: r.cfg.Map.SearchPath(n),
-		version: at.version, table: at.table, lockTimeout: r.cfg.LockTimeout,
+		version: at.version, table: at.table, lockTimeout: r.cfg.LockTimeout, statementTimeout: r.cfg.StatementTimeout,
 	}
+}
+
+// enterFailure enters a file that failed into the ledger. That it cannot changes nothing: the shard's error tells.
+func (r *run) enterFailure(ctx context.Context, s *session, n shards.Number, at standing, f file, err error) {
+	if s.conn.IsClosed() {
+		return
+	}
+	_, _ = s.conn.Exec(ctx, r.shape(n, at).entry(f).failure(err)).ReadAll()
 }

@@ -12,8 +12,9 @@ import (
 
 // StatusReport says at which version the shards stand.
 type StatusReport struct {
-	Files []string     // the names of the migration files, that of version 1 first
-	Hosts []HostStatus // in the order of the map
+	Files   []string      // the names of the migration files, that of version 1 first
+	Hosts   []HostStatus  // in the order of the map
+	Changed []ChangedFile // what shards have in another form than the directory's
 }
 
 // HostStatus says at which version the shards of one host stand.
@@ -62,13 +63,14 @@ func Status(ctx context.Context, cfg Config) (StatusReport, error) {
 	}
 	sessions := &sessions{logger: cfg.Logger}
 	defer sessions.close(ctx)
-	surveys := look(ctx, sessions, cfg.Map, fanout.Plan(cfg.Map, cfg.Shards))
+	surveys := look(ctx, sessions, cfg.Map, d, fanout.Plan(cfg.Map, cfg.Shards))
 
 	report := StatusReport{Files: d.names}
 	partial := &shards.PartialError{}
 	for _, survey := range surveys {
 		host := hostStatus(cfg.Map, survey, d.newest())
 		report.Hosts = append(report.Hosts, host)
+		report.Changed = mergeChanges(report.Changed, survey.changed)
 		if host.Err != nil {
 			partial.Causes = append(partial.Causes, host.Err)
 			partial.NotAttempted = shards.SetOfRanges(append(partial.NotAttempted.Ranges(), shards.SetOf(survey.Shards...).Ranges()...)...)

@@ -3,6 +3,7 @@ package migrate
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 
 	"github.com/kiloshard/kiloshard/shards"
@@ -13,11 +14,12 @@ import (
 type survey struct {
 	fanout.Work
 	standings map[shards.Number]standing
+	changed   []ChangedFile
 	err       error // a [shards.HostError]; then standings is empty
 }
 
-// look asks all hosts at once where their shards stand, by one query a host.
-func look(ctx context.Context, sessions *sessions, m *shards.Map, plan []fanout.Work) []survey {
+// look asks all hosts at once where their shards stand and which files they have in another form, by one query for each.
+func look(ctx context.Context, sessions *sessions, m *shards.Map, d *directory, plan []fanout.Work) []survey {
 	surveys := make([]survey, len(plan))
 	var wg sync.WaitGroup
 	for i, work := range plan {
@@ -26,6 +28,9 @@ func look(ctx context.Context, sessions *sessions, m *shards.Map, plan []fanout.
 			s, err := sessions.take(ctx, work.Host)
 			if err == nil {
 				surveys[i].standings, err = s.standings(ctx, m, work.Shards)
+				if err == nil {
+					surveys[i].changed, err = s.changed(ctx, d, shards.SetOf(work.Shards...))
+				}
 				sessions.give(s)
 			}
 			if err != nil {
@@ -60,4 +65,18 @@ func (s standing) trouble(newest int32) error {
 		return fmt.Errorf("%w: it stands at %d, the newest file is %d", ErrAhead, s.version, newest)
 	}
 	return s.err
+}
+
+// mergeChanges joins what two hosts have in another form.
+func mergeChanges(all, more []ChangedFile) []ChangedFile {
+	for _, c := range more {
+		i := slices.IndexFunc(all, func(a ChangedFile) bool { return a.Version == c.Version && a.File == c.File })
+		if i < 0 {
+			all = append(all, c)
+			continue
+		}
+		all[i].Shards = shards.SetOfRanges(append(all[i].Shards.Ranges(), c.Shards.Ranges()...)...)
+	}
+	slices.SortFunc(all, func(a, b ChangedFile) int { return int(a.Version - b.Version) })
+	return all
 }

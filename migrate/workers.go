@@ -12,50 +12,60 @@ import (
 
 // The methods of this file are what fanout calls, and what is left to do after it.
 
-func (r *upRun) open(ctx context.Context, host shards.Host) (*session, error) {
+func (r *run) open(ctx context.Context, host shards.Host) (*session, error) {
 	s, err := r.sessions.take(ctx, host)
 	if err != nil {
 		return nil, err
 	}
-	if err := s.lockOutTern(ctx, r.cfg.TernWait); err != nil {
-		r.sessions.give(s)
+	// With the keeper's it makes sure that tern's lock is held as long as any session lives. While a tern program waits
+	// for it, it is not to be had a second time, and that is well.
+	held, err := s.value(ctx, fmt.Sprintf("%s; select pg_try_advisory_lock_shared(%d)", neutral, int64(ternLock)))
+	if err != nil {
+		s.conn.Close(ctx)
 		return nil, err
 	}
+	s.ternLock = s.ternLock || held == "t"
 	return s, nil
 }
 
-func (r *upRun) close(_ context.Context, s *session) { r.sessions.give(s) }
+func (r *run) close(_ context.Context, s *session) { r.sessions.give(s) }
 
-func alive(s *session) bool { return !s.conn.IsClosed() }
+// recycleAfter is after how many shards a session is replaced. Postgres keeps what it has learned of tables in a
+// session's memory.
+const recycleAfter = 500
 
-func (r *upRun) do(ctx context.Context, s *session, batch []shards.Number) []error {
+func alive(s *session) bool { return !s.conn.IsClosed() && s.shards < recycleAfter }
+
+func (r *run) do(ctx context.Context, s *session, batch []shards.Number) []error {
 	r.mu.Lock()
 	r.touched[s.host.Name] = true
 	r.mu.Unlock()
 	errs := make([]error, len(batch))
 	for i, n := range batch {
-		errs[i] = r.upShard(ctx, s, n)
+		errs[i] = r.patiently(ctx, s, n)
+		s.shards++
 	}
 	return errs
 }
 
 // flush has every host that was worked on put on disk what was committed there, also after an
-// interrupt. The shards of a host that does not confirm it go from done to failed.
-func (r *upRun) flush(ctx context.Context, work []fanout.Work, done shards.Set, err error) (shards.Set, error) {
+// interrupt. The shards of a host that does not confirm it go from done to failed, and so do those
+// that a host forgot when it crashed during the run.
+func (r *run) flush(ctx context.Context, work []fanout.Work, done shards.Set, err error) (shards.Set, error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanUpLimit)
 	defer cancel()
-	causes := make([]error, len(work))
+	causes := make([]map[shards.Number]error, len(work))
 	var wg sync.WaitGroup
 	for i, w := range work {
 		if r.touched[w.Host.Name] {
-			wg.Go(func() { causes[i] = r.flushHost(ctx, w.Host) })
+			wg.Go(func() { causes[i] = r.flushHost(ctx, w) })
 		}
 	}
 	wg.Wait()
 	var unsure []*shards.ShardError
 	for i, w := range work {
 		for _, n := range w.Shards {
-			if cause := causes[i]; cause != nil && done.Has(n) {
+			if cause := causes[i][n]; cause != nil && done.Has(n) {
 				unsure = append(unsure, &shards.ShardError{
 					Shard: n, Schema: r.cfg.Map.Schema(n), Host: w.Host.Name, Err: fmt.Errorf("%w: %w", ErrNotFlushed, cause),
 				})
@@ -74,17 +84,46 @@ func (r *upRun) flush(ctx context.Context, work []fanout.Work, done shards.Set, 
 	return partial.Done, partial
 }
 
-func (r *upRun) flushHost(ctx context.Context, host shards.Host) error {
-	s, err := r.sessions.take(ctx, host)
+// flushHost returns why shards may not be on disk at the target. The host has not crashed as long as the keeper's
+// session lives, for a crash ends all sessions. Without it, the host may have come back without what it committed
+// last, and only the versions tell what is left.
+func (r *run) flushHost(ctx context.Context, w fanout.Work) map[shards.Number]error {
+	if keeper := r.keepers[w.Host.Name]; !keeper.conn.IsClosed() && keeper.flush(ctx) == nil {
+		return nil
+	}
+	causes := map[shards.Number]error{}
+	found, err := r.lookAndFlush(ctx, w)
+	for _, n := range w.Shards {
+		at := found[n]
+		switch {
+		case err != nil:
+			causes[n] = err
+		case at.err != nil:
+			causes[n] = at.err
+		case r.short(at.version):
+			causes[n] = fmt.Errorf("it stands at version %d", at.version)
+		}
+	}
+	return causes
+}
+
+// lookAndFlush asks in a new session where the host's shards stand, and has that put on disk. In one session, for
+// the host cannot crash in between.
+func (r *run) lookAndFlush(ctx context.Context, w fanout.Work) (map[shards.Number]standing, error) {
+	s, err := r.sessions.open(ctx, w.Host)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	defer r.sessions.give(s)
-	return s.flush(ctx)
+	found, err := s.standings(ctx, r.cfg.Map, w.Shards)
+	if err != nil {
+		return nil, err
+	}
+	return found, s.flush(ctx)
 }
 
 // namingNothing adds to the error of a run that nothing was run, if so.
-func (r *upRun) namingNothing(err error) error {
+func (r *run) namingNothing(err error) error {
 	var partial *shards.PartialError
 	if errors.As(err, &partial) && len(r.touched) == 0 {
 		partial.Causes = append([]error{ErrNothingRun}, partial.Causes...)

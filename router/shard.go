@@ -98,12 +98,10 @@ func (s Shard) NextID(ctx context.Context) (shards.ID, error) {
 
 // NextIDs makes n new IDs in the shard, in rising order.
 func (s Shard) NextIDs(ctx context.Context, n int) ([]shards.ID, error) {
-	const query = `select next_ids($1)`
-	rows, err := s.Query(ctx, query, n)
-	if err != nil {
-		return nil, err
-	}
-	return pgx.CollectRows(rows, pgx.RowTo[shards.ID])
+	const query = `select array(select next_ids($1))` // an array costs a tenth of as many rows
+	var ids []shards.ID
+	err := s.QueryRow(ctx, query, n).Scan(&ids)
+	return ids, err
 }
 
 // scope is the one of statements that stand by themselves.

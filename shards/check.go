@@ -29,7 +29,7 @@ const (
 func (c Config) check() error {
 	checks := []func(Config) error{
 		checkCluster, checkSchemaPrefix, checkEpoch, checkLayout, checkShards,
-		checkKinds, checkHosts, checkPlacement, checkSearchPath, checkText,
+		checkKinds, checkHosts, checkPlacement, checkSearchPath, checkGenerators, checkText,
 	}
 	for _, check := range checks {
 		if err := check(c); err != nil {
@@ -57,6 +57,8 @@ func checkSchemaPrefix(c Config) error {
 
 func checkEpoch(c Config) error {
 	switch {
+	case c.Epoch.IsZero() && c.Layout.Time == 0:
+		return nil
 	case c.Epoch.IsZero():
 		return &FieldError{Field: "epoch", Found: "missing", Expected: "the moment from which IDs count, such as 2026-01-01T00:00:00Z"}
 	case c.Epoch.Nanosecond()%int(time.Millisecond) != 0:

@@ -11,17 +11,18 @@ import (
 // Its fields hold what is written: a DSN with its ${NAME} variables, a directory that may be
 // relative. [Host.ConnString] and [Config.MigrationsDir] return what is meant.
 type Config struct {
-	Cluster      string      `json:"cluster"`       // a name; keeps two clusters from sharing a database by mistake
-	Shards       int         `json:"shards"`        // how many exist now
-	SchemaPrefix string      `json:"schema_prefix"` // defaults to "shard_"
-	Epoch        time.Time   `json:"epoch"`         // whole milliseconds; never changes once shards exist
-	Layout       Layout      `json:"layout"`        // defaults to DefaultLayout
-	Strategy     Strategy    `json:"strategy"`      // defaults to modulo
-	Store        Store       `json:"store"`         // defaults to file
-	Hosts        []Host      `json:"hosts"`         // at least one
-	Placement    []Placement `json:"placement"`     // every shard exactly once
-	Migrations   string      `json:"migrations"`    // a directory as written; see MigrationsDir
-	SearchPath   []string    `json:"search_path"`   // extra schemas behind the shard's own
+	Cluster      string      `json:"cluster"`        // a name; keeps two clusters from sharing a database by mistake
+	Shards       int         `json:"shards"`         // how many exist now
+	SchemaPrefix string      `json:"schema_prefix"`  // defaults to "shard_"
+	Epoch        time.Time   `json:"epoch,omitzero"` // whole milliseconds; never changes once shards exist; may be left out without a time
+	Layout       Layout      `json:"layout"`         // defaults to DefaultLayout
+	Strategy     Strategy    `json:"strategy"`       // defaults to modulo
+	Store        Store       `json:"store"`          // defaults to file
+	Hosts        []Host      `json:"hosts"`          // at least one
+	Placement    []Placement `json:"placement"`      // every shard exactly once
+	Migrations   string      `json:"migrations"`     // a directory as written; see MigrationsDir
+	SearchPath   []string    `json:"search_path"`    // extra schemas behind the shard's own
+	Generators   []Generator `json:"generators"`     // other ways to make IDs, beside next_id()
 
 	dir string // where Load found the file; empty without one
 }
@@ -77,5 +78,9 @@ func (c Config) withDefaults() Config {
 	}
 	c.Placement = append([]Placement(nil), c.Placement...)
 	c.SearchPath = append([]string(nil), c.SearchPath...)
+	c.Generators = append([]Generator(nil), c.Generators...)
+	for i := range c.Generators {
+		c.Generators[i] = c.Generators[i].withDefaults(c.Layout)
+	}
 	return c
 }

@@ -7,7 +7,7 @@
 //
 // An [ID] is a positive 64-bit number made inside Postgres. From the high bits down it holds the
 // milliseconds since the map's epoch, the number of its shard, and a slot that tells apart the
-// IDs of one millisecond. How wide each field is, the [Layout] says:
+// IDs of one millisecond. Which fields there are and how wide each is, the [Layout] says:
 //
 //	  63  62                                      23  22           10  9          0
 //	+---+------------------------------------------+---------------+-------------+
@@ -17,4 +17,12 @@
 // The layout that Instagram published, 41 bits of time, 13 of shard and 10 of sequence, adds up to
 // 64 bits. A Postgres bigint is signed, so one bit of the time cannot be used: such a layout lasts
 // 2^40 milliseconds, 34.8 years, from its epoch. [Layout.End] tells the date.
+//
+// A layout may put a type between shard and sequence, a number for each table, say; and it may do
+// without the time. Pinterest's has 16 bits of shard, 10 of type and 36 of a table's own sequence:
+//
+//	  63 62  61                46  45         36  35                            0
+//	+-------+--------------------+--------------+-------------------------------+
+//	| 0   0 | shard              | type         | sequence                      |
+//	+-------+--------------------+--------------+-------------------------------+
 package shards

@@ -127,14 +127,17 @@ func (d *document) dsn(to *string, expansions *[]expansion) read {
 }
 
 // count reads a whole number from 1 up.
-func (d *document) count(to *int) read {
+func (d *document) count(to *int) read { return d.number(to, 1) }
+
+// number reads a whole number from least up.
+func (d *document) number(to *int, least uint64) read {
 	return func(at string, node ast.Node) error {
-		const expected = "a whole number, 1 or more"
+		expected := fmt.Sprintf("a whole number, %d or more", least)
 		switch n := node.(type) {
 		case *ast.IntegerNode:
 			text := n.GetToken().Value
 			count, err := strconv.ParseUint(text, 10, 31)
-			if err != nil || count == 0 {
+			if err != nil || count < least {
 				return d.fail(at, node, text, expected)
 			}
 			*to = int(count)

@@ -1,9 +1,8 @@
 package shards
 
 import (
-	"errors"
 	"fmt"
-	"time"
+	"strings"
 )
 
 // maxTimeBits keeps a layout's last moment, 4,459 years after its epoch, a date that Postgres and Go
@@ -13,158 +12,118 @@ const maxTimeBits = 47
 // maxShardBits keeps every shard number within the five digits of a schema's name.
 const maxShardBits = 16
 
-// ID is a 64-bit identifier made by a shard's next_id(). Its fields are told apart by a [Layout].
-type ID int64
+// maxTypeBits is more types than a cluster has tables.
+const maxTypeBits = 16
 
-// Number is the number of a shard, from 0 up.
-type Number int32
+// How wide a sequence may be: within a millisecond, and where nothing but the sequence tells IDs
+// apart. There its values are those of a sequence of Postgres, which must have two of them from 1 up.
+const (
+	minSequenceBits, maxSequenceBits                 = 1, 22
+	minSequenceBitsTimeless, maxSequenceBitsTimeless = 2, 48
+)
 
 // Layout says how the 64 bits of an ID are split, in bits. The fields stand in this order, the
-// time highest.
+// time highest. A layout may do without a time, a type, or both; shard and sequence there must be.
 //
-// The widths may add up to 64, as Instagram's do. The sign bit stays clear all the same, so that
-// the time then has one bit less than its width says; see [Layout.TimeBits].
+// With a time the widths may add up to 64, as Instagram's do. The sign bit stays clear all the
+// same, so that the time then has one bit less than its width says; see [Layout.TimeBits]. Without
+// a time they add up to 63 at most.
 type Layout struct {
-	Time     int `json:"time"`
-	Shard    int `json:"shard"`
-	Sequence int `json:"sequence"`
+	Time     int `json:"time"`           // milliseconds since the epoch; 0 for IDs without a time
+	Shard    int `json:"shard"`          // the shard's number
+	Type     int `json:"type,omitempty"` // what kind of thing the ID names, such as a table; 0 for IDs without a type
+	Sequence int `json:"sequence"`       // the slot within the millisecond; without a time, the value of a sequence
 }
 
 // DefaultLayout is the one that Instagram published: 41 bits of time, 13 of shard, 10 of sequence.
 var DefaultLayout = Layout{Time: 41, Shard: 13, Sequence: 10}
 
-// Parts are the fields of an ID.
-type Parts struct {
-	Milliseconds int64  // since the epoch
-	Shard        Number // 0-based
-	Sequence     int    // 0-based slot within the millisecond
-}
-
 // Validate returns a [FieldError] for a layout that no ID can be made with.
 func (l Layout) Validate() error {
+	least, most, sum := minSequenceBits, maxSequenceBits, 64
+	if !l.HasTime() {
+		least, most, sum = minSequenceBitsTimeless, maxSequenceBitsTimeless, 63
+	}
 	fields := []struct {
 		name     string
 		bits     int
 		min, max int
+		expected string // defaults to min to max bits
 	}{
-		{"time", l.Time, 1, maxTimeBits},
-		{"shard", l.Shard, 1, maxShardBits},
-		{"sequence", l.Sequence, 1, 22},
+		{"time", l.Time, 0, maxTimeBits, fmt.Sprintf("1 to %d bits, or 0 for IDs without a time", maxTimeBits)},
+		{"shard", l.Shard, 1, maxShardBits, ""},
+		{"type", l.Type, 0, maxTypeBits, fmt.Sprintf("1 to %d bits, or 0 for IDs without a type", maxTypeBits)},
+		{"sequence", l.Sequence, least, most, ""},
 	}
 	for _, f := range fields {
 		if f.bits < f.min || f.bits > f.max {
-			return &FieldError{
-				Field:    "layout." + f.name,
-				Found:    fmt.Sprintf("%d bits", f.bits),
-				Expected: fmt.Sprintf("%d to %d bits", f.min, f.max),
+			if f.expected == "" {
+				f.expected = fmt.Sprintf("%d to %d bits", f.min, f.max)
 			}
+			if f.name == "sequence" && !l.HasTime() {
+				f.expected += " without a time"
+			}
+			return &FieldError{Field: "layout." + f.name, Found: fmt.Sprintf("%d bits", f.bits), Expected: f.expected}
 		}
 	}
-	if sum := l.Time + l.Shard + l.Sequence; sum > 64 {
-		return &FieldError{
-			Field:    "layout",
-			Found:    fmt.Sprintf("%s, which is %d bits", l, sum),
-			Expected: "at most 64 bits in all",
+	if bits := l.Time + l.Shard + l.Type + l.Sequence; bits > sum {
+		expected := fmt.Sprintf("at most %d bits in all", sum)
+		if !l.HasTime() {
+			expected += " without a time"
 		}
+		return &FieldError{Field: "layout", Found: fmt.Sprintf("%s, which is %d bits", l, bits), Expected: expected}
 	}
 	return nil
 }
 
-// String returns the widths in bits, such as "41|13|10".
+// String returns the widths in bits: of a layout of time, shard and sequence such as "41|13|10", of
+// any other with the names of its fields, such as "16 shard|10 type|36 sequence".
 func (l Layout) String() string {
-	return fmt.Sprintf("%d|%d|%d", l.Time, l.Shard, l.Sequence)
+	if l.Time != 0 && l.Type == 0 {
+		return fmt.Sprintf("%d|%d|%d", l.Time, l.Shard, l.Sequence)
+	}
+	var fields []string
+	if l.Time != 0 {
+		fields = append(fields, fmt.Sprintf("%d time", l.Time))
+	}
+	fields = append(fields, fmt.Sprintf("%d shard", l.Shard))
+	if l.Type != 0 {
+		fields = append(fields, fmt.Sprintf("%d type", l.Type))
+	}
+	return strings.Join(append(fields, fmt.Sprintf("%d sequence", l.Sequence)), "|")
 }
+
+// HasTime tells whether an ID holds when it was made.
+func (l Layout) HasTime() bool { return l.Time > 0 }
 
 // TimeBits returns how many bits of time an ID really holds: the width of the time, less what the
 // sign bit takes away.
-func (l Layout) TimeBits() int { return min(l.Time, 63-l.Shard-l.Sequence) }
+func (l Layout) TimeBits() int { return min(l.Time, 63-l.low()) }
+
+// low returns how many bits stand below the time.
+func (l Layout) low() int { return l.Shard + l.Type + l.Sequence }
 
 // MaxShards returns how many shards the layout holds.
 func (l Layout) MaxShards() int { return 1 << l.Shard }
 
-// Slots returns how many IDs a shard can make in one millisecond.
-func (l Layout) Slots() int { return 1 << l.Sequence }
+// MaxTypes returns how many types the layout holds: 1, which is type 0, without bits of type.
+func (l Layout) MaxTypes() int { return 1 << l.Type }
 
-// MaxMilliseconds returns the last millisecond since the epoch that an ID can hold.
+// Slots returns how many IDs a shard can make in one millisecond, 0 without a time.
+func (l Layout) Slots() int {
+	if !l.HasTime() {
+		return 0
+	}
+	return 1 << l.Sequence
+}
+
+// MaxSequence returns the highest sequence that an ID can hold.
+func (l Layout) MaxSequence() int64 { return 1<<l.Sequence - 1 }
+
+// MaxMilliseconds returns the last millisecond since the epoch that an ID can hold, 0 without a time.
 func (l Layout) MaxMilliseconds() int64 { return 1<<l.TimeBits() - 1 }
 
 // MaxSequenceValue returns the last value that a shard's Postgres sequence may take. The value of
-// such a sequence is the time and the slot of an ID, without the shard between them.
+// such a sequence is the time and the slot of an ID, without the fields between them; without a
+// time it is the ID's sequence.
 func (l Layout) MaxSequenceValue() int64 { return 1<<(l.TimeBits()+l.Sequence) - 1 }
-
-// End returns the first moment for which the layout can make no ID any more.
-func (l Layout) End(epoch time.Time) time.Time { return addMilliseconds(epoch, l.MaxMilliseconds()+1) }
-
-// Compose returns the ID with the given parts. It returns a [FieldError] for a part that does not
-// fit in its field.
-func (l Layout) Compose(p Parts) (ID, error) {
-	fields := []struct {
-		name  string
-		value int64
-		max   int64
-	}{
-		{"milliseconds", p.Milliseconds, l.MaxMilliseconds()},
-		{"shard", int64(p.Shard), int64(l.MaxShards()) - 1},
-		{"sequence", int64(p.Sequence), int64(l.Slots()) - 1},
-	}
-	for _, f := range fields {
-		if f.value < 0 || f.value > f.max {
-			return 0, &FieldError{
-				Field:    f.name,
-				Found:    fmt.Sprint(f.value),
-				Expected: fmt.Sprintf("0 to %d with layout %s", f.max, l),
-			}
-		}
-	}
-	return ID(p.Milliseconds<<(l.Shard+l.Sequence) | int64(p.Shard)<<l.Sequence | int64(p.Sequence)), nil
-}
-
-// Parts takes an ID apart. The IDs of a shard are never negative; of a negative one the
-// milliseconds are negative too.
-func (l Layout) Parts(id ID) Parts {
-	return Parts{
-		Milliseconds: int64(id) >> (l.Shard + l.Sequence),
-		Shard:        Number(int64(id) >> l.Sequence & (1<<l.Shard - 1)),
-		Sequence:     int(int64(id) & (1<<l.Sequence - 1)),
-	}
-}
-
-// TimeOf returns the moment that is in an ID, to the millisecond, in UTC.
-func (l Layout) TimeOf(id ID, epoch time.Time) time.Time {
-	return addMilliseconds(epoch, l.Parts(id).Milliseconds)
-}
-
-// ErrBeforeEpoch says that a moment lies before the epoch, so that no ID can hold it.
-var ErrBeforeEpoch = errors.New("the time lies before the epoch")
-
-// ErrAfterEnd says that a moment lies at or after [Layout.End], so that no ID can hold it.
-var ErrAfterEnd = errors.New("the time lies after the layout's end")
-
-// Milliseconds returns the milliseconds from epoch to t, rounded down, as they stand in an ID.
-// It returns [ErrBeforeEpoch] or [ErrAfterEnd] for a moment that no ID can hold.
-func (l Layout) Milliseconds(t, epoch time.Time) (int64, error) {
-	switch {
-	case t.Before(epoch):
-		return 0, fmt.Errorf("%s with epoch %s: %w", t.UTC().Format(time.RFC3339Nano), epoch.UTC().Format(time.RFC3339Nano), ErrBeforeEpoch)
-	case !t.Before(l.End(epoch)):
-		return 0, fmt.Errorf("%s with end %s: %w", t.UTC().Format(time.RFC3339Nano), l.End(epoch).Format(time.RFC3339Nano), ErrAfterEnd)
-	}
-	seconds := t.Unix() - epoch.Unix()
-	nanoseconds := int64(t.Nanosecond() - epoch.Nanosecond())
-	return seconds*1000 + floorDiv(nanoseconds, int64(time.Millisecond)), nil
-}
-
-// addMilliseconds is t.Add for more milliseconds than a [time.Duration] holds.
-func addMilliseconds(t time.Time, ms int64) time.Time {
-	seconds := floorDiv(ms, 1000)
-	rest := time.Duration(ms-seconds*1000) * time.Millisecond
-	return time.Unix(t.Unix()+seconds, int64(t.Nanosecond())).Add(rest).UTC()
-}
-
-func floorDiv(a, b int64) int64 {
-	q := a / b
-	if a%b < 0 {
-		q--
-	}
-	return q
-}

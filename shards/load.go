@@ -98,17 +98,24 @@ func (d *document) parse(data []byte) (Config, error) {
 			field{"host", d.text(&p.Host, "the name of a host")},
 		)
 	}
-	layout := d.mapping(
-		field{"time", d.count(&c.Layout.Time)},
-		field{"shard", d.count(&c.Layout.Shard)},
-		field{"sequence", d.count(&c.Layout.Sequence)},
-	)
+	generator := func(g *Generator) read {
+		return d.mapping(
+			field{"kind", d.text((*string)(&g.Kind), expectedKinds())},
+			field{"names", list(d, &g.Names, "a list of names, such as [photo, account]", func(name *string) read {
+				return d.text(name, expectedGeneratorName)
+			})},
+			field{"hosts", list(d, &g.Hosts, "a list of names of hosts", func(name *string) read {
+				return d.text(name, "the name of a host")
+			})},
+			field{"of", d.count(&g.Of)},
+		)
+	}
 	config := d.mapping(
 		field{"cluster", d.text(&c.Cluster, expectedName)},
 		field{"shards", d.count(&c.Shards)},
 		field{"schema_prefix", d.text(&c.SchemaPrefix, "what the schemas' names begin with, such as shard_")},
 		field{"epoch", d.moment(&c.Epoch)},
-		field{"layout", layout},
+		field{"layout", d.layout(&c.Layout)},
 		field{"strategy", d.mapping(field{"by", d.text(&c.Strategy.By, "modulo")})},
 		field{"store", d.mapping(field{"kind", d.text(&c.Store.Kind, "file")})},
 		field{"hosts", list(d, &c.Hosts, "a list of hosts", host)},
@@ -117,6 +124,7 @@ func (d *document) parse(data []byte) (Config, error) {
 		field{"search_path", list(d, &c.SearchPath, "a list of schemas, or [] for none", func(schema *string) read {
 			return d.text(schema, "the name of a schema")
 		})},
+		field{"generators", list(d, &c.Generators, "a list of generators", generator)},
 	)
 	err = config("", root)
 	return c, err

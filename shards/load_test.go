@@ -59,6 +59,17 @@ func TestParseForms(t *testing.T) {
 		{"epoch in quotes", "2026-01-01T00:00:00Z", `"2026-01-01"`, func(c shards.Config) bool { return c.Epoch == epoch }},
 		{"no optional fields", document[strings.Index(document, "migrations"):], "", func(c shards.Config) bool { return c.Migrations == "" && c.MigrationsDir() == "" }},
 		{"fields without a value", "{time: 41, shard: 13, sequence: 10}", "", func(c shards.Config) bool { return c.Layout == shards.DefaultLayout }},
+		{"no field of the layout", "{time: 41, shard: 13, sequence: 10}", "{}", func(c shards.Config) bool { return c.Layout == shards.DefaultLayout }},
+		{"a type", "{time: 41, shard: 13, sequence: 10}", "{time: 40, shard: 13, type: 2, sequence: 8}", func(c shards.Config) bool {
+			return c.Layout == shards.Layout{Time: 40, Shard: 13, Type: 2, Sequence: 8}
+		}},
+		{"no type", "{time: 41, shard: 13, sequence: 10}", "{time: 41, shard: 13, type: 0, sequence: 10}", func(c shards.Config) bool { return c.Layout == shards.DefaultLayout }},
+		{"no time", "{time: 41, shard: 13, sequence: 10}", "{time: 0, shard: 16, type: 10, sequence: 36}", func(c shards.Config) bool {
+			return c.Layout == shards.Layout{Shard: 16, Type: 10, Sequence: 36}
+		}},
+		{"no time and no epoch", "epoch: 2026-01-01T00:00:00Z\nlayout: {time: 41, shard: 13, sequence: 10}", "layout: {time: 0, shard: 13, sequence: 48}", func(c shards.Config) bool {
+			return c.Epoch.IsZero() && c.Layout == shards.Layout{Shard: 13, Sequence: 48}
+		}},
 		{"block style", "{by: modulo}", "\n  by: modulo", func(c shards.Config) bool { return c.Strategy.By == "modulo" }},
 		{"text in block style", "photos", "|-\n  photos", func(c shards.Config) bool { return c.Cluster == "photos" }},
 		{"one shard as a number", "0-1023, host: pg-a}", "7, host: pg-a}\n  - {shards: \"0-6,8-1023\", host: pg-b}", func(c shards.Config) bool {
@@ -122,7 +133,7 @@ func TestParseRefuses(t *testing.T) {
 		{"fraction", replaced("2048\n", "2048.5\n"), "2: shards: a number; expected a whole number, 1 or more"},
 		{"negative", replaced("2048\n", "-5\n"), "2: shards: -5; expected a whole number, 1 or more"},
 		{"too large", replaced("2048\n", "99999999999\n"), "2: shards: 99999999999; expected a whole number, 1 or more"},
-		{"number as a layout", replaced("{time: 41, shard: 13, sequence: 10}", "41"), "5: layout: a number; expected fields among time, shard, sequence"},
+		{"number as a layout", replaced("{time: 41, shard: 13, sequence: 10}", "41"), "5: layout: a number; expected fields among time, shard, type, sequence"},
 		{"mapping as hosts", "hosts:\n  pg-a: {dsn: x}\n", "2: hosts: a mapping; expected a list of hosts"},
 		{"host without a value", replaced("  - {name: pg-b", "  -\n  - {name: pg-b"), "10: hosts[1]: nothing; expected fields among name, dsn, replicas, weight"},
 		{"list of shards", replaced("0-1023", "[0-1023]"), `12: placement[0].shards: a list; expected shards such as 7, 0-1023 or "0-9,77"`},

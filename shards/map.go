@@ -7,10 +7,15 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/cespare/xxhash/v2"
 )
 
 // ErrNoShard says that a key, an ID or a number belongs to no shard of the map.
 var ErrNoShard = errors.New("no such shard")
+
+// ErrNoGenerator says that the map has no generator of a name.
+var ErrNoGenerator = errors.New("no such generator")
 
 // schemaDigits is the width of the number in a schema's name.
 const schemaDigits = 5
@@ -68,7 +73,8 @@ func (m *Map) Has(n Number) bool { return n >= 0 && int(n) < len(m.home) }
 // Layout returns how IDs are split.
 func (m *Map) Layout() Layout { return m.config.Layout }
 
-// Epoch returns the moment from which IDs count.
+// Epoch returns the moment from which IDs count. It means nothing to a layout without a time, and may
+// be the zero [time.Time] with one.
 func (m *Map) Epoch() time.Time { return m.config.Epoch }
 
 // Hosts returns the hosts in the order of the config. The caller must not change the slice.
@@ -117,12 +123,25 @@ func (m *Map) ForKey(key int64) Number {
 	return Number(n)
 }
 
+// ForBytes returns the shard of a key of any bytes: the remainder of its xxhash (64 bits, seed 0) divided by the number
+// of shards.
+func (m *Map) ForBytes(key []byte) Number {
+	return Number(xxhash.Sum64(key) % uint64(len(m.home)))
+}
+
+// ForUUID returns the shard of a UUID, which has none in it: that of its 16 bytes, by [Map.ForBytes].
+func (m *Map) ForUUID(uuid [16]byte) Number { return m.ForBytes(uuid[:]) }
+
 // ForID returns the shard that made an ID. It returns [ErrNoShard] for an ID that no shard of the
 // map can have made.
 func (m *Map) ForID(id ID) (Number, error) {
-	n := m.config.Layout.Parts(id).Shard
+	parts := m.config.Layout.Parts(id)
+	n := parts.Shard
 	if id < 0 {
 		return 0, fmt.Errorf("ID %d is negative: %w", id, ErrNoShard)
+	}
+	if parts.Milliseconds > m.config.Layout.MaxMilliseconds() {
+		return 0, fmt.Errorf("ID %d is above what layout %s holds: %w", id, m.config.Layout, ErrNoShard)
 	}
 	if !m.Has(n) {
 		return 0, fmt.Errorf("ID %d names shard %d, the map has shards 0 to %d: %w", id, n, m.Len()-1, ErrNoShard)
@@ -130,7 +149,8 @@ func (m *Map) ForID(id ID) (Number, error) {
 	return n, nil
 }
 
-// Time returns the moment when an ID was made, to the millisecond, in UTC.
+// Time returns the moment when an ID was made, to the millisecond, in UTC. IDs of a layout without a
+// time do not tell: for them it is the zero [time.Time].
 func (m *Map) Time(id ID) time.Time { return m.config.Layout.TimeOf(id, m.config.Epoch) }
 
 // SearchPath returns the search_path under which the unqualified names of shard n's tables

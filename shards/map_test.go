@@ -286,3 +286,25 @@ func TestMapConcurrently(t *testing.T) {
 	}
 	wg.Wait()
 }
+
+// TestMapWithoutATime is a map whose IDs hold no time, and have two bits to spare.
+func TestMapWithoutATime(t *testing.T) {
+	t.Parallel()
+	c := newConfig(8)
+	c.Layout = shards.Layout{Shard: 16, Type: 10, Sequence: 36}
+	c.Epoch = time.Time{}
+	m, err := c.Map()
+	if err != nil {
+		t.Fatal(err)
+	}
+	id, err := m.Layout().Compose(shards.Parts{Shard: 7, Type: 1023, Sequence: 1<<36 - 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n, err := m.ForID(id); err != nil || n != 7 || !m.Time(id).IsZero() {
+		t.Errorf("ID %d: got shard %d, %v, at %v, expected shard 7 and the zero time", id, n, err, m.Time(id))
+	}
+	if _, err := m.ForID(id | 1<<62); !errors.Is(err, shards.ErrNoShard) {
+		t.Errorf("above what the layout holds: got %v, expected ErrNoShard", err)
+	}
+}

@@ -61,6 +61,18 @@ func Evenly(count int, hosts []Host) []Placement {
 	return placement
 }
 
+// generatorsExample stands in a new file without generators.
+const generatorsExample = `Other ways to make IDs, beside next_id(). Each name has functions next_<name>_id() and next_<name>_ids(n), in
+every shard's schema or, where hosts are named, in the schema kiloshard of those. Neither the order of the
+hosts of tickets nor the number of classes may ever change.
+generators:
+  - {kind: tickets, names: [photo, account], hosts: [pg-a, pg-b], of: 2}  # odd and even numbers, from two servers
+  - {kind: interleaved, names: [order], of: 8192}                        # shard k makes k, k + of, k + 2 of …
+  - {kind: sequence, names: [message], hosts: [pg-a]}                    # one sequence for all shards
+  - {kind: row, names: [invoice], hosts: [pg-a]}                         # without a gap, one transaction at a time
+  - {kind: uuidv4, names: [session]}
+  - {kind: uuidv7, names: [event]}`
+
 // part is a field of the file at its outermost level, with the comment that goes before it.
 type part struct{ comment, text string }
 
@@ -76,6 +88,9 @@ func (c Config) write(commented bool) []byte {
 		}
 		b.WriteString(p.text + "\n")
 	}
+	if commented && len(c.Generators) == 0 {
+		b.WriteString("\n" + comment(generatorsExample))
+	}
 	return b.Bytes()
 }
 
@@ -90,12 +105,17 @@ func (c Config) parts() []part {
 		}, {
 			"What the names of the shards' schemas begin with: shard 42 is " + c.SchemaPrefix + "00042.",
 			"schema_prefix: " + plain(c.SchemaPrefix),
-		}, {
-			"The moment from which the time in an ID counts. It must not change once shards exist.",
-			"epoch: " + c.Epoch.Format(time.RFC3339Nano),
-		}, {
-			"How the 64 bits of an ID are split, from the high bits down. It must not change once shards exist.",
-			fmt.Sprintf("layout: {time: %d, shard: %d, sequence: %d}", c.Layout.Time, c.Layout.Shard, c.Layout.Sequence),
+		},
+	}
+	if !c.Epoch.IsZero() {
+		parts = append(parts, part{"The moment from which the time in an ID counts. It must not change once shards exist.", "epoch: " + c.Epoch.Format(time.RFC3339Nano)})
+	}
+	parts = append(parts, []part{
+		{
+			"How the 64 bits of an ID are split, from the high bits down: time, shard, type, sequence. It must not\n" +
+				"change once shards exist. type, such as a number for each table, may be left out. time: 0 makes IDs\n" +
+				"without a time, as Pinterest's: {time: 0, shard: 16, type: 10, sequence: 36}.",
+			"layout: " + layoutText(c.Layout),
 		}, {
 			"How a key picks its shard. modulo: the remainder of the key divided by the number of shards.",
 			fmt.Sprintf("strategy: {by: %s}", plain(c.Strategy.By)),
@@ -113,18 +133,45 @@ func (c Config) parts() []part {
 				return fmt.Sprintf("{shards: %s, host: %s}", shardsText(p.Shards), plain(p.Host))
 			}),
 		},
-	}
+	}...)
 	if c.Migrations != "" {
 		parts = append(parts, part{"The directory of the migrations. A relative one is beside this file.", "migrations: " + plain(c.Migrations)})
 	}
-	return append(parts, part{
+	parts = append(parts, part{
 		"More schemas in which names are looked up, behind the shard's own, such as [extensions].",
 		"search_path: " + flow(c.SearchPath, plain),
 	})
+	if len(c.Generators) > 0 {
+		parts = append(parts, part{
+			"Other ways to make IDs, beside next_id().",
+			"generators:" + lines(c.Generators, writeGenerator),
+		})
+	}
+	return parts
+}
+
+func writeGenerator(g Generator) string {
+	text := fmt.Sprintf("{kind: %s, names: %s", plain(string(g.Kind)), flow(g.Names, plain))
+	if len(g.Hosts) > 0 {
+		text += ", hosts: " + flow(g.Hosts, plain)
+	}
+	if g.Of != 0 {
+		text += fmt.Sprintf(", of: %d", g.Of)
+	}
+	return text + "}"
 }
 
 func writeHost(h Host) string {
 	return fmt.Sprintf("{name: %s, dsn: %s, replicas: %s, weight: %d}", plain(h.Name), strconv.Quote(h.DSN), flow(h.Replicas, strconv.Quote), h.Weight)
+}
+
+// layoutText writes a layout, with its type only if there is one.
+func layoutText(l Layout) string {
+	typ := ""
+	if l.Type != 0 {
+		typ = fmt.Sprintf("type: %d, ", l.Type)
+	}
+	return fmt.Sprintf("{time: %d, shard: %d, %ssequence: %d}", l.Time, l.Shard, typ, l.Sequence)
 }
 
 // shardsText writes a set, in quotes where its commas would end it.

@@ -7,6 +7,7 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+	"time"
 
 	"pgregory.net/rapid"
 
@@ -22,6 +23,21 @@ func TestYAML(t *testing.T) {
 	want := strings.Replace(document, "10.0.0.2/app\"}", "10.0.0.2/app\", replicas: [], weight: 1}", 1)
 	if string(text) != want {
 		t.Fatalf("got\n%s\nexpected\n%s", text, want)
+	}
+}
+
+func TestYAMLOfLayouts(t *testing.T) {
+	t.Parallel()
+	for layout, want := range map[shards.Layout]string{
+		{}:                                  "layout: {time: 41, shard: 13, sequence: 10}\n",
+		{Shard: 16, Type: 10, Sequence: 36}: "layout: {time: 0, shard: 16, type: 10, sequence: 36}\n",
+		{Shard: 16, Sequence: 36}:           "layout: {time: 0, shard: 16, sequence: 36}\n",
+	} {
+		c := newConfig(8)
+		c.Layout = layout
+		if text, err := c.YAML(); err != nil || !strings.Contains(string(text), want) {
+			t.Errorf("%v: no %sin\n%s", err, want, text)
+		}
 	}
 }
 
@@ -52,6 +68,31 @@ func TestYAMLQuotes(t *testing.T) {
 	}
 }
 
+// generators draws valid generators, with names of their own.
+func generators(hosts []shards.Host) *rapid.Generator[[]shards.Generator] {
+	return rapid.Custom(func(t *rapid.T) []shards.Generator {
+		var drawn []shards.Generator
+		for i := range rapid.IntRange(0, 3).Draw(t, "count") {
+			g := shards.Generator{
+				Kind:  rapid.SampledFrom(shards.GeneratorKinds).Draw(t, "kind"),
+				Names: []string{fmt.Sprintf("g%d", i), fmt.Sprintf("null_%d", i)},
+			}
+			switch {
+			case g.Kind == shards.Tickets && len(hosts) < 2:
+				continue
+			case g.Kind == shards.Tickets:
+				g.Hosts, g.Of = []string{hosts[1].Name, hosts[0].Name}, rapid.SampledFrom([]int{0, 2, 7}).Draw(t, "of")
+			case g.Kind == shards.Interleaved:
+				g.Of = rapid.SampledFrom([]int{0, 300, 5000}).Draw(t, "of")
+			case !g.InShards():
+				g.Hosts = []string{hosts[0].Name}
+			}
+			drawn = append(drawn, g)
+		}
+		return drawn
+	})
+}
+
 // configs draws valid configs.
 func configs() *rapid.Generator[shards.Config] {
 	name := rapid.StringMatching(`[A-Za-z0-9][A-Za-z0-9._-]{0,5}`)
@@ -60,7 +101,14 @@ func configs() *rapid.Generator[shards.Config] {
 		rapid.StringMatching(`[^$\x00]+`),
 	)
 	return rapid.Custom(func(t *rapid.T) shards.Config {
-		layout := rapid.SampledFrom([]shards.Layout{{}, {Time: 41, Shard: 13, Sequence: 10}, {Time: 40, Shard: 12, Sequence: 9}}).Draw(t, "layout")
+		layout := rapid.SampledFrom([]shards.Layout{
+			{},
+			{Time: 41, Shard: 13, Sequence: 10},
+			{Time: 40, Shard: 12, Sequence: 9},
+			{Time: 41, Shard: 10, Type: 4, Sequence: 8},
+			{Shard: 16, Type: 10, Sequence: 36},
+			{Shard: 16, Sequence: 36},
+		}).Draw(t, "layout")
 		c := shards.Config{
 			Cluster:      name.Draw(t, "cluster"),
 			Shards:       rapid.IntRange(1, 300).Draw(t, "shards"),
@@ -70,12 +118,16 @@ func configs() *rapid.Generator[shards.Config] {
 			Migrations:   rapid.SampledFrom([]string{"", "./migrations", "/srv/migrations", "~", "C:\\x", "on"}).Draw(t, "migrations"),
 			SearchPath:   rapid.SliceOfN(rapid.StringMatching(`[^\x00]{1,10}`), 0, 2).Draw(t, "search path"),
 		}
+		if layout.Shard > 0 && !layout.HasTime() && rapid.Bool().Draw(t, "no epoch") {
+			c.Epoch = time.Time{}
+		}
 		for _, host := range rapid.SliceOfNDistinct(name, 1, 4, rapid.ID).Draw(t, "hosts") {
 			c.Hosts = append(c.Hosts, shards.Host{
 				Name: host, DSN: dsn.Draw(t, "dsn"), Weight: rapid.IntRange(0, 3).Draw(t, "weight"),
 				Replicas: rapid.SliceOfN(dsn, 0, 2).Draw(t, "replicas"),
 			})
 		}
+		c.Generators = generators(c.Hosts).Draw(t, "generators")
 		homes := rapid.SliceOfN(rapid.IntRange(0, len(c.Hosts)-1), c.Shards, c.Shards).Draw(t, "homes")
 		byHost := make([][]shards.Number, len(c.Hosts))
 		for n, host := range homes {

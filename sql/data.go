@@ -5,17 +5,17 @@ import (
 	"time"
 )
 
-// shardData is what shard.sql is rendered with.
-type shardData struct {
-	Number           int
-	Schema           string
-	MaxSequenceValue int64
-}
-
-// engineData is what engine.sql is rendered with: the parameters and what follows from them.
+// engineData is what the helper schema is rendered with: the parameters and what follows from them.
 type engineData struct {
 	Params
 	Version string
+}
+
+// shardData is what shard.sql is rendered with.
+type shardData struct {
+	engineData
+	Number int
+	Schema string
 }
 
 func (engineData) Refused() string   { return Refused }
@@ -28,10 +28,26 @@ func (engineData) WindowAhead() int  { return windowAhead }
 // Slots is how many IDs a shard has in a millisecond.
 func (d engineData) Slots() int64    { return 1 << d.SequenceBits }
 func (d engineData) SlotMask() int64 { return d.Slots() - 1 }
-func (d engineData) LowBits() int    { return d.ShardBits + d.SequenceBits }
+func (d engineData) LowBits() int    { return d.ShardBits + d.BelowShard() }
+func (d engineData) BelowShard() int { return d.TypeBits + d.SequenceBits }
 func (d engineData) ShardMask() int  { return 1<<d.ShardBits - 1 }
+func (d engineData) TypeMask() int   { return 1<<d.TypeBits - 1 }
+
+// ShardIsWide tells that a shard in its place in an ID is more than an int of Postgres holds, and
+// TypeIsWide the same of a type.
+func (d engineData) ShardIsWide() bool { return d.LowBits() > 31 }
+func (d engineData) TypeIsWide() bool  { return d.BelowShard() > 31 }
+
+// SequenceType is the type of Postgres that holds an ID's sequence.
+func (d engineData) SequenceType() string {
+	if d.SequenceBits > 31 {
+		return "bigint"
+	}
+	return "int"
+}
 
 func (d engineData) SlotsPerSecond() int64   { return 1000 * d.Slots() }
+func (d engineData) SlotsAhead() int64       { return windowAhead * d.Slots() }
 func (d engineData) SlotsBehind() int64      { return windowBehind * d.Slots() }
 func (d engineData) MaxSequenceValue() int64 { return 1<<(d.TimeBits+d.SequenceBits) - 1 }
 

@@ -1,15 +1,16 @@
--- The kiloshard helper schema: one engine that makes the IDs of all shards of this database.
+-- The engine that makes IDs by the clock.
 --
 -- An ID is, from the high bits down: {{.TimeBits}} bits of milliseconds since {{.EpochText}},
--- {{.ShardBits}} bits of shard, {{.SequenceBits}} bits of slot within the millisecond.
+-- {{.ShardBits}} bits of shard, {{.TypeBits}} bits of type, {{.SequenceBits}} bits of slot within the millisecond.
 --
 -- THE SEQUENCE IS THE CLOCK. Every shard has a sequence whose value is itself
--- (milliseconds since the epoch) * {{.Slots}} + slot. An ID is such a value with the shard's number
--- put between the two. nextval never gives a value twice, so no ID is given twice. What is left to
--- do is to keep the sequence near the clock:
+-- (milliseconds since the epoch) * {{.Slots}} + slot. An ID is such a value with the shard's number, and
+-- the type if the layout has one, put between the two. nextval never gives a value twice, so no ID of
+-- a sequence is given twice. What is left to do is to keep the sequence near the clock:
 --
 --   near the clock     the value is used as it is: no lock, no WAL beyond nextval's own;
---   behind the clock   (the shard was idle) catch_up() moves the sequence to the present;
+--   behind the clock   (the shard was idle) catch_up() moves the sequence to the present, or for
+--                      next_ids() at most {{.WindowAhead}} ms beyond it;
 --   ahead of the clock (more than {{.Slots}} IDs a millisecond, or the clock stepped back) the call
 --                      sleeps for a millisecond and then uses its value: never an error, never a
 --                      duplicate, and the lead shrinks, since a session then draws one value a
@@ -26,7 +27,8 @@
 --      next one, which lies behind the clock, so that the session goes to catch_up(), sees that
 --      the sequence is behind, and waits for the lock. next_ids(), which draws many values at
 --      once, holds the same lock in shared mode meanwhile. All values drawn in the gap thus lie
---      within the margin, far below the value that is set.
+--      within the margin, far below the present. A run of values that a setter takes for itself
+--      begins at the present, and the sequence is set to its end.
 --   3. A session that is frozen between nextval and its return holds a value of its own; whenever
 --      it wakes, nobody else has that value.
 --   4. A crash or an asynchronous failover may lose the newest values with the WAL. They lie in the
@@ -36,110 +38,64 @@
 --
 --   a. A clock that steps back while a setter is frozen between its second reading of the clock and
 --      its setval, which are neighbouring expressions, for so long that the other sessions, now
---      within the window of the stepped clock, draw all values up to the one it sets: at least the
+--      within the window of the stepped clock, draw all values up to those it takes: at least the
 --      window and the margin, which is {{.WindowBehind}} ms of full load and more.
 --   b. Losing WAL and stepping the clock back to before the crash, both at once.
 --   c. A nextval or setval on a shard's sequence other than through these functions, a sequence
 --      with a CACHE, or a backup restored while the shard lives on elsewhere.
 --   d. next_id(seq) with the sequence of another shard. catch_up() refuses it, but it is not called
---      as long as that other shard keeps its sequence near the clock.
+--      as long as that other shard keeps its sequence near the clock. kiloshard verify finds it in
+--      the default of a column.
+--   e. Two sequences of a shard can give the same ID, unless they are used with different types: with
+--      a sequence for each table, IDs are unique within their table.
 --
 -- A clock that leaps ahead and back again leaves the sequence ahead: IDs are then as far ahead of
--- the clock as it leapt, and a session makes one a millisecond until the clock has caught up.
+-- the clock as it leapt, and a session makes one a millisecond until the clock has caught up. A call
+-- that is in its pg_sleep when the clock steps back sleeps for as long as the step, once: Postgres
+-- measures that sleep by the same clock.
+
+-- id_of makes the ID of a value that this session has just drawn from one of the shard's sequences; at
+-- is what the clock said right after, in seconds since 1970. A type says what the ID names, such as
+-- the table.
 --
--- Everything is schema-qualified, operators too, so that no search_path can slip in a function or
--- an operator of somebody else's. OPERATOR(pg_catalog.+) is just +, but it has one precedence with
--- all the others, hence the parentheses.
-
--- Waits for an installation under way, and keeps out others until this transaction ends.
-SELECT pg_catalog.pg_advisory_xact_lock({{.LockClass}}, 0);
-
--- Refuses what would change the meaning of IDs that exist.
-DO $kiloshard$
-DECLARE
-  here   record;
-  shards bigint;
-BEGIN
-  IF pg_catalog.clock_timestamp() < {{literal .EpochText}}::timestamp with time zone
-    OR pg_catalog.clock_timestamp() >= {{literal .EndText}}::timestamp with time zone THEN
-    RAISE EXCEPTION 'the clock of this host says %, IDs can be made from % until %',
-      pg_catalog.clock_timestamp(), {{literal .EpochText}}, {{literal .EndText}}
-      USING ERRCODE = '{{.Refused}}';
-  END IF;
-  IF pg_catalog.to_regclass('kiloshard.settings') IS NULL THEN
-    RETURN;
-  END IF;
-  SELECT * INTO here FROM kiloshard.settings;
-  IF here IS NULL
-    OR (here.cluster, here.schema_prefix, here.epoch, here.time_bits, here.shard_bits, here.sequence_bits)
-     = ({{literal .Cluster}}, {{literal .SchemaPrefix}}, {{literal .EpochText}}::timestamp with time zone,
-        {{.TimeBits}}, {{.ShardBits}}, {{.SequenceBits}}) THEN
-    RETURN;
-  END IF;
-  SELECT pg_catalog.count(*) INTO shards FROM pg_catalog.pg_namespace
-    WHERE nspname ~ ('^' || here.schema_prefix || '[0-9]{5}(__|$)');
-  IF shards > 0 THEN
-    RAISE EXCEPTION 'this database holds % shards of cluster "%" with prefix "%", epoch % and layout %|%|% (usable bits); the map says cluster "%" with prefix "%", epoch % and layout %|%|%',
-      shards, here.cluster, here.schema_prefix, here.epoch, here.time_bits, here.shard_bits, here.sequence_bits,
-      {{literal .Cluster}}, {{literal .SchemaPrefix}}, {{literal .EpochText}}::timestamp with time zone,
-      {{.TimeBits}}, {{.ShardBits}}, {{.SequenceBits}}
-      USING ERRCODE = '{{.Refused}}', HINT = 'None of these may change while shards exist.';
-  END IF;
-END
-$kiloshard$;
-
-CREATE SCHEMA IF NOT EXISTS kiloshard;
-
--- What the functions below were rendered with. Changing a row here changes nothing else.
-CREATE TABLE IF NOT EXISTS kiloshard.settings (
-  one           boolean PRIMARY KEY DEFAULT true CHECK (one),
-  cluster       text NOT NULL,
-  schema_prefix text NOT NULL,
-  epoch         timestamp with time zone NOT NULL,
-  time_bits     int NOT NULL, -- usable ones: the sign bit stays clear
-  shard_bits    int NOT NULL,
-  sequence_bits int NOT NULL,
-  engine        text NOT NULL -- which version of these functions is installed
-);
-
-INSERT INTO kiloshard.settings (cluster, schema_prefix, epoch, time_bits, shard_bits, sequence_bits, engine)
-VALUES ({{literal .Cluster}}, {{literal .SchemaPrefix}}, {{literal .EpochText}}, {{.TimeBits}}, {{.ShardBits}}, {{.SequenceBits}}, {{literal .Version}})
-ON CONFLICT (one) DO UPDATE SET
-  cluster = excluded.cluster, schema_prefix = excluded.schema_prefix, epoch = excluded.epoch,
-  time_bits = excluded.time_bits, shard_bits = excluded.shard_bits, sequence_bits = excluded.sequence_bits,
-  engine = excluded.engine;
-
--- next_id draws an ID for a shard from one of its sequences. It needs USAGE on the sequence.
---
--- The clock is read by date_part, a double, which is exact enough and costs a tenth of EXTRACT.
-CREATE OR REPLACE FUNCTION kiloshard.next_id(shard int, seq pg_catalog.regclass) RETURNS bigint
+-- Value and clock are arguments because they cost less in the statement that calls than in here,
+-- where each expression that is not the same every time takes a snapshot first. The clock is a
+-- double, by date_part, which is exact enough and costs less than EXTRACT.
+CREATE OR REPLACE FUNCTION kiloshard.id_of(shard int, seq pg_catalog.regclass{{if .TypeBits}}, type int{{end}}, v bigint, at double precision) RETURNS bigint
 LANGUAGE plpgsql VOLATILE STRICT AS $kiloshard$
-DECLARE
-  v bigint := pg_catalog.nextval(seq);
 BEGIN
+{{- template "check type" .}}
   -- Unless v lies from {{.WindowBehind}} ms behind the clock to {{.WindowAhead}} ms ahead of it: abs(v - middle) > half the window.
-  IF pg_catalog.abs(v OPERATOR(pg_catalog.-)
-    ((pg_catalog.date_part('epoch', pg_catalog.clock_timestamp()) OPERATOR(pg_catalog.-) {{.MiddleSeconds}}) OPERATOR(pg_catalog.*) {{.SlotsPerSecond}}.0))
+  IF pg_catalog.abs(v OPERATOR(pg_catalog.-) ((at OPERATOR(pg_catalog.-) {{.MiddleSeconds}}) OPERATOR(pg_catalog.*) {{.SlotsPerSecond}}.0))
     OPERATOR(pg_catalog.>) {{.HalfWindow}}.0 THEN
-    IF v OPERATOR(pg_catalog.<)
-      ((pg_catalog.date_part('epoch', pg_catalog.clock_timestamp()) OPERATOR(pg_catalog.-) {{.EpochSeconds}}) OPERATOR(pg_catalog.*) {{.SlotsPerSecond}}.0) THEN
-      v := kiloshard.catch_up(shard, seq, v);
+    IF v OPERATOR(pg_catalog.<) {{template "clock" .}} THEN
+      v := kiloshard.catch_up(shard, seq, v, 1);
     ELSE
       PERFORM pg_catalog.pg_sleep(0.001);
     END IF;
   END IF;
-  -- (v >> slots) << (shard + slots) | shard << slots | v & (2^slots - 1)
+  -- In bits: (v >> slots) << (shard + type + slots) | shard << (type + slots) | type << slots | v & (2^slots - 1)
   RETURN ((v OPERATOR(pg_catalog.>>) {{.SequenceBits}}) OPERATOR(pg_catalog.<<) {{.LowBits}})
-    OPERATOR(pg_catalog.|) (shard OPERATOR(pg_catalog.<<) {{.SequenceBits}})
+    OPERATOR(pg_catalog.|) {{template "shard" .}}
+{{- if .TypeBits}}
+    OPERATOR(pg_catalog.|) {{template "type" .}}
+{{- end}}
     OPERATOR(pg_catalog.|) (v OPERATOR(pg_catalog.&) {{.SlotMask}});
 END
 $kiloshard$;
 
--- catch_up brings the sequence of an idle shard to the present and returns a fresh value of it. It
--- runs with its owner's rights, since setval takes more than drawing an ID should. So it asks for
+-- next_id draws an ID for a shard from one of its sequences. It needs USAGE on the sequence. Being one
+-- expression in SQL, it is put in line when a statement is planned. The value is drawn before the
+-- clock is read: Postgres evaluates arguments from left to right.
+CREATE OR REPLACE FUNCTION kiloshard.next_id(shard int, seq pg_catalog.regclass{{if .TypeBits}}, type int{{end}}) RETURNS bigint
+LANGUAGE sql VOLATILE AS $kiloshard$
+SELECT kiloshard.id_of(shard, seq{{if .TypeBits}}, type{{end}}, pg_catalog.nextval(seq), pg_catalog.date_part('epoch', pg_catalog.clock_timestamp())) $kiloshard$;
+
+-- catch_up brings the sequence of an idle shard to the present and returns a fresh value of it: the
+-- first of a run that ends with currval(seq) and has as many values as are wanted, or fewer. It runs with its owner's rights, since setval takes more than drawing an ID should. So it asks for
 -- proof that the caller may draw from the sequence, namely the value that this session drew last,
 -- it refuses a sequence that is not of the shard and of the right kind, and it never moves one back.
-CREATE OR REPLACE FUNCTION kiloshard.catch_up(shard int, seq pg_catalog.regclass, drawn bigint) RETURNS bigint
+CREATE OR REPLACE FUNCTION kiloshard.catch_up(shard int, seq pg_catalog.regclass, drawn bigint, wanted int) RETURNS bigint
 LANGUAGE plpgsql VOLATILE STRICT SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $kiloshard$
 DECLARE
   margin   CONSTANT bigint := {{.SlotsBehind}} + 2 * current_setting('max_connections')::int;
@@ -186,7 +142,8 @@ BEGIN
         -- keeps the low bits of IDs evenly spread.
         now_slot := ({{template "now" .}} << {{.SequenceBits}}) | ((last + 1) & {{.SlotMask}});
         IF now_slot - last > margin THEN
-          v := setval(seq, now_slot);
+          v := now_slot;
+          PERFORM setval(seq, now_slot + greatest(1, least(wanted, {{.SlotsAhead}})) - 1);
         END IF;
       END IF;
       IF v IS NULL AND (setter OR now_slot - last <= margin) THEN
@@ -203,30 +160,35 @@ BEGIN
 END
 $kiloshard$;
 
--- next_ids draws n IDs in rising order: the first of each block by next_id(), which keeps to the
--- clock, the rest by nextval alone, under a lock that keeps setters out.
+-- next_ids draws n IDs{{if .TypeBits}}, of type 0,{{end}} in rising order. On an idle shard it takes them as one run, which
+-- costs what one ID costs there. On a busy one it draws blocks, the first value of each as id_of()
+-- does, which keeps to the clock, the rest by nextval alone, under a lock that keeps setters out.
 CREATE OR REPLACE FUNCTION kiloshard.next_ids(shard int, seq pg_catalog.regclass, n int) RETURNS SETOF bigint
 LANGUAGE plpgsql VOLATILE STRICT AS $kiloshard$
 DECLARE
-  id    bigint;
+  v     bigint;
   block int;
 BEGIN
   IF n OPERATOR(pg_catalog.<) 0 THEN
     RAISE EXCEPTION 'next_ids(%): expected 0 or more', n USING ERRCODE = 'invalid_parameter_value';
   END IF;
   WHILE n OPERATOR(pg_catalog.>) 0 LOOP
-    id := kiloshard.next_id(shard, seq);
-    RETURN NEXT id;
+    v := pg_catalog.nextval(seq);
+    IF v OPERATOR(pg_catalog.<) ({{template "clock" .}} OPERATOR(pg_catalog.-) {{.SlotsBehind}}) THEN
+      v := kiloshard.catch_up(shard, seq, v, n);
+      RETURN QUERY SELECT {{template "id" .}}
+        FROM pg_catalog.generate_series(v, pg_catalog.currval(seq)) AS drawn(v);
+      n := n OPERATOR(pg_catalog.-) (pg_catalog.currval(seq) OPERATOR(pg_catalog.-) v OPERATOR(pg_catalog.+) 1);
+      CONTINUE;
+    END IF;
+    RETURN NEXT kiloshard.id_of(shard, seq{{if .TypeBits}}, 0{{end}}, v, pg_catalog.date_part('epoch', pg_catalog.clock_timestamp()));
     n := n OPERATOR(pg_catalog.-) 1;
     block := LEAST(n, {{.Block}});
-    -- No block while the sequence is ahead of the clock, or it would run away from it.
-    IF n OPERATOR(pg_catalog.>) 0 AND kiloshard.id_time(id) OPERATOR(pg_catalog.<=) pg_catalog.clock_timestamp() THEN
+    -- No block while the sequence is a millisecond ahead of the clock, or it would run away from it.
+    IF n OPERATOR(pg_catalog.>) 0 AND v OPERATOR(pg_catalog.<) ({{template "clock" .}} OPERATOR(pg_catalog.+) {{.Slots}}) THEN
       BEGIN
         PERFORM pg_catalog.pg_advisory_xact_lock_shared({{.LockClass}}, seq::pg_catalog.oid::int);
-        RETURN QUERY
-          SELECT ((v OPERATOR(pg_catalog.>>) {{.SequenceBits}}) OPERATOR(pg_catalog.<<) {{.LowBits}})
-            OPERATOR(pg_catalog.|) (shard OPERATOR(pg_catalog.<<) {{.SequenceBits}})
-            OPERATOR(pg_catalog.|) (v OPERATOR(pg_catalog.&) {{.SlotMask}})
+        RETURN QUERY SELECT {{template "id" .}}
           FROM (SELECT pg_catalog.nextval(seq) AS v FROM pg_catalog.generate_series(1, block)) AS drawn;
         RAISE EXCEPTION 'release the lock' USING ERRCODE = '{{.Release}}';
       EXCEPTION WHEN SQLSTATE '{{.Release}}' THEN
@@ -237,34 +199,8 @@ BEGIN
 END
 $kiloshard$;
 
--- id_time returns when an ID was made, to the millisecond. Seconds and milliseconds are added one
--- after the other, since a bigint times an interval goes by way of a double.
-CREATE OR REPLACE FUNCTION kiloshard.id_time(id bigint) RETURNS timestamp with time zone
-LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
-RETURN pg_catalog.timezone('UTC', {{literal .EpochPlain}}::timestamp without time zone
-  OPERATOR(pg_catalog.+) (((id OPERATOR(pg_catalog.>>) {{.LowBits}}) OPERATOR(pg_catalog./) 1000) OPERATOR(pg_catalog.*) interval '1 second')
-  OPERATOR(pg_catalog.+) (((id OPERATOR(pg_catalog.>>) {{.LowBits}}) OPERATOR(pg_catalog.%) 1000) OPERATOR(pg_catalog.*) interval '1 millisecond'));
-
--- id_shard returns the number of the shard that made an ID.
-CREATE OR REPLACE FUNCTION kiloshard.id_shard(id bigint) RETURNS int
-LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
-RETURN ((id OPERATOR(pg_catalog.>>) {{.SequenceBits}}) OPERATOR(pg_catalog.&) {{.ShardMask}})::int;
-
--- id_sequence returns an ID's slot within its millisecond.
-CREATE OR REPLACE FUNCTION kiloshard.id_sequence(id bigint) RETURNS int
-LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
-RETURN (id OPERATOR(pg_catalog.&) {{.SlotMask}})::int;
-
--- id_floor returns the smallest ID of a millisecond, for scans such as
--- WHERE id >= kiloshard.id_floor(now() - interval '1 day'). Before the epoch it is 0; from
--- {{.EndText}} on, where no IDs are, it is the largest bigint.
-CREATE OR REPLACE FUNCTION kiloshard.id_floor(at timestamp with time zone) RETURNS bigint
-LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
-RETURN CASE
-  WHEN at OPERATOR(pg_catalog.<) {{literal .EpochText}}::timestamp with time zone THEN 0
-  WHEN at OPERATOR(pg_catalog.>=) {{literal .EndText}}::timestamp with time zone THEN 9223372036854775807
-  ELSE (pg_catalog.floor(EXTRACT(epoch FROM pg_catalog.timezone('UTC', at)) OPERATOR(pg_catalog.*) 1000)::bigint
-    OPERATOR(pg_catalog.-) {{.EpochMilliseconds}}) OPERATOR(pg_catalog.<<) {{.LowBits}}
-END;
-
+{{define "id"}}((drawn.v OPERATOR(pg_catalog.>>) {{.SequenceBits}}) OPERATOR(pg_catalog.<<) {{.LowBits}})
+          OPERATOR(pg_catalog.|) {{template "shard" .}}
+          OPERATOR(pg_catalog.|) (drawn.v OPERATOR(pg_catalog.&) {{.SlotMask}}){{end -}}
+{{define "clock"}}((pg_catalog.date_part('epoch', pg_catalog.clock_timestamp()) OPERATOR(pg_catalog.-) {{.EpochSeconds}}) OPERATOR(pg_catalog.*) {{.SlotsPerSecond}}.0){{end -}}
 {{define "now"}}floor(date_part('epoch', clock_timestamp()) * 1000 - {{.EpochMilliseconds}})::bigint{{end -}}

@@ -49,7 +49,7 @@ func params(m *shards.Map) sql.Params {
 	c := m.Config()
 	return sql.Params{
 		Cluster: c.Cluster, SchemaPrefix: c.SchemaPrefix, Epoch: c.Epoch, End: c.Layout.End(c.Epoch),
-		TimeBits: c.Layout.TimeBits(), ShardBits: c.Layout.Shard, SequenceBits: c.Layout.Sequence,
+		TimeBits: c.Layout.TimeBits(), ShardBits: c.Layout.Shard, TypeBits: c.Layout.Type, SequenceBits: c.Layout.Sequence,
 	}
 }
 
@@ -61,6 +61,8 @@ func TestRefusesToChangeTheMeaningOfIDs(t *testing.T) {
 	}{
 		{"another epoch", func(c *shards.Config) { c.Epoch = c.Epoch.Add(time.Hour) }},
 		{"another layout", func(c *shards.Config) { c.Layout = shards.Layout{Time: 41, Shard: 12, Sequence: 10} }},
+		{"bits of type", func(c *shards.Config) { c.Layout = shards.Layout{Time: 40, Shard: 13, Type: 1, Sequence: 10} }},
+		{"no time", func(c *shards.Config) { c.Layout = shards.Layout{Shard: 13, Sequence: 10} }},
 		{"another cluster", func(c *shards.Config) { c.Cluster = "other" }},
 		{"another prefix", func(c *shards.Config) { c.SchemaPrefix = "s" }},
 	}

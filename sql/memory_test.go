@@ -10,12 +10,12 @@ import (
 // the session has called must stay small.
 func TestMemoryOfASession(t *testing.T) {
 	t.Parallel()
-	const count, most = 4096, 20 << 10
+	const count, most = 4096, 1 << 10
 	m := shardtest.New(t, shardtest.Config{Shards: count, Hosts: 1}).Map
 	conn := connect(t, m)
 	const functions = `
 		select coalesce(sum(total_bytes), 0)::bigint from pg_catalog.pg_backend_memory_contexts
-		where name ~ '^(PL/pgSQL|PLpgSQL|SPI Plan|CachedPlan)'`
+		where name ~ '^(PL/pgSQL|PLpgSQL|SPI Plan|SQL function|CachedPlan)'`
 	const all = `select sum(total_bytes)::bigint from pg_catalog.pg_backend_memory_contexts`
 	exec(t, conn, "select shard_00000.next_id()") // what the first call costs whatever the shard
 	functionsBefore, allBefore := one[int64](t, conn, functions), one[int64](t, conn, all)

@@ -55,7 +55,7 @@ func TestNextIDs(t *testing.T) {
 func TestAnIdleShardKeepsItsLowBitsSpread(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
-	var slots []int
+	var slots []int64
 	for range 50 {
 		id := one[shards.ID](t, b.conn, "select shard_00002.next_id() from (select pg_catalog.pg_sleep(0.015)) as idle")
 		slots = append(slots, b.m.Layout().Parts(id).Sequence)

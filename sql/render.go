@@ -29,7 +29,7 @@ const release = "KS000"
 // block is how many IDs next_ids draws at once, after one by next_id.
 const block = 127
 
-//go:embed engine.sql shard.sql
+//go:embed *.sql
 var files embed.FS
 
 var templates = template.Must(template.New("").Funcs(template.FuncMap{"literal": literal}).ParseFS(files, "*.sql"))
@@ -37,11 +37,12 @@ var templates = template.Must(template.New("").Funcs(template.FuncMap{"literal":
 // Params are what the scripts are rendered with.
 type Params struct {
 	Cluster      string
-	SchemaPrefix string // a plain identifier that needs no quotes
-	Epoch        time.Time
-	End          time.Time // the first moment for which no ID can be made
-	TimeBits     int       // usable ones: TimeBits, ShardBits and SequenceBits add up to 63 at most
+	SchemaPrefix string    // a plain identifier that needs no quotes
+	Epoch        time.Time // means nothing without a time
+	End          time.Time // the first moment for which no ID can be made; means nothing without a time
+	TimeBits     int       // usable ones: TimeBits, ShardBits, TypeBits and SequenceBits add up to 63 at most; 0 for IDs without a time
 	ShardBits    int
+	TypeBits     int // 0 for IDs without a type
 	SequenceBits int
 }
 
@@ -49,16 +50,24 @@ type Params struct {
 // kiloshard.settings will hold afterwards. The version changes with the parameters too, so that a
 // database that has it needs no installing.
 func Engine(p Params) (script, version string) {
-	sum := sha256.Sum256([]byte(render("engine.sql", engineData{Params: p})))
+	sum := sha256.Sum256([]byte(engine(p, "")))
 	version = hex.EncodeToString(sum[:8])
-	return render("engine.sql", engineData{Params: p, Version: version}), version
+	return engine(p, version), version
+}
+
+func engine(p Params, version string) string {
+	maker := "engine.sql"
+	if p.TimeBits == 0 {
+		maker = "local.sql"
+		p.Epoch = time.Unix(0, 0) // for all such clusters the same, since the settings are compared
+	}
+	data := engineData{Params: p, Version: version}
+	return render("install.sql", data) + "\n" + render(maker, data) + "\n" + render("parts.sql", data)
 }
 
 // Shard returns the script that makes a shard's schema with the functions in it.
 func Shard(p Params, number int, schema string) string {
-	return render("shard.sql", shardData{
-		Number: number, Schema: schema, MaxSequenceValue: engineData{Params: p}.MaxSequenceValue(),
-	})
+	return render("shard.sql", shardData{engineData: engineData{Params: p}, Number: number, Schema: schema})
 }
 
 func render(name string, data any) string {
@@ -77,3 +86,6 @@ func literal(text string) string {
 	}
 	return quoted
 }
+
+// Ledger returns the script that makes the ledger of migrations, unless it is there.
+func Ledger() string { return render("ledger.sql", engineData{}) }

@@ -61,10 +61,10 @@ func TestARoleWithoutTheSequence(t *testing.T) {
 	refused(t, app, insufficientPrivilege, "select pg_catalog.setval('shard_00001.next_id_seq', 1)")
 
 	// catch_up runs with its owner's rights, and asks for proof.
-	refused(t, app, notDrawn, "select kiloshard.catch_up(2, 'shard_00002.next_id_seq', 1)")
-	refused(t, app, notDrawn, "select kiloshard.catch_up(1, 'shard_00001.next_id_seq', 1)")
+	refused(t, app, notDrawn, "select kiloshard.catch_up(2, 'shard_00002.next_id_seq', 1, 1)")
+	refused(t, app, notDrawn, "select kiloshard.catch_up(1, 'shard_00001.next_id_seq', 1, 1)")
 	exec(t, app, "select shard_00001.next_id()")
-	refused(t, app, insufficientPrivilege, "select kiloshard.catch_up(1, 'shard_00001.next_id_seq', 1)")
+	refused(t, app, insufficientPrivilege, "select kiloshard.catch_up(1, 'shard_00001.next_id_seq', 1, 1)")
 	if last := one[int64](t, b.conn, "select last_value from shard_00002.next_id_seq"); last != 1 {
 		t.Errorf("the sequence of shard 2 was moved to %d", last)
 	}
@@ -73,7 +73,7 @@ func TestARoleWithoutTheSequence(t *testing.T) {
 	// unless the role that comes after it learns the value.
 	owner := connect(t, b.m)
 	exec(t, owner, "select shard_00002.next_id()", "set role "+one[string](t, app, "select pg_catalog.quote_ident(session_user)"))
-	refused(t, owner, insufficientPrivilege, "select kiloshard.catch_up(2, 'shard_00002.next_id_seq', 1)")
+	refused(t, owner, insufficientPrivilege, "select kiloshard.catch_up(2, 'shard_00002.next_id_seq', 1, 1)")
 }
 
 // TestCatchUpOnlyMovesForward calls it with a sequence that is near the clock or ahead of it.
@@ -85,16 +85,16 @@ func TestCatchUpOnlyMovesForward(t *testing.T) {
 		exec(t, b.conn, "select shard_00001.next_id()",
 			fmt.Sprintf("select pg_catalog.setval('shard_00001.next_id_seq', pg_catalog.nextval('shard_00001.next_id_seq') + %d)", ahead))
 		v := one[int64](t, app, "select pg_catalog.nextval('shard_00001.next_id_seq')")
-		if got := one[int64](t, app, "select kiloshard.catch_up(1, 'shard_00001.next_id_seq', $1)", v); got <= v || got > v+50*1024 {
+		if got := one[int64](t, app, "select kiloshard.catch_up(1, 'shard_00001.next_id_seq', $1, 1)", v); got <= v || got > v+50*1024 {
 			t.Errorf("from %d, %d slots ahead, catch_up went to %d", v, ahead, got)
 		}
 	}
 }
 
-// TestHostileSearchPath puts functions, operators and types of somebody else before Postgres's own.
-func TestHostileSearchPath(t *testing.T) {
-	t.Parallel()
-	b := setup(t)
+// evil returns a session whose search_path has functions, operators and types of somebody else before
+// Postgres's own.
+func (b *bundle) evil(t *testing.T) *pgx.Conn {
+	t.Helper()
 	exec(t, b.conn, "create schema evil")
 	for _, operator := range []string{"+", "-", "*", "<<", ">>", "&", "|", "<", ">", "<=", ">=", "=", "<>"} {
 		for i, types := range [][2]string{
@@ -133,6 +133,13 @@ func TestHostileSearchPath(t *testing.T) {
 
 	victim := connect(t, b.m)
 	exec(t, victim, "set search_path = evil, pg_catalog")
+	return victim
+}
+
+func TestHostileSearchPath(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	victim := b.evil(t)
 	for range 2 {
 		before := time.Now()
 		checkNear(t, b.m, one[shards.ID](t, victim, "select shard_00003.next_id() from (select pg_catalog.pg_sleep(0.02)) as idle"), before, time.Now())

@@ -24,7 +24,12 @@ type bundle struct {
 
 func setup(t *testing.T) *bundle {
 	t.Helper()
-	m := shardtest.New(t, shardtest.Config{Shards: 8, Hosts: 1}).Map
+	return setupLayout(t, shards.DefaultLayout)
+}
+
+func setupLayout(t *testing.T, layout shards.Layout) *bundle {
+	t.Helper()
+	m := shardtest.New(t, shardtest.Config{Shards: 8, Hosts: 1, Layout: layout}).Map
 	return &bundle{m: m, conn: connect(t, m)}
 }
 

@@ -1,13 +1,20 @@
--- Shard {{.Number}}: a schema, its sequence, and thin functions that call the engine. They are thin
--- because Postgres keeps every function that a session has called in that session's memory.
+-- Shard {{.Number}}: a schema, its sequence, and thin functions that call the engine. They are in SQL, of
+-- one expression, so that Postgres puts that expression in their place when it plans a statement: a
+-- call of next_id() then costs what the engine costs, and a session that has called thousands of
+-- them has not compiled one.
 CREATE SCHEMA IF NOT EXISTS {{.Schema}};
 CREATE SEQUENCE IF NOT EXISTS {{.Schema}}.next_id_seq AS bigint MAXVALUE {{.MaxSequenceValue}};
 
-CREATE OR REPLACE FUNCTION {{.Schema}}.next_id() RETURNS bigint LANGUAGE plpgsql AS $kiloshard$
-BEGIN RETURN kiloshard.next_id({{.Number}}, '{{.Schema}}.next_id_seq'); END $kiloshard$;
+CREATE OR REPLACE FUNCTION {{.Schema}}.next_id() RETURNS bigint LANGUAGE sql AS $kiloshard$
+SELECT kiloshard.next_id({{.Number}}, '{{.Schema}}.next_id_seq'::pg_catalog.regclass{{if .TypeBits}}, 0{{end}}) $kiloshard$;
 
-CREATE OR REPLACE FUNCTION {{.Schema}}.next_id(seq pg_catalog.regclass) RETURNS bigint LANGUAGE plpgsql STRICT AS $kiloshard$
-BEGIN RETURN kiloshard.next_id({{.Number}}, seq); END $kiloshard$;
+CREATE OR REPLACE FUNCTION {{.Schema}}.next_id(seq pg_catalog.regclass) RETURNS bigint LANGUAGE sql AS $kiloshard$
+SELECT kiloshard.next_id({{.Number}}, seq{{if .TypeBits}}, 0{{end}}) $kiloshard$;
+{{- if .TypeBits}}
 
-CREATE OR REPLACE FUNCTION {{.Schema}}.next_ids(n int) RETURNS SETOF bigint LANGUAGE plpgsql STRICT AS $kiloshard$
-BEGIN RETURN QUERY SELECT kiloshard.next_ids({{.Number}}, '{{.Schema}}.next_id_seq', n); END $kiloshard$;
+CREATE OR REPLACE FUNCTION {{.Schema}}.next_id(seq pg_catalog.regclass, type int) RETURNS bigint LANGUAGE sql AS $kiloshard$
+SELECT kiloshard.next_id({{.Number}}, seq, type) $kiloshard$;
+{{- end}}
+
+CREATE OR REPLACE FUNCTION {{.Schema}}.next_ids(n int) RETURNS SETOF bigint LANGUAGE sql AS $kiloshard$
+SELECT kiloshard.next_ids({{.Number}}, '{{.Schema}}.next_id_seq'::pg_catalog.regclass, n) $kiloshard$;

@@ -4,8 +4,6 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"strconv"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -23,7 +21,7 @@ config: it measures on throw-away servers on this machine, or in databases of it
 on the server that KILOSHARD_POSTGRES_DSN names.`,
 		Args: cobra.NoArgs,
 	}
-	cmd.AddCommand(a.benchIDsCommand(), a.benchCreateCommand())
+	cmd.AddCommand(a.benchIDsCommand(), a.benchCreateCommand(), a.benchMigrateCommand())
 	return cmd
 }
 
@@ -57,52 +55,21 @@ func (a *app) withServers(ctx context.Context, n int, fn func([]*localpg.Server)
 	return fn(servers)
 }
 
-func (a *app) benchIDsCommand() *cobra.Command {
-	var cfg bench.IDsConfig
-	cmd := &cobra.Command{
-		Use:   "ids",
-		Short: "IDs per millisecond, beside the published function, nextval and UUIDs",
-		Args:  cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			for _, n := range cfg.Sessions {
-				if n < 1 {
-					return usagef("--sessions %d: expected 1 or more", n)
-				}
+// newHosts makes a new database on each of the servers at every call.
+func newHosts(servers []*localpg.Server) func(context.Context) ([]shards.Host, error) {
+	databases := 0
+	return func(ctx context.Context) ([]shards.Host, error) {
+		hosts := make([]shards.Host, len(servers))
+		for i, s := range servers {
+			databases++
+			dsn, err := s.CreateDatabase(ctx, fmt.Sprintf("kiloshard_bench_%d_%d", os.Getpid(), databases))
+			if err != nil {
+				return nil, err
 			}
-			if cfg.Duration <= 0 {
-				return usagef("--duration %s: expected more than 0", cfg.Duration)
-			}
-			return a.withServers(cmd.Context(), 1, func(servers []*localpg.Server) error {
-				dsn, err := servers[0].CreateDatabase(cmd.Context(), fmt.Sprintf("kiloshard_bench_%d", os.Getpid()))
-				if err != nil {
-					return err
-				}
-				cfg.DSN = dsn
-				report, err := bench.IDs(cmd.Context(), cfg)
-				if err != nil {
-					return err
-				}
-				return a.printIDsReport(report)
-			})
-		},
-	}
-	cmd.Flags().IntSliceVar(&cfg.Sessions, "sessions", []int{1, 32}, "how many sessions make IDs at once")
-	cmd.Flags().DurationVar(&cfg.Duration, "duration", 16*time.Second, "of all measuring together")
-	return cmd
-}
-
-func (a *app) printIDsReport(report *bench.IDsReport) error {
-	return a.print(report, func() {
-		rows := [][]string{{">SESSIONS", "FUNCTION", ">US PER CALL", ">IDS PER MS", ">OF CEILING", ">DUPLICATES", ">TIMES PUBLISHED"}}
-		for _, f := range report.Rows {
-			rows = append(rows, []string{
-				strconv.Itoa(f.Sessions), f.Function, fmt.Sprintf("%.2f", f.Microseconds), fmt.Sprintf("%.0f", f.PerMs),
-				fmt.Sprintf("%.0f %%", 100*f.OfCeiling), thousands(f.Duplicates), fmt.Sprintf("%.2f", f.VsPublished),
-			})
+			hosts[i] = shards.Host{Name: fmt.Sprintf("pg-%c", 'a'+i), DSN: dsn}
 		}
-		a.table(rows)
-		a.say("PostgreSQL %s. The ceiling is the format's: %d IDs a millisecond on one shard; nextval and\nUUIDs are not bound by it. All IDs of a row are checked for duplicates.", report.Server, report.Ceiling)
-	})
+		return hosts, nil
+	}
 }
 
 func (a *app) benchCreateCommand() *cobra.Command {
@@ -116,19 +83,7 @@ func (a *app) benchCreateCommand() *cobra.Command {
 				return usagef("--shards %d: expected 2 to %d", cfg.Shards, shards.DefaultLayout.MaxShards())
 			}
 			return a.withServers(cmd.Context(), 2, func(servers []*localpg.Server) error {
-				databases := 0
-				cfg.NewHosts = func(ctx context.Context) ([]shards.Host, error) {
-					hosts := make([]shards.Host, len(servers))
-					for i, s := range servers {
-						databases++
-						dsn, err := s.CreateDatabase(ctx, fmt.Sprintf("kiloshard_bench_%d_%d", os.Getpid(), databases))
-						if err != nil {
-							return nil, err
-						}
-						hosts[i] = shards.Host{Name: fmt.Sprintf("pg-%c", 'a'+i), DSN: dsn}
-					}
-					return hosts, nil
-				}
+				cfg.NewHosts = newHosts(servers)
 				report, err := bench.Create(cmd.Context(), cfg)
 				if err != nil {
 					return err

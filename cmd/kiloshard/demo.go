@@ -200,7 +200,6 @@ writes to it as to any pgx pool; every insert into photos calls its shard's next
 
 	id := load.photos[len(load.photos)-1][0]
 	d.tell("An ID taken apart", "A photo's ID holds when and where it was made:")
-	fmt.Fprintln(d.stdout, indent(bits(m.Layout(), id), "   ")+"\n")
 	return d.kiloshard(ctx, "id", "decode", fmt.Sprint(id))
 }
 

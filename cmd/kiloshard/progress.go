@@ -33,11 +33,13 @@ type bars struct {
 
 type hostBar struct {
 	bar    *mpb.Bar
-	failed atomic.Int64 // read while the bar is drawn
+	failed atomic.Int64           // read while the bar is drawn, and so is
+	pace   atomic.Pointer[string] // what pace.String says
+	own    pace
 }
 
 func (b *bars) Begin(host string, total int) {
-	h := &hostBar{}
+	h := &hostBar{own: pace{began: time.Now()}}
 	h.bar = b.container.AddBar(int64(total),
 		mpb.PrependDecorators(
 			decor.Name(b.doing+" "+host, decor.WC{C: decor.DindentRight | decor.DextraSpace}),
@@ -46,10 +48,14 @@ func (b *bars) Begin(host string, total int) {
 		mpb.AppendDecorators(
 			decor.Percentage(decor.WC{W: 5}),
 			decor.Any(func(decor.Statistics) string {
+				text := ""
 				if failed := h.failed.Load(); failed > 0 {
-					return fmt.Sprintf("  %d failed", failed)
+					text = fmt.Sprintf("  %d failed", failed)
 				}
-				return ""
+				if pace := h.pace.Load(); pace != nil {
+					text += "  " + *pace
+				}
+				return text
 			}),
 			decor.OnComplete(decor.AverageETA(decor.ET_STYLE_GO, decor.WC{W: 8}), " done"),
 		),
@@ -57,8 +63,11 @@ func (b *bars) Begin(host string, total int) {
 	b.bars[host] = h
 }
 
-func (b *bars) Finished(host string, _ shards.Number, err error, _ time.Duration) {
+func (b *bars) Finished(host string, n shards.Number, err error, d time.Duration) {
 	h := b.bars[host]
+	h.own.add(n, d)
+	text := h.own.String()
+	h.pace.Store(&text)
 	if err != nil {
 		h.failed.Add(1)
 	}
@@ -84,17 +93,19 @@ type lines struct {
 type hostLine struct {
 	total, done, failed int
 	printed             time.Time
+	pace                pace
 }
 
 const lineEvery = 5 * time.Second
 
 func (l *lines) Begin(host string, total int) {
-	l.hosts[host] = &hostLine{total: total, printed: time.Now()}
+	l.hosts[host] = &hostLine{total: total, printed: time.Now(), pace: pace{began: time.Now()}}
 	l.order = append(l.order, host)
 }
 
-func (l *lines) Finished(host string, _ shards.Number, err error, _ time.Duration) {
+func (l *lines) Finished(host string, n shards.Number, err error, d time.Duration) {
 	h := l.hosts[host]
+	h.pace.add(n, d)
 	if err != nil {
 		h.failed++
 	} else {
@@ -114,5 +125,5 @@ func (l *lines) End() {
 func (l *lines) print(host string) {
 	h := l.hosts[host]
 	h.printed = time.Now()
-	fmt.Fprintf(l.out, "%s %s: %d of %d shards done, %d failed\n", l.doing, host, h.done, h.total, h.failed)
+	fmt.Fprintf(l.out, "%s %s: %d of %d shards done, %d failed%s\n", l.doing, host, h.done, h.total, h.failed, h.pace.left(h.total))
 }

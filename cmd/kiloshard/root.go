@@ -50,7 +50,10 @@ one a Postgres schema that makes its own IDs, spread over a few physical hosts.
 Exit codes: 0 done, 1 failed, 2 wrong usage or config, 3 partly done and resumable.`,
 		SilenceUsage:  true,
 		SilenceErrors: true,
-		PersistentPreRunE: func(*cobra.Command, []string) error {
+		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {
+			if err := cmd.ValidateRequiredFlags(); err != nil {
+				return err // cobra itself would look only after this function
+			}
 			if a.output != "table" && a.output != "json" {
 				return fmt.Errorf("-o %q: expected table or json", a.output)
 			}

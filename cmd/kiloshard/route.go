@@ -3,6 +3,7 @@ package main
 import (
 	"strconv"
 
+	"github.com/jackc/pgx/v5/pgtype"
 	"github.com/spf13/cobra"
 
 	"github.com/kiloshard/kiloshard/shards"
@@ -22,25 +23,24 @@ func placeOf(m *shards.Map, n shards.Number) place {
 }
 
 func (a *app) routeCommand() *cobra.Command {
-	var byID bool
+	var as argument
 	cmd := &cobra.Command{
-		Use:   "route KEY | route --id ID",
-		Short: "Prints shard, schema and host for a key or an ID",
-		Args:  cobra.ExactArgs(1),
+		Use:   "route KEY | route --id ID [--generator NAME] | route --uuid UUID",
+		Short: "Prints shard, schema and host for a key, an ID or a UUID",
+		Long: `Prints shard, schema and host for a key; with --id for an ID that next_id() made, or the
+named generator; with --uuid for a UUID, by its hash.`,
+		Args: cobra.ExactArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {
-			value, err := parseInt(args[0], "a key", "KEY")
-			if err != nil {
-				return err
+			if as.generator != "" && !as.id || as.id && as.uuid {
+				return usagef("expected KEY, --id ID, --id ID --generator NAME, or --uuid UUID")
 			}
 			_, m, err := a.loadMap()
 			if err != nil {
 				return err
 			}
-			n := m.ForKey(value)
-			if byID {
-				if n, err = m.ForID(shards.ID(value)); err != nil {
-					return err
-				}
+			n, err := as.home(m, args[0])
+			if err != nil {
+				return err
 			}
 			p := placeOf(m, n)
 			return a.print(p, func() {
@@ -51,8 +51,37 @@ func (a *app) routeCommand() *cobra.Command {
 			})
 		},
 	}
-	cmd.Flags().BoolVar(&byID, "id", false, "the argument is an ID, not a key")
+	cmd.Flags().BoolVar(&as.id, "id", false, "the argument is an ID, not a key")
+	cmd.Flags().StringVar(&as.generator, "generator", "", "the generator of the map that made the ID")
+	cmd.Flags().BoolVar(&as.uuid, "uuid", false, "the argument is a UUID, not a key")
 	return cmd
+}
+
+// argument says what the argument of kiloshard route is; a key if nothing else.
+type argument struct {
+	id, uuid  bool
+	generator string
+}
+
+// home returns the shard that the argument belongs to.
+func (as argument) home(m *shards.Map, text string) (shards.Number, error) {
+	if as.uuid {
+		var uuid pgtype.UUID
+		if err := uuid.Scan(text); err != nil {
+			return 0, usagef("UUID %q: expected one such as 019a9f3e-5f00-7abc-8def-0123456789ab", text)
+		}
+		return m.ForUUID(uuid.Bytes), nil
+	}
+	value, err := parseInt(text, "a key", "KEY")
+	switch {
+	case err != nil:
+		return 0, err
+	case as.generator != "":
+		return m.ForIDOf(as.generator, shards.ID(value))
+	case as.id:
+		return m.ForID(shards.ID(value))
+	}
+	return m.ForKey(value), nil
 }
 
 func parseInt(text, what, name string) (int64, error) {

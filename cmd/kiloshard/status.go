@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"sync"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -16,6 +17,8 @@ type statusResult struct {
 	Cluster string       `json:"cluster"`
 	Shards  int          `json:"shards"`
 	Hosts   []hostStatus `json:"hosts"`
+
+	Counters []counterStatus `json:"counters"` // of central generators
 }
 
 type hostStatus struct {
@@ -49,6 +52,8 @@ when some hosts do not answer, 1 when none does.`,
 			ctx, cancel := context.WithTimeout(cmd.Context(), timeout)
 			defer cancel()
 			result := statusResult{Cluster: cfg.Cluster, Shards: m.Len()}
+			var counting sync.WaitGroup // beside the rest, which may wait for a host that hangs
+			counting.Go(func() { result.Counters = counters(ctx, m) })
 			var down []string
 			for _, s := range provision.Status(ctx, m) {
 				h := hostStatus{
@@ -62,7 +67,15 @@ when some hosts do not answer, 1 when none does.`,
 				result.Hosts = append(result.Hosts, h)
 			}
 			a.addVersions(ctx, result.Hosts)
-			if err := a.print(result, func() { a.table(statusRows(result)) }); err != nil {
+			counting.Wait()
+			err = a.print(result, func() {
+				a.table(statusRows(result))
+				if len(result.Counters) > 0 {
+					a.say("")
+					a.table(counterRows(result.Counters))
+				}
+			})
+			if err != nil {
 				return err
 			}
 			for _, h := range result.Hosts {

@@ -10,18 +10,21 @@ import (
 
 // verifyResult is what kiloshard verify prints as JSON.
 type verifyResult struct {
-	Shards      int                    `json:"shards"`
-	Hosts       int                    `json:"hosts"`
-	Differences []provision.Difference `json:"differences"`
+	Shards      int                `json:"shards"`
+	Hosts       int                `json:"hosts"`
+	Differences []verifyDifference `json:"differences"`
 }
 
 func (a *app) verifyCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "verify",
-		Short: "Compares every shard on every host with the map; names each difference",
+		Short: "Compares every shard on every host with the map and with each other; names each difference",
 		Long: `Compares every shard on every host with the map and names each difference: shards
 that are missing, misplaced or on two hosts, functions with another shard number or
-epoch, sequences with a cache or a wrong maximum, stray schemas. It changes nothing.
+epoch, sequences with a cache or a wrong maximum, columns whose default calls another
+shard's next_id or draws from such a sequence, stray schemas. Then it compares the
+shards with each other: those whose structure is unlike that of the others at their
+version are told in one difference for each kind of them. It changes nothing.
 Exit code 1 when there is a difference.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -33,23 +36,28 @@ Exit code 1 when there is a difference.`,
 			if err != nil {
 				return err
 			}
-			result := verifyResult{Shards: m.Len(), Hosts: len(m.Hosts()), Differences: differences}
-			if result.Differences == nil {
-				result.Differences = []provision.Difference{}
+			result := verifyResult{Shards: m.Len(), Hosts: len(m.Hosts()), Differences: []verifyDifference{}}
+			for _, d := range differences {
+				result.Differences = append(result.Differences, verifyDifference{Difference: d})
 			}
+			structures, err := structureDifferences(cmd.Context(), m)
+			if err != nil {
+				return err
+			}
+			result.Differences = append(result.Differences, structures...)
 			err = a.print(result, func() {
-				if len(differences) == 0 {
+				if len(result.Differences) == 0 {
 					a.say("%s on %s: all as the map says", count(m.Len(), "shard"), count(len(m.Hosts()), "host"))
 					return
 				}
 				rows := [][]string{{"SCHEMA", "HOST", "DIFFERENCE", "FOUND", "EXPECTED"}}
-				for _, d := range differences {
+				for _, d := range result.Differences {
 					rows = append(rows, []string{d.Schema, d.Host, string(d.Kind), d.Found, d.Want})
 				}
 				a.table(rows)
-				a.say("%s", count(len(differences), "difference"))
+				a.say("%s", count(len(result.Differences), "difference"))
 			})
-			if len(differences) > 0 {
+			if len(result.Differences) > 0 {
 				err = errors.Join(err, errSilent)
 			}
 			return err

@@ -27,9 +27,15 @@
 // removed by testcontainers' reaper, unless that is turned off. With [Config].Keep nothing is tied and nothing is
 // removed.
 //
+// # Backups
+//
+// [Server.Backup] copies a server that runs; from the copy starts a standby of it, or a server that recovers from a WAL
+// archive. Such a server is like one from [Start] in all else.
+//
 // # Rights
 //
 // Postgres does not run as root. Started by root, initdb and the server run as the user postgres, or nobody if there
 // is no such user. The server listens on 127.0.0.1 only and has no Unix socket; its one role is postgres, a superuser
-// with a random password that is handed over in a file and is in no argument list, log or error.
+// with a random password that is handed over in a file or the environment and is in no argument list, log or error. A
+// standby has its primary's password in a file of its data directory, which only the server's user can read.
 package localpg

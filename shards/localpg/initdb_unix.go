@@ -26,14 +26,24 @@ func (c *cluster) initdb(ctx context.Context, settings map[string]string) (err e
 		return err
 	}
 
+	cmd := exec.Command(c.bin.program("initdb"), "-D", c.dir.data(), "--username="+superuser, "--auth=scram-sha-256",
+		"--pwfile="+passwordFile, "--encoding=UTF8", "--locale=C", "--no-sync", "--no-instructions")
+	cmd.Env = c.env
+	if err := c.runToEnd(ctx, cmd); err != nil {
+		return err
+	}
+	return writeSettings(filepath.Join(c.dir.data(), "postgresql.conf"), settings)
+}
+
+// runToEnd runs a program as the server's user, in the data directory, and waits for its end. When ctx ends, it is
+// killed.
+func (c *cluster) runToEnd(ctx context.Context, cmd *exec.Cmd) error {
 	out, err := c.dir.openLog()
 	if err != nil {
 		return err
 	}
 	defer out.Close()
-	cmd := exec.Command(c.bin.program("initdb"), "-D", c.dir.data(), "--username="+superuser, "--auth=scram-sha-256",
-		"--pwfile="+passwordFile, "--encoding=UTF8", "--locale=C", "--no-sync", "--no-instructions")
-	cmd.Dir, cmd.Env, cmd.Stdout, cmd.Stderr = c.dir.data(), c.env, out, out
+	cmd.Dir, cmd.Stdout, cmd.Stderr = c.dir.data(), out, out
 	child, err := spawn(cmd, c.user, false)
 	if err != nil {
 		return err
@@ -41,15 +51,15 @@ func (c *cluster) initdb(ctx context.Context, settings map[string]string) (err e
 	select {
 	case <-child.done:
 	case <-ctx.Done():
-		// initdb runs the server program as its child, in the same process group.
+		// It may run programs as its children, as initdb runs the server; they are in the same process group.
 		_ = syscall.Kill(-child.pid, syscall.SIGKILL)
 		<-child.done
 		return ctx.Err()
 	}
 	if child.err != nil {
-		return fmt.Errorf("initdb: %w; its output ends with:\n%s", child.err, tail(c.dir.logFrom(0)))
+		return fmt.Errorf("%s: %w; its output ends with:\n%s", filepath.Base(cmd.Path), child.err, tail(c.dir.logFrom(0)))
 	}
-	return writeSettings(filepath.Join(c.dir.data(), "postgresql.conf"), settings)
+	return nil
 }
 
 // writeSettings appends the settings to a postgresql.conf, where of a setting given twice the last one counts.

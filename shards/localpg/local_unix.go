@@ -62,15 +62,21 @@ func startCluster(ctx context.Context, cfg Config, bin binaries) (_ engine, vers
 	if err := c.initdb(ctx, cfg.Settings); err != nil {
 		return nil, "", err
 	}
+	version, err = c.runOnFreePort(ctx)
+	return c, version, err
+}
+
+// runOnFreePort gives the server a port and starts it. Between the two another process may take the port.
+func (c *cluster) runOnFreePort(ctx context.Context) (version string, err error) {
 	for range 10 {
 		if c.port, err = freePort(); err != nil {
-			return nil, "", err
+			return "", err
 		}
 		if version, err = c.run(ctx); !errors.Is(err, errPortTaken) {
 			break
 		}
 	}
-	return c, version, err
+	return version, err
 }
 
 func (c *cluster) start(ctx context.Context) error {

@@ -25,11 +25,13 @@ type CreateConfig struct {
 type CreateReport struct {
 	Created shards.Set
 	Existed shards.Set // shards that were there already
+	// Generators are those made in the helper schemas, with their hosts, such as "photo on tick-a".
+	Generators []string
 }
 
 // Create makes every shard of the map exist on its host. It changes nothing where a host does not
 // answer ([shards.HostError]), where a shard already lives on another host than the map says
-// ([MisplacedError]), or where a host holds shards of another cluster, epoch or layout (a
+// ([MisplacedError]), where a generator's sequence makes other numbers than the map says ([ProgressionError]), or where a host holds shards of another cluster, epoch or layout (a
 // [shards.HostError] around a [pgconn.PgError] with SQLSTATE [sql.Refused]).
 //
 // When ctx ends, the batches under way are finished. If not all shards are there then, the error
@@ -45,13 +47,20 @@ func Create(ctx context.Context, cfg CreateConfig) (CreateReport, error) {
 	if err := misplaced(cfg.Map, inventories); err != nil {
 		return CreateReport{}, err
 	}
+	if err := clash(cfg.Map, inventories); err != nil {
+		return CreateReport{}, err
+	}
 	if err := install(ctx, cfg.Map, inventories); err != nil {
+		return CreateReport{}, err
+	}
+	generators, err := installGenerators(ctx, cfg.Map, inventories)
+	if err != nil {
 		return CreateReport{}, err
 	}
 
 	var existed, missing []shards.Number
 	for n := range cfg.Map.All().All() {
-		if inventories[cfg.Map.HostIndex(n)].complete[cfg.Map.Schema(n)] {
+		if inventories[cfg.Map.HostIndex(n)].hasShard(cfg.Map, n) {
 			existed = append(existed, n)
 		} else {
 			missing = append(missing, n)
@@ -67,6 +76,9 @@ func Create(ctx context.Context, cfg CreateConfig) (CreateReport, error) {
 			var script strings.Builder
 			for _, n := range batch {
 				script.WriteString(sql.Shard(p, int(n), cfg.Map.Schema(n)))
+				for _, w := range generatorsOf(cfg.Map, n) {
+					script.WriteString(w.script())
+				}
 			}
 			err := execScript(ctx, conn, script.String())
 			return slices.Repeat([]error{err}, len(batch))
@@ -75,7 +87,20 @@ func Create(ctx context.Context, cfg CreateConfig) (CreateReport, error) {
 		Batch:    cfg.Batch,
 		Progress: cfg.Progress,
 	}, fanout.Plan(cfg.Map, shards.SetOf(missing...)))
-	return CreateReport{Created: created, Existed: shards.SetOf(existed...)}, err
+	return CreateReport{Created: created, Existed: shards.SetOf(existed...), Generators: generators}, err
+}
+
+// hasShard tells whether all that makes a shard is there.
+func (inv *inventory) hasShard(m *shards.Map, n shards.Number) bool {
+	if !inv.complete[m.Schema(n)] {
+		return false
+	}
+	for _, w := range generatorsOf(m, n) {
+		if !inv.has(w) {
+			return false
+		}
+	}
+	return true
 }
 
 // install puts the helper schema on every host that lacks it or has another version of it.

@@ -53,7 +53,7 @@ func each(hosts []shards.Host, fn func(i int) error) error {
 func takeAll(ctx context.Context, m *shards.Map, detailed bool) ([]*inventory, error) {
 	inventories := make([]*inventory, len(m.Hosts()))
 	err := onHosts(ctx, m.Hosts(), func(ctx context.Context, i int, conn *pgx.Conn) (err error) {
-		inventories[i], err = take(ctx, conn, m.Hosts()[i], m.Config().SchemaPrefix, detailed)
+		inventories[i], err = take(ctx, conn, m, m.Hosts()[i], detailed)
 		return err
 	})
 	if err != nil {

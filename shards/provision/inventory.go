@@ -7,6 +7,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/kiloshard/kiloshard/shards"
+	"github.com/kiloshard/kiloshard/sql"
 )
 
 // inventory is what a host holds of a cluster.
@@ -15,10 +16,20 @@ type inventory struct {
 	database string    // tells two databases apart, also when two DSNs lead to one
 	settings *settings // nil where the helper schema is not installed
 
+	// The functions that a shard of the map has: their names, and how many parameters each takes.
+	names []string
+	args  []int
+
 	// The schemas that look like shards, and whether all that makes a shard is in them, right or wrong.
 	complete map[string]bool
 
-	schemas map[string]schema // the same in detail, and the helper schema; only for Verify
+	generators map[string]foundGenerators // by schema
+	uuidv7     bool                       // whether the helper schema has the function
+
+	// Only for Verify: the same in detail, and the helper schema; and what the columns of tables in
+	// them call by default.
+	schemas  map[string]schema
+	defaults []columnDefault
 }
 
 // settings are the row of kiloshard.settings.
@@ -28,6 +39,7 @@ type settings struct {
 	Epoch        time.Time
 	TimeBits     int
 	ShardBits    int
+	TypeBits     int
 	SequenceBits int
 	Engine       string
 }
@@ -38,7 +50,7 @@ type schema struct {
 	functions map[functionKey]function
 }
 
-// sequence is what pg_sequence says of a shard's own sequence.
+// sequence is what pg_sequence says of a sequence.
 type sequence struct {
 	Type      string
 	Increment int64
@@ -58,18 +70,22 @@ type function struct {
 }
 
 // take looks at what a host holds: all schemas whose name is the map's prefix and digits.
-func take(ctx context.Context, conn *pgx.Conn, host shards.Host, prefix string, detailed bool) (*inventory, error) {
+func take(ctx context.Context, conn *pgx.Conn, m *shards.Map, host shards.Host, detailed bool) (*inventory, error) {
+	pattern := "^" + m.Config().SchemaPrefix + "[0-9]+$"
 	inv := &inventory{host: host, complete: map[string]bool{}, schemas: map[string]schema{}}
+	for _, f := range sql.Functions(sql.Shard(params(m), 0, m.Schema(0))) {
+		inv.names, inv.args = append(inv.names, f.Name), append(inv.args, f.Args)
+	}
 	looks := []func(context.Context, *pgx.Conn, string) error{inv.takeDatabase, inv.takeSettings, inv.takeComplete}
 	if detailed {
-		looks = append(looks, inv.takeSchemas, inv.takeFunctions)
+		looks = append(looks, inv.takeSchemas, inv.takeFunctions, inv.takeDefaults)
 	}
 	for _, look := range looks {
-		if err := look(ctx, conn, "^"+prefix+"[0-9]+$"); err != nil {
+		if err := look(ctx, conn, pattern); err != nil {
 			return nil, err
 		}
 	}
-	return inv, nil
+	return inv, inv.takeGenerators(ctx, conn, pattern, m.Generators())
 }
 
 func (inv *inventory) takeDatabase(ctx context.Context, conn *pgx.Conn, _ string) error {
@@ -84,9 +100,11 @@ func (inv *inventory) takeSettings(ctx context.Context, conn *pgx.Conn, _ string
 	if err := conn.QueryRow(ctx, `SELECT to_regclass('kiloshard.settings') IS NOT NULL`).Scan(&installed); err != nil || !installed {
 		return err
 	}
+	// Settings of a version that knew no types have no type_bits.
 	const query = `
-		SELECT cluster, schema_prefix, epoch, time_bits, shard_bits, sequence_bits, engine
-		FROM kiloshard.settings`
+		SELECT cluster, schema_prefix, epoch, time_bits, shard_bits, coalesce((to_jsonb(s) ->> 'type_bits')::int, 0),
+			sequence_bits, engine
+		FROM kiloshard.settings s`
 	rows, err := conn.Query(ctx, query)
 	if err != nil {
 		return err
@@ -103,16 +121,16 @@ func (inv *inventory) takeSettings(ctx context.Context, conn *pgx.Conn, _ string
 
 func (inv *inventory) takeComplete(ctx context.Context, conn *pgx.Conn, pattern string) error {
 	const query = `
-		SELECT n.nspname, c.oid IS NOT NULL AND coalesce(f.count, 0) = 3
+		SELECT n.nspname, c.oid IS NOT NULL AND coalesce(f.count, 0) = cardinality($2::name[])
 		FROM pg_namespace n
 		LEFT JOIN pg_class c ON c.relnamespace = n.oid AND c.relname = 'next_id_seq' AND c.relkind = 'S'
 		LEFT JOIN (
-			SELECT pronamespace, count(*) FROM pg_proc
-			WHERE proname = 'next_id' AND pronargs IN (0, 1) OR proname = 'next_ids' AND pronargs = 1
-			GROUP BY pronamespace
+			SELECT p.pronamespace, count(DISTINCT (p.proname, p.pronargs)) FROM pg_proc p
+			JOIN unnest($2::name[], $3::int[]) f (name, args) ON f.name = p.proname AND f.args = p.pronargs
+			GROUP BY p.pronamespace
 		) f ON f.pronamespace = n.oid
 		WHERE n.nspname ~ $1`
-	rows, err := conn.Query(ctx, query, pattern)
+	rows, err := conn.Query(ctx, query, pattern, inv.names, inv.args)
 	if err != nil {
 		return err
 	}
@@ -160,7 +178,7 @@ func (inv *inventory) takeFunctions(ctx context.Context, conn *pgx.Conn, pattern
 	const query = `
 		SELECT n.nspname, p.proname, p.pronargs, l.lanname, p.prosrc
 		FROM pg_proc p JOIN pg_namespace n ON n.oid = p.pronamespace JOIN pg_language l ON l.oid = p.prolang
-		WHERE (n.nspname ~ $1 OR n.nspname = 'kiloshard') AND (p.proname = 'catch_up' OR p.proname ~ '^next_id')`
+		WHERE (n.nspname ~ $1 OR n.nspname = 'kiloshard') AND (p.proname IN ('id_of', 'catch_up') OR p.proname ~ '^next_ids?$')`
 	rows, err := conn.Query(ctx, query, pattern)
 	if err != nil {
 		return err

@@ -35,6 +35,7 @@ func params(m *shards.Map) sql.Params {
 		End:          c.Layout.End(c.Epoch),
 		TimeBits:     c.Layout.TimeBits(),
 		ShardBits:    c.Layout.Shard,
+		TypeBits:     c.Layout.Type,
 		SequenceBits: c.Layout.Sequence,
 	}
 }

@@ -19,9 +19,10 @@ const (
 	KindMissing   Kind = "missing"      // the shard is on no host
 	KindMisplaced Kind = "misplaced"    // it is on another host than the map says
 	KindTwice     Kind = "on two hosts" // it is at home, and on another host as well
-	KindFunction  Kind = "function"     // next_id and its like lack, or are not what the map makes: another shard number, say
-	KindSequence  Kind = "sequence"     // its sequence lacks, has a cache, a wrong maximum or the like
+	KindFunction  Kind = "function"     // next_id and its like lack, or are not what the map makes; or a column's default calls another shard's
+	KindSequence  Kind = "sequence"     // its sequence, or one of a column's default, lacks, is another shard's, has a cache or the like
 	KindStray     Kind = "stray schema" // a schema that is named like a shard, which the map does not know
+	KindGenerator Kind = "generator"    // functions or the sequence of a generator lack, or make other numbers than the map says
 	KindEngine    Kind = "engine"       // the helper schema lacks, or has another epoch, layout, cluster or version
 )
 
@@ -50,9 +51,11 @@ func Verify(ctx context.Context, m *shards.Map) ([]Difference, error) {
 	v := &verification{m: m, inventories: inventories}
 	for _, inv := range inventories {
 		v.engine(inv)
+		v.generators(inv)
 		for name := range inv.schemas {
 			v.stray(inv, name)
 		}
+		v.defaults(inv)
 	}
 	for n := range m.All().All() {
 		v.shard(n)
@@ -60,7 +63,7 @@ func Verify(ctx context.Context, m *shards.Map) ([]Difference, error) {
 	slices.SortFunc(v.differences, func(a, b Difference) int {
 		return cmp.Or(cmp.Compare(a.Schema, b.Schema), cmp.Compare(a.Host, b.Host), cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Found, b.Found))
 	})
-	return v.differences, nil
+	return slices.Compact(v.differences), nil // a default may depend on one thing twice
 }
 
 type verification struct {
@@ -82,15 +85,18 @@ func (v *verification) engine(inv *inventory) {
 		return
 	}
 	s := *inv.settings
-	fields := []struct{ name, found, want string }{
+	type field struct{ name, found, want string }
+	fields := []field{
 		{"cluster", s.Cluster, p.Cluster},
 		{"schema_prefix", s.SchemaPrefix, p.SchemaPrefix},
-		{"epoch", s.Epoch.UTC().String(), p.Epoch.UTC().String()},
-		{"layout", fmt.Sprintf("%d|%d|%d", s.TimeBits, s.ShardBits, s.SequenceBits), fmt.Sprintf("%d|%d|%d usable bits", p.TimeBits, p.ShardBits, p.SequenceBits)},
+		{"layout", usable(s.TimeBits, s.ShardBits, s.TypeBits, s.SequenceBits), usable(p.TimeBits, p.ShardBits, p.TypeBits, p.SequenceBits)},
 		{"version", s.Engine, version},
 	}
+	if p.TimeBits > 0 { // without a time the epoch means nothing
+		fields = append(fields, field{"epoch", s.Epoch.UTC().String(), p.Epoch.UTC().String()})
+	}
 	for _, f := range fields {
-		if f.found != f.want && f.found+" usable bits" != f.want {
+		if f.found != f.want {
 			v.differ(KindEngine, inv, "kiloshard", f.name+" "+f.found, f.want)
 		}
 	}
@@ -99,15 +105,25 @@ func (v *verification) engine(inv *inventory) {
 	}
 }
 
-// function compares one function with what the script would make of it.
+// usable writes a layout without the bits that the sign takes away.
+func usable(time, shard, typ, sequence int) string {
+	return shards.Layout{Time: time, Shard: shard, Type: typ, Sequence: sequence}.String() + " usable bits"
+}
+
+// function compares one function of next_id or the engine with what the script would make of it.
 func (v *verification) function(kind Kind, inv *inventory, schema string, want sql.Function) {
+	v.compareFunction(kind, inv, schema, inv.schemas[schema].functions, want)
+}
+
+// compareFunction compares one of the functions that were found with what the script would make of it.
+func (v *verification) compareFunction(kind Kind, inv *inventory, schema string, functions map[functionKey]function, want sql.Function) {
 	name := fmt.Sprintf("%s with %d parameters", want.Name, want.Args)
-	found, ok := inv.schemas[schema].functions[functionKey{want.Name, want.Args}]
+	found, ok := functions[functionKey{want.Name, want.Args}]
 	switch {
 	case !ok:
 		v.differ(kind, inv, schema, name+" is lacking", "the function; kiloshard create makes it")
-	case found.Language != "plpgsql":
-		v.differ(kind, inv, schema, name+" is in language "+found.Language, "plpgsql")
+	case found.Language != want.Language:
+		v.differ(kind, inv, schema, name+" is in language "+found.Language, want.Language)
 	case found.Body != want.Body:
 		v.differ(kind, inv, schema, name+" is "+oneLine(found.Body), oneLine(want.Body))
 	}
@@ -145,7 +161,8 @@ func (v *verification) parts(inv *inventory, n shards.Number) {
 	for _, want := range sql.Functions(sql.Shard(params(v.m), int(n), name)) {
 		v.function(KindFunction, inv, name, want)
 	}
-	want := sequence{Type: "bigint", Increment: 1, Cache: 1, Max: v.m.Layout().MaxSequenceValue()}
+	v.generatorsIn(inv, n)
+	want := v.sequence()
 	switch found := inv.schemas[name].sequence; {
 	case found == nil:
 		v.differ(KindSequence, inv, name, "next_id_seq is lacking", "the sequence; kiloshard create makes it")

@@ -33,7 +33,7 @@ func TestVerifyNamesEachDifference(t *testing.T) {
 		{"four digits", a, "create schema shard_0001", provision.KindStray, "pg-a shard_0001"},
 		{"another epoch", b, `update kiloshard.settings set epoch = '2020-01-01Z'`, provision.KindEngine, "pg-b kiloshard"},
 		{"another engine", b, `update kiloshard.settings set engine = 'old'`, provision.KindEngine, "pg-b kiloshard"},
-		{"an engine that was changed", b, `create or replace function kiloshard.catch_up(shard int, seq regclass, drawn bigint)
+		{"an engine that was changed", b, `create or replace function kiloshard.catch_up(shard int, seq regclass, drawn bigint, wanted int)
 			returns bigint language plpgsql as $$ begin return drawn; end $$`, provision.KindEngine, "pg-b kiloshard"},
 		{"no engine", b, "drop table kiloshard.settings", provision.KindEngine, "pg-b kiloshard"},
 	}

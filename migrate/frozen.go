@@ -8,10 +8,10 @@ import (
 	"path"
 )
 
-// snapshot returns a copy of all SQL files, in memory. A run reads them from there, so that every
+// frozen returns a copy of all SQL files, in memory. A run reads them from there, so that every
 // shard gets the same, also when somebody changes a file meanwhile, and no disk is read for each
 // shard. An archive in memory serves because it is an fs.FS with directories.
-func snapshot(files fs.FS) (fs.FS, error) {
+func frozen(files fs.FS) (fs.FS, error) {
 	var buffer bytes.Buffer
 	archive := zip.NewWriter(&buffer)
 	err := fs.WalkDir(files, ".", func(name string, entry fs.DirEntry, err error) error {

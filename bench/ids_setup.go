@@ -1,0 +1,127 @@
+package bench
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/kiloshard/kiloshard/router"
+	"github.com/kiloshard/kiloshard/router/ids"
+	"github.com/kiloshard/kiloshard/shards"
+	"github.com/kiloshard/kiloshard/shards/provision"
+)
+
+var (
+	epoch  = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	layout = shards.DefaultLayout
+)
+
+// idsMap has 16 shards on the first of the hosts and generators of every kind, the last two hosts being ticket servers.
+func idsMap(hosts []shards.Host) (*shards.Map, error) {
+	if len(hosts) != 3 {
+		return nil, fmt.Errorf("%d hosts; expected one for the shards and two ticket servers", len(hosts))
+	}
+	main := []string{hosts[0].Name}
+	return shards.Config{
+		Cluster: "bench", Shards: 16, Epoch: epoch, Layout: layout, Hosts: hosts,
+		Placement: shards.Evenly(16, hosts[:1]),
+		Generators: []shards.Generator{
+			{Kind: shards.Tickets, Names: []string{"photo"}, Hosts: []string{hosts[1].Name, hosts[2].Name}},
+			{Kind: shards.Interleaved, Names: []string{"order"}},
+			{Kind: shards.CentralSequence, Names: []string{"message"}, Hosts: main},
+			{Kind: shards.Row, Names: []string{"invoice"}, Hosts: main},
+			{Kind: shards.UUIDv4, Names: []string{"session"}},
+			{Kind: shards.UUIDv7, Names: []string{"event"}},
+		},
+	}.Map()
+}
+
+// setUpIDs creates all that the contenders need. The second result gives it back.
+func setUpIDs(ctx context.Context, m *shards.Map) (_ *environment, closeAll func(), err error) {
+	if _, err := provision.Create(ctx, provision.CreateConfig{Map: m}); err != nil {
+		return nil, nil, err
+	}
+	err = execOn(ctx, m.Hosts()[0], "CREATE SCHEMA bench", published, "CREATE SEQUENCE bench.bare_seq")
+	if err != nil {
+		return nil, nil, err
+	}
+	var closers []func()
+	closeAll = func() {
+		for i := len(closers) - 1; i >= 0; i-- {
+			closers[i]()
+		}
+	}
+	defer func() {
+		if err != nil {
+			closeAll()
+		}
+	}()
+
+	r, err := router.New(ctx, router.Config{Map: m, Pool: func(_ shards.Host, cfg *pgxpool.Config) error {
+		cfg.ConnConfig.RuntimeParams["synchronous_commit"] = "off"
+		return nil
+	}})
+	if err != nil {
+		return nil, nil, err
+	}
+	closers = append(closers, r.Close)
+	shard, err := r.ForShard(5)
+	if err != nil {
+		return nil, nil, err
+	}
+	leased := ids.NewLease(ids.LeaseConfig[shards.ID]{Generator: shard})
+	closers = append(closers, leased.Close)
+
+	photo, err := ids.Open(ctx, ids.Config{Map: m, Name: "photo", Timeout: time.Minute})
+	if err != nil {
+		return nil, nil, err
+	}
+	closers = append(closers, photo.Close)
+	tickets := ids.NewLease(ids.LeaseConfig[shards.ID]{Generator: photo, Age: time.Minute})
+	closers = append(closers, tickets.Close)
+	return &environment{leased: leased, photo: photo, tickets: tickets}, closeAll, nil
+}
+
+// open opens sessions whose commits do not wait for the disk.
+func open(ctx context.Context, host shards.Host, n int) ([]*pgx.Conn, error) {
+	cfg, err := pgx.ParseConfig(host.ConnString())
+	if err != nil {
+		return nil, err
+	}
+	cfg.RuntimeParams["synchronous_commit"] = "off"
+	var conns []*pgx.Conn
+	for range n {
+		conn, err := pgx.ConnectConfig(ctx, cfg)
+		if err != nil {
+			closeConns(conns)
+			return nil, fmt.Errorf("session %d of %d: %w", len(conns)+1, n, err)
+		}
+		conns = append(conns, conn)
+	}
+	return conns, nil
+}
+
+func closeConns(conns []*pgx.Conn) {
+	for _, conn := range conns {
+		_ = conn.Close(context.Background())
+	}
+}
+
+// walPosition returns how many bytes of WAL the server of a session has written since it was made.
+func walPosition(ctx context.Context, conn *pgx.Conn) (bytes int64, err error) {
+	err = conn.QueryRow(ctx, "SELECT pg_wal_lsn_diff(pg_current_wal_insert_lsn(), '0/0')::bigint").Scan(&bytes)
+	return bytes, err
+}
+
+func serverVersion(ctx context.Context, host shards.Host) (version string, err error) {
+	conn, err := pgx.Connect(ctx, host.ConnString())
+	if err != nil {
+		return "", err
+	}
+	err = conn.QueryRow(ctx, "SELECT split_part(current_setting('server_version'), ' ', 1)").Scan(&version)
+	return version, errors.Join(err, conn.Close(ctx))
+}

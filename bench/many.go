@@ -1,0 +1,84 @@
+package bench
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/kiloshard/kiloshard/shards"
+)
+
+// ManyFigure is what a burst of IDs costs in each way, in microseconds an ID: the median of the rounds.
+type ManyFigure struct {
+	IDs          int     `json:"ids"`           // in a burst
+	Singly       float64 `json:"one_by_one"`    // as many statements SELECT next_id()
+	Calls        float64 `json:"one_statement"` // as many calls of next_id() in one statement
+	Many         float64 `json:"next_ids"`      // one call of next_ids(n)
+	VsSingly     float64 `json:"ratio_to_one_by_one"`
+	VsCalls      float64 `json:"ratio_to_one_statement"` // of time: below 1 is faster
+	Milliseconds float64 `json:"next_ids_milliseconds"`  // for the burst
+}
+
+const (
+	burst       = 1000
+	burstRounds = 33
+)
+
+// compareMany makes bursts of IDs on shards that have been idle, one after the other: a burst is over before the ceiling
+// of the format is felt, which is the same in all ways.
+func compareMany(ctx context.Context, host shards.Host) (ManyFigure, error) {
+	conns, err := open(ctx, host, 1)
+	if err != nil {
+		return ManyFigure{}, err
+	}
+	defer closeConns(conns)
+	conn := conns[0]
+	var set idSet
+	ways := []func(schema string) error{
+		func(schema string) error {
+			for range burst {
+				if err := set.collect(conn.Query(ctx, "SELECT array["+schema+".next_id()]")); err != nil {
+					return err
+				}
+			}
+			return nil
+		},
+		func(schema string) error { return set.collect(conn.Query(ctx, arrayOf(schema+".next_id()", burst))) },
+		func(schema string) error {
+			return set.collect(conn.Query(ctx, "SELECT array(SELECT "+schema+".next_ids($1))", burst))
+		},
+	}
+	micros := make([][]float64, len(ways))
+	for round := range burstRounds {
+		for k := range ways {
+			i := (k + round) % len(ways)
+			took, err := timedBurst(ctx, conn, fmt.Sprintf("shard_%05d", 6+round%10), ways[i])
+			if err != nil {
+				return ManyFigure{}, err
+			}
+			if round > 10 { // each statement is prepared by then
+				micros[i] = append(micros[i], took.Seconds()*1e6/burst)
+			}
+		}
+	}
+	if n := set.duplicates(); n > 0 {
+		return ManyFigure{}, fmt.Errorf("bench: %d duplicates in bursts of IDs", n)
+	}
+	return ManyFigure{
+		IDs: burst, Singly: median(micros[0]), Calls: median(micros[1]), Many: median(micros[2]),
+		VsSingly: medianRatio(micros[2], micros[0]), VsCalls: medianRatio(micros[2], micros[1]),
+		Milliseconds: median(micros[2]) * burst / 1000,
+	}, nil
+}
+
+// timedBurst lets the shard fall idle first.
+func timedBurst(ctx context.Context, conn *pgx.Conn, schema string, way func(schema string) error) (time.Duration, error) {
+	if _, err := conn.Exec(ctx, "SELECT pg_sleep(0.02)"); err != nil {
+		return 0, err
+	}
+	start := time.Now()
+	err := way(schema)
+	return time.Since(start), err
+}

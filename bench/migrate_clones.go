@@ -1,0 +1,112 @@
+package bench
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/kiloshard/kiloshard/migrate"
+	"github.com/kiloshard/kiloshard/shards"
+	"github.com/kiloshard/kiloshard/shards/provision"
+)
+
+// setUp creates the shards that are cloned for every turn.
+func (b *migrateBench) setUp(ctx context.Context) (err error) {
+	if b.base, err = newMap(ctx, CreateConfig{NewHosts: b.cfg.NewHosts, Shards: b.cfg.Shards}); err != nil {
+		return err
+	}
+	if b.controls, err = b.cfg.NewHosts(ctx); err != nil {
+		return err
+	}
+	if _, err = provision.Create(ctx, provision.CreateConfig{Map: b.base}); err != nil {
+		return err
+	}
+	return inLoops(ctx, b.base, b.base.All(), 1, versionTable)
+}
+
+// clone returns the map of new databases, in which the shards are as they were created. The second result drops them.
+func (b *migrateBench) clone(ctx context.Context) (*shards.Map, func() error, error) {
+	b.clones++
+	hosts := slices.Clone(b.base.Hosts())
+	names := make([]string, len(hosts))
+	drop := func() error {
+		ctx := context.WithoutCancel(ctx)
+		return together(len(names), func(i int) error {
+			return execOn(ctx, b.controls[i], "drop database if exists "+pgx.Identifier{names[i]}.Sanitize()+" with (force)")
+		})
+	}
+	for i, host := range hosts {
+		base, err := pgx.ParseConfig(host.ConnString())
+		if err != nil {
+			return nil, nil, err
+		}
+		names[i] = fmt.Sprintf("%s_turn_%d", base.Database, b.clones)
+		hosts[i].DSN = redirected(host.ConnString(), "", names[i])
+	}
+	err := together(len(names), func(i int) error {
+		base, err := pgx.ParseConfig(b.base.Hosts()[i].ConnString())
+		if err != nil {
+			return err
+		}
+		create := fmt.Sprintf("create database %s template %s", pgx.Identifier{names[i]}.Sanitize(), pgx.Identifier{base.Database}.Sanitize())
+		return errors.Join(execOn(ctx, b.controls[i], create), checkpoint(ctx, b.controls[i]))
+	})
+	if err == nil {
+		var m *shards.Map
+		if m, err = onHosts(b.base, hosts); err == nil {
+			return m, drop, nil
+		}
+	}
+	return nil, nil, errors.Join(err, drop())
+}
+
+// checkpoint lets every turn begin right after a checkpoint, where the user may order one.
+func checkpoint(ctx context.Context, host shards.Host) error {
+	err := execOn(ctx, host, "checkpoint")
+	var pg *pgconn.PgError
+	if errors.As(err, &pg) && pg.Code == "42501" { // insufficient_privilege
+		return nil
+	}
+	return err
+}
+
+// onHosts returns the map with its hosts replaced by others of the same names.
+func onHosts(m *shards.Map, hosts []shards.Host) (*shards.Map, error) {
+	cfg := m.Config()
+	cfg.Hosts = hosts
+	return cfg.Map()
+}
+
+// checkVersions returns an error unless so many shards stand at version 1 and have the table with its two indexes, and
+// the others stand at 0.
+func checkVersions(ctx context.Context, m *shards.Map, migrated int) error {
+	status, err := migrate.Status(ctx, migrate.Config{Map: m, Files: migration})
+	if err != nil {
+		return err
+	}
+	if got, want := status.Pending().Len(), m.Len()-migrated; got != want {
+		return fmt.Errorf("%d shards are not migrated, expected %d", got, want)
+	}
+	relations := 0
+	for _, host := range m.Hosts() {
+		conn, err := pgx.Connect(ctx, host.ConnString())
+		if err != nil {
+			return err
+		}
+		n := 0
+		query := "select count(*) from pg_class where relname in ('photos', 'photos_pkey', 'photos_owner')"
+		err = conn.QueryRow(ctx, query).Scan(&n)
+		if err = errors.Join(err, conn.Close(ctx)); err != nil {
+			return err
+		}
+		relations += n
+	}
+	if relations != 3*migrated {
+		return fmt.Errorf("%d tables and indexes in %d shards, expected 3 in each", relations, migrated)
+	}
+	return nil
+}

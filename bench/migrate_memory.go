@@ -1,0 +1,103 @@
+package bench
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"runtime/debug"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/kiloshard/kiloshard/shards"
+)
+
+// Memory is read from /proc, so that it stays unknown where there is none, and for servers on other machines or in
+// containers.
+
+// resetPeak lets peakRSS count from now, where the kernel allows it.
+func resetPeak() {
+	debug.FreeOSMemory()
+	_ = os.WriteFile("/proc/self/clear_refs", []byte("5"), 0) // see proc(5); without it the peak is that of the process's life
+}
+
+// peakRSS returns the most memory that this process has had, in bytes; 0 if unknown.
+func peakRSS() int64 {
+	status, err := os.ReadFile("/proc/self/status")
+	if err != nil {
+		return 0
+	}
+	return statusBytes(status, "VmHWM")
+}
+
+// statusBytes returns a field of a /proc/<pid>/status in bytes; 0 if there is none.
+func statusBytes(status []byte, field string) int64 {
+	for line := range strings.Lines(string(status)) {
+		name, value, _ := strings.Cut(line, ":")
+		if number, ok := strings.CutSuffix(strings.TrimSpace(value), " kB"); ok && name == field {
+			kib, _ := strconv.ParseInt(number, 10, 64)
+			return kib << 10
+		}
+	}
+	return 0
+}
+
+// view looks at the sessions of a run of Up when it is nearly over. It is the fanout.Progress of that run.
+type view struct {
+	ctx      context.Context
+	conns    []*pgx.Conn // to each host, without the delay
+	names    []string    // of their databases
+	total    int
+	finished int
+	largest  int64 // private memory of the largest session, in bytes
+}
+
+func openView(ctx context.Context, m *shards.Map) (*view, error) {
+	v := &view{ctx: ctx}
+	for _, host := range m.Hosts() {
+		conns, err := open(ctx, host, 1)
+		if err != nil {
+			v.close()
+			return nil, err
+		}
+		v.conns = append(v.conns, conns...)
+		v.names = append(v.names, conns[0].Config().Database)
+	}
+	return v, nil
+}
+
+func (v *view) close() { closeConns(v.conns) }
+
+func (v *view) Begin(_ string, total int) { v.total += total }
+func (v *view) End()                      {}
+
+func (v *view) Finished(string, shards.Number, error, time.Duration) {
+	v.finished++
+	if v.finished == max(1, v.total*15/16) {
+		for i, conn := range v.conns {
+			v.look(conn, v.names[i])
+		}
+	}
+}
+
+// look reads what it can; what it cannot read stays unknown.
+func (v *view) look(conn *pgx.Conn, database string) {
+	rows, _ := conn.Query(v.ctx, "select pid from pg_stat_activity where datname = current_database() and application_name = 'kiloshard migrate'")
+	pids, err := pgx.CollectRows(rows, pgx.RowTo[int32])
+	if err != nil {
+		return
+	}
+	for _, pid := range pids {
+		// The number may mean another process here; the title of the server's own has the database in it.
+		title, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
+		if err != nil || !bytes.Contains(title, []byte(database)) {
+			continue
+		}
+		if status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid)); err == nil {
+			v.largest = max(v.largest, statusBytes(status, "RssAnon"))
+		}
+	}
+}

@@ -1,0 +1,21 @@
+package bench
+
+import "fmt"
+
+// published is the function of "Sharding & IDs at Instagram" (Instagram Engineering, 2012) with our epoch, for shard 5.
+var published = fmt.Sprintf(`
+	CREATE SEQUENCE bench.table_id_seq;
+	CREATE FUNCTION bench.published(OUT result bigint) AS $$
+	DECLARE
+		our_epoch bigint := %d;
+		seq_id bigint;
+		now_millis bigint;
+		shard_id int := 5;
+	BEGIN
+		SELECT nextval('bench.table_id_seq') %% 1024 INTO seq_id;
+		SELECT FLOOR(EXTRACT(EPOCH FROM clock_timestamp()) * 1000) INTO now_millis;
+		result := (now_millis - our_epoch) << 23;
+		result := result | (shard_id << 10);
+		result := result | (seq_id);
+	END;
+	$$ LANGUAGE PLPGSQL;`, epoch.UnixMilli())

@@ -1,0 +1,218 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/kiloshard/kiloshard/migrate"
+	"github.com/kiloshard/kiloshard/shards"
+)
+
+// runFlags are those of all commands that run migrations.
+type runFlags struct {
+	narrowed         string
+	to               int32
+	parallel         int
+	lockTimeout      time.Duration
+	statementTimeout time.Duration
+	retries          int
+	canary           int
+	check            string
+	wave             int
+	maxFailures      int
+	by               string
+	report           string
+	replay           bool
+}
+
+func (f *runFlags) add(cmd *cobra.Command) {
+	flags := cmd.Flags()
+	flags.StringVar(&f.narrowed, "shards", "", "only these shards, such as 0-9,77")
+	flags.IntVar(&f.parallel, "parallel", 4, "shards of one host at a time")
+	flags.DurationVar(&f.lockTimeout, "lock-timeout", 5*time.Second, "how long a statement waits for a lock; 0 for the server's setting")
+	flags.DurationVar(&f.statementTimeout, "statement-timeout", 0, "how long a statement may take (default the server's setting)")
+	flags.IntVar(&f.retries, "retries", 5, "how often a shard is tried again when a lock was not to be had")
+	flags.IntVar(&f.canary, "canary", 0, "so many shards go first, from all hosts in turn")
+	flags.StringVar(&f.check, "check", "", "a command that is run after the canary, with its shards in KILOSHARD_CANARY; if it fails the run ends")
+	flags.IntVar(&f.wave, "wave", 0, "so many hosts at a time (default all)")
+	flags.IntVar(&f.maxFailures, "max-failures", 0, "stop when more shards than this have failed (default no limit)")
+	flags.StringVar(&f.report, "report", "", "write a report of the run into this HTML file")
+	flags.StringVar(&f.by, "by", "", "who runs it, for the ledger (default user@machine)")
+}
+
+// config returns what the flags ask for.
+func (a *app) runConfig(f *runFlags) (migrate.Config, error) {
+	if f.canary < 0 || f.wave < 0 || f.maxFailures < 0 || f.retries < 0 || f.parallel < 1 || f.lockTimeout < 0 || f.statementTimeout < 0 {
+		return migrate.Config{}, usagef("--canary, --wave, --max-failures, --retries and the timeouts: expected 0 or more; --parallel 1 or more")
+	}
+	if f.check != "" && f.canary == 0 {
+		return migrate.Config{}, usagef("--check: expected --canary with it")
+	}
+	cfg, err := a.migrateConfig(f.narrowed)
+	if err != nil {
+		return cfg, err
+	}
+	cfg.To, cfg.PerHost, cfg.LockTimeout, cfg.StatementTimeout = f.to, f.parallel, f.lockTimeout, f.statementTimeout
+	cfg.Canary, cfg.Wave, cfg.MaxFailures, cfg.By = f.canary, f.wave, f.maxFailures, f.by
+	cfg.Replay = f.replay
+	if cfg.Retries = f.retries; f.retries == 0 {
+		cfg.Retries = -1
+	}
+	if f.check != "" {
+		cfg.Check = func(ctx context.Context, canary shards.Set) error { return a.checkCanary(ctx, f.check, canary) }
+	}
+	if a.output != "json" {
+		cfg.Progress = a.progress("migrate")
+	}
+	return cfg, nil
+}
+
+// runMigrations runs them up or down, prints what was done, and writes the report.
+func (a *app) runMigrations(ctx context.Context, f *runFlags, cfg migrate.Config, run func(context.Context, migrate.Config) (migrate.Report, error)) error {
+	file := newMigrateReport(f.report)
+	if err := file.check(); err != nil {
+		return err
+	}
+	cfg.Events = func(e migrate.Event) {
+		file.Event(e)
+		switch {
+		case a.output == "json":
+			a.printEvent(e)
+		case e.Kind == migrate.FileResumed && e.Statement > 1:
+			fmt.Fprintf(a.stderr, "shard %d goes on with %s at its statement %d\n", e.Shard, e.File, e.Statement)
+		case e.Kind == migrate.FileResumed:
+			fmt.Fprintf(a.stderr, "shard %d begins anew with %s, which was changed since it was begun\n", e.Shard, e.File)
+		}
+	}
+	report, err := run(ctx, cfg)
+	var partial *shards.PartialError
+	if err != nil && !errors.As(err, &partial) {
+		return usageError{err} // about the files or the config: no host was asked
+	}
+	return errors.Join(a.printRun(report, partial), file.write(report, partial, cfg.Map))
+}
+
+// checkCanary runs the user's command after the canary.
+func (a *app) checkCanary(ctx context.Context, command string, canary shards.Set) error {
+	cmd := exec.CommandContext(ctx, "sh", "-c", command)
+	cmd.Env = append(os.Environ(), "KILOSHARD_CANARY="+canary.String())
+	cmd.Stdout, cmd.Stderr = a.stderr, a.stderr
+	if err := cmd.Run(); err != nil {
+		return fmt.Errorf("--check %q: %w", command, err)
+	}
+	return nil
+}
+
+func (a *app) migrateUpCommand() *cobra.Command {
+	var f runFlags
+	cmd := &cobra.Command{
+		Use:   "up",
+		Short: "Runs tern's files on every shard that they have not run on yet",
+		Long: `Runs tern's files on every shard that they have not run on yet: a transaction for each
+shard and file, several shards of each host at a time. A shard on which a file fails
+stays at the version before it, and the others go on. Interrupted, it finishes the
+shards under way. Another run takes up what is left.
+
+With -o json what happens is told on standard error, a line of JSON for each event.`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if cmd.Flags().Changed("to") && f.to < 1 {
+				return usagef("--to %d: expected a version from 1 on", f.to)
+			}
+			cfg, err := a.runConfig(&f)
+			if err != nil {
+				return err
+			}
+			return a.runMigrations(cmd.Context(), &f, cfg, migrate.Up)
+		},
+	}
+	f.add(cmd)
+	cmd.Flags().Int32Var(&f.to, "to", 0, "the version to reach (default the newest file's)")
+	cmd.Flags().BoolVar(&f.replay, "replay", false, "new shards run all files, instead of being made like one that has run them")
+	return cmd
+}
+
+func (a *app) migrateDownCommand() *cobra.Command {
+	var f runFlags
+	cmd := &cobra.Command{
+		Use:   "down --to N",
+		Short: "Takes shards back to a version, by the down parts of the files above it",
+		Long: `Takes shards back to a version by the down parts of the files above it, the newest
+first, with the same care as up. When one of these files has no way down, nothing is run.`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if f.to < 0 {
+				return usagef("--to %d: expected a version, or 0 for none", f.to)
+			}
+			cfg, err := a.runConfig(&f)
+			if err != nil {
+				return err
+			}
+			return a.runMigrations(cmd.Context(), &f, cfg, migrate.Down)
+		},
+	}
+	f.add(cmd)
+	cmd.Flags().Int32Var(&f.to, "to", 0, "the version to go back to; 0 for none")
+	_ = cmd.MarkFlagRequired("to") // fails only for a flag that is not there
+	return cmd
+}
+
+func (a *app) migrateRedoCommand() *cobra.Command {
+	var f runFlags
+	cmd := &cobra.Command{
+		Use:   "redo",
+		Short: "Takes the newest file back and runs it again, where all shards stand at it",
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			cfg, err := a.runConfig(&f)
+			if err != nil {
+				return err
+			}
+			version, err := a.onlyVersion(cmd.Context(), cfg)
+			if err != nil {
+				return err
+			}
+			cfg.To = version - 1
+			if err := a.runMigrations(cmd.Context(), &f, cfg, migrate.Down); err != nil {
+				return err
+			}
+			if cfg.Progress != nil {
+				cfg.Progress = a.progress("migrate")
+			}
+			cfg.To = version
+			return a.runMigrations(cmd.Context(), &f, cfg, migrate.Up)
+		},
+	}
+	f.add(cmd)
+	return cmd
+}
+
+// onlyVersion returns the version that all shards stand at.
+func (a *app) onlyVersion(ctx context.Context, cfg migrate.Config) (int32, error) {
+	status, err := migrate.Status(ctx, cfg)
+	if err != nil {
+		return 0, err
+	}
+	versions := map[int32]bool{}
+	for _, host := range status.Hosts {
+		for _, v := range host.Versions {
+			versions[v.Version] = true
+		}
+		if host.NotCreated.Len() > 0 {
+			return 0, fmt.Errorf("%s on %s: %w", count(host.NotCreated.Len(), "shard"), host.Host, migrate.ErrNotCreated)
+		}
+	}
+	if len(versions) != 1 || versions[0] {
+		return 0, fmt.Errorf("the shards stand at %s: expected one and the same, from 1 on; see kiloshard migrate status, and --shards", count(len(versions), "version"))
+	}
+	for version := range versions {
+		return version, nil
+	}
+	panic("bug: a map of one is empty")
+}

@@ -1,0 +1,46 @@
+package main
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/kiloshard/kiloshard/shards"
+)
+
+// pace is how fast work on one host goes.
+type pace struct {
+	began    time.Time
+	finished int
+	slowest  shards.Number
+	longest  time.Duration
+}
+
+// add takes a shard that is finished, and how long its batch took.
+func (p *pace) add(n shards.Number, d time.Duration) {
+	p.finished++
+	if d > p.longest {
+		p.slowest, p.longest = n, d
+	}
+}
+
+// perSecond returns the rate so far, in shards.
+func (p *pace) perSecond() float64 {
+	return float64(p.finished) / max(time.Since(p.began).Seconds(), 1e-3)
+}
+
+func (p *pace) String() string {
+	return fmt.Sprintf("%.0f/s, slowest %d in %s", p.perSecond(), p.slowest, p.longest.Round(time.Millisecond))
+}
+
+// left returns the rate, how long the rest will take, and the slowest shard, with a comma in front.
+func (p *pace) left(total int) string {
+	if p.finished == 0 {
+		return ""
+	}
+	rest := time.Duration(float64(total-p.finished) / p.perSecond() * float64(time.Second))
+	text := fmt.Sprintf(", %.0f/s", p.perSecond())
+	if rest > 0 {
+		text += ", " + rest.Round(time.Second).String() + " left"
+	}
+	return text + fmt.Sprintf(", slowest shard %d in %s", p.slowest, p.longest.Round(time.Millisecond))
+}

@@ -1,0 +1,68 @@
+package drift
+
+// Constraints, indexes and what else rules over the rows of tables.
+
+// NOT NULL, which is a constraint since Postgres 18, is told with its column, unless it is not validated.
+const constraintPart = `
+	SELECT t.relnamespace, CASE con.contype WHEN 'f' THEN 55 ELSE 50 END, 'pg_constraint'::regclass, con.oid, 0, format('constraint %s.%I', t.name, con.conname),
+		concat('ALTER TABLE ', t.name, ' ADD CONSTRAINT ', quote_ident(con.conname), ' ', pg_get_constraintdef(con.oid),
+			CASE WHEN NOT con.conislocal OR con.conparentid <> 0 THEN ' /* inherited */' END)
+	FROM pg_constraint con JOIN rel t ON t.oid = con.conrelid
+	WHERE con.contype IN ('p', 'u', 'f', 'c', 'x') OR con.contype = 'n' AND NOT con.convalidated`
+
+const domainConstraintPart = `
+	SELECT ty.typnamespace, 26, 'pg_constraint'::regclass, con.oid, 0, format('constraint %s.%I', ty.oid::regtype, con.conname),
+		format('ALTER DOMAIN %s ADD CONSTRAINT %I %s', ty.oid::regtype, con.conname, pg_get_constraintdef(con.oid))
+	FROM pg_type ty JOIN shard s ON s.oid = ty.typnamespace JOIN pg_constraint con ON con.contypid = ty.oid AND con.contype = 'c'
+	WHERE ty.typtype = 'd'`
+
+// ALTER TABLE … DISABLE TRIGGER ALL switches foreign keys off.
+const disabledConstraintPart = `
+	SELECT t.relnamespace, 81, 'pg_trigger'::regclass, tg.oid, 0, format('triggers of constraint %s.%s', t.name, con.conname),
+		format('/* triggers of constraint %s on %s: %s */', con.conname, t.name, CASE tg.tgenabled WHEN 'D' THEN 'disabled' WHEN 'R' THEN 'replica' ELSE 'always' END)
+	FROM pg_trigger tg JOIN rel t ON t.oid = tg.tgrelid LEFT JOIN pg_constraint con ON con.oid = tg.tgconstraint
+	WHERE tg.tgisinternal AND tg.tgenabled <> 'O'`
+
+// An index of a constraint is told with that, unless there is something else to tell.
+const indexPart = `
+	SELECT t.relnamespace, 60, 'pg_class'::regclass, i.indexrelid, 0, format('index %I.%I', s.name, x.relname),
+		concat_ws('; ',
+			CASE WHEN con.oid IS NULL THEN pg_get_indexdef(i.indexrelid)
+				WHEN x.reloptions IS NOT NULL THEN format('ALTER INDEX %I.%I SET (%s)', s.name, x.relname, array_to_string(x.reloptions, ', ')) END,
+			CASE WHEN i.indisclustered THEN format('ALTER TABLE %s CLUSTER ON %I', t.name, x.relname) END,
+			CASE WHEN NOT (i.indisvalid AND i.indisready AND i.indislive) THEN format('/* index %I.%I is invalid */', s.name, x.relname) END)
+	FROM pg_index i
+	JOIN rel t ON t.oid = i.indrelid
+	JOIN shard s ON s.oid = t.relnamespace
+	JOIN pg_class x ON x.oid = i.indexrelid
+	LEFT JOIN pg_constraint con ON con.conindid = i.indexrelid AND con.contype IN ('p', 'u', 'x')
+	WHERE con.oid IS NULL OR x.reloptions IS NOT NULL OR i.indisclustered OR NOT (i.indisvalid AND i.indisready AND i.indislive)`
+
+const statisticsPart = `
+	SELECT st.stxnamespace, 62, 'pg_statistic_ext'::regclass, st.oid, 0, format('statistics %I.%I', s.name, st.stxname),
+		concat(pg_get_statisticsobjdef(st.oid), CASE WHEN st.stxstattarget >= 0 THEN format('; ALTER STATISTICS %I.%I SET STATISTICS %s', s.name, st.stxname, st.stxstattarget) END)
+	FROM pg_statistic_ext st JOIN shard s ON s.oid = st.stxnamespace`
+
+const triggerPart = `
+	SELECT t.relnamespace, 80, 'pg_trigger'::regclass, tg.oid, 0, format('trigger %s.%I', t.name, tg.tgname),
+		concat(pg_get_triggerdef(tg.oid), CASE WHEN tg.tgenabled <> 'O' THEN format('; ALTER TABLE %s %s TRIGGER %I', t.name,
+			CASE tg.tgenabled WHEN 'D' THEN 'DISABLE' WHEN 'R' THEN 'ENABLE REPLICA' ELSE 'ENABLE ALWAYS' END, tg.tgname) END,
+			CASE WHEN tg.tgparentid <> 0 THEN ' /* inherited */' END)
+	FROM pg_trigger tg JOIN rel t ON t.oid = tg.tgrelid
+	WHERE NOT tg.tgisinternal`
+
+const rulePart = `
+	SELECT t.relnamespace, 70, 'pg_rewrite'::regclass, r.oid, 0, format('rule %s.%I', t.name, r.rulename),
+		concat(rtrim(pg_get_ruledef(r.oid), ';'), CASE WHEN r.ev_enabled <> 'O' THEN format('; ALTER TABLE %s %s RULE %I', t.name,
+			CASE r.ev_enabled WHEN 'D' THEN 'DISABLE' WHEN 'R' THEN 'ENABLE REPLICA' ELSE 'ENABLE ALWAYS' END, r.rulename) END)
+	FROM pg_rewrite r JOIN rel t ON t.oid = r.ev_class
+	WHERE r.rulename <> '_RETURN' AND r.oid = ANY ($5::oid[]) AND $6::oid = 'pg_rewrite'::regclass`
+
+const policyPart = `
+	SELECT t.relnamespace, 75, 'pg_policy'::regclass, p.oid, 0, format('policy %s.%I', t.name, p.polname),
+		concat(format('CREATE POLICY %I ON %s AS %s FOR %s TO %s', p.polname, t.name, CASE WHEN p.polpermissive THEN 'PERMISSIVE' ELSE 'RESTRICTIVE' END,
+			CASE p.polcmd WHEN 'r' THEN 'SELECT' WHEN 'a' THEN 'INSERT' WHEN 'w' THEN 'UPDATE' WHEN 'd' THEN 'DELETE' ELSE 'ALL' END,
+			(SELECT string_agg(CASE role WHEN 0 THEN 'public' ELSE role::regrole::text END, ', ' ORDER BY role::regrole::text) FROM unnest(p.polroles) role)),
+			' USING (' || pg_get_expr(p.polqual, p.polrelid) || ')', ' WITH CHECK (' || pg_get_expr(p.polwithcheck, p.polrelid) || ')')
+	FROM pg_policy p JOIN rel t ON t.oid = p.polrelid
+	WHERE p.oid = ANY ($5::oid[]) AND $6::oid = 'pg_policy'::regclass`

@@ -1,0 +1,114 @@
+package drift
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/kiloshard/kiloshard/shards"
+)
+
+// What stands in the texts for the name of the shard's schema, and for its number: as in tern's templates.
+const (
+	schemaMark = "{{.schema}}"
+	numberMark = "{{.shard}}"
+)
+
+// hash is the SHA-256 of a line in UTF-8.
+type hash [sha256.Size]byte
+
+// Line is a thing in a shard's schema.
+type Line struct {
+	Key  string // what it is, such as "column {{.schema}}.users.name"
+	Text string // the statement that makes it; in comment marks where none does
+
+	// The thing as pg_depend has it: its catalog, its OID, and a column's number. Part is below 0 for
+	// what is no object of its own, such as a comment.
+	Class, Object uint32
+	Part          int32
+	Rank          int32 // what is made of a schema, is mostly made in this order
+
+	locking bool // of [lockingParts]
+}
+
+// Structure is what a shard's schema holds.
+type Structure []Line
+
+// imprint is the hashes of a structure: of what the host hashes at once, and of the rest line by line.
+type imprint struct {
+	rest    hash
+	locking []hash
+}
+
+// sum returns the fingerprint.
+func (p imprint) sum() hash {
+	slices.SortFunc(p.locking, func(a, b hash) int { return bytes.Compare(a[:], b[:]) })
+	all := sha256.New()
+	all.Write(p.rest[:])
+	for _, h := range p.locking {
+		all.Write(h[:])
+	}
+	return hash(all.Sum(nil))
+}
+
+// sum returns the fingerprint, as a host makes it.
+func (s Structure) sum() hash {
+	var p imprint
+	var rest []hash
+	for _, l := range s {
+		if h := hash(sha256.Sum256([]byte(l.Text))); l.locking {
+			p.locking = append(p.locking, h)
+		} else {
+			rest = append(rest, h)
+		}
+	}
+	slices.SortFunc(rest, func(a, b hash) int { return bytes.Compare(a[:], b[:]) })
+	all := sha256.New()
+	for _, h := range rest {
+		all.Write(h[:])
+	}
+	p.rest = hash(all.Sum(nil))
+	return p.sum()
+}
+
+// Numbered returns the structure with {{.shard}} in place of a shard's number.
+func (s Structure) Numbered(n shards.Number) Structure {
+	digits := strconv.Itoa(int(n))
+	numbered := slices.Clone(s)
+	for i := range numbered {
+		numbered[i].Text = replaceNumber(numbered[i].Text, digits)
+		numbered[i].Key = replaceNumber(numbered[i].Key, digits)
+	}
+	return numbered
+}
+
+var digitsPattern = regexp.MustCompile(`[0-9]+`)
+
+func replaceNumber(text, digits string) string {
+	if !strings.Contains(text, digits) {
+		return text
+	}
+	return digitsPattern.ReplaceAllStringFunc(text, func(found string) string {
+		if found == digits {
+			return numberMark
+		}
+		return found
+	})
+}
+
+// Of returns the structure with a shard's number in place of {{.shard}}.
+func (s Structure) Of(n shards.Number) Structure {
+	digits := strconv.Itoa(int(n))
+	own := slices.Clone(s)
+	for i := range own {
+		own[i].Text = strings.ReplaceAll(own[i].Text, numberMark, digits)
+		own[i].Key = strings.ReplaceAll(own[i].Key, numberMark, digits)
+	}
+	return own
+}
+
+// Equal tells whether two structures are one, whatever the order of their lines.
+func (s Structure) Equal(other Structure) bool { return s.sum() == other.sum() }

@@ -1,0 +1,229 @@
+package drift
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+
+	"github.com/kiloshard/kiloshard/shards"
+	"github.com/kiloshard/kiloshard/shards/fanout"
+)
+
+// Config says which shards are compared.
+type Config struct {
+	Map    *shards.Map
+	Shards shards.Set // Defaults to all shards of the map
+	Batch  int        // shards in a query. More are quicker, and take more memory of the server. Defaults to 1024
+}
+
+const defaultBatch = 1024
+
+// maxDifferences is of how many groups it is told in what they differ.
+const maxDifferences = 20
+
+var errVersion = errors.New("its schema_version cannot be read: expected a table with one row and the column version")
+
+func (c Config) withDefaults() (Config, error) {
+	if c.Map == nil {
+		return c, errors.New("drift: Config.Map is nil: expected the map of the cluster")
+	}
+	if c.Shards.Len() == 0 {
+		c.Shards = c.Map.All()
+	}
+	for _, r := range c.Shards.Ranges() {
+		if !c.Map.Has(r.Last) {
+			return c, fmt.Errorf("shard %d, the map has shards 0 to %d: %w", r.Last, c.Map.Len()-1, shards.ErrNoShard)
+		}
+	}
+	if c.Batch <= 0 {
+		c.Batch = defaultBatch
+	}
+	return c, nil
+}
+
+// Look groups the shards by their structure, those at each migration version by themselves. It changes nothing. A
+// migration that is under way meanwhile may show as a difference.
+//
+// The report is of all shards that could be read also with an error. That is a [shards.PartialError]: its causes are
+// the hosts that did not answer, and failed are the shards whose version cannot be read. That shards are not
+// created is no error.
+func Look(ctx context.Context, cfg Config) (Report, error) {
+	cfg, err := cfg.withDefaults()
+	if err != nil {
+		return Report{}, err
+	}
+	l := newLook(cfg)
+	l.each(func(i int) error { return l.host(ctx, i) })
+	l.fetch(ctx, l.candidates())
+	groups := l.groups()
+	l.fetch(ctx, l.examples(groups))
+
+	report := Report{Groups: l.report(groups), NotCreated: shards.SetOf(l.missing...)}
+	return report, l.error()
+}
+
+// Lines returns the structure of one shard, as statements that would make it, sorted; see the package's documentation.
+// The error is a [shards.HostError] when its host does not answer, and a [shards.ShardError] when it is not created.
+func Lines(ctx context.Context, m *shards.Map, n shards.Number) ([]string, error) {
+	cfg, err := Config{Map: m, Shards: shards.SetOf(n)}.withDefaults()
+	if err != nil {
+		return nil, err
+	}
+	l := newLook(cfg)
+	l.each(func(i int) error { return l.host(ctx, i) })
+	l.fetch(ctx, []shards.Number{n})
+	switch {
+	case l.errs[0] != nil:
+		return nil, l.errs[0]
+	case len(l.missing) > 0:
+		return nil, &shards.ShardError{Shard: n, Schema: m.Schema(n), Host: m.Host(n).Name, Err: errors.New("it is not created")}
+	}
+	texts := make([]string, len(l.lines[n]))
+	for i, line := range l.lines[n] {
+		texts[i] = line.Text
+	}
+	slices.Sort(texts)
+	return texts, nil
+}
+
+// look is the state of one [Look].
+type look struct {
+	cfg  Config
+	plan []fanout.Work
+	errs []error // by plan: [shards.HostError]
+
+	mu              sync.Mutex // guards what follows, while hosts are asked
+	plain, numbered map[shards.Number]hash
+	versions        map[shards.Number]int32
+	lines           map[shards.Number]Structure // of examples
+	missing, broken []shards.Number
+}
+
+func newLook(cfg Config) *look {
+	plan := fanout.Plan(cfg.Map, cfg.Shards)
+	return &look{
+		cfg: cfg, plan: plan, errs: make([]error, len(plan)),
+		plain: map[shards.Number]hash{}, numbered: map[shards.Number]hash{},
+		versions: map[shards.Number]int32{}, lines: map[shards.Number]Structure{},
+	}
+}
+
+// each runs fn for all hosts at once that have answered so far.
+func (l *look) each(fn func(i int) error) {
+	var wg sync.WaitGroup
+	for i, w := range l.plan {
+		if l.errs[i] != nil {
+			continue
+		}
+		wg.Go(func() {
+			if err := fn(i); err != nil {
+				l.errs[i] = &shards.HostError{Host: w.Host.Name, Err: err}
+			}
+		})
+	}
+	wg.Wait()
+}
+
+// host reads the hashes and versions of a host's shards. Each batch has a session of its own, since Postgres keeps what
+// a session has seen of the catalogs until it ends.
+func (l *look) host(ctx context.Context, i int) error {
+	plain, numbered, versions := map[shards.Number]hash{}, map[shards.Number]hash{}, map[shards.Number]int32{}
+	for batch := range slices.Chunk(l.plan[i].Shards, l.cfg.Batch) {
+		err := with(ctx, l.cfg.Map, l.plan[i].Host, batch, func(s *session) error {
+			prints, err := s.prints(ctx)
+			for n, p := range prints {
+				plain[n], numbered[n] = p[0].sum(), p[1].sum()
+			}
+			if err != nil {
+				return err
+			}
+			found, err := s.versions(ctx)
+			maps.Copy(versions, found)
+			return err
+		})
+		if err != nil {
+			return err
+		}
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, n := range l.plan[i].Shards {
+		switch _, created := plain[n]; {
+		case !created:
+			l.missing = append(l.missing, n)
+		case versions[n] == unknown:
+			l.broken = append(l.broken, n)
+		default:
+			l.plain[n], l.numbered[n], l.versions[n] = plain[n], numbered[n], versions[n]
+		}
+	}
+	return nil
+}
+
+// fetch fetches the structures of shards that are not there yet.
+func (l *look) fetch(ctx context.Context, wanted []shards.Number) {
+	l.each(func(i int) error {
+		var here []shards.Number
+		for _, n := range wanted {
+			l.mu.Lock()
+			_, there := l.lines[n]
+			l.mu.Unlock()
+			if !there && l.cfg.Map.Host(n).Name == l.plan[i].Host.Name {
+				here = append(here, n)
+			}
+		}
+		if len(here) == 0 {
+			return nil
+		}
+		return with(ctx, l.cfg.Map, l.plan[i].Host, here, func(s *session) error {
+			found, err := s.structures(ctx)
+			l.mu.Lock()
+			defer l.mu.Unlock()
+			maps.Copy(l.lines, found)
+			return err
+		})
+	})
+}
+
+// examples returns the shards whose structures tell in what the groups differ.
+func (l *look) examples(groups []*group) []shards.Number {
+	var examples []shards.Number
+	for i, g := range groups {
+		main := i == 0 || groups[i-1].version != g.version
+		odd := i+1 < len(groups) && groups[i+1].version == g.version
+		if main && odd || !main && len(examples) <= maxDifferences {
+			examples = append(examples, g.example)
+		}
+	}
+	return examples
+}
+
+// error returns what could not be read.
+func (l *look) error() error {
+	partial := &shards.PartialError{}
+	var done, left []shards.Number
+	for i, err := range l.errs {
+		if err != nil {
+			partial.Causes = append(partial.Causes, err)
+		}
+		for _, n := range l.plan[i].Shards {
+			if _, there := l.plain[n]; there || slices.Contains(l.missing, n) {
+				done = append(done, n)
+			} else if !slices.Contains(l.broken, n) {
+				left = append(left, n)
+			}
+		}
+	}
+	slices.Sort(l.broken)
+	for _, n := range l.broken {
+		partial.Failed = append(partial.Failed, &shards.ShardError{Shard: n, Schema: l.cfg.Map.Schema(n), Host: l.cfg.Map.Host(n).Name, Err: errVersion})
+	}
+	if len(partial.Causes) == 0 && len(partial.Failed) == 0 {
+		return nil
+	}
+	partial.Done, partial.NotAttempted = shards.SetOf(done...), shards.SetOf(left...)
+	return partial
+}

@@ -1,0 +1,98 @@
+package drift
+
+import (
+	"context"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/kiloshard/kiloshard/shards"
+)
+
+// closeLimit bounds the end of a session after the caller's context has ended.
+const closeLimit = 5 * time.Second
+
+// Connect opens a session in which all names but Postgres's own are written with their schema, for [Read].
+func Connect(ctx context.Context, host shards.Host) (*pgx.Conn, error) {
+	cfg, err := pgx.ParseConfig(host.ConnString())
+	if err != nil {
+		return nil, err
+	}
+	for name, value := range map[string]string{
+		"application_name":    "kiloshard drift",
+		"search_path":         "pg_catalog, pg_temp",
+		"client_min_messages": "warning",
+		"client_encoding":     "UTF8",
+		// The catalogs have grown by thousands of rows that no ANALYZE has seen.
+		"enable_nestloop":                 "off",
+		"jit":                             "off",
+		"work_mem":                        "32MB",
+		"max_parallel_workers_per_gather": "0",
+		// What changes how Postgres writes things down.
+		"quote_all_identifiers":       "off",
+		"standard_conforming_strings": "on",
+		"DateStyle":                   "ISO, YMD",
+		"IntervalStyle":               "postgres",
+		"TimeZone":                    "UTC",
+		"extra_float_digits":          "1",
+		"bytea_output":                "hex",
+	} {
+		cfg.RuntimeParams[name] = value
+	}
+	return pgx.ConnectConfig(ctx, cfg)
+}
+
+// session is a session about some shards of one host.
+type session struct {
+	conn              *pgx.Conn
+	schemas           []string
+	numbers           []int32
+	byName            map[string]shards.Number
+	tables, functions []string // the toolkit's own
+}
+
+// newSession returns a session about the given shards.
+func newSession(conn *pgx.Conn, m *shards.Map, numbers []shards.Number) *session {
+	s := &session{conn: conn, byName: map[string]shards.Number{}}
+	s.tables, s.functions = toolkit(m)
+	for _, n := range numbers {
+		s.schemas, s.numbers = append(s.schemas, m.Schema(n)), append(s.numbers, int32(n))
+		s.byName[m.Schema(n)] = n
+	}
+	return s
+}
+
+// with opens a session about the given shards, for fn.
+func with(ctx context.Context, m *shards.Map, host shards.Host, numbers []shards.Number, fn func(*session) error) error {
+	conn, err := Connect(ctx, host)
+	if err != nil {
+		return err
+	}
+	defer func() {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeLimit)
+		defer cancel()
+		_ = conn.Close(ctx) // nothing is left to lose in it
+	}()
+	return fn(newSession(conn, m, numbers))
+}
+
+// Read reads the structures of shards that live where conn leads to, in the transaction that is open on conn, if any.
+// conn is one of [Connect]. A shard that is not created has an empty structure.
+func Read(ctx context.Context, conn *pgx.Conn, m *shards.Map, numbers ...shards.Number) (map[shards.Number]Structure, error) {
+	return newSession(conn, m, numbers).structures(ctx)
+}
+
+// toolkit returns the names of the relations and functions that the toolkit makes in a shard.
+func toolkit(m *shards.Map) (relations, functions []string) {
+	relations, functions = []string{"schema_version", "next_id_seq"}, []string{"next_id", "next_ids"}
+	for _, g := range m.Generators() {
+		if !g.InShards() {
+			continue
+		}
+		for _, name := range g.Names {
+			functions = append(functions, "next_"+name+"_id", "next_"+name+"_ids")
+			relations = append(relations, "next_"+name+"_id_seq")
+		}
+	}
+	return relations, functions
+}

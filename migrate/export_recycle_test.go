@@ -1,0 +1,4 @@
+package migrate
+
+// RecycleAfter is recycleAfter.
+const RecycleAfter = recycleAfter

@@ -1,0 +1,106 @@
+package migrate
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/kiloshard/kiloshard/migrate/snapshot"
+	"github.com/kiloshard/kiloshard/shards"
+	"github.com/kiloshard/kiloshard/shards/fanout"
+)
+
+// seeds is how many new shards are taken through the files where no shard is at the target yet, so that the others can
+// be made like them. Two tell, by what differs between them, where a shard's number stands in its structure.
+const seeds = 2
+
+// fresh tells whether nothing was ever run in a shard.
+func (s standing) fresh() bool { return s.version == 0 && !s.table && s.err == nil }
+
+// fromSnapshot tells whether new shards are to be made from a snapshot, and if so returns which.
+func (r *run) fromSnapshot(work []fanout.Work) (shards.Set, bool) {
+	if r.way != up || r.cfg.Replay || int(r.target) < r.cfg.SnapshotFrom {
+		return shards.Set{}, false
+	}
+	var fresh []shards.Number
+	for _, w := range work {
+		for _, n := range w.Shards {
+			if r.standings[n].fresh() {
+				fresh = append(fresh, n)
+			}
+		}
+	}
+	if len(fresh) <= seeds {
+		return shards.Set{}, false
+	}
+	files, err := r.directory.pending(fresh[0], 0, r.target, up)
+	if err == nil {
+		err = onlyStructure(files)
+	}
+	if err != nil {
+		r.cfg.Logger.Info("new shards run all files, since a snapshot would not hold what they do", slog.Any("because", err))
+		return shards.Set{}, false
+	}
+	return shards.SetOf(fresh...), true
+}
+
+// donors returns shards that stand at the target, by files that are the directory's.
+func (r *run) donors() []shards.Number {
+	var donors []shards.Number
+	for n, at := range r.standings {
+		if at.err != nil || at.version != r.target {
+			continue
+		}
+		changed := false
+		for _, c := range r.changes {
+			changed = changed || c.Shards.Has(n)
+		}
+		if !changed {
+			donors = append(donors, n)
+		}
+	}
+	return slices.Sorted(slices.Values(donors))
+}
+
+// takeSnapshot takes a snapshot of shards at the target, and makes one of the new shards of it to see whether it becomes
+// what the donor is; that is taken back. Without a snapshot the files are run.
+func (r *run) takeSnapshot(ctx context.Context, donors []shards.Number, fresh shards.Number) {
+	// The last has the highest number, which is the least likely to stand in a structure by chance.
+	last := len(donors) - 1
+	others := donors[max(0, last-seeds):last]
+	s, err := snapshot.Take(ctx, r.cfg.Map, donors[last], others...)
+	if err == nil {
+		err = s.Check(ctx, fresh)
+	}
+	if err == nil && s.Version() != r.target {
+		err = fmt.Errorf("shard %d is at version %d by now", donors[last], s.Version())
+	}
+	if err != nil {
+		r.cfg.Logger.Info("new shards run all files, since no snapshot could be made", slog.Any("because", err))
+		return
+	}
+	r.snapshot, r.donor = s, donors[last]
+}
+
+// makeFromSnapshot makes a new shard, in one round trip. The ledger gets one entry, for the newest file.
+func (r *run) makeFromSnapshot(ctx context.Context, s *session, n shards.Number) (made bool) {
+	e := entry{
+		run: r.id, who: r.cfg.By, shard: n, version: r.target, direction: up,
+		file: fmt.Sprintf("%s, as a snapshot of shard %d", r.directory.names[r.target-1], r.donor), checksum: r.directory.checksums[r.target-1],
+	}
+	_, err := s.conn.Exec(ctx, r.snapshot.Script(n, "select "+e.done())).ReadAll()
+	if err == nil {
+		_, err = s.conn.Exec(ctx, neutral).ReadAll()
+		return err == nil
+	}
+	s.recover(ctx)
+	var pg *pgconn.PgError
+	if !errors.As(err, &pg) || pg.Code != stateMoved {
+		r.cfg.Logger.Warn("a shard could not be made from the snapshot, so it runs all files", slog.Int("shard", int(n)), slog.Any("because", err))
+	}
+	return false
+}

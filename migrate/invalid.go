@@ -1,0 +1,88 @@
+package migrate
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/kiloshard/kiloshard/shards"
+)
+
+// dropInvalid drops the invalid indexes that a statement which builds indexes concurrently has left when it failed
+// before. It is run in the session of the statement.
+func (r *run) dropInvalid(ctx context.Context, s *session, n shards.Number, change onIndex) error {
+	if change.kind == "" {
+		return nil
+	}
+	results, err := s.conn.Exec(ctx, change.invalidQuery()).ReadAll()
+	if err != nil {
+		return err
+	}
+	for _, row := range results[0].Rows {
+		oid, index, table := string(row[0]), string(row[1]), string(row[2])
+		if err := s.dropIfInvalid(ctx, oid, index, table); err != nil {
+			return fmt.Errorf("the invalid index %s, left by a statement that failed: %w", index, err)
+		}
+		r.cfg.Logger.Info("dropped an invalid index, left by a statement that failed",
+			slog.String("host", s.host.Name), slog.Int("shard", int(n)), slog.String("index", index))
+	}
+	return nil
+}
+
+// dropIfInvalid drops an index if it is still invalid when nobody is building one on its table any more: an index is
+// invalid also while it is built, and whoever builds one concurrently holds the lock that is taken here. A statement
+// that waits for it would hold a snapshot, so it is asked for again and again.
+func (s *session) dropIfInvalid(ctx context.Context, oid, index, table string) error {
+	query := fmt.Sprintf(`begin isolation level read committed; lock table only %s in share update exclusive mode nowait;
+		select not indisvalid from pg_catalog.pg_index where indexrelid = %s; commit`, table, oid)
+	for pause := shardPollFirst; ; pause = min(2*pause, shardPollLast) {
+		results, err := s.conn.Exec(ctx, query).ReadAll()
+		if err == nil {
+			if rows := results[2].Rows; len(rows) > 0 && string(rows[0][0]) == "t" {
+				_, err = s.conn.Exec(ctx, "drop index concurrently if exists "+index).ReadAll()
+			}
+			return err
+		}
+		if waitedInVain(err) {
+			select {
+			case <-time.After(pause):
+			case <-ctx.Done():
+				return context.Cause(ctx)
+			}
+		}
+		if _, undone := s.conn.Exec(ctx, "rollback").ReadAll(); undone != nil || !waitedInVain(err) {
+			return err
+		}
+	}
+}
+
+// invalidQuery asks for the number, the name and the table of each such index. Those of a REINDEX have names of their
+// own, which the manual gives; so do those for which CREATE INDEX finds a name.
+func (c onIndex) invalidQuery() string {
+	on := fmt.Sprintf("pg_catalog.to_regclass(%s)", quote(pgx.Identifier(c.on).Sanitize()))
+	const byReindex = ` and c.relname ~ '_cc(new|old)[0-9]*$'`
+	var which string
+	switch {
+	case c.kind == "CREATE" && c.index == "":
+		which = fmt.Sprintf("i.indrelid = %s and c.relname ~ '_idx[0-9]*$'", on)
+	case c.kind == "CREATE":
+		which = fmt.Sprintf("c.relname = %s::pg_catalog.name and c.relnamespace = (select relnamespace from pg_catalog.pg_class where oid = %s)",
+			quote(c.index), on)
+	case c.kind == "INDEX":
+		which = fmt.Sprintf("i.indrelid = (select indrelid from pg_catalog.pg_index where indexrelid = %s)", on) + byReindex
+	case c.kind == "TABLE":
+		which = fmt.Sprintf("i.indrelid = %s", on) + byReindex
+	default:
+		which = fmt.Sprintf("s.nspname = %s::pg_catalog.name", quote(c.on[0])) + byReindex
+	}
+	return `
+		select i.indexrelid, pg_catalog.format('%I.%I', s.nspname, c.relname), pg_catalog.format('%I.%I', s.nspname, t.relname)
+		from pg_catalog.pg_index i
+		join pg_catalog.pg_class c on c.oid = i.indexrelid and c.relkind = 'i'
+		join pg_catalog.pg_class t on t.oid = i.indrelid
+		join pg_catalog.pg_namespace s on s.oid = c.relnamespace
+		where not i.indisvalid and ` + which + ` order by 1`
+}

@@ -1,0 +1,167 @@
+package migrate
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/user"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/kiloshard/kiloshard/shards"
+	"github.com/kiloshard/kiloshard/sql"
+)
+
+// entry is what the ledger of a host is told of one file in one shard.
+type entry struct {
+	run, who  string
+	shard     shards.Number
+	version   int32 // of the file
+	file      string
+	direction direction
+	checksum  string
+}
+
+// newRunID returns a name for a run: when it began, and something that no other run has.
+func newRunID(now time.Time) string {
+	return now.UTC().Format("20060102T150405Z") + "-" + strings.ToLower(rand.Text()[:6])
+}
+
+// me returns who runs this process, as user@machine.
+func me() string {
+	name, host := "unknown", "unknown"
+	if u, err := user.Current(); err == nil {
+		name = u.Username
+	}
+	if h, err := os.Hostname(); err == nil {
+		host = h
+	}
+	return name + "@" + host
+}
+
+// done returns the expression that enters it as done.
+func (e entry) done() string { return e.call("null", "null") }
+
+// failure returns the statement that enters it as failed.
+func (e entry) failure(err error) string {
+	state := ""
+	var pg *pgconn.PgError
+	if errors.As(err, &pg) {
+		state = pg.Code
+	}
+	return "select " + e.call(quote(state), quote(shortened(err.Error())))
+}
+
+func (e entry) call(state, message string) string {
+	return fmt.Sprintf("kiloshard.record_migration(%s, %s, %d, %d, %s, %s, %s, %s, %s)",
+		quote(e.run), quote(e.who), e.shard, e.version, quote(e.file), quote(string(e.direction)), quote(e.checksum), state, message)
+}
+
+// quote returns a text as an SQL constant, for standard_conforming_strings on or off. It has no single quote in it where
+// that can be avoided: behind a file that leaves one open, the server then says so and nothing else.
+func quote(text string) string {
+	text = strings.ReplaceAll(text, "\x00", "")
+	const dollar = "$value$"
+	if !strings.Contains(text, "$") {
+		return dollar + text + dollar
+	}
+	return "E'" + strings.NewReplacer(`\`, `\\`, `'`, `''`).Replace(text) + "'"
+}
+
+// ErrNoLedger says that the ledger of a host cannot be made or written.
+var ErrNoLedger = errors.New("the ledger kiloshard.ledger cannot be written: expected a role that owns it, or that may insert into it and update it")
+
+// keepLedger makes the ledger of the session's host if it is lacking, and checks that it can be written.
+func (s *session) keepLedger(ctx context.Context) error {
+	const there = `select pg_catalog.to_regprocedure('kiloshard.begin_migration(int,int,text,int,text,text,text,boolean)') is not null`
+	found, err := s.value(ctx, there)
+	if err == nil && found != "t" {
+		lock := fmt.Sprintf("select pg_catalog.pg_advisory_xact_lock(%d, 0)", sql.LockClass)
+		_, err = s.value(ctx, "begin; "+lock+"; "+sql.Ledger()+"; commit; "+there)
+		if err != nil {
+			s.recover(ctx)
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("%w: %w", ErrNoLedger, err)
+	}
+	const query = `
+		select pg_catalog.has_table_privilege('kiloshard.ledger', 'insert')
+		   and pg_catalog.has_table_privilege('kiloshard.ledger', 'update')
+		   and pg_catalog.has_table_privilege('kiloshard.ledger', 'select')`
+	may, err := s.value(ctx, query)
+	if err == nil && may != "t" {
+		err = ErrNoLedger
+	}
+	return err
+}
+
+// changedQuery asks the ledger which files shards have that are not those of the directory. The
+// ledger may not be there, or not be readable: then nothing is known.
+const changedQuery = `
+do $kiloshard$
+declare
+	changed text := '[]';
+begin
+	if to_regclass('kiloshard.ledger') is not null then
+		begin
+			execute $query$
+				select coalesce(json_agg(json_build_object('version', version, 'file', file, 'shards', numbers) order by version, file), '[]')
+				from (
+					select version, file, array_agg(shard order by shard) as numbers
+					from kiloshard.ledger
+					where current and statement is null and (version, checksum) not in (%s)
+					group by version, file
+				) as other
+			$query$ into changed;
+		exception when insufficient_privilege or undefined_column then null;
+		end;
+	end if;
+	perform set_config('kiloshard.changed', changed, true);
+end $kiloshard$;
+select current_setting('kiloshard.changed')`
+
+// ChangedFile is a migration that shards have in another form than the directory's.
+type ChangedFile struct {
+	Version int32
+	File    string // its name when it was run
+	Shards  shards.Set
+}
+
+// changed returns the files that some of the given shards have in another form.
+func (s *session) changed(ctx context.Context, d *directory, set shards.Set) ([]ChangedFile, error) {
+	known := make([]string, len(d.checksums))
+	for i, sum := range d.checksums {
+		known[i] = fmt.Sprintf("(%d, '%s')", i+1, sum)
+	}
+	text, err := s.value(ctx, fmt.Sprintf(changedQuery, strings.Join(known, ", ")))
+	if err != nil {
+		return nil, fmt.Errorf("its ledger: %w", err)
+	}
+	var found []struct {
+		Version int32
+		File    string
+		Shards  []shards.Number
+	}
+	if err := json.Unmarshal([]byte(text), &found); err != nil {
+		return nil, fmt.Errorf("its ledger: %w", err)
+	}
+	var changed []ChangedFile
+	for _, f := range found {
+		var here []shards.Number
+		for _, n := range f.Shards {
+			if set.Has(n) {
+				here = append(here, n)
+			}
+		}
+		if len(here) > 0 {
+			changed = append(changed, ChangedFile{Version: f.Version, File: f.File, Shards: shards.SetOf(here...)})
+		}
+	}
+	return changed, nil
+}

@@ -1,0 +1,169 @@
+package lint
+
+// rule is what a warning says that does not depend on the statement.
+type rule struct {
+	name    string
+	kind    Kind
+	effect  string // may have a verb for fmt
+	instead string
+}
+
+const (
+	ownFile   = "in a file of its own, marked ---- tern: disable-tx ----"
+	notValid  = "add it NOT VALID, and VALIDATE CONSTRAINT in a later file, which blocks neither reads nor writes"
+	viaIndex  = "CREATE UNIQUE INDEX CONCURRENTLY " + ownFile + ", then ADD CONSTRAINT … USING INDEX"
+	newColumn = "add a column without it, fill it in batches, then make services use it"
+)
+
+// Indexes.
+var (
+	createIndexRule = rule{
+		"create-index", Locks, "SHARE lock on the table until the index is built: blocks writes",
+		"CREATE INDEX CONCURRENTLY, " + ownFile,
+	}
+	dropIndexRule = rule{
+		"drop-index", Locks, "ACCESS EXCLUSIVE lock on the table: blocks reads and writes, from when it begins to wait for running queries",
+		"DROP INDEX CONCURRENTLY, " + ownFile,
+	}
+	reindexRule = rule{
+		"reindex", Locks, "SHARE lock on the table and ACCESS EXCLUSIVE on its index until it is built: blocks writes, and reads that plan with the index",
+		"REINDEX CONCURRENTLY, " + ownFile,
+	}
+)
+
+// ALTER TABLE.
+var (
+	columnTypeRule = rule{
+		"alter-column-type", Rewrites, "ACCESS EXCLUSIVE lock while table and indexes are written anew: blocks reads and writes, unless the old type is " +
+			"binary compatible, as varchar is to text and to a longer varchar",
+		"add a column of the new type, write both, fill it in batches, then switch services over",
+	}
+	volatileDefaultRule = rule{
+		"add-column-volatile-default", Rewrites, "ACCESS EXCLUSIVE lock while the table is written anew, for %s may give each row another value: blocks reads and writes",
+		"add the column without a default, then SET DEFAULT, then fill old rows in batches; a constant or now() is no rewrite",
+	}
+	serialColumnRule = rule{
+		"add-column-serial", Rewrites, "ACCESS EXCLUSIVE lock while the table is written anew to number its rows: blocks reads and writes",
+		newColumn,
+	}
+	identityColumnRule = rule{
+		"add-column-identity", Rewrites, "ACCESS EXCLUSIVE lock while the table is written anew to number its rows: blocks reads and writes",
+		newColumn,
+	}
+	storedColumnRule = rule{
+		"add-column-stored", Rewrites, "ACCESS EXCLUSIVE lock while the table is written anew to compute the column: blocks reads and writes",
+		"add a plain column and a trigger that fills it, then fill old rows in batches",
+	}
+	notNullColumnRule = rule{
+		"add-column-not-null", Fails, "fails where the table has rows: the column is null in all of them",
+		"give it a constant default, or add it without NOT NULL and fill it first",
+	}
+	addCheckRule = rule{
+		"add-check", Locks, "ACCESS EXCLUSIVE lock while all rows are checked: blocks reads and writes", notValid,
+	}
+	addForeignKeyRule = rule{
+		"add-foreign-key", Locks, "SHARE ROW EXCLUSIVE lock on both tables while all rows are checked: blocks writes to both", notValid,
+	}
+	addPrimaryKeyRule = rule{
+		"add-primary-key", Locks, "ACCESS EXCLUSIVE lock until its index is built: blocks reads and writes", viaIndex,
+	}
+	addUniqueRule = rule{
+		"add-unique", Locks, "ACCESS EXCLUSIVE lock until its index is built: blocks reads and writes", viaIndex,
+	}
+	addExcludeRule = rule{
+		"add-exclude", Locks, "ACCESS EXCLUSIVE lock until its index is built and all rows are checked: blocks reads and writes",
+		"there is no way to build it while others write: create it with the table, or at a quiet time",
+	}
+	setNotNullRule = rule{
+		"set-not-null", Locks, "ACCESS EXCLUSIVE lock while all rows are checked, unless a valid CHECK (… IS NOT NULL) proves them: blocks reads and writes",
+		"add CHECK (… IS NOT NULL) NOT VALID, VALIDATE it in a later file, then SET NOT NULL and drop the check",
+	}
+	validateRule = rule{
+		"validate-same-transaction", Locks, "the lock of the ADD CONSTRAINT before it is held while all rows are checked: NOT VALID gains nothing",
+		"VALIDATE CONSTRAINT in a later file",
+	}
+	setExpressionRule = rule{
+		"set-expression", Rewrites, "ACCESS EXCLUSIVE lock while the table is written anew to compute the column: blocks reads and writes",
+		newColumn,
+	}
+	setTablespaceRule = rule{
+		"set-tablespace", Rewrites, "ACCESS EXCLUSIVE lock while all data is copied: blocks reads and writes",
+		"pg_repack, or a new table that is filled in batches",
+	}
+	setLoggedRule = rule{
+		"set-logged", Rewrites, "ACCESS EXCLUSIVE lock while the table is written anew: blocks reads and writes",
+		"create the table as it is to be, and fill it in batches",
+	}
+	setAccessMethodRule = rule{
+		"set-access-method", Rewrites, "ACCESS EXCLUSIVE lock while the table is written anew: blocks reads and writes",
+		"a new table that is filled in batches",
+	}
+	dropColumnRule = rule{
+		"drop-column", Breaks, "running services that still name the column fail; its data is gone",
+		"drop it in a later release, when no service uses it",
+	}
+)
+
+// Whole tables.
+var (
+	dropTableRule = rule{
+		"drop-table", Breaks, "running services that still use it fail; its data is gone",
+		"drop it in a later release, when no service uses it",
+	}
+	renameTableRule = rule{
+		"rename-table", Breaks, "running services that still use the old name fail",
+		"keep the name; or leave a view under the old one until no service uses it",
+	}
+	renameColumnRule = rule{
+		"rename-column", Breaks, "running services that still use the old name fail",
+		"keep the name; or add a column, write both, and drop the old one in a later release",
+	}
+	setSchemaRule = rule{
+		"set-schema", Breaks, "running services no longer find it; nor does kiloshard, for what is a shard's lies in its schema",
+		"keep it in the shard's schema",
+	}
+	vacuumFullRule = rule{
+		"vacuum-full", Rewrites, "ACCESS EXCLUSIVE lock while the table is written anew: blocks reads and writes",
+		"VACUUM, or pg_repack",
+	}
+	clusterRule = rule{
+		"cluster", Rewrites, "ACCESS EXCLUSIVE lock while the table is written anew: blocks reads and writes",
+		"pg_repack",
+	}
+	lockTableRule = rule{
+		"lock-table", Locks, "%s lock until the file's transaction ends: blocks %s",
+		"let each statement take the lock that it needs",
+	}
+	truncateRule = rule{
+		"truncate", Locks, "ACCESS EXCLUSIVE lock until the file's transaction ends: blocks reads and writes; all rows are gone",
+		"DELETE in batches, or a new table",
+	}
+	createTriggerRule = rule{
+		"create-trigger", Locks, "SHARE ROW EXCLUSIVE lock until the file's transaction ends: blocks writes, from when it begins to wait for running ones",
+		"put it into a file of its own, and run with --lock-timeout",
+	}
+	refreshRule = rule{
+		"refresh-materialized-view", Locks, "ACCESS EXCLUSIVE lock while it is filled: blocks reads",
+		"REFRESH MATERIALIZED VIEW CONCURRENTLY, which needs a unique index on it",
+	}
+	updateAll = rule{
+		"update-without-where", Locks, "locks every row until the file's transaction ends, and leaves as many dead ones: blocks writes to them",
+		"update in batches, outside of a migration",
+	}
+	deleteAll = rule{
+		"delete-without-where", Locks, "locks every row until the file's transaction ends, and leaves as many dead ones: blocks writes to them",
+		"delete in batches, outside of a migration",
+	}
+)
+
+// What cannot work.
+var (
+	otherShard = rule{
+		"shard-by-name", Fails, "names %s whichever shard it runs in: other shards would touch that one, or find that it does not exist on their host",
+		"names without a schema, which mean the shard's own; or {{.schema}}",
+	}
+	needsNoTransaction = rule{
+		"not-in-transaction", Fails, "fails, for %s cannot run inside a transaction",
+		"mark the file ---- tern: disable-tx ----",
+	}
+)

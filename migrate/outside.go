@@ -1,0 +1,166 @@
+package migrate
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"slices"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/kiloshard/kiloshard/shards"
+)
+
+// applyOutside runs a file that is marked "tern: disable-tx" in one shard: statement by statement, from the first one on
+// that the ledger does not know to be done. It returns what [run.apply] does.
+//
+// The session holds tern's lock too, shared. A tern program that waits for it holds a snapshot, for which a CREATE
+// INDEX CONCURRENTLY waits in turn: one that waits already is found before anything is run, and one that comes later
+// makes a deadlock that Postgres sees, and ends.
+func (r *run) applyOutside(ctx context.Context, s *session, n shards.Number, at standing, f file) (done int, moved bool, err error) {
+	if !s.knowsStrings() {
+		return 0, false, &FileError{File: f.name, Err: errEscapes}
+	}
+	if err := s.lockOutTern(ctx, r.cfg.TernWait); err != nil {
+		return 0, false, fmt.Errorf("before migration %s: %w", f.name, err)
+	}
+	defer s.unlock(ctx, n)
+	if err := s.lockShard(ctx, n); err != nil {
+		return 0, false, fmt.Errorf("before migration %s: %w", f.name, err)
+	}
+	now, err := r.look(ctx, s, n)
+	if err != nil || now.version != at.version {
+		return 0, err == nil, err
+	}
+	if err := r.statements(ctx, s, n, at, f); err != nil {
+		return 0, false, err
+	}
+	if _, err := s.conn.Exec(ctx, neutral+"; "+endWhenIdle).ReadAll(); err != nil {
+		return 0, false, fmt.Errorf("behind migration %s: %w", f.name, err)
+	}
+	ended := f
+	ended.sql, ended.statements, ended.disableTx = "", nil, false
+	return r.apply(ctx, s, n, at, []file{ended})
+}
+
+// statements runs those statements of a file that are not done yet, and enters each into the ledger. Those that set
+// something for the session are run each time, since the others may need it.
+func (r *run) statements(ctx context.Context, s *session, n shards.Number, at standing, f file) error {
+	p, err := s.resume(ctx, r.shape(n, at), f)
+	if err != nil {
+		return fmt.Errorf("before migration %s: %w", f.name, err)
+	}
+	if p.done > 0 || p.changed {
+		r.events.send(Event{Kind: FileResumed, Host: s.host.Name, Shard: n, File: f.name, Statement: p.done + 1})
+		r.cfg.Logger.Info("a migration that was begun before goes on, or begins anew if it was changed meanwhile",
+			slog.String("host", s.host.Name), slog.Int("shard", int(n)), slog.String("file", f.name), slog.Int("statement", p.done+1))
+	}
+	patience := patience{lock: r.cfg.LockTimeout, now: -1}
+	for i, st := range f.statements {
+		text := f.sql[st.start:st.end]
+		sets := st.setsSession()
+		if i < p.done && !sets {
+			continue
+		}
+		change, tokens := onIndex{}, tokens(text)
+		query := []string{text}
+		if !sets {
+			change, _ = parseOnIndex(tokens)
+			query = append(query, p.entered(i+1)...)
+		}
+		if err = patience.set(ctx, s, st, tokens); err == nil {
+			err = r.dropInvalid(ctx, s, n, change)
+		}
+		if err == nil {
+			err = s.inOneGo(ctx, query, &p.began)
+		}
+		if err != nil {
+			e := f.wrong(st.start+s.offsetIn(text, err), text, err)
+			e.Kept = i
+			return e
+		}
+	}
+	return nil
+}
+
+// setsSession tells whether a statement sets something for its session. What else stays in a session, such as a
+// temporary table, is not seen.
+func (s statement) setsSession() bool { return s.startsWith("SET") || s.startsWith("RESET") }
+
+// inOneGo runs statements as one implicit transaction, so that a statement and its entry are both done or both not.
+// Behind a statement that cannot be a part of a transaction, a server commits at once and goes on: such a statement
+// is lost to the ledger only if the server itself ends in between. All go in one message, so that the server goes
+// through with them also when this program is not there any more. It sets last to the value of the last one's row.
+func (s *session) inOneGo(ctx context.Context, statements []string, last *string) error {
+	pipeline := s.conn.StartPipeline(ctx)
+	for _, text := range statements {
+		pipeline.SendQueryParams(text, nil, nil, nil, nil)
+	}
+	completed := 0
+	err := pipeline.Sync()
+	for err == nil {
+		var results any
+		if results, err = pipeline.GetResults(); err != nil || results == nil {
+			break
+		}
+		if reader, ok := results.(*pgconn.ResultReader); ok {
+			for reader.NextRow() {
+				if len(reader.Values()) > 0 {
+					*last = string(reader.Values()[0])
+				}
+			}
+			if _, err = reader.Close(); err == nil {
+				completed++
+			}
+		}
+	}
+	if closed := pipeline.Close(); err == nil {
+		err = closed
+	}
+	if err != nil && completed > 0 && completed < len(statements) {
+		return fmt.Errorf("its entry in the ledger: %w", err)
+	}
+	return err
+}
+
+// offsetIn returns where in a statement the server found an error, in bytes; 0 where it did not say.
+func (s *session) offsetIn(statement string, err error) int {
+	out := outcome{inBytes: s.conn.ParameterStatus("server_encoding") == "SQL_ASCII"}
+	if pg, ok := err.(*pgconn.PgError); ok { //nolint:errorlint // what wraps one is not about the statement
+		if at, ok := out.offset(statement, pg.Position); ok {
+			return min(at, len(statement))
+		}
+	}
+	return 0
+}
+
+// patience sets lock_timeout for each statement of a file, until one does so itself.
+type patience struct {
+	lock time.Duration // 0 for the server's setting
+	now  time.Duration // what was set last; negative before
+}
+
+// set sets it to nothing for a statement that builds or drops an index concurrently: while it waits nobody has to wait
+// behind it, and it would have to begin anew.
+func (p *patience) set(ctx context.Context, s *session, st statement, tokens []token) error {
+	if p.lock <= 0 {
+		return nil
+	}
+	if st.setsSession() {
+		if slices.Contains(st.words, "LOCK_TIMEOUT") || st.startsWith("RESET", "ALL") {
+			p.lock = 0
+		}
+		return nil
+	}
+	want := max(time.Millisecond, p.lock)
+	if concurrent(tokens) {
+		want = 0
+	}
+	if want == p.now {
+		return nil
+	}
+	p.now = want
+	_, err := s.conn.Exec(ctx, fmt.Sprintf("set lock_timeout = %d", want.Milliseconds())).ReadAll()
+	return err
+}

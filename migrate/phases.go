@@ -1,0 +1,201 @@
+package migrate
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/kiloshard/kiloshard/shards"
+	"github.com/kiloshard/kiloshard/shards/fanout"
+)
+
+var (
+	// ErrTooManyFailures is among the causes when more shards failed than Config.MaxFailures allows.
+	ErrTooManyFailures = errors.New("too many shards failed")
+
+	// ErrCanary is among the causes when the run ended with its canary: a shard of it failed, or Config.Check said no.
+	ErrCanary = errors.New("the canary did not pass")
+)
+
+// phase is a part of a run that is over before the next one begins.
+type phase struct {
+	name string
+	work []fanout.Work
+}
+
+// phases divides the work: the canary first, if one is asked for, or else the seeds, if new shards are to be made like
+// them; then the hosts in waves.
+func (r *run) phases(work []fanout.Work, snapshot bool) []phase {
+	var phases []phase
+	canary, rest := some(work, r.cfg.Canary)
+	if len(canary) > 0 {
+		phases = append(phases, phase{"canary", canary})
+	}
+	if snapshot && len(r.donors()) == 0 && r.cfg.Canary < seeds {
+		var first []fanout.Work
+		first, rest = some(rest, seeds-r.cfg.Canary)
+		phases = append(phases, phase{"seeds", first})
+	}
+	wave := r.cfg.Wave
+	if wave <= 0 {
+		wave = max(1, len(rest))
+	}
+	for hosts := range slices.Chunk(rest, wave) {
+		name := "all hosts"
+		if len(rest) > wave {
+			name = "hosts"
+			for _, w := range hosts {
+				name += " " + w.Host.Name
+			}
+		}
+		phases = append(phases, phase{name, hosts})
+	}
+	return phases
+}
+
+// prepare takes the snapshot that the shards which are left of the fresh ones are made from.
+func (r *run) prepare(ctx context.Context, fresh shards.Set, done []shards.Range) {
+	donors := r.donors()
+	if len(donors) == 0 {
+		for n := range shards.SetOfRanges(done...).All() {
+			if fresh.Has(n) {
+				donors = append(donors, n)
+			}
+		}
+	}
+	for n := range without(fresh, shards.SetOfRanges(done...)).All() {
+		if len(donors) > 0 {
+			r.takeSnapshot(ctx, donors, n)
+		}
+		return
+	}
+}
+
+// some takes so many shards out of the work, from all hosts in turn.
+func some(work []fanout.Work, count int) (taken, rest []fanout.Work) {
+	each := make([]int, len(work))
+	for left := count; left > 0; {
+		before := left
+		for i, w := range work {
+			if left > 0 && each[i] < len(w.Shards) {
+				each[i]++
+				left--
+			}
+		}
+		if left == before {
+			break // that is all there is
+		}
+	}
+	for i, w := range work {
+		if each[i] > 0 {
+			taken = append(taken, fanout.Work{Host: w.Host, Shards: w.Shards[:each[i]]})
+		}
+		if each[i] < len(w.Shards) {
+			rest = append(rest, fanout.Work{Host: w.Host, Shards: w.Shards[each[i]:]})
+		}
+	}
+	return taken, rest
+}
+
+// inPhases runs all files in all shards of the work, phase by phase. Its error is the [shards.PartialError] of all
+// phases together.
+func (r *run) inPhases(ctx context.Context, work []fanout.Work, all shards.Set) (shards.Set, error) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	watch := &watch{progress: r.cfg.Progress, limit: r.cfg.MaxFailures, stop: cancel}
+	watch.begin(work)
+	defer watch.end()
+
+	var done []shards.Range
+	together := &shards.PartialError{}
+	fresh, wanted := r.fromSnapshot(work)
+	for _, p := range r.phases(work, wanted) {
+		if wanted && r.snapshot == nil && p.name != "seeds" {
+			r.prepare(ctx, fresh, done)
+			wanted = false
+		}
+		r.events.send(Event{Kind: PhaseBegan, Phase: p.name})
+		finished, err := fanout.Run(ctx, fanout.Config[*session]{
+			Map: r.cfg.Map, Open: r.open, Close: r.close, Alive: alive, Do: r.do,
+			PerHost: r.cfg.PerHost, Grace: r.cfg.Grace, Progress: watch,
+		}, p.work)
+		done = append(done, finished.Ranges()...)
+		var partial *shards.PartialError
+		if errors.As(err, &partial) {
+			together.Failed = append(together.Failed, partial.Failed...)
+			together.Causes = append(together.Causes, partial.Causes...)
+		}
+		if p.name == "canary" {
+			if err := r.passed(ctx, finished, err); err != nil {
+				together.Causes = append(together.Causes, err)
+				break
+			}
+		}
+		if len(together.Causes) > 0 {
+			break
+		}
+	}
+	together.Done = shards.SetOfRanges(done...)
+	together.Failed = sortShards(together.Failed)
+	together.NotAttempted = without(without(all, together.Done), numbersOf(together.Failed))
+	if len(together.Failed) == 0 && together.NotAttempted.Len() == 0 {
+		return together.Done, nil
+	}
+	return together.Done, together
+}
+
+// passed returns why the run must not go on after its canary, or nil.
+func (r *run) passed(ctx context.Context, canary shards.Set, err error) error {
+	if err != nil {
+		return fmt.Errorf("%w: not all of its shards are done", ErrCanary)
+	}
+	if r.cfg.Check == nil {
+		return nil
+	}
+	if err := r.cfg.Check(ctx, canary); err != nil {
+		return fmt.Errorf("%w: %w", ErrCanary, err)
+	}
+	return nil
+}
+
+// watch passes the progress of all phases on as that of one run, and stops the run when too many shards fail. fanout
+// never calls it by two goroutines at once.
+type watch struct {
+	progress fanout.Progress // nil for none
+	limit    int             // of failed shards; 0 for none
+	stop     context.CancelCauseFunc
+	failed   int
+}
+
+func (w *watch) begin(work []fanout.Work) {
+	if w.progress == nil {
+		return
+	}
+	for _, host := range work {
+		w.progress.Begin(host.Host.Name, len(host.Shards))
+	}
+}
+
+func (w *watch) end() {
+	if w.progress != nil {
+		w.progress.End()
+	}
+}
+
+// Begin and End are those of a phase.
+func (w *watch) Begin(string, int) {}
+func (w *watch) End()              {}
+
+func (w *watch) Finished(host string, n shards.Number, err error, d time.Duration) {
+	if w.progress != nil {
+		w.progress.Finished(host, n, err, d)
+	}
+	if err == nil {
+		return
+	}
+	if w.failed++; w.limit > 0 && w.failed > w.limit {
+		w.stop(fmt.Errorf("%w: %d, the limit is %d", ErrTooManyFailures, w.failed, w.limit))
+	}
+}

@@ -1,0 +1,60 @@
+package migrate
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"strconv"
+)
+
+// progress is how far one shard is in a file that is run statement by statement.
+type progress struct {
+	done    int  // how many statements of it are done; those that set something for the session do not tell
+	changed bool // other statements are known to be done, from before the file was changed
+
+	entry      entry
+	began      string // when the next statement begins: seconds of the epoch, by the server's clock
+	user, role string // whose session it is, before the file says otherwise
+}
+
+// resume makes a session ready for a file, and asks the ledger how far the shard is in it.
+func (s *session) resume(ctx context.Context, shape shape, f file) (progress, error) {
+	p := progress{entry: shape.entry(f)}
+	p.entry.checksum = fmt.Sprintf("%x", sha256.Sum256([]byte(f.sql))) // also of what a template takes from elsewhere
+	query := fmt.Sprintf("%s; %s; set search_path = %s; set synchronous_commit = off; ", neutral, endWhenIdle, shape.searchPath)
+	if shape.statementTimeout > 0 {
+		query += fmt.Sprintf("set statement_timeout = %d; ", max(1, shape.statementTimeout.Milliseconds()))
+	}
+	query += fmt.Sprintf(`
+		select coalesce(pg_catalog.max(statement) filter (where same), 0),
+		       coalesce(pg_catalog.bool_or(not same), false),
+		       pg_catalog.date_part('epoch', pg_catalog.clock_timestamp()),
+		       pg_catalog.current_setting('session_authorization'), pg_catalog.current_setting('role')
+		from (
+			select statement, direction = '%s' and checksum = '%s' as same
+			from kiloshard.ledger where shard = %d and version = %d and current and statement is not null
+		) as begun`, f.direction, p.entry.checksum, shape.shard, f.number)
+	results, err := s.conn.Exec(ctx, query).ReadAll()
+	if err != nil {
+		return p, err
+	}
+	row := results[len(results)-1].Rows[0]
+	p.done, err = strconv.Atoi(string(row[0]))
+	if err == nil && p.done > len(f.statements) {
+		err = errors.New("the ledger tells of more statements than it has")
+	}
+	p.changed, p.began, p.user, p.role = string(row[1]) == "t", string(row[2]), string(row[3]), string(row[4])
+	return p, err
+}
+
+// entered returns the statements that enter a statement of the file as done, from 1, whatever role the file has taken.
+func (p progress) entered(statement int) []string {
+	e := p.entry
+	return []string{
+		fmt.Sprintf("select pg_catalog.set_config('session_authorization', %s, true)", quote(p.user)),
+		fmt.Sprintf("select pg_catalog.set_config('role', %s, true)", quote(p.role)),
+		fmt.Sprintf("select kiloshard.record_statement(%s, %s, %d, %d, %s, '%s', '%s', %d, %s)",
+			quote(e.run), quote(e.who), e.shard, e.version, quote(e.file), e.direction, e.checksum, statement, p.began),
+	}
+}

@@ -1,0 +1,100 @@
+package snapshot
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/kiloshard/kiloshard/migrate/drift"
+	"github.com/kiloshard/kiloshard/shards"
+	"github.com/kiloshard/kiloshard/sql"
+)
+
+// stateMoved is the SQLSTATE of a shard that is not at version 0.
+const stateMoved = "KSV01"
+
+// prologue begins a transaction and locks the shard against whoever migrates it, as package migrate does. Its parameters:
+// the class of the lock, the number, the schema, stateMoved.
+const prologue = `begin isolation level read committed;
+set local search_path = pg_catalog, pg_temp;
+set local check_function_bodies = off;
+set local synchronous_commit = off;
+set local standard_conforming_strings = on;
+set local client_min_messages = warning;
+select pg_catalog.pg_advisory_xact_lock(%[1]d, %[2]d);
+create table if not exists %[3]s.schema_version(version int4 not null primary key);
+insert into %[3]s.schema_version(version) select 0 where 0 = (select count(*) from %[3]s.schema_version);
+do $kiloshard$
+declare found int;
+begin
+	update %[3]s.schema_version set version = version returning version into strict found;
+	if found <> 0 then
+		raise exception using errcode = '%[4]s', message = '%[3]s is at version ' || found || ', not 0';
+	end if;
+end $kiloshard$;
+`
+
+// Text returns the statements that make what the snapshot holds, with {{.schema}} and {{.shard}} in place of a shard's
+// schema and number. They expect a search_path of pg_catalog alone, and check_function_bodies off.
+func (s *Snapshot) Text() string {
+	var b strings.Builder
+	for _, l := range s.structure {
+		b.WriteString(l.Text + ";\n")
+	}
+	return b.String()
+}
+
+// Script returns the text that takes shard n from version 0 to the snapshot's version, in one transaction that it begins
+// and commits. It fails with SQLSTATE KSV01, and changes nothing, where the shard is at another version by then. The
+// commit does not wait for the disk. A further statement, if there is one, is run at the end of the transaction.
+func (s *Snapshot) Script(n shards.Number, further string) string {
+	if further != "" {
+		further += ";\n"
+	}
+	return s.begun(n) + further + "commit;\n"
+}
+
+// begun returns the script without its end.
+func (s *Snapshot) begun(n shards.Number) string {
+	schema := s.m.Schema(n)
+	text := strings.NewReplacer("{{.schema}}", schema, "{{.shard}}", fmt.Sprint(int(n))).Replace(s.Text())
+	return fmt.Sprintf(prologue, sql.LockClass+1, n, schema, stateMoved) + text +
+		fmt.Sprintf("update %s.schema_version set version = %d;\n", schema, s.version)
+}
+
+// DifferenceError says that a shard that is made from a snapshot is not what its donor is.
+type DifferenceError struct {
+	Differences []string // "+ …" for what only the new shard has, "- …" for what only the donor has
+}
+
+// Error names the first difference.
+func (e *DifferenceError) Error() string {
+	text := "made from the snapshot, it differs from the donor: " + e.Differences[0]
+	if more := len(e.Differences) - 1; more > 0 {
+		text += fmt.Sprintf("; and %d more differences", more)
+	}
+	return text
+}
+
+// Check makes shard n, which must be at version 0, in a transaction, compares it with the donor as it was, and rolls
+// the transaction back. Its error wraps a [DifferenceError], or what the server said of a statement.
+func (s *Snapshot) Check(ctx context.Context, n shards.Number) error {
+	return on(ctx, s.m, n, func(conn *pgx.Conn) error {
+		if _, err := conn.PgConn().Exec(ctx, s.begun(n)).ReadAll(); err != nil {
+			return fmt.Errorf("a shard made from the snapshot: %w", err)
+		}
+		found, err := drift.Read(ctx, conn, s.m, n)
+		if err != nil {
+			return err
+		}
+		_, err = conn.Exec(ctx, "rollback")
+		want := s.structure.Of(n)
+		if !found[n].Equal(want) {
+			return errors.Join(&DifferenceError{Differences: drift.Differences(want, found[n])}, err)
+		}
+		return err
+	})
+}

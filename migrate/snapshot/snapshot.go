@@ -1,0 +1,163 @@
+package snapshot
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/kiloshard/kiloshard/migrate/drift"
+	"github.com/kiloshard/kiloshard/shards"
+	"github.com/kiloshard/kiloshard/sql"
+)
+
+// closeLimit bounds the end of a session after the caller's context has ended.
+const closeLimit = 5 * time.Second
+
+// Snapshot is the structure of a migrated shard, and how to make it. It never changes, and is safe for concurrent use.
+type Snapshot struct {
+	m         *shards.Map
+	version   int32
+	structure drift.Structure // in the order in which it is made, with marks for the schema and the number
+}
+
+// Version returns the version that a shard has which is made from the snapshot.
+func (s *Snapshot) Version() int32 { return s.version }
+
+// UnknownError says that there are things in the donor's schema that no snapshot can make.
+type UnknownError struct {
+	Donor  shards.Number
+	Things []string // what they are, such as "/* operator {{.schema}}.===(integer,integer) */"
+}
+
+// Error names the first of them.
+func (e *UnknownError) Error() string {
+	text := fmt.Sprintf("shard %d has %s, which no snapshot can make", e.Donor, e.Things[0])
+	if more := len(e.Things) - 1; more > 0 {
+		text += fmt.Sprintf("; and %d more", more)
+	}
+	return text
+}
+
+// ErrNumber says that the donor's number stands in its structure, and that no other donor tells whether each shard
+// has its own number there.
+var ErrNumber = errors.New("its number stands in its structure: expected a second donor, or one with a higher number")
+
+// Take reads the structure and the version of the first donor, whose lock it takes meanwhile: it waits for whoever
+// migrates the donor, until ctx ends. Only where the donor's number stands in the structure, the others are asked too,
+// which are shards with the same structure: they tell whether each shard has its own number there.
+//
+// The error is an [UnknownError], [ErrNumber], or what went wrong with a donor or its host.
+func Take(ctx context.Context, m *shards.Map, donor shards.Number, others ...shards.Number) (*Snapshot, error) {
+	s := &Snapshot{m: m}
+	var structure drift.Structure
+	err := on(ctx, m, donor, func(conn *pgx.Conn) error {
+		lock := fmt.Sprintf("begin; select pg_advisory_xact_lock(%d, %d)", sql.LockClass+1, donor)
+		if _, err := conn.PgConn().Exec(ctx, lock).ReadAll(); err != nil {
+			return err
+		}
+		found, err := drift.Read(ctx, conn, m, donor)
+		if err != nil {
+			return err
+		}
+		structure = found[donor]
+		if unknown := unknown(structure); len(unknown) > 0 {
+			return &UnknownError{Donor: donor, Things: unknown}
+		}
+		if structure, err = inOrder(ctx, conn, structure); err != nil {
+			return err
+		}
+		query := "SELECT version FROM " + m.Schema(donor) + ".schema_version"
+		return conn.QueryRow(ctx, query, pgx.QueryExecModeExec).Scan(&s.version)
+	})
+	if err != nil {
+		return nil, err
+	}
+	s.structure, err = withNumber(ctx, m, structure, donor, others)
+	return s, err
+}
+
+// withNumber returns the donor's structure with a mark in place of its number, if each shard has its own there.
+func withNumber(ctx context.Context, m *shards.Map, structure drift.Structure, donor shards.Number, others []shards.Number) (drift.Structure, error) {
+	numbered := structure.Numbered(donor)
+	if withoutPositions(numbered).Equal(withoutPositions(structure)) {
+		return structure, nil
+	}
+	for _, other := range others {
+		var found drift.Structure
+		err := on(ctx, m, other, func(conn *pgx.Conn) error {
+			all, err := drift.Read(ctx, conn, m, other)
+			found = all[other]
+			return err
+		})
+		switch {
+		case err != nil:
+			return nil, err
+		case other == donor:
+		case found.Equal(structure):
+			return structure, nil
+		case found.Equal(numbered.Of(other)):
+			return numbered, nil
+		}
+	}
+	return nil, &shards.ShardError{Shard: donor, Schema: m.Schema(donor), Host: m.Host(donor).Name, Err: ErrNumber}
+}
+
+var positionPattern = regexp.MustCompile(` /\* column .* \*/$`)
+
+// withoutPositions returns the structure without the remarks on columns' positions, in which numbers are no shard's.
+func withoutPositions(structure drift.Structure) drift.Structure {
+	plain := slices.Clone(structure)
+	for i := range plain {
+		plain[i].Text = positionPattern.ReplaceAllString(plain[i].Text, "")
+	}
+	return plain
+}
+
+// plainOptions is what may stand behind the name in a CREATE TABLE whose columns can be added one by one.
+var plainOptions = regexp.MustCompile(`^ \(\)( USING \S+)?( WITH \(.*\))?$`)
+
+// plainTable tells whether a line is such a CREATE TABLE.
+func plainTable(l drift.Line) bool {
+	name := strings.TrimPrefix(l.Key, "table ")
+	text := strings.Replace(l.Text, "CREATE UNLOGGED ", "CREATE ", 1)
+	options, ok := strings.CutPrefix(text, "CREATE TABLE "+name)
+	return ok && plainOptions.MatchString(options)
+}
+
+// unknown returns what no snapshot can make.
+func unknown(structure drift.Structure) []string {
+	var things []string
+	for _, l := range structure {
+		switch {
+		case strings.HasPrefix(l.Text, "/*"), strings.Contains(l.Text, " /* inherited */"), strings.HasSuffix(l.Text, " is invalid */"),
+			strings.HasPrefix(l.Key, "table ") && !plainTable(l):
+			things = append(things, l.Text)
+		}
+	}
+	slices.Sort(things)
+	return things
+}
+
+// on runs fn with a session to the home of shard n, and says of its errors where they came from.
+func on(ctx context.Context, m *shards.Map, n shards.Number, fn func(*pgx.Conn) error) error {
+	host := m.Host(n)
+	conn, err := drift.Connect(ctx, host)
+	if err != nil {
+		return &shards.HostError{Host: host.Name, Err: err}
+	}
+	defer func() {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeLimit)
+		defer cancel()
+		_ = conn.Close(ctx) // nothing is left to lose in it
+	}()
+	if err := fn(conn); err != nil {
+		return &shards.ShardError{Shard: n, Schema: m.Schema(n), Host: host.Name, Err: err}
+	}
+	return nil
+}

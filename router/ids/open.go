@@ -1,0 +1,107 @@
+package ids
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/kiloshard/kiloshard/shards"
+	"github.com/kiloshard/kiloshard/sql"
+)
+
+// Central is a generator on hosts of its own, with its pools: tickets, a sequence or a row.
+type Central struct {
+	Generator[shards.ID]
+	tickets *Tickets // nil for a sequence or a row
+	pools   []*pgxpool.Pool
+}
+
+// Config says which generator [Open] returns.
+type Config struct {
+	Map  *shards.Map
+	Name string // one of tickets, a sequence or a row
+
+	// Timeout, Retry and Logger are those of [TicketsConfig], and only for tickets.
+	Timeout, Retry time.Duration
+	Logger         *slog.Logger
+}
+
+// Open returns the named generator of the map. It does not connect: the first NextIDs does. The caller must Close it. The error is [shards.ErrNoGenerator] for a name that is none or one
+// whose IDs the shards make (see [OnShard]), and a [shards.HostError] for a DSN that is wrong.
+func Open(ctx context.Context, cfg Config) (*Central, error) {
+	name := cfg.Name
+	g, ok := cfg.Map.Generator(name)
+	switch {
+	case !ok:
+		return nil, fmt.Errorf("%q: %w", name, shards.ErrNoGenerator)
+	case g.InShards():
+		return nil, fmt.Errorf("%q is %s, made in every shard: %w on hosts of its own", name, g.Kind, shards.ErrNoGenerator)
+	}
+	c := &Central{}
+	var servers []TicketServer
+	for _, host := range g.Hosts {
+		pool, err := openPool(ctx, cfg.Map, host)
+		if err != nil {
+			c.Close()
+			return nil, &shards.HostError{Host: host, Err: err}
+		}
+		c.pools = append(c.pools, pool)
+		servers = append(servers, TicketServer{Name: host, DB: pool})
+	}
+	function := "kiloshard." + sql.Generator{Name: name}.Function()
+	if g.Kind == shards.Tickets {
+		c.tickets = NewTickets(TicketsConfig{
+			Servers: servers, Function: function, Timeout: cfg.Timeout, Retry: cfg.Retry, Logger: cfg.Logger,
+		})
+		c.Generator = c.tickets
+	} else {
+		c.Generator = onHost{servers[0].Name, newFunction[shards.ID](servers[0].DB, function)}
+	}
+	return c, nil
+}
+
+// Close closes the connections. It blocks until those in use have been given back.
+func (c *Central) Close() {
+	if c.tickets != nil {
+		c.tickets.Close()
+	}
+	for _, pool := range c.pools {
+		pool.Close()
+	}
+}
+
+// errBadDSN has no cause on purpose: what a parser says of a malformed DSN may have a part of its password in it.
+var errBadDSN = errors.New("dsn: neither a postgres:// URL nor keywords and values (it is not shown, for it may hold a password)")
+
+func openPool(ctx context.Context, m *shards.Map, name string) (*pgxpool.Pool, error) {
+	for _, host := range m.Hosts() {
+		if host.Name != name {
+			continue
+		}
+		config, err := pgxpool.ParseConfig(host.ConnString())
+		if err != nil {
+			return nil, errBadDSN
+		}
+		config.ConnConfig.RuntimeParams["application_name"] = "kiloshard"
+		return pgxpool.NewWithConfig(ctx, config)
+	}
+	panic("bug: a generator's host is not in the map")
+}
+
+// onHost adds the name of the host to errors.
+type onHost struct {
+	host      string
+	generator Generator[shards.ID]
+}
+
+func (g onHost) NextIDs(ctx context.Context, n int) ([]shards.ID, error) {
+	ids, err := g.generator.NextIDs(ctx, n)
+	if err != nil {
+		return nil, &shards.HostError{Host: g.host, Err: err}
+	}
+	return ids, nil
+}

@@ -1,0 +1,109 @@
+package shards
+
+import (
+	"fmt"
+	"slices"
+)
+
+// GeneratorKind is a way to make IDs other than next_id().
+type GeneratorKind string
+
+// The kinds of [Generator], by the articles that describe them.
+const (
+	// Tickets are Flickr's ticket servers: central databases of which each hands out its residue class, such as the
+	// odd and the even numbers. Their IDs have no order among servers and no shard in them.
+	Tickets GeneratorKind = "tickets"
+	// Interleaved are sequences in every shard, shard k of N drawing k, k+N, k+2N and so on, as MySQL does with
+	// auto_increment_increment and auto_increment_offset.
+	Interleaved GeneratorKind = "interleaved"
+	// CentralSequence is one sequence on one host.
+	CentralSequence GeneratorKind = "sequence"
+	// Row is a number in a table's row on one host, for what must have no gaps.
+	Row GeneratorKind = "row"
+	// UUIDv4 are random UUIDs.
+	UUIDv4 GeneratorKind = "uuidv4"
+	// UUIDv7 are UUIDs that begin with the time, so that they go to the end of an index.
+	UUIDv7 GeneratorKind = "uuidv7"
+)
+
+// GeneratorKinds are all kinds, in the order of their description.
+var GeneratorKinds = []GeneratorKind{Tickets, Interleaved, CentralSequence, Row, UUIDv4, UUIDv7}
+
+// Generator is a way to make IDs other than next_id(), under one or more names. Each name has functions
+// next_<name>_id() and next_<name>_ids(n), which stand in every shard's schema or in the schema kiloshard of the
+// hosts, as [Generator.InShards] says.
+type Generator struct {
+	Kind  GeneratorKind `json:"kind"`
+	Names []string      `json:"names"` // one for each thing that is counted by itself, such as photo, account
+	// Hosts are names of [Config.Hosts]: the servers of tickets, the one host of a sequence or a row. A server's
+	// residue class is its position here, so that their order must never change.
+	Hosts []string `json:"hosts"`
+	// Of is N: into how many residue classes the numbers are divided. More of them than there are servers or shards
+	// now is what later ones need. Defaults to the number of servers for tickets, and to the shards that the layout
+	// holds for interleaved. Only for those two.
+	Of int `json:"of"`
+}
+
+// withDefaults returns the generator with its empty fields filled in, sharing no slice with g.
+func (g Generator) withDefaults(l Layout) Generator {
+	g.Names = append([]string(nil), g.Names...)
+	g.Hosts = append([]string(nil), g.Hosts...)
+	switch {
+	case g.Of != 0:
+	case g.Kind == Tickets:
+		g.Of = len(g.Hosts)
+	case g.Kind == Interleaved:
+		g.Of = l.MaxShards()
+	}
+	return g
+}
+
+// InShards tells whether each shard makes its own IDs, by functions in its schema.
+func (g Generator) InShards() bool {
+	return g.Kind == Interleaved || g.Kind == UUIDv4 || g.Kind == UUIDv7
+}
+
+// Progression returns the numbers that one server of tickets, one shard of interleaved, or the host of a sequence
+// makes: start, start+step and so on. i is the server's position in Hosts, or the shard's number. No number is 0.
+func (g Generator) Progression(i int) (start, step int64) {
+	switch {
+	case g.Kind == Interleaved && i == 0:
+		return int64(g.Of), int64(g.Of)
+	case g.Kind == Interleaved:
+		return int64(i), int64(g.Of)
+	case g.Kind == Tickets:
+		return int64(i) + 1, int64(g.Of)
+	}
+	return 1, 1
+}
+
+// Generators returns the generators of the map. The caller must not change the slice.
+func (m *Map) Generators() []Generator { return m.config.Generators }
+
+// Generator returns the generator that has a name, and false when none has it.
+func (m *Map) Generator(name string) (Generator, bool) {
+	i := slices.IndexFunc(m.config.Generators, func(g Generator) bool { return slices.Contains(g.Names, name) })
+	if i < 0 {
+		return Generator{}, false
+	}
+	return m.config.Generators[i], true
+}
+
+// ForIDOf returns the shard of an ID that the named generator made. Interleaved IDs tell it by their remainder;
+// the other numbers have no shard in them, and are keys like any other. It returns [ErrNoShard] where the map has no
+// such shard, and [ErrNoGenerator] for a name that is none, or one of UUIDs, for which there is [Map.ForUUID].
+func (m *Map) ForIDOf(name string, id ID) (Number, error) {
+	g, ok := m.Generator(name)
+	switch {
+	case !ok:
+		return 0, fmt.Errorf("%q: %w", name, ErrNoGenerator)
+	case g.Kind == UUIDv4 || g.Kind == UUIDv7:
+		return 0, fmt.Errorf("%q makes UUIDs: %w of numbers", name, ErrNoGenerator)
+	case g.Kind != Interleaved:
+		return m.ForKey(int64(id)), nil
+	}
+	if n := Number(int64(id) % int64(g.Of)); id > 0 && m.Has(n) {
+		return n, nil
+	}
+	return 0, fmt.Errorf("ID %d of %q, interleaved of %d; the map has shards 0 to %d: %w", id, name, g.Of, m.Len()-1, ErrNoShard)
+}

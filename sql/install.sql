@@ -1,0 +1,79 @@
+-- The kiloshard helper schema: one engine that makes the IDs of all shards of this database. This part
+-- refuses what must not be, and keeps the settings. engine.sql follows, or for a layout without a time
+-- local.sql, and then parts.sql, which takes IDs apart.
+--
+-- Everything is schema-qualified, operators too, so that no search_path can slip in a function or
+-- an operator of somebody else's. OPERATOR(pg_catalog.+) is just +, but it has one precedence with
+-- all the others, hence the parentheses.
+
+-- Waits for an installation under way, and keeps out others until this transaction ends.
+SELECT pg_catalog.pg_advisory_xact_lock({{.LockClass}}, 0);
+
+-- Refuses what would change the meaning of IDs that exist.
+DO $kiloshard$
+DECLARE
+  here   record;
+  shards bigint;
+BEGIN
+{{- if .TimeBits}}
+  IF pg_catalog.clock_timestamp() < {{literal .EpochText}}::timestamp with time zone
+    OR pg_catalog.clock_timestamp() >= {{literal .EndText}}::timestamp with time zone THEN
+    RAISE EXCEPTION 'the clock of this host says %, IDs can be made from % until %',
+      pg_catalog.clock_timestamp(), {{literal .EpochText}}, {{literal .EndText}}
+      USING ERRCODE = '{{.Refused}}';
+  END IF;
+{{- end}}
+  IF pg_catalog.to_regclass('kiloshard.settings') IS NULL THEN
+    RETURN;
+  END IF;
+  -- A database of a version that knew no types.
+  ALTER TABLE kiloshard.settings ADD COLUMN IF NOT EXISTS type_bits int NOT NULL DEFAULT 0;
+  SELECT * INTO here FROM kiloshard.settings;
+  IF here IS NULL
+    OR (here.cluster, here.schema_prefix, here.epoch, here.time_bits, here.shard_bits, here.type_bits, here.sequence_bits)
+     = ({{literal .Cluster}}, {{literal .SchemaPrefix}}, {{literal .EpochText}}::timestamp with time zone,
+        {{.TimeBits}}, {{.ShardBits}}, {{.TypeBits}}, {{.SequenceBits}}) THEN
+    RETURN;
+  END IF;
+  SELECT pg_catalog.count(*) INTO shards FROM pg_catalog.pg_namespace
+    WHERE nspname ~ ('^' || here.schema_prefix || '[0-9]{5}(__|$)');
+  IF shards > 0 THEN
+    RAISE EXCEPTION 'this database holds % shards of cluster "%" with prefix "%", epoch % and layout % (usable bits); the map says cluster "%" with prefix "%", epoch % and layout %',
+      shards, here.cluster, here.schema_prefix, here.epoch,
+      pg_catalog.format('%s time|%s shard|%s type|%s sequence', here.time_bits, here.shard_bits, here.type_bits, here.sequence_bits),
+      {{literal .Cluster}}, {{literal .SchemaPrefix}}, {{literal .EpochText}}::timestamp with time zone,
+      '{{.TimeBits}} time|{{.ShardBits}} shard|{{.TypeBits}} type|{{.SequenceBits}} sequence'
+      USING ERRCODE = '{{.Refused}}', HINT = 'None of these may change while shards exist.';
+  END IF;
+  -- Another layout has other functions: what it lacks goes, what it has comes below.
+  FOR here IN
+    SELECT p.oid::pg_catalog.regprocedure AS function FROM pg_catalog.pg_proc p
+    WHERE p.pronamespace = pg_catalog.to_regnamespace('kiloshard')
+      AND p.proname IN ('next_id', 'next_ids', 'id_of', 'catch_up', 'id_time', 'id_shard', 'id_type', 'id_sequence', 'id_floor')
+  LOOP
+    EXECUTE pg_catalog.format('DROP FUNCTION %s', here.function);
+  END LOOP;
+END
+$kiloshard$;
+
+CREATE SCHEMA IF NOT EXISTS kiloshard;
+
+-- What the functions below were rendered with. Changing a row here changes nothing else.
+CREATE TABLE IF NOT EXISTS kiloshard.settings (
+  one           boolean PRIMARY KEY DEFAULT true CHECK (one),
+  cluster       text NOT NULL,
+  schema_prefix text NOT NULL,
+  epoch         timestamp with time zone NOT NULL,
+  time_bits     int NOT NULL, -- usable ones: the sign bit stays clear; 0 in IDs without a time
+  shard_bits    int NOT NULL,
+  type_bits     int NOT NULL DEFAULT 0,
+  sequence_bits int NOT NULL,
+  engine        text NOT NULL -- which version of these functions is installed
+);
+
+INSERT INTO kiloshard.settings (cluster, schema_prefix, epoch, time_bits, shard_bits, type_bits, sequence_bits, engine)
+VALUES ({{literal .Cluster}}, {{literal .SchemaPrefix}}, {{literal .EpochText}}, {{.TimeBits}}, {{.ShardBits}}, {{.TypeBits}}, {{.SequenceBits}}, {{literal .Version}})
+ON CONFLICT (one) DO UPDATE SET
+  cluster = excluded.cluster, schema_prefix = excluded.schema_prefix, epoch = excluded.epoch,
+  time_bits = excluded.time_bits, shard_bits = excluded.shard_bits, type_bits = excluded.type_bits,
+  sequence_bits = excluded.sequence_bits, engine = excluded.engine;

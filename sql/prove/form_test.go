@@ -1,0 +1,74 @@
+package prove_test
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+)
+
+var (
+	// full asks for all faults at full strength.
+	full = os.Getenv("PROVE_FULL") == "1"
+	// strict makes what is missing on this machine a failure.
+	strict = full || os.Getenv("CI") == "true"
+	// chosen is the subject of the suite.
+	chosen = subject(os.Getenv("PROVE"))
+)
+
+func TestMain(m *testing.M) {
+	switch chosen {
+	case "":
+		chosen = kiloshard
+	case kiloshard, published, bare:
+	default:
+		fmt.Fprintf(os.Stderr, "PROVE=%s: expected %s, %s or %s\n", chosen, kiloshard, published, bare)
+		os.Exit(2)
+	}
+	goleak.VerifyTestMain(m)
+}
+
+// form returns the figure for the form that is run.
+func form[T any](short, long T) T {
+	if full {
+		return long
+	}
+	return short
+}
+
+// missing ends a test for want of something.
+func missing(t *testing.T, what string) {
+	t.Helper()
+	if strict {
+		t.Fatal(what)
+	}
+	t.Skip(what)
+}
+
+// libfaketime returns where the library is that fakes the clock.
+func libfaketime(t *testing.T) string {
+	t.Helper()
+	patterns := []string{"/usr/lib/*/faketime/libfaketime.so.1", "/usr/lib/faketime/libfaketime.so.1"}
+	if path := os.Getenv("KILOSHARD_LIBFAKETIME"); path != "" {
+		patterns = []string{path}
+	}
+	for _, pattern := range patterns {
+		if found, _ := filepath.Glob(pattern); len(found) > 0 {
+			return found[0]
+		}
+	}
+	missing(t, "no libfaketime.so.1: install Debian's package faketime, or set KILOSHARD_LIBFAKETIME to its path")
+	return ""
+}
+
+// loadFor lets the load go on for a while.
+func loadFor(t *testing.T, length time.Duration) {
+	t.Helper()
+	select {
+	case <-time.After(length):
+	case <-t.Context().Done():
+	}
+}
