@@ -2,7 +2,7 @@
 
 MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint bench build go
+.PHONY: help demo test prove lint bench build go
 
 GOLANGCI := go tool -modfile=.ci/tools.mod golangci-lint
 
@@ -20,16 +20,24 @@ test: go ## all tests, with the race detector if there is a C compiler
 	}; \
 	set -x; go test $$race -shuffle=on -timeout=15m ./...
 
+prove: go ## IDs under real faults, minutes long; IMAGE=postgres:17 for another Postgres, PROVE=published to see it fail
+ifdef IMAGE
+	@PROVE_FULL=1 PROVE=$(PROVE) sql/prove/in-image.sh $(IMAGE) -test.v -test.timeout=15m
+else
+	PROVE_FULL=1 PROVE=$(PROVE) go test -v -count=1 -timeout=15m ./sql/prove
+endif
+
 lint: go ## linters, go.mod, shell scripts; the first run builds golangci-lint, which takes minutes
 	$(GOLANGCI) run --allow-parallel-runners ./...
 	go mod tidy -diff
-	@if command -v shellcheck >/dev/null; then set -x; shellcheck .ci/run .ci/postgres-image .ci/postgres-entrypoint; \
+	@if command -v shellcheck >/dev/null; then set -x; shellcheck .ci/run .ci/postgres-image .ci/postgres-entrypoint sql/prove/in-image.sh; \
 	elif [ "$$CI" = true ]; then echo "make lint: shellcheck is missing: install it" >&2; exit 1; \
-	else echo "make lint: shellcheck is missing, so the scripts in .ci go unchecked" >&2; fi
+	else echo "make lint: shellcheck is missing, so the scripts go unchecked" >&2; fi
 
-bench: go ## measure the making of IDs and of shards on this machine
+bench: go ## measure IDs, the making of shards, and migrations on this machine
 	go run ./cmd/kiloshard bench ids
 	go run ./cmd/kiloshard bench create
+	go run ./cmd/kiloshard bench migrate
 
 build: go ## build bin/kiloshard
 	go build -trimpath -o bin/kiloshard ./cmd/kiloshard
