@@ -18,7 +18,8 @@ type Config struct {
 	Files  fs.FS      // the directory of migrations, as tern reads it
 	Shards shards.Set // Defaults to all shards of the map
 
-	To int32 // the version that Up goes up to. Defaults to the newest file's
+	To   int32 // the version to go to. Defaults to the newest file's; on the way down to 0
+	Down bool  // the way is down. Defaults to up
 
 	PerHost     int           // how many shards of one host at a time. Defaults to 4
 	Grace       time.Duration // how long shards under way may go on after an interrupt. Defaults to 30 s

@@ -15,7 +15,7 @@
 //
 //  1. It reads the directory once, checks it, and renders it for one shard. When anything is wrong
 //     it says so, and has asked no host.
-//  2. It asks every host at once, by one query each, at which versions its shards stand. When a host
+//  2. It asks every host at once, by one message each, at which versions its shards stand. When a host
 //     does not answer, a schema does not exist, or a version is above the newest file's, nothing is
 //     run anywhere. When nothing is pending, that was all.
 //  3. It checks the files that are pending: one that begins or ends a transaction, that copies from standard
@@ -36,7 +36,8 @@
 //     later, so that nobody has to wait behind it for long.
 //  7. In the end each host puts on disk what was committed there, once.
 //
-// [Down] does the same with the down parts of the files, the newest first. [Force] sets versions and runs nothing.
+// [Run] goes either way, as its config says. [Down] does the same with the down parts of the files, the newest first.
+// [Force] sets versions and runs nothing.
 //
 // # Files outside of a transaction
 //

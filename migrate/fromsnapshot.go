@@ -12,6 +12,7 @@ import (
 	"github.com/kiloshard/kiloshard/migrate/snapshot"
 	"github.com/kiloshard/kiloshard/shards"
 	"github.com/kiloshard/kiloshard/shards/fanout"
+	"github.com/kiloshard/kiloshard/sql"
 )
 
 // seeds is how many new shards are taken through the files where no shard is at the target yet, so that the others can
@@ -92,14 +93,13 @@ func (r *run) makeFromSnapshot(ctx context.Context, s *session, n shards.Number)
 		run: r.id, who: r.cfg.By, shard: n, version: r.target, direction: up,
 		file: fmt.Sprintf("%s, as a snapshot of shard %d", r.directory.names[r.target-1], r.donor), checksum: r.directory.checksums[r.target-1],
 	}
-	_, err := s.conn.Exec(ctx, r.snapshot.Script(n, "select "+e.done())).ReadAll()
+	_, err := s.conn.Exec(ctx, r.snapshot.Script(n, e.done())+neutral).ReadAll()
 	if err == nil {
-		_, err = s.conn.Exec(ctx, neutral).ReadAll()
-		return err == nil
+		return true
 	}
 	s.recover(ctx)
 	var pg *pgconn.PgError
-	if !errors.As(err, &pg) || pg.Code != stateMoved {
+	if !errors.As(err, &pg) || pg.Code != sql.ShardMoved && pg.Code != sql.ShardBusy {
 		r.cfg.Logger.Warn("a shard could not be made from the snapshot, so it runs all files", slog.Int("shard", int(n)), slog.Any("because", err))
 	}
 	return false

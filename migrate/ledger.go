@@ -44,8 +44,8 @@ func me() string {
 	return name + "@" + host
 }
 
-// done returns the expression that enters it as done.
-func (e entry) done() string { return e.call("null", "null") }
+// done returns the statement that enters it as done, by itself.
+func (e entry) done() string { return e.record("null", "null", true) }
 
 // failure returns the statement that enters it as failed.
 func (e entry) failure(err error) string {
@@ -54,12 +54,17 @@ func (e entry) failure(err error) string {
 	if errors.As(err, &pg) {
 		state = pg.Code
 	}
-	return "select " + e.call(quote(state), quote(shortened(err.Error())))
+	return e.record(quote(state), quote(shortened(err.Error())), false)
 }
 
-func (e entry) call(state, message string) string {
-	return fmt.Sprintf("kiloshard.record_migration(%s, %s, %d, %d, %s, %s, %s, %s, %s)",
-		quote(e.run), quote(e.who), e.shard, e.version, quote(e.file), quote(string(e.direction)), quote(e.checksum), state, message)
+func (e entry) record(state, message string, first bool) string {
+	return fmt.Sprintf("select kiloshard.record_migration(%s, %s, %s, %t)", e.values(), state, message, first)
+}
+
+// values returns what the ledger's functions are told of it.
+func (e entry) values() string {
+	return fmt.Sprintf("%s, %s, %d, %d, %s, %s, %s",
+		quote(e.run), quote(e.who), e.shard, e.version, quote(e.file), quote(string(e.direction)), quote(e.checksum))
 }
 
 // quote returns a text as an SQL constant, for standard_conforming_strings on or off. It has no single quote in it where
@@ -78,7 +83,7 @@ var ErrNoLedger = errors.New("the ledger kiloshard.ledger cannot be written: exp
 
 // keepLedger makes the ledger of the session's host if it is lacking, and checks that it can be written.
 func (s *session) keepLedger(ctx context.Context) error {
-	const there = `select pg_catalog.to_regprocedure('kiloshard.begin_migration(int,int,text,int,text,text,text,boolean)') is not null`
+	const there = `select pg_catalog.to_regprocedure('kiloshard.end_migration(text,int,text,text,int,int,text,text,text,boolean)') is not null`
 	found, err := s.value(ctx, there)
 	if err == nil && found != "t" {
 		lock := fmt.Sprintf("select pg_catalog.pg_advisory_xact_lock(%d, 0)", sql.LockClass)
@@ -133,16 +138,17 @@ type ChangedFile struct {
 	Shards  shards.Set
 }
 
-// changed returns the files that some of the given shards have in another form.
-func (s *session) changed(ctx context.Context, d *directory, set shards.Set) ([]ChangedFile, error) {
+// changedQuery returns the query for the files that are not those of the directory.
+func (d *directory) changedQuery() string {
 	known := make([]string, len(d.checksums))
 	for i, sum := range d.checksums {
 		known[i] = fmt.Sprintf("(%d, '%s')", i+1, sum)
 	}
-	text, err := s.value(ctx, fmt.Sprintf(changedQuery, strings.Join(known, ", ")))
-	if err != nil {
-		return nil, fmt.Errorf("its ledger: %w", err)
-	}
+	return fmt.Sprintf(changedQuery, strings.Join(known, ", "))
+}
+
+// parseChanged returns the files that some of the given shards have in another form.
+func parseChanged(text string, set shards.Set) ([]ChangedFile, error) {
 	var found []struct {
 		Version int32
 		File    string

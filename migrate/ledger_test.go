@@ -57,7 +57,7 @@ func TestLedgerOfAnEarlierForm(t *testing.T) {
 	t.Parallel()
 	b := setup(t, 1, 1, "001_users.sql", users)
 	b.up()
-	b.exec(0, "drop function kiloshard.begin_migration; drop function kiloshard.record_statement; alter table kiloshard.ledger drop column statement")
+	b.exec(0, "drop function kiloshard.begin_migration; drop function kiloshard.end_migration; drop function kiloshard.record_statement; alter table kiloshard.ledger drop column statement")
 	b.cfg.Files = files("001_users.sql", users+" -- changed", "002_index.sql", disableTx+"create index concurrently users_lower on users (lower(name))")
 	if _, err := migrate.Status(t.Context(), b.cfg); err != nil {
 		t.Fatal(err)

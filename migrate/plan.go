@@ -52,7 +52,7 @@ type SampleShard struct {
 	Host   string
 }
 
-// Plan asks every host, by one query each, where its shards stand, and returns what [Up] with the
+// Plan asks every host, by one message each, where its shards stand, and returns what [Up] with the
 // same config would do. It runs nothing, takes no advisory lock and changes nothing.
 //
 // The sample shard is the last one of those at the lowest version, for a file that names a shard by

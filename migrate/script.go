@@ -13,12 +13,6 @@ import (
 // migrates a shard holds it, exclusively. It stands beside the class of the engine's locks.
 const lockClass = sql.LockClass + 1
 
-// stateBusy is the SQLSTATE of a shard that somebody else is at work in.
-const stateBusy = "KSV02"
-
-// stateMoved is the SQLSTATE of a shard that does not stand at the version that was expected.
-const stateMoved = "KSV01"
-
 // script is the text, sent as one message, that takes one shard through some files. Each file has
 // a transaction of its own in it:
 //
@@ -54,8 +48,8 @@ type shape struct {
 func newScript(s shape, files []file) script {
 	var out script
 	var b strings.Builder
-	for _, f := range files {
-		p := part{file: f, prologue: s.prologue(), epilogue: s.epilogue(f)}
+	for i, f := range files {
+		p := part{file: f, prologue: s.prologue(), epilogue: s.epilogue(f, i == 0)}
 		for _, statement := range p.prologue {
 			b.WriteString(statement + ";\n")
 		}
@@ -92,17 +86,16 @@ func milliseconds(timeout time.Duration) string {
 }
 
 // epilogue records the version, enters the file into the ledger, and commits. Settings that the file made are undone
-// before, as tern does, and so is a role that it took. The row is found only in the transaction that marked it, so that a
-// file which ended its transaction does not get its version recorded. Quotes in it come in pairs, so that one which a file
+// before, as tern does, and so is a role that it took. A file which ended its transaction does not get its version
+// recorded. Quotes in it come in pairs, so that one which a file
 // left open is open at the end of the script too, and the server refuses all of it.
-func (s shape) epilogue(f file) []string {
+func (s shape) epilogue(f file, first bool) []string {
 	return []string{
 		"reset all",
 		"reset role",
 		"set search_path = pg_catalog",
 		"set local synchronous_commit = off",
-		fmt.Sprintf("with moved as (update %s.%s set version = %d where xmin = pg_catalog.pg_current_xact_id()::pg_catalog.xid returning version)"+
-			" select %s as %s from moved", s.schema, versionTable, f.after, s.entry(f).done(), recorded),
+		fmt.Sprintf("select kiloshard.end_migration('%s', %d, %s, %t) as %s", s.schema, f.after, s.entry(f).values(), first, recorded),
 		"commit",
 	}
 }

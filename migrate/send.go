@@ -5,9 +5,11 @@ import (
 	"errors"
 
 	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/kiloshard/kiloshard/sql"
 )
 
-// recorded names the column that the statement returns which records a version.
+// recorded names the column of the statement that records a version, which says whether it did.
 const recorded = "kiloshard_recorded"
 
 // outcome is what the server answered to a script.
@@ -31,12 +33,12 @@ func (s *session) send(ctx context.Context, text string) outcome {
 		result := results.ResultReader()
 		fields := result.FieldDescriptions()
 		records := len(fields) == 1 && fields[0].Name == recorded
-		rows := 0
+		done := false
 		for result.NextRow() {
-			rows++
+			done = records && string(result.Values()[0]) == "t"
 		}
 		if tag, err := result.Close(); err == nil {
-			out.completed = append(out.completed, completed{tag.String(), records && rows == 1})
+			out.completed = append(out.completed, completed{tag.String(), done})
 		}
 	}
 	out.err = results.Close()
@@ -53,13 +55,13 @@ func (o outcome) unread() bool {
 // moved tells whether the shard did not stand at the expected version.
 func (o outcome) moved() bool {
 	var pg *pgconn.PgError
-	return errors.As(o.err, &pg) && pg.Code == stateMoved
+	return errors.As(o.err, &pg) && pg.Code == sql.ShardMoved
 }
 
 // busy tells whether somebody else had the shard's lock.
 func (o outcome) busy() bool {
 	var pg *pgconn.PgError
-	return errors.As(o.err, &pg) && pg.Code == stateBusy
+	return errors.As(o.err, &pg) && pg.Code == sql.ShardBusy
 }
 
 // applied returns how many files were committed with their versions, and whether one ended its own

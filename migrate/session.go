@@ -2,7 +2,6 @@ package migrate
 
 import (
 	"context"
-	"errors"
 	"log/slog"
 	"sync"
 	"time"
@@ -14,10 +13,6 @@ import (
 
 // cleanUpLimit bounds clean-up that goes on after the caller's context has ended.
 const cleanUpLimit = 30 * time.Second
-
-// errBadDSN has no cause on purpose: what a parser says of a malformed DSN may have a part of its
-// password in it.
-var errBadDSN = errors.New("its DSN is neither a postgres:// URL nor keywords and values as Postgres knows them")
 
 // session is one session to a host. It is used by one goroutine at a time.
 type session struct {
@@ -84,7 +79,7 @@ func (p *sessions) close(ctx context.Context) {
 func (p *sessions) open(ctx context.Context, host shards.Host) (*session, error) {
 	config, err := pgconn.ParseConfig(host.ConnString())
 	if err != nil {
-		return nil, errBadDSN
+		return nil, shards.ErrBadDSN
 	}
 	if config.RuntimeParams["application_name"] == "" {
 		config.RuntimeParams["application_name"] = "kiloshard migrate"
@@ -105,12 +100,26 @@ func (p *sessions) open(ctx context.Context, host shards.Host) (*session, error)
 
 // value runs SQL text without parameters and returns the first column of its last row, as text.
 func (s *session) value(ctx context.Context, query string) (string, error) {
-	results, err := s.conn.Exec(ctx, query).ReadAll()
+	values, err := s.values(ctx, query)
 	if err != nil {
 		return "", err
 	}
-	last := results[len(results)-1].Rows
-	return string(last[len(last)-1][0]), nil
+	return values[len(values)-1], nil
+}
+
+// values runs SQL text and returns, of each statement that has rows, the first column of the last one.
+func (s *session) values(ctx context.Context, query string) ([]string, error) {
+	results, err := s.conn.Exec(ctx, query).ReadAll()
+	if err != nil {
+		return nil, err
+	}
+	var values []string
+	for _, result := range results {
+		if last := len(result.Rows) - 1; last >= 0 {
+			values = append(values, string(result.Rows[last][0]))
+		}
+	}
+	return values, nil
 }
 
 // neutral brings a session back to where it was when it was opened, save for its advisory locks,

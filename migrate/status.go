@@ -46,7 +46,7 @@ func (r StatusReport) Pending() shards.Set {
 	return shards.SetOfRanges(pending...)
 }
 
-// Status asks every host, by one query each, at which versions its shards stand. It waits for no
+// Status asks every host, by one message each, at which versions its shards stand. It waits for no
 // lock and changes nothing. A shard without a version table stands at version 0.
 //
 // The report is complete also with an error. That is a [shards.PartialError]: its causes are the

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/kiloshard/kiloshard/migrate/versions"
 	"github.com/kiloshard/kiloshard/shards"
 	"github.com/kiloshard/kiloshard/shards/fanout"
 )
@@ -18,7 +19,7 @@ type survey struct {
 	err       error // a [shards.HostError]; then standings is empty
 }
 
-// look asks all hosts at once where their shards stand and which files they have in another form, by one query for each.
+// look asks all hosts at once where their shards stand and which files they have in another form, by one message to each.
 func look(ctx context.Context, sessions *sessions, m *shards.Map, d *directory, plan []fanout.Work) []survey {
 	surveys := make([]survey, len(plan))
 	var wg sync.WaitGroup
@@ -27,10 +28,7 @@ func look(ctx context.Context, sessions *sessions, m *shards.Map, d *directory, 
 			surveys[i] = survey{Work: work}
 			s, err := sessions.take(ctx, work.Host)
 			if err == nil {
-				surveys[i].standings, err = s.standings(ctx, m, work.Shards)
-				if err == nil {
-					surveys[i].changed, err = s.changed(ctx, d, shards.SetOf(work.Shards...))
-				}
+				surveys[i].standings, surveys[i].changed, err = s.survey(ctx, m, d, work.Shards)
 				sessions.give(s)
 			}
 			if err != nil {
@@ -40,6 +38,21 @@ func look(ctx context.Context, sessions *sessions, m *shards.Map, d *directory, 
 	}
 	wg.Wait()
 	return surveys
+}
+
+// survey asks for both in one message.
+func (s *session) survey(ctx context.Context, m *shards.Map, d *directory, numbers []shards.Number) (map[shards.Number]standing, []ChangedFile, error) {
+	schemas := schemasOf(m, numbers)
+	answers, err := s.values(ctx, versions.Query(schemas)+";"+d.changedQuery())
+	if err != nil {
+		return nil, nil, fmt.Errorf("versions of its shards and its ledger: %w", err)
+	}
+	standings, err := parseStandings(answers[0], schemas, numbers)
+	if err != nil {
+		return nil, nil, err
+	}
+	changed, err := parseChanged(answers[1], shards.SetOf(numbers...))
+	return standings, changed, err
 }
 
 // troubles returns the hosts that did not answer, and the shards that no run may touch: those that

@@ -8,9 +8,12 @@ import (
 	"github.com/kiloshard/kiloshard/shards"
 )
 
-// Up takes shards up to a version, as the package's documentation tells. Run again, it takes up
-// what is left. It may be called while another Up is at work, in this process or in another: each
-// file is then run once in each shard by one of them.
+// Run takes shards up or down to a version, as the package's documentation tells, and tells Config.Events what happens
+// meanwhile. Run again, it takes up what is left. It may be called while another Run is at work, in this process or in
+// another: each file is then run once in each shard by one of them.
+//
+// Up is to Config.To, or else to the newest file. Down, as Config.Down says, is to Config.To, 0 for nothing at all, by
+// the down parts of the files above it, the newest first. A file that has no way down is found before anything is run.
 //
 // When ctx ends, the shards under way are finished within Config.Grace and no other is begun.
 //
@@ -18,8 +21,28 @@ import (
 // with a report of what was done nevertheless; ErrNothingRun is among its causes when no file was
 // run anywhere. Any other error tells what is wrong with the config or with the files themselves,
 // before any host was asked. What the error of a shard wraps is mostly a [FileError].
+func Run(ctx context.Context, cfg Config) (Report, error) {
+	if !cfg.Down {
+		return do(ctx, cfg, up, func(newest int32) (int32, error) { return upTarget(cfg.To, newest) })
+	}
+	return do(ctx, cfg, down, func(newest int32) (int32, error) {
+		if cfg.To < 0 || cfg.To >= newest {
+			return 0, fmt.Errorf("version %d: expected 0 to %d, one below the newest file", cfg.To, newest-1)
+		}
+		return cfg.To, nil
+	})
+}
+
+// Up is [Run] with Config.Down false.
 func Up(ctx context.Context, cfg Config) (Report, error) {
-	return do(ctx, cfg, up, func(newest int32) (int32, error) { return upTarget(cfg.To, newest) })
+	cfg.Down = false
+	return Run(ctx, cfg)
+}
+
+// Down is [Run] with Config.Down true.
+func Down(ctx context.Context, cfg Config) (Report, error) {
+	cfg.Down = true
+	return Run(ctx, cfg)
 }
 
 func upTarget(to, newest int32) (int32, error) {
@@ -30,17 +53,6 @@ func upTarget(to, newest int32) (int32, error) {
 		return 0, fmt.Errorf("version %d: the files go from 1 to %d", to, newest)
 	}
 	return to, nil
-}
-
-// Down takes shards down to Config.To, 0 for nothing at all, by the down parts of the files above it, the newest first.
-// All else is as with [Up]. A file that has no way down is found before anything is run.
-func Down(ctx context.Context, cfg Config) (Report, error) {
-	return do(ctx, cfg, down, func(newest int32) (int32, error) {
-		if cfg.To < 0 || cfg.To >= newest {
-			return 0, fmt.Errorf("version %d: expected 0 to %d, one below the newest file", cfg.To, newest-1)
-		}
-		return cfg.To, nil
-	})
 }
 
 func do(ctx context.Context, cfg Config, way direction, target func(newest int32) (int32, error)) (Report, error) {

@@ -32,7 +32,7 @@ func (r *run) close(_ context.Context, s *session) { r.sessions.give(s) }
 
 // recycleAfter is after how many shards a session is replaced. Postgres keeps what it has learned of tables in a
 // session's memory.
-const recycleAfter = 500
+const recycleAfter = 1000
 
 func alive(s *session) bool { return !s.conn.IsClosed() && s.shards < recycleAfter }
 

@@ -2,7 +2,6 @@ package router
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	"github.com/jackc/pgx/v5"
@@ -10,10 +9,6 @@ import (
 
 	"github.com/kiloshard/kiloshard/shards"
 )
-
-// errBadDSN has no cause on purpose: what the parsers say of a malformed DSN may have a part of its password in it.
-var errBadDSN = errors.New("dsn: neither a postgres:// URL nor keywords and values as Postgres and pgx know them " +
-	"(in a URL, a password's special characters are written as %xx; the DSN is not shown, for it may hold a password)")
 
 // host is a host of the map with its pool.
 type host struct {
@@ -27,7 +22,7 @@ type host struct {
 func openHost(ctx context.Context, place shards.Host, cfg Config) (*host, error) {
 	config, err := pgxpool.ParseConfig(place.ConnString())
 	if err != nil {
-		return nil, errBadDSN
+		return nil, shards.ErrBadDSN
 	}
 	if cfg.Pool != nil {
 		if err := cfg.Pool(place, config); err != nil {

@@ -1,6 +1,7 @@
 package shards
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -21,6 +22,11 @@ type Host struct {
 
 	expanded []expansion // of the DSNs in which Parse found variables
 }
+
+// ErrBadDSN is what packages that connect say of a DSN that cannot be parsed. It has no cause on purpose: what the
+// parsers say of a malformed DSN may have a part of its password in it.
+var ErrBadDSN = errors.New("dsn: neither a postgres:// URL nor keywords and values as Postgres and pgx know them " +
+	"(in a URL, a password's special characters are written as %xx; the DSN is not shown, for it may hold a password)")
 
 // ConnString returns the DSN to connect with. In a host that [Load] or [Parse] read, each ${NAME} is
 // replaced; in one made in Go the DSN is returned as it is. It holds a password: never print it.

@@ -18,12 +18,14 @@ type shardData struct {
 	Schema string
 }
 
-func (engineData) Refused() string   { return Refused }
-func (engineData) Release() string   { return release }
-func (engineData) LockClass() int    { return LockClass }
-func (engineData) Block() int        { return block }
-func (engineData) WindowBehind() int { return windowBehind }
-func (engineData) WindowAhead() int  { return windowAhead }
+func (engineData) Refused() string    { return Refused }
+func (engineData) Release() string    { return release }
+func (engineData) ShardMoved() string { return ShardMoved }
+func (engineData) ShardBusy() string  { return ShardBusy }
+func (engineData) LockClass() int     { return LockClass }
+func (engineData) Block() int         { return block }
+func (engineData) WindowBehind() int  { return windowBehind }
+func (engineData) WindowAhead() int   { return windowAhead }
 
 // Slots is how many IDs a shard has in a millisecond.
 func (d engineData) Slots() int64    { return 1 << d.SequenceBits }

@@ -32,17 +32,23 @@ CREATE INDEX IF NOT EXISTS ledger_run ON kiloshard.ledger (run, shard);
 CREATE INDEX IF NOT EXISTS ledger_statement ON kiloshard.ledger (shard) WHERE current AND statement IS NOT NULL;
 
 -- record_migration enters one file in one shard, as a part of the transaction that runs it. A file
--- begins when its message came to the server, or when the one before it in the same run was done; or when
--- the first of its statements did. With it no statement is one to go on behind any more.
+-- begins when its message came to the server, or, unless it is the first one there, when the one before it in the
+-- same run was done; or when the first of its statements did. With it no statement is one to go on behind any more.
+-- Whoever calls it has a search_path of pg_catalog.
 CREATE OR REPLACE FUNCTION kiloshard.record_migration(
-  run text, who text, shard int, version int, file text, direction text, checksum text, sqlstate text, error text
-) RETURNS void LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $kiloshard$
+  run text, who text, shard int, version int, file text, direction text, checksum text, sqlstate text, error text, first boolean
+) RETURNS void LANGUAGE plpgsql AS $kiloshard$
 #variable_conflict use_variable
 DECLARE
-  began timestamp with time zone := greatest(statement_timestamp(),
-    (SELECT max(l.began + l.took) FROM kiloshard.ledger l WHERE l.run = run AND l.shard = shard));
+  began timestamp with time zone := statement_timestamp();
 BEGIN
-  IF error IS NULL THEN
+  IF NOT first THEN
+    began := greatest(began, (SELECT max(l.began + l.took) FROM kiloshard.ledger l WHERE l.run = run AND l.shard = shard));
+  END IF;
+  -- Mostly there is nothing to set aside, and this tells it by one look at an index.
+  IF error IS NULL AND EXISTS (
+    SELECT FROM kiloshard.ledger l WHERE l.shard = shard AND l.current AND (l.version >= version OR l.statement IS NOT NULL)
+  ) THEN
     WITH statements AS (
       UPDATE kiloshard.ledger l SET current = false WHERE l.shard = shard AND l.current AND l.statement IS NOT NULL
       RETURNING l.run, l.began
@@ -92,7 +98,7 @@ DECLARE
   ignored text;
 BEGIN
   IF NOT pg_catalog.pg_try_advisory_xact_lock(class, shard) THEN
-    RAISE EXCEPTION 'somebody else migrates %', schema USING ERRCODE = 'KSV02';
+    RAISE EXCEPTION 'somebody else migrates %', schema USING ERRCODE = '{{.ShardBusy}}';
   END IF;
   ignored := pg_catalog.set_config('synchronous_commit', 'off', true);
   IF fresh THEN -- as tern makes it
@@ -101,7 +107,7 @@ BEGIN
   END IF;
   EXECUTE pg_catalog.format('update %I.schema_version set version = version returning version', schema) INTO STRICT found;
   IF found <> version THEN
-    RAISE EXCEPTION '% is at version %, not %', schema, found, version USING ERRCODE = 'KSV01';
+    RAISE EXCEPTION '% is at version %, not %', schema, found, version USING ERRCODE = '{{.ShardMoved}}';
   END IF;
   IF lock_timeout <> '' THEN
     ignored := pg_catalog.set_config('lock_timeout', lock_timeout, true);
@@ -110,5 +116,26 @@ BEGIN
     ignored := pg_catalog.set_config('statement_timeout', statement_timeout, true);
   END IF;
   ignored := pg_catalog.set_config('search_path', path, true);
+END
+$kiloshard$;
+
+-- end_migration is what comes behind a file in its transaction: it sets the version and enters the file into the
+-- ledger. It says false, and does nothing, when the row of the version is not marked by this transaction: then the file
+-- has ended the one that begin_migration was called in. Whoever calls it has a search_path of pg_catalog.
+CREATE OR REPLACE FUNCTION kiloshard.end_migration(
+  schema text, after int, run text, who text, shard int, version int, file text, direction text, checksum text, first boolean
+) RETURNS boolean LANGUAGE plpgsql AS $kiloshard$
+#variable_conflict use_variable
+DECLARE
+  found   int;
+  ignored text;
+BEGIN
+  EXECUTE pg_catalog.format('update %I.schema_version set version = %s'
+    ' where xmin = pg_catalog.pg_current_xact_id()::pg_catalog.xid returning version', schema, after) INTO found;
+  IF found IS NULL THEN
+    RETURN false;
+  END IF;
+  ignored := kiloshard.record_migration(run, who, shard, version, file, direction, checksum, null, null, first);
+  RETURN true;
 END
 $kiloshard$;

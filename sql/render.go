@@ -13,6 +13,13 @@ import (
 // Refused is the SQLSTATE of what Kiloshard's SQL refuses to do.
 const Refused = "KS001"
 
+// The SQLSTATEs of a shard that a migration is not run in: it does not stand at the version that was expected, or
+// somebody else is at work in it.
+const (
+	ShardMoved = "KSV01"
+	ShardBusy  = "KSV02"
+)
+
 // LockClass is the first key of all advisory locks that Kiloshard takes with two keys; of the
 // engine's the second is a sequence's OID, or 0 while it is installed. It spells "kilo".
 const LockClass = 0x6B696C6F

@@ -27,8 +27,9 @@ more over a network with that delay each way, which toxiproxy makes; the sample 
 half of it. The catalogs are the same for all when they begin: every round has clones of
 the same databases.
 
-All sessions commit without waiting for the disk, and each way ends with a commit on
-each host that does wait.`,
+Each way is as its users have it: every commit of tern's and of the goose-style loop
+waits for the disk; in the others only the last one on each host does, which covers all
+before it.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			switch {

@@ -16,7 +16,7 @@ const closeLimit = 5 * time.Second
 func Connect(ctx context.Context, host shards.Host) (*pgx.Conn, error) {
 	cfg, err := pgx.ParseConfig(host.ConnString())
 	if err != nil {
-		return nil, err
+		return nil, shards.ErrBadDSN
 	}
 	for name, value := range map[string]string{
 		"application_name":    "kiloshard drift",

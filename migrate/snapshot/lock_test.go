@@ -2,13 +2,16 @@ package snapshot_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"testing"
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/kiloshard/kiloshard/migrate/snapshot"
+	"github.com/kiloshard/kiloshard/shards"
 	"github.com/kiloshard/kiloshard/sql"
 )
 
@@ -29,7 +32,14 @@ func TestTakeWaits(t *testing.T) {
 	}
 	exec(fmt.Sprintf("begin; select pg_advisory_xact_lock(%d, 13); create table shard_00013.b (id int); update shard_00013.schema_version set version = 3", sql.LockClass+1))
 
-	taken := make(chan *snapshot.Snapshot)
+	// Within a transaction, who does what looks the same each time.
+	watcher, err := pgx.Connect(t.Context(), m.Host(13).ConnString())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = watcher.Close(context.Background()) }()
+
+	taken := make(chan *snapshot.Snapshot, 1)
 	go func() {
 		s, err := snapshot.Take(t.Context(), m, 13)
 		if err != nil {
@@ -39,13 +49,13 @@ func TestTakeWaits(t *testing.T) {
 	}()
 	deadline := time.Now().Add(time.Minute)
 	for waiting := false; !waiting; {
-		const query = `select exists (select from pg_locks where locktype = 'advisory' and not granted
-			and database = (select oid from pg_database where datname = current_database()))`
-		if err := conn.QueryRow(t.Context(), query).Scan(&waiting); err != nil {
+		const query = `select exists (select from pg_stat_activity
+			where datname = current_database() and pid <> pg_backend_pid() and query like '%pg_try_advisory_xact_lock%')`
+		if err := watcher.QueryRow(t.Context(), query).Scan(&waiting); err != nil {
 			t.Fatal(err)
 		}
 		if time.Now().After(deadline) {
-			t.Fatal("nobody waits for the lock")
+			t.Fatal("nobody asks for the lock")
 		}
 	}
 	exec("commit")
@@ -55,5 +65,28 @@ func TestTakeWaits(t *testing.T) {
 	}
 	if err := s.Check(t.Context(), 4); err != nil {
 		t.Error(err)
+	}
+}
+
+// TestScriptDoesNotWait has somebody migrate a shard that is to be made from a snapshot.
+func TestScriptDoesNotWait(t *testing.T) {
+	t.Parallel()
+	m := migrated(t, "create table a (id int)", 13)
+	s, err := snapshot.Take(t.Context(), m, 13)
+	if err != nil {
+		t.Fatal(err)
+	}
+	conn, err := pgx.Connect(t.Context(), m.Host(4).ConnString())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = conn.Close(context.Background()) }()
+	if _, err := conn.Exec(t.Context(), fmt.Sprintf("select pg_advisory_lock(%d, 4)", sql.LockClass+1)); err != nil {
+		t.Fatal(err)
+	}
+	_, err = snapshot.Apply(t.Context(), snapshot.Config{Snapshot: s, Shards: shards.SetOf(4)})
+	var pg *pgconn.PgError
+	if !errors.As(err, &pg) || pg.Code != sql.ShardBusy {
+		t.Errorf("got %v, expected SQLSTATE %s", err, sql.ShardBusy)
 	}
 }

@@ -13,18 +13,21 @@ import (
 	"github.com/kiloshard/kiloshard/sql"
 )
 
-// stateMoved is the SQLSTATE of a shard that is not at version 0.
-const stateMoved = "KSV01"
-
-// prologue begins a transaction and locks the shard against whoever migrates it, as package migrate does. Its parameters:
-// the class of the lock, the number, the schema, stateMoved.
+// prologue begins a transaction and locks the shard against whoever migrates it, as package migrate does: it does not
+// wait, for the statement that waits would have a snapshot, and a CREATE INDEX CONCURRENTLY of the lock's holder would
+// wait for that. Its parameters: the class of the lock, the number, the schema, [sql.ShardMoved], [sql.ShardBusy].
 const prologue = `begin isolation level read committed;
 set local search_path = pg_catalog, pg_temp;
 set local check_function_bodies = off;
 set local synchronous_commit = off;
 set local standard_conforming_strings = on;
 set local client_min_messages = warning;
-select pg_catalog.pg_advisory_xact_lock(%[1]d, %[2]d);
+do $kiloshard$
+begin
+	if not pg_catalog.pg_try_advisory_xact_lock(%[1]d, %[2]d) then
+		raise exception using errcode = '%[5]s', message = 'somebody else migrates %[3]s';
+	end if;
+end $kiloshard$;
 create table if not exists %[3]s.schema_version(version int4 not null primary key);
 insert into %[3]s.schema_version(version) select 0 where 0 = (select count(*) from %[3]s.schema_version);
 do $kiloshard$
@@ -48,8 +51,8 @@ func (s *Snapshot) Text() string {
 }
 
 // Script returns the text that takes shard n from version 0 to the snapshot's version, in one transaction that it begins
-// and commits. It fails with SQLSTATE KSV01, and changes nothing, where the shard is at another version by then. The
-// commit does not wait for the disk. A further statement, if there is one, is run at the end of the transaction.
+// and commits. It fails with SQLSTATE KSV01, and changes nothing, where the shard is at another version by then; with
+// KSV02 where somebody else migrates it. The commit does not wait for the disk. A further statement, if there is one, is run at the end of the transaction.
 func (s *Snapshot) Script(n shards.Number, further string) string {
 	if further != "" {
 		further += ";\n"
@@ -61,7 +64,7 @@ func (s *Snapshot) Script(n shards.Number, further string) string {
 func (s *Snapshot) begun(n shards.Number) string {
 	schema := s.m.Schema(n)
 	text := strings.NewReplacer("{{.schema}}", schema, "{{.shard}}", fmt.Sprint(int(n))).Replace(s.Text())
-	return fmt.Sprintf(prologue, sql.LockClass+1, n, schema, stateMoved) + text +
+	return fmt.Sprintf(prologue, sql.LockClass+1, n, schema, sql.ShardMoved, sql.ShardBusy) + text +
 		fmt.Sprintf("update %s.schema_version set version = %d;\n", schema, s.version)
 }
 

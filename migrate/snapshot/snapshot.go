@@ -57,8 +57,7 @@ func Take(ctx context.Context, m *shards.Map, donor shards.Number, others ...sha
 	s := &Snapshot{m: m}
 	var structure drift.Structure
 	err := on(ctx, m, donor, func(conn *pgx.Conn) error {
-		lock := fmt.Sprintf("begin; select pg_advisory_xact_lock(%d, %d)", sql.LockClass+1, donor)
-		if _, err := conn.PgConn().Exec(ctx, lock).ReadAll(); err != nil {
+		if err := lock(ctx, conn, donor); err != nil {
 			return err
 		}
 		found, err := drift.Read(ctx, conn, m, donor)
@@ -80,6 +79,28 @@ func Take(ctx context.Context, m *shards.Map, donor shards.Number, others ...sha
 	}
 	s.structure, err = withNumber(ctx, m, structure, donor, others)
 	return s, err
+}
+
+// lockPoll is the time between two attempts to get a donor's lock.
+const lockPoll = 20 * time.Millisecond
+
+// lock begins a transaction and takes a shard's lock in it. It asks again and again, for the reason given at [prologue].
+func lock(ctx context.Context, conn *pgx.Conn, n shards.Number) error {
+	if _, err := conn.Exec(ctx, "begin"); err != nil {
+		return err
+	}
+	for {
+		var got bool
+		row := conn.QueryRow(ctx, "select pg_try_advisory_xact_lock($1::int, $2::int)", pgx.QueryExecModeExec, int32(sql.LockClass+1), int32(n))
+		if err := row.Scan(&got); got || err != nil {
+			return err
+		}
+		select {
+		case <-time.After(lockPoll):
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
 }
 
 // withNumber returns the donor's structure with a mark in place of its number, if each shard has its own there.

@@ -2,7 +2,6 @@ package ids
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"time"
@@ -74,9 +73,6 @@ func (c *Central) Close() {
 	}
 }
 
-// errBadDSN has no cause on purpose: what a parser says of a malformed DSN may have a part of its password in it.
-var errBadDSN = errors.New("dsn: neither a postgres:// URL nor keywords and values (it is not shown, for it may hold a password)")
-
 func openPool(ctx context.Context, m *shards.Map, name string) (*pgxpool.Pool, error) {
 	for _, host := range m.Hosts() {
 		if host.Name != name {
@@ -84,7 +80,7 @@ func openPool(ctx context.Context, m *shards.Map, name string) (*pgxpool.Pool, e
 		}
 		config, err := pgxpool.ParseConfig(host.ConnString())
 		if err != nil {
-			return nil, errBadDSN
+			return nil, shards.ErrBadDSN
 		}
 		config.ConnConfig.RuntimeParams["application_name"] = "kiloshard"
 		return pgxpool.NewWithConfig(ctx, config)

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"iter"
 	"slices"
 	"sync"
 	"time"
@@ -189,29 +188,21 @@ func (r *run[S]) work(ctx, working context.Context, plan []Work, sessions []*S) 
 	for i, w := range plan {
 		hostCtx, giveUp := context.WithCancel(ctx)
 		defer giveUp()
-		batches := make(chan []shards.Number)
-		wg.Go(func() { r.hand(hostCtx, batches, slices.Chunk(w.Shards, r.cfg.Batch)) })
+		count := (len(w.Shards) + r.cfg.Batch - 1) / r.cfg.Batch
+		batches := make(chan []shards.Number, count) // with room for all, so that no worker waits for one who hands out
+		for batch := range slices.Chunk(w.Shards, r.cfg.Batch) {
+			batches <- batch
+		}
+		close(batches)
 
 		first := &worker[S]{run: r, host: w.Host, giveUp: giveUp, session: sessions[i]}
 		wg.Go(func() { first.work(hostCtx, working, batches) })
-		for range min(r.cfg.PerHost, (len(w.Shards)+r.cfg.Batch-1)/r.cfg.Batch) - 1 {
+		for range min(r.cfg.PerHost, count) - 1 {
 			other := &worker[S]{run: r, host: w.Host, giveUp: giveUp}
 			wg.Go(func() { other.work(hostCtx, working, batches) })
 		}
 	}
 	wg.Wait()
-}
-
-// hand hands out batches until there are no more or ctx ends.
-func (r *run[S]) hand(ctx context.Context, to chan<- []shards.Number, batches iter.Seq[[]shards.Number]) {
-	defer close(to)
-	for batch := range batches {
-		select {
-		case to <- batch:
-		case <-ctx.Done():
-			return
-		}
-	}
 }
 
 func (r *run[S]) finished(host shards.Host, batch []shards.Number, errs []error, d time.Duration) {

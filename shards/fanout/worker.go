@@ -24,7 +24,7 @@ func (w *worker[S]) work(hostCtx, working context.Context, batches <-chan []shar
 		return // it has taken no batch; the host's first worker, whose session is open, goes on without it
 	}
 	for batch := range batches {
-		if w.run.interrupted() || hostCtx.Err() != nil { // the batch was handed out at that very moment
+		if w.run.interrupted() || hostCtx.Err() != nil {
 			return
 		}
 		if err := w.open(hostCtx); err != nil {
