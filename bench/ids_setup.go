@@ -90,7 +90,7 @@ func setUpIDs(ctx context.Context, m *shards.Map) (_ *environment, closeAll func
 func open(ctx context.Context, host shards.Host, n int) ([]*pgx.Conn, error) {
 	cfg, err := pgx.ParseConfig(host.ConnString())
 	if err != nil {
-		return nil, err
+		return nil, shards.ErrBadDSN
 	}
 	cfg.RuntimeParams["synchronous_commit"] = "off"
 	var conns []*pgx.Conn

@@ -42,7 +42,7 @@ func (b *migrateBench) clone(ctx context.Context) (*shards.Map, func() error, er
 	for i, host := range hosts {
 		base, err := pgx.ParseConfig(host.ConnString())
 		if err != nil {
-			return nil, nil, err
+			return nil, nil, shards.ErrBadDSN
 		}
 		names[i] = fmt.Sprintf("%s_turn_%d", base.Database, b.clones)
 		hosts[i].DSN = redirected(host.ConnString(), "", names[i])

@@ -49,7 +49,6 @@ func statusBytes(status []byte, field string) int64 {
 type view struct {
 	ctx      context.Context
 	conns    []*pgx.Conn // to each host, without the delay
-	names    []string    // of their databases
 	total    int
 	finished int
 	largest  int64 // private memory of the largest session, in bytes
@@ -64,7 +63,6 @@ func openView(ctx context.Context, m *shards.Map) (*view, error) {
 			return nil, err
 		}
 		v.conns = append(v.conns, conns...)
-		v.names = append(v.names, conns[0].Config().Database)
 	}
 	return v, nil
 }
@@ -77,27 +75,38 @@ func (v *view) End()                      {}
 func (v *view) Finished(string, shards.Number, error, time.Duration) {
 	v.finished++
 	if v.finished == max(1, v.total*15/16) {
-		for i, conn := range v.conns {
-			v.look(conn, v.names[i])
+		for _, conn := range v.conns {
+			v.look(conn)
 		}
 	}
 }
 
 // look reads what it can; what it cannot read stays unknown.
-func (v *view) look(conn *pgx.Conn, database string) {
-	rows, _ := conn.Query(v.ctx, "select pid from pg_stat_activity where datname = current_database() and application_name = 'kiloshard migrate'")
+func (v *view) look(conn *pgx.Conn) {
+	for _, size := range sessionMemory(v.ctx, conn, "kiloshard migrate") {
+		v.largest = max(v.largest, size)
+	}
+}
+
+// sessionMemory returns the private memory of each session of a name in the connection's database, in bytes, as far as
+// it can be read.
+func sessionMemory(ctx context.Context, conn *pgx.Conn, application string) []int64 {
+	const query = "select pid from pg_stat_activity where datname = current_database() and application_name = $1"
+	rows, _ := conn.Query(ctx, query, application)
 	pids, err := pgx.CollectRows(rows, pgx.RowTo[int32])
 	if err != nil {
-		return
+		return nil
 	}
+	var sizes []int64
 	for _, pid := range pids {
 		// The number may mean another process here; the title of the server's own has the database in it.
 		title, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
-		if err != nil || !bytes.Contains(title, []byte(database)) {
+		if err != nil || !bytes.Contains(title, []byte(conn.Config().Database)) {
 			continue
 		}
 		if status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid)); err == nil {
-			v.largest = max(v.largest, statusBytes(status, "RssAnon"))
+			sizes = append(sizes, statusBytes(status, "RssAnon"))
 		}
 	}
+	return sizes
 }

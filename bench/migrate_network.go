@@ -117,6 +117,9 @@ func redirected(dsn, address, database string) string {
 		query.Del("dbname")
 		query.Del("database")
 	}
-	u.RawQuery = query.Encode()
+	u.RawQuery = encoded(query)
 	return u.String()
 }
+
+// encoded writes a space as %20: pgx, like libpq, takes a plus for a plus.
+func encoded(query url.Values) string { return strings.ReplaceAll(query.Encode(), "+", "%20") }

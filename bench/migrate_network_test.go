@@ -16,6 +16,7 @@ func TestRedirected(t *testing.T) {
 		{"both", "postgres://ann:s%2Fx@db:5433/app?sslmode=disable&application_name=me", "127.0.0.1:7", "clone", "ann s/x 127.0.0.1 7 clone me"},
 		{"address", "postgres://ann:pw@db:5433/app?application_name=me", "127.0.0.1:7", "", "ann pw 127.0.0.1 7 app me"},
 		{"database", "postgresql://ann:pw@db:5433/app?application_name=me", "", "clone", "ann pw db 5433 clone me"},
+		{"spaces", "postgres://ann:pw@db:5433/app?application_name=it%20is%2Bme", "127.0.0.1:7", "", "ann pw 127.0.0.1 7 app it is+me"},
 		{"all in the query", "postgres:///?user=ann&password=pw&host=db&port=5433&dbname=app&application_name=me", "127.0.0.1:7", "clone", "ann pw 127.0.0.1 7 clone me"},
 		{"a strange name", "postgres://ann:pw@db/app?application_name=me", "[::1]:7", "a/b'c ?", "ann pw ::1 7 a/b'c ? me"},
 		{"keywords", "host=db port=5433 user=ann password='p w' dbname=app application_name=me", "127.0.0.1:7", "clone", "ann p w 127.0.0.1 7 clone me"},

@@ -12,10 +12,11 @@ import (
 	glyph "gonum.org/v1/plot/vg/draw"
 )
 
-// The files that [IDsReport.Plot] writes, each as SVG and as PNG.
+// The files that the Plot methods of reports write, each as SVG and as PNG.
 const (
-	PlotIDs     = "ids-per-ms"  // IDs per millisecond over the number of sessions
-	PlotInserts = "insert-rate" // rows per second over the size of the table
+	PlotIDs     = "ids-per-ms"             // IDs per millisecond over the number of sessions
+	PlotInserts = "insert-rate"            // rows per second over the size of the table
+	PlotRoute   = "route-calls-per-second" // of both sides, over the number of goroutines
 )
 
 // inPlot are the ways to make IDs that are drawn; all of them would hide each other.
@@ -38,21 +39,29 @@ type line struct {
 	points plotter.XYs
 }
 
+// picture is a plot and the name of its file.
+type picture struct {
+	file, title, x, y string
+	log               bool // over a logarithmic x
+	lines             []line
+}
+
 // Plot writes the plots of what was measured into a directory, and returns the paths of the files. A plot that would have
 // a single point in each line is left out.
 func (r *IDsReport) Plot(dir string) ([]string, error) {
+	return save(dir, []picture{
+		{PlotIDs, "IDs per millisecond (PostgreSQL " + r.Server + ")", "sessions", "IDs per ms", true, r.idLines()},
+		{PlotInserts, "Inserts into a table by its key (PostgreSQL " + r.Server + ")", "million rows in the table", "thousand rows per second", false, r.insertLines()},
+	})
+}
+
+// save draws pictures into a directory, those with a single point in each line left out.
+func save(dir string, pictures []picture) ([]string, error) {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return nil, err
 	}
 	var made []string
-	for _, p := range []struct {
-		file, title, x, y string
-		log               bool
-		lines             []line
-	}{
-		{PlotIDs, "IDs per millisecond (PostgreSQL " + r.Server + ")", "sessions", "IDs per ms", true, r.idLines()},
-		{PlotInserts, "Inserts into a table by its key (PostgreSQL " + r.Server + ")", "million rows in the table", "thousand rows per second", false, r.insertLines()},
-	} {
+	for _, p := range pictures {
 		if len(p.lines) == 0 || len(p.lines[0].points) < 2 {
 			continue
 		}
@@ -106,7 +115,7 @@ func draws(title, x, y string, log bool, lines []line) (*plot.Plot, error) {
 	p.Add(plotter.NewGrid())
 	if log {
 		p.X.Scale = plot.LogScale{}
-		p.X.Tick.Marker = sessionTicks(lines[0].points)
+		p.X.Tick.Marker = measuredTicks(lines[0].points)
 	}
 	for i, l := range lines {
 		drawn, points, err := plotter.NewLinePoints(l.points)
@@ -122,8 +131,8 @@ func draws(title, x, y string, log bool, lines []line) (*plot.Plot, error) {
 	return p, nil
 }
 
-// sessionTicks marks the numbers of sessions that were measured.
-func sessionTicks(points plotter.XYs) plot.ConstantTicks {
+// measuredTicks marks where was measured.
+func measuredTicks(points plotter.XYs) plot.ConstantTicks {
 	var ticks plot.ConstantTicks
 	for _, point := range points {
 		ticks = append(ticks, plot.Tick{Value: point.X, Label: fmt.Sprint(int(point.X))})

@@ -12,13 +12,13 @@ import (
 // Statements that are new to the connection are prepared first, all in one round trip. A batch with Batch.BeginTx
 // fails, and so does one that goes on after a statement which ends the transaction.
 func (s Shard) SendBatch(ctx context.Context, b *pgx.Batch) pgx.BatchResults {
-	lease, session, err := s.home.host.acquire(ctx)
+	lease, err := s.home.host.acquire(ctx, s.home)
 	if err != nil {
 		return pgx.FailedBatchResults(b, err)
 	}
-	results, err := session.sendBatch(ctx, s.home, s.home.scope(), b)
+	results, err := lease.line.session.sendBatch(ctx, s.home, s.home.scope(), b)
 	if err != nil {
-		lease.Release()
+		lease.release()
 		return pgx.FailedBatchResults(b, err)
 	}
 	return &leasedResults{results, lease}
@@ -45,6 +45,9 @@ func (s *session) startBatch(ctx context.Context, h *home, sc scope, b *pgx.Batc
 		if all[i], err = s.parse(ctx, queued.SQL, queued.Arguments); err != nil {
 			return nil, err
 		}
+		if err := s.note(all[i].sql); err != nil {
+			return nil, err
+		}
 		switch {
 		case i+1 < len(all) && endsTransaction(all[i].sql):
 			return nil, errBatchPath
@@ -62,5 +65,9 @@ func (s *session) startBatch(ctx context.Context, h *home, sc scope, b *pgx.Batc
 	if err != nil && !sent {
 		return nil, err
 	}
-	return &results{session: s, ctx: ctx, home: h, queued: b.QueuedQueries, all: all, answers: answers, first: err}, nil
+	r := &results{session: s, ctx: ctx, home: h, queued: b.QueuedQueries, all: all, first: err}
+	if err == nil {
+		r.answers = &answers
+	}
+	return r, nil
 }

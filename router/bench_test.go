@@ -9,10 +9,12 @@ import (
 )
 
 func BenchmarkForKey(b *testing.B) {
-	c, _ := setup(b, options{})
+	c, ctx := setup(b, options{})
 	sum := shards.Number(0)
+	b.ReportAllocs()
 	for key := int64(0); b.Loop(); key++ {
-		sum += c.ForKey(key).Number()
+		s, _ := c.ForKey(ctx, key)
+		sum += s.Number()
 	}
 	_ = sum
 }
@@ -79,7 +81,7 @@ func BenchmarkManyShards(b *testing.B) {
 	c, ctx := setup(b, options{conns: 1})
 	var owner int64
 	for key := int64(0); b.Loop(); key++ {
-		s := c.ForKey(key)
+		s, _ := c.ForKey(ctx, key)
 		err := s.QueryRow(ctx, `select owner from photos where id = $1`, 1).Scan(&owner)
 		if err != nil || owner != int64(s.Number()) {
 			b.Fatal(owner, err)

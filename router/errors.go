@@ -15,8 +15,12 @@ var (
 	errBatchBegin = errors.New("a batch with Batch.BeginTx cannot be sent to a shard: use BeginTx of the shard, and SendBatch of its transaction")
 	errBatchPath  = errors.New("a batch must not go on after a statement that ends its transaction: what came after it would run outside the shard; use Begin")
 	errNoAnswer   = errors.New("the server gave no answer to a statement")
-	errPathLost   = errors.New("SQL that ends its transaction must not go on: what came after the COMMIT or ROLLBACK ran outside the shard; use Begin")
+	errPooled     = errors.New("there is a pooler before the server")
+	errPathLost   = errors.New("SQL that ends its transaction must not go on: what comes after the COMMIT or ROLLBACK would run outside the shard; use Begin")
 	errProcedure  = errors.New("CALL and DO could commit and go on outside the shard: use Exec or a transaction")
+	errClosed     = errors.New("the router is closed")
+	errListen     = errors.New("LISTEN needs a connection of its own, not one that is shared")
+	errTxLeft     = errors.New("the SQL left its transaction open, which has been rolled back: use Begin")
 	errTxEnded    = errors.New("the transaction was ended by a statement of its own; use Commit or Rollback")
 )
 

@@ -32,7 +32,10 @@ func Example() {
 	defer r.Close()
 
 	const owner = 1042
-	home := r.ForKey(owner)
+	home, err := r.ForKey(ctx, owner)
+	if err != nil {
+		log.Fatal(err)
+	}
 	id, err := home.NextID(ctx)
 	if err != nil {
 		log.Fatal(err)
@@ -58,8 +61,11 @@ func ExampleShard_Tx() {
 	r := exampleRouter(ctx)
 	defer r.Close()
 
-	shard := r.ForKey(7)
-	err := shard.Tx(ctx, pgx.TxOptions{}, func(tx pgx.Tx) error {
+	shard, err := r.ForKey(ctx, 7)
+	if err != nil {
+		log.Fatal(err)
+	}
+	err = shard.Tx(ctx, pgx.TxOptions{}, func(tx pgx.Tx) error {
 		if _, err := tx.Exec(ctx, `insert into photos (id, owner) values ($1, $2)`, 70, 7); err != nil {
 			return err
 		}

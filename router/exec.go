@@ -18,7 +18,7 @@ func (s *session) exec(ctx context.Context, sc scope, sql string, args []any) (t
 	}
 	simple := st.mode == pgx.QueryExecModeSimpleProtocol
 	if simple && len(st.args) > 0 { // only pgx.Conn can put arguments into the text; it traces too
-		prefix := sc.prefix()
+		prefix := s.prefix(sc, st.sql)
 		tag, err = s.conn.Exec(ctx, prefix+st.sql, append([]any{st.mode}, st.args...)...)
 		return tag, moved(err, prefix)
 	}
@@ -44,33 +44,23 @@ func (s *session) execStatement(ctx context.Context, sc scope, st statement) (pg
 // execString runs a string of statements in the simple protocol. They and the setting of the path before them are one
 // implicit transaction.
 func (s *session) execString(ctx context.Context, sc scope, sql string) (tag pgconn.CommandTag, err error) {
-	prefix := sc.prefix()
+	prefix := s.prefix(sc, sql)
 	answers := s.conn.PgConn().Exec(ctx, prefix+sql)
 	own := prefix != ""
-	ended, lost := false, false
 	for answers.NextResult() {
-		result, _ := answers.ResultReader().Close()
-		if own {
-			own = false
-			continue
+		result, _ := answers.ResultReader().Close() // its error is the answers' too
+		if !own {
+			tag = result
 		}
-		tag = result
-		lost = lost || ended && !sc.held
-		ended = ended || endsTransaction(tag.String())
+		own = false
 	}
-	if err := answers.Close(); err != nil {
-		return tag, moved(err, prefix)
-	}
-	if lost {
-		return tag, errPathLost
-	}
-	return tag, nil
+	return tag, moved(answers.Close(), prefix)
 }
 
 // prefix is what sets the path in front of a string of statements. SET LOCAL is not a query, so that SET TRANSACTION
-// may still follow.
-func (sc scope) prefix() string {
-	if sc.held {
+// may still follow. A procedure always has one: it makes an implicit transaction, in which it cannot commit.
+func (s *session) prefix(sc scope, sql string) string {
+	if sc.held || s.at == sc.path && !callsProcedure(sql) {
 		return ""
 	}
 	return "set local search_path = " + sc.path + "; "

@@ -3,6 +3,8 @@ package router
 import (
 	"context"
 	"fmt"
+	"sync/atomic"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -13,10 +15,24 @@ import (
 // host is a host of the map with its pool.
 type host struct {
 	shards.Host
-	pool       *pgxpool.Pool
+	lines      *lines
 	mode       pgx.QueryExecMode // of statements that do not ask for one of their own
 	statements int               // kept prepared on each connection
 	trace      tracers
+	texts      *texts
+	types      typeMaps
+	pipeline   Pipeline
+	pooled     atomic.Bool  // there is a pooler before the server
+	shares     bool         // calls may share a connection at all
+	way        atomic.Int64 // see observe
+
+	// Of the pool's config.
+	lifetime, jitter time.Duration
+	prepareConn      func(context.Context, *pgx.Conn) (bool, error)
+	afterConnect     func(context.Context, *pgx.Conn) error
+	afterRelease     func(*pgx.Conn) bool
+
+	knownLimit int // the shards of a connection past which it is replaced
 }
 
 func openHost(ctx context.Context, place shards.Host, cfg Config) (*host, error) {
@@ -34,16 +50,71 @@ func openHost(ctx context.Context, place shards.Host, cfg Config) (*host, error)
 		mode:       config.ConnConfig.DefaultQueryExecMode,
 		statements: cfg.Statements,
 		trace:      tracersOf(config.ConnConfig.Tracer),
+		texts:      newTexts(),
+		pipeline:   cfg.Pipeline,
 	}
 	if err := checkMode(h.mode); err != nil {
 		return nil, fmt.Errorf("default_query_exec_mode: %w", err)
 	}
-	h.pool, err = pgxpool.NewWithConfig(ctx, config)
+	h.takeHooks(config)
+	h.knowPooler(config)
+	pool, err := pgxpool.NewWithConfig(ctx, config)
 	if err != nil {
 		return nil, err
 	}
+	h.lines = newLines(h, pool)
+	h.shares = h.mode != pgx.QueryExecModeSimpleProtocol && h.prepareConn == nil && h.afterRelease == nil
 	return h, nil
 }
+
+// takeHooks takes over what a pool does with each use of a connection: the pool itself gives a connection out once.
+func (h *host) takeHooks(config *pgxpool.Config) {
+	h.lifetime, h.jitter = config.MaxConnLifetime, config.MaxConnLifetimeJitter
+	if h.lifetime <= 0 {
+		h.lifetime = forever
+	}
+	h.afterConnect, h.afterRelease = config.AfterConnect, config.AfterRelease
+	h.prepareConn = config.PrepareConn
+	if before := config.BeforeAcquire; before != nil && h.prepareConn == nil { //nolint:staticcheck // deprecated, and still in use
+		h.prepareConn = func(ctx context.Context, conn *pgx.Conn) (bool, error) { return before(ctx, conn), nil }
+	}
+	config.PrepareConn, config.AfterRelease = nil, nil
+	config.BeforeAcquire = nil //nolint:staticcheck // deprecated, and still in use
+}
+
+// knowPooler has new connections prepare nothing once it is known that there is a pooler.
+func (h *host) knowPooler(config *pgxpool.Config) {
+	before := config.BeforeConnect
+	config.BeforeConnect = func(ctx context.Context, c *pgx.ConnConfig) error {
+		if h.pooled.Load() {
+			c.DefaultQueryExecMode = pgx.QueryExecModeExec
+		}
+		if before == nil {
+			return nil
+		}
+		return before(ctx, c)
+	}
+}
+
+// leastRoom is for how many shards there is room on a connection at least: so many cost no more than one.
+const leastRoom = 64
+
+// knownMore is for how many times the shards that it is meant for a connection may have worked.
+const knownMore = 8
+
+const forever = 100 * 365 * 24 * time.Hour
+
+// expect says how many shards the host has. A connection that has worked for many more than it is meant for is replaced:
+// what Postgres knows of a schema stays in the session's memory.
+func (h *host) expect(shards int) {
+	conns := len(h.lines.all)
+	share := (shards + conns - 1) / conns
+	h.lines.room = max(leastRoom, share)
+	h.lines.spare = h.lines.room - share
+	h.knownLimit = knownMore * h.lines.room
+}
+
+func (h *host) failed(err error) error { return &shards.HostError{Host: h.Name, Err: err} }
 
 // checkMode refuses the modes that ask for a statement's description in one round trip and send the statement in
 // another, without a name for it: the description would have to be asked for under the shard's path each time, or be
@@ -55,14 +126,3 @@ func checkMode(mode pgx.QueryExecMode) error {
 	}
 	return fmt.Errorf("%s; expected cache_statement, or exec or simple_protocol behind a pooler such as PgBouncer", mode)
 }
-
-// acquire takes a connection from the pool. Its error is a [shards.HostError].
-func (h *host) acquire(ctx context.Context) (*pgxpool.Conn, *session, error) {
-	lease, err := h.pool.Acquire(ctx)
-	if err != nil {
-		return nil, nil, h.failed(err)
-	}
-	return lease, sessionOf(lease.Conn(), h), nil
-}
-
-func (h *host) failed(err error) error { return &shards.HostError{Host: h.Name, Err: err} }

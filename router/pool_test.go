@@ -36,7 +36,11 @@ func TestHostDown(t *testing.T) {
 
 	for n := range int64(shardCount) {
 		var owner int64
-		err := r.ForKey(n).QueryRow(ctx, `select owner from photos where id = $1`, 1).Scan(&owner)
+		s, err := r.ForKey(ctx, n)
+		if err != nil {
+			t.Fatal(err)
+		}
+		err = s.QueryRow(ctx, `select owner from photos where id = $1`, 1).Scan(&owner)
 		if n < 32 && (err != nil || owner != n) {
 			t.Errorf("shard %d was answered by %d: %v", n, owner, err)
 		}
@@ -44,7 +48,10 @@ func TestHostDown(t *testing.T) {
 			isHostError(t, err, "pg-down")
 		}
 	}
-	s := r.ForKey(40)
+	s, err := r.ForKey(ctx, 40)
+	if err != nil {
+		t.Fatal(err)
+	}
 	_, err = s.Exec(ctx, `select 1`)
 	isHostError(t, err, "pg-down")
 	rows, err := s.Query(ctx, `select 1`)

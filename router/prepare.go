@@ -16,86 +16,112 @@ const (
 	setPathQuery = `select pg_catalog.set_config('search_path', $1, true)`
 )
 
-// prepare prepares statements under the scope's path, closes those that were thrown out, and keeps the new ones. All
-// of it is one round trip, with one Sync: the path is set local to its implicit transaction, in which the server looks
-// up the tables. The statements outlive that transaction, even if one of them fails it.
-func (s *session) prepare(ctx context.Context, sc scope, missing []string) (map[string]*pgconn.StatementDescription, error) {
-	slices.Sort(missing)
-	missing = slices.Compact(missing)
+// prepared is what became of one statement that was to be prepared.
+type prepared struct {
+	desc *pgconn.StatementDescription
+	err  error
+}
 
-	pipeline := s.conn.PgConn().StartPipeline(ctx)
-	questions := s.ask(pipeline, sc, missing)
-	err := pipeline.Sync()
-	found := make(map[string]*pgconn.StatementDescription, len(missing))
-	if err == nil {
-		err = s.read(ctx, pipeline, questions, found)
+// prepare prepares statements, each under its path, closes those that were thrown out, and keeps the new ones. All of it
+// is one round trip. Each statement has a Sync of its own: the path is set local to its implicit transaction, in which
+// the server looks up the tables, and one that fails fails alone. Those that are prepared outlive that transaction. held
+// says that a transaction of the caller's has the path. The error is one of the connection.
+func (s *session) prepare(ctx context.Context, held bool, missing []statementKey) (map[statementKey]prepared, error) {
+	found := make(map[statementKey]prepared, len(missing))
+	for _, key := range missing {
+		found[key] = prepared{}
 	}
-	if closeErr := pipeline.Close(); err == nil {
+	pipeline := s.conn.PgConn().StartPipeline(ctx)
+	closing := s.statements.unwanted
+	for _, name := range closing {
+		pipeline.SendDeallocate(name)
+	}
+	pathToo := s.setPath == nil && !s.pooled && s.host.mode == pgx.QueryExecModeCacheStatement
+	if pathToo {
+		pipeline.SendDeallocate(setPathName)
+		pipeline.SendPrepare(setPathName, setPathQuery, nil)
+	}
+	if len(closing) > 0 || pathToo {
+		pipeline.SendPipelineSync()
+	}
+	var keys []statementKey
+	for key := range found {
+		keys = append(keys, key)
+		s.ask(pipeline, held, key)
+	}
+	err := pipeline.Flush()
+	if err == nil && (len(closing) > 0 || pathToo) {
+		var first prepared
+		if first, err = readPrepared(pipeline); err == nil && first.err == nil {
+			s.statements.unwanted = slices.Delete(s.statements.unwanted, 0, len(closing))
+			if pathToo {
+				s.setPath = first.desc
+				s.setPath.Name, s.setPath.SQL = setPathName, setPathQuery
+			}
+		}
+	}
+	for _, key := range keys {
+		if err != nil {
+			break
+		}
+		trace := s.tracePrepare(ctx, &key)
+		var answer prepared
+		answer, err = readPrepared(pipeline)
+		if answer.err == nil && err == nil && answer.desc == nil {
+			err = fmt.Errorf("bug: %w", errNoAnswer)
+		}
+		trace.end(noTag, answer.err)
+		if answer.err == nil && err == nil {
+			if answer.desc.SQL = key.sql; !s.pooled {
+				answer.desc.Name = key.name()
+			}
+			s.statements.put(key, answer.desc)
+		}
+		found[key] = answer
+	}
+	if closeErr := pipeline.Close(); err == nil && sqlState(closeErr) == "" {
 		err = closeErr
 	}
 	return found, err
 }
 
-// question is something that prepare asks the server to do.
-type question struct {
-	sql  string        // to prepare; empty for closing names
-	keep *statementKey // of one of the caller's statements
-	last bool          // of the names that were thrown out
+// ask queues what has one statement prepared. A name is closed before it is given out: to close one that does not exist
+// is no error, so it does not matter what became of an earlier attempt. A pooler keeps no names: there the statement is
+// only described.
+func (s *session) ask(pipeline *pgconn.Pipeline, held bool, key statementKey) {
+	if !held {
+		pipeline.SendQueryParams(setPathQuery, [][]byte{[]byte(key.path)}, nil, nil, nil)
+	}
+	name := ""
+	if !s.pooled {
+		name = key.name()
+		pipeline.SendDeallocate(name)
+	}
+	pipeline.SendPrepare(name, key.sql, nil)
+	pipeline.SendPipelineSync()
 }
 
-// ask queues what prepare wants. A name is closed before it is given out: to close one that does not exist is no error,
-// so it does not matter what became of an earlier attempt.
-func (s *session) ask(pipeline *pgconn.Pipeline, sc scope, missing []string) (questions []question) {
-	prepare := func(name, sql string, keep *statementKey) {
-		pipeline.SendDeallocate(name)
-		pipeline.SendPrepare(name, sql, nil)
-		questions = append(questions, question{}, question{sql: sql, keep: keep})
-	}
-	for i, name := range s.statements.unwanted {
-		pipeline.SendDeallocate(name)
-		questions = append(questions, question{last: i+1 == len(s.statements.unwanted)})
-	}
-	if !sc.held {
-		if s.setPath == nil && s.host.mode == pgx.QueryExecModeCacheStatement {
-			prepare(setPathName, setPathQuery, nil)
+// readPrepared reads the answers up to the next Sync. The error is one of the connection.
+func readPrepared(pipeline *pgconn.Pipeline) (p prepared, err error) {
+	for {
+		result, failure := pipeline.GetResults()
+		switch result := result.(type) {
+		case nil:
+			if failure == nil {
+				failure = errNoAnswer
+			}
+		case *pgconn.PipelineSync:
+			return p, nil
+		case *pgconn.ResultReader:
+			_, failure = result.Close()
+		case *pgconn.StatementDescription:
+			p.desc = result
 		}
-		pipeline.SendQueryParams(setPathQuery, [][]byte{[]byte(sc.path)}, nil, nil, nil)
-		questions = append(questions, question{})
-	}
-	for _, sql := range missing {
-		key := statementKey{sc.path, sql}
-		prepare(key.name(), sql, &key)
-	}
-	return questions
-}
-
-// read takes in the answers, up to the first error.
-func (s *session) read(ctx context.Context, pipeline *pgconn.Pipeline, questions []question, found map[string]*pgconn.StatementDescription) error {
-	for _, q := range questions {
-		trace := s.tracePrepare(ctx, q.keep)
-		answer, err := pipeline.GetResults()
-		if reader, ok := answer.(*pgconn.ResultReader); ok {
-			_, err = reader.Close()
+		if failure != nil && p.err == nil {
+			p.err = failure
 		}
-		trace.end(pgconn.CommandTag{}, err)
-		if err != nil {
-			return err
-		}
-		desc, isDescription := answer.(*pgconn.StatementDescription)
-		switch {
-		case q.last:
-			s.statements.unwanted = nil
-		case q.sql == "" && q.keep == nil:
-		case !isDescription:
-			return fmt.Errorf("bug: prepare was answered with %T", answer)
-		case q.keep == nil:
-			desc.Name, desc.SQL = setPathName, q.sql
-			s.setPath = desc
-		default:
-			desc.Name, desc.SQL = q.keep.name(), q.sql
-			found[q.sql] = desc
-			s.statements.put(*q.keep, desc)
+		if failure != nil && sqlState(failure) == "" {
+			return p, failure
 		}
 	}
-	return nil
 }

@@ -6,7 +6,6 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
-	"github.com/jackc/pgx/v5/pgxpool"
 )
 
 var (
@@ -21,8 +20,8 @@ type results struct {
 	home    *home
 	queued  []*pgx.QueuedQuery // the caller's; read only
 	all     []statement
-	answers *pgconn.MultiResultReader // open at the first; nil if there is none
-	first   error                     // with which the first statement was answered
+	answers *reply // open at the first; nil if there is none
+	first   error  // with which the first statement was answered
 
 	next   int   // into all
 	rows   *rows // of the last statement that was read with Query
@@ -132,13 +131,13 @@ func (r *results) finishRows() {
 // leasedResults give their connection back when they are closed.
 type leasedResults struct {
 	pgx.BatchResults
-	lease *pgxpool.Conn
+	lease *call
 }
 
 func (r *leasedResults) Close() error {
 	defer func() {
 		if r.lease != nil {
-			r.lease.Release()
+			r.lease.release()
 			r.lease = nil
 		}
 	}()

@@ -17,11 +17,17 @@ func TestRoute(t *testing.T) {
 	t.Parallel()
 	b, ctx := setup(t, options{hosts: 2})
 
-	if s := b.ForKey(shardCount + 7); s.Number() != 7 || s.Schema() != "shard_00007" || s.Host().Name != "pg-a" {
+	if s, err := b.ForKey(ctx, shardCount+7); err != nil || s.Number() != 7 || s.Schema() != "shard_00007" || s.Host().Name != "pg-a" {
 		t.Errorf("key %d went to %s", shardCount+7, s)
 	}
-	if got, want := b.ForKey(-1).String(), "shard 63 (shard_00063 on pg-b)"; got != want {
-		t.Errorf("key -1 went to %s, want %s", got, want)
+	if s, err := b.ForKey(ctx, -1); err != nil || s.String() != "shard 63 (shard_00063 on pg-b)" {
+		t.Errorf("key -1 went to %s, %v", s, err)
+	}
+	if s, err := b.ForText(ctx, "-1"); err != nil || s.Number() != 63 {
+		t.Errorf("key -1 as a text went to %s, %v", s, err)
+	}
+	if _, err := b.ForText(ctx, "alice"); !errors.Is(err, shards.ErrNoShard) {
+		t.Errorf("a text that is no number: %v", err)
 	}
 	id, err := b.shard(t, 42).NextID(ctx)
 	if err != nil {
@@ -63,7 +69,7 @@ func TestNextIDs(t *testing.T) {
 }
 
 func TestDecidingAllocatesNothing(t *testing.T) { // not parallel: AllocsPerRun does not allow it
-	b, _ := setup(t, options{})
+	b, ctx := setup(t, options{})
 	id, err := b.Map().Layout().Compose(shards.Parts{Milliseconds: 1, Shard: 3})
 	if err != nil {
 		t.Fatal(err)
@@ -71,14 +77,33 @@ func TestDecidingAllocatesNothing(t *testing.T) { // not parallel: AllocsPerRun 
 	key := int64(0)
 	allocs := testing.AllocsPerRun(1000, func() {
 		key++
-		byKey := b.ForKey(key)
+		byKey, errKey := b.ForKey(ctx, key)
 		byID, err := b.ForID(id)
-		if err != nil || byID.Number() != 3 || byKey.Number() >= shardCount {
+		if err != nil || errKey != nil || byID.Number() != 3 || byKey.Number() >= shardCount {
 			t.Fatal("wrong shard")
 		}
 	})
 	if allocs != 0 {
 		t.Errorf("%v allocations", allocs)
+	}
+	for _, s := range []shards.Strategy{
+		{By: shards.Hash},
+		{By: shards.Hash, Hash: shards.MD5},
+		{By: shards.Hash, Hash: shards.Hex},
+		{By: shards.ByRange, Ranges: []shards.KeyRange{{From: shards.TextKey("")}, {From: shards.TextKey("m"), Shard: 1}}},
+	} {
+		r, _ := setup(t, options{on: b, config: func(c *shards.Config) { c.Strategy = s }})
+		allocs := testing.AllocsPerRun(1000, func() {
+			key++
+			_, errKey := r.ForKey(ctx, key)
+			_, err := r.ForText(ctx, "alice@example.org")
+			if err != nil || errKey != nil {
+				t.Fatal(err, errKey)
+			}
+		})
+		if allocs != 0 {
+			t.Errorf("%s: %v allocations", s, allocs)
+		}
 	}
 }
 
@@ -122,7 +147,12 @@ func TestNewRefuses(t *testing.T) {
 			}
 		})
 	}
-	for _, cfg := range []router.Config{{}, {Map: oneShard(t, "postgres://db/app"), Statements: -1}} {
+	for _, cfg := range []router.Config{
+		{},
+		{Map: oneShard(t, "postgres://db/app"), Statements: -1},
+		{Map: oneShard(t, "postgres://db/app"), DirectoryCache: -1},
+		{Map: oneShard(t, "postgres://db/app"), DirectoryMaxAge: -1},
+	} {
 		_, err := router.New(t.Context(), cfg)
 		if fieldErr := new(shards.FieldError); !errors.As(err, &fieldErr) {
 			t.Errorf("got %v, want a FieldError", err)

@@ -4,14 +4,15 @@ import (
 	"context"
 	"errors"
 	"sync"
+	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/kiloshard/kiloshard/shards"
 )
 
-// defaultStatements is pgx's own default for its statement cache.
-const defaultStatements = 512
+// defaultStatements is enough for 64 shards of 16 statements on each connection.
+const defaultStatements = 1024
 
 // Config says what a [Router] routes to, and how.
 type Config struct {
@@ -23,8 +24,19 @@ type Config struct {
 	// what the DSN says.
 	Pool func(host shards.Host, cfg *pgxpool.Config) error
 
-	// Statements is how many prepared statements a connection keeps, those of all its shards together. Defaults to 512.
+	// Statements is how many prepared statements a connection keeps, those of all its shards together. It is what most
+	// of a session's memory on the server goes to, some 15 kB each. Defaults to 1024.
 	Statements int
+
+	// DirectoryCache is how many entries of a directory are kept in memory, those used last. Defaults to 100,000.
+	DirectoryCache int
+
+	// DirectoryMaxAge is how long after it was read an entry of the directory is used without asking again, and so for
+	// how long a key that another process has moved is still taken to its old shard. Defaults to one minute.
+	DirectoryMaxAge time.Duration
+
+	// Pipeline says which single statements may be sent together. Defaults to PipelineReads.
+	Pipeline Pipeline
 }
 
 // Router takes a key or an ID to the handle of its shard. It has one pool of connections for each host. It is safe for
@@ -33,6 +45,8 @@ type Router struct {
 	shards *shards.Map
 	hosts  []*host // in the order of the map
 	homes  []home  // by Number
+
+	directory *directory // nil if the strategy is arithmetic
 }
 
 // New checks the DSN of every host and makes the pools. It does not connect: the first statement on a host does, and
@@ -45,7 +59,11 @@ func New(ctx context.Context, cfg Config) (*Router, error) {
 	case cfg.Map == nil:
 		return nil, &shards.FieldError{Field: "Map", Found: "nil", Expected: "a map of the shards"}
 	case cfg.Statements < 0:
-		return nil, &shards.FieldError{Field: "Statements", Found: "less than 0", Expected: "how many statements a connection keeps, or 0 for 512"}
+		return nil, &shards.FieldError{Field: "Statements", Found: "less than 0", Expected: "how many statements a connection keeps, or 0 for 1024"}
+	case cfg.DirectoryCache < 0:
+		return nil, &shards.FieldError{Field: "DirectoryCache", Found: "less than 0", Expected: "how many entries are kept, or 0 for 100,000"}
+	case cfg.DirectoryMaxAge < 0:
+		return nil, &shards.FieldError{Field: "DirectoryMaxAge", Found: "less than 0", Expected: "how long an entry is used, or 0 for a minute"}
 	case cfg.Statements == 0:
 		cfg.Statements = defaultStatements
 	}
@@ -68,11 +86,14 @@ func New(ctx context.Context, cfg Config) (*Router, error) {
 			host:   r.hosts[cfg.Map.HostIndex(n)],
 		}
 	}
+	if cfg.Map.HasDirectory() {
+		r.directory = newDirectory(r, cfg)
+	}
+	for _, h := range r.hosts {
+		h.expect(len(cfg.Map.NumbersOn(h.Name)))
+	}
 	return r, nil
 }
-
-// ForKey returns the shard of a key by the map's strategy.
-func (r *Router) ForKey(key int64) Shard { return Shard{&r.homes[r.shards.ForKey(key)]} }
 
 // ForID returns the shard that made an ID. It returns [shards.ErrNoShard] for an ID that no shard of the map can have
 // made.
@@ -102,9 +123,7 @@ func (r *Router) Ping(ctx context.Context) error {
 	var wait sync.WaitGroup
 	for i, h := range r.hosts {
 		wait.Go(func() {
-			if err := h.pool.Ping(ctx); err != nil {
-				errs[i] = h.failed(err)
-			}
+			errs[i] = h.ping(ctx)
 		})
 	}
 	wait.Wait()
@@ -114,9 +133,12 @@ func (r *Router) Ping(ctx context.Context) error {
 // Close closes all connections. It blocks until every connection that is in use has been given back: rows closed,
 // transactions ended. Calls made afterwards fail.
 func (r *Router) Close() {
+	if r.directory != nil {
+		r.directory.close()
+	}
 	var wait sync.WaitGroup
 	for _, h := range r.hosts {
-		wait.Go(h.pool.Close)
+		wait.Go(h.lines.close)
 	}
 	wait.Wait()
 }

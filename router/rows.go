@@ -6,7 +6,6 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgtype"
-	"github.com/jackc/pgx/v5/pgxpool"
 )
 
 var noTag pgconn.CommandTag
@@ -17,7 +16,7 @@ type rows struct {
 	home    *home
 	conn    *pgx.Conn
 	answers interface{ Close() error } // to be closed with the rows, or nil
-	lease   *pgxpool.Conn              // to be given back with the rows, or nil
+	lease   *call                      // to be given back with the rows, or nil
 	trace   trace
 
 	closed  bool
@@ -32,7 +31,7 @@ func (r *rows) Close() {
 	}
 	r.closed = true
 	if r.lease != nil {
-		defer r.lease.Release()
+		defer r.lease.release()
 	}
 	r.Rows.Close()
 	err := r.Rows.Err()

@@ -21,19 +21,14 @@ type session struct {
 	statements *statements
 	setPath    *pgconn.StatementDescription // nil until it is prepared
 	encoder    pgx.ExtendedQueryBuilder
-}
 
-const sessionKey = "github.com/kiloshard/kiloshard/router"
+	pooled bool // a pooler may give each transaction to another server session
+	keeps  bool // what is set for the session stays until it is set again
+	left   bool // something of a caller's may be left on it
 
-// sessionOf returns the session of a connection. It lives as long as the connection.
-func sessionOf(conn *pgx.Conn, h *host) *session {
-	data := conn.PgConn().CustomData()
-	s, found := data[sessionKey].(*session)
-	if !found {
-		s = &session{host: h, conn: conn, statements: newStatements(h.statements)}
-		data[sessionKey] = s
-	}
-	return s
+	at    string // the path that the session has between statements, empty if unknown
+	lead  string // the path that has come most often of late
+	ahead int    // by how many statements
 }
 
 // send sends statements together with one Sync, the search_path before them, and returns their answers, the first one
@@ -46,10 +41,16 @@ func sessionOf(conn *pgx.Conn, h *host) *session {
 // the second time is all there is. (Of what no rollback undoes there is only what any failed statement may leave too,
 // such as a gap in a sequence; and procedures, which might commit, are not sent this way.) Nor has the caller seen any of the first answers. In a transaction of the caller's the
 // error has undone what came before as well, and only the caller can repeat that.
-func (s *session) send(ctx context.Context, sc scope, all []statement) (answers *pgconn.MultiResultReader, sent bool, err error) {
+func (s *session) send(ctx context.Context, sc scope, all []statement) (answers reply, sent bool, err error) {
+	if !sc.held {
+		s.follow(sc.path)
+		if err := s.stay(ctx); err != nil {
+			return reply{}, false, err
+		}
+	}
 	known, err := s.describe(ctx, sc, all)
 	if err != nil {
-		return nil, false, err
+		return reply{}, false, err
 	}
 	answers, sent, err = s.try(ctx, sc, all)
 	if err != nil && s.renew(ctx, sc, all, known, sent, err) {
@@ -61,40 +62,71 @@ func (s *session) send(ctx context.Context, sc scope, all []statement) (answers 
 // describe finds or prepares the statements that are to be prepared. It tells whether there was one that had been
 // prepared before.
 func (s *session) describe(ctx context.Context, sc scope, all []statement) (known bool, err error) {
-	var missing []string
-	needed := false
+	var missing []statementKey
 	for i := range all {
 		st := &all[i]
 		if st.mode != pgx.QueryExecModeCacheStatement {
 			continue
 		}
-		needed = true
-		if st.desc = s.statements.get(statementKey{sc.path, st.sql}); st.desc != nil {
+		key := statementKey{sc.path, st.sql}
+		if st.desc = s.statements.get(key); st.desc != nil {
 			known = true
 		} else {
-			missing = append(missing, st.sql)
+			missing = append(missing, key)
 		}
 	}
-	needPath := needed && !sc.held && s.setPath == nil && s.host.mode == pgx.QueryExecModeCacheStatement
-	if len(missing) == 0 && !needPath {
+	if len(missing) == 0 {
 		return known, nil
 	}
-	found, err := s.prepare(ctx, sc, missing)
+	found, err := s.prepare(ctx, sc.held, missing)
 	if err != nil {
 		return known, err
 	}
 	for i := range all {
-		if st := &all[i]; st.desc == nil && st.mode == pgx.QueryExecModeCacheStatement {
-			st.desc = found[st.sql]
+		st := &all[i]
+		if st.desc != nil || st.mode != pgx.QueryExecModeCacheStatement {
+			continue
 		}
+		answer := found[statementKey{sc.path, st.sql}]
+		if answer.err != nil {
+			return known, answer.err
+		}
+		st.desc = answer.desc
 	}
 	return known, nil
 }
 
+// reply are the answers to statements that were sent together, or to a single one that went without a path.
+type reply struct {
+	*pgconn.MultiResultReader
+	single *pgconn.ResultReader
+}
+
+// ResultReader returns the reader of the answer that is open.
+func (r reply) ResultReader() *pgconn.ResultReader {
+	if r.single != nil {
+		return r.single
+	}
+	return r.MultiResultReader.ResultReader()
+}
+
+// Close reads what is left, and returns the first error.
+func (r reply) Close() error {
+	if r.single != nil {
+		_, err := r.single.Close()
+		return err
+	}
+	return r.MultiResultReader.Close()
+}
+
 // try sends the statements once. It tells whether they were sent.
-func (s *session) try(ctx context.Context, sc scope, all []statement) (*pgconn.MultiResultReader, bool, error) {
+func (s *session) try(ctx context.Context, sc scope, all []statement) (reply, bool, error) {
+	sets := !sc.held && s.at != sc.path
+	if !sets && len(all) == 1 && all[0].desc != nil && !s.pooled {
+		return s.trySingle(ctx, &all[0])
+	}
 	var batch pgconn.Batch
-	if !sc.held {
+	if sets {
 		path := [][]byte{[]byte(sc.path)}
 		if s.setPath != nil {
 			batch.ExecStatement(s.setPath, path, nil, nil)
@@ -104,11 +136,11 @@ func (s *session) try(ctx context.Context, sc scope, all []statement) (*pgconn.M
 	}
 	for i := range all {
 		if err := s.queue(&batch, &all[i]); err != nil {
-			return nil, false, err
+			return reply{}, false, err
 		}
 	}
 	answers := s.conn.PgConn().ExecBatch(ctx, &batch)
-	if !sc.held && answers.NextResult() {
+	if sets && answers.NextResult() {
 		_, _ = answers.ResultReader().Close() // its error is the answers' too
 	}
 	if !answers.NextResult() {
@@ -116,9 +148,24 @@ func (s *session) try(ctx context.Context, sc scope, all []statement) (*pgconn.M
 		if err == nil {
 			err = errNoAnswer
 		}
-		return nil, true, err
+		return reply{}, true, err
 	}
-	return answers, true, nil
+	return reply{MultiResultReader: answers}, true, nil
+}
+
+// trySingle sends one prepared statement as pgx does.
+func (s *session) trySingle(ctx context.Context, st *statement) (reply, bool, error) {
+	formats, err := s.encodeFor(st)
+	if err != nil {
+		return reply{}, false, err
+	}
+	reader := s.conn.PgConn().ExecStatement(ctx, st.desc, s.encoder.ParamValues, s.encoder.ParamFormats, formats)
+	if reader.FieldDescriptions() == nil { // there was an error, or there are no columns
+		if _, err := reader.Close(); err != nil {
+			return reply{}, true, err
+		}
+	}
+	return reply{single: reader}, true, nil
 }
 
 // renew prepares the statements anew after an error if that may help, and tells whether they can be sent again.

@@ -40,10 +40,14 @@ type options struct {
 	conns      int32
 	dsn        map[string]string // settings in each DSN, such as default_query_exec_mode
 	statements int
+	pipeline   router.Pipeline
 	searchPath []string
 	address    string // instead of the server's, such as that of a proxy
 	pool       func(cfg *pgxpool.Config)
-	on         *testBundle // whose databases to use; each test has its own if nil
+	config     func(*shards.Config) // changes the map; shards of the template get what a directory needs
+	cache      int                  // DirectoryCache
+	maxAge     time.Duration        // DirectoryMaxAge
+	on         *testBundle          // whose databases to use; each test has its own if nil
 }
 
 // testBundle is a cluster of 64 shards, each with its own row 1 in the table photos, and a router over it.
@@ -80,13 +84,24 @@ func setup(t testing.TB, opts options) (*testBundle, context.Context) {
 			Shards: shards.SetOfRanges(shards.Range{First: shards.Number(low), Last: shards.Number(high)}), Host: name,
 		})
 	}
+	if opts.config != nil {
+		opts.config(&config)
+	}
 	m, err := config.Map()
 	if err != nil {
 		t.Fatal(err)
 	}
+	if m.HasDirectory() && opts.on == nil {
+		if _, err := provision.Create(ctx, provision.CreateConfig{Map: m}); err != nil {
+			t.Fatal(err)
+		}
+	}
 	r, err := router.New(ctx, router.Config{
-		Map:        m,
-		Statements: opts.statements,
+		Map:             m,
+		Statements:      opts.statements,
+		DirectoryCache:  opts.cache,
+		DirectoryMaxAge: opts.maxAge,
+		Pipeline:        opts.pipeline,
 		Pool: func(_ shards.Host, cfg *pgxpool.Config) error {
 			cfg.MaxConns = max(opts.conns, 1)
 			if opts.conns == 0 {

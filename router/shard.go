@@ -3,6 +3,7 @@ package router
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
@@ -10,12 +11,17 @@ import (
 	"github.com/kiloshard/kiloshard/shards"
 )
 
-// home is what a router knows of one shard. It never changes.
+// home is what a router knows of one shard.
 type home struct {
 	number shards.Number
 	schema string
 	path   string // the search_path under which the names of the shard's tables resolve
 	host   *host
+
+	// Guarded by the mu of the host's lines.
+	lines    []*line // that have worked for it
+	inflight int     // the calls under way
+	load     float64 // the mean of that
 }
 
 // Shard is the handle of one shard, with the methods of a [pgxpool.Pool]: unqualified names in the SQL that it is given
@@ -45,44 +51,63 @@ func (s Shard) String() string {
 //
 // Statements that refuse to run in a transaction, such as VACUUM and CREATE INDEX CONCURRENTLY, fail. The package's
 // section on limits tells of statements that end the transaction themselves.
-func (s Shard) Exec(ctx context.Context, sql string, args ...any) (tag pgconn.CommandTag, err error) {
+func (s Shard) Exec(ctx context.Context, sql string, args ...any) (pgconn.CommandTag, error) {
 	if len(args) > 0 && callsProcedure(sql) {
-		err = s.Tx(ctx, pgx.TxOptions{}, func(tx pgx.Tx) error {
-			tag, err = tx.Exec(ctx, sql, args...)
-			return err
-		})
-		return tag, err
+		return s.execInTx(ctx, sql, args)
 	}
-	lease, session, err := s.home.host.acquire(ctx)
-	if err != nil {
-		return pgconn.CommandTag{}, err
+	c, err := s.home.host.ask(ctx, s.home, sql, args, len(args) == 0)
+	switch {
+	case err != nil:
+		return noTag, err
+	case c.answer != nil:
+		rows := c.answer.rows(ctx, s.home)
+		rows.Close()
+		return rows.CommandTag(), rows.Err()
 	}
-	defer lease.Release()
-	tag, err = session.exec(ctx, s.home.scope(), sql, args)
+	defer c.release()
+	session, started := c.line.session, time.Now()
+	tag, err := session.exec(ctx, s.home.scope(), sql, args)
+	s.home.host.observe(c.text, time.Since(started), true)
+	if err == nil && session.conn.PgConn().TxStatus() != 'I' {
+		err = errTxLeft
+	}
 	return tag, s.home.failed(err)
 }
 
-// Query runs a statement and returns its rows. The rows hold a connection until they are closed or read to their end.
+func (s Shard) execInTx(ctx context.Context, sql string, args []any) (tag pgconn.CommandTag, err error) {
+	err = s.Tx(ctx, pgx.TxOptions{}, func(tx pgx.Tx) error {
+		tag, err = tx.Exec(ctx, sql, args...)
+		return err
+	})
+	return tag, err
+}
+
+// Query runs a statement and returns its rows. They may hold a connection until they are closed or read to their end.
 //
 // As with [pgx.Conn.Query], the first arguments may be a [pgx.QueryRewriter] such as [pgx.NamedArgs], a
 // [pgx.QueryExecMode] (cache_statement and exec; simple_protocol only on hosts that have it by default), and
 // [pgx.QueryResultFormats] or [pgx.QueryResultFormatsByOID].
 func (s Shard) Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error) {
-	lease, session, err := s.home.host.acquire(ctx)
+	c, err := s.home.host.ask(ctx, s.home, sql, args, false)
+	switch {
+	case err != nil:
+		return failedRows{err}, err
+	case c.answer != nil:
+		return c.answer.rows(ctx, s.home), nil
+	}
+	started := time.Now()
+	rows, err := c.line.session.query(ctx, s.home, s.home.scope(), sql, args)
+	s.home.host.observe(c.text, time.Since(started), true)
 	if err != nil {
+		c.release()
 		return failedRows{err}, err
 	}
-	rows, err := session.query(ctx, s.home, s.home.scope(), sql, args)
-	if err != nil {
-		lease.Release()
-		return failedRows{err}, err
-	}
-	rows.lease = lease
+	rows.lease = c
 	return rows, nil
 }
 
-// QueryRow runs a statement that returns one row at most. Errors wait for the row's Scan, and so does the connection:
-// Scan must be called. It returns [pgx.ErrNoRows] if there is no row, and drops all rows but the first.
+// QueryRow runs a statement that returns one row at most. Errors wait for the row's Scan, and so may the connection: Scan
+// must be called. It returns [pgx.ErrNoRows] if there is no row, and drops all rows but the first.
 func (s Shard) QueryRow(ctx context.Context, sql string, args ...any) pgx.Row {
 	rows, _ := s.Query(ctx, sql, args...)
 	return row{rows}

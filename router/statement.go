@@ -54,31 +54,40 @@ func (s *session) parse(ctx context.Context, sql string, args []any) (statement,
 
 // queue encodes the statement and its arguments to the end of a batch, in the formats that pgx chooses.
 func (s *session) queue(batch *pgconn.Batch, st *statement) error {
-	if st.desc == nil {
-		if err := s.encode(nil, st.args); err != nil {
-			return err
-		}
-		batch.ExecParams(st.sql, s.encoder.ParamValues, nil, s.encoder.ParamFormats, s.encoder.ResultFormats)
-		return nil
+	formats, err := s.encodeFor(st)
+	switch {
+	case err != nil:
+		return err
+	case st.desc == nil:
+		batch.ExecParams(st.sql, s.encoder.ParamValues, nil, s.encoder.ParamFormats, formats)
+	case s.pooled:
+		batch.ExecParams(st.sql, s.encoder.ParamValues, st.desc.ParamOIDs, s.encoder.ParamFormats, formats)
+	default:
+		batch.ExecStatement(st.desc, s.encoder.ParamValues, s.encoder.ParamFormats, formats)
 	}
-	if want, got := len(st.desc.ParamOIDs), len(st.args); want != got {
-		return fmt.Errorf("expected %d arguments, got %d", want, got)
+	return nil
+}
+
+// encodeFor encodes a statement's arguments, and returns the formats of its results.
+func (s *session) encodeFor(st *statement) (formats []int16, err error) {
+	if st.desc != nil && len(st.desc.ParamOIDs) != len(st.args) {
+		return nil, fmt.Errorf("expected %d arguments, got %d", len(st.desc.ParamOIDs), len(st.args))
 	}
 	if err := s.encode(st.desc, st.args); err != nil {
-		return err
+		return nil, err
 	}
-	// The batch keeps the formats until the answer comes, the encoder writes over them with the next statement.
-	formats := slices.Clone(s.encoder.ResultFormats)
 	switch {
-	case st.formatsByOID != nil:
+	case st.desc != nil && st.formatsByOID != nil:
+		formats = make([]int16, len(st.desc.Fields))
 		for i, field := range st.desc.Fields {
 			formats[i] = st.formatsByOID[field.DataTypeOID]
 		}
-	case st.formats != nil:
-		formats = st.formats
+		return formats, nil
+	case st.desc != nil && st.formats != nil:
+		return st.formats, nil
 	}
-	batch.ExecStatement(st.desc, s.encoder.ParamValues, s.encoder.ParamFormats, formats)
-	return nil
+	// Formats are kept until the answer comes, and the encoder writes over them with the next statement.
+	return slices.Clone(s.encoder.ResultFormats), nil
 }
 
 func (s *session) encode(desc *pgconn.StatementDescription, args []any) error {

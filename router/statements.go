@@ -33,6 +33,9 @@ type statements struct {
 type keptStatement struct {
 	key  statementKey
 	desc *pgconn.StatementDescription
+
+	formats []int16                   // of its results as pgx chooses them, once they are known
+	fields  []pgconn.FieldDescription // of its results in these formats, once they are known
 }
 
 func newStatements(limit int) *statements {
@@ -41,18 +44,26 @@ func newStatements(limit int) *statements {
 
 // get returns the description of a statement, or nil.
 func (s *statements) get(key statementKey) *pgconn.StatementDescription {
+	if kept := s.kept(key); kept != nil {
+		return kept.desc
+	}
+	return nil
+}
+
+// kept returns a statement, or nil.
+func (s *statements) kept(key statementKey) *keptStatement {
 	element, found := s.byKey[key]
 	if !found {
 		return nil
 	}
 	s.recent.MoveToFront(element)
-	return element.Value.(*keptStatement).desc
+	return element.Value.(*keptStatement)
 }
 
 // put keeps a statement that is not there yet. It may throw out others: they stay usable until their names are closed,
 // which is not before the next prepare, so that all statements of one batch can be used whatever the limit.
 func (s *statements) put(key statementKey, desc *pgconn.StatementDescription) {
-	s.byKey[key] = s.recent.PushFront(&keptStatement{key, desc})
+	s.byKey[key] = s.recent.PushFront(&keptStatement{key: key, desc: desc})
 	for s.recent.Len() > s.limit {
 		s.drop(s.recent.Back().Value.(*keptStatement).key)
 	}
@@ -66,7 +77,9 @@ func (s *statements) drop(key statementKey) {
 	}
 	delete(s.byKey, key)
 	kept := s.recent.Remove(element).(*keptStatement)
-	s.unwanted = append(s.unwanted, kept.desc.Name)
+	if kept.desc.Name != "" { // else it was only described
+		s.unwanted = append(s.unwanted, kept.desc.Name)
+	}
 }
 
 // dropAll forgets all statements.

@@ -5,7 +5,6 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
-	"github.com/jackc/pgx/v5/pgxpool"
 )
 
 // Begin begins a transaction in the shard with the server's defaults. See [Shard.BeginTx].
@@ -18,21 +17,24 @@ func (s Shard) Begin(ctx context.Context) (pgx.Tx, error) { return s.BeginTx(ctx
 // shard, as the methods of Shard do; a name given to Prepare is good for the transaction only. What is sent by way of
 // Conn or LargeObjects is in the shard too, but is prepared by pgx, under its text alone.
 func (s Shard) BeginTx(ctx context.Context, opts pgx.TxOptions) (pgx.Tx, error) {
-	lease, session, err := s.home.host.acquire(ctx)
+	lease, err := s.home.host.acquire(ctx, s.home)
 	if err != nil {
 		return nil, err
 	}
-	opts.BeginQuery = beginQuery(opts) + "; set local search_path = " + s.home.path
-	inner, err := lease.Conn().BeginTx(ctx, opts)
+	opts.BeginQuery = beginQuery(opts)
+	if lease.line.session.at != s.home.path {
+		opts.BeginQuery += "; set local search_path = " + s.home.path
+	}
+	inner, err := lease.line.session.conn.BeginTx(ctx, opts)
 	if err != nil {
-		lease.Release()
+		lease.release()
 		return nil, s.home.failed(err)
 	}
-	return &tx{Tx: inner, transaction: &transaction{home: s.home, lease: lease, session: session}}, nil
+	return &tx{Tx: inner, transaction: &transaction{home: s.home, lease: lease, session: lease.line.session}}, nil
 }
 
 // Tx runs fn in a transaction, which it commits if fn returns nil and else rolls back. It returns fn's error as it is.
-// fn runs once.
+// fn runs once; [Retry] is for those that may run again. [ErrOutcomeUnknown] says that the COMMIT had no answer.
 func (s Shard) Tx(ctx context.Context, opts pgx.TxOptions, fn func(pgx.Tx) error) error {
 	return pgx.BeginTxFunc(ctx, s, opts, fn)
 }
@@ -58,7 +60,7 @@ func beginQuery(opts pgx.TxOptions) string {
 // transaction is what a transaction and its savepoints share.
 type transaction struct {
 	home    *home
-	lease   *pgxpool.Conn // nil once it is over
+	lease   *call // nil once it is over
 	session *session
 	names   map[string]string // SQL by the name that Prepare was given
 }
@@ -82,7 +84,7 @@ func (t *tx) Begin(ctx context.Context) (pgx.Tx, error) {
 	return &tx{Tx: inner, transaction: t.transaction, savepoint: true}, nil
 }
 
-func (t *tx) Commit(ctx context.Context) error { return t.end(ctx, t.Tx.Commit) }
+func (t *tx) Commit(ctx context.Context) error { return t.end(ctx, t.commit) }
 
 func (t *tx) Rollback(ctx context.Context) error { return t.end(ctx, t.Tx.Rollback) }
 
@@ -93,7 +95,7 @@ func (t *tx) end(ctx context.Context, how func(context.Context) error) error {
 	t.closed = true
 	err := how(ctx)
 	if !t.savepoint {
-		t.lease.Release()
+		t.lease.release()
 		t.lease = nil
 	}
 	return t.home.failed(err)
@@ -112,6 +114,12 @@ func (t *tx) check() error {
 
 func (t *tx) scope() scope { return scope{path: t.home.path, held: true} }
 
+// Conn returns the connection. Who uses it may leave anything on its session.
+func (t *tx) Conn() *pgx.Conn {
+	t.session.left = true
+	return t.Tx.Conn()
+}
+
 // text returns the SQL that a name stands for, or else the SQL that it is.
 func (t *tx) text(sql string) string {
 	if text, found := t.names[sql]; found {
@@ -124,7 +132,11 @@ func (t *tx) Exec(ctx context.Context, sql string, args ...any) (pgconn.CommandT
 	if err := t.check(); err != nil {
 		return noTag, err
 	}
-	tag, err := t.session.exec(ctx, t.scope(), t.text(sql), args)
+	sql = t.text(sql)
+	if err := t.session.note(sql); err != nil {
+		return noTag, t.home.failed(err)
+	}
+	tag, err := t.session.exec(ctx, t.scope(), sql, args)
 	return tag, t.home.failed(err)
 }
 
@@ -132,7 +144,12 @@ func (t *tx) Query(ctx context.Context, sql string, args ...any) (pgx.Rows, erro
 	if err := t.check(); err != nil {
 		return failedRows{err}, err
 	}
-	rows, err := t.session.query(ctx, t.home, t.scope(), t.text(sql), args)
+	sql = t.text(sql)
+	if err := t.session.note(sql); err != nil {
+		err = t.home.failed(err)
+		return failedRows{err}, err
+	}
+	rows, err := t.session.query(ctx, t.home, t.scope(), sql, args)
 	if err != nil {
 		return failedRows{err}, err
 	}

@@ -29,7 +29,7 @@ const (
 func (c Config) check() error {
 	checks := []func(Config) error{
 		checkCluster, checkSchemaPrefix, checkEpoch, checkLayout, checkShards,
-		checkKinds, checkHosts, checkPlacement, checkSearchPath, checkGenerators, checkText,
+		checkStore, checkHosts, checkStrategy, checkPlacement, checkSearchPath, checkGenerators, checkText,
 	}
 	for _, check := range checks {
 		if err := check(c); err != nil {
@@ -85,10 +85,7 @@ func checkShards(c Config) error {
 	return nil
 }
 
-func checkKinds(c Config) error {
-	if c.Strategy.By != "modulo" {
-		return &FieldError{Field: "strategy.by", Found: quoted(c.Strategy.By), Expected: "modulo"}
-	}
+func checkStore(c Config) error {
 	if c.Store.Kind != "file" {
 		return &FieldError{Field: "store.kind", Found: quoted(c.Store.Kind), Expected: "file"}
 	}
@@ -115,6 +112,9 @@ func checkHosts(c Config) error {
 		}
 		if h.Weight < 0 {
 			return &FieldError{Field: field + ".weight", Found: fmt.Sprint(h.Weight), Expected: "1 or more"}
+		}
+		if h.Capacity < 0 {
+			return &FieldError{Field: field + ".capacity", Found: fmt.Sprint(h.Capacity), Expected: "the most keys on this host, 1 or more"}
 		}
 	}
 	return nil

@@ -36,11 +36,6 @@ func (c Config) MigrationsDir() string {
 	return filepath.Join(c.dir, c.Migrations)
 }
 
-// Strategy says how a key picks its shard.
-type Strategy struct {
-	By string `json:"by"` // "modulo": the shard is key mod Config.Shards
-}
-
 // Store says where the map is kept.
 type Store struct {
 	Kind string `json:"kind"` // "file": in kiloshard.yaml itself
@@ -61,9 +56,7 @@ func (c Config) withDefaults() Config {
 	if c.Layout == (Layout{}) {
 		c.Layout = DefaultLayout
 	}
-	if c.Strategy.By == "" {
-		c.Strategy.By = "modulo"
-	}
+	c.Strategy = c.Strategy.withDefaults()
 	if c.Store.Kind == "" {
 		c.Store.Kind = "file"
 	}

@@ -5,6 +5,9 @@
 // says where every shard lives. It is built from a [Config], which is what kiloshard.yaml holds,
 // never changes once built, and is safe for concurrent use.
 //
+// Which shard a user's rows are in, the map's [Strategy] says: arithmetic on a [Key], or a directory, a
+// table in the shards of which the map only knows where it is.
+//
 // An [ID] is a positive 64-bit number made inside Postgres. From the high bits down it holds the
 // milliseconds since the map's epoch, the number of its shard, and a slot that tells apart the
 // IDs of one millisecond. Which fields there are and how wide each is, the [Layout] says:

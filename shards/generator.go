@@ -90,7 +90,7 @@ func (m *Map) Generator(name string) (Generator, bool) {
 }
 
 // ForIDOf returns the shard of an ID that the named generator made. Interleaved IDs tell it by their remainder;
-// the other numbers have no shard in them, and are keys like any other. It returns [ErrNoShard] where the map has no
+// the other numbers have no shard in them, and are keys like any other, with the errors of [Map.ForKey]. It returns [ErrNoShard] where the map has no
 // such shard, and [ErrNoGenerator] for a name that is none, or one of UUIDs, for which there is [Map.ForUUID].
 func (m *Map) ForIDOf(name string, id ID) (Number, error) {
 	g, ok := m.Generator(name)
@@ -100,7 +100,7 @@ func (m *Map) ForIDOf(name string, id ID) (Number, error) {
 	case g.Kind == UUIDv4 || g.Kind == UUIDv7:
 		return 0, fmt.Errorf("%q makes UUIDs: %w of numbers", name, ErrNoGenerator)
 	case g.Kind != Interleaved:
-		return m.ForKey(int64(id)), nil
+		return m.ForKey(int64(id))
 	}
 	if n := Number(int64(id) % int64(g.Of)); id > 0 && m.Has(n) {
 		return n, nil

@@ -90,6 +90,8 @@ func (d *document) parse(data []byte) (Config, error) {
 			field{"dsn", dsn(&h.DSN)},
 			field{"replicas", list(d, &h.Replicas, "a list of DSNs, or [] for none", dsn)},
 			field{"weight", d.count(&h.Weight)},
+			field{"closed", d.boolean(&h.Closed)},
+			field{"capacity", d.count(&h.Capacity)},
 		)
 	}
 	placement := func(p *Placement) read {
@@ -116,7 +118,7 @@ func (d *document) parse(data []byte) (Config, error) {
 		field{"schema_prefix", d.text(&c.SchemaPrefix, "what the schemas' names begin with, such as shard_")},
 		field{"epoch", d.moment(&c.Epoch)},
 		field{"layout", d.layout(&c.Layout)},
-		field{"strategy", d.mapping(field{"by", d.text(&c.Strategy.By, "modulo")})},
+		field{"strategy", d.strategy(&c.Strategy)},
 		field{"store", d.mapping(field{"kind", d.text(&c.Store.Kind, "file")})},
 		field{"hosts", list(d, &c.Hosts, "a list of hosts", host)},
 		field{"placement", list(d, &c.Placement, "a list of placements", placement)},

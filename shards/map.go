@@ -26,6 +26,11 @@ type Map struct {
 	config  *Config  // package fmt prints it as an address where it cannot call Format
 	home    []int    // by Number: index into config.Hosts
 	schemas []string // by Number
+
+	picker    picker  // of the strategy
+	entries   picker  // of a directory
+	otherwise picker  // of a directory; nil without one
+	capacity  []int64 // by Number
 }
 
 // Map checks the config and makes the map of it. The error is a [FieldError].
@@ -44,6 +49,12 @@ func (c Config) Map() (*Map, error) {
 	for n := range m.schemas {
 		m.schemas[n] = fmt.Sprintf("%s%0*d", c.SchemaPrefix, schemaDigits, n)
 	}
+	m.picker = c.Strategy.picker(c.Shards)
+	m.entries = Strategy{By: Hash, Of: c.Strategy.Of}.picker(c.Shards)
+	if c.Strategy.Otherwise != nil {
+		m.otherwise = c.Strategy.Otherwise.picker(c.Shards)
+	}
+	m.capacity = m.capacities()
 	return m, nil
 }
 
@@ -113,17 +124,7 @@ func (m *Map) NumbersOn(host string) []Number {
 	return numbers
 }
 
-// ForKey returns the shard of a key by the map's strategy. With modulo it is the remainder of key
-// divided by the number of shards, 0 or more also for a negative key.
-func (m *Map) ForKey(key int64) Number {
-	n := key % int64(len(m.home))
-	if n < 0 {
-		n += int64(len(m.home))
-	}
-	return Number(n)
-}
-
-// ForBytes returns the shard of a key of any bytes: the remainder of its xxhash (64 bits, seed 0) divided by the number
+// ForBytes returns the shard of any bytes, whatever the strategy: the remainder of its xxhash (64 bits, seed 0) divided by the number
 // of shards.
 func (m *Map) ForBytes(key []byte) Number {
 	return Number(xxhash.Sum64(key) % uint64(len(m.home)))

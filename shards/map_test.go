@@ -130,8 +130,8 @@ func TestMapForKey(t *testing.T) {
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
-			if n := m.ForKey(test.key); n != test.shard {
-				t.Fatalf("got %d, expected %d", n, test.shard)
+			if n, err := m.ForKey(test.key); err != nil || n != test.shard {
+				t.Fatalf("got %d, %v, expected %d", n, err, test.shard)
 			}
 		})
 	}
@@ -142,8 +142,8 @@ func TestMapForKeyIsInTheMap(t *testing.T) {
 	m := newMap(t, 77)
 	rapid.Check(t, func(t *rapid.T) {
 		key := rapid.Int64().Draw(t, "key")
-		n := m.ForKey(key)
-		if !m.Has(n) || (key-int64(n))%77 != 0 && key > math.MinInt64+77 {
+		n, err := m.ForKey(key)
+		if err != nil || !m.Has(n) || (key-int64(n))%77 != 0 && key > math.MinInt64+77 {
 			t.Fatalf("key %d: got shard %d", key, n)
 		}
 	})
@@ -251,7 +251,7 @@ func TestMapAllocatesNothing(t *testing.T) {
 		name   string
 		lookup func()
 	}{
-		{"ForKey", func() { _ = m.ForKey(-31341) }},
+		{"ForKey", func() { _, _ = m.ForKey(-31341) }},
 		{"ForID", func() { _, _ = m.ForID(id) }},
 		{"Schema", func() { _ = m.Schema(1341) }},
 		{"Host", func() { _ = m.Host(1341) }},
@@ -274,7 +274,7 @@ func TestMapConcurrently(t *testing.T) {
 	for i := range 8 {
 		wg.Go(func() {
 			for key := range int64(1000) {
-				n := m.ForKey(key * int64(i+1))
+				n, _ := m.ForKey(key * int64(i+1))
 				if back, ok := m.NumberOf(m.Schema(n)); !ok || back != n || m.Host(n).Name == "" || m.SearchPath(n) == "" {
 					t.Errorf("shard %d became %d", n, back)
 				}

@@ -117,8 +117,8 @@ func (c Config) parts() []part {
 				"without a time, as Pinterest's: {time: 0, shard: 16, type: 10, sequence: 36}.",
 			"layout: " + layoutText(c.Layout),
 		}, {
-			"How a key picks its shard. modulo: the remainder of the key divided by the number of shards.",
-			fmt.Sprintf("strategy: {by: %s}", plain(c.Strategy.By)),
+			strategyComment,
+			strategyField(c.Strategy),
 		}, {
 			"Where the map of the shards is kept. file: in this file.",
 			fmt.Sprintf("store: {kind: %s}", plain(c.Store.Kind)),
@@ -162,7 +162,14 @@ func writeGenerator(g Generator) string {
 }
 
 func writeHost(h Host) string {
-	return fmt.Sprintf("{name: %s, dsn: %s, replicas: %s, weight: %d}", plain(h.Name), strconv.Quote(h.DSN), flow(h.Replicas, strconv.Quote), h.Weight)
+	text := fmt.Sprintf("{name: %s, dsn: %s, replicas: %s, weight: %d", plain(h.Name), strconv.Quote(h.DSN), flow(h.Replicas, strconv.Quote), h.Weight)
+	if h.Closed {
+		text += ", closed: true"
+	}
+	if h.Capacity != 0 {
+		text += fmt.Sprintf(", capacity: %d", h.Capacity)
+	}
+	return text + "}"
 }
 
 // layoutText writes a layout, with its type only if there is one.

@@ -124,10 +124,12 @@ func configs() *rapid.Generator[shards.Config] {
 		for _, host := range rapid.SliceOfNDistinct(name, 1, 4, rapid.ID).Draw(t, "hosts") {
 			c.Hosts = append(c.Hosts, shards.Host{
 				Name: host, DSN: dsn.Draw(t, "dsn"), Weight: rapid.IntRange(0, 3).Draw(t, "weight"),
+				Closed: rapid.Bool().Draw(t, "closed"), Capacity: rapid.SampledFrom([]int{0, 1000}).Draw(t, "capacity"),
 				Replicas: rapid.SliceOfN(dsn, 0, 2).Draw(t, "replicas"),
 			})
 		}
 		c.Generators = generators(c.Hosts).Draw(t, "generators")
+		c.Strategy = strategies(c.Shards).Draw(t, "strategy")
 		homes := rapid.SliceOfN(rapid.IntRange(0, len(c.Hosts)-1), c.Shards, c.Shards).Draw(t, "homes")
 		byHost := make([][]shards.Number, len(c.Hosts))
 		for n, host := range homes {
@@ -178,7 +180,7 @@ func TestYAMLRoundTrip(t *testing.T) {
 func withoutVariables(c shards.Config) shards.Config {
 	hosts := make([]shards.Host, len(c.Hosts))
 	for i, h := range c.Hosts {
-		hosts[i] = shards.Host{Name: h.Name, DSN: h.DSN, Replicas: h.Replicas, Weight: h.Weight}
+		hosts[i] = shards.Host{Name: h.Name, DSN: h.DSN, Replicas: h.Replicas, Weight: h.Weight, Closed: h.Closed, Capacity: h.Capacity}
 	}
 	c.Hosts = hosts
 	return c

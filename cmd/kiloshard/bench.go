@@ -21,7 +21,7 @@ config: it measures on throw-away servers on this machine, or in databases of it
 on the server that KILOSHARD_POSTGRES_DSN names.`,
 		Args: cobra.NoArgs,
 	}
-	cmd.AddCommand(a.benchIDsCommand(), a.benchCreateCommand(), a.benchMigrateCommand())
+	cmd.AddCommand(a.benchIDsCommand(), a.benchCreateCommand(), a.benchRouteCommand(), a.benchMigrateCommand())
 	return cmd
 }
 
@@ -34,7 +34,11 @@ func localConfig() localpg.Config {
 }
 
 // withServers runs fn with throw-away servers, and stops them.
-func (a *app) withServers(ctx context.Context, n int, fn func([]*localpg.Server) error) (err error) {
+func (a *app) withServers(ctx context.Context, n int, fn func([]*localpg.Server) error) error {
+	return a.withServersOf(ctx, n, localConfig(), fn)
+}
+
+func (a *app) withServersOf(ctx context.Context, n int, cfg localpg.Config, fn func([]*localpg.Server) error) (err error) {
 	var servers []*localpg.Server
 	defer func() {
 		for _, s := range servers {
@@ -45,7 +49,7 @@ func (a *app) withServers(ctx context.Context, n int, fn func([]*localpg.Server)
 		}
 	}()
 	for range n {
-		s, err := localpg.Start(ctx, localConfig())
+		s, err := localpg.Start(ctx, cfg)
 		if err != nil {
 			return err
 		}

@@ -203,8 +203,8 @@ writes to it as to any pgx pool; every insert into photos calls its shard's next
 	return d.kiloshard(ctx, "id", "decode", fmt.Sprint(id))
 }
 
-const demoProgram = `shard := r.ForKey(user)
-err := shard.QueryRow(ctx,
+const demoProgram = `shard, err := r.ForKey(ctx, user)
+err = shard.QueryRow(ctx,
     "insert into photos (user_id, title) values ($1, $2) returning id", user, title).Scan(&id)
 
 shard, err = r.ForID(id)`

@@ -44,7 +44,11 @@ func (l *demoLoad) write(ctx context.Context) error {
 			l.photos[user], err = pgx.CollectRows(rows, pgx.RowTo[shards.ID])
 			return err
 		})
-		return l.router.ForKey(int64(user)).SendBatch(ctx, &batch).Close()
+		shard, err := l.router.ForKey(ctx, int64(user))
+		if err != nil {
+			return err
+		}
+		return shard.SendBatch(ctx, &batch).Close()
 	})
 	l.wrote = fmt.Sprintf("%s with %s and as many likes in %s", count(l.users, "user"), count(l.users*l.photosEach, "photo"), took)
 	return err
@@ -74,7 +78,11 @@ func (l *demoLoad) readByID(ctx context.Context) error {
 // readByUser reads the IDs of every user's photos.
 func (l *demoLoad) readByUser(ctx context.Context) error {
 	took, err := l.forAllUsers(ctx, func(ctx context.Context, user int) error {
-		rows, err := l.router.ForKey(int64(user)).Query(ctx, "select id from photos where user_id = $1 order by id", user)
+		shard, err := l.router.ForKey(ctx, int64(user))
+		if err != nil {
+			return err
+		}
+		rows, err := shard.Query(ctx, "select id from photos where user_id = $1 order by id", user)
 		if err != nil {
 			return err
 		}

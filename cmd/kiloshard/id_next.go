@@ -14,7 +14,7 @@ import (
 
 // nextIDs is what kiloshard id next is asked for.
 type nextIDs struct {
-	key       *int64 // or
+	key       *string // or
 	shard     *shards.Number
 	generator string
 	count     int
@@ -44,11 +44,7 @@ them by that generator of the map; of those, interleaved numbers need a shard or
 				want.shard = &number
 			}
 			if byKey {
-				value, err := parseInt(key, "a key", "--key")
-				if err != nil {
-					return err
-				}
-				want.key = &value
+				want.key = &key
 			}
 			_, m, err := a.loadMap()
 			if err != nil {
@@ -85,7 +81,15 @@ func (a *app) nextIDs(ctx context.Context, m *shards.Map, want nextIDs) error {
 		number = *want.shard
 	}
 	if want.key != nil {
-		number = m.ForKey(*want.key)
+		key, err := parseKey(m, *want.key, "--key")
+		if err != nil {
+			return err
+		}
+		shard, err := r.ForText(ctx, key.String())
+		if err != nil {
+			return err
+		}
+		number = shard.Number()
 	}
 	shard, err := r.ForShard(number)
 	if err != nil {

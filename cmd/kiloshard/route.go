@@ -1,11 +1,13 @@
 package main
 
 import (
+	"context"
 	"strconv"
 
 	"github.com/jackc/pgx/v5/pgtype"
 	"github.com/spf13/cobra"
 
+	"github.com/kiloshard/kiloshard/router"
 	"github.com/kiloshard/kiloshard/shards"
 )
 
@@ -22,15 +24,27 @@ func placeOf(m *shards.Map, n shards.Number) place {
 	return place{Shard: n, Schema: m.Schema(n), Host: host.Name, Address: host.Address()}
 }
 
+// routed is where a key, an ID or a UUID belongs, and for a key how it got there.
+type routed struct {
+	place
+	Key        string `json:"key,omitempty"`
+	Strategy   string `json:"strategy,omitempty"`
+	How        string `json:"how,omitempty"`
+	Arithmetic string `json:"arithmetic,omitempty"`
+	Entry      string `json:"entry,omitempty"`
+	path       string
+}
+
 func (a *app) routeCommand() *cobra.Command {
 	var as argument
 	cmd := &cobra.Command{
 		Use:   "route KEY | route --id ID [--generator NAME] | route --uuid UUID",
 		Short: "Prints shard, schema and host for a key, an ID or a UUID",
-		Long: `Prints shard, schema and host for a key; with --id for an ID that next_id() made, or the
-named generator; with --uuid for a UUID, by its hash.`,
+		Long: `Prints shard, schema and host for a key, and how the map's strategy takes it there: the arithmetic, or the
+directory, which is asked then. With --id for an ID that next_id() made, or the named generator; with
+--uuid for a UUID, by its hash.`,
 		Args: cobra.ExactArgs(1),
-		RunE: func(_ *cobra.Command, args []string) error {
+		RunE: func(cmd *cobra.Command, args []string) error {
 			if as.generator != "" && !as.id || as.id && as.uuid {
 				return usagef("expected KEY, --id ID, --id ID --generator NAME, or --uuid UUID")
 			}
@@ -38,16 +52,18 @@ named generator; with --uuid for a UUID, by its hash.`,
 			if err != nil {
 				return err
 			}
-			n, err := as.home(m, args[0])
+			r, err := as.route(cmd.Context(), m, args[0])
 			if err != nil {
 				return err
 			}
-			p := placeOf(m, n)
-			return a.print(p, func() {
+			return a.print(r, func() {
 				a.table([][]string{
 					{"SHARD", "SCHEMA", "HOST", "ADDRESS"},
-					{strconv.Itoa(int(p.Shard)), p.Schema, p.Host, p.Address},
+					{strconv.Itoa(int(r.Shard)), r.Schema, r.Host, r.Address},
 				})
+				if r.path != "" {
+					a.say("%s", r.path)
+				}
 			})
 		},
 	}
@@ -63,25 +79,58 @@ type argument struct {
 	generator string
 }
 
-// home returns the shard that the argument belongs to.
-func (as argument) home(m *shards.Map, text string) (shards.Number, error) {
+// route returns where the argument belongs.
+func (as argument) route(ctx context.Context, m *shards.Map, text string) (routed, error) {
 	if as.uuid {
 		var uuid pgtype.UUID
 		if err := uuid.Scan(text); err != nil {
-			return 0, usagef("UUID %q: expected one such as 019a9f3e-5f00-7abc-8def-0123456789ab", text)
+			return routed{}, usagef("UUID %q: expected one such as 019a9f3e-5f00-7abc-8def-0123456789ab", text)
 		}
-		return m.ForUUID(uuid.Bytes), nil
+		return routed{place: placeOf(m, m.ForUUID(uuid.Bytes))}, nil
 	}
-	value, err := parseInt(text, "a key", "KEY")
-	switch {
-	case err != nil:
-		return 0, err
-	case as.generator != "":
-		return m.ForIDOf(as.generator, shards.ID(value))
-	case as.id:
-		return m.ForID(shards.ID(value))
+	if !as.id {
+		return routeKey(ctx, m, text)
 	}
-	return m.ForKey(value), nil
+	id, err := parseInt(text, "an ID", "ID")
+	if err != nil {
+		return routed{}, err
+	}
+	var n shards.Number
+	if as.generator != "" {
+		n, err = m.ForIDOf(as.generator, shards.ID(id))
+	} else {
+		n, err = m.ForID(shards.ID(id))
+	}
+	if err != nil {
+		return routed{}, err
+	}
+	return routed{place: placeOf(m, n)}, nil
+}
+
+func routeKey(ctx context.Context, m *shards.Map, text string) (routed, error) {
+	key, err := parseKey(m, text, "KEY")
+	if err != nil {
+		return routed{}, err
+	}
+	r, err := router.New(ctx, router.Config{Map: m})
+	if err != nil {
+		return routed{}, err
+	}
+	defer r.Close()
+	p, err := r.Explain(ctx, key)
+	if err != nil {
+		return routed{}, err
+	}
+	return routed{placeOf(m, p.Shard), p.Key, p.Strategy, p.How, p.Arithmetic, p.Entry, p.String()}, nil
+}
+
+// parseKey returns the key that a text is: any where the strategy takes any, else a number.
+func parseKey(m *shards.Map, text, name string) (shards.Key, error) {
+	if m.Strategy().By == shards.Modulo {
+		number, err := parseInt(text, "a key", name)
+		return shards.NumberKey(number), err
+	}
+	return shards.TextKey(text), nil
 }
 
 func parseInt(text, what, name string) (int64, error) {

@@ -27,7 +27,7 @@
 //
 // Rows, the values of sequences, statistics, owners, privileges and tablespaces. Nor what the toolkit makes
 // itself, which kiloshard verify compares with the map: next_id, next_ids and next_id_seq, the map's own
-// generators, and the table schema_version.
+// generators, the tables of a directory, and the table schema_version.
 //
 // Major versions of Postgres write some things down differently, such as views in Postgres 18. Where the hosts of a
 // cluster are of several, shards with such things count as different.

@@ -2,11 +2,14 @@ package drift
 
 import (
 	"context"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 
 	"github.com/kiloshard/kiloshard/shards"
+	"github.com/kiloshard/kiloshard/sql"
 )
 
 // closeLimit bounds the end of a session after the caller's context has ended.
@@ -85,6 +88,7 @@ func Read(ctx context.Context, conn *pgx.Conn, m *shards.Map, numbers ...shards.
 // toolkit returns the names of the relations and functions that the toolkit makes in a shard.
 func toolkit(m *shards.Map) (relations, functions []string) {
 	relations, functions = []string{"schema_version", "next_id_seq"}, []string{"next_id", "next_ids"}
+	relations = slices.AppendSeq(relations, maps.Keys(sql.DirectoryTables))
 	for _, g := range m.Generators() {
 		if !g.InShards() {
 			continue

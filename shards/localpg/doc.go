@@ -32,6 +32,10 @@
 // [Server.Backup] copies a server that runs; from the copy starts a standby of it, or a server that recovers from a WAL
 // archive. Such a server is like one from [Start] in all else.
 //
+// # PgBouncer
+//
+// [StartPgBouncer] puts a PgBouncer of this machine in front of a server, in transaction mode unless told otherwise.
+//
 // # Rights
 //
 // Postgres does not run as root. Started by root, initdb and the server run as the user postgres, or nobody if there

@@ -15,3 +15,7 @@ func startLocal(context.Context, Config) (engine, string, error) { return nil, "
 func startDownload(context.Context, Config) (engine, string, error) {
 	return nil, "", notHere(errNoLocal)
 }
+
+func startPgBouncer(context.Context, PgBouncerConfig) (*PgBouncer, error) {
+	return nil, notHere(errNoLocal)
+}

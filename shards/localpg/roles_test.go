@@ -22,9 +22,10 @@ const dirVariable = "LOCALPG_TEST_DIR"
 
 // roles are what a copy of the test binary does instead of running the tests.
 var roles = map[string]func() error{
-	"serve": serve,
-	"keep":  keep,
-	"cycle": cycle,
+	"serve":  serve,
+	"keep":   keep,
+	"cycle":  cycle,
+	"bounce": bounce,
 }
 
 // report is what a role says to the test that started it, in one line.
@@ -76,6 +77,31 @@ func cycle() error {
 		}
 	}
 	return errors.Join(err, server.Stop(ctx))
+}
+
+// bounce starts a PgBouncer in front of a server and waits for its own end. It says where they are, with the PID of the
+// PgBouncer, or 0 if there is none on this machine.
+func bounce() (err error) {
+	ctx, dir := context.Background(), os.Getenv(dirVariable)
+	server, err := localpg.Start(ctx, localpg.Config{Source: localpg.Local, Dir: dir})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, server.Stop(ctx)) }()
+	r := report{UID: os.Geteuid(), DSN: server.DSN("postgres"), Data: server.DataDir()}
+	bouncer, err := localpg.StartPgBouncer(ctx, localpg.PgBouncerConfig{DSN: r.DSN, Dir: dir})
+	switch {
+	case err == nil:
+		defer func() { err = errors.Join(err, bouncer.Stop(ctx)) }()
+		r.PID, r.DSN = bouncer.PID(), bouncer.DSN("postgres")
+	case !errors.Is(err, localpg.ErrUnavailable):
+		return err
+	}
+	if err := json.NewEncoder(os.Stdout).Encode(r); err != nil {
+		return err
+	}
+	_, _ = io.Copy(io.Discard, os.Stdin)
+	return nil
 }
 
 // play starts a copy of the test binary in a role and returns it with its report. It ends with the test at the latest.

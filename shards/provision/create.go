@@ -79,6 +79,9 @@ func Create(ctx context.Context, cfg CreateConfig) (CreateReport, error) {
 				for _, w := range generatorsOf(cfg.Map, n) {
 					script.WriteString(w.script())
 				}
+				if cfg.Map.HasDirectory() {
+					script.WriteString(sql.Directory(int(n), cfg.Map.Schema(n)))
+				}
 			}
 			err := execScript(ctx, conn, script.String())
 			return slices.Repeat([]error{err}, len(batch))
@@ -100,7 +103,7 @@ func (inv *inventory) hasShard(m *shards.Map, n shards.Number) bool {
 			return false
 		}
 	}
-	return true
+	return inv.hasDirectory(m, n)
 }
 
 // install puts the helper schema on every host that lacks it or has another version of it.

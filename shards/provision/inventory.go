@@ -26,6 +26,8 @@ type inventory struct {
 	generators map[string]foundGenerators // by schema
 	uuidv7     bool                       // whether the helper schema has the function
 
+	directories map[string]map[string]string // by schema and table: its columns
+
 	// Only for Verify: the same in detail, and the helper schema; and what the columns of tables in
 	// them call by default.
 	schemas  map[string]schema
@@ -79,6 +81,9 @@ func take(ctx context.Context, conn *pgx.Conn, m *shards.Map, host shards.Host, 
 	looks := []func(context.Context, *pgx.Conn, string) error{inv.takeDatabase, inv.takeSettings, inv.takeComplete}
 	if detailed {
 		looks = append(looks, inv.takeSchemas, inv.takeFunctions, inv.takeDefaults)
+	}
+	if m.HasDirectory() {
+		looks = append(looks, inv.takeDirectory)
 	}
 	for _, look := range looks {
 		if err := look(ctx, conn, pattern); err != nil {

@@ -13,7 +13,7 @@ import (
 func connect(ctx context.Context, host shards.Host) (*pgx.Conn, error) {
 	cfg, err := pgx.ParseConfig(host.ConnString())
 	if err != nil {
-		return nil, err
+		return nil, shards.ErrBadDSN
 	}
 	cfg.RuntimeParams["application_name"] = "kiloshard"
 	cfg.RuntimeParams["search_path"] = "pg_catalog, pg_temp"

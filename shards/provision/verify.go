@@ -23,6 +23,7 @@ const (
 	KindSequence  Kind = "sequence"     // its sequence, or one of a column's default, lacks, is another shard's, has a cache or the like
 	KindStray     Kind = "stray schema" // a schema that is named like a shard, which the map does not know
 	KindGenerator Kind = "generator"    // functions or the sequence of a generator lack, or make other numbers than the map says
+	KindDirectory Kind = "directory"    // the tables of a directory lack, or have other columns
 	KindEngine    Kind = "engine"       // the helper schema lacks, or has another epoch, layout, cluster or version
 )
 
@@ -162,6 +163,7 @@ func (v *verification) parts(inv *inventory, n shards.Number) {
 		v.function(KindFunction, inv, name, want)
 	}
 	v.generatorsIn(inv, n)
+	v.directory(inv, n)
 	want := v.sequence()
 	switch found := inv.schemas[name].sequence; {
 	case found == nil:

@@ -1,0 +1,165 @@
+package bench
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/kiloshard/kiloshard/shards"
+)
+
+// routeConns is how many connections to a host each side has.
+const routeConns = 16
+
+// RouteConfig says how [Route] measures.
+type RouteConfig struct {
+	// NewHosts makes two hosts with nothing in them, each time on the same two servers.
+	NewHosts func(ctx context.Context) ([]shards.Host, error)
+
+	Only       []string      // the parts to run, of those that [RouteParts] returns. Defaults to all
+	Turn       time.Duration // of one side, in every round. Defaults to 1 s
+	Rounds     int           // in each of which all sides take a turn. Defaults to 5
+	Goroutines []int         // of the part many, one after the other. Defaults to 16, 64 and 256
+	Crowd      int           // goroutines of the part starvation. Defaults to 8192
+
+	// Shards are how many shards of one host the part schemas has, 16 or more, one after the other. No other part with a
+	// server has more than the most of them. Defaults to 1024 and 4096.
+	Shards []int
+
+	Progress func(what string)
+}
+
+// RouteReport is what [Route] measured.
+type RouteReport struct {
+	Server  string        `json:"server"` // version of Postgres; empty where no part needed one
+	Fsync   bool          `json:"fsync"`  // of the servers
+	Rounds  int           `json:"rounds"`
+	Turn    float64       `json:"turn_seconds"`
+	Conns   int           `json:"connections_per_host"`
+	Rows    []RouteFigure `json:"rows"`
+	LeftOut []string      `json:"left_out"` // parts that this machine lacks something for, and what it lacks
+}
+
+// RouteFigure is one figure of both sides, each the median of the rounds.
+type RouteFigure struct {
+	Part       string   `json:"part"`
+	What       string   `json:"what"`
+	Goroutines int      `json:"goroutines,omitzero"`
+	Metric     string   `json:"metric"` // with its unit
+	Ours       float64  `json:"ours"`
+	Plain      *float64 `json:"plain"` // nil where there is nothing to compare with
+	Ratio      *float64 `json:"ratio"` // the median of the rounds' ours/plain; nil without, and where a plain one is 0
+}
+
+// routePart is a part of the benchmark.
+type routePart struct {
+	name string
+	run  func(ctx context.Context, b *routeBench) error
+}
+
+const partMany = "many" // which is drawn
+
+func routeParts() []routePart {
+	return []routePart{
+		{"decision", measureDecision},
+		{"lone", measureLone},
+		{partMany, measureMany},
+		{"delay", measureDelay},
+		{"slow", measureSlow},
+		{"inserts", measureInserts},
+		{"schemas", measureSchemas},
+		{"starvation", measureCrowd},
+		getManyPart(fetchTogether),
+		{"pgbouncer", measurePooled},
+	}
+}
+
+// RouteParts returns the names of the parts of [Route], in the order in which they run.
+func RouteParts() []string {
+	var names []string
+	for _, part := range routeParts() {
+		names = append(names, part.name)
+	}
+	return names
+}
+
+// Route compares package router with pgxpool, by the same statements on the same tables, with the same number of
+// connections. In every round both sides take a turn, and nobody always goes first. Before the first round each side
+// has a turn that does not count, so that connections and prepared statements are there. Every row that is read is
+// checked.
+//
+// The statements of pgxpool name the schema, so that it prepares them in its default mode, as it would without shards.
+// A part for which this machine lacks something is left out, unless it was asked for by name.
+func Route(ctx context.Context, cfg RouteConfig) (*RouteReport, error) {
+	cfg = cfg.withDefaults()
+	for _, name := range cfg.Only {
+		if !slices.Contains(RouteParts(), name) {
+			return nil, fmt.Errorf("part %q: expected one of %s", name, strings.Join(RouteParts(), ", "))
+		}
+	}
+	b := &routeBench{cfg: cfg, report: RouteReport{Rounds: cfg.Rounds, Turn: cfg.Turn.Seconds(), Conns: routeConns}}
+	for _, part := range routeParts() {
+		if len(cfg.Only) > 0 && !slices.Contains(cfg.Only, part.name) {
+			continue
+		}
+		b.part = part.name
+		cfg.Progress(part.name)
+		if err := part.run(ctx, b); err != nil {
+			return nil, fmt.Errorf("%s: %w", part.name, err)
+		}
+	}
+	return &b.report, nil
+}
+
+func (cfg RouteConfig) withDefaults() RouteConfig {
+	if cfg.Turn <= 0 {
+		cfg.Turn = time.Second
+	}
+	if cfg.Rounds <= 0 {
+		cfg.Rounds = 5
+	}
+	if len(cfg.Goroutines) == 0 {
+		cfg.Goroutines = []int{16, 64, 256}
+	}
+	if len(cfg.Shards) == 0 {
+		cfg.Shards = []int{1024, 4096}
+	}
+	if cfg.Crowd <= 0 {
+		cfg.Crowd = 8192
+	}
+	if cfg.Progress == nil {
+		cfg.Progress = func(string) {}
+	}
+	return cfg
+}
+
+// routeBench is the state of one [Route].
+type routeBench struct {
+	cfg    RouteConfig
+	part   string // the one that runs
+	report RouteReport
+}
+
+// progress says which part of a part is next.
+func (b *routeBench) progress(format string, args ...any) {
+	b.cfg.Progress(b.part + ", " + fmt.Sprintf(format, args...))
+}
+
+// add adds a row to the report, from the values of each round; plain is nil where there is nothing to compare with.
+func (b *routeBench) add(what string, goroutines int, metric string, ours, plain []float64) {
+	row := RouteFigure{Part: b.part, What: what, Goroutines: goroutines, Metric: metric, Ours: median(ours)}
+	if len(plain) > 0 {
+		middle := median(plain)
+		row.Plain = &middle
+		if !slices.Contains(plain, 0) {
+			ratio := medianRatio(ours, plain)
+			row.Ratio = &ratio
+		}
+	}
+	b.report.Rows = append(b.report.Rows, row)
+}
+
+// most returns how many shards a part may have that would have n.
+func (b *routeBench) most(n int) int { return min(n, slices.Max(b.cfg.Shards)) }

@@ -1,0 +1,147 @@
+package bench
+
+import (
+	"context"
+	"fmt"
+	"net/url"
+	"slices"
+	"strings"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/kiloshard/kiloshard/router"
+	"github.com/kiloshard/kiloshard/shards"
+	"github.com/kiloshard/kiloshard/shards/provision"
+)
+
+const (
+	// routeShards is how many shards a part has that is about few of them.
+	routeShards = 16
+
+	// photosPerShard stays below what autovacuum begins to analyse a table at.
+	photosPerShard = 40
+)
+
+// tablesLoop makes a table of photos in each shard of a host, with the shard's number as the owner of all of them, and a
+// table for inserts in the first shards.
+var tablesLoop = fmt.Sprintf(`
+	DO $loop$ DECLARE n int; schema text; done int := 0; BEGIN
+		SET client_min_messages = warning; SET synchronous_commit = off;
+		FOR n, schema IN SELECT right(nspname, 5)::int, nspname FROM pg_namespace WHERE nspname ~ '^shard_\d{5}$' ORDER BY 1 LOOP
+			EXECUTE format('CREATE TABLE %%I.photos (id bigint PRIMARY KEY, owner bigint NOT NULL, title text NOT NULL)', schema);
+			EXECUTE format('INSERT INTO %%I.photos SELECT id, $1, ''photo '' || id FROM generate_series(1, %d) AS id', schema) USING n;
+			IF n < %d THEN
+				EXECUTE format('CREATE TABLE %%1$I.notes (id bigint PRIMARY KEY DEFAULT %%1$I.next_id(), '
+					'author bigint NOT NULL, body text NOT NULL)', schema);
+			END IF;
+			done := done + 1;
+			IF done %% 64 = 0 THEN COMMIT; END IF;
+		END LOOP;
+	END $loop$`, photosPerShard, routeShards)
+
+// newCluster creates shards with their tables, evenly on new hosts, and ends with a checkpoint.
+func (b *routeBench) newCluster(ctx context.Context, count, hostCount int) (*shards.Map, error) {
+	hosts, err := b.cfg.NewHosts(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if len(hosts) < hostCount {
+		return nil, fmt.Errorf("%d hosts; expected %d", len(hosts), hostCount)
+	}
+	m, err := routeMap(count, hosts[:hostCount])
+	if err != nil {
+		return nil, err
+	}
+	if err := b.describe(ctx, hosts[0]); err != nil {
+		return nil, err
+	}
+	if _, err := provision.Create(ctx, provision.CreateConfig{Map: m}); err != nil {
+		return nil, err
+	}
+	return m, together(hostCount, func(i int) error {
+		if err := execOn(ctx, hosts[i], tablesLoop); err != nil {
+			return err
+		}
+		return checkpoint(ctx, hosts[i]) // so that none of what was just made is written while a side has its turn
+	})
+}
+
+func routeMap(count int, hosts []shards.Host) (*shards.Map, error) {
+	return shards.Config{
+		Cluster: "bench", Shards: count, Epoch: epoch, Layout: layout, Hosts: hosts, Placement: shards.Evenly(count, hosts),
+	}.Map()
+}
+
+// describe notes what the server is like.
+func (b *routeBench) describe(ctx context.Context, host shards.Host) error {
+	if b.report.Server != "" {
+		return nil
+	}
+	conns, err := open(ctx, host, 1)
+	if err != nil {
+		return err
+	}
+	defer closeConns(conns)
+	const query = `SELECT split_part(current_setting('server_version'), ' ', 1), current_setting('fsync')::bool`
+	return conns[0].QueryRow(ctx, query).Scan(&b.report.Server, &b.report.Fsync)
+}
+
+// The names that the sessions of the sides have on the server.
+const (
+	oursName  = "kiloshard bench route ours"
+	plainName = "kiloshard bench route plain"
+)
+
+// openRouter opens a router.
+func openRouter(ctx context.Context, m *shards.Map) (*router.Router, error) {
+	return openRouterSending(ctx, m, router.PipelineReads)
+}
+
+func openRouterSending(ctx context.Context, m *shards.Map, together router.Pipeline) (*router.Router, error) {
+	hosts := slices.Clone(m.Hosts())
+	for i, host := range hosts {
+		hosts[i].DSN = poolDSN(host.ConnString(), oursName, nil)
+	}
+	m, err := onHosts(m, hosts)
+	if err != nil {
+		return nil, err
+	}
+	return router.New(ctx, router.Config{Map: m, Pipeline: together})
+}
+
+// openPlain opens a pgxpool to a host, whose sessions have a name on the server.
+func openPlain(ctx context.Context, host shards.Host, name string, settings ...string) (*pgxpool.Pool, error) {
+	return pgxpool.New(ctx, poolDSN(host.ConnString(), name, settings))
+}
+
+func poolDSN(dsn, name string, settings []string) string {
+	return withSettings(dsn, append([]string{"application_name", name, "pool_max_conns", fmt.Sprint(routeConns)}, settings...))
+}
+
+// withSettings returns a DSN with settings, which are names and values in turn.
+func withSettings(dsn string, settings []string) string {
+	u, err := url.Parse(dsn)
+	if err != nil || u.Scheme == "" { // keywords and values: of a keyword given twice the last one counts
+		quote := strings.NewReplacer(`\`, `\\`, `'`, `\'`)
+		for pair := range slices.Chunk(settings, 2) {
+			dsn += fmt.Sprintf(" %s='%s'", pair[0], quote.Replace(pair[1]))
+		}
+		return dsn
+	}
+	query := u.Query()
+	for pair := range slices.Chunk(settings, 2) {
+		query.Set(pair[0], pair[1])
+	}
+	u.RawQuery = encoded(query)
+	return u.String()
+}
+
+// forKey is where all parts but one ask the router for the shard of a key.
+func forKey(ctx context.Context, r *router.Router, key int64) (router.Shard, error) {
+	return r.ForKey(ctx, key)
+}
+
+// forID is where they ask it for that of an ID.
+func forID(_ context.Context, r *router.Router, id shards.ID) (router.Shard, error) {
+	return r.ForID(id)
+}

@@ -1,0 +1,118 @@
+package bench
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/kiloshard/kiloshard/router"
+	"github.com/kiloshard/kiloshard/shards"
+)
+
+// routeSides are those of the parts that are about few shards of one host, each with connections of its own.
+type routeSides struct {
+	plain  *pgxpool.Pool  // on the schema of shard 0
+	one    *router.Router // for shard 0 alone
+	spread *router.Router // for all shards
+}
+
+func openSides(ctx context.Context, m *shards.Map) (_ *routeSides, err error) {
+	s := &routeSides{}
+	defer func() {
+		if err != nil {
+			s.close()
+		}
+	}()
+	if s.plain, err = openPlain(ctx, m.Hosts()[0], plainName); err != nil {
+		return nil, err
+	}
+	if s.one, err = openRouter(ctx, m); err != nil {
+		return nil, err
+	}
+	s.spread, err = openRouter(ctx, m)
+	return s, err
+}
+
+func (s *routeSides) close() {
+	if s.plain != nil {
+		s.plain.Close()
+	}
+	for _, r := range []*router.Router{s.one, s.spread} {
+		if r != nil {
+			r.Close()
+		}
+	}
+}
+
+// querier is a shard or a plain pool.
+type querier interface {
+	QueryRow(ctx context.Context, sql string, args ...any) pgx.Row
+	Exec(ctx context.Context, sql string, args ...any) (pgconn.CommandTag, error)
+}
+
+// statement returns how the call number i of a worker is made, with a prefix before the names of tables. The owner is that
+// of all photos there.
+type statement func(prefix string) func(ctx context.Context, on querier, owner int64, worker, i int) (apart bool, err error)
+
+// calls returns a statement's calls: of pgxpool, of the router on one shard, and spread over all.
+func (s *routeSides) calls(st statement) (plain, one, spread call) {
+	qualified := st("shard_00000.")
+	plain = func(ctx context.Context, worker, i int) (bool, error) { return qualified(ctx, s.plain, 0, worker, i) }
+	return plain, oursOver(s.one, st, 1), oursOver(s.spread, st, int64(s.spread.Map().Len()))
+}
+
+// oursOver spreads calls over so many keys.
+func oursOver(r *router.Router, st statement, keys int64) call {
+	run := st("")
+	return func(ctx context.Context, worker, i int) (bool, error) {
+		key := int64(worker+i) % keys
+		shard, err := forKey(ctx, r, key)
+		if err != nil {
+			return false, err
+		}
+		return run(ctx, shard, key, worker, i)
+	}
+}
+
+// selects is a select by primary key.
+func selects(prefix string) func(context.Context, querier, int64, int, int) (bool, error) {
+	query := "select owner, title from " + prefix + "photos where id = $1"
+	return func(ctx context.Context, on querier, owner int64, worker, i int) (bool, error) {
+		return false, selectPhoto(ctx, on, query, 1+(7*worker+i)%photosPerShard, owner)
+	}
+}
+
+// inserts is an insert of one row, whose key the database makes.
+func inserts(prefix string) func(context.Context, querier, int64, int, int) (bool, error) {
+	query := "insert into " + prefix + "notes (author, body) values ($1, $2) returning author"
+	return func(ctx context.Context, on querier, _ int64, worker, _ int) (bool, error) {
+		var author int64
+		err := on.QueryRow(ctx, query, int64(worker), "a note of some forty characters, or so").Scan(&author)
+		if err == nil && author != int64(worker) {
+			err = fmt.Errorf("inserted author %d, expected %d", author, worker)
+		}
+		return false, err
+	}
+}
+
+// errWrongShard says that a row came from another shard than it was asked of.
+var errWrongShard = errors.New("a row of another shard")
+
+// selectPhoto selects by primary key and checks what comes.
+func selectPhoto(ctx context.Context, on querier, query string, id int, owner int64) error {
+	var (
+		got   int64
+		title string
+	)
+	if err := on.QueryRow(ctx, query, id).Scan(&got, &title); err != nil {
+		return err
+	}
+	if got != owner {
+		return fmt.Errorf("%w: its owner is %d instead of %d", errWrongShard, got, owner)
+	}
+	return nil
+}

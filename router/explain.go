@@ -1,0 +1,88 @@
+package router
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/kiloshard/kiloshard/shards"
+)
+
+// How [Path] knows the shard of a key.
+const (
+	ByArithmetic = "arithmetic"
+	ByCache      = "cache"     // of the directory's entries
+	ByLookup     = "lookup"    // in the directory
+	ByOtherwise  = "otherwise" // by the other strategy: a lookup found no entry
+)
+
+// Path is how a key was taken to its shard. It holds no DSN.
+type Path struct {
+	Key        string        `json:"key"` // a number as its decimal text
+	Strategy   string        `json:"strategy"`
+	How        string        `json:"how"`             // ByArithmetic, ByCache, ByLookup or ByOtherwise
+	Arithmetic string        `json:"arithmetic"`      // what was done with the key; empty if its entry said
+	Entry      string        `json:"entry,omitempty"` // of a directory, the schema that holds the key's entry
+	Shard      shards.Number `json:"shard"`
+	Schema     string        `json:"schema"`
+	Host       string        `json:"host"` // the host's name
+}
+
+// Explain returns how a key is taken to its shard, which it finds as [Router.ForKey] does, with the same errors.
+func (r *Router) Explain(ctx context.Context, key shards.Key) (Path, error) {
+	p := Path{Key: key.String(), Strategy: r.shards.Strategy().By}
+	var n shards.Number
+	var err error
+	if r.directory == nil {
+		n, err = r.shards.For(key)
+		p.How, p.Arithmetic = ByArithmetic, r.shards.Explain(key)
+	} else {
+		n, err = r.directory.explain(ctx, key, &p)
+	}
+	if err != nil {
+		return Path{}, err
+	}
+	s, err := r.ForShard(n)
+	if err != nil {
+		return Path{}, err
+	}
+	p.Shard, p.Schema, p.Host = n, s.Schema(), s.Host().Name
+	return p, nil
+}
+
+func (d *directory) explain(ctx context.Context, key shards.Key, p *Path) (shards.Number, error) {
+	text, err := keyText(key)
+	if err != nil {
+		return 0, err
+	}
+	a, fromCache, err := d.find(ctx, text)
+	if err != nil {
+		return 0, err
+	}
+	p.Entry = d.shards.Schema(d.shards.EntryShard(key))
+	switch {
+	case fromCache:
+		p.How = ByCache
+	case a.found:
+		p.How = ByLookup
+	default:
+		p.How, p.Arithmetic = ByOtherwise, d.shards.ExplainOtherwise(key)
+		return d.shards.Otherwise(key)
+	}
+	return a.shard, nil
+}
+
+// String returns the way of the key on one line, such as
+//
+//	key 31341: modulo: 31341 mod 2048 = 621: shard 621 (shard_00621 on pg-a)
+func (p Path) String() string {
+	way := p.Arithmetic
+	switch p.How {
+	case ByCache:
+		way = "entry of " + p.Entry + ", cached"
+	case ByLookup:
+		way = "entry of " + p.Entry + ", looked up"
+	case ByOtherwise:
+		way = "no entry in " + p.Entry + ", looked up; otherwise " + p.Arithmetic
+	}
+	return fmt.Sprintf("key %s: %s: %s: shard %d (%s on %s)", p.Key, p.Strategy, way, p.Shard, p.Schema, p.Host)
+}

@@ -1,0 +1,66 @@
+package router
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"time"
+)
+
+// pingAfter is how long a line may have been idle without being asked for a sign of life first, as in pgxpool.
+const pingAfter = time.Second
+
+// ready gives a caller's line a connection that works. After an error the line is still the caller's.
+func (l *line) ready(ctx context.Context) error {
+	for {
+		if l.lease != nil && time.Since(l.freed) > pingAfter && !l.lease.Conn().IsClosed() {
+			if err := l.lease.Conn().Ping(ctx); err != nil && ctx.Err() != nil {
+				return err
+			} // else the connection is closed
+		}
+		if l.lease != nil && l.lease.Conn().IsClosed() {
+			l.lease.Release()
+			l.lease, l.session = nil, nil
+		}
+		if l.lease == nil {
+			if err := l.connect(ctx); err != nil {
+				return err
+			}
+		}
+		if l.host.prepareConn == nil {
+			return nil
+		}
+		l.session.forgetPath()
+		ok, err := l.host.prepareConn(ctx, l.lease.Conn())
+		if !ok {
+			_ = l.lease.Conn().Close(ctx) // whatever it says, the connection is closed
+		}
+		if err != nil || ok {
+			return err
+		}
+	}
+}
+
+func (l *line) connect(ctx context.Context) error {
+	err := l.tryConnect(ctx)
+	if errors.Is(err, errPooled) {
+		err = l.tryConnect(ctx)
+	}
+	return err
+}
+
+func (l *line) tryConnect(ctx context.Context) error {
+	lease, err := l.pool.Acquire(ctx)
+	if err != nil {
+		return err
+	}
+	session, err := openSession(ctx, lease.Conn(), l.host)
+	if err != nil {
+		_ = lease.Conn().Close(ctx) // whatever it says, the connection is closed
+		lease.Release()
+		return err
+	}
+	l.lease, l.session = lease, session
+	l.expires = time.Now().Add(l.host.lifetime + rand.N(l.host.jitter+1))
+	return nil
+}

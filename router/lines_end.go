@@ -1,0 +1,82 @@
+package router
+
+import (
+	"context"
+	"slices"
+	"time"
+)
+
+// endLimit is how long the end of a connection may take.
+const endLimit = 5 * time.Second
+
+// close has all lines end when they are free, and waits for that.
+func (ls *lines) close() {
+	ls.mu.Lock()
+	if !ls.closed {
+		ls.closed = true
+		if ls.later != nil {
+			ls.later.Stop()
+		}
+		for _, c := range ls.waiting {
+			c.wake(nil, ls.host.failed(errClosed))
+		}
+		ls.waiting = nil
+		for _, l := range ls.all {
+			if l.state == idle {
+				l.end()
+			}
+		}
+		ls.endIfEmpty()
+	}
+	ls.mu.Unlock()
+	<-ls.ended
+	ls.stopping.Wait()
+	ls.pool.Close()
+}
+
+func (ls *lines) endIfEmpty() {
+	if ls.closed && !slices.ContainsFunc(ls.all, func(l *line) bool { return l.state != absent }) {
+		select {
+		case <-ls.ended:
+		default:
+			close(ls.ended)
+		}
+	}
+}
+
+// end closes the line's connection. The caller holds mu and the line.
+func (l *line) end() {
+	l.forgetAll()
+	clear(l.known)
+	l.pressure = 0
+	l.state = absent
+	lease := l.lease
+	if lease == nil {
+		return
+	}
+	l.lease, l.session = nil, nil
+	go func() { // the pool's Close waits for it
+		ctx, cancel := context.WithTimeout(context.Background(), endLimit)
+		defer cancel()
+		_ = lease.Conn().Close(ctx) // whatever it says, the connection is closed
+		lease.Release()
+	}()
+}
+
+// lookForIdle ends lines that have been idle for as long as the pool's config allows, and looks again later.
+func (ls *lines) lookForIdle() {
+	ls.mu.Lock()
+	defer ls.mu.Unlock()
+	ls.later = nil
+	left := false
+	for _, l := range ls.all {
+		if l.state == idle && time.Since(l.freed) > ls.idleLimit {
+			l.end()
+		}
+		left = left || l.state != absent
+	}
+	if left {
+		ls.lookLater()
+	}
+	ls.endIfEmpty()
+}

@@ -1,0 +1,103 @@
+package router_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"sync"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/kiloshard/kiloshard/shards/localpg"
+)
+
+// startPgBouncer starts one in front of the tests' server. It skips the test where there is no PgBouncer.
+func startPgBouncer(ctx context.Context, t *testing.T, sessions int) *localpg.PgBouncer {
+	t.Helper()
+	bouncer, err := localpg.StartPgBouncer(ctx, localpg.PgBouncerConfig{
+		DSN: server.DSN("postgres"), Settings: map[string]string{"default_pool_size": fmt.Sprint(sessions)},
+	})
+	switch {
+	case errors.Is(err, localpg.ErrUnavailable) && os.Getenv("CI") != "true":
+		t.Skip(err)
+	case err != nil:
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := bouncer.Stop(context.WithoutCancel(ctx)); err != nil {
+			t.Error(err)
+		}
+	})
+	return bouncer
+}
+
+// Two routers take turns on the same two sessions of the server, which a third client leaves set to another shard all
+// the while.
+func TestBehindPgBouncer(t *testing.T) {
+	t.Parallel()
+	db, ctx := setup(t, options{})
+	bouncer := startPgBouncer(ctx, t, pooledSessions)
+	for _, mode := range modes {
+		t.Run(mode, func(t *testing.T) { alternate(t, options{on: db, address: bouncer.Address(), dsn: execMode(mode)}) })
+	}
+}
+
+// pooledSessions is how many sessions of the server PgBouncer has.
+const pooledSessions = 2
+
+func alternate(t *testing.T, opts options) {
+	t.Helper()
+	const workers, rounds = 16, 36
+	db := opts.on
+	one, ctx := setup(t, opts)
+	two, _ := setup(t, opts)
+	exec := opts
+	exec.dsn = execMode("exec") // which a plain client needs behind PgBouncer
+	poisoner, err := pgx.Connect(ctx, exec.apply(t, db.dsns[0]))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer poisoner.Close(ctx)
+
+	var lock sync.Mutex
+	servers := map[int]bool{} // the sessions that answered
+	locks := make([]sync.Mutex, shardCount)
+	var wait sync.WaitGroup
+	for w := range workers {
+		wait.Go(func() {
+			for i := range rounds {
+				client := []*testBundle{one, two}[(w+i)%2]
+				s, q := client.shard(t, (w*7+i*5)%shardCount), questions[(w+i/2)%len(questions)]
+				locks[s.Number()].Lock()
+				owner, err := q.ask(ctx, s)
+				locks[s.Number()].Unlock()
+				if err != nil || owner != int64(s.Number()) {
+					t.Errorf("%s: %s was answered with owner %d: %v", q.name, s, owner, err)
+					return
+				}
+				var pid int
+				if err := s.QueryRow(ctx, `select pg_backend_pid()`).Scan(&pid); err != nil {
+					t.Error(err)
+					return
+				}
+				lock.Lock()
+				servers[pid] = true
+				lock.Unlock()
+			}
+		})
+	}
+	wait.Go(func() {
+		for range rounds {
+			if _, err := poisoner.Exec(ctx, poison); err != nil {
+				t.Error(err)
+				return
+			}
+		}
+	})
+	wait.Wait()
+	if len(servers) == 0 || len(servers) > pooledSessions {
+		t.Errorf("%d sessions of the server answered, expected no more than %d", len(servers), pooledSessions)
+	}
+}

@@ -1,0 +1,146 @@
+package shards
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"unicode/utf8"
+)
+
+func checkStrategy(c Config) error { return c.Strategy.check(c, "strategy", true) }
+
+// check returns a [FieldError] for the first field that is wrong. A nested strategy is one by arithmetic.
+func (s Strategy) check(c Config, at string, outermost bool) error {
+	known, expected := []string{Modulo, Hash, ByRange, Directory}, "modulo, hash, range or directory"
+	if !outermost {
+		known, expected = known[:3], "modulo, hash or range"
+	}
+	if !slices.Contains(known, s.By) {
+		return &FieldError{Field: at + ".by", Found: quoted(s.By), Expected: expected}
+	}
+	if err := s.checkUnused(at); err != nil {
+		return err
+	}
+	if s.Of < 0 || s.Of > c.Shards {
+		return &FieldError{Field: at + ".of", Found: fmt.Sprint(s.Of), Expected: fmt.Sprintf("1 to %d, since shards is %d", c.Shards, c.Shards)}
+	}
+	switch s.By {
+	case Hash:
+		return s.checkHash(c, at)
+	case ByRange:
+		return s.checkRanges(c, at)
+	case Directory:
+		return s.checkDirectory(c, at)
+	}
+	return nil
+}
+
+// checkUnused refuses fields of another strategy, which would be without effect.
+func (s Strategy) checkUnused(at string) error {
+	for _, f := range []struct {
+		name  string
+		given bool
+		by    []string
+	}{
+		{"of", s.Of != 0, []string{Modulo, Hash, Directory}},
+		{"hash", s.Hash != "", []string{Hash}},
+		{"digits", s.Digits != 0, []string{Hash}},
+		{"ranges", len(s.Ranges) > 0, []string{ByRange}},
+		{"otherwise", s.Otherwise != nil, []string{Directory}},
+		{"allocate", s.Allocate != Allocation{}, []string{Directory}},
+	} {
+		if f.given && !slices.Contains(f.by, s.By) {
+			return &FieldError{Field: at + "." + f.name, Found: "a field that " + s.By + " does not have", Expected: "none"}
+		}
+	}
+	return nil
+}
+
+func (s Strategy) checkHash(c Config, at string) error {
+	if !slices.Contains([]string{XXHash, MD5, Hex}, s.Hash) {
+		return &FieldError{Field: at + ".hash", Found: quoted(s.Hash), Expected: "xxhash, md5 or hex"}
+	}
+	if s.Hash != Hex {
+		if s.Digits != 0 {
+			return &FieldError{Field: at + ".digits", Found: fmt.Sprint(s.Digits), Expected: "none: only hex has digits"}
+		}
+		return nil
+	}
+	of := c.Shards
+	if s.Of != 0 {
+		of = s.Of
+	}
+	least := 1
+	for 1<<(4*least) < of {
+		least++
+	}
+	if s.Digits < least || s.Digits > 16 {
+		return &FieldError{Field: at + ".digits", Found: fmt.Sprint(s.Digits), Expected: fmt.Sprintf("%d to 16, to reach each of %d shards", least, of)}
+	}
+	return nil
+}
+
+func (s Strategy) checkRanges(c Config, at string) error {
+	if len(s.Ranges) == 0 {
+		return &FieldError{Field: at + ".ranges", Found: "none", Expected: "ranges such as {from: 0, shard: 0}"}
+	}
+	for i, r := range s.Ranges {
+		field := fmt.Sprintf("%s.ranges[%d]", at, i)
+		switch {
+		case r.From.IsZero():
+			return &FieldError{Field: field + ".from", Found: "missing", Expected: `the first key of the range, such as 1000000 or "m"`}
+		case r.From.kind != s.Ranges[0].From.kind:
+			return &FieldError{Field: field + ".from", Found: r.From.written(), Expected: "a key of the same kind as " + s.Ranges[0].From.written() + ": all numbers, or all texts in quotes"}
+		case !r.From.isText():
+			return &FieldError{Field: field + ".from", Found: "bytes that are no text", Expected: "text in UTF-8"}
+		case i > 0 && r.From.compare(s.Ranges[i-1].From) <= 0:
+			return &FieldError{Field: field + ".from", Found: r.From.written() + " after " + s.Ranges[i-1].From.written(), Expected: "ranges in rising order"}
+		case r.Shard < 0 || int(r.Shard) >= c.Shards:
+			return &FieldError{Field: field + ".shard", Found: fmt.Sprint(r.Shard), Expected: fmt.Sprintf("0 to %d, since shards is %d", c.Shards-1, c.Shards)}
+		}
+		if err := s.checkEnd(field+".to", i); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// checkEnd holds the rule that no key is in two ranges.
+func (s Strategy) checkEnd(field string, i int) error {
+	r := s.Ranges[i]
+	switch {
+	case r.To.IsZero():
+	case r.To.kind != r.From.kind:
+		return &FieldError{Field: field, Found: r.To.written(), Expected: "a key of the same kind as " + r.From.written()}
+	case !r.To.isText():
+		return &FieldError{Field: field, Found: "bytes that are no text", Expected: "text in UTF-8"}
+	case r.To.compare(r.From) <= 0:
+		return &FieldError{Field: field, Found: r.To.written(), Expected: "a key above " + r.From.written() + ", or none for all up to the next range"}
+	case i+1 < len(s.Ranges) && s.Ranges[i+1].From.kind == r.To.kind && r.To.compare(s.Ranges[i+1].From) > 0:
+		found := r.To.written() + ", which overlaps the range from " + s.Ranges[i+1].From.written()
+		return &FieldError{Field: field, Found: found, Expected: "each key in one range"}
+	}
+	return nil
+}
+
+// isText tells whether a key can be written as YAML.
+func (k Key) isText() bool { return utf8.ValidString(k.text) }
+
+func (s Strategy) checkDirectory(c Config, at string) error {
+	a := s.Allocate
+	if !slices.Contains([]string{Weighted, LeastUsed, MostLeft}, a.By) {
+		return &FieldError{Field: at + ".allocate.by", Found: quoted(a.By), Expected: "weighted, least_used or capacity"}
+	}
+	if a.Capacity < 0 {
+		return &FieldError{Field: at + ".allocate.capacity", Found: strconv.Itoa(a.Capacity), Expected: "the most keys in one shard, 1 or more"}
+	}
+	for i, h := range c.Hosts {
+		if a.By == MostLeft && a.Capacity == 0 && h.Capacity == 0 && !h.Closed {
+			return &FieldError{Field: fmt.Sprintf("hosts[%d].capacity", i), Found: "missing", Expected: "the most keys on this host, or " + at + ".allocate.capacity, since keys are allocated by capacity"}
+		}
+	}
+	if s.Otherwise == nil {
+		return nil
+	}
+	return s.Otherwise.check(c, at+".otherwise", false)
+}

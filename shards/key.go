@@ -1,0 +1,91 @@
+package shards
+
+import (
+	"encoding/json"
+	"strconv"
+	"strings"
+)
+
+// Key is what picks a shard: a whole number or a text. A number and its decimal text, such as 42 and "42", are the same
+// key to every strategy. Made by [NumberKey] and [TextKey]; the zero Key is none.
+type Key struct {
+	kind   keyKind
+	number int64
+	text   string
+}
+
+type keyKind uint8
+
+const (
+	noKey keyKind = iota
+	numberKey
+	textKey
+)
+
+// NumberKey returns the key of a number, such as a user's ID.
+func NumberKey(number int64) Key { return Key{kind: numberKey, number: number} }
+
+// TextKey returns the key of a text, such as an address. The empty text is a key too.
+func TextKey(text string) Key { return Key{kind: textKey, text: text} }
+
+// IsZero tells whether the key is none.
+func (k Key) IsZero() bool { return k.kind == noKey }
+
+// String returns the text, or the number as its decimal text.
+func (k Key) String() string {
+	if k.kind == numberKey {
+		return strconv.FormatInt(k.number, 10)
+	}
+	return k.text
+}
+
+// MarshalJSON writes a number or a text, as the key was made, and null for none.
+func (k Key) MarshalJSON() ([]byte, error) {
+	switch k.kind {
+	case numberKey:
+		return strconv.AppendInt(nil, k.number, 10), nil
+	case textKey:
+		return json.Marshal(k.text)
+	}
+	return []byte("null"), nil
+}
+
+// compare orders two keys of one kind: numbers by their value, texts by their bytes.
+func (k Key) compare(other Key) int {
+	if k.kind == textKey {
+		return strings.Compare(k.text, other.text)
+	}
+	switch {
+	case k.number < other.number:
+		return -1
+	case k.number > other.number:
+		return 1
+	}
+	return 0
+}
+
+// written returns the key as it stands in kiloshard.yaml, a text in quotes.
+func (k Key) written() string {
+	if k.kind == textKey {
+		return strconv.Quote(k.text)
+	}
+	return k.String()
+}
+
+// maxDigits is the length of the longest int64 in decimal.
+const maxDigits = len("-9223372036854775808")
+
+// parseNumber returns the number of which the text is the decimal text: no plus, no zeros in front.
+func parseNumber(text string) (int64, bool) {
+	digits := strings.TrimPrefix(text, "-")
+	if digits == "" || len(text) > maxDigits || digits[0] == '0' && text != "0" {
+		return 0, false
+	}
+	for _, c := range []byte(digits) {
+		if c < '0' || c > '9' {
+			return 0, false
+		}
+	}
+	number, err := strconv.ParseInt(text, 10, 64)
+	return number, err == nil
+}

@@ -1,0 +1,135 @@
+package shards
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strconv"
+)
+
+// KeyRange puts the keys from From on into one shard: up to To, or without To up to the next range, or without another
+// range all of them. To itself is outside. Numbers are ordered by value, texts by their bytes in UTF-8.
+type KeyRange struct {
+	From  Key    `json:"from"`
+	To    Key    `json:"to,omitzero"`
+	Shard Number `json:"shard"`
+}
+
+// Split returns the strategy with the range that holds at divided there: keys from at on go to shard, up to where the
+// range ended. No other range changes. The strategy s stays as it is. It returns [ErrNoShard] when no range holds at,
+// and a [FieldError] when it already begins one, is of another kind than the ranges, or there are none.
+func (s Strategy) Split(at Key, shard Number) (Strategy, error) {
+	if s.By != ByRange || len(s.Ranges) == 0 {
+		return Strategy{}, &FieldError{Field: "strategy.by", Found: quoted(s.By), Expected: "range, with ranges to split"}
+	}
+	if at.kind != s.Ranges[0].From.kind {
+		return Strategy{}, &FieldError{Field: "at", Found: at.written(), Expected: "a key of the same kind as " + s.Ranges[0].From.written()}
+	}
+	i, found := slices.BinarySearchFunc(s.Ranges, at, func(r KeyRange, at Key) int { return r.From.compare(at) })
+	if found {
+		return Strategy{}, &FieldError{Field: "at", Found: at.written() + ", where a range begins already", Expected: "a key inside a range"}
+	}
+	if i == 0 || !s.Ranges[i-1].To.IsZero() && at.compare(s.Ranges[i-1].To) >= 0 {
+		return Strategy{}, noShardFor(at, "is in no range")
+	}
+	// The first half ends where the second begins, the second where the whole did.
+	second := KeyRange{From: at, To: s.Ranges[i-1].To, Shard: shard}
+	s.Ranges = slices.Insert(slices.Clone(s.Ranges), i, second)
+	s.Ranges[i-1].To = Key{}
+	return s, nil
+}
+
+func pickerOfRanges(all []KeyRange) picker {
+	if all[0].From.kind == textKey {
+		return textRanges{lookupOf(all, func(k Key) string { return k.text })}
+	}
+	return numberRanges{lookupOf(all, func(k Key) int64 { return k.number })}
+}
+
+// lookup is ranges by the values of their bounds, which lie closer together than the ranges do.
+type lookup[T cmp.Ordered] struct {
+	all    []KeyRange
+	starts []T
+	ends   []T // the zero T where a range has no To
+}
+
+func lookupOf[T cmp.Ordered](all []KeyRange, value func(Key) T) lookup[T] {
+	l := lookup[T]{all: all}
+	for _, r := range all {
+		l.starts, l.ends = append(l.starts, value(r.From)), append(l.ends, value(r.To))
+	}
+	return l
+}
+
+// holder returns the index of the range that holds a key, -1 if none does.
+func (l lookup[T]) holder(key T) int {
+	low, high := 0, len(l.starts) // the last range that begins at or before the key is in [low-1, high)
+	for low < high {
+		middle := int(uint(low+high) >> 1)
+		if l.starts[middle] <= key {
+			low = middle + 1
+		} else {
+			high = middle
+		}
+	}
+	if low == 0 || l.ends[low-1] <= key && !l.all[low-1].To.IsZero() {
+		return -1
+	}
+	return low - 1
+}
+
+// explain says which range holds a key of a shard.
+func (l lookup[T]) explain(key Key, i int) string {
+	from, end := l.all[i].From, l.all[i].To
+	if end.IsZero() && i+1 < len(l.all) {
+		end = l.all[i+1].From
+	}
+	if end.IsZero() {
+		return fmt.Sprintf("%s is in the range from %s on", key, from.written())
+	}
+	return fmt.Sprintf("%s is in the range from %s until %s", key, from.written(), end.written())
+}
+
+type numberRanges struct{ lookup[int64] }
+
+func (s numberRanges) forKey(key int64) (Number, error) {
+	if i := s.holder(key); i >= 0 {
+		return s.all[i].Shard, nil
+	}
+	return 0, noShardFor(NumberKey(key), "is in no range")
+}
+
+func (s numberRanges) forText(key string) (Number, error) {
+	number, ok := parseNumber(key)
+	if !ok {
+		return 0, noShardFor(TextKey(key), "is no whole number of 64 bits, as these ranges want")
+	}
+	return s.forKey(number)
+}
+
+func (s numberRanges) explain(key Key) string {
+	number := key.number
+	if key.kind == textKey {
+		number, _ = parseNumber(key.text)
+	}
+	return s.lookup.explain(key, s.holder(number))
+}
+
+type textRanges struct{ lookup[string] }
+
+func (s textRanges) forKey(key int64) (Number, error) {
+	var buffer [maxDigits]byte
+	if i := s.holder(string(strconv.AppendInt(buffer[:0], key, 10))); i >= 0 {
+		return s.all[i].Shard, nil
+	}
+	return 0, noShardFor(NumberKey(key), "is in no range")
+}
+
+func (s textRanges) forText(key string) (Number, error) {
+	if i := s.holder(key); i >= 0 {
+		return s.all[i].Shard, nil
+	}
+	return 0, noShardFor(TextKey(key), "is in no range")
+}
+
+func (s textRanges) explain(key Key) string { return s.lookup.explain(key, s.holder(key.String())) }

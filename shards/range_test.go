@@ -1,0 +1,136 @@
+package shards_test
+
+import (
+	"errors"
+	"math"
+	"slices"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/kiloshard/kiloshard/shards"
+)
+
+// byName are ranges of texts with a hole.
+var byName = shards.Strategy{By: shards.ByRange, Ranges: []shards.KeyRange{
+	{From: shards.TextKey("a"), To: shards.TextKey("f"), Shard: 3},
+	{From: shards.TextKey("m"), Shard: 1},
+	{From: shards.TextKey("müller"), Shard: 2},
+}}
+
+// byNumber are ranges of numbers with a hole and an end.
+var byNumber = shards.Strategy{By: shards.ByRange, Ranges: []shards.KeyRange{
+	{From: shards.NumberKey(0), Shard: 4},
+	{From: shards.NumberKey(1_000_000), To: shards.NumberKey(2_000_000), Shard: 0},
+	{From: shards.NumberKey(3_000_000), To: shards.NumberKey(math.MaxInt64), Shard: 7},
+}}
+
+func TestRanges(t *testing.T) {
+	t.Parallel()
+	const none = -1
+	for _, test := range []struct {
+		strategy shards.Strategy
+		key      shards.Key
+		shard    shards.Number
+	}{
+		{byNumber, shards.NumberKey(math.MinInt64), none},
+		{byNumber, shards.NumberKey(-1), none},
+		{byNumber, shards.NumberKey(0), 4},
+		{byNumber, shards.NumberKey(999_999), 4},
+		{byNumber, shards.NumberKey(1_000_000), 0},
+		{byNumber, shards.NumberKey(1_999_999), 0},
+		{byNumber, shards.NumberKey(2_000_000), none},
+		{byNumber, shards.NumberKey(3_000_000), 7},
+		{byNumber, shards.NumberKey(math.MaxInt64 - 1), 7},
+		{byNumber, shards.NumberKey(math.MaxInt64), none},
+		{byNumber, shards.TextKey("999999"), 4},
+		{byName, shards.TextKey(""), none},
+		{byName, shards.TextKey("Zoe"), none}, // capitals come before small letters
+		{byName, shards.TextKey("a"), 3},
+		{byName, shards.TextKey("eve"), 3},
+		{byName, shards.TextKey("f"), none},
+		{byName, shards.TextKey("m"), 1},
+		{byName, shards.TextKey("mz"), 1}, // ü is after z
+		{byName, shards.TextKey("müller"), 2},
+		{byName, shards.TextKey("\xff"), 2},
+		{byName, shards.NumberKey(7), none},
+	} {
+		n, err := mapOf(t, 8, test.strategy).For(test.key)
+		if test.shard == none && !errors.Is(err, shards.ErrNoShard) || test.shard != none && (err != nil || n != test.shard) {
+			t.Errorf("%s: got shard %d, %v, expected %d", test.key, n, err, test.shard)
+		}
+	}
+}
+
+func TestSplit(t *testing.T) {
+	t.Parallel()
+	split, err := byNumber.Split(shards.NumberKey(1_500_000), 5)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []shards.KeyRange{
+		byNumber.Ranges[0],
+		{From: shards.NumberKey(1_000_000), Shard: 0},
+		{From: shards.NumberKey(1_500_000), To: shards.NumberKey(2_000_000), Shard: 5},
+		byNumber.Ranges[2],
+	}
+	if !slices.Equal(split.Ranges, want) {
+		t.Errorf("got %s, expected %v", split, want)
+	}
+	if !byNumber.Ranges[1].To.IsZero() && len(byNumber.Ranges) == 3 {
+		for _, refused := range []struct {
+			strategy shards.Strategy
+			at       shards.Key
+			want     string
+		}{
+			{byNumber, shards.NumberKey(0), "at: 0, where a range begins already"},
+			{byNumber, shards.TextKey("m"), `at: "m"; expected a key of the same kind as 0`},
+			{byNumber, shards.NumberKey(2_500_000), "no such shard"},
+			{byNumber, shards.NumberKey(-1), "no such shard"},
+			{shards.Strategy{By: shards.Modulo}, shards.NumberKey(1), `strategy.by: "modulo"`},
+		} {
+			if _, err := refused.strategy.Split(refused.at, 5); err == nil || !strings.Contains(err.Error(), refused.want) {
+				t.Errorf("%s: got %v, expected %s", refused.at, err, refused.want)
+			}
+		}
+		return
+	}
+	t.Error("Split changed the strategy that it split")
+}
+
+// A key changes its shard only if it is in the new range.
+func TestSplitMovesNothingElse(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		c := newConfig(300)
+		c.Strategy = rapid.SampledFrom([]shards.Strategy{byNumber, byName}).Draw(t, "ranges")
+		key := func(label string) shards.Key {
+			if c.Strategy.Ranges[0].From == byName.Ranges[0].From {
+				return shards.TextKey(rapid.StringMatching(`[a-z]{0,3}`).Draw(t, label))
+			}
+			return shards.NumberKey(rapid.Int64Range(-10, 4_000_000).Draw(t, label))
+		}
+		before, err := c.Map()
+		if err != nil {
+			t.Fatal(err)
+		}
+		const fresh = 299
+		c.Strategy, err = c.Strategy.Split(key("at"), fresh)
+		if err != nil {
+			return // nothing to split there
+		}
+		after, err := c.Map()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for range 20 {
+			k := key("key")
+			old, errOld := before.For(k)
+			n, err := after.For(k)
+			if n != old && n != fresh || (err == nil) != (errOld == nil) {
+				t.Fatalf("%s was in shard %d, %v, and is in %d, %v after %s", k, old, errOld, n, err, c.Strategy)
+			}
+		}
+	})
+}

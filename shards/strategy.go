@@ -1,0 +1,165 @@
+package shards
+
+import (
+	"errors"
+	"fmt"
+)
+
+// The strategies of [Strategy].
+const (
+	Modulo    = "modulo"    // the remainder of a number
+	Hash      = "hash"      // the remainder of a hash of any text
+	ByRange   = "range"     // ranges of keys, each in one shard
+	Directory = "directory" // a table that says where each key is
+)
+
+// The hashes of [Strategy.Hash]. All read a key as the bytes of its text, a number as its decimal text.
+const (
+	// XXHash is the 64-bit xxHash with seed 0.
+	XXHash = "xxhash"
+	// MD5 is the whole digest: its 16 bytes as one big-endian number of 128 bits, which is what int(hexdigest, 16) is
+	// in Python. It is how Pinterest's mod shards are written: md5("1.2.3.4") % 4096.
+	MD5 = "md5"
+	// Hex is a part of the same digest: its first Digits hexadecimal digits as a number, which is what
+	// ('x' || left(md5(key), 8))::bit(32)::bigint is in Postgres for 8 digits.
+	Hex = "hex"
+)
+
+// defaultDigits are those of [Hex]: 32 bits.
+const defaultDigits = 8
+
+// Strategy says how a key picks its shard.
+//
+// Modulo and hash divide by Of, and every key moves when Of changes: where shards may be opened later, write down how
+// many there are at the start. Ranges and a directory move no key that they do not name.
+type Strategy struct {
+	By string `json:"by"` // Modulo, Hash, ByRange or Directory; defaults to Modulo
+
+	// Of is by what modulo and hash divide, and over how many shards, from 0 up, a directory spreads its entries.
+	// Defaults to Config.Shards.
+	Of int `json:"of,omitempty"`
+
+	Hash   string     `json:"hash,omitempty"`   // of Hash: XXHash, MD5 or Hex; defaults to XXHash
+	Digits int        `json:"digits,omitempty"` // of Hex: 1 to 16; defaults to 8
+	Ranges []KeyRange `json:"ranges,omitempty"` // of ByRange: rising, of numbers or of texts
+
+	// Otherwise is where a directory's keys without an entry are: by another strategy, or in no shard if nil.
+	Otherwise *Strategy `json:"otherwise,omitempty"`
+	// Allocate is how a directory chooses the shard of a new key.
+	Allocate Allocation `json:"allocate,omitzero"`
+}
+
+// The ways of [Allocation] to choose a shard. None chooses one on a closed host, or one that is full.
+const (
+	// Weighted chooses a host at random, a host of weight 2 twice as often as one of weight 1, and any of its shards.
+	Weighted = "weighted"
+	// LeastUsed chooses the shard with the fewest keys.
+	LeastUsed = "least_used"
+	// MostLeft chooses the shard with the most room: its capacity less its keys.
+	MostLeft = "capacity"
+)
+
+// Allocation is how a directory chooses the shard of a new key.
+type Allocation struct {
+	By       string `json:"by"`                 // Weighted, LeastUsed or MostLeft; defaults to Weighted
+	Capacity int    `json:"capacity,omitempty"` // the most keys in one shard; defaults to no limit. See Host.Capacity
+}
+
+// ErrInDirectory says that only the directory knows the shard of a key: no arithmetic on the map tells.
+var ErrInDirectory = errors.New("the directory knows the shard of a key, the map does not")
+
+// withDefaults returns the strategy with its empty fields filled in, sharing no memory with s.
+func (s Strategy) withDefaults() Strategy {
+	if s.By == "" {
+		s.By = Modulo
+	}
+	if s.By == Hash && s.Hash == "" {
+		s.Hash = XXHash
+	}
+	if s.By == Hash && s.Hash == Hex && s.Digits == 0 {
+		s.Digits = defaultDigits
+	}
+	if s.By == Directory && s.Allocate.By == "" {
+		s.Allocate.By = Weighted
+	}
+	s.Ranges = append([]KeyRange(nil), s.Ranges...)
+	if s.Otherwise != nil {
+		otherwise := s.Otherwise.withDefaults()
+		s.Otherwise = &otherwise
+	}
+	return s
+}
+
+// picker is how a key picks its shard without asking anybody. Neither method allocates unless it returns an error.
+type picker interface {
+	forKey(key int64) (Number, error)
+	forText(key string) (Number, error)
+	// explain returns the arithmetic done for a key that has a shard, for people.
+	explain(key Key) string
+}
+
+// picker returns the picker of a strategy that is checked, over count shards.
+func (s Strategy) picker(count int) picker {
+	of := uint64(count)
+	if s.Of != 0 {
+		of = uint64(s.Of)
+	}
+	switch {
+	case s.By == Directory:
+		return inDirectory{}
+	case s.By == ByRange:
+		return pickerOfRanges(s.Ranges)
+	case s.By == Modulo:
+		return modulo{int64(of)}
+	case s.Hash == MD5:
+		return md5Hash{of}
+	case s.Hash == Hex:
+		return hexHash{of, s.Digits}
+	}
+	return xxHash{of}
+}
+
+// ForKey returns the shard of a number by the map's strategy. It allocates nothing.
+//
+// With modulo it is the remainder of the number, 0 or more also for a negative one; with hash the same as that of its
+// decimal text. It returns [ErrNoShard] for a number in no range, and [ErrInDirectory] when a directory is asked.
+func (m *Map) ForKey(key int64) (Number, error) { return m.picker.forKey(key) }
+
+// ForText returns the shard of a text by the map's strategy. It allocates nothing, but for a text of more than 256 bytes
+// with md5 or hex. For the decimal text of a number it is the shard of the number.
+//
+// It returns [ErrNoShard] for a text in no range, and for one that is no number where the strategy wants numbers, which
+// are modulo and ranges of numbers; and [ErrInDirectory] when a directory is asked.
+func (m *Map) ForText(key string) (Number, error) { return m.picker.forText(key) }
+
+// For returns what [Map.ForKey] and [Map.ForText] do, and [ErrNoShard] for no key.
+func (m *Map) For(key Key) (Number, error) { return pick(m.picker, key) }
+
+// Explain returns the arithmetic by which a key picks its shard, such as "31341 mod 2048 = 1341", for people. It is
+// empty where [Map.For] returns an error.
+func (m *Map) Explain(key Key) string {
+	if _, err := m.For(key); err != nil {
+		return ""
+	}
+	return m.picker.explain(key)
+}
+
+func pick(p picker, key Key) (Number, error) {
+	switch key.kind {
+	case numberKey:
+		return p.forKey(key.number)
+	case textKey:
+		return p.forText(key.text)
+	}
+	return 0, fmt.Errorf("no key: %w", ErrNoShard)
+}
+
+// Strategy returns how a key picks its shard. The caller must not change what its slices hold.
+func (m *Map) Strategy() Strategy { return m.config.Strategy }
+
+// String returns the strategy as it stands in kiloshard.yaml.
+func (s Strategy) String() string { return strategyText(s) }
+
+func noShardFor(key Key, why string) error {
+	return fmt.Errorf("key %s %s: %w", key.written(), why, ErrNoShard)
+}

@@ -1,0 +1,12 @@
+package sql
+
+// DirectoryTables are the tables of a directory in a shard's schema, with their columns as Postgres describes them.
+var DirectoryTables = map[string]string{
+	"kiloshard_directory": "key text, shard integer, since timestamp with time zone",
+	"kiloshard_usage":     "one boolean, keys bigint",
+}
+
+// Directory returns the script that makes the tables of a directory in a shard's schema, unless they are there.
+func Directory(number int, schema string) string {
+	return render("directory.sql", shardData{Number: number, Schema: schema})
+}
