@@ -26,6 +26,9 @@ type answer struct {
 
 // add copies a row.
 func (a *answer) add(row [][]byte) {
+	if a.bytes == nil { // a value without bytes is not null, which a part of nil would be
+		a.bytes = make([]byte, 0, 64)
+	}
 	a.count++
 	for _, value := range row {
 		a.bytes = append(a.bytes, value...)

@@ -108,6 +108,21 @@ func TestErrorInABatch(t *testing.T) {
 	})
 }
 
+// TestEmptyTextInABatch has an answer that has no bytes at all, and is not null.
+func TestEmptyTextInABatch(t *testing.T) {
+	t.Parallel()
+	b, ctx := setup(t, options{conns: 1})
+	s := b.shard(t, 1)
+	const sql = `select $1::text, null::text`
+	familiar(ctx, t, s, sql, "")
+	b.together(ctx, t, 10, func() {
+		var text, none *string
+		if err := s.QueryRow(ctx, sql, "").Scan(&text, &none); err != nil || text == nil || *text != "" || none != nil {
+			t.Errorf("got %v and %v, %v", text, none, err)
+		}
+	})
+}
+
 type panics struct{}
 
 var errPanic = errors.New("a panic of the caller's")
