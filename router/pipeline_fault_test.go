@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/kiloshard/kiloshard/router"
 )
@@ -178,6 +179,20 @@ func TestLongAnswerInABatch(t *testing.T) {
 	}
 }
 
+// holdLock takes the advisory lock 2 on a session of its own, for statements to wait for.
+func (b *testBundle) holdLock(ctx context.Context, t *testing.T) *pgxpool.Conn {
+	t.Helper()
+	lock, err := b.plain.Acquire(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := lock.Exec(ctx, `select pg_advisory_lock(2)`); err != nil {
+		lock.Release()
+		t.Fatal(err)
+	}
+	return lock
+}
+
 // TestCallerLeavesABatch has a caller leave while the server is at work for it, and others wait behind it.
 func TestCallerLeavesABatch(t *testing.T) {
 	t.Parallel()
@@ -185,14 +200,8 @@ func TestCallerLeavesABatch(t *testing.T) {
 	s := b.shard(t, 1)
 	const sql = `select pg_advisory_xact_lock($1)`
 	familiar(ctx, t, s, sql, 1)
-	lock, err := b.plain.Acquire(ctx)
-	if err != nil {
-		t.Fatal(err)
-	}
+	lock := b.holdLock(ctx, t)
 	defer lock.Release()
-	if _, err := lock.Exec(ctx, `select pg_advisory_lock(2)`); err != nil {
-		t.Fatal(err)
-	}
 	short, leave := context.WithCancel(ctx)
 	var unlocked sync.WaitGroup
 	defer unlocked.Wait()
@@ -221,14 +230,8 @@ func TestAllCallersLeaveABatch(t *testing.T) {
 	s := b.shard(t, 1)
 	const sql = `select pg_advisory_xact_lock($1)`
 	familiar(ctx, t, s, sql, 1)
-	lock, err := b.plain.Acquire(ctx)
-	if err != nil {
-		t.Fatal(err)
-	}
+	lock := b.holdLock(ctx, t)
 	defer lock.Release()
-	if _, err := lock.Exec(ctx, `select pg_advisory_lock(2)`); err != nil {
-		t.Fatal(err)
-	}
 	short, leave := context.WithCancel(ctx)
 	defer leave()
 	letGo := hold(ctx, t, s)
@@ -264,14 +267,8 @@ func TestSlowStatement(t *testing.T) {
 	const sql = `select pg_advisory_xact_lock($1)`
 	familiar(ctx, t, s, sql, 1)
 	familiar(ctx, t, s, echo, 1)
-	lock, err := b.plain.Acquire(ctx)
-	if err != nil {
-		t.Fatal(err)
-	}
+	lock := b.holdLock(ctx, t)
 	defer lock.Release()
-	if _, err := lock.Exec(ctx, `select pg_advisory_lock(2)`); err != nil {
-		t.Fatal(err)
-	}
 	var wait sync.WaitGroup
 	wait.Go(func() {
 		if err := s.QueryRow(ctx, sql, 2).Scan(nil); err != nil {

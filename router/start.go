@@ -3,6 +3,7 @@ package router
 import (
 	"context"
 	"runtime"
+	"slices"
 
 	"github.com/jackc/pgx/v5"
 )
@@ -16,8 +17,8 @@ type pending struct {
 }
 
 type bufferedAnswer struct {
-	rows pgx.Rows
-	err  error
+	*answer
+	err error
 }
 
 // start begins a statement on the shard without waiting for its answer. ctx governs all of it. Any number of statements
@@ -43,13 +44,25 @@ func (s Shard) start(ctx context.Context, sql string, args ...any) pending {
 func (s Shard) startAlone(ctx context.Context, sql string, args []any) pending {
 	answered := make(chan bufferedAnswer, 1)
 	go func() {
+		var a *answer
 		rows, err := s.Query(ctx, sql, args...)
 		if err == nil {
-			rows, err = buffer(rows)
+			a, err = readRows(rows)
 		}
-		answered <- bufferedAnswer{rows, err}
+		answered <- bufferedAnswer{a, err}
 	}()
-	return pending{answered: answered}
+	return pending{shard: s, answered: answered}
+}
+
+// readRows reads rows to their end, and so gives their connection back.
+func readRows(rows pgx.Rows) (*answer, error) {
+	defer rows.Close()
+	a := &answer{fields: slices.Clone(rows.FieldDescriptions())} // the connection uses them again
+	for rows.Next() {
+		a.add(rows.RawValues())
+	}
+	a.tag = rows.CommandTag()
+	return a, rows.Err()
 }
 
 // wait returns the rows, which hold no connection. It must be called once. It blocks until the answer is there or the
@@ -60,7 +73,10 @@ func (p pending) wait() (pgx.Rows, error) {
 		return failedRows{p.err}, p.err
 	case p.answered != nil:
 		a := <-p.answered
-		return a.rows, a.err
+		if a.err != nil {
+			return failedRows{a.err}, a.err
+		}
+		return a.rows(context.Background(), p.shard.home), nil // all of it is there
 	}
 	home := p.shard.home
 	if err := home.host.await(p.call); err != nil {
