@@ -2,7 +2,7 @@
 
 MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := help
-.PHONY: help demo test prove lint bench build go
+.PHONY: help demo example test prove lint bench build go
 
 GOLANGCI := go tool -modfile=.ci/tools.mod golangci-lint
 
@@ -12,13 +12,19 @@ help: ## list the targets
 demo: go ## the whole story on throw-away local hosts; KEEP=1 keeps them
 	@go run ./cmd/kiloshard demo
 
-test: go ## all tests, with the race detector if there is a C compiler
+example: go ## the example service under load while the map changes, a migration runs and a host fails; FOR=60s
+	@go run ./router/example/cmd/try -for $(or $(FOR),60s)
+
+# With the race detector programs, and the parser of migrate/lint, take minutes more; what they import has it.
+test: go ## all tests, those of libraries with the race detector if there is a C compiler
 	@race=-race; \
 	printf '#include <stdlib.h>\nint main(void) { return 0; }\n' | $$(go env CC) -x c -o /dev/null - 2>/dev/null || { \
 		if [ "$$CI" = true ]; then echo "make test: no C compiler, so no race detector: install gcc and libc6-dev" >&2; exit 1; fi; \
 		echo "make test: no C compiler, so without the race detector" >&2; race=; \
 	}; \
-	set -x; go test $$race -shuffle=on -timeout=15m ./...
+	plain='/cmd/|/migrate/lint$$'; \
+	set -x; go test $$race -shuffle=on -timeout=20m $$(go list ./... | grep -vE "$$plain") && \
+	go test -shuffle=on -timeout=20m $$(go list ./... | grep -E "$$plain")
 
 prove: go ## IDs under real faults, minutes long; IMAGE=postgres:17 for another Postgres, PROVE=published to see it fail
 ifdef IMAGE
@@ -34,11 +40,13 @@ lint: go ## linters, go.mod, shell scripts; the first run builds golangci-lint, 
 	elif [ "$$CI" = true ]; then echo "make lint: shellcheck is missing: install it" >&2; exit 1; \
 	else echo "make lint: shellcheck is missing, so the scripts go unchecked" >&2; fi
 
-bench: go ## measure IDs, the making of shards, routing and migrations on this machine
+bench: go ## measure IDs, the making of shards, routing, migrations and the map on this machine
 	go run ./cmd/kiloshard bench ids
 	go run ./cmd/kiloshard bench create
 	go run ./cmd/kiloshard bench route
 	go run ./cmd/kiloshard bench migrate
+	go run ./cmd/kiloshard bench map
+	go run ./cmd/kiloshard bench failover
 
 build: go ## build bin/kiloshard
 	go build -trimpath -o bin/kiloshard ./cmd/kiloshard

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/kiloshard/kiloshard/shards"
@@ -18,11 +17,16 @@ type RouteConfig struct {
 	// NewHosts makes two hosts with nothing in them, each time on the same two servers.
 	NewHosts func(ctx context.Context) ([]shards.Host, error)
 
+	// NewStandby starts a standby of the server of the first host, and returns the DSN of each of its databases. Defaults to
+	// leaving out the part that needs it, as when the error is [errors.ErrUnsupported].
+	NewStandby func(ctx context.Context) (dsn func(database string) string, stop func() error, err error)
+
 	Only       []string      // the parts to run, of those that [RouteParts] returns. Defaults to all
 	Turn       time.Duration // of one side, in every round. Defaults to 1 s
 	Rounds     int           // in each of which all sides take a turn. Defaults to 5
 	Goroutines []int         // of the part many, one after the other. Defaults to 16, 64 and 256
 	Crowd      int           // goroutines of the part starvation. Defaults to 8192
+	Swaps      int           // map changes of the part swaps, one every 2 ms of its turns. Defaults to 10,000
 
 	// Shards are how many shards of one host the part schemas has, 16 or more, one after the other. No other part with a
 	// server has more than the most of them. Defaults to 1024 and 4096.
@@ -54,10 +58,7 @@ type RouteFigure struct {
 }
 
 // routePart is a part of the benchmark.
-type routePart struct {
-	name string
-	run  func(ctx context.Context, b *routeBench) error
-}
+type routePart = part[func(ctx context.Context, b *routeBench) error]
 
 const partMany = "many" // which is drawn
 
@@ -69,20 +70,19 @@ func routeParts() []routePart {
 		{"delay", measureDelay},
 		{"slow", measureSlow},
 		{"inserts", measureInserts},
+		{"observed", measureObserved},
 		{"schemas", measureSchemas},
 		{"starvation", measureCrowd},
 		getManyPart(fetchTogether),
+		{"swaps", measureSwaps},
 		{"pgbouncer", measurePooled},
+		{"replicas", measureReplicas},
 	}
 }
 
 // RouteParts returns the names of the parts of [Route], in the order in which they run.
 func RouteParts() []string {
-	var names []string
-	for _, part := range routeParts() {
-		names = append(names, part.name)
-	}
-	return names
+	return namesOf(routeParts())
 }
 
 // Route compares package router with pgxpool, by the same statements on the same tables, with the same number of
@@ -94,16 +94,12 @@ func RouteParts() []string {
 // A part for which this machine lacks something is left out, unless it was asked for by name.
 func Route(ctx context.Context, cfg RouteConfig) (*RouteReport, error) {
 	cfg = cfg.withDefaults()
-	for _, name := range cfg.Only {
-		if !slices.Contains(RouteParts(), name) {
-			return nil, fmt.Errorf("part %q: expected one of %s", name, strings.Join(RouteParts(), ", "))
-		}
+	parts, err := chosen(routeParts(), cfg.Only)
+	if err != nil {
+		return nil, err
 	}
 	b := &routeBench{cfg: cfg, report: RouteReport{Rounds: cfg.Rounds, Turn: cfg.Turn.Seconds(), Conns: routeConns}}
-	for _, part := range routeParts() {
-		if len(cfg.Only) > 0 && !slices.Contains(cfg.Only, part.name) {
-			continue
-		}
+	for _, part := range parts {
 		b.part = part.name
 		cfg.Progress(part.name)
 		if err := part.run(ctx, b); err != nil {
@@ -128,6 +124,9 @@ func (cfg RouteConfig) withDefaults() RouteConfig {
 	}
 	if cfg.Crowd <= 0 {
 		cfg.Crowd = 8192
+	}
+	if cfg.Swaps <= 0 {
+		cfg.Swaps = 10_000
 	}
 	if cfg.Progress == nil {
 		cfg.Progress = func(string) {}

@@ -38,10 +38,12 @@ func measureSchemas(ctx context.Context, b *routeBench) error {
 const (
 	oneSchemaName  = plainName + ", one schema"
 	allSchemasName = plainName + ", all schemas"
+	byHandName     = plainName + ", by hand"
 )
 
-// compareSchemas measures over the shards of a map. withPlain tells whether a plain pool over all their schemas takes
-// part.
+// compareSchemas measures over the shards of a map. withPlain tells whether plain pools over all their schemas take
+// part: one with its usual cache, and one with the schemas dealt out to its connections, so that each sees a few of them
+// and has all their statements prepared. The latter shows what affinity costs by itself: no path is set.
 func (b *routeBench) compareSchemas(ctx context.Context, m *shards.Map, withPlain bool) error {
 	host := m.Hosts()[0]
 	ours, err := openRouter(ctx, m)
@@ -63,9 +65,14 @@ func (b *routeBench) compareSchemas(ctx context.Context, m *shards.Map, withPlai
 			return err
 		}
 		defer allSchemas.Close()
-		asks = append(asks, askPlain(allSchemas, m, m.Len()))
-		names = append(names, fmt.Sprintf("%d schemas", m.Len()))
-		sessions = append(sessions, allSchemasName)
+		byHand, err := openByHand(ctx, host)
+		if err != nil {
+			return err
+		}
+		defer byHand.close()
+		asks = append(asks, askPlain(allSchemas, m, m.Len()), askByHand(byHand, m))
+		names = append(names, fmt.Sprintf("%d schemas", m.Len()), fmt.Sprintf("%d schemas dealt to %d connections", m.Len(), routeConns))
+		sessions = append(sessions, allSchemasName, byHandName)
 	}
 
 	calls := make([]call, len(asks))

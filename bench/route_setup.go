@@ -98,6 +98,11 @@ func openRouter(ctx context.Context, m *shards.Map) (*router.Router, error) {
 }
 
 func openRouterSending(ctx context.Context, m *shards.Map, together router.Pipeline) (*router.Router, error) {
+	return openRouterWith(ctx, m, router.Config{Pipeline: together})
+}
+
+// openRouterWith opens a router with a config, but for its map.
+func openRouterWith(ctx context.Context, m *shards.Map, cfg router.Config) (*router.Router, error) {
 	hosts := slices.Clone(m.Hosts())
 	for i, host := range hosts {
 		hosts[i].DSN = poolDSN(host.ConnString(), oursName, nil)
@@ -106,7 +111,8 @@ func openRouterSending(ctx context.Context, m *shards.Map, together router.Pipel
 	if err != nil {
 		return nil, err
 	}
-	return router.New(ctx, router.Config{Map: m, Pipeline: together})
+	cfg.Map = m
+	return router.New(ctx, cfg)
 }
 
 // openPlain opens a pgxpool to a host, whose sessions have a name on the server.

@@ -11,7 +11,7 @@ import (
 )
 
 // leftLimit is how long after Close what is left may take to go: a session notices that its client is gone.
-const leftLimit = 10 * time.Second
+const leftLimit = time.Minute
 
 // measureCrowd has very many goroutines on two hosts, and looks at what the longest wait for their turn, and at what is
 // left when both sides are closed.

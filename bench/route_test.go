@@ -40,7 +40,7 @@ func TestSelectPhotoChecksTheShard(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r, err := router.New(t.Context(), router.Config{Map: m})
+	r, err := router.New(t.Context(), router.Config{Map: m, Failover: router.Failover{FailAfter: time.Minute}})
 	if err != nil {
 		t.Fatal(err)
 	}

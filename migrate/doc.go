@@ -11,6 +11,9 @@
 // The tern program can be pointed at one shard, with schema_version in its schema as the version
 // table and its schema as the search_path, and agrees with this package.
 //
+// Sessions are opened as package connect has it: by the DSNs of the map, and with the credentials of
+// [shards.Map.WithCredentials].
+//
 // # What Up does
 //
 //  1. It reads the directory once, checks it, and renders it for one shard. When anything is wrong

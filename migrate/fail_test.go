@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
@@ -114,7 +115,7 @@ func TestLockTimeout(t *testing.T) {
 		t.Fatal(err)
 	}
 	b.cfg.Files = files("001_users.sql", users, "002_wide.sql", "alter table users add column wide text")
-	b.cfg.LockTimeout = 1
+	b.cfg.LockTimeout = 100 * time.Millisecond
 	_, partial := b.upFails()
 	equal(t, "done", partial.Done.String(), "0,2")
 	var pg *pgconn.PgError

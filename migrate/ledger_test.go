@@ -3,6 +3,7 @@ package migrate_test
 import (
 	"fmt"
 	"testing"
+	"time"
 
 	"github.com/kiloshard/kiloshard/migrate"
 )
@@ -11,7 +12,9 @@ func TestLedger(t *testing.T) {
 	t.Parallel()
 	b := setup(t, 4, 2, "001_users.sql", users, "002_fails.sql", "do $$ begin if current_schema() = 'shard_00002' then raise 'not here'; end if; end $$", "003_more.sql", "select pg_sleep(0.02)")
 	b.cfg.By = "o'neil@\\desk"
+	began := time.Now()
 	report, _ := b.upFails()
+	elapsed := time.Since(began)
 	const entries = `
 		select string_agg(format('%s %s %s %s %s', version, direction, current, coalesce(sqlstate, '-'), left(error, 23)), ', ' order by entry)
 		from kiloshard.ledger where shard = `
@@ -19,7 +22,8 @@ func TestLedger(t *testing.T) {
 	equal(t, "a shard that failed", b.value(2, entries+"2"), "1 up t - , 2 up f P0001 migration 002_fails.sql")
 	equal(t, "who", b.value(1, "select string_agg(distinct who, ' ') from kiloshard.ledger"), b.cfg.By)
 	equal(t, "run", b.value(1, "select string_agg(distinct run, ' ') from kiloshard.ledger"), report.Run)
-	equal(t, "how long", b.value(1, "select bool_and(took > '20 ms' and took < '10 s') from kiloshard.ledger where version = 3"), "true")
+	within := fmt.Sprintf("select bool_and(took > '20 ms' and took < '%d us') from kiloshard.ledger where version = 3", elapsed.Microseconds())
+	equal(t, "how long", b.value(1, within), "true")
 	equal(t, "one after the other", b.value(1, "select bool_and(a.began + a.took <= b.began) from kiloshard.ledger a join kiloshard.ledger b on b.shard = a.shard and b.version = a.version + 1"), "true")
 	equal(t, "checksum", b.value(1, "select string_agg(distinct length(checksum)::text, ' ') from kiloshard.ledger"), "64")
 }

@@ -158,7 +158,7 @@ func TestLockTimeoutIsNotForConcurrentIndexes(t *testing.T) {
 	if _, err := holder.Exec(t.Context(), "begin; lock table shard_00000.users in row exclusive mode"); err != nil {
 		t.Fatal(err)
 	}
-	b.cfg.LockTimeout, b.cfg.Retries = time.Millisecond, -1
+	b.cfg.LockTimeout, b.cfg.Retries = 100*time.Millisecond, -1
 	b.cfg.Files = files("001_users.sql", users, "002_index.sql", disableTx+`
 		create index concurrently users_lower on users (lower(name));
 		create table seen as select current_setting('lock_timeout') as timeout`)
@@ -172,7 +172,7 @@ func TestLockTimeoutIsNotForConcurrentIndexes(t *testing.T) {
 	b.up()
 	wg.Wait()
 	equal(t, "indexes", b.value(0, valid), "3 0")
-	equal(t, "timeout of the others", b.value(0, "select timeout from seen"), "1ms")
+	equal(t, "timeout of the others", b.value(0, "select timeout from seen"), "100ms")
 }
 
 // A tern program that comes while an index is built waits for the run, and the build for the program's snapshot.

@@ -89,7 +89,7 @@ func TestRetries(t *testing.T) {
 	b.cfg.To = 1
 	b.up()
 	b.cfg.To = 0
-	b.cfg.LockTimeout, b.cfg.Retries = 20*time.Millisecond, 100
+	b.cfg.LockTimeout, b.cfg.Retries = 500*time.Millisecond, 100
 	holder := b.connect(b.m.Hosts()[0])
 	exec := func(sql string) {
 		if _, err := holder.Exec(t.Context(), sql); err != nil {
@@ -123,7 +123,7 @@ func TestRetries(t *testing.T) {
 func TestStatementTimeout(t *testing.T) {
 	t.Parallel()
 	b := setup(t, 2, 1, "001_slow.sql", "select pg_sleep(60)")
-	b.cfg.StatementTimeout = 50 * time.Millisecond
+	b.cfg.StatementTimeout = time.Second
 	_, partial := b.upFails()
 	if len(partial.Failed) != 2 || !strings.Contains(partial.Error(), "57014") {
 		t.Errorf("got %v", partial)

@@ -9,6 +9,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/kiloshard/kiloshard/shards"
+	"github.com/kiloshard/kiloshard/shards/connect"
 )
 
 // cleanUpLimit bounds clean-up that goes on after the caller's context has ended.
@@ -77,21 +78,18 @@ func (p *sessions) close(ctx context.Context) {
 }
 
 func (p *sessions) open(ctx context.Context, host shards.Host) (*session, error) {
-	config, err := pgconn.ParseConfig(host.ConnString())
-	if err != nil {
-		return nil, shards.ErrBadDSN
-	}
-	if config.RuntimeParams["application_name"] == "" {
-		config.RuntimeParams["application_name"] = "kiloshard migrate"
-	}
-	config.OnNotice = func(_ *pgconn.PgConn, n *pgconn.Notice) {
-		level := slog.LevelDebug
-		if n.SeverityUnlocalized == "WARNING" {
-			level = slog.LevelWarn
+	conn, err := connect.OpenPlain(ctx, host, func(config *pgconn.Config) {
+		if config.RuntimeParams["application_name"] == "" {
+			config.RuntimeParams["application_name"] = "kiloshard migrate"
 		}
-		p.logger.Log(context.Background(), level, n.Message, slog.String("host", host.Name), slog.String("sqlstate", n.Code))
-	}
-	conn, err := pgconn.ConnectConfig(ctx, config)
+		config.OnNotice = func(_ *pgconn.PgConn, n *pgconn.Notice) {
+			level := slog.LevelDebug
+			if n.SeverityUnlocalized == "WARNING" {
+				level = slog.LevelWarn
+			}
+			p.logger.Log(context.Background(), level, n.Message, slog.String("host", host.Name), slog.String("sqlstate", n.Code))
+		}
+	})
 	if err != nil {
 		return nil, err
 	}

@@ -9,17 +9,17 @@ import (
 	"testing/fstest"
 
 	"github.com/jackc/pgx/v5"
-	"go.uber.org/goleak"
 
 	"github.com/kiloshard/kiloshard/migrate"
 	"github.com/kiloshard/kiloshard/shards"
 	"github.com/kiloshard/kiloshard/shards/shardtest"
+	"github.com/kiloshard/kiloshard/shards/shardtest/leak"
 )
 
 func TestMain(m *testing.M) {
 	code := shardtest.Run(m)
 	if code == 0 {
-		if err := goleak.Find(); err != nil {
+		if err := leak.Find(); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			code = 1
 		}

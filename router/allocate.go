@@ -26,14 +26,15 @@ var ErrFull = errors.New("no room for another key")
 // A new key costs three statements: its entry is looked up, it is counted in its shard, its entry is written. A process
 // that dies between the last two leaves a shard counted one key too high, never too low.
 func (r *Router) ForNew(ctx context.Context, key shards.Key) (Shard, error) {
-	d := r.directory
-	if d == nil {
-		n, err := r.shards.For(key)
+	now := r.now.Load()
+	if now.choice == nil {
+		n, err := now.shards.For(key)
 		if err != nil {
 			return Shard{}, err
 		}
-		return Shard{&r.homes[n]}, nil
+		return now.on(n), nil
 	}
+	d := r.directory
 	text, err := keyText(key)
 	if err != nil {
 		return Shard{}, err
@@ -42,7 +43,7 @@ func (r *Router) ForNew(ctx context.Context, key shards.Key) (Shard, error) {
 		return d.on(a.shard)
 	}
 	a, err := d.news.share(ctx, text, func(ctx context.Context) (spot, error) {
-		n, err := d.allocate(ctx, text)
+		n, err := d.allocate(ctx, now.choice, text)
 		return spot{n, err == nil}, err
 	})
 	if err != nil {
@@ -52,14 +53,14 @@ func (r *Router) ForNew(ctx context.Context, key shards.Key) (Shard, error) {
 }
 
 // allocate returns the entry of a key, which it makes if there is none.
-func (d *directory) allocate(ctx context.Context, key string) (shards.Number, error) {
+func (d *directory) allocate(ctx context.Context, choice *choice, key string) (shards.Number, error) {
 	if a, err := d.read(ctx, key); err != nil || a.found {
 		return a.shard, err
 	}
-	if err := d.recount(ctx, func() bool { return d.choice.stale(d.maxAge) }); err != nil {
+	if err := d.recount(ctx, choice, func() bool { return choice.stale(d.maxAge) }); err != nil {
 		return 0, err
 	}
-	n, err := d.place(ctx)
+	n, err := d.place(ctx, choice)
 	if err != nil {
 		return 0, err
 	}
@@ -91,15 +92,15 @@ func (d *directory) allocate(ctx context.Context, key string) (shards.Number, er
 }
 
 // place counts one more key in a shard that has room.
-func (d *directory) place(ctx context.Context) (shards.Number, error) {
+func (d *directory) place(ctx context.Context, choice *choice) (shards.Number, error) {
 	for recounted := false; ; {
-		n, ok := d.choice.next()
+		n, ok := choice.next()
 		if !ok && recounted {
 			return 0, ErrFull
 		}
 		if !ok { // what was heard may be old: keys may have left
 			recounted = true
-			if err := d.recount(ctx, func() bool { return true }); err != nil {
+			if err := d.recount(ctx, choice, func() bool { return true }); err != nil {
 				return 0, err
 			}
 			continue
@@ -108,13 +109,13 @@ func (d *directory) place(ctx context.Context) (shards.Number, error) {
 		var unreachable *shards.HostError
 		switch {
 		case err == nil && taken:
-			d.choice.added(n, keys)
+			choice.added(n, keys)
 			return n, nil
 		case err == nil:
-			d.choice.refused(n)
+			choice.refused(n)
 		default:
 			down := errors.As(err, &unreachable)
-			d.choice.failed(n, down)
+			choice.failed(n, down)
 			if !down || ctx.Err() != nil {
 				return 0, err
 			}
@@ -123,7 +124,7 @@ func (d *directory) place(ctx context.Context) (shards.Number, error) {
 }
 
 // recount hears how many keys the shards have, if the allocation goes by that, once for all who want to know.
-func (d *directory) recount(ctx context.Context, wanted func() bool) error {
+func (d *directory) recount(ctx context.Context, choice *choice, wanted func() bool) error {
 	if !wanted() {
 		return nil
 	}
@@ -133,13 +134,13 @@ func (d *directory) recount(ctx context.Context, wanted func() bool) error {
 		}
 		start := time.Now()
 		var keys []int64
-		if d.choice.counts {
+		if choice.counts {
 			var err error
-			if keys, err = d.places.count(ctx); err != nil {
+			if keys, err = d.places.count(ctx, choice.shards); err != nil {
 				return spot{}, err
 			}
 		}
-		d.choice.learn(keys, start)
+		choice.learn(keys, start)
 		return spot{}, nil
 	})
 	return err

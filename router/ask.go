@@ -22,25 +22,43 @@ func (h *host) acquire(ctx context.Context, home *home) (*call, error) {
 	return c, h.enter(c)
 }
 
-// ask returns a call that was given either the answer to a single statement, or a line on which the caller is to ask for
-// it. whole says that the SQL may be several statements. The error is a [shards.HostError] if there was no line, else a
-// [shards.ShardError].
-func (h *host) ask(ctx context.Context, home *home, sql string, args []any, whole bool) (*call, error) {
-	c := h.callFor(ctx, home, sql, args, whole)
-	if err := c.text.refused(); err != nil {
-		return nil, home.failed(err)
+// acquireFor returns a call that was given a line for an operation, whose context it has.
+func (h *host) acquireFor(ctx context.Context, home *home, kind Kind, summary string) (*call, error) {
+	c := h.leaseFor(ctx, home, kind, summary)
+	return c, h.enter(c)
+}
+
+// leaseFor returns a call that wants a line for an operation.
+func (h *host) leaseFor(ctx context.Context, home *home, kind Kind, summary string) *call {
+	ctx, op := home.operation(ctx, kind, summary)
+	if op != nil && kind == KindTx {
+		op.Attempt = attemptOf(ctx)
 	}
-	err := h.enter(c)
+	return &call{ctx: ctx, home: home, lease: true, op: op}
+}
+
+// ask has a call be given either the answer to its statement, or a line on which the caller is to ask for it. The error
+// is a [shards.HostError] if there was no line, else a [shards.ShardError].
+func (c *call) ask() error {
+	if err := c.text.refused(); err != nil {
+		return c.home.failed(err)
+	}
+	err := c.home.host.enter(c)
 	if c.line != nil && c.text.leaves {
 		c.line.session.left = true
 	}
-	return c, err
+	return err
 }
 
-// callFor returns the call of a single statement, or of what may be several.
+// callFor returns the call of a single statement, or with whole of what may be several.
 func (h *host) callFor(ctx context.Context, home *home, sql string, args []any, whole bool) *call {
 	t := h.texts.of(sql)
-	c := &call{ctx: ctx, home: home, text: t, sql: sql, args: args, slow: h.texts.slow(t)}
+	kind := KindWrite
+	if t.reads {
+		kind = KindRead
+	}
+	ctx, op := home.operation(ctx, kind, t.summary)
+	c := &call{ctx: ctx, home: home, text: t, sql: sql, args: args, slow: h.texts.slow(t), op: op}
 	together := t.reads && h.pipeline == PipelineReads || h.pipeline == PipelineAll
 	c.lease = whole || c.slow || t.leaves || t.calls || !together || !h.shares || !plainArgs(args)
 	return c
@@ -65,6 +83,9 @@ func (h *host) enter(c *call) error {
 	if err := c.ctx.Err(); err != nil {
 		return h.failed(err)
 	}
+	if err := h.watch.admit(c.ctx, c.home); err != nil {
+		return h.failed(err)
+	}
 	l, err := h.lines.enter(c)
 	switch {
 	case err != nil:
@@ -81,6 +102,7 @@ func (h *host) enter(c *call) error {
 		c.line = nil
 		return h.failed(err)
 	}
+	c.op.sent(1)
 	return nil
 }
 
@@ -91,6 +113,7 @@ func (h *host) await(c *call) error {
 	case <-c.ctx.Done():
 		switch sent, left := h.lines.leave(c); {
 		case left && sent:
+			c.left = true
 			return c.home.failed(c.ctx.Err())
 		case left:
 			return h.failed(c.ctx.Err())
@@ -98,9 +121,19 @@ func (h *host) await(c *call) error {
 		<-c.woken
 	}
 	if c.panicked != nil {
+		c.op.fail(c.err)
 		panic(c.panicked)
 	}
 	return c.err
+}
+
+// unsent tells tracers of the error with which a caller gives a call up, if they have not heard of the call, and returns
+// it. No line works for the call any more.
+func (c *call) unsent(err error) error {
+	if c.op != nil && !c.left && !retired(err) { // else it goes on elsewhere
+		c.op.fail(err)
+	}
+	return err
 }
 
 // ping asks the host for a sign of life.

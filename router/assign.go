@@ -28,13 +28,14 @@ var ErrElsewhere = errors.New("the key is in another shard")
 // This router goes by the new entry at once, others within their [Config.DirectoryMaxAge]. To move the rows of a key
 // that is in use: stop its writers, copy its rows, Assign, wait for that time, let writers go on, delete the old rows.
 func (r *Router) Assign(ctx context.Context, key shards.Key, from, to shards.Number) error {
-	d := r.directory
-	if d == nil {
-		return fmt.Errorf("strategy %s: %w", r.shards.Strategy().By, ErrNoDirectory)
+	now := r.now.Load()
+	if now.choice == nil {
+		return fmt.Errorf("strategy %s: %w", now.shards.Strategy().By, ErrNoDirectory)
 	}
+	d := r.directory
 	for _, n := range []shards.Number{from, to} {
-		if !r.shards.Has(n) && (n == to || n != Nowhere) {
-			return noShard(n, r.shards)
+		if !now.shards.Has(n) && (n == to || n != Nowhere) {
+			return noShard(n, now.shards)
 		}
 	}
 	text, err := keyText(key)
@@ -54,7 +55,7 @@ func (d *directory) assign(ctx context.Context, key shards.Key, text string, fro
 	}
 	at := entry.shard
 	if !entry.found {
-		if at, err = d.shards.Otherwise(key); err != nil {
+		if at, err = d.router.Map().Otherwise(key); err != nil {
 			at = Nowhere
 		}
 	}
@@ -69,7 +70,7 @@ func (d *directory) assign(ctx context.Context, key shards.Key, text string, fro
 	if _, taken, err := d.places.take(ctx, to); err != nil {
 		return err
 	} else if !taken {
-		return fmt.Errorf("shard %d has %d keys: %w", to, d.shards.Capacity(to), ErrFull)
+		return fmt.Errorf("shard %d has %d keys: %w", to, d.router.Map().Capacity(to), ErrFull)
 	}
 	var written bool
 	if entry.found {
@@ -102,10 +103,12 @@ func uncertain(err error) bool {
 	var noHost *shards.HostError
 	var said *pgconn.PgError
 	switch {
+	case errors.Is(err, ErrLost):
+		return true
+	case errors.As(err, &noHost), errors.As(err, new(unsentError)):
+		return false // it was never sent, whatever the server said
 	case errors.As(err, &said):
 		return said.Code[:2] == "57" || said.Code[:2] == "08" // it was going down, or the connection was
-	case errors.As(err, &noHost):
-		return false // it was never sent
 	}
 	return true
 }

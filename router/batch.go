@@ -12,16 +12,20 @@ import (
 // Statements that are new to the connection are prepared first, all in one round trip. A batch with Batch.BeginTx
 // fails, and so does one that goes on after a statement which ends the transaction.
 func (s Shard) SendBatch(ctx context.Context, b *pgx.Batch) pgx.BatchResults {
-	lease, err := s.home.host.acquire(ctx, s.home)
-	if err != nil {
-		return pgx.FailedBatchResults(b, err)
+	var t tries
+	for {
+		lease, err := s.home.acquire(ctx, &t, KindBatch, "")
+		if err == nil {
+			var results pgx.BatchResults
+			if results, err = lease.line.session.sendBatch(lease.ctx, lease.home, lease.home.scope(), b); err == nil {
+				return &leasedResults{results, lease}
+			}
+			lease.release()
+		}
+		if again, err := lease.leaseAgain(ctx, &t, false, err); !again {
+			return pgx.FailedBatchResults(b, err)
+		}
 	}
-	results, err := lease.line.session.sendBatch(ctx, s.home, s.home.scope(), b)
-	if err != nil {
-		lease.release()
-		return pgx.FailedBatchResults(b, err)
-	}
-	return &leasedResults{results, lease}
 }
 
 // sendBatch sends the queries of a batch. Its error is about the shard.

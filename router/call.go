@@ -30,6 +30,8 @@ type call struct {
 	text *text
 	sql  string
 	args []any
+	op   *operation // nil if nobody is told of it
+	left bool       // its caller has left while a line was at work for it, which tells tracers
 
 	// Guarded by lines.mu.
 	state    callState
@@ -67,6 +69,14 @@ func (c *call) settle(a *answer, err error) bool {
 	c.group.callers.Add(-1)
 	close(c.woken)
 	return true
+}
+
+// fail is settle for a call that a line works for and that was not sent. Its caller, if there still is one, tells tracers
+// unless it tries again. It may call tracers.
+func (c *call) fail(err error) {
+	if !c.settle(nil, err) {
+		c.op.fail(err)
+	}
 }
 
 // abandoned follows up on a call whose caller has left while a line works for it.

@@ -40,7 +40,7 @@ func CollectByShard[T any](ctx context.Context, r *Router, set shards.Set, q Que
 		return nil, err
 	}
 	answers := make([]*OfShard[T], len(all))
-	j := newJob(ctx, q.Options)
+	j := newJob(ctx, FanoutCollect, q.Options, q.Reads)
 	defer j.stop()
 	j.ask(all, q.SQL, func(int) []any { return q.Args }, func(i int, rows pgx.Rows) error {
 		read, err := pgx.CollectRows(rows, q.Scan)

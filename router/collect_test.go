@@ -223,7 +223,7 @@ func TestCollectFromDyingHost(t *testing.T) {
 		t.Fatal(err)
 	}
 	got := <-ended
-	p := isPartial(t, got.err, b.All(), "0-34", "35-36", "37-63")
+	p := isPartial(t, got.err, b.All(), "0-34", "35", "36-63") // the statement is sent again, and there is no connection
 	if want := rowsOf(all, p.Done); !slices.Equal(got.rows, want) {
 		t.Errorf("got %v, want %v", got.rows, want)
 	}

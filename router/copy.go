@@ -28,6 +28,7 @@ func (t *tx) CopyFrom(ctx context.Context, table pgx.Identifier, columns []strin
 	if err != nil {
 		return 0, err
 	}
+	ctx = t.operation(ctx, KindCopy, "COPY "+table[len(table)-1])
 	copied, err := t.session.conn.CopyFrom(ctx, table, columns, source)
 	return copied, t.home.failed(err)
 }
@@ -42,7 +43,11 @@ func (t *tx) qualify(ctx context.Context, table pgx.Identifier) (pgx.Identifier,
 from pg_catalog.pg_class c join pg_catalog.pg_namespace n on n.oid = c.relnamespace
 where c.oid = pg_catalog.to_regclass($1)`
 	var schema string
-	err := t.QueryRow(ctx, query, table.Sanitize()).Scan(&schema)
+	rows, err := t.session.query(ctx, t.home, t.scope(), query, []any{table.Sanitize()})
+	if err != nil {
+		return table, err
+	}
+	err = row{rows}.Scan(&schema)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return table, nil // COPY says best what is missing
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"hash/maphash"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	lru "github.com/hashicorp/golang-lru/v2"
@@ -26,15 +27,15 @@ var ErrNoDirectory = errors.New("the strategy is no directory")
 // kiloshard_directory of the shard that [shards.Map.EntryShard] names.
 type directory struct {
 	router  *Router
-	shards  *shards.Map
 	maxAge  time.Duration
 	lookups *flights
 	news    *flights
 	counts  *flights
 	places  *places
-	choice  *choice
 
-	seed    maphash.Seed
+	seed         maphash.Seed
+	hits, misses atomic.Uint64 // of the cache
+
 	mu      sync.Mutex
 	cache   *lru.Cache[string, cached] // written under mu
 	changes [1024]uint64               // how many entries this router has changed, by the keys' hashes; guarded by mu
@@ -58,8 +59,8 @@ func newDirectory(r *Router, cfg Config) *directory {
 		panic("bug: " + err.Error())
 	}
 	return &directory{
-		router: r, shards: cfg.Map, maxAge: cfg.DirectoryMaxAge, cache: cache, seed: maphash.MakeSeed(),
-		lookups: newFlights(), news: newFlights(), counts: newFlights(), places: &places{r}, choice: newChoice(cfg.Map),
+		router: r, maxAge: cfg.DirectoryMaxAge, cache: cache, seed: maphash.MakeSeed(),
+		lookups: newFlights(), news: newFlights(), counts: newFlights(), places: &places{r, cfg.logger()},
 	}
 }
 
@@ -83,7 +84,7 @@ func (d *directory) shard(ctx context.Context, key shards.Key) (Shard, error) {
 		return Shard{}, err
 	}
 	if !a.found {
-		if a.shard, err = d.shards.Otherwise(key); err != nil {
+		if a.shard, err = d.router.Map().Otherwise(key); err != nil {
 			return Shard{}, err
 		}
 	}
@@ -103,8 +104,10 @@ func (d *directory) find(ctx context.Context, key string) (a spot, fromCache boo
 func (d *directory) known(key string) (spot, bool) {
 	c, ok := d.cache.Get(key)
 	if !ok || time.Since(c.read) >= d.maxAge {
+		d.misses.Add(1)
 		return spot{}, false
 	}
+	d.hits.Add(1)
 	return spot{c.shard, true}, true
 }
 
@@ -163,7 +166,7 @@ func (d *directory) changesOf(key string) *uint64 {
 
 // holder returns the shard that holds the entry of a key.
 func (d *directory) holder(key string) (Shard, error) {
-	return d.on(d.shards.EntryShard(shards.TextKey(key)))
+	return d.on(d.router.Map().EntryShard(shards.TextKey(key)))
 }
 
 // insert writes the entry of a key unless there is one. written tells whether it did.

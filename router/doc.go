@@ -39,6 +39,20 @@
 // meanwhile costs evenness, not correctness. A process that dies between counting a key and writing its entry, or a server
 // that does not say whether it wrote it, leaves a count that is too high by one.
 //
+// # A map that changes
+//
+// With [Config.Maps], such as a store of package mapstore, a router hears of each new version of the map and goes over to
+// it while it works: no call waits for it, takes a lock for it, or fails by it. With [Config.Map] it does so when it is
+// told, by [Router.SetMap].
+//
+// What has begun ends where it began: a statement, its rows, a transaction, also on a host that has left the map. What
+// begins afterwards goes to the shard's home in the new map, whenever its [Shard] was taken. A host that is in both maps
+// under the same name with the same DSN keeps its connections, and shards that stay on it theirs. The connections of
+// others are closed as they come free.
+//
+// A map that must not follow the present one is refused: see [shards.CheckChange]. Then, and while the source of maps does
+// not answer, the router goes on with the map that it has, and [Router.MapState] says since when and why.
+//
 // # One rule
 //
 // The table photos exists in every shard, and many shards share a connection. Whose photos a statement reads must
@@ -87,6 +101,49 @@
 // caller takes it. When a connection is lost, the calls whose answers are missing fail, with an error that says that they
 // may have run; those that were never sent are sent down another one.
 //
+// # Hosts that fail
+//
+// Each host has a breaker. When nothing has come from a host for [Failover].FailAfter while calls wait for it, neither to
+// them nor to questions that the router asks besides on connections of its own, or when nobody listens there any more,
+// the breaker opens: connections are closed, calls under way fail, and new ones fail at once with [ErrHostDown] in a
+// [DownError], until the host answers a question again. A slow server is not down as long as it answers questions. A
+// server that is told to stop takes no new calls, and keeps the connections that it has until it ends them. No other
+// host is concerned: each has its own connections, queue and breaker.
+//
+// A DSN may name several addresses, those of a primary and its standbys in any order: postgres://app@10.0.0.1,10.0.0.2/app.
+// Calls go to the primary alone, whatever target_session_attrs says, so a host's DSN must not ask for a standby. All
+// addresses are asked at the same time, once a second, and every tenth of a second while none is known to be the primary,
+// so that one that hangs does not hold up the search. A standby that was promoted shows by its timeline: from then on no
+// call goes to a server of an earlier one, or of another cluster (another system identifier), even if that still answers
+// and takes itself for the primary; the connections to it are closed, those in use too. A primary that comes back as it
+// was is one again only after the others were asked too. For this the user needs the right to call pg_control_system and
+// pg_walfile_name, which everybody has unless it was revoked; without it, only pg_is_in_recovery counts. A restore that goes
+// back to an earlier timeline, and pg_upgrade, which makes another cluster, want a new router.
+//
+// Of two primaries on one timeline, which nothing tells apart, the one that was found first stays. Of two that are of
+// different clusters none is, unless one was found before the other: a DSN that names a stranger's server has all calls
+// fail rather than some go astray. The log tells of each server that takes writes and is not the primary.
+//
+// A DSN with one address, be it that of a pooler or a virtual one, is used as it is, with the target_session_attrs that it
+// has: a connection to a standby refuses to write by itself. Such a host is asked only while calls wait and nothing comes.
+//
+// What a caller sees:
+//
+//   - What was never sent is sent when a primary is there. While a host with several addresses has none, its calls wait,
+//     until [Failover].Wait after the host was found down; from then on they fail at once. Those to a host with one address do
+//     not wait.
+//   - A single statement, not in a transaction, that only reads as far as its words tell, and calls no function but
+//     well-known ones of Postgres and those that make IDs, is sent again when its connection was lost, before any of its rows
+//     were handed out. Views, operators and casts that hide a function which writes are not seen through.
+//   - A single statement that was refused because its server had become a standby, or had been told to take no more
+//     writes (SQLSTATE 25006), is sent again once another primary is there.
+//   - A BEGIN is sent again. What else is lost with its connection fails with [ErrLost]: it may have run. So may a
+//     transaction whose COMMIT was sent, see [ErrOutcomeUnknown].
+//
+// [SafeToRetry] tells of all these errors whether the caller may make the call again. A context that ends is always
+// the first to be obeyed. [Config].Logger is told of each host that goes down and comes back, and of each change of
+// a primary; [Router.Stats] has the breaker, the primary's address and timeline, and how often that has changed.
+//
 // # Handles
 //
 // Code that people already have runs on a shard as it is:
@@ -119,6 +176,39 @@
 // the same call for the shards that are left takes up the rest. No order of time holds between shards: each answers with
 // what it sees when its turn comes.
 //
+// # Replicas
+//
+// [Shard.ReadOnly] returns a [Reader], which reads from the replicas of the shard's host, as the map lists them, and from the
+// primary if none will do. A Shard itself never does: what it reads is what has been committed.
+//
+//	feed := shard.ReadOnly(router.Reads{MaxLag: 2 * time.Second})
+//	rows, err := feed.Query(ctx, `select id, title from photos where owner = $1`, userID)
+//
+// Which replica: the one that is least behind; those that are equally far, as far as that can be measured, take turns. A
+// read sees everything that could be seen on the primary [Reads.MaxLag] before it began. That is measured, on a connection
+// of its own to each server: the primary's place in its log is noted with the time, and a replica that has replayed as far
+// as that place has all that was visible at that time. So an idle primary makes no replica look late, and a clock that is
+// wrong does no harm. A replica is not used when it has not answered a measurement for three quarters of a second, or for
+// MaxLag if that is less; when it was promoted, is of another cluster, or has not been seen to follow the primary's
+// timeline; and when it came back from a crash with less than it had.
+//
+// To read one's writes: [Shard.Position] after the write, and [Reads.After] with each read that must see it, also in
+// another process: a [Position] is a short text. A reader that finds no replica so far waits for one for 20 ms, then goes
+// to the primary.
+//
+// Readers cannot write, on whichever server they are: their transactions are read-only ones, and a server that refuses
+// answers with SQLSTATE 25006, which comes as [ErrReadOnly]. [Reader.BeginTx] begins such a transaction.
+//
+// A read that is lost with its server is sent to the next one; up to a megabyte of an answer is read before its caller gets
+// any of it, so that this is not seen. A replica that hangs is given up within half a second, with all who wait for it.
+// With [Reads.Hedge] they need not wait for that: a read that takes long is sent to a second server, and the first answer
+// counts. At most one read in ten is sent twice, and sixteen more at once: when everything is slow, twice the load would be
+// no help. Whichever server is late is told to stop after a fifth of a second. Only single statements that just read by
+// their words are sent twice, with arguments that hold no pointers.
+//
+// The functions for many shards read from replicas with [Query].Reads. [Router.ReadStats] says of each replica how far it
+// is behind, and why it is not used.
+//
 // # Prepared statements
 //
 // Under its path, a statement's text stands for other tables, and maybe other types, than under the next one. pgx's own
@@ -138,6 +228,19 @@
 // itself, and then prepares nothing: statements are described once on each connection, and parsed anew each time. With
 // default_query_exec_mode=exec in the DSN, or simple_protocol, they are not described either; types are then treated as in
 // pgx's mode of the same name.
+//
+// # To be seen
+//
+// A tracer in [Config.Tracers] is told of the statements, batches and transactions of the service, by pgx's tracing
+// interfaces, and of none of the router's own. [OperationOf] tells it the shard, the host and the schema, how long there
+// was no connection, and how many statements went down the connection together; the context is the caller's, so that a
+// span has its parent also where statements of several callers are sent at once. What was never sent, it hears of as an
+// [UnsentTracer]; how long work over many shards took, as a [FanoutTracer]. Errors are told apart by [Classify] without
+// their words, which may quote an argument.
+//
+// Package tracing makes OpenTelemetry spans of it, package metrics Prometheus series that have no label for shards, and
+// package health answers probes. They stand apart, so that a service links what it uses. [Config.Logger] hears what an
+// operator wants to know, [Router.Stats], [Router.MapState] and [Router.DirectoryStats] are there for everything else.
 //
 // # Limits
 //

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"runtime"
 	"slices"
 	"time"
@@ -16,10 +17,7 @@ import (
 // size as the caller takes them, and meanwhile the line is for nobody else.
 const answerPart = 1 << 20
 
-var (
-	errLost     = errors.New("the connection was lost before the answer came: the statement may have run")
-	errPanicked = errors.New("a method of an argument panicked")
-)
+var errPanicked = errors.New("a method of an argument panicked")
 
 // drive works for the calls that wait for a line, until it has no more to do.
 func (l *line) drive(calls []*call) {
@@ -39,7 +37,7 @@ func (l *line) work(calls []*call) {
 	ctx := context.Background() // the callers' may end, each by itself; see group.giveUp
 	if err := l.ready(ctx); err != nil {
 		for _, c := range calls {
-			c.settle(nil, l.host.failed(err))
+			c.fail(l.host.failed(err))
 		}
 		return
 	}
@@ -72,7 +70,6 @@ type sentCall struct {
 	kept  *keptStatement // nil if it is not prepared
 	known bool           // the statement was prepared before
 	path  bool           // it goes with its path
-	trace trace
 }
 
 // round sends calls and reads their answers. It returns those that may succeed the second time, unless this is it. Its
@@ -96,6 +93,10 @@ func (l *line) round(ctx context.Context, calls []sentCall, last bool) (again []
 	if pgconn.SafeToRetry(lost) {
 		return nil, lost
 	}
+	for i := range calls { // while the server is at work
+		calls[i].start(s.conn, len(calls))
+	}
+	unanswered := uint64(0)
 	for i := range calls {
 		c := &calls[i]
 		var a *answer
@@ -109,23 +110,52 @@ func (l *line) round(ctx context.Context, calls []sentCall, last bool) (again []
 		switch {
 		case !last && s.outOfDate(c, err):
 			again = append(again, *c)
+			l.host.resent.Add(1)
 			continue
 		case lost != nil && sqlState(err) == "": // else the server has said why
-			err = fmt.Errorf("%w: %w", errLost, lost)
+			err = fmt.Errorf("%w: %w", ErrLost, lost)
+			unanswered++
 		}
 		c.end(a, err)
+	}
+	if unanswered > 0 {
+		l.host.lost.Add(unanswered)
+		l.host.log.Warn("connection lost", slog.String("host", l.host.Name), slog.Uint64("unanswered", unanswered), slog.Any("error", lost))
 	}
 	_ = pipeline.Close() // what it says has been said to a call
 	return again, nil
 }
 
+// start tells tracers that a call is sent. Its arguments are the caller's again if that has left.
+func (c *sentCall) start(conn *pgx.Conn, together int) {
+	if c.op == nil {
+		return
+	}
+	c.arguments.Lock()
+	defer c.arguments.Unlock()
+	args := c.args
+	if c.settled.Load() {
+		args = nil
+	}
+	c.op.start(conn, c.sql, args, together)
+}
+
 // end hands out the answer to a call.
 func (c *sentCall) end(a *answer, err error) {
-	tag := noTag
-	if a != nil {
-		tag = a.tag
+	if err != nil && c.op != nil && !c.op.told {
+		c.fail(c.home.failed(err))
+		return
 	}
-	c.trace.end(tag, err)
+	if c.op != nil {
+		tag, failure := noTag, err
+		if a != nil {
+			tag = a.tag
+		}
+		if failure == nil && c.settled.Load() && a.more == nil {
+			failure = c.ctx.Err() // its caller has left
+		}
+		c.op.finish(tag, failure)
+	}
 	c.settle(a, c.home.failed(err))
 }
 
@@ -163,9 +193,8 @@ func (s *session) sendCall(pipeline *pgconn.Pipeline, c *sentCall) error {
 	if err != nil {
 		return err
 	}
-	_, c.trace = s.traceQuery(c.ctx, c.sql, c.args)
-	if c.path = s.at != c.home.path; c.path {
-		s.sendPath(pipeline, c.home.path)
+	if c.path = s.sets(c.home.scope()); c.path {
+		s.sendPath(pipeline, c.home.scope())
 	}
 	if d := c.st.desc; d != nil && !s.pooled {
 		pipeline.SendQueryStatement(d, s.encoder.ParamValues, s.encoder.ParamFormats, formats)
@@ -277,6 +306,7 @@ func (s *session) describeCalls(ctx context.Context, calls []sentCall) []sentCal
 		return calls
 	}
 	found, lost := s.prepare(ctx, false, missing)
+	lost = sayUnsent(lost)
 	good := calls[:0]
 	for i := range calls {
 		c := &calls[i]

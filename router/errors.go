@@ -29,7 +29,7 @@ func (h *home) failed(err error) error {
 	if err == nil || errors.Is(err, pgx.ErrTxClosed) || errors.Is(err, pgx.ErrTxCommitRollback) {
 		return err
 	}
-	return &shards.ShardError{Shard: h.number, Schema: h.schema, Host: h.host.Name, Err: err}
+	return &shards.ShardError{Shard: h.number, Schema: h.schema, Host: h.host.Name, Err: sayLost(err)}
 }
 
 func noShard(n shards.Number, m *shards.Map) error {

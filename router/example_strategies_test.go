@@ -27,7 +27,7 @@ func exampleStrategy(ctx context.Context, s shards.Strategy) *router.Router {
 			log.Fatal(err)
 		}
 	}
-	r, err := router.New(ctx, router.Config{Map: m})
+	r, err := router.New(ctx, router.Config{Map: m, Failover: patient})
 	if err != nil {
 		log.Fatal(err)
 	}

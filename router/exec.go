@@ -18,6 +18,7 @@ func (s *session) exec(ctx context.Context, sc scope, sql string, args []any) (t
 	}
 	simple := st.mode == pgx.QueryExecModeSimpleProtocol
 	if simple && len(st.args) > 0 { // only pgx.Conn can put arguments into the text; it traces too
+		traced(ctx)
 		prefix := s.prefix(sc, st.sql)
 		tag, err = s.conn.Exec(ctx, prefix+st.sql, append([]any{st.mode}, st.args...)...)
 		return tag, moved(err, prefix)

@@ -29,12 +29,13 @@ type Path struct {
 
 // Explain returns how a key is taken to its shard, which it finds as [Router.ForKey] does, with the same errors.
 func (r *Router) Explain(ctx context.Context, key shards.Key) (Path, error) {
-	p := Path{Key: key.String(), Strategy: r.shards.Strategy().By}
+	now := r.now.Load()
+	p := Path{Key: key.String(), Strategy: now.shards.Strategy().By}
 	var n shards.Number
 	var err error
-	if r.directory == nil {
-		n, err = r.shards.For(key)
-		p.How, p.Arithmetic = ByArithmetic, r.shards.Explain(key)
+	if now.choice == nil {
+		n, err = now.shards.For(key)
+		p.How, p.Arithmetic = ByArithmetic, now.shards.Explain(key)
 	} else {
 		n, err = r.directory.explain(ctx, key, &p)
 	}
@@ -58,15 +59,16 @@ func (d *directory) explain(ctx context.Context, key shards.Key, p *Path) (shard
 	if err != nil {
 		return 0, err
 	}
-	p.Entry = d.shards.Schema(d.shards.EntryShard(key))
+	m := d.router.Map()
+	p.Entry = m.Schema(m.EntryShard(key))
 	switch {
 	case fromCache:
 		p.How = ByCache
 	case a.found:
 		p.How = ByLookup
 	default:
-		p.How, p.Arithmetic = ByOtherwise, d.shards.ExplainOtherwise(key)
-		return d.shards.Otherwise(key)
+		p.How, p.Arithmetic = ByOtherwise, m.ExplainOtherwise(key)
+		return m.Otherwise(key)
 	}
 	return a.shard, nil
 }

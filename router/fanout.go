@@ -51,12 +51,12 @@ func (r *Router) Each(ctx context.Context, set shards.Set, opts Options, fn func
 	if err != nil {
 		return err
 	}
-	return each(ctx, all, opts, func(ctx context.Context, i int) error { return fn(ctx, all[i]) })
+	return each(ctx, FanoutEach, all, opts, func(ctx context.Context, i int) error { return fn(ctx, all[i]) })
 }
 
 // each calls fn with the index of every shard.
-func each(ctx context.Context, all []Shard, opts Options, fn func(ctx context.Context, i int) error) error {
-	j := newJob(ctx, opts.orPerHost(eachPerHost))
+func each(ctx context.Context, kind FanoutKind, all []Shard, opts Options, fn func(ctx context.Context, i int) error) error {
+	j := newJob(ctx, kind, opts.orPerHost(eachPerHost), nil)
 	defer j.stop()
 	j.onHosts(all, func(l *lane, on []int) {
 		var begun atomic.Int64

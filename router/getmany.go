@@ -50,7 +50,7 @@ func GetMany[T any](ctx context.Context, r *Router, ids []shards.ID, q Query[T])
 		return nil, err
 	}
 	found := make([]map[shards.ID][]T, len(all)) // nil for those that are not done
-	j := newJob(ctx, q.Options)
+	j := newJob(ctx, FanoutGetMany, q.Options, q.Reads)
 	defer j.stop()
 	if lost != nil {
 		j.causes = append(j.causes, lost)

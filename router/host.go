@@ -3,6 +3,7 @@ package router
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"sync/atomic"
 	"time"
 
@@ -10,21 +11,31 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/kiloshard/kiloshard/shards"
+	"github.com/kiloshard/kiloshard/shards/connect"
 )
 
 // host is a host of the map with its pool.
 type host struct {
-	shards.Host
+	shards.Host // as it was when the host was opened
+
+	place      atomic.Pointer[shards.Host] // as it is in the map now
+	login      *connect.Login
 	lines      *lines
+	watch      *watch
 	mode       pgx.QueryExecMode // of statements that do not ask for one of their own
 	statements int               // kept prepared on each connection
 	trace      tracers
+	log        *slog.Logger
 	texts      *texts
 	types      typeMaps
 	pipeline   Pipeline
 	pooled     atomic.Bool  // there is a pooler before the server
 	shares     bool         // calls may share a connection at all
 	way        atomic.Int64 // see observe
+	replicas   *replicas    // nil if it has none
+	replica    *replica     // nil unless it is one
+
+	resent, retried, exhausted, lost atomic.Uint64 // see HostStats
 
 	// Of the pool's config.
 	lifetime, jitter time.Duration
@@ -32,38 +43,70 @@ type host struct {
 	afterConnect     func(context.Context, *pgx.Conn) error
 	afterRelease     func(*pgx.Conn) bool
 
-	knownLimit int // the shards of a connection past which it is replaced
+	knownLimit int // the shards of a connection past which it is replaced; guarded by lines.mu
 }
 
-func openHost(ctx context.Context, place shards.Host, cfg Config) (*host, error) {
-	config, err := pgxpool.ParseConfig(place.ConnString())
+// openHost opens a host of the map, or with replica not nil that replica as a host of its own: nothing that is about
+// primaries may be asked of it.
+func openHost(ctx context.Context, place shards.Host, cfg Config, replica *replica) (*host, error) {
+	login, config, err := connect.ForPool(place.WithCredentials(cfg.Credentials))
 	if err != nil {
-		return nil, shards.ErrBadDSN
+		return nil, err
 	}
 	if cfg.Pool != nil {
 		if err := cfg.Pool(place, config); err != nil {
 			return nil, err
 		}
 	}
+	var all []pgx.QueryTracer
+	if own := config.ConnConfig.Tracer; own != nil {
+		all = append(all, own)
+	}
+	all = append(all, cfg.Tracers...)
+	if cfg.Logger != nil && cfg.SlowStatement > 0 {
+		all = append(all, &slowLog{cfg.Logger, cfg.SlowStatement})
+	}
 	h := &host{
 		Host:       place,
+		login:      login,
 		mode:       config.ConnConfig.DefaultQueryExecMode,
 		statements: cfg.Statements,
-		trace:      tracersOf(config.ConnConfig.Tracer),
+		trace:      tracersOf(all),
 		texts:      newTexts(),
 		pipeline:   cfg.Pipeline,
+		replica:    replica,
+		log:        cfg.logger(),
 	}
+	h.trace.fanout = fanoutTracers(cfg.Tracers)
 	if err := checkMode(h.mode); err != nil {
 		return nil, fmt.Errorf("default_query_exec_mode: %w", err)
 	}
+	config.ConnConfig.Tracer = h.trace.query
+	h.place.Store(&place)
 	h.takeHooks(config)
 	h.knowPooler(config)
+	login.Attend(config)
+	h.watch = newWatch(h, config, cfg.Failover, h.log)
+	opened := make(chan struct{}) // a pool with a least number of connections makes them as soon as it is there
+	before := config.BeforeConnect
+	config.BeforeConnect = func(ctx context.Context, c *pgx.ConnConfig) error {
+		<-opened
+		return before(ctx, c)
+	}
 	pool, err := pgxpool.NewWithConfig(ctx, config)
 	if err != nil {
 		return nil, err
 	}
 	h.lines = newLines(h, pool)
 	h.shares = h.mode != pgx.QueryExecModeSimpleProtocol && h.prepareConn == nil && h.afterRelease == nil
+	close(opened)
+	h.log.Info("host opened", slog.String("host", h.Name), slog.String("address", h.Address()), slog.Int("connections", len(h.lines.all)))
+	if h.replicas, err = newReplicas(ctx, h, cfg); err != nil {
+		h.watch.retire(err)
+		pool.Close()
+		h.watch.end()
+		return nil, err
+	}
 	return h, nil
 }
 
@@ -107,6 +150,11 @@ const forever = 100 * 365 * 24 * time.Hour
 // expect says how many shards the host has. A connection that has worked for many more than it is meant for is replaced:
 // what Postgres knows of a schema stays in the session's memory.
 func (h *host) expect(shards int) {
+	if h.replicas != nil {
+		h.replicas.shards.Store(int64(shards))
+	}
+	h.lines.mu.Lock()
+	defer h.lines.mu.Unlock()
 	conns := len(h.lines.all)
 	share := (shards + conns - 1) / conns
 	h.lines.room = max(leastRoom, share)

@@ -17,28 +17,30 @@ import (
 // It returns [shards.ErrNoShard] for a key in no range, or without an entry where the map says no other place; and with
 // a directory the errors of a [Shard].
 func (r *Router) ForKey(ctx context.Context, key int64) (Shard, error) {
-	if r.directory != nil {
+	now := r.now.Load()
+	if now.choice != nil {
 		return r.directory.shard(ctx, shards.NumberKey(key))
 	}
-	n, err := r.shards.ForKey(key)
+	n, err := now.shards.ForKey(key)
 	if err != nil {
 		return Shard{}, err
 	}
-	return Shard{&r.homes[n]}, nil
+	return now.on(n), nil
 }
 
 // ForText returns the shard of a text, such as an address, as [Router.ForKey] does that of a number. The decimal text of
 // a number is the same key as the number. It returns [shards.ErrNoShard] also for a text that is no number where the
 // strategy wants numbers, and with a directory a [shards.FieldError] for more than 1024 bytes and what is no text in UTF-8.
 func (r *Router) ForText(ctx context.Context, key string) (Shard, error) {
-	if r.directory != nil {
+	now := r.now.Load()
+	if now.choice != nil {
 		return r.directory.shard(ctx, shards.TextKey(key))
 	}
-	n, err := r.shards.ForText(key)
+	n, err := now.shards.ForText(key)
 	if err != nil {
 		return Shard{}, err
 	}
-	return Shard{&r.homes[n]}, nil
+	return now.on(n), nil
 }
 
 // maxKey is the length in bytes of a key that surely fits in an index of Postgres.

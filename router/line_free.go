@@ -42,7 +42,7 @@ func (l *line) worn() bool {
 		return true
 	}
 	conn := l.lease.Conn()
-	return conn.IsClosed() || conn.PgConn().IsBusy() || conn.PgConn().TxStatus() != 'I' ||
+	return l.session.broken() || conn.PgConn().IsBusy() || conn.PgConn().TxStatus() != 'I' ||
 		len(l.known) > l.host.knownLimit || l.freed.After(l.expires)
 }
 
@@ -70,7 +70,7 @@ func (l *line) next() []*call {
 	case len(l.queue) > 0:
 		l.state = busy
 		return l.cut()
-	case l.closed && l.state != absent:
+	case l.closed != nil && l.state != absent:
 		l.end()
 	case l.state != absent:
 		l.state = idle
@@ -110,6 +110,7 @@ func (l *line) cut() []*call {
 	l.steps.Add(1)
 	l.sent++
 	l.began = l.sent
+	l.sizes[n]++
 	if n > 1 {
 		l.batches++
 		l.batched += uint64(n)
@@ -184,26 +185,28 @@ func (l *line) look() {
 
 // lookLater has idle lines looked for. The caller holds mu.
 func (ls *lines) lookLater() {
-	if ls.later == nil && !ls.closed {
+	if ls.later == nil && ls.closed == nil {
 		ls.later = time.AfterFunc(ls.period, ls.lookForIdle)
 	}
 }
 
 // putBack has other lines work for calls that were not sent, because of err. They come first again, a few times.
 func (l *line) putBack(calls []*call, err error) {
+	var back, failed []*call
 	l.mu.Lock()
-	defer l.mu.Unlock()
-	var back []*call
 	for _, c := range calls {
 		c.tries++
-		switch {
-		case c.settled.Load():
-		case c.tries > triesLimit:
-			c.settle(nil, l.host.failed(err))
-		default:
-			c.state, c.queue = callQueued, l
-			back = append(back, c)
+		if c.settled.Load() || c.tries > triesLimit {
+			failed = append(failed, c)
+			continue
 		}
+		c.state, c.queue = callQueued, l
+		back = append(back, c)
 	}
 	l.queue = append(back, l.queue...)
+	l.mu.Unlock()
+	l.host.resent.Add(uint64(len(back)))
+	for _, c := range failed { // without the lock, for it may call tracers
+		c.fail(l.host.failed(err))
+	}
 }

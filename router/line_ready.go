@@ -5,6 +5,8 @@ import (
 	"errors"
 	"math/rand/v2"
 	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
 )
 
 // pingAfter is how long a line may have been idle without being asked for a sign of life first, as in pgxpool.
@@ -13,12 +15,13 @@ const pingAfter = time.Second
 // ready gives a caller's line a connection that works. After an error the line is still the caller's.
 func (l *line) ready(ctx context.Context) error {
 	for {
-		if l.lease != nil && time.Since(l.freed) > pingAfter && !l.lease.Conn().IsClosed() {
+		if l.lease != nil && time.Since(l.freed) > pingAfter && !l.session.broken() {
 			if err := l.lease.Conn().Ping(ctx); err != nil && ctx.Err() != nil {
 				return err
 			} // else the connection is closed
 		}
-		if l.lease != nil && l.lease.Conn().IsClosed() {
+		if l.lease != nil && l.session.broken() {
+			_ = l.lease.Conn().Close(ctx) // whatever it says, the connection is closed
 			l.lease.Release()
 			l.lease, l.session = nil, nil
 		}
@@ -46,11 +49,20 @@ func (l *line) connect(ctx context.Context) error {
 	if errors.Is(err, errPooled) {
 		err = l.tryConnect(ctx)
 	}
+	if err != nil {
+		l.host.watch.noticed(err)
+	} else {
+		l.host.watch.connected()
+	}
 	return err
 }
 
 func (l *line) tryConnect(ctx context.Context) error {
-	lease, err := l.pool.Acquire(ctx)
+	var lease *pgxpool.Conn
+	err := l.host.login.Try(ctx, func(ctx context.Context) (err error) {
+		lease, err = l.pool.Acquire(ctx)
+		return err
+	})
 	if err != nil {
 		return err
 	}

@@ -39,8 +39,10 @@ type lines struct {
 	sent     uint64     // how many times calls were sent, together or not
 	batches  uint64     // how many times calls were sent down a line together
 	batched  uint64     // how many calls these were
-	closed   bool
-	ended    chan struct{} // closed when all lines are absent after closed
+	sizes    Sizes
+	down     error         // why no calls are taken for the time being, nil as long as they are
+	closed   error         // why there are no lines any more, nil as long as there are
+	ended    chan struct{} // closed when all lines are absent after close
 	later    *time.Timer   // looks for lines that have been idle for too long; nil while there are none
 }
 
@@ -100,8 +102,11 @@ func newLines(h *host, pool *pgxpool.Pool) *lines {
 func (ls *lines) enter(c *call) (*line, error) {
 	ls.mu.Lock()
 	defer ls.mu.Unlock()
-	if ls.closed {
-		return nil, errClosed
+	if ls.closed != nil {
+		return nil, ls.closed
+	}
+	if ls.down != nil {
+		return nil, ls.down
 	}
 	ls.turns++
 	c.turn = ls.turns
@@ -166,7 +171,7 @@ func (l *line) learn(h *home) {
 func (l *line) use(h *home) {
 	switch {
 	case h == nil || slices.Contains(h.lines, l):
-	case len(h.lines) == 0:
+	case len(h.lines) == 0 && h.next.Load() == nil:
 		l.learn(h)
 	default:
 		l.known[h.number] = struct{}{}
@@ -177,6 +182,15 @@ func (l *line) use(h *home) {
 func (l *line) forget(h *home) {
 	h.lines = slices.DeleteFunc(h.lines, func(other *line) bool { return other == l })
 	l.homes = slices.DeleteFunc(l.homes, func(other *home) bool { return other == h })
+}
+
+// drop makes all lines none of the shard's.
+func (ls *lines) drop(h *home) {
+	ls.mu.Lock()
+	defer ls.mu.Unlock()
+	for len(h.lines) > 0 {
+		h.lines[0].forget(h)
+	}
 }
 
 // forgetAll takes the line away from all its shards. The caller holds mu.

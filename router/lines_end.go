@@ -2,6 +2,7 @@ package router
 
 import (
 	"context"
+	"log/slog"
 	"slices"
 	"time"
 )
@@ -9,16 +10,21 @@ import (
 // endLimit is how long the end of a connection may take.
 const endLimit = 5 * time.Second
 
-// close has all lines end when they are free, and waits for that.
-func (ls *lines) close() {
+// close has all lines end when they are free, and waits for that. Calls that wait for a line get the error, as do those
+// that come later.
+func (ls *lines) close(why error) {
+	if rs := ls.host.replicas; rs != nil {
+		defer rs.close(why)
+	}
+	ls.host.watch.retire(why)
 	ls.mu.Lock()
-	if !ls.closed {
-		ls.closed = true
+	if ls.closed == nil {
+		ls.closed = why
 		if ls.later != nil {
 			ls.later.Stop()
 		}
 		for _, c := range ls.waiting {
-			c.wake(nil, ls.host.failed(errClosed))
+			c.wake(nil, ls.host.failed(why))
 		}
 		ls.waiting = nil
 		for _, l := range ls.all {
@@ -32,10 +38,12 @@ func (ls *lines) close() {
 	<-ls.ended
 	ls.stopping.Wait()
 	ls.pool.Close()
+	ls.host.watch.end()
+	ls.host.log.Info("host closed", slog.String("host", ls.host.Name))
 }
 
 func (ls *lines) endIfEmpty() {
-	if ls.closed && !slices.ContainsFunc(ls.all, func(l *line) bool { return l.state != absent }) {
+	if ls.closed != nil && !slices.ContainsFunc(ls.all, func(l *line) bool { return l.state != absent }) {
 		select {
 		case <-ls.ended:
 		default:

@@ -2,15 +2,15 @@ package router_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"testing"
 	"time"
 
-	"go.uber.org/goleak"
-
 	"github.com/kiloshard/kiloshard/shards/localpg"
 	"github.com/kiloshard/kiloshard/shards/shardtest"
+	"github.com/kiloshard/kiloshard/shards/shardtest/leak"
 )
 
 // server is where all tests have their databases.
@@ -30,12 +30,12 @@ func run(m *testing.M) int {
 		return 1
 	}
 	code := m.Run()
-	if err := server.Stop(ctx); err != nil {
+	if err := errors.Join(stopReplicated(ctx), server.Stop(ctx)); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		code = 1
 	}
 	if code == 0 {
-		if err := goleak.Find(); err != nil {
+		if err := leak.Find(); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			code = 1
 		}

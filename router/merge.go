@@ -37,7 +37,7 @@ func Merge[T any](ctx context.Context, r *Router, set shards.Set, q Query[T], n 
 			yield(none, err)
 			return
 		}
-		j := newJob(ctx, q.Options)
+		j := newJob(ctx, FanoutMerge, q.Options, q.Reads)
 		defer j.stop()
 		answers := make([]pgx.Rows, len(all))
 		j.ask(all, q.SQL, func(int) []any { return q.Args }, func(i int, rows pgx.Rows) error {

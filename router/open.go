@@ -3,6 +3,7 @@ package router
 import (
 	"context"
 	"fmt"
+	"log/slog"
 
 	"github.com/jackc/pgx/v5"
 )
@@ -15,8 +16,13 @@ import (
 //
 // What pgx prepares by itself on such a connection would be lost, too: the connection is made again in another mode.
 func openSession(ctx context.Context, conn *pgx.Conn, h *host) (*session, error) {
-	s := &session{host: h, conn: conn, statements: newStatements(h.statements)}
+	s := &session{host: h, conn: conn, wire: wireOf(conn.PgConn().Conn()), statements: newStatements(h.statements)}
 	h.types.set(conn.TypeMap())
+	if h.replica != nil {
+		if err := h.replica.admit(ctx, conn); err != nil {
+			return nil, err
+		}
+	}
 	if h.mode != pgx.QueryExecModeCacheStatement {
 		return s, nil
 	}
@@ -30,12 +36,23 @@ func openSession(ctx context.Context, conn *pgx.Conn, h *host) (*session, error)
 	pid, sets := string(result.Rows[0][0]), string(result.Rows[0][1]) == "t"
 	s.pooled = pid != fmt.Sprint(conn.PgConn().PID())
 	if s.pooled && conn.Config().DefaultQueryExecMode == pgx.QueryExecModeCacheStatement {
-		h.pooled.Store(true)
+		if !h.pooled.Swap(true) {
+			h.log.Info("there is a pooler: nothing is prepared from now on", slog.String("host", h.Name))
+		}
 		return nil, errPooled
 	}
 	s.keeps = !s.pooled && !sets && h.prepareConn == nil
+	if h.replica != nil && s.keeps {
+		if _, err := conn.PgConn().Exec(ctx, neverWrite).ReadAll(); err != nil {
+			return nil, err
+		}
+		s.safe = true
+	}
 	return s, nil
 }
+
+// neverWrite has all transactions of a session read only. A replica refuses writes by itself, until it is promoted.
+const neverWrite = `set default_transaction_read_only = on`
 
 // clean takes off the session what callers may have left on it, if there was any sign of it. A connection for which that
 // goes wrong is closed.
@@ -50,6 +67,9 @@ discard temp; discard sequences; reset all`
 	s.left = false
 	s.forgetPath()
 	_, err := s.conn.PgConn().Exec(ctx, query).ReadAll()
+	if err == nil && s.safe {
+		_, err = s.conn.PgConn().Exec(ctx, neverWrite).ReadAll()
+	}
 	if err == nil && s.host.afterConnect != nil {
 		err = s.host.afterConnect(ctx, s.conn) // what it set has been reset too
 	}

@@ -15,19 +15,21 @@ var ErrOutcomeUnknown = errors.New("COMMIT was sent and not answered, so the tra
 
 // SafeToRetry tells whether an error of a transaction, or of a single statement, says that nothing of it has taken
 // effect and that the same may go through if it is run again: it lost against others (SQLSTATE 40001, a serialization
-// failure, or 40P01, a deadlock), or it was never sent. It is false for everything that says nothing about this, for
-// the end of a context, and for [ErrOutcomeUnknown].
+// failure, or 40P01, a deadlock), it met a server that had become a standby, its session had been idle for too
+// long (25P03, 57P05), or it was never sent: its host was down
+// ([ErrHostDown]), or there was no connection to it for a reason that may pass. It is false for everything that says nothing about this, for
+// the end of a context, for [ErrLost] and for [ErrOutcomeUnknown].
 //
 // It is stricter than [pgconn.SafeToRetry], which holds for [pgconn.ErrConnClosed]: pgx reports that also for a
 // connection that was lost after the statement was sent. What ran before is the caller's to know: the error of one
 // statement says nothing of a COMMIT that was sent as SQL.
 func SafeToRetry(err error) bool {
-	for _, no := range []error{ErrOutcomeUnknown, pgconn.ErrConnClosed, context.Canceled, context.DeadlineExceeded} {
+	for _, no := range []error{ErrOutcomeUnknown, ErrLost, pgconn.ErrConnClosed, context.Canceled, context.DeadlineExceeded} {
 		if errors.Is(err, no) {
 			return false
 		}
 	}
-	return lostToOthers(err) || pgconn.SafeToRetry(err)
+	return lostToOthers(err) || endedIdle(err) || pgconn.SafeToRetry(err) || neverSent(err)
 }
 
 // lostToOthers tells whether the server ended a transaction for what others did at the same time.
@@ -60,5 +62,5 @@ func refused(err error) bool {
 	if !errors.As(err, &pgErr) {
 		return false
 	}
-	return pgErr.SeverityUnlocalized == "ERROR" || pgErr.SeverityUnlocalized == "" && pgErr.Severity == "ERROR"
+	return endedIdle(err) || pgErr.SeverityUnlocalized == "ERROR" || pgErr.SeverityUnlocalized == "" && pgErr.Severity == "ERROR"
 }

@@ -6,10 +6,12 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/kiloshard/kiloshard/shards"
+	"github.com/kiloshard/kiloshard/shards/connect"
 )
 
 // job is work over many shards: what has come of each so far, and what ends it early.
@@ -17,7 +19,9 @@ import (
 // It is not [fanout.Run], which serves those who change what is in shards: that begins nothing unless every host
 // answers, and lets batches go on for a while after an interrupt. Who asks for a page of rows wants what there is.
 type job struct {
+	kind   FanoutKind
 	opts   Options
+	reads  *Reads // nil to read on the primaries
 	caller context.Context
 	ctx    context.Context // ends with the caller's, and with the first failure if the options say so
 	stop   context.CancelFunc
@@ -28,8 +32,8 @@ type job struct {
 	causes []error
 }
 
-func newJob(ctx context.Context, opts Options) *job {
-	j := &job{opts: opts, caller: ctx}
+func newJob(ctx context.Context, kind FanoutKind, opts Options, reads *Reads) *job {
+	j := &job{kind: kind, opts: opts, reads: reads, caller: ctx}
 	j.ctx, j.stop = context.WithCancel(ctx)
 	return j
 }
@@ -44,6 +48,7 @@ type lane struct {
 
 // onHosts calls fn once a host, all at once, with the indexes of its shards in rising order, and waits for all.
 func (j *job) onHosts(all []Shard, fn func(l *lane, on []int)) {
+	began := time.Now()
 	byHost := map[string][]int{}
 	for i, s := range all {
 		name := s.Host().Name
@@ -58,6 +63,7 @@ func (j *job) onHosts(all []Shard, fn func(l *lane, on []int)) {
 		})
 	}
 	wait.Wait()
+	j.tell(all, began)
 }
 
 // limit returns the context of one shard.
@@ -87,9 +93,12 @@ func (l *lane) ended(ctx context.Context, s Shard, err error) {
 // unreachable returns the error of a host that no connection can be made to, if that is what an error says. None can be
 // had of a pool that is in use, or of a server that refuses to have more of them, too, but that passes.
 func unreachable(err error) (host *shards.HostError) {
-	var connecting *pgconn.ConnectError
+	var connecting *connect.Error
 	var refusal *pgconn.PgError
-	if errors.As(err, &host) && errors.As(host, &connecting) && !errors.As(host, &refusal) {
+	if !errors.As(err, &host) {
+		return nil
+	}
+	if errors.Is(host, ErrHostDown) || errors.As(host, &connecting) && !errors.As(host, &refusal) {
 		return host
 	}
 	return nil

@@ -47,12 +47,27 @@ func (s *session) stay(ctx context.Context) error {
 // forgetPath is for whenever somebody else may have changed the path.
 func (s *session) forgetPath() { s.at = "" }
 
+// sets tells whether a statement's path goes with it, or what else its transaction has to be told.
+func (s *session) sets(sc scope) bool { return !sc.held && (s.at != sc.path || s.guards(sc)) }
+
+// guards tells whether a statement's transaction has to be told that it must not write.
+func (s *session) guards(sc scope) bool { return sc.safe && !s.safe && !sc.held }
+
+// pathQuery returns the statement that sets the path for a transaction. A transaction that was told not to write by a
+// query cannot be told otherwise any more.
+func (s *session) pathQuery(sc scope) string {
+	if s.guards(sc) {
+		return setSafePathQuery
+	}
+	return setPathQuery
+}
+
 // sendPath sends the path with the statement that follows, for its transaction only.
-func (s *session) sendPath(pipeline *pgconn.Pipeline, path string) {
-	value := [][]byte{[]byte(path)}
-	if s.setPath != nil {
+func (s *session) sendPath(pipeline *pgconn.Pipeline, sc scope) {
+	value := [][]byte{[]byte(sc.path)}
+	if s.setPath != nil && !s.guards(sc) {
 		pipeline.SendQueryStatement(s.setPath, value, nil, nil)
 	} else {
-		pipeline.SendQueryParams(setPathQuery, value, nil, nil, nil)
+		pipeline.SendQueryParams(s.pathQuery(sc), value, nil, nil, nil)
 	}
 }

@@ -203,6 +203,7 @@ func TestCallerLeavesABatch(t *testing.T) {
 	lock := b.holdLock(ctx, t)
 	defer lock.Release()
 	short, leave := context.WithCancel(ctx)
+	left := make(chan struct{})
 	var unlocked sync.WaitGroup
 	defer unlocked.Wait()
 	b.together(ctx, t, 10, func() {
@@ -213,10 +214,15 @@ func TestCallerLeavesABatch(t *testing.T) {
 				return err != nil || waiting
 			})
 			leave()
+			select { // an answer could come before the end of the context is seen
+			case <-left:
+			case <-ctx.Done():
+			}
 			if _, err := lock.Exec(ctx, `select pg_advisory_unlock(2)`); err != nil {
 				t.Error(err)
 			}
 		})
+		defer close(left)
 		if err := s.QueryRow(short, sql, 2).Scan(nil); !errors.Is(err, context.Canceled) {
 			t.Errorf("got %v", err)
 		}

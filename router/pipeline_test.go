@@ -230,9 +230,14 @@ where datname = current_database() and pid <> pg_backend_pid() and random() < 0.
 	})
 	var answers, failures int
 	var mu sync.Mutex
+	goesOn := func(i int) bool { // until there was enough of both, however rarely the killer gets to it
+		mu.Lock()
+		defer mu.Unlock()
+		return ctx.Err() == nil && (i < 60 || answers == 0 || failures == 0)
+	}
 	for w := range 24 {
 		wait.Go(func() {
-			for i := range 60 {
+			for i := 0; goesOn(i); i++ {
 				n := int64(w*1000 + i)
 				r := riddles[rand.IntN(4)]
 				err := r.ask(ctx, b.shard(t, i%4), n)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"strings"
 	"time"
 
@@ -21,12 +22,16 @@ const atOnce = 256
 
 // places counts the keys of shards: in the table kiloshard_usage of each, one row, so that one statement both counts a
 // key and keeps the shard's capacity.
-type places struct{ router *Router }
+type places struct {
+	router *Router
+	log    *slog.Logger
+}
 
 // take counts one more key in shard n, and returns how many there are then, unless the shard is full.
 func (p *places) take(ctx context.Context, n shards.Number) (keys int64, taken bool, err error) {
 	const query = `update kiloshard_usage set keys = keys + 1 where keys < $1 returning keys`
-	err = Shard{&p.router.homes[n]}.QueryRow(ctx, query, p.router.shards.Capacity(n)).Scan(&keys)
+	now := p.router.now.Load()
+	err = now.on(n).QueryRow(ctx, query, now.shards.Capacity(n)).Scan(&keys)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return 0, false, nil
 	}
@@ -39,28 +44,33 @@ func (p *places) giveBack(ctx context.Context, n shards.Number) {
 	const query = `update kiloshard_usage set keys = greatest(keys - 1, 0)`
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), settleLimit)
 	defer cancel()
-	_, _ = Shard{&p.router.homes[n]}.Exec(ctx, query)
+	s := p.router.now.Load().on(n)
+	if _, err := s.Exec(ctx, query); err != nil {
+		s.home.now().host.log.LogAttrs(ctx, slog.LevelWarn, "directory: a shard counts a key too many", append(s.attrs(), slog.Any("error", err))...)
+	}
 }
 
 // count returns the keys of all shards on the hosts that are open, by number, and -1 for those of a host that did not
 // answer. It returns an error if none did.
-func (p *places) count(ctx context.Context) ([]int64, error) {
-	keys := make([]int64, p.router.shards.Len())
-	hosts := p.router.shards.Hosts()
+func (p *places) count(ctx context.Context, m *shards.Map) ([]int64, error) {
+	keys := make([]int64, m.Len())
+	hosts := m.Hosts()
 	errs := make([]error, len(hosts))
 	open := 0
 	var group errgroup.Group
 	for i, host := range hosts {
-		numbers := p.router.shards.NumbersOn(host.Name)
+		numbers := m.NumbersOn(host.Name)
 		if host.Closed || len(numbers) == 0 {
 			continue
 		}
 		open++
 		group.Go(func() error {
-			if errs[i] = p.countOn(ctx, numbers, keys); errs[i] != nil {
+			if errs[i] = p.countOn(ctx, m, numbers, keys); errs[i] != nil {
 				for _, n := range numbers {
 					keys[n] = -1
 				}
+				p.log.Warn("directory: the keys of a host could not be counted",
+					slog.String("host", host.Name), slog.Any("error", errs[i]))
 			}
 			return nil
 		})
@@ -79,7 +89,7 @@ func (p *places) count(ctx context.Context) ([]int64, error) {
 }
 
 // countOn puts the keys of shards on one host into keys.
-func (p *places) countOn(ctx context.Context, numbers []shards.Number, keys []int64) error {
+func (p *places) countOn(ctx context.Context, m *shards.Map, numbers []shards.Number, keys []int64) error {
 	for len(numbers) > 0 {
 		some := numbers[:min(atOnce, len(numbers))]
 		numbers = numbers[len(some):]
@@ -88,10 +98,10 @@ func (p *places) countOn(ctx context.Context, numbers []shards.Number, keys []in
 			if i > 0 {
 				query.WriteString(" union all ")
 			}
-			fmt.Fprintf(&query, "select %d, keys from %s.kiloshard_usage", n, p.router.shards.Schema(n))
+			fmt.Fprintf(&query, "select %d, keys from %s.kiloshard_usage", n, m.Schema(n))
 		}
 		// Not prepared: it would take the place of a statement that is used more often.
-		rows, err := Shard{&p.router.homes[some[0]]}.Query(ctx, query.String(), pgx.QueryExecModeExec)
+		rows, err := p.router.now.Load().on(some[0]).Query(ctx, query.String(), pgx.QueryExecModeExec)
 		if err != nil {
 			return lacking(err)
 		}

@@ -28,7 +28,7 @@ func TestHostDown(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r, err := router.New(ctx, router.Config{Map: m})
+	r, err := router.New(ctx, router.Config{Map: m, Failover: patient})
 	if err != nil {
 		t.Fatal(err)
 	}

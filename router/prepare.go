@@ -14,6 +14,8 @@ const (
 
 	// The function is qualified since it runs before there is a path that can be trusted.
 	setPathQuery = `select pg_catalog.set_config('search_path', $1, true)`
+
+	setSafePathQuery = `select pg_catalog.set_config('transaction_read_only', 'on', true), pg_catalog.set_config('search_path', $1, true)`
 )
 
 // prepared is what became of one statement that was to be prepared.
@@ -120,7 +122,7 @@ func readPrepared(pipeline *pgconn.Pipeline) (p prepared, err error) {
 		if failure != nil && p.err == nil {
 			p.err = failure
 		}
-		if failure != nil && sqlState(failure) == "" {
+		if lost(failure) || failure != nil && sqlState(failure) == "" {
 			return p, failure
 		}
 	}

@@ -40,6 +40,7 @@ func (s *session) query(ctx context.Context, h *home, sc scope, sql string, args
 // querySimple runs a statement in the simple protocol. Only pgx.Conn can put arguments into the text, and only its
 // batch returns more than the first answer, which is that of the path's setting.
 func (s *session) querySimple(ctx context.Context, h *home, sc scope, st statement) (*rows, error) {
+	traced(ctx)
 	if sc.held || st.sql == "" { // nothing to set, or nothing to set it for
 		inner, err := s.conn.Query(ctx, st.sql, append([]any{st.mode}, st.args...)...)
 		if err != nil {
@@ -51,7 +52,7 @@ func (s *session) querySimple(ctx context.Context, h *home, sc scope, st stateme
 		return nil, errSimpleQuery
 	}
 	var batch pgx.Batch
-	batch.Queue(setPathQuery, sc.path)
+	batch.Queue(s.pathQuery(sc), sc.path)
 	batch.Queue(st.sql, st.args...)
 	answers := s.conn.SendBatch(ctx, &batch)
 	_, _ = answers.Exec() // its error is that of the statement too

@@ -15,6 +15,10 @@ type Query[T any] struct {
 	Args []any            // the same for all shards; as for [Shard.Query]
 	Scan pgx.RowToFunc[T] // such as pgx.RowToStructByName[Photo]; may be called by several goroutines at once
 
+	// Reads has each shard be read by a [Reader]. A position in it counts for the shards of one host; those of the others
+	// are then read on their primaries. Defaults to nil, which is to read all shards on their primaries.
+	Reads *Reads
+
 	Options
 }
 
@@ -45,7 +49,7 @@ func (j *job) ask(all []Shard, sql string, args func(i int) []any, read func(i i
 			for len(begun) < min(turn+ahead, len(on)) && l.ctx.Err() == nil {
 				next := on[len(begun)]
 				ctx, cancel := l.limit()
-				begun = append(begun, asked{ctx, cancel, all[next].start(ctx, sql, args(next)...)})
+				begun = append(begun, asked{ctx, cancel, j.start(ctx, all[next], sql, args(next))})
 			}
 			if turn == len(begun) {
 				return
@@ -53,6 +57,14 @@ func (j *job) ask(all []Shard, sql string, args func(i int) []any, read func(i i
 			l.hear(all[i], begun[turn], func(rows pgx.Rows) error { return read(i, rows) })
 		}
 	})
+}
+
+// start begins a statement on a shard, or where its reader finds it.
+func (j *job) start(ctx context.Context, s Shard, sql string, args []any) pending {
+	if j.reads != nil {
+		return s.ReadOnly(*j.reads).start(ctx, sql, args)
+	}
+	return s.start(ctx, sql, args...)
 }
 
 // asked is a statement under way.

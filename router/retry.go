@@ -3,6 +3,7 @@ package router
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"math/rand/v2"
 	"time"
 
@@ -46,15 +47,20 @@ func (r Retry) Tx(ctx context.Context, s Shard, opts pgx.TxOptions, fn func(pgx.
 	r = r.withDefaults()
 	pause := min(r.Backoff, r.MaxBackoff)
 	for attempt := 1; ; attempt++ {
-		err := s.Tx(ctx, opts, fn)
-		switch again := lostToOthers(err); {
+		err := s.Tx(withAttempt(ctx, attempt), opts, fn)
+		again, h := lostToOthers(err), s.home.now().host
+		switch {
 		case err == nil:
 			return nil
 		case !again && attempt == 1:
 			return err
 		case !again || attempt >= r.Attempts:
+			h.exhausted.Add(1)
+			h.log.Warn("transaction failed for good", slog.String("host", h.Name), slog.Int("shard", int(s.Number())),
+				slog.Int("attempts", attempt), slog.String("sqlstate", sqlState(err)))
 			return &RetryError{Attempts: attempt, Err: err}
 		}
+		h.retried.Add(1)
 		timer := time.NewTimer(pause/2 + rand.N(pause/2+1))
 		select {
 		case <-timer.C:

@@ -2,10 +2,13 @@ package router
 
 import (
 	"context"
-	"errors"
+	"fmt"
+	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/kiloshard/kiloshard/shards"
@@ -16,13 +19,22 @@ const defaultStatements = 1024
 
 // Config says what a [Router] routes to, and how.
 type Config struct {
-	// Map says where every shard lives. It is required.
+	// Map says where every shard lives, for a router whose map changes by [Router.SetMap] only. Either it or Maps is
+	// required.
 	Map *shards.Map
 
+	// Maps is asked for the map, and the router then goes over to each newer one that it yields.
+	Maps Maps
+
 	// Pool adjusts the pool of a host before it is made: its size, TLS, a tracer. It is called once a host, and its
-	// error ends [New]. The hooks that it sets must leave the prepared statements of a connection alone. Defaults to
-	// what the DSN says.
+	// error ends [New], or keeps the router from a later map; and once for each replica that is read from, which has a name
+	// such as pg-a/0, when it is for the first time: its error keeps that replica from being used. It must not call the
+	// router. The hooks that it sets must leave the prepared statements of a connection alone. Defaults to what the DSN says.
 	Pool func(host shards.Host, cfg *pgxpool.Config) error
+
+	// Credentials is asked for the credentials of each new connection, over what the DSNs say: tokens that are good for
+	// minutes, passwords from a vault. Defaults to what the map's hosts have of [shards.Map.WithCredentials].
+	Credentials shards.CredentialsFunc
 
 	// Statements is how many prepared statements a connection keeps, those of all its shards together. It is what most
 	// of a session's memory on the server goes to, some 15 kB each. Defaults to 1024.
@@ -35,29 +47,62 @@ type Config struct {
 	// how long a key that another process has moved is still taken to its old shard. Defaults to one minute.
 	DirectoryMaxAge time.Duration
 
+	// Failover says when a host is taken for down, and how long calls wait for what takes its place.
+	Failover Failover
+
 	// Pipeline says which single statements may be sent together. Defaults to PipelineReads.
 	Pipeline Pipeline
+
+	// Tracers are told of the statements of the service on all hosts, after a tracer in the pool's config and in this
+	// order, by whatever of pgx's tracing interfaces they have, and [UnsentTracer]; and of work over many shards, those that
+	// are a [FanoutTracer]. [OperationOf] tells them more, such as the shard. Packages tracing and metrics have such
+	// tracers. Where there are none, nothing is spent on them.
+	Tracers []pgx.QueryTracer
+
+	// Logger is told of changes of the map, hosts that are opened and closed, a host that is down, up again, has its
+	// primary at another address, or has more than one, a pooler that is noticed, connections that are lost with calls under way, trouble with a
+	// directory's counts, transactions that [Retry] gives up, and what SlowStatement says. No arguments and no passwords are
+	// in it. Defaults to silence.
+	Logger *slog.Logger
+
+	// SlowStatement is how long a statement or a batch takes, waiting included, that is logged as slow: with its text if
+	// it has arguments, which are left out. Defaults to none.
+	SlowStatement time.Duration
 }
 
 // Router takes a key or an ID to the handle of its shard. It has one pool of connections for each host. It is safe for
 // concurrent use.
 type Router struct {
-	shards *shards.Map
-	hosts  []*host // in the order of the map
-	homes  []home  // by Number
+	now atomic.Pointer[snapshot]
 
-	directory *directory // nil if the strategy is arithmetic
+	open         func(shards.Host) (*host, error)
+	newDirectory func() *directory
+	maps         Maps               // nil without
+	stop         context.CancelFunc // ends the watching of them
+	ending       sync.WaitGroup     // that, and the ends of hosts that have left the map
+
+	log       *slog.Logger
+	directory *directory // written once, before the first snapshot that has a choice
+
+	mu      sync.Mutex // held by whoever goes over to another map, and guards what follows
+	state   MapState   // its Err that of a map that was refused
+	unheard trouble    // of the source, which may be over
+	closed  bool
 }
 
 // New checks the DSN of every host and makes the pools. It does not connect: the first statement on a host does, and
 // [Router.Ping] does. The values of ctx are passed on to the hooks of the pools; its end means nothing to them.
 //
-// The error is a [shards.HostError] for a host whose DSN or pool is wrong, without the DSN, and a [shards.FieldError]
-// for a Config that is wrong otherwise. After an error nothing is left open.
+// With Config.Maps it asks for the map first, which ctx governs.
+//
+// The error is what Maps says, a [shards.HostError] for a host whose DSN or pool is wrong, without the DSN, and a
+// [shards.FieldError] for a Config that is wrong otherwise. After an error nothing is left open.
 func New(ctx context.Context, cfg Config) (*Router, error) {
 	switch {
-	case cfg.Map == nil:
-		return nil, &shards.FieldError{Field: "Map", Found: "nil", Expected: "a map of the shards"}
+	case cfg.Map == nil && cfg.Maps == nil:
+		return nil, &shards.FieldError{Field: "Map", Found: "nil", Expected: "a map of the shards, or Maps"}
+	case cfg.Map != nil && cfg.Maps != nil:
+		return nil, &shards.FieldError{Field: "Map", Found: "both Map and Maps", Expected: "one of them"}
 	case cfg.Statements < 0:
 		return nil, &shards.FieldError{Field: "Statements", Found: "less than 0", Expected: "how many statements a connection keeps, or 0 for 1024"}
 	case cfg.DirectoryCache < 0:
@@ -67,30 +112,37 @@ func New(ctx context.Context, cfg Config) (*Router, error) {
 	case cfg.Statements == 0:
 		cfg.Statements = defaultStatements
 	}
-	r := &Router{shards: cfg.Map}
-	for _, place := range cfg.Map.Hosts() {
-		h, err := openHost(ctx, place, cfg)
-		if err != nil {
-			r.Close()
-			return nil, &shards.HostError{Host: place.Name, Err: err}
-		}
-		r.hosts = append(r.hosts, h)
+	var err error
+	if cfg.Failover, err = cfg.Failover.withDefaults(); err != nil {
+		return nil, err
 	}
-	r.homes = make([]home, cfg.Map.Len())
-	for i := range r.homes {
-		n := shards.Number(i)
-		r.homes[i] = home{
-			number: n,
-			schema: cfg.Map.Schema(n),
-			path:   cfg.Map.SearchPath(n),
-			host:   r.hosts[cfg.Map.HostIndex(n)],
+	m := cfg.Map
+	if cfg.Maps != nil {
+		if m, err = cfg.Maps.Load(ctx); err != nil {
+			return nil, fmt.Errorf("map: %w", err)
 		}
 	}
-	if cfg.Map.HasDirectory() {
-		r.directory = newDirectory(r, cfg)
+	ctx = context.WithoutCancel(ctx)
+	r := &Router{
+		log: cfg.logger(), maps: cfg.Maps, stop: func() {},
+		open: func(place shards.Host) (*host, error) { return openHost(ctx, place, cfg, nil) },
 	}
-	for _, h := range r.hosts {
-		h.expect(len(cfg.Map.NumbersOn(h.Name)))
+	r.newDirectory = func() *directory { return newDirectory(r, cfg) }
+	none := &snapshot{}
+	first, err := none.turnTo(m, r.open)
+	if err != nil {
+		return nil, err
+	}
+	if first.choice != nil {
+		r.directory = r.newDirectory()
+	}
+	r.now.Store(first)
+	first.settle(none)
+	r.state = MapState{Version: m.Version(), Since: time.Now()}
+	if cfg.Maps != nil {
+		ctx, stop := context.WithCancel(ctx)
+		r.stop = stop
+		r.ending.Go(func() { r.follow(ctx, cfg.Maps) })
 	}
 	return r, nil
 }
@@ -98,47 +150,33 @@ func New(ctx context.Context, cfg Config) (*Router, error) {
 // ForID returns the shard that made an ID. It returns [shards.ErrNoShard] for an ID that no shard of the map can have
 // made.
 func (r *Router) ForID(id shards.ID) (Shard, error) {
-	n, err := r.shards.ForID(id)
+	now := r.now.Load()
+	n, err := now.shards.ForID(id)
 	if err != nil {
 		return Shard{}, err
 	}
-	return Shard{&r.homes[n]}, nil
+	return now.on(n), nil
 }
 
 // ForShard returns the shard with a number. It returns [shards.ErrNoShard] for a number that the map does not have.
 func (r *Router) ForShard(n shards.Number) (Shard, error) {
-	if !r.shards.Has(n) {
-		return Shard{}, noShard(n, r.shards)
+	now := r.now.Load()
+	if !now.shards.Has(n) {
+		return Shard{}, noShard(n, now.shards)
 	}
-	return Shard{&r.homes[n]}, nil
-}
-
-// Map returns the map by which the router decides.
-func (r *Router) Map() *shards.Map { return r.shards }
-
-// Ping asks every host for a sign of life, all at once, until ctx ends. It returns a [shards.HostError] for each one
-// that gave none, joined in the order of the map.
-func (r *Router) Ping(ctx context.Context) error {
-	errs := make([]error, len(r.hosts))
-	var wait sync.WaitGroup
-	for i, h := range r.hosts {
-		wait.Go(func() {
-			errs[i] = h.ping(ctx)
-		})
-	}
-	wait.Wait()
-	return errors.Join(errs...)
+	return now.on(n), nil
 }
 
 // Close closes all connections. It blocks until every connection that is in use has been given back: rows closed,
 // transactions ended. Calls made afterwards fail.
 func (r *Router) Close() {
+	r.stop()
+	r.mu.Lock()
+	r.closed = true
+	r.mu.Unlock()
 	if r.directory != nil {
 		r.directory.close()
 	}
-	var wait sync.WaitGroup
-	for _, h := range r.hosts {
-		wait.Go(h.lines.close)
-	}
-	wait.Wait()
+	closeAll(r.now.Load().hosts)
+	r.ending.Wait()
 }

@@ -12,12 +12,14 @@ import (
 type scope struct {
 	path string // a search_path
 	held bool   // the statement is in a transaction of the caller's, which has the path already
+	safe bool   // nothing may be written
 }
 
 // session is what the router knows of one connection. Whoever holds the connection may use it, nobody else.
 type session struct {
 	host       *host
 	conn       *pgx.Conn
+	wire       *wire // nil if it is not known
 	statements *statements
 	setPath    *pgconn.StatementDescription // nil until it is prepared
 	encoder    pgx.ExtendedQueryBuilder
@@ -25,11 +27,15 @@ type session struct {
 	pooled bool // a pooler may give each transaction to another server session
 	keeps  bool // what is set for the session stays until it is set again
 	left   bool // something of a caller's may be left on it
+	safe   bool // its transactions are such that nothing can be written
 
 	at    string // the path that the session has between statements, empty if unknown
 	lead  string // the path that has come most often of late
 	ahead int    // by how many statements
 }
+
+// broken tells whether the connection is closed, be it that pgx does not know it yet.
+func (s *session) broken() bool { return s.conn.IsClosed() || s.wire != nil && s.wire.cut.Load() }
 
 // send sends statements together with one Sync, the search_path before them, and returns their answers, the first one
 // opened. It tells whether they were sent. Everything up to a Sync is one transaction to Postgres, unless the caller has begun one: the path is set
@@ -45,12 +51,12 @@ func (s *session) send(ctx context.Context, sc scope, all []statement) (answers 
 	if !sc.held {
 		s.follow(sc.path)
 		if err := s.stay(ctx); err != nil {
-			return reply{}, false, err
+			return reply{}, false, sayUnsent(err)
 		}
 	}
 	known, err := s.describe(ctx, sc, all)
 	if err != nil {
-		return reply{}, false, err
+		return reply{}, false, sayUnsent(err)
 	}
 	answers, sent, err = s.try(ctx, sc, all)
 	if err != nil && s.renew(ctx, sc, all, known, sent, err) {
@@ -121,17 +127,17 @@ func (r reply) Close() error {
 
 // try sends the statements once. It tells whether they were sent.
 func (s *session) try(ctx context.Context, sc scope, all []statement) (reply, bool, error) {
-	sets := !sc.held && s.at != sc.path
+	sets := s.sets(sc)
 	if !sets && len(all) == 1 && all[0].desc != nil && !s.pooled {
 		return s.trySingle(ctx, &all[0])
 	}
 	var batch pgconn.Batch
 	if sets {
 		path := [][]byte{[]byte(sc.path)}
-		if s.setPath != nil {
+		if s.setPath != nil && !s.guards(sc) {
 			batch.ExecStatement(s.setPath, path, nil, nil)
 		} else {
-			batch.ExecParams(setPathQuery, path, nil, nil, nil)
+			batch.ExecParams(s.pathQuery(sc), path, nil, nil, nil)
 		}
 	}
 	for i := range all {

@@ -32,7 +32,7 @@ func (r *Router) EachKey(ctx context.Context, keys []int64, opts Options, fn fun
 	if err != nil {
 		return err
 	}
-	return each(ctx, all, opts, func(ctx context.Context, i int) error { return fn(ctx, all[i], of[i]) })
+	return each(ctx, FanoutEach, all, opts, func(ctx context.Context, i int) error { return fn(ctx, all[i], of[i]) })
 }
 
 // EachID is [Router.Each] for the shards that made the IDs: fn gets those IDs that its shard has made, in the order and
@@ -43,7 +43,7 @@ func (r *Router) EachID(ctx context.Context, ids []shards.ID, opts Options, fn f
 	if err != nil {
 		return err
 	}
-	return each(ctx, all, opts, func(ctx context.Context, i int) error { return fn(ctx, all[i], of[i]) })
+	return each(ctx, FanoutEach, all, opts, func(ctx context.Context, i int) error { return fn(ctx, all[i], of[i]) })
 }
 
 // ofKey is how all of this file finds the shard of a key.

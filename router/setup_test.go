@@ -3,6 +3,7 @@ package router_test
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"net/url"
 	"os"
 	"strings"
@@ -22,8 +23,12 @@ import (
 
 const (
 	shardCount = 64
-	testLimit  = 2 * time.Minute // for one test
+	testLimit  = 5 * time.Minute // for one test
 )
+
+// patient has no host be down because the machine is busy and its server is silent for a while. One that refuses connections
+// is found down at once all the same.
+var patient = router.Failover{FailAfter: testLimit}
 
 // modes are the values of default_query_exec_mode that a router takes.
 var modes = []string{"cache_statement", "exec", "simple_protocol"}
@@ -47,7 +52,11 @@ type options struct {
 	config     func(*shards.Config) // changes the map; shards of the template get what a directory needs
 	cache      int                  // DirectoryCache
 	maxAge     time.Duration        // DirectoryMaxAge
-	on         *testBundle          // whose databases to use; each test has its own if nil
+	tracers    []pgx.QueryTracer
+	logger     *slog.Logger
+	slow       time.Duration           // SlowStatement
+	as         func(dsn string) string // changes each DSN
+	on         *testBundle             // whose databases to use; each test has its own if nil
 }
 
 // testBundle is a cluster of 64 shards, each with its own row 1 in the table photos, and a router over it.
@@ -102,6 +111,10 @@ func setup(t testing.TB, opts options) (*testBundle, context.Context) {
 		DirectoryCache:  opts.cache,
 		DirectoryMaxAge: opts.maxAge,
 		Pipeline:        opts.pipeline,
+		Tracers:         opts.tracers,
+		Logger:          opts.logger,
+		SlowStatement:   opts.slow,
+		Failover:        patient,
 		Pool: func(_ shards.Host, cfg *pgxpool.Config) error {
 			cfg.MaxConns = max(opts.conns, 1)
 			if opts.conns == 0 {
@@ -157,6 +170,9 @@ func (o options) apply(t testing.TB, dsn string) string {
 		q.Set(name, value)
 	}
 	u.RawQuery = q.Encode()
+	if o.as != nil {
+		return o.as(u.String())
+	}
 	return u.String()
 }
 
@@ -281,7 +297,7 @@ func exampleRouter(ctx context.Context) *router.Router {
 	if err != nil {
 		panic(err)
 	}
-	r, err := router.New(ctx, router.Config{Map: m})
+	r, err := router.New(ctx, router.Config{Map: m, Failover: patient})
 	if err != nil {
 		panic(err)
 	}

@@ -3,6 +3,7 @@ package router
 import (
 	"context"
 	"fmt"
+	"sync/atomic"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -17,6 +18,10 @@ type home struct {
 	schema string
 	path   string // the search_path under which the names of the shard's tables resolve
 	host   *host
+	next   atomic.Pointer[home] // the home that the shard went to, nil as long as this is it
+	safe   bool                 // nothing is written by way of it
+
+	copies atomic.Pointer[copies] // where it is read by readers
 
 	// Guarded by the mu of the host's lines.
 	lines    []*line // that have worked for it
@@ -24,7 +29,7 @@ type home struct {
 	load     float64 // the mean of that
 }
 
-// Shard is the handle of one shard, with the methods of a [pgxpool.Pool]: unqualified names in the SQL that it is given
+// Shard is the handle of one shard, wherever the map says that it lives when a method is called, with the methods of a [pgxpool.Pool]: unqualified names in the SQL that it is given
 // are those of the shard's schema. It is a small value that costs nothing to make and is safe for concurrent use. The
 // zero Shard belongs to no router and must not be used.
 //
@@ -36,14 +41,15 @@ type Shard struct{ home *home }
 func (s Shard) Number() shards.Number { return s.home.number }
 
 // Schema returns the name of the shard's schema, such as shard_00042.
-func (s Shard) Schema() string { return s.home.schema }
+func (s Shard) Schema() string { return s.home.now().schema }
 
-// Host returns the host on which the shard lives.
-func (s Shard) Host() shards.Host { return s.home.host.Host }
+// Host returns the host on which the shard lives now.
+func (s Shard) Host() shards.Host { return *s.home.now().host.place.Load() }
 
 // String returns the shard's number, schema and host.
 func (s Shard) String() string {
-	return fmt.Sprintf("shard %d (%s on %s)", s.home.number, s.home.schema, s.home.host.Name)
+	h := s.home.now()
+	return fmt.Sprintf("shard %d (%s on %s)", h.number, h.schema, h.host.Name)
 }
 
 // Exec runs SQL and returns the command tag of its last statement. Without arguments the SQL may hold several
@@ -55,23 +61,35 @@ func (s Shard) Exec(ctx context.Context, sql string, args ...any) (pgconn.Comman
 	if len(args) > 0 && callsProcedure(sql) {
 		return s.execInTx(ctx, sql, args)
 	}
-	c, err := s.home.host.ask(ctx, s.home, sql, args, len(args) == 0)
+	var t tries
+	for {
+		tag, c, err := s.exec(ctx, &t, sql, args)
+		again, err := c.again(ctx, &t, err)
+		if !again {
+			return tag, err
+		}
+	}
+}
+
+// exec runs SQL once.
+func (s Shard) exec(ctx context.Context, t *tries, sql string, args []any) (pgconn.CommandTag, *call, error) {
+	c, err := s.home.ask(ctx, t, sql, args, len(args) == 0)
 	switch {
 	case err != nil:
-		return noTag, err
+		return noTag, c, err
 	case c.answer != nil:
-		rows := c.answer.rows(ctx, s.home)
+		rows := c.answer.rows(ctx, c.home)
 		rows.Close()
-		return rows.CommandTag(), rows.Err()
+		return rows.CommandTag(), c, rows.Err()
 	}
 	defer c.release()
 	session, started := c.line.session, time.Now()
-	tag, err := session.exec(ctx, s.home.scope(), sql, args)
-	s.home.host.observe(c.text, time.Since(started), true)
+	tag, err := session.exec(c.ctx, c.home.scope(), sql, args)
+	c.home.host.observe(c.text, time.Since(started), true)
 	if err == nil && session.conn.PgConn().TxStatus() != 'I' {
 		err = errTxLeft
 	}
-	return tag, s.home.failed(err)
+	return tag, c, c.home.failed(err)
 }
 
 func (s Shard) execInTx(ctx context.Context, sql string, args []any) (tag pgconn.CommandTag, err error) {
@@ -87,17 +105,43 @@ func (s Shard) execInTx(ctx context.Context, sql string, args []any) (tag pgconn
 // As with [pgx.Conn.Query], the first arguments may be a [pgx.QueryRewriter] such as [pgx.NamedArgs], a
 // [pgx.QueryExecMode] (cache_statement and exec; simple_protocol only on hosts that have it by default), and
 // [pgx.QueryResultFormats] or [pgx.QueryResultFormatsByOID].
+//
+//go:noinline
 func (s Shard) Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error) {
-	c, err := s.home.host.ask(ctx, s.home, sql, args, false)
-	switch {
-	case err != nil:
-		return failedRows{err}, err
-	case c.answer != nil:
-		return c.answer.rows(ctx, s.home), nil
+	return s.queryAgain(ctx, &tries{}, sql, args) // were it inlined, QueryRow would not be, and its Row cost an allocation
+}
+
+// queryAgain runs a statement that has been tried before.
+func (s Shard) queryAgain(ctx context.Context, t *tries, sql string, args []any) (pgx.Rows, error) {
+	for {
+		rows, c, err := s.query(ctx, t, sql, args)
+		if err == nil {
+			return rows, nil
+		}
+		if again, err := c.again(ctx, t, err); !again {
+			return failedRows{err}, err
+		}
+	}
+}
+
+// query runs a statement once.
+func (s Shard) query(ctx context.Context, t *tries, sql string, args []any) (pgx.Rows, *call, error) {
+	c, err := s.home.ask(ctx, t, sql, args, false)
+	if err != nil {
+		return nil, c, err
+	}
+	rows, err := c.query(ctx, sql, args)
+	return rows, c, err
+}
+
+// query returns the rows of a statement, whose call was given its answer or a line to ask for it.
+func (c *call) query(ctx context.Context, sql string, args []any) (pgx.Rows, error) {
+	if c.answer != nil {
+		return c.answer.rows(ctx, c.home), nil
 	}
 	started := time.Now()
-	rows, err := c.line.session.query(ctx, s.home, s.home.scope(), sql, args)
-	s.home.host.observe(c.text, time.Since(started), true)
+	rows, err := c.line.session.query(c.ctx, c.home, c.home.scope(), sql, args)
+	c.home.host.observe(c.text, time.Since(started), true)
 	if err != nil {
 		c.release()
 		return failedRows{err}, err
@@ -130,4 +174,4 @@ func (s Shard) NextIDs(ctx context.Context, n int) ([]shards.ID, error) {
 }
 
 // scope is the one of statements that stand by themselves.
-func (h *home) scope() scope { return scope{path: h.path} }
+func (h *home) scope() scope { return scope{path: h.path, safe: h.safe} }

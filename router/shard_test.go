@@ -274,7 +274,7 @@ func TestQueryOptions(t *testing.T) {
 // isFree fails the test if a connection was not given back.
 func (b *testBundle) isFree(ctx context.Context, t *testing.T) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+	ctx, cancel := context.WithTimeout(ctx, time.Minute) // as in allFree
 	defer cancel()
 	if err := b.Ping(ctx); err != nil {
 		t.Errorf("a connection was not given back: %v", err)

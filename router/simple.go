@@ -58,7 +58,7 @@ func (r *simpleResults) Close() error {
 func (s *session) sendSimple(ctx context.Context, h *home, sc scope, b *pgx.Batch, all []statement) pgx.BatchResults {
 	var batch pgx.Batch
 	if !sc.held {
-		batch.Queue(setPathQuery, sc.path)
+		batch.Queue(s.pathQuery(sc), sc.path)
 	}
 	for i, st := range all {
 		batch.Queue(st.sql, st.args...).Fn = b.QueuedQueries[i].Fn

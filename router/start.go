@@ -11,14 +11,16 @@ import (
 // pending is a statement that is begun and whose answer is still to be taken.
 type pending struct {
 	shard    Shard
+	ctx      context.Context // the caller's
 	call     *call
 	answered <-chan bufferedAnswer // of a statement that cannot share a line; nil for others
-	err      error
+	turns    uint64                // see tries
 }
 
 type bufferedAnswer struct {
 	*answer
-	err error
+	home *home // that answered
+	err  error
 }
 
 // start begins a statement on the shard without waiting for its answer. ctx governs all of it. Any number of statements
@@ -28,30 +30,68 @@ type bufferedAnswer struct {
 // That is why the rows are read into memory. Were they to hold their connections until somebody takes them, the one
 // that is waited for could be waiting for a connection itself.
 func (s Shard) start(ctx context.Context, sql string, args ...any) pending {
-	h := s.home.host
-	c := h.callFor(ctx, s.home, sql, args, false)
-	if c.lease || c.text.refused() != nil {
-		return s.startAlone(ctx, sql, args)
+	for {
+		home := s.home.now()
+		c := home.host.callFor(ctx, home, sql, args, false)
+		if c.lease || c.text.refused() != nil || !home.host.watch.passing.Load() {
+			return s.startAlone(ctx, sql, args)
+		}
+		turns := home.host.watch.turns.Load()
+		c.started, c.woken = true, make(chan struct{})
+		err := home.host.begin(c)
+		switch {
+		case retired(err):
+			continue
+		case err != nil:
+			return s.startAlone(ctx, sql, args) // which tries again if that may help
+		}
+		return pending{shard: s, ctx: ctx, call: c, turns: turns}
 	}
-	c.started, c.woken = true, make(chan struct{})
-	if err := h.begin(c); err != nil {
-		return pending{err: err}
-	}
-	return pending{shard: s, call: c}
 }
 
 // startAlone begins a statement that needs a line of its own.
 func (s Shard) startAlone(ctx context.Context, sql string, args []any) pending {
 	answered := make(chan bufferedAnswer, 1)
 	go func() {
-		var a *answer
+		answer := bufferedAnswer{}
 		rows, err := s.Query(ctx, sql, args...)
 		if err == nil {
-			a, err = readRows(rows)
+			answer.home = homeOf(rows)
+			answer.answer, err = readRows(rows)
 		}
-		answered <- bufferedAnswer{a, err}
+		answer.err = err
+		answered <- answer
 	}()
 	return pending{shard: s, answered: answered}
+}
+
+// start begins a statement as [Shard.start] does, wherever the reader finds the shard.
+func (r Reader) start(ctx context.Context, sql string, args []any) pending {
+	answered := make(chan bufferedAnswer, 1)
+	go func() {
+		answer := bufferedAnswer{}
+		rows, err := r.Query(ctx, sql, args...)
+		if err == nil {
+			answer.home = homeOf(rows)
+			answer.answer, err = readRows(rows)
+		}
+		answer.err = err
+		answered <- answer
+	}()
+	return pending{shard: r.shard, answered: answered}
+}
+
+// homeOf returns the home that rows come from.
+func homeOf(all pgx.Rows) *home {
+	switch all := all.(type) {
+	case *rows:
+		return all.home
+	case *answerRows:
+		return all.home
+	case *endedRows:
+		return homeOf(all.Rows)
+	}
+	panic("bug: rows of no shard")
 }
 
 // readRows reads rows to their end, and so gives their connection back.
@@ -68,21 +108,27 @@ func readRows(rows pgx.Rows) (*answer, error) {
 // wait returns the rows, which hold no connection. It must be called once. It blocks until the answer is there or the
 // context of start has ended. An error that is a [shards.HostError] says that the statement was not sent.
 func (p pending) wait() (pgx.Rows, error) {
-	switch {
-	case p.err != nil:
-		return failedRows{p.err}, p.err
-	case p.answered != nil:
+	if p.answered != nil {
 		a := <-p.answered
 		if a.err != nil {
 			return failedRows{a.err}, a.err
 		}
-		return a.rows(context.Background(), p.shard.home), nil // all of it is there
+		return a.rows(context.Background(), a.home), nil // all of it is there
 	}
-	home := p.shard.home
-	if err := home.host.await(p.call); err != nil {
+	c := p.call
+	err := c.home.host.await(c)
+	switch {
+	case retired(err):
+		return p.shard.Query(p.ctx, c.sql, c.args...)
+	case err != nil:
+		t := tries{turns: p.turns}
+		again, err := c.again(c.ctx, &t, err)
+		if again {
+			return p.shard.queryAgain(p.ctx, &t, c.sql, c.args)
+		}
 		return failedRows{err}, err
 	}
-	return p.call.answer.rows(p.call.ctx, home), nil
+	return c.answer.rows(c.ctx, c.home), nil
 }
 
 // begin finds a line for a call that nobody waits for yet.

@@ -30,7 +30,7 @@ func Stream[T any](ctx context.Context, r *Router, set shards.Set, q Query[T]) i
 		rows := make(chan T)
 		go func() {
 			defer close(rows)
-			err = each(ctx, all, q.orPerHost(streamPerHost), func(ctx context.Context, i int) error {
+			err = each(ctx, FanoutStream, all, q.orPerHost(streamPerHost), func(ctx context.Context, i int) error {
 				return q.send(ctx, all[i], rows)
 			})
 		}()
@@ -52,7 +52,11 @@ func Stream[T any](ctx context.Context, r *Router, set shards.Set, q Query[T]) i
 
 // send sends the rows of a shard to a channel.
 func (q Query[T]) send(ctx context.Context, s Shard, to chan<- T) error {
-	rows, err := s.Query(ctx, q.SQL, q.Args...)
+	ask := s.Query
+	if q.Reads != nil {
+		ask = s.ReadOnly(*q.Reads).Query
+	}
+	rows, err := ask(ctx, q.SQL, q.Args...)
 	if err != nil {
 		return err
 	}

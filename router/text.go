@@ -9,9 +9,11 @@ import (
 // text is what a router knows of one SQL text: what its words tell, and how long the server took for it so far.
 type text struct {
 	traits
-	seen  atomic.Int64 // how often it was observed, as far as familiar
-	usual atomic.Int64 // time to an answer, in nanoseconds: a low quantile, since the machine may be busy with other things
-	tails atomic.Int64 // how often it took longer than longTail, in millionths, the last few hundred counting most
+	summary string
+	seen    atomic.Int64 // how often it was observed, as far as familiar
+	usual   atomic.Int64 // time to an answer, in nanoseconds: a low quantile, since the machine may be busy with other things
+	p95     atomic.Int64 // within which readers were answered 95 times of 100, in nanoseconds; 0 if unknown
+	tails   atomic.Int64 // how often it took longer than longTail, in millionths, the last few hundred counting most
 }
 
 const (
@@ -106,6 +108,6 @@ func (ts *texts) of(sql string) *text {
 		ts.known.Store(known)
 		ts.count.Store(1)
 	}
-	found, _ := known.LoadOrStore(sql, &text{traits: traitsOf(sql)})
+	found, _ := known.LoadOrStore(sql, &text{traits: traitsOf(sql), summary: summarize(sql)})
 	return found.(*text)
 }

@@ -5,21 +5,39 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/multitracer"
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
 // tracers are what a pool's tracer is, so that it sees the callers' statements as it would on a plain pool, and none of
 // the router's own.
 type tracers struct {
+	any     bool // there is one
 	query   pgx.QueryTracer
 	batch   pgx.BatchTracer
 	prepare pgx.PrepareTracer
+	unsent  []UnsentTracer
+	fanout  []FanoutTracer
 }
 
-func tracersOf(tracer pgx.QueryTracer) (t tracers) {
-	t.query = tracer
-	t.batch, _ = tracer.(pgx.BatchTracer)
-	t.prepare, _ = tracer.(pgx.PrepareTracer)
+// tracersOf has several tracers be told in their order. It returns what stands for all in the config of connections.
+func tracersOf(all []pgx.QueryTracer) (t tracers) {
+	for _, tracer := range all {
+		if unsent, ok := tracer.(UnsentTracer); ok {
+			t.unsent = append(t.unsent, unsent)
+		}
+	}
+	switch len(all) {
+	case 0:
+		return t
+	case 1:
+		t.query = all[0]
+	default:
+		t.query = multitracer.New(all...)
+	}
+	t.any = true
+	t.batch, _ = t.query.(pgx.BatchTracer)
+	t.prepare, _ = t.query.(pgx.PrepareTracer)
 	return t
 }
 
@@ -49,11 +67,19 @@ func (t trace) end(tag pgconn.CommandTag, err error) {
 	}
 }
 
+// traced notes that tracers are told of an operation as it is sent, by pgx or here.
+func traced(ctx context.Context) {
+	if op, ok := ctx.(*operation); ok {
+		op.told = true
+	}
+}
+
 func (s *session) traceQuery(ctx context.Context, sql string, args []any) (context.Context, trace) {
 	tracer := s.host.trace.query
 	if tracer == nil {
 		return ctx, trace{}
 	}
+	traced(ctx)
 	ctx = tracer.TraceQueryStart(ctx, s.conn, pgx.TraceQueryStartData{SQL: sql, Args: args})
 	return ctx, trace{ctx: ctx, conn: s.conn, query: tracer}
 }
@@ -69,8 +95,12 @@ func (s *session) tracePrepare(ctx context.Context, key *statementKey) trace {
 }
 
 func (s *session) traceBatch(ctx context.Context, batch *pgx.Batch) context.Context {
+	traced(ctx)
 	if s.host.trace.batch == nil {
 		return ctx
+	}
+	if op, ok := ctx.(*operation); ok {
+		op.Summary = s.host.texts.summaryOf(batch)
 	}
 	return s.host.trace.batch.TraceBatchStart(ctx, s.conn, pgx.TraceBatchStartData{Batch: batch})
 }

@@ -8,10 +8,12 @@ import (
 // traits are what can be told of SQL by its words. Where words do not tell, a trait is set on the safe side.
 type traits struct {
 	reads  bool // a SELECT, VALUES or TABLE by itself that locks no rows and makes no table
+	calls  bool // begins with CALL or DO
 	leaves bool // may leave something behind on the session: a setting, a lock, a temporary table, a cursor
 	goesOn bool // goes on with a statement after one that ends a transaction
 	listen bool // begins with LISTEN
-	calls  bool // begins with CALL or DO
+	// It reads, and calls no functions but those that are known to change nothing, so that it may run twice.
+	repeats bool
 }
 
 // leaving are words that, wherever they stand, may leave something on a session.
@@ -63,6 +65,7 @@ func traitsOf(sql string) traits {
 		before = w
 	}
 	t.reads = t.reads && statements == 1 && !changes && !t.leaves
+	t.repeats = t.reads && callsKnown(sql)
 	return t
 }
 

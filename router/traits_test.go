@@ -57,7 +57,7 @@ func TestTraits(t *testing.T) {
 		{"call p()", false, true},
 		{"declare c cursor with hold for select 1", false, true},
 	} {
-		if got := router.Reads(c.sql); got != c.reads {
+		if got := router.OnlyReads(c.sql); got != c.reads {
 			t.Errorf("%s: reads: %t", c.sql, got)
 		}
 		if got := router.Leaves(c.sql); got != c.leaves {
@@ -71,7 +71,7 @@ func FuzzTraits(f *testing.F) {
 	for _, sql := range []string{"select '", `select "`, "select $a$", "/*", "--", "e'\\", "$1", "$", "$$"} {
 		f.Add(sql)
 	}
-	f.Fuzz(func(_ *testing.T, sql string) { router.Reads(sql) })
+	f.Fuzz(func(_ *testing.T, sql string) { router.OnlyReads(sql) })
 }
 
 // TestGoesOn finds SQL that goes on after it has ended a transaction.

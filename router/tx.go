@@ -17,20 +17,36 @@ func (s Shard) Begin(ctx context.Context) (pgx.Tx, error) { return s.BeginTx(ctx
 // shard, as the methods of Shard do; a name given to Prepare is good for the transaction only. What is sent by way of
 // Conn or LargeObjects is in the shard too, but is prepared by pgx, under its text alone.
 func (s Shard) BeginTx(ctx context.Context, opts pgx.TxOptions) (pgx.Tx, error) {
-	lease, err := s.home.host.acquire(ctx, s.home)
+	var t tries
+	for {
+		tx, lease, err := s.begin(ctx, &t, opts)
+		if err == nil {
+			return tx, nil
+		}
+		if again, err := lease.leaseAgain(ctx, &t, true, err); !again { // a BEGIN changes nothing
+			return nil, err
+		}
+	}
+}
+
+// begin begins a transaction once.
+func (s Shard) begin(ctx context.Context, t *tries, opts pgx.TxOptions) (pgx.Tx, *call, error) {
+	lease, err := s.home.acquire(ctx, t, KindTx, "BEGIN")
 	if err != nil {
-		return nil, err
+		return nil, lease, err
 	}
 	opts.BeginQuery = beginQuery(opts)
-	if lease.line.session.at != s.home.path {
-		opts.BeginQuery += "; set local search_path = " + s.home.path
+	home := lease.home
+	if lease.line.session.at != home.path {
+		opts.BeginQuery += "; set local search_path = " + home.path
 	}
-	inner, err := lease.line.session.conn.BeginTx(ctx, opts)
+	traced(lease.ctx)
+	inner, err := lease.line.session.conn.BeginTx(lease.ctx, opts)
 	if err != nil {
 		lease.release()
-		return nil, s.home.failed(err)
+		return nil, lease, home.failed(err)
 	}
-	return &tx{Tx: inner, transaction: &transaction{home: s.home, lease: lease, session: lease.line.session}}, nil
+	return &tx{Tx: inner, transaction: &transaction{home: home, lease: lease, session: lease.line.session}}, lease, nil
 }
 
 // Tx runs fn in a transaction, which it commits if fn returns nil and else rolls back. It returns fn's error as it is.
@@ -77,23 +93,29 @@ func (t *tx) Begin(ctx context.Context) (pgx.Tx, error) {
 	if err := t.check(); err != nil {
 		return nil, err
 	}
-	inner, err := t.Tx.Begin(ctx)
+	inner, err := t.Tx.Begin(t.operation(ctx, KindTx, "SAVEPOINT"))
 	if err != nil {
 		return nil, t.home.failed(err)
 	}
 	return &tx{Tx: inner, transaction: t.transaction, savepoint: true}, nil
 }
 
-func (t *tx) Commit(ctx context.Context) error { return t.end(ctx, t.commit) }
+func (t *tx) Commit(ctx context.Context) error { return t.end(ctx, t.commit, "COMMIT", "RELEASE") }
 
-func (t *tx) Rollback(ctx context.Context) error { return t.end(ctx, t.Tx.Rollback) }
+func (t *tx) Rollback(ctx context.Context) error {
+	return t.end(ctx, t.Tx.Rollback, "ROLLBACK", "ROLLBACK TO")
+}
 
-func (t *tx) end(ctx context.Context, how func(context.Context) error) error {
+func (t *tx) end(ctx context.Context, how func(context.Context) error, whole, savepoint string) error {
 	if t.closed || t.lease == nil {
 		return pgx.ErrTxClosed
 	}
 	t.closed = true
-	err := how(ctx)
+	summary := whole
+	if t.savepoint {
+		summary = savepoint
+	}
+	err := how(t.operation(ctx, KindTx, summary))
 	if !t.savepoint {
 		t.lease.release()
 		t.lease = nil
@@ -110,6 +132,15 @@ func (t *tx) check() error {
 		return t.home.failed(errTxEnded)
 	}
 	return nil
+}
+
+// operation returns the context of an operation in the transaction.
+func (t *transaction) operation(ctx context.Context, kind Kind, summary string) context.Context {
+	ctx, op := t.home.operation(ctx, kind, summary)
+	if op != nil {
+		op.Held, op.Together, op.Attempt = true, 1, t.lease.op.Attempt
+	}
+	return ctx
 }
 
 func (t *tx) scope() scope { return scope{path: t.home.path, held: true} }
@@ -136,6 +167,7 @@ func (t *tx) Exec(ctx context.Context, sql string, args ...any) (pgconn.CommandT
 	if err := t.session.note(sql); err != nil {
 		return noTag, t.home.failed(err)
 	}
+	ctx = t.operation(ctx, KindTx, t.session.host.texts.of(sql).summary)
 	tag, err := t.session.exec(ctx, t.scope(), sql, args)
 	return tag, t.home.failed(err)
 }
@@ -149,6 +181,7 @@ func (t *tx) Query(ctx context.Context, sql string, args ...any) (pgx.Rows, erro
 		err = t.home.failed(err)
 		return failedRows{err}, err
 	}
+	ctx = t.operation(ctx, KindTx, t.session.host.texts.of(sql).summary)
 	rows, err := t.session.query(ctx, t.home, t.scope(), sql, args)
 	if err != nil {
 		return failedRows{err}, err
@@ -165,7 +198,7 @@ func (t *tx) SendBatch(ctx context.Context, b *pgx.Batch) pgx.BatchResults {
 	if err := t.check(); err != nil {
 		return pgx.FailedBatchResults(b, err)
 	}
-	results, err := t.session.sendBatch(ctx, t.home, t.scope(), b)
+	results, err := t.session.sendBatch(t.operation(ctx, KindBatch, ""), t.home, t.scope(), b)
 	if err != nil {
 		return pgx.FailedBatchResults(b, err)
 	}

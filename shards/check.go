@@ -27,10 +27,17 @@ const (
 
 // check returns a [FieldError] for the first field that is wrong. Defaults are filled in already.
 func (c Config) check() error {
-	checks := []func(Config) error{
+	if c.Remote() {
+		return &FieldError{Field: "store.kind", Found: c.Store.Kind + ", which has the map: there is none in this config", Expected: "the config that mapstore loads from there"}
+	}
+	return c.all(
 		checkCluster, checkSchemaPrefix, checkEpoch, checkLayout, checkShards,
 		checkStore, checkHosts, checkStrategy, checkPlacement, checkSearchPath, checkGenerators, checkText,
-	}
+	)
+}
+
+// all returns the error of the first check that finds one.
+func (c Config) all(checks ...func(Config) error) error {
 	for _, check := range checks {
 		if err := check(c); err != nil {
 			return err
@@ -81,13 +88,6 @@ func checkShards(c Config) error {
 			Field: "shards", Found: found,
 			Expected: fmt.Sprintf("1 to %d, which is what the %d shard bits of layout %s hold", most, c.Layout.Shard, c.Layout),
 		}
-	}
-	return nil
-}
-
-func checkStore(c Config) error {
-	if c.Store.Kind != "file" {
-		return &FieldError{Field: "store.kind", Found: quoted(c.Store.Kind), Expected: "file"}
 	}
 	return nil
 }
@@ -165,12 +165,18 @@ func checkSearchPath(c Config) error {
 
 // checkText holds the rule that a config can be written as YAML.
 func checkText(c Config) error {
-	texts := map[string]string{"migrations": c.Migrations}
+	texts := map[string]string{
+		"migrations": c.Migrations, "store.dsn": c.Store.DSN, "store.user": c.Store.User, "store.password": c.Store.Password,
+		"store.ca": c.Store.CA, "store.cert": c.Store.Cert, "store.key": c.Store.Key,
+	}
 	for i, h := range c.Hosts {
 		texts[fmt.Sprintf("hosts[%d].dsn", i)] = h.DSN
 		for k, dsn := range h.Replicas {
 			texts[fmt.Sprintf("hosts[%d].replicas[%d]", i, k)] = dsn
 		}
+	}
+	for i, word := range c.PasswordCommand {
+		texts[fmt.Sprintf("password_command[%d]", i)] = word
 	}
 	for i, schema := range c.SearchPath {
 		texts[fmt.Sprintf("search_path[%d]", i)] = schema

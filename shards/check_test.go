@@ -86,7 +86,7 @@ func TestCheck(t *testing.T) {
 		{"9000 shards in 13 bits", "2048\n", "9000\n", `2: shards: 9000; expected 1 to 8192, which is what the 13 shard bits of layout 41|13|10 hold`},
 		{"no shards", "shards: 2048\n", "", `1: shards: missing; expected 1 to 8192`},
 		{"another strategy", "modulo", "magic", `6: strategy.by: "magic"; expected modulo`},
-		{"another store", "file", "floppy", `7: store.kind: "floppy"; expected file`},
+		{"another store", "file", "floppy", `7: store.kind: "floppy"; expected file, postgres or etcd`},
 		{"no host's name", "name: pg-a, ", "", `9: hosts[0].name: missing; expected a name`},
 		{"odd host's name", "name: pg-a", "name: pg a", `9: hosts[0].name: "pg a"; expected a name`},
 		{"host twice", "name: pg-b", "name: pg-a", `10: hosts[1].name: "pg-a" a second time; expected each host once`},

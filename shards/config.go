@@ -6,39 +6,47 @@ import (
 )
 
 // Config is what kiloshard.yaml holds. [Load] and [Parse] read one, [Config.YAML] writes one.
-// [Config.Map] checks it and makes the [Map] of it.
+// [Config.Map] checks it and makes the [Map] of it. Where the map is kept in a database, kiloshard.yaml holds no
+// map, only how to find it: see [Config.Remote].
 //
 // Its fields hold what is written: a DSN with its ${NAME} variables, a directory that may be
 // relative. [Host.ConnString] and [Config.MigrationsDir] return what is meant.
 type Config struct {
-	Cluster      string      `json:"cluster"`        // a name; keeps two clusters from sharing a database by mistake
-	Shards       int         `json:"shards"`         // how many exist now
-	SchemaPrefix string      `json:"schema_prefix"`  // defaults to "shard_"
-	Epoch        time.Time   `json:"epoch,omitzero"` // whole milliseconds; never changes once shards exist; may be left out without a time
-	Layout       Layout      `json:"layout"`         // defaults to DefaultLayout
-	Strategy     Strategy    `json:"strategy"`       // defaults to modulo
-	Store        Store       `json:"store"`          // defaults to file
-	Hosts        []Host      `json:"hosts"`          // at least one
-	Placement    []Placement `json:"placement"`      // every shard exactly once
-	Migrations   string      `json:"migrations"`     // a directory as written; see MigrationsDir
-	SearchPath   []string    `json:"search_path"`    // extra schemas behind the shard's own
-	Generators   []Generator `json:"generators"`     // other ways to make IDs, beside next_id()
+	Cluster      string      `json:"cluster"`           // a name; keeps two clusters from sharing a database by mistake
+	Version      int         `json:"version,omitempty"` // of the map, rising with each change; 0 for one that was never in a store
+	Shards       int         `json:"shards"`            // how many exist now
+	SchemaPrefix string      `json:"schema_prefix"`     // defaults to "shard_"
+	Epoch        time.Time   `json:"epoch,omitzero"`    // whole milliseconds; never changes once shards exist; may be left out without a time
+	Layout       Layout      `json:"layout"`            // defaults to DefaultLayout
+	Strategy     Strategy    `json:"strategy"`          // defaults to modulo
+	Store        Store       `json:"store"`             // defaults to file
+	Hosts        []Host      `json:"hosts"`             // at least one
+	Placement    []Placement `json:"placement"`         // every shard exactly once
+	Migrations   string      `json:"migrations"`        // a directory as written; see MigrationsDir
+	SearchPath   []string    `json:"search_path"`       // extra schemas behind the shard's own
+	Generators   []Generator `json:"generators"`        // other ways to make IDs, beside next_id()
+
+	// PasswordCommand is a program with its arguments that prints the password for a connection that the command
+	// kiloshard is about to make. It is taken from the file that the command reads and from nowhere else, since whoever
+	// can write it can run programs.
+	PasswordCommand []string `json:"password_command,omitempty"`
 
 	dir string // where Load found the file; empty without one
 }
 
-// MigrationsDir returns the directory of the migrations. A relative one is beside the file that the
-// config was loaded from; without such a file it stays relative. It is empty when none is given.
-func (c Config) MigrationsDir() string {
-	if c.Migrations == "" || c.dir == "" || filepath.IsAbs(c.Migrations) {
-		return c.Migrations
-	}
-	return filepath.Join(c.dir, c.Migrations)
-}
+// Dir returns the directory of the file that the config was loaded from. It is empty without one.
+func (c Config) Dir() string { return c.dir }
 
-// Store says where the map is kept.
-type Store struct {
-	Kind string `json:"kind"` // "file": in kiloshard.yaml itself
+// MigrationsDir returns the directory of the migrations as [Config.Path] does. It is empty when none is given.
+func (c Config) MigrationsDir() string { return c.Path(c.Migrations) }
+
+// Path returns where a file is that the config names. A relative one is beside the file that the config was loaded
+// from; without such a file it stays relative. An empty name stays empty.
+func (c Config) Path(name string) string {
+	if name == "" || c.dir == "" || filepath.IsAbs(name) {
+		return name
+	}
+	return filepath.Join(c.dir, name)
 }
 
 // Placement puts a set of shards on a host.
@@ -57,9 +65,7 @@ func (c Config) withDefaults() Config {
 		c.Layout = DefaultLayout
 	}
 	c.Strategy = c.Strategy.withDefaults()
-	if c.Store.Kind == "" {
-		c.Store.Kind = "file"
-	}
+	c.Store = c.Store.withDefaults()
 	c.Epoch = c.Epoch.UTC()
 	c.Hosts = append([]Host(nil), c.Hosts...)
 	for i := range c.Hosts {
@@ -71,6 +77,7 @@ func (c Config) withDefaults() Config {
 	}
 	c.Placement = append([]Placement(nil), c.Placement...)
 	c.SearchPath = append([]string(nil), c.SearchPath...)
+	c.PasswordCommand = append([]string(nil), c.PasswordCommand...)
 	c.Generators = append([]Generator(nil), c.Generators...)
 	for i := range c.Generators {
 		c.Generators[i] = c.Generators[i].withDefaults(c.Layout)

@@ -8,6 +8,10 @@
 // Which shard a user's rows are in, the map's [Strategy] says: arithmetic on a [Key], or a directory, a
 // table in the shards of which the map only knows where it is.
 //
+// A map changes while services run: a shard moves, a host is added, shards are opened. Which map may follow which
+// [CheckChange] says. The map is kept in kiloshard.yaml itself or in a [Store], where package mapstore finds it; then
+// kiloshard.yaml only says where that is: see [Config.Remote].
+//
 // An [ID] is a positive 64-bit number made inside Postgres. From the high bits down it holds the
 // milliseconds since the map's epoch, the number of its shard, and a slot that tells apart the
 // IDs of one millisecond. Which fields there are and how wide each is, the [Layout] says:

@@ -1,7 +1,9 @@
 package shards
 
 import (
+	"errors"
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -80,7 +82,11 @@ func (e *PartialError) Error() string {
 		reasons = append(reasons, cause.Error())
 	}
 	if len(e.Failed) > 0 {
-		reasons = append(reasons, e.Failed[0].Error())
+		first := e.Failed[0]
+		if text := first.Err.Error(); slices.Contains(reasons, text) {
+			first = &ShardError{first.Shard, first.Schema, first.Host, errSame}
+		}
+		reasons = append(reasons, first.Error())
 	}
 	if more := len(e.Failed) - 1; more > 0 {
 		reasons = append(reasons, fmt.Sprintf("and %d more", more))
@@ -90,6 +96,9 @@ func (e *PartialError) Error() string {
 	}
 	return text
 }
+
+// errSame stands for a text that was there just before.
+var errSame = errors.New("the same")
 
 // Unwrap returns the causes and the errors of all failed shards.
 func (e *PartialError) Unwrap() []error {

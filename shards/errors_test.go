@@ -33,6 +33,13 @@ func TestErrorTexts(t *testing.T) {
 			},
 			"1 of 5 shards done, 2 failed, 2 not attempted: host pg-b: connection refused; context canceled; shard 3 (shard_00003 on pg-a): EOF; and 1 more",
 		},
+		{
+			"partial: a host gone, and a shard of it", &shards.PartialError{
+				Failed: []*shards.ShardError{{Shard: 5, Schema: "shard_00005", Host: "pg-b", Err: refused}}, NotAttempted: shards.SetOf(6),
+				Causes: []error{refused},
+			},
+			"0 of 2 shards done, 1 failed, 1 not attempted: host pg-b: connection refused; shard 5 (shard_00005 on pg-b): the same",
+		},
 		{"partial: nothing known", &shards.PartialError{NotAttempted: shards.SetOf(5)}, "0 of 1 shards done, 0 failed, 1 not attempted"},
 	}
 	for _, test := range tests {

@@ -6,18 +6,24 @@ import (
 	"strings"
 )
 
-// expansion is a DSN and what it became once its variables were filled in.
+// expansion is a DSN, or a password, and what it became once its variables were filled in.
 type expansion struct {
 	written string
-	becomes *string // package fmt prints a pointer to text as an address, whatever the verb
+	becomes *string                          // package fmt prints a pointer to text as an address, whatever the verb
+	lookup  func(name string) (string, bool) // to be asked again
 }
 
-// expandedText returns what a DSN became, or the DSN itself if there was nothing to fill in.
-func expandedText(expanded []expansion, dsn string) string {
+// meantNow returns what a DSN becomes with what lookup knows now, or what it became, or the DSN itself if there was
+// nothing to fill in.
+func meantNow(expanded []expansion, dsn string) string {
 	for _, e := range expanded {
-		if e.written == dsn {
-			return *e.becomes
+		if e.written != dsn {
+			continue
 		}
+		if now, err := expand(dsn, e.lookup, expectedDSN); err == nil {
+			return now
+		}
+		return *e.becomes
 	}
 	return dsn
 }
@@ -27,8 +33,8 @@ var variable = regexp.MustCompile(`\$\{([A-Za-z_][A-Za-z0-9_]*)\}`)
 // expand replaces each ${NAME} in a DSN by what lookup knows. Where the DSN is a URL and the
 // variable stands in its userinfo (before the @), the value is percent-encoded: the variable holds
 // the password as it is. Elsewhere the value is put in as it is. A $ that no { follows stays.
-// The [FieldError] names the variable, never a value, and has no field.
-func expand(dsn string, lookup func(name string) (string, bool)) (string, error) {
+// The [FieldError] names the variable, never a value, and has no field; expected is what the whole should be.
+func expand(dsn string, lookup func(name string) (string, bool), expected string) (string, error) {
 	userinfoEnd := endOfUserinfo(dsn)
 	var b strings.Builder
 	done := 0
@@ -49,10 +55,10 @@ func expand(dsn string, lookup func(name string) (string, bool)) (string, error)
 	}
 	b.WriteString(dsn[done:])
 	if strings.Contains(variable.ReplaceAllString(dsn, ""), "${") {
-		return "", &FieldError{Found: "a ${ that names no variable", Expected: "${NAME}, or %24%7B for these two characters in a password"}
+		return "", &FieldError{Found: "a ${ that names no variable", Expected: "${NAME}; a password with these two characters stands in a variable, or in a URL as %24%7B"}
 	}
 	if b.Len() == 0 {
-		return "", &FieldError{Found: "empty once its variables are filled in", Expected: expectedDSN}
+		return "", &FieldError{Found: "empty once its variables are filled in", Expected: expected}
 	}
 	return b.String(), nil
 }

@@ -110,17 +110,22 @@ func (d *document) text(to *string, expected string) read {
 
 // dsn reads a DSN, and adds to expansions what becomes of it once its variables are filled in.
 func (d *document) dsn(to *string, expansions *[]expansion) read {
-	read := d.text(to, expectedDSN)
+	return d.secret(to, expansions, expectedDSN)
+}
+
+// secret reads a text with variables as dsn does.
+func (d *document) secret(to *string, expansions *[]expansion, expected string) read {
+	read := d.text(to, expected)
 	return func(at string, node ast.Node) error {
 		if err := read(at, node); err != nil {
 			return err
 		}
-		expanded, err := expand(*to, d.lookup)
+		expanded, err := expand(*to, d.lookup, expected)
 		if err != nil {
 			return d.within(at, node, err)
 		}
 		if expanded != *to {
-			*expansions = append(*expansions, expansion{*to, &expanded})
+			*expansions = append(*expansions, expansion{*to, &expanded, d.lookup})
 		}
 		return nil
 	}

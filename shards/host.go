@@ -6,6 +6,7 @@ import (
 	"io"
 	"log/slog"
 	"regexp"
+	"slices"
 	"strings"
 )
 
@@ -24,7 +25,9 @@ type Host struct {
 	Closed   bool `json:"closed,omitempty"`   // gets no new keys; those that it has stay
 	Capacity int  `json:"capacity,omitempty"` // the most keys that are put here; each of its shards has an equal part. Defaults to no limit
 
-	expanded []expansion // of the DSNs in which Parse found variables
+	expanded    []expansion     // of the DSNs in which Parse found variables
+	dir         string          // of the config that Load read; empty without one
+	credentials CredentialsFunc // nil without one
 }
 
 // ErrBadDSN is what packages that connect say of a DSN that cannot be parsed. It has no cause on purpose: what the
@@ -33,16 +36,32 @@ var ErrBadDSN = errors.New("dsn: neither a postgres:// URL nor keywords and valu
 	"(in a URL, a password's special characters are written as %xx; the DSN is not shown, for it may hold a password)")
 
 // ConnString returns the DSN to connect with. In a host that [Load] or [Parse] read, each ${NAME} is
-// replaced; in one made in Go the DSN is returned as it is. It holds a password: never print it.
-func (h Host) ConnString() string { return expandedText(h.expanded, h.DSN) }
+// replaced by what lookup knows now, or by what it knew then if now it knows nothing; names of files
+// are made absolute, see [Load]. In a host made in Go the DSN is returned as it is. It holds a
+// password: never print it.
+func (h Host) ConnString() string { return h.meant(h.DSN) }
+
+// meant returns what a DSN of the host means now.
+func (h Host) meant(dsn string) string {
+	return besideConfig(meantNow(h.expanded, dsn), h.dir)
+}
 
 // ReplicaConnStrings returns the DSNs of the replicas as [Host.ConnString] does that of the primary.
 func (h Host) ReplicaConnStrings() []string {
 	texts := make([]string, len(h.Replicas))
 	for i, dsn := range h.Replicas {
-		texts[i] = expandedText(h.expanded, dsn)
+		texts[i] = h.meant(dsn)
 	}
 	return texts
+}
+
+// Replica returns the i-th of the replicas, from 0, as a host of its own, which is called pg-a/0 if this one is called pg-a.
+// It holds the replica's DSN as this host does, and asks for the same credentials.
+func (h Host) Replica(i int) Host {
+	return Host{
+		Name: fmt.Sprintf("%s/%d", h.Name, i), DSN: h.Replicas[i], Weight: 1,
+		expanded: h.expanded, dir: h.dir, credentials: h.credentials,
+	}
 }
 
 // addressPattern is one or more of host or host:port, with commas between them.
@@ -93,3 +112,8 @@ func (h Host) Format(s fmt.State, verb rune) {
 
 // LogValue keeps a logger from printing the password.
 func (h Host) LogValue() slog.Value { return slog.StringValue(h.String()) }
+
+// SameDatabase tells whether two hosts are reached in the same way: by the same DSN, and the same ones of replicas.
+func (h Host) SameDatabase(other Host) bool {
+	return h.ConnString() == other.ConnString() && slices.Equal(h.ReplicaConnStrings(), other.ReplicaConnStrings())
+}

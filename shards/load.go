@@ -15,7 +15,9 @@ import (
 const maxSize = 1 << 20
 
 // Load reads a config file as [Parse] does. The file's directory is remembered for
-// [Config.MigrationsDir]. When the file cannot be read the error is an [os.PathError].
+// [Config.MigrationsDir], and for the files that DSNs name, the store's too: a relative sslrootcert, sslcert, sslkey,
+// passfile or servicefile is beside the config. When the file cannot be read the error is an
+// [os.PathError].
 func Load(path string, lookup func(name string) (value string, ok bool)) (Config, error) {
 	dir, err := filepath.Abs(filepath.Dir(path))
 	if err != nil {
@@ -31,18 +33,25 @@ func Load(path string, lookup func(name string) (value string, ok bool)) (Config
 		return Config{}, err
 	}
 	c, err := Parse(path, data, lookup)
-	c.dir = dir
+	c.dir, c.Store.dir = dir, dir
+	for i := range c.Hosts {
+		c.Hosts[i].dir = dir
+	}
 	return c, err
 }
 
 // Parse reads a config from YAML of at most 1 MiB, checks it as [Config.Map] does, and returns it
 // with its defaults filled in. The name stands in errors, as the file's.
 //
-// ${NAME} in hosts[].dsn and hosts[].replicas, and nowhere else, is replaced by what lookup knows,
-// which is [os.LookupEnv] in most programs; a nil lookup knows nothing. In the user and password of
+// Where store.kind is postgres or etcd, the map is there, and the document holds only how to find it: cluster, store
+// and migrations. Anything of the map in it is refused. See [Config.Remote].
+//
+// ${NAME} in hosts[].dsn, hosts[].replicas, store.dsn and store.password, and nowhere else, is replaced by what lookup
+// knows, which is [os.LookupEnv] in most programs; a nil lookup knows nothing. In the user and password of
 // a postgres:// or postgresql:// URL the value is percent-encoded, so that the variable holds the
 // password as it is; elsewhere it is put in as it is. $$, and a $ that no { follows, stay as they
-// are. [Host.ConnString] returns the result, while [Host.DSN] stays as written.
+// are. [Host.ConnString] and [Store.ConnString] return the result, while the DSN itself stays as written. They ask lookup
+// again each time, so that a password can change while a program runs: lookup must be safe for concurrent use.
 //
 // The error is a [FieldError] with the line: of broken YAML, several documents, an unknown or
 // doubled field, a wrong type or value, and a variable that is not set. It never shows a DSN.
@@ -51,6 +60,10 @@ func Parse(name string, data []byte, lookup func(name string) (value string, ok 
 	c, err := d.parse(data)
 	if err != nil {
 		return Config{}, d.locate(err)
+	}
+	if c.Store.isRemote() {
+		c, err = d.bootstrap(c)
+		return c, d.locate(err)
 	}
 	m, err := c.Map()
 	if err != nil {
@@ -114,12 +127,13 @@ func (d *document) parse(data []byte) (Config, error) {
 	}
 	config := d.mapping(
 		field{"cluster", d.text(&c.Cluster, expectedName)},
+		field{"version", d.count(&c.Version)},
 		field{"shards", d.count(&c.Shards)},
 		field{"schema_prefix", d.text(&c.SchemaPrefix, "what the schemas' names begin with, such as shard_")},
 		field{"epoch", d.moment(&c.Epoch)},
 		field{"layout", d.layout(&c.Layout)},
 		field{"strategy", d.strategy(&c.Strategy)},
-		field{"store", d.mapping(field{"kind", d.text(&c.Store.Kind, "file")})},
+		field{"store", d.store(&c.Store)},
 		field{"hosts", list(d, &c.Hosts, "a list of hosts", host)},
 		field{"placement", list(d, &c.Placement, "a list of placements", placement)},
 		field{"migrations", d.text(&c.Migrations, "a directory")},
@@ -127,6 +141,9 @@ func (d *document) parse(data []byte) (Config, error) {
 			return d.text(schema, "the name of a schema")
 		})},
 		field{"generators", list(d, &c.Generators, "a list of generators", generator)},
+		field{"password_command", list(d, &c.PasswordCommand, "a program and its arguments, such as [./token, \"5432\"]", func(word *string) read {
+			return d.text(word, "a word of the command")
+		})},
 	)
 	err = config("", root)
 	return c, err

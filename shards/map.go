@@ -72,6 +72,9 @@ func (m *Map) Format(s fmt.State, verb rune) {
 // not change what its slices hold.
 func (m *Map) Config() Config { return *m.config }
 
+// Version returns the version of the map in its store. It is 0 for one that was never in a store.
+func (m *Map) Version() int { return m.config.Version }
+
 // Len returns how many shards there are. They are numbered from 0 to Len()-1.
 func (m *Map) Len() int { return len(m.home) }
 

@@ -11,9 +11,17 @@ import (
 )
 
 // YAML writes the config, its defaults filled in, as kiloshard.yaml. [Parse] reads it back as an
-// equal config. DSNs stand in it as written, each ${NAME} not replaced. The error is the
+// equal config. DSNs stand in it as written, each ${NAME} not replaced. A map that is kept in a
+// store other than a file is written as the store keeps it, without Store. The error is the
 // [FieldError] of a config that [Config.Map] refuses.
 func (c Config) YAML() ([]byte, error) {
+	if c.Remote() {
+		c.Store = c.Store.withDefaults()
+		if err := c.checkBootstrap(); err != nil {
+			return nil, err
+		}
+		return write(c.bootstrapParts(), false), nil
+	}
 	m, err := c.Map()
 	if err != nil {
 		return nil, err
@@ -26,7 +34,13 @@ func (c Config) YAML() ([]byte, error) {
 // pg-b, with their passwords in the variables PG_A_PASSWORD and PG_B_PASSWORD. Without a placement
 // the shards are spread evenly, in ranges. The epoch must be given, such as midnight UTC of the
 // present day. Template does not check c: [Parse] does.
+//
+// For a config that is [Config.Remote] it is the kiloshard.yaml that says how to find the map, with an example where c
+// leaves that empty.
 func Template(c Config) []byte {
+	if c.Remote() {
+		return c.bootstrapTemplate()
+	}
 	if c.Cluster == "" {
 		c.Cluster = "photos"
 	}
@@ -73,23 +87,37 @@ generators:
   - {kind: uuidv4, names: [session]}
   - {kind: uuidv7, names: [event]}`
 
+// passwordCommandExample stands in a new file without one.
+const passwordCommandExample = `A program that prints the password for a connection that kiloshard is about to make, such as a token that is good
+for minutes. It finds the host's name, or store for the control database, in KILOSHARD_HOST, and in PGHOST, PGPORT,
+PGUSER and PGDATABASE where the connection goes. It is run without a shell, in the directory of this file.
+password_command: [sh, -c, 'aws rds generate-db-auth-token --hostname "$PGHOST" --port "$PGPORT" --username "$PGUSER"']`
+
 // part is a field of the file at its outermost level, with the comment that goes before it.
 type part struct{ comment, text string }
 
 // write writes a config whose defaults are filled in.
 func (c Config) write(commented bool) []byte {
+	text := write(c.parts(), commented)
+	if commented && len(c.PasswordCommand) == 0 {
+		text = append(text, "\n"+comment(passwordCommandExample)...)
+	}
+	if commented && len(c.Generators) == 0 {
+		text = append(text, "\n"+comment(generatorsExample)...)
+	}
+	return text
+}
+
+func write(parts []part, commented bool) []byte {
 	var b bytes.Buffer
 	if commented {
 		b.WriteString(comment("The config of a Kiloshard cluster. All commands read it, and change it only where they say so."))
 	}
-	for _, p := range c.parts() {
+	for _, p := range parts {
 		if commented {
 			b.WriteString("\n" + comment(p.comment))
 		}
 		b.WriteString(p.text + "\n")
-	}
-	if commented && len(c.Generators) == 0 {
-		b.WriteString("\n" + comment(generatorsExample))
 	}
 	return b.Bytes()
 }
@@ -98,7 +126,7 @@ func (c Config) parts() []part {
 	parts := []part{
 		{
 			"The cluster's name. It keeps two clusters from sharing a database by mistake.",
-			"cluster: " + plain(c.Cluster),
+			"cluster: " + plain(c.Cluster) + version(c.Version),
 		}, {
 			fmt.Sprintf("How many shards exist now. More can be opened later, up to the %d that the layout holds.", c.Layout.MaxShards()),
 			fmt.Sprintf("shards: %d", c.Shards),
@@ -119,13 +147,18 @@ func (c Config) parts() []part {
 		}, {
 			strategyComment,
 			strategyField(c.Strategy),
-		}, {
-			"Where the map of the shards is kept. file: in this file.",
-			fmt.Sprintf("store: {kind: %s}", plain(c.Store.Kind)),
-		}, {
+		},
+	}...)
+	if !c.Store.isRemote() {
+		parts = append(parts, part{storeComment, storeField(c.Store)})
+	}
+	parts = append(parts, []part{
+		{
 			"The Postgres databases: the DSN of the primary, those of its replicas, and the host's share of the\n" +
 				"shards beside other hosts. In a DSN ${NAME} stands for a variable of the environment. In the user and\n" +
-				"password of a URL its value is percent-encoded, so the variable holds the password as it is.",
+				"password of a URL its value is percent-encoded, so the variable holds the password as it is. Without\n" +
+				"a password in it, that of ~/.pgpass or of passfile=FILE counts. A file that a DSN names, as in\n" +
+				"?sslmode=verify-full&sslrootcert=ca.pem, is beside this one.",
 			"hosts:" + lines(c.Hosts, writeHost),
 		}, {
 			`Which shards live on which host, each shard once: 7, 0-1023 or "0-9,77", the last in quotes.`,
@@ -147,7 +180,25 @@ func (c Config) parts() []part {
 			"generators:" + lines(c.Generators, writeGenerator),
 		})
 	}
-	return parts
+	return append(parts, c.passwordCommandParts()...)
+}
+
+func (c Config) passwordCommandParts() []part {
+	if len(c.PasswordCommand) == 0 {
+		return nil
+	}
+	return []part{{
+		"A program that prints the password for a connection that is about to be made.",
+		"password_command: " + flow(c.PasswordCommand, plain),
+	}}
+}
+
+// version writes the version of a map that has one.
+func version(v int) string {
+	if v == 0 {
+		return ""
+	}
+	return fmt.Sprintf("\nversion: %d", v)
 }
 
 func writeGenerator(g Generator) string {

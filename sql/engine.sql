@@ -56,13 +56,12 @@
 
 -- id_of makes the ID of a value that this session has just drawn from one of the shard's sequences; at
 -- is what the clock said right after, in seconds since 1970. A type says what the ID names, such as
--- the table.
+-- the table. The clock is a double, by date_part, which is exact enough and costs less than EXTRACT.
 --
--- Value and clock are arguments because they cost less in the statement that calls than in here,
--- where each expression that is not the same every time takes a snapshot first. The clock is a
--- double, by date_part, which is exact enough and costs less than EXTRACT.
+-- It has a path of its own: PL/pgSQL plans a function's expressions anew whenever the path is another
+-- than the last time, as it is for a session that works for one shard after the other.
 CREATE OR REPLACE FUNCTION kiloshard.id_of(shard int, seq pg_catalog.regclass{{if .TypeBits}}, type int{{end}}, v bigint, at double precision) RETURNS bigint
-LANGUAGE plpgsql VOLATILE STRICT AS $kiloshard$
+LANGUAGE plpgsql VOLATILE STRICT SET search_path = pg_catalog, pg_temp AS $kiloshard$
 BEGIN
 {{- template "check type" .}}
   -- Unless v lies from {{.WindowBehind}} ms behind the clock to {{.WindowAhead}} ms ahead of it: abs(v - middle) > half the window.
@@ -85,11 +84,25 @@ END
 $kiloshard$;
 
 -- next_id draws an ID for a shard from one of its sequences. It needs USAGE on the sequence. Being one
--- expression in SQL, it is put in line when a statement is planned. The value is drawn before the
--- clock is read: Postgres evaluates arguments from left to right.
+-- expression in SQL, it is put in line when a statement is planned: near the clock, no function is
+-- called at all but Postgres's own, and a session has nothing to compile or to plan anew for the next
+-- shard. The value is drawn before the clock is read, since Postgres evaluates operands from left to
+-- right. Afterwards it is currval: nothing else draws between the two in a session. A type out of
+-- range is id_of's to refuse, before a value is drawn.
 CREATE OR REPLACE FUNCTION kiloshard.next_id(shard int, seq pg_catalog.regclass{{if .TypeBits}}, type int{{end}}) RETURNS bigint
 LANGUAGE sql VOLATILE AS $kiloshard$
-SELECT kiloshard.id_of(shard, seq{{if .TypeBits}}, type{{end}}, pg_catalog.nextval(seq), pg_catalog.date_part('epoch', pg_catalog.clock_timestamp())) $kiloshard$;
+SELECT {{if .TypeBits}}CASE WHEN type OPERATOR(pg_catalog.<) 0 OR type OPERATOR(pg_catalog.>) {{.TypeMask}} THEN kiloshard.id_of(shard, seq, type, 0, 0) ELSE {{end -}}
+  CASE WHEN pg_catalog.abs(pg_catalog.nextval(seq) OPERATOR(pg_catalog.-)
+      ((pg_catalog.date_part('epoch', pg_catalog.clock_timestamp()) OPERATOR(pg_catalog.-) {{.MiddleSeconds}}) OPERATOR(pg_catalog.*) {{.SlotsPerSecond}}.0))
+    OPERATOR(pg_catalog.<=) {{.HalfWindow}}.0
+  THEN ((pg_catalog.currval(seq) OPERATOR(pg_catalog.>>) {{.SequenceBits}}) OPERATOR(pg_catalog.<<) {{.LowBits}})
+    OPERATOR(pg_catalog.|) {{template "shard" .}}
+{{- if .TypeBits}}
+    OPERATOR(pg_catalog.|) {{template "type" .}}
+{{- end}}
+    OPERATOR(pg_catalog.|) (pg_catalog.currval(seq) OPERATOR(pg_catalog.&) {{.SlotMask}})
+  ELSE kiloshard.id_of(shard, seq{{if .TypeBits}}, type{{end}}, pg_catalog.currval(seq), pg_catalog.date_part('epoch', pg_catalog.clock_timestamp()))
+  END{{if .TypeBits}} END{{end}} $kiloshard$;
 
 -- catch_up brings the sequence of an idle shard to the present and returns a fresh value of it: the
 -- first of a run that ends with currval(seq) and has as many values as are wanted, or fewer. It runs with its owner's rights, since setval takes more than drawing an ID should. So it asks for

@@ -96,3 +96,6 @@ func literal(text string) string {
 
 // Ledger returns the script that makes the ledger of migrations, unless it is there.
 func Ledger() string { return render("ledger.sql", engineData{}) }
+
+// Maps returns the script that makes the table of the maps in a control database, unless it is there.
+func Maps() string { return render("maps.sql", engineData{}) }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 
@@ -21,7 +22,9 @@ config: it measures on throw-away servers on this machine, or in databases of it
 on the server that KILOSHARD_POSTGRES_DSN names.`,
 		Args: cobra.NoArgs,
 	}
-	cmd.AddCommand(a.benchIDsCommand(), a.benchCreateCommand(), a.benchRouteCommand(), a.benchMigrateCommand())
+	cmd.AddCommand(
+		a.benchIDsCommand(), a.benchCreateCommand(), a.benchRouteCommand(), a.benchMigrateCommand(), a.benchMapCommand(), a.benchFailoverCommand(),
+	)
 	return cmd
 }
 
@@ -76,6 +79,21 @@ func newHosts(servers []*localpg.Server) func(context.Context) ([]shards.Host, e
 	}
 }
 
+// newStandby returns what starts a standby of a server.
+func newStandby(server *localpg.Server) func(context.Context) (func(string) string, func() error, error) {
+	return func(ctx context.Context) (func(string) string, func() error, error) {
+		backup, err := server.Backup(ctx)
+		if err != nil {
+			return nil, nil, err
+		}
+		standby, err := backup.Standby(ctx, "kiloshard bench", nil)
+		if err != nil {
+			return nil, nil, errors.Join(err, backup.Remove(ctx))
+		}
+		return standby.DSN, func() error { return standby.Stop(context.WithoutCancel(ctx)) }, nil
+	}
+}
+
 func (a *app) benchCreateCommand() *cobra.Command {
 	var cfg bench.CreateConfig
 	cmd := &cobra.Command{
@@ -109,4 +127,19 @@ func (a *app) benchCreateCommand() *cobra.Command {
 	}
 	cmd.Flags().IntVar(&cfg.Shards, "shards", 4096, "how many shards to create")
 	return cmd
+}
+
+// plot draws a report into a directory, if there is one.
+func (a *app) plot(dir string, report interface {
+	Plot(dir string) ([]string, error)
+},
+) error {
+	if dir == "" {
+		return nil
+	}
+	made, err := report.Plot(dir)
+	for _, path := range made {
+		fmt.Fprintln(a.stderr, "wrote", path)
+	}
+	return err
 }

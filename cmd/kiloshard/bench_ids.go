@@ -55,14 +55,8 @@ second over the size of the table, as SVG and PNG.`,
 				if err != nil {
 					return err
 				}
-				if plots != "" {
-					made, err := report.Plot(plots)
-					if err != nil {
-						return err
-					}
-					for _, path := range made {
-						fmt.Fprintln(a.stderr, "wrote", path)
-					}
+				if err := a.plot(plots, report); err != nil {
+					return err
 				}
 				return a.print(report, func() { a.printIDsReport(report) })
 			})

@@ -47,7 +47,7 @@ it changes nothing; interrupted, it finishes the shards under way, and another r
 goes on from there. When a host does not answer, nothing is created anywhere.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			_, m, err := a.loadMap()
+			_, m, err := a.loadMap(cmd.Context())
 			if err != nil {
 				return err
 			}

@@ -39,6 +39,7 @@ func (a *app) exit(err error) int {
 	var (
 		usage   usageError
 		field   *shards.FieldError
+		change  *shards.ChangeError
 		partly  partlyError
 		partial *shards.PartialError
 	)
@@ -46,7 +47,7 @@ func (a *app) exit(err error) int {
 	case !a.started:
 		fmt.Fprintln(a.stderr, "kiloshard: see kiloshard help")
 		return exitUsage
-	case errors.As(err, &usage), errors.As(err, &field):
+	case errors.As(err, &usage), errors.As(err, &field), errors.As(err, &change):
 		return exitUsage
 	case errors.As(err, &partly):
 		return exitPartly

@@ -20,8 +20,8 @@ bits, and --epoch. No config is needed then.`,
   kiloshard id decode --layout pinterest 241294492511762325
   kiloshard id decode --layout time:41,shard:13,sequence:10 --epoch 2011-01-01 11637205501278089`,
 		Args: cobra.MinimumNArgs(1),
-		RunE: func(_ *cobra.Command, args []string) error {
-			s, err := a.scheme(flags)
+		RunE: func(cmd *cobra.Command, args []string) error {
+			s, err := a.scheme(cmd.Context(), flags)
 			if err != nil {
 				return err
 			}

@@ -22,8 +22,8 @@ func (a *app) idEncodeCommand() *cobra.Command {
 With --layout, --shard and --type are whatever stands in their places: worker and process
 of discord, the machine of twitter.`,
 		Args: cobra.NoArgs,
-		RunE: func(*cobra.Command, []string) error {
-			s, err := a.scheme(flags)
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			s, err := a.scheme(cmd.Context(), flags)
 			if err != nil {
 				return err
 			}

@@ -46,7 +46,7 @@ them by that generator of the map; of those, interleaved numbers need a shard or
 			if byKey {
 				want.key = &key
 			}
-			_, m, err := a.loadMap()
+			_, m, err := a.loadMap(cmd.Context())
 			if err != nil {
 				return err
 			}

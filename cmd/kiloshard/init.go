@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -12,36 +14,94 @@ import (
 	"github.com/kiloshard/kiloshard/shards"
 )
 
+// defaultConfig is the config file, in the present directory, if -c says nothing else.
+const defaultConfig = "kiloshard.yaml"
+
+// initialized is what kiloshard init prints as JSON.
+type initialized struct {
+	Written string `json:"written"`
+	Map     string `json:"map,omitempty"` // the file of the map, where the store is another
+}
+
 func (a *app) initCommand() *cobra.Command {
-	var force bool
+	var (
+		force bool
+		store string
+	)
 	cmd := &cobra.Command{
 		Use:   "init",
 		Short: "Writes a commented config",
 		Long: `Writes a commented config, kiloshard.yaml or what -c says, to be edited: the hosts and
 their DSNs above all. The epoch is today's midnight, UTC. A file that is there already
-stays, unless --force says otherwise.`,
+stays, unless --force says otherwise.
+
+With --store postgres or etcd the config only says where the map is kept, and the map to
+begin with is written beside it, for kiloshard map import.`,
 		Args: cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
-			flags := os.O_WRONLY | os.O_CREATE | os.O_EXCL
-			if force {
-				flags = os.O_WRONLY | os.O_CREATE | os.O_TRUNC
+			epoch := time.Now().UTC().Truncate(24 * time.Hour)
+			switch store {
+			case shards.StoreFile:
+				if err := writeNew(a.configFile, shards.Template(shards.Config{Epoch: epoch}), force); err != nil {
+					return err
+				}
+				return a.print(initialized{Written: a.configFile}, func() {
+					a.say("%s is written. Edit its hosts, then: %s create", a.configFile, a.again())
+				})
+			case shards.StorePostgres, shards.StoreEtcd:
+			default:
+				return usagef("--store %q: expected file, postgres or etcd", store)
 			}
-			file, err := os.OpenFile(a.configFile, flags, 0o600) // it may come to hold passwords
-			if errors.Is(err, fs.ErrExist) {
-				return usagef("%s exists: expected no such file, or --force to overwrite it", a.configFile)
+			extension := filepath.Ext(a.configFile)
+			mapFile := strings.TrimSuffix(a.configFile, extension) + "-map" + extension
+			if _, err := os.Stat(a.configFile); err == nil && !force {
+				return exists(a.configFile)
 			}
-			if err != nil {
-				return fmt.Errorf("cannot write the config: %w", err)
+			if err := writeNew(mapFile, shards.Template(shards.Config{Epoch: epoch}), force); err != nil {
+				return err
 			}
-			_, err = file.Write(shards.Template(shards.Config{Epoch: time.Now().UTC().Truncate(24 * time.Hour)}))
-			if err := errors.Join(err, file.Close()); err != nil {
-				return fmt.Errorf("cannot write the config: %w", err)
+			if err := writeNew(a.configFile, shards.Template(shards.Config{Store: shards.Store{Kind: store}}), force); err != nil {
+				return err
 			}
-			return a.print(map[string]string{"written": a.configFile}, func() {
-				a.say("%s is written. Edit its hosts, then: kiloshard create", a.configFile)
+			return a.print(initialized{Written: a.configFile, Map: mapFile}, func() {
+				a.say("%s and %s are written. Edit the store in the one and the hosts in the other, then: %s map import %s; %s create",
+					a.configFile, mapFile, a.again(), mapFile, a.again())
 			})
 		},
 	}
 	cmd.Flags().BoolVar(&force, "force", false, "overwrite a file that is there already")
+	cmd.Flags().StringVar(&store, "store", shards.StoreFile, "where the map is kept: file, postgres or etcd")
 	return cmd
+}
+
+// again returns how the next command with this config begins.
+func (a *app) again() string {
+	if a.configFile == defaultConfig {
+		return "kiloshard"
+	}
+	return "kiloshard -c " + a.configFile
+}
+
+// writeNew writes a config, which may come to hold passwords.
+func writeNew(path string, text []byte, force bool) error {
+	flags := os.O_WRONLY | os.O_CREATE | os.O_EXCL
+	if force {
+		flags = os.O_WRONLY | os.O_CREATE | os.O_TRUNC
+	}
+	file, err := os.OpenFile(path, flags, 0o600)
+	if errors.Is(err, fs.ErrExist) {
+		return exists(path)
+	}
+	if err != nil {
+		return fmt.Errorf("cannot write the config: %w", err)
+	}
+	_, err = file.Write(text)
+	if err := errors.Join(err, file.Close()); err != nil {
+		return fmt.Errorf("cannot write the config: %w", err)
+	}
+	return nil
+}
+
+func exists(path string) error {
+	return usagef("%s exists: expected no such file, or --force to overwrite it", path)
 }

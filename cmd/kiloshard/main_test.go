@@ -21,11 +21,12 @@ type testMain struct{ *testing.M }
 func (m testMain) Run() int { return shardtest.Run(m.M) }
 
 func TestMain(m *testing.M) {
+	serveEtcd()
 	testscript.Main(testMain{m}, map[string]func(){"kiloshard": main})
 }
 
 // TestScripts runs testdata/script. Each script has two empty hosts of its own, whose DSNs are in
-// PG_A_DSN and PG_B_DSN, and PG_B_WRONG_DSN is the second with a wrong password.
+// PG_A_DSN and PG_B_DSN, and PG_B_WRONG_DSN is the second with a wrong password. PG_MAP_DSN is a database for the map.
 func TestScripts(t *testing.T) {
 	t.Parallel()
 	files, err := filepath.Glob("testdata/script/*.txtar")
@@ -35,14 +36,17 @@ func TestScripts(t *testing.T) {
 	for _, file := range files {
 		t.Run(strings.TrimSuffix(filepath.Base(file), ".txtar"), func(t *testing.T) {
 			t.Parallel()
-			hosts := shardtest.Hosts(t, 2)
+			hosts := shardtest.Hosts(t, 3)
 			testscript.Run(t, testscript.Params{
 				Files:               []string{file},
 				RequireExplicitExec: true,
-				Cmds:                map[string]func(*testscript.TestScript, bool, []string){"exits": exits, "psql": psql},
+				Cmds: map[string]func(*testscript.TestScript, bool, []string){
+					"exits": exits, "psql": psql, "etcd": (&etcdServer{t: t}).command, "pair": (&pair{t: t}).command,
+				},
 				Setup: func(env *testscript.Env) error {
 					env.Setenv("PG_A_DSN", hosts[0].ConnString())
 					env.Setenv("PG_B_DSN", hosts[1].ConnString())
+					env.Setenv("PG_MAP_DSN", hosts[2].ConnString())
 					wrong, err := url.Parse(hosts[1].ConnString())
 					if err != nil {
 						return err

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"io/fs"
 	"os"
@@ -8,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/kiloshard/kiloshard/migrate"
+	"github.com/kiloshard/kiloshard/shards"
 )
 
 func (a *app) migrateCommand() *cobra.Command {
@@ -19,19 +21,27 @@ func (a *app) migrateCommand() *cobra.Command {
 	return cmd
 }
 
-// migrateConfig reads the config, and the flag --shards.
-func (a *app) migrateConfig(narrowed string) (migrate.Config, error) {
-	cfg, m, err := a.loadMap()
+// migrateConfig reads the map, and the flag --shards.
+func (a *app) migrateConfig(ctx context.Context, narrowed string) (migrate.Config, error) {
+	cfg, m, err := a.loadMap(ctx)
 	if err != nil {
 		return migrate.Config{}, err
 	}
+	return a.migrateConfigOf(cfg, m, narrowed)
+}
+
+// migrateConfigOf is migrateConfig for a map that is there.
+func (a *app) migrateConfigOf(cfg shards.Config, m *shards.Map, narrowed string) (migrate.Config, error) {
 	set, err := parseShards(m, narrowed)
 	if err != nil {
 		return migrate.Config{}, err
 	}
-	dir := cfg.MigrationsDir()
+	dir, named := cfg.MigrationsDir(), ""
+	if dir != "" {
+		named = " " + dir
+	}
 	if info, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) || err == nil && !info.IsDir() {
-		return migrate.Config{}, usagef("no directory of migrations %s: expected one, see migrations in %s", dir, a.configFile)
+		return migrate.Config{}, usagef("no directory of migrations%s: expected one, see migrations in %s", named, a.configFile)
 	}
 	return migrate.Config{Map: m, Shards: set, Files: os.DirFS(dir)}, nil
 }

@@ -41,7 +41,7 @@ tells in what each group differs from the largest one: "+" is what the group has
 "-" what it lacks. It changes nothing. Exit code 1 when shards differ.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			_, m, err := a.loadMap()
+			_, m, err := a.loadMap(cmd.Context())
 			if err != nil {
 				return err
 			}

@@ -29,7 +29,7 @@ shards in which somebody has done by hand what a file would have done, or undone
 			if narrowed == "" || !cmd.Flags().Changed("version") {
 				return usagef("migrate force: expected --shards and --version")
 			}
-			cfg, err := a.migrateConfig(narrowed)
+			cfg, err := a.migrateConfig(cmd.Context(), narrowed)
 			if err != nil {
 				return err
 			}

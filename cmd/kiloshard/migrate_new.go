@@ -21,7 +21,7 @@ which is made if need be, and prints its path: 004_add_likes.sql for "add likes"
 three are there. A file that is there already stays.`,
 		Args: cobra.MinimumNArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {
-			cfg, err := a.config()
+			cfg, err := a.local()
 			if err != nil {
 				return err
 			}

@@ -80,7 +80,7 @@ Exit code 1 when migrate up would refuse to run; warnings do not change it.`,
 			if cmd.Flags().Changed("to") && to < 1 {
 				return usagef("--to %d: expected a version from 1 on", to)
 			}
-			cfg, err := a.migrateConfig(narrowed)
+			cfg, err := a.migrateConfig(cmd.Context(), narrowed)
 			if err != nil {
 				return err
 			}

@@ -47,14 +47,14 @@ func (f *runFlags) add(cmd *cobra.Command) {
 }
 
 // config returns what the flags ask for.
-func (a *app) runConfig(f *runFlags) (migrate.Config, error) {
+func (a *app) runConfig(ctx context.Context, f *runFlags) (migrate.Config, error) {
 	if f.canary < 0 || f.wave < 0 || f.maxFailures < 0 || f.retries < 0 || f.parallel < 1 || f.lockTimeout < 0 || f.statementTimeout < 0 {
 		return migrate.Config{}, usagef("--canary, --wave, --max-failures, --retries and the timeouts: expected 0 or more; --parallel 1 or more")
 	}
 	if f.check != "" && f.canary == 0 {
 		return migrate.Config{}, usagef("--check: expected --canary with it")
 	}
-	cfg, err := a.migrateConfig(f.narrowed)
+	cfg, err := a.migrateConfig(ctx, f.narrowed)
 	if err != nil {
 		return cfg, err
 	}
@@ -125,7 +125,7 @@ With -o json what happens is told on standard error, a line of JSON for each eve
 			if cmd.Flags().Changed("to") && f.to < 1 {
 				return usagef("--to %d: expected a version from 1 on", f.to)
 			}
-			cfg, err := a.runConfig(&f)
+			cfg, err := a.runConfig(cmd.Context(), &f)
 			if err != nil {
 				return err
 			}
@@ -150,7 +150,7 @@ first, with the same care as up. When one of these files has no way down, nothin
 			if f.to < 0 {
 				return usagef("--to %d: expected a version, or 0 for none", f.to)
 			}
-			cfg, err := a.runConfig(&f)
+			cfg, err := a.runConfig(cmd.Context(), &f)
 			if err != nil {
 				return err
 			}
@@ -170,7 +170,7 @@ func (a *app) migrateRedoCommand() *cobra.Command {
 		Short: "Takes the newest file back and runs it again, where all shards stand at it",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			cfg, err := a.runConfig(&f)
+			cfg, err := a.runConfig(cmd.Context(), &f)
 			if err != nil {
 				return err
 			}

@@ -40,7 +40,7 @@ func (a *app) migrateStatusCommand() *cobra.Command {
 		Short: "Prints at which version the shards stand",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			cfg, err := a.migrateConfig(narrowed)
+			cfg, err := a.migrateConfig(cmd.Context(), narrowed)
 			if err != nil {
 				return err
 			}

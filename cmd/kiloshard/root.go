@@ -2,15 +2,11 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"os"
 
 	"github.com/spf13/cobra"
-
-	"github.com/kiloshard/kiloshard/shards"
 )
 
 // app is what all commands share.
@@ -61,30 +57,11 @@ Exit codes: 0 done, 1 failed, 2 wrong usage or config, 3 partly done and resumab
 			return nil
 		},
 	}
-	root.PersistentFlags().StringVarP(&a.configFile, "config", "c", "kiloshard.yaml", "the config file")
+	root.PersistentFlags().StringVarP(&a.configFile, "config", "c", defaultConfig, "the config file")
 	root.PersistentFlags().StringVarP(&a.output, "output", "o", "table", "what to print: table or json")
 	root.AddCommand(
 		a.initCommand(), a.createCommand(), a.verifyCommand(), a.migrateCommand(), a.statusCommand(),
-		a.routeCommand(), a.idCommand(), a.benchCommand(), a.demoCommand(), a.versionCommand(),
+		a.mapCommand(), a.routeCommand(), a.idCommand(), a.benchCommand(), a.demoCommand(), a.versionCommand(), a.etcdServerCommand(),
 	)
 	return root
-}
-
-// config reads the config file.
-func (a *app) config() (shards.Config, error) {
-	cfg, err := shards.Load(a.configFile, a.lookup)
-	if errors.Is(err, fs.ErrNotExist) {
-		return cfg, usagef("no config file %s: expected one, see kiloshard init, or -c FILE", a.configFile)
-	}
-	return cfg, err
-}
-
-// loadMap reads the config file and makes the map of it.
-func (a *app) loadMap() (shards.Config, *shards.Map, error) {
-	cfg, err := a.config()
-	if err != nil {
-		return cfg, nil, err
-	}
-	m, err := cfg.Map()
-	return cfg, m, err
 }

@@ -48,7 +48,7 @@ directory, which is asked then. With --id for an ID that next_id() made, or the 
 			if as.generator != "" && !as.id || as.id && as.uuid {
 				return usagef("expected KEY, --id ID, --id ID --generator NAME, or --uuid UUID")
 			}
-			_, m, err := a.loadMap()
+			_, m, err := a.loadMap(cmd.Context())
 			if err != nil {
 				return err
 			}

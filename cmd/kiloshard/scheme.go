@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"strconv"
 	"strings"
@@ -89,12 +90,12 @@ func (f *schemeFlags) add(cmd *cobra.Command) {
 }
 
 // scheme returns the scheme that the flags name, and without flags that of the map.
-func (a *app) scheme(f schemeFlags) (scheme, error) {
+func (a *app) scheme(ctx context.Context, f schemeFlags) (scheme, error) {
 	if f.layout == "" {
 		if f.epoch != "" {
 			return scheme{}, usagef("--epoch: expected --layout with it; the config has an epoch of its own")
 		}
-		_, m, err := a.loadMap()
+		_, m, err := a.loadMap(ctx)
 		if err != nil {
 			return scheme{}, err
 		}

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/kiloshard/kiloshard/migrate"
+	"github.com/kiloshard/kiloshard/shards"
 	"github.com/kiloshard/kiloshard/shards/provision"
 )
 
@@ -16,9 +17,18 @@ import (
 type statusResult struct {
 	Cluster string       `json:"cluster"`
 	Shards  int          `json:"shards"`
+	Map     mapStatus    `json:"map"`
 	Hosts   []hostStatus `json:"hosts"`
 
 	Counters []counterStatus `json:"counters"` // of central generators
+
+	down []string // hosts that do not answer
+}
+
+// mapStatus is which map this is, and where it is kept.
+type mapStatus struct {
+	Store string `json:"store"`
+	mapVersion
 }
 
 type hostStatus struct {
@@ -33,43 +43,59 @@ type hostStatus struct {
 	Bytes      int64       `json:"bytes"`
 	Replicas   int         `json:"replicas"`
 	LagSeconds float64     `json:"lag_seconds"`
+	Recovery   bool        `json:"recovery,omitempty"`
+
+	Addresses []addressStatus `json:"addresses,omitempty"` // of a host with several
+	Standbys  []standbyStatus `json:"standbys,omitempty"`
+	Sessions  int             `json:"sessions"`
+
+	transactions int64
 }
 
 func (a *app) statusCommand() *cobra.Command {
-	var timeout time.Duration
+	var timeout, every time.Duration
+	var watch bool
+	var looks int
 	cmd := &cobra.Command{
 		Use:   "status",
 		Short: "Prints hosts, shards, versions, sizes, lag",
-		Long: `Prints for each host whether it answers, how many of its shards are there, at which
-versions they stand, its size, and the largest replay lag of its replicas. Exit code 3
-when some hosts do not answer, 1 when none does.`,
+		Long: `Prints which version of the map this is, who changed it last and when, and where it is
+kept; and for each host whether it answers, how many of its shards are there, at which
+versions they stand, its size, and the largest replay lag of its replicas; below, which
+address of a host with several is the primary, and the standbys that stream from each host.
+A host that is a standby is told as such: it takes no writes before it is promoted. Exit
+code 3 when some hosts do not answer, 1 when none does.
+
+With --watch it looks again and again, until Ctrl-C, and shows what has changed: hosts that
+go down and come back, how fast they grow, how much they do. On a terminal it stays in its
+place; else each look is printed below the one before, as JSON in one line each. The exit
+code is 0 then, however the hosts are.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			cfg, m, err := a.loadMap()
+			switch {
+			case !watch && (cmd.Flags().Changed("every") || cmd.Flags().Changed("looks")):
+				return usagef("--every and --looks: expected --watch with them")
+			case every <= 0:
+				return usagef("--every %s: expected more than 0", every)
+			case looks < 0:
+				return usagef("--looks %d: expected 0 or more", looks)
+			}
+			if watch {
+				if !cmd.Flags().Changed("timeout") {
+					timeout = max(every, time.Second) // a host that hangs is not to hold up the others for long
+				}
+				return a.watchStatus(cmd.Context(), every, looks, func(ctx context.Context) (statusResult, error) { return a.lookAtHosts(ctx, timeout) })
+			}
+			result, err := a.lookAtHosts(cmd.Context(), timeout)
 			if err != nil {
 				return err
 			}
-			ctx, cancel := context.WithTimeout(cmd.Context(), timeout)
-			defer cancel()
-			result := statusResult{Cluster: cfg.Cluster, Shards: m.Len()}
-			var counting sync.WaitGroup // beside the rest, which may wait for a host that hangs
-			counting.Go(func() { result.Counters = counters(ctx, m) })
-			var down []string
-			for _, s := range provision.Status(ctx, m) {
-				h := hostStatus{
-					Host: s.Host.Name, Address: s.Host.Address(), Up: s.Err == nil, Postgres: s.Version, Shards: s.Shards, Expected: s.Expected,
-					Versions: []atVersion{}, Bytes: s.Bytes, Replicas: s.Replicas, LagSeconds: s.Lag.Seconds(),
-				}
-				if s.Err != nil {
-					h.Error = s.Err.Error()
-					down = append(down, h.Host)
-				}
-				result.Hosts = append(result.Hosts, h)
-			}
-			a.addVersions(ctx, result.Hosts)
-			counting.Wait()
 			err = a.print(result, func() {
+				a.say("map of %s: %s, in %s", result.Cluster, result.Map.mapVersion, result.Map.Store)
+				a.say("")
 				a.table(statusRows(result))
+				a.tableOf(addressRows(result.Hosts))
+				a.tableOf(standbyRows(result.Hosts))
 				if len(result.Counters) > 0 {
 					a.say("")
 					a.table(counterRows(result.Counters))
@@ -82,8 +108,11 @@ when some hosts do not answer, 1 when none does.`,
 				if h.Error != "" {
 					fmt.Fprintf(a.stderr, "host %s does not answer: %s\n", h.Host, h.Error)
 				}
+				if h.Recovery {
+					fmt.Fprintf(a.stderr, "host %s takes no writes: it is a standby that was not promoted\n", h.Host)
+				}
 			}
-			switch len(down) {
+			switch len(result.down) {
 			case 0:
 				return nil
 			case len(result.Hosts):
@@ -93,12 +122,45 @@ when some hosts do not answer, 1 when none does.`,
 		},
 	}
 	cmd.Flags().DurationVar(&timeout, "timeout", 10*time.Second, "how long to wait for the hosts")
+	cmd.Flags().BoolVarP(&watch, "watch", "w", false, "look again and again")
+	cmd.Flags().DurationVar(&every, "every", 2*time.Second, "with --watch: how often")
+	cmd.Flags().IntVar(&looks, "looks", 0, "with --watch: how many times; 0 for no end")
 	return cmd
 }
 
+// lookAtHosts asks all hosts of the map how they are.
+func (a *app) lookAtHosts(ctx context.Context, timeout time.Duration) (statusResult, error) {
+	cfg, entry, err := a.loadEntry(ctx)
+	if err != nil {
+		return statusResult{}, err
+	}
+	m := entry.Map
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	result := statusResult{Cluster: cfg.Cluster, Shards: m.Len(), Map: mapStatus{Store: a.where(cfg.Store), mapVersion: versionOf(entry)}}
+	var counting sync.WaitGroup // beside the rest, which may wait for a host that hangs
+	counting.Go(func() { result.Counters = counters(ctx, m) })
+	for _, s := range provision.Status(ctx, m) {
+		h := hostStatus{
+			Host: s.Host.Name, Address: s.Host.Address(), Up: s.Err == nil, Postgres: s.Version, Shards: s.Shards, Expected: s.Expected,
+			Versions: []atVersion{}, Bytes: s.Bytes, Replicas: s.Replicas, LagSeconds: s.Lag.Seconds(),
+			Sessions: s.Sessions, transactions: s.Transactions,
+			Recovery: s.Recovery, Addresses: addressesOf(&s), Standbys: standbysOf(&s),
+		}
+		if s.Err != nil {
+			h.Error = s.Err.Error()
+			result.down = append(result.down, h.Host)
+		}
+		result.Hosts = append(result.Hosts, h)
+	}
+	a.addVersions(ctx, cfg, m, result.Hosts)
+	counting.Wait()
+	return result, nil
+}
+
 // addVersions adds the versions of the migrations, where there are migrations.
-func (a *app) addVersions(ctx context.Context, hosts []hostStatus) {
-	cfg, err := a.migrateConfig("")
+func (a *app) addVersions(ctx context.Context, config shards.Config, m *shards.Map, hosts []hostStatus) {
+	cfg, err := a.migrateConfigOf(config, m, "")
 	if err != nil {
 		return // no migrations: no versions
 	}
@@ -122,23 +184,32 @@ func statusRows(result statusResult) [][]string {
 			rows = append(rows, []string{h.Host, h.Address, "down", "?", fmt.Sprintf("?/%d", h.Expected), "?", "?", "?", "?"})
 			continue
 		}
-		versions := "-"
-		if n := len(h.Versions); n > 0 {
-			versions = fmt.Sprint(h.Versions[0].Version)
-			if n > 1 {
-				versions += fmt.Sprintf("–%d", h.Versions[n-1].Version)
-			}
+		state := "up"
+		if h.Recovery {
+			state = "standby"
 		}
 		lag := "-"
 		if h.Replicas > 0 {
 			lag = time.Duration(h.LagSeconds * float64(time.Second)).Round(time.Millisecond).String()
 		}
 		rows = append(rows, []string{
-			h.Host, h.Address, "up", h.Postgres, fmt.Sprintf("%d/%d", h.Shards, h.Expected), versions,
+			h.Host, h.Address, state, h.Postgres, fmt.Sprintf("%d/%d", h.Shards, h.Expected), versionRange(&h),
 			megabytes(h.Bytes), fmt.Sprint(h.Replicas), lag,
 		})
 	}
 	return rows
+}
+
+// versionRange returns the versions of a host's shards, from the first to the last.
+func versionRange(h *hostStatus) string {
+	n := len(h.Versions)
+	switch n {
+	case 0:
+		return "-"
+	case 1:
+		return fmt.Sprint(h.Versions[0].Version)
+	}
+	return fmt.Sprintf("%d–%d", h.Versions[0].Version, h.Versions[n-1].Version)
 }
 
 func megabytes(bytes int64) string { return fmt.Sprintf("%.1f MB", float64(bytes)/1e6) }

@@ -28,7 +28,7 @@ version are told in one difference for each kind of them. It changes nothing.
 Exit code 1 when there is a difference.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			_, m, err := a.loadMap()
+			_, m, err := a.loadMap(cmd.Context())
 			if err != nil {
 				return err
 			}

@@ -9,6 +9,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/kiloshard/kiloshard/shards"
+	"github.com/kiloshard/kiloshard/shards/connect"
 	"github.com/kiloshard/kiloshard/sql"
 )
 
@@ -17,32 +18,29 @@ const closeLimit = 5 * time.Second
 
 // Connect opens a session in which all names but Postgres's own are written with their schema, for [Read].
 func Connect(ctx context.Context, host shards.Host) (*pgx.Conn, error) {
-	cfg, err := pgx.ParseConfig(host.ConnString())
-	if err != nil {
-		return nil, shards.ErrBadDSN
-	}
-	for name, value := range map[string]string{
-		"application_name":    "kiloshard drift",
-		"search_path":         "pg_catalog, pg_temp",
-		"client_min_messages": "warning",
-		"client_encoding":     "UTF8",
-		// The catalogs have grown by thousands of rows that no ANALYZE has seen.
-		"enable_nestloop":                 "off",
-		"jit":                             "off",
-		"work_mem":                        "32MB",
-		"max_parallel_workers_per_gather": "0",
-		// What changes how Postgres writes things down.
-		"quote_all_identifiers":       "off",
-		"standard_conforming_strings": "on",
-		"DateStyle":                   "ISO, YMD",
-		"IntervalStyle":               "postgres",
-		"TimeZone":                    "UTC",
-		"extra_float_digits":          "1",
-		"bytea_output":                "hex",
-	} {
-		cfg.RuntimeParams[name] = value
-	}
-	return pgx.ConnectConfig(ctx, cfg)
+	return connect.Open(ctx, host, func(cfg *pgx.ConnConfig) {
+		for name, value := range map[string]string{
+			"application_name":    "kiloshard drift",
+			"search_path":         "pg_catalog, pg_temp",
+			"client_min_messages": "warning",
+			"client_encoding":     "UTF8",
+			// The catalogs have grown by thousands of rows that no ANALYZE has seen.
+			"enable_nestloop":                 "off",
+			"jit":                             "off",
+			"work_mem":                        "32MB",
+			"max_parallel_workers_per_gather": "0",
+			// What changes how Postgres writes things down.
+			"quote_all_identifiers":       "off",
+			"standard_conforming_strings": "on",
+			"DateStyle":                   "ISO, YMD",
+			"IntervalStyle":               "postgres",
+			"TimeZone":                    "UTC",
+			"extra_float_digits":          "1",
+			"bytea_output":                "hex",
+		} {
+			cfg.RuntimeParams[name] = value
+		}
+	})
 }
 
 // session is a session about some shards of one host.

@@ -47,7 +47,7 @@ func TestTakeWaits(t *testing.T) {
 		}
 		taken <- s
 	}()
-	deadline := time.Now().Add(time.Minute)
+	deadline := time.Now().Add(5 * time.Minute)
 	for waiting := false; !waiting; {
 		const query = `select exists (select from pg_stat_activity
 			where datname = current_database() and pid <> pg_backend_pid() and query like '%pg_try_advisory_xact_lock%')`

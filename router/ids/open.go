@@ -6,9 +6,11 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/kiloshard/kiloshard/shards"
+	"github.com/kiloshard/kiloshard/shards/connect"
 	"github.com/kiloshard/kiloshard/sql"
 )
 
@@ -16,7 +18,7 @@ import (
 type Central struct {
 	Generator[shards.ID]
 	tickets *Tickets // nil for a sequence or a row
-	pools   []*pgxpool.Pool
+	pools   []*pool
 }
 
 // Config says which generator [Open] returns.
@@ -73,19 +75,36 @@ func (c *Central) Close() {
 	}
 }
 
-func openPool(ctx context.Context, m *shards.Map, name string) (*pgxpool.Pool, error) {
+func openPool(ctx context.Context, m *shards.Map, name string) (*pool, error) {
 	for _, host := range m.Hosts() {
 		if host.Name != name {
 			continue
 		}
-		config, err := pgxpool.ParseConfig(host.ConnString())
+		login, config, err := connect.ForPool(host)
 		if err != nil {
-			return nil, shards.ErrBadDSN
+			return nil, err
 		}
 		config.ConnConfig.RuntimeParams["application_name"] = "kiloshard"
-		return pgxpool.NewWithConfig(ctx, config)
+		login.Attend(config)
+		p, err := pgxpool.NewWithConfig(ctx, config)
+		return &pool{p, login}, err
 	}
 	panic("bug: a generator's host is not in the map")
+}
+
+// pool logs in as the host's login says.
+type pool struct {
+	*pgxpool.Pool
+	login *connect.Login
+}
+
+// Query runs a query. Its errors of connecting are those of package connect.
+func (p *pool) Query(ctx context.Context, sql string, args ...any) (rows pgx.Rows, err error) {
+	err = p.login.Try(ctx, func(ctx context.Context) (err error) {
+		rows, err = p.Pool.Query(ctx, sql, args...) //nolint:sqlclosecheck // the caller closes them
+		return err
+	})
+	return rows, err
 }
 
 // onHost adds the name of the host to errors.

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"sync"
 	"testing"
+	"time"
 
 	"go.uber.org/goleak"
 
@@ -13,18 +14,22 @@ import (
 	"github.com/kiloshard/kiloshard/shards"
 	"github.com/kiloshard/kiloshard/shards/provision"
 	"github.com/kiloshard/kiloshard/shards/shardtest"
+	"github.com/kiloshard/kiloshard/shards/shardtest/leak"
 )
 
 func TestMain(m *testing.M) {
 	code := shardtest.Run(m)
 	if code == 0 {
-		if err := goleak.Find(goleak.IgnoreTopFunction("os/signal.loop")); err != nil {
+		if err := leak.Find(goleak.IgnoreTopFunction("os/signal.loop")); err != nil {
 			println(err.Error())
 			code = 1
 		}
 	}
 	os.Exit(code)
 }
+
+// testLimit bounds whatever a test waits for.
+const testLimit = 5 * time.Minute
 
 // allKinds are generators of every kind on two hosts.
 func allKinds() []shards.Generator {
@@ -60,7 +65,7 @@ func setupOn(t *testing.T, hosts []shards.Host) *bundle {
 	if _, err := provision.Create(t.Context(), provision.CreateConfig{Map: m}); err != nil {
 		t.Fatal(err)
 	}
-	r, err := router.New(context.Background(), router.Config{Map: m})
+	r, err := router.New(context.Background(), router.Config{Map: m, Failover: router.Failover{FailAfter: testLimit}})
 	if err != nil {
 		t.Fatal(err)
 	}

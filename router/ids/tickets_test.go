@@ -39,13 +39,13 @@ func TestTicketsSurviveAServer(t *testing.T) {
 	}
 	b := setupOn(t, hosts)
 	g, err := ids.Open(t.Context(), ids.Config{
-		Map: b.m, Name: "photo", Timeout: 10 * time.Second, Retry: 100 * time.Millisecond,
+		Map: b.m, Name: "photo", Timeout: testLimit, Retry: 100 * time.Millisecond,
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(g.Close)
-	lease := ids.NewLease(ids.LeaseConfig[shards.ID]{Generator: g, Age: 20 * time.Second, Timeout: 20 * time.Second})
+	lease := ids.NewLease(ids.LeaseConfig[shards.ID]{Generator: g, Age: 2 * testLimit, Timeout: testLimit})
 	t.Cleanup(lease.Close)
 
 	var all collection[shards.ID]
@@ -75,7 +75,7 @@ func TestTicketsSurviveAServer(t *testing.T) {
 	both := func(when string) {
 		t.Helper()
 		oddBefore, evenBefore := odd.Load(), even.Load()
-		for deadline := time.Now().Add(30 * time.Second); odd.Load() == oddBefore || even.Load() == evenBefore; time.Sleep(time.Millisecond) {
+		for deadline := time.Now().Add(testLimit); odd.Load() == oddBefore || even.Load() == evenBefore; time.Sleep(time.Millisecond) {
 			if time.Now().After(deadline) || t.Failed() {
 				t.Fatalf("%s: a server gives no numbers any more", when)
 			}
@@ -87,7 +87,7 @@ func TestTicketsSurviveAServer(t *testing.T) {
 			t.Fatal(err)
 		}
 		left := []*atomic.Int64{&even, &odd}[i]
-		for before, deadline := left.Load(), time.Now().Add(30*time.Second); left.Load() < before+100; time.Sleep(time.Millisecond) {
+		for before, deadline := left.Load(), time.Now().Add(testLimit); left.Load() < before+100; time.Sleep(time.Millisecond) {
 			if time.Now().After(deadline) || t.Failed() {
 				t.Fatalf("with %s killed, the other gives no numbers", hosts[i].Name)
 			}

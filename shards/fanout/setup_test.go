@@ -13,9 +13,10 @@ import (
 
 	"github.com/kiloshard/kiloshard/shards"
 	"github.com/kiloshard/kiloshard/shards/fanout"
+	"github.com/kiloshard/kiloshard/shards/shardtest/leak"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { goleak.VerifyTestMain(leak.Main{M: m}) }
 
 // session is what the tests' workers work in.
 type session struct {

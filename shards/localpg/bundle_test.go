@@ -80,12 +80,15 @@ func ask[T any](t *testing.T, dsn, query string) T {
 	return value
 }
 
+// testLimit bounds whatever a test waits for.
+const testLimit = 5 * time.Minute
+
 // eventually waits for a condition.
 func eventually(t *testing.T, what string, condition func() bool) {
 	t.Helper()
 	tick := time.NewTicker(5 * time.Millisecond)
 	defer tick.Stop()
-	deadline := time.After(20 * time.Second)
+	deadline := time.After(testLimit)
 	for !condition() {
 		select {
 		case <-tick.C:

@@ -12,9 +12,9 @@ import (
 const (
 	superuser = "postgres" // has a database of the same name
 
-	readyLimit  = time.Minute           // for a server to answer
+	readyLimit  = 5 * time.Minute       // for a server to answer; one that has ended is seen before
 	readyEvery  = 20 * time.Millisecond // between two attempts
-	dialTimeout = 5 * time.Second       // of one attempt
+	dialTimeout = 20 * time.Second      // of one attempt
 )
 
 // CreateDatabase creates an empty database and returns a connection string for it. On a server that came by its DSN,

@@ -26,8 +26,8 @@ type container struct {
 }
 
 const (
-	probeLimit  = 3 * time.Second // for Docker to say that it is there
-	createLimit = time.Minute     // for Docker to create and start a container whose image it has
+	probeLimit  = 15 * time.Second // for Docker to say that it is there
+	createLimit = 3 * time.Minute  // for Docker to create and start a container whose image it has
 )
 
 func startDocker(ctx context.Context, cfg Config) (_ engine, version string, err error) {
@@ -148,4 +148,18 @@ func (c *container) log(ctx context.Context) string {
 	defer logs.Close()
 	text, _ := io.ReadAll(logs)
 	return tail(strings.ReplaceAll(string(text), "\r\n", "\n"))
+}
+
+func (c *container) freeze(ctx context.Context) error {
+	_, err := c.docker.ContainerPause(ctx, c.GetContainerID(), client.ContainerPauseOptions{})
+	return err
+}
+
+func (c *container) thaw(ctx context.Context) error {
+	state, err := c.State(ctx)
+	if err != nil || !state.Paused {
+		return err
+	}
+	_, err = c.docker.ContainerUnpause(ctx, c.GetContainerID(), client.ContainerUnpauseOptions{})
+	return err
 }

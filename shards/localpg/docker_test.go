@@ -57,9 +57,13 @@ func TestDocker(t *testing.T) {
 	dsn, err := server.CreateDatabase(t.Context(), "app")
 	noError(t, err)
 	exec(t, dsn, "create table t as select 42 as n; checkpoint")
+	noError(t, server.Thaw(t.Context())) // it is not frozen
+	noError(t, server.Freeze(t.Context()))
+	noError(t, server.Thaw(t.Context()))
+	equal(t, "row after a thaw", ask[int](t, dsn, "select n from t"), 42)
 	noError(t, server.Kill(t.Context()))
 	noError(t, server.Kill(t.Context()))
-	equal(t, "port", listening(addressOf(t, dsn)), false)
+	eventually(t, "port free", func() bool { return !listening(addressOf(t, dsn)) })
 	noError(t, server.Restart(t.Context()))
 	equal(t, "row", ask[int](t, dsn, "select n from t"), 42)
 	equal(t, "recovered", strings.Contains(server.Log(t.Context()), "was not properly shut down"), true)
@@ -90,22 +94,13 @@ func TestDockerGivenUp(t *testing.T) {
 		noError(t, err)
 		return strings.Contains(string(out), "cluster_name=given-up")
 	}
-	ctx, cancel := context.WithCancel(t.Context())
-	defer cancel()
-	failure := make(chan error, 1)
-	go func() {
-		server, err := localpg.Start(ctx, localpg.Config{
-			Source: localpg.Docker, Settings: map[string]string{"cluster_name": "given-up"},
-		})
-		if err == nil {
-			err = errors.Join(errors.New("started"), server.Stop(context.Background()))
+	eventually(t, "it is given up in time", func() bool {
+		err := giveUp(t, localpg.Config{Source: localpg.Docker, Settings: map[string]string{"cluster_name": "given-up"}}, created)
+		if err != nil && !errors.Is(err, context.Canceled) {
+			t.Fatal(err)
 		}
-		failure <- err
-	}()
-	eventually(t, "container created", created)
-	cancel()
-	err := <-failure
-	equal(t, "canceled, not "+err.Error(), errors.Is(err, context.Canceled), true)
+		return err != nil
+	})
 	equal(t, "container left", created(), false)
 }
 

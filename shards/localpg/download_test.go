@@ -7,10 +7,8 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
-	"runtime"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/kiloshard/kiloshard/shards/localpg"
 )
@@ -95,18 +93,11 @@ func TestDownloadGivenUp(t *testing.T) {
 
 	// What the download brings after that is removed.
 	close(givenUp)
-	deadline := time.Now().Add(10 * time.Second)
-	for {
+	eventually(t, "nothing is there", func() bool {
 		entries, err := os.ReadDir(dir)
 		noError(t, err)
-		if len(entries) == 0 {
-			return
-		}
-		if time.Now().After(deadline) {
-			t.Fatalf("%s is still there", entries[0].Name())
-		}
-		runtime.Gosched()
-	}
+		return len(entries) == 0
+	})
 }
 
 func removeAllIn(t *testing.T, dir string) {

@@ -30,7 +30,7 @@ func TestServerDiesWithItsOwner(t *testing.T) {
 	for _, pid := range family {
 		eventually(t, "server process gone", func() bool { return !alive(pid) })
 	}
-	equal(t, "port", listening(addressOf(t, r.DSN)), false)
+	eventually(t, "port free", func() bool { return !listening(addressOf(t, r.DSN)) })
 	memory.gone(t)
 
 	// The next start sweeps the files, and only those.

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"sync"
 	"syscall"
+	"time"
 )
 
 // cluster is a server run from binaries on this machine: a child of this process with a data directory.
@@ -79,9 +80,23 @@ func (c *cluster) runOnFreePort(ctx context.Context) (version string, err error)
 	return version, err
 }
 
+// start starts the server again, on its port. Somebody may have taken that meanwhile, such as another server that was
+// started to be thrown away; who waits a little may have it back.
 func (c *cluster) start(ctx context.Context) error {
-	_, err := c.run(ctx)
-	return err
+	patience := time.After(time.Minute)
+	for {
+		_, err := c.run(ctx)
+		if !errors.Is(err, errPortTaken) {
+			return err
+		}
+		select {
+		case <-time.After(100 * time.Millisecond):
+		case <-patience:
+			return err
+		case <-ctx.Done():
+			return err
+		}
+	}
 }
 
 // run starts the server and waits until it answers. After an error it does not run.
@@ -162,6 +177,7 @@ func (c *cluster) end(ctx context.Context, sig syscall.Signal) error {
 
 func (c *cluster) remove(ctx context.Context) error {
 	// An immediate shutdown, other than a kill, leaves no shared memory.
+	_ = c.thaw(ctx) // what is frozen does not end; what cannot be thawed is killed
 	errs := []error{c.end(ctx, syscall.SIGQUIT)}
 	for _, s := range c.segments {
 		errs = append(errs, s.remove())

@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"go.uber.org/goleak"
+
+	"github.com/kiloshard/kiloshard/shards/shardtest/leak"
 )
 
 // roleVariable names what a copy of this test binary that a test started is to do, instead of running the tests.
@@ -14,7 +16,7 @@ const roleVariable = "LOCALPG_TEST_ROLE"
 func TestMain(m *testing.M) {
 	name := os.Getenv(roleVariable)
 	if name == "" {
-		goleak.VerifyTestMain(m)
+		goleak.VerifyTestMain(leak.Main{M: m})
 		return
 	}
 	role, ok := roles[name]

@@ -14,10 +14,10 @@ import (
 var ErrStopped = errors.New("the server was stopped")
 
 // cleanupLimit bounds clean-up that goes on after the caller's context has ended.
-const cleanupLimit = 30 * time.Second
+const cleanupLimit = 2 * time.Minute
 
 // shutdownLimit is the time for a server to shut down, before it is killed.
-const shutdownLimit = 20 * time.Second
+const shutdownLimit = time.Minute
 
 // engine is a way of running a server. Its methods are not called concurrently, save log.
 type engine interface {

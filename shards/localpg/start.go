@@ -15,9 +15,9 @@ var ErrUnavailable = errors.New("no Postgres to be had")
 // Start starts a server, or finds the one that cfg.DSN names, and returns when it answers. Of several sources the first
 // that is to be had is taken, as the package comment says; once there is one, its failure is final.
 //
-// ctx governs the start only; downloads and pulls of images included. Beside it, a server has a minute to answer. After
-// an error nothing of the server is left. If the server gave up by itself, the error ends with the last lines of its
-// log. No error has a password in it.
+// ctx governs the start only; downloads and pulls of images included. Beside it, a server has five minutes to answer,
+// as long as it runs. After an error nothing of the server is left. If the server gave up by itself, the error ends with
+// the last lines of its log. No error has a password in it.
 func Start(ctx context.Context, cfg Config) (*Server, error) {
 	cfg, err := cfg.withDefaults()
 	if err != nil {

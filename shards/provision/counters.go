@@ -78,7 +78,7 @@ func Counters(ctx context.Context, m *shards.Map) []CounterStatus {
 
 // countersOn returns the last numbers by name.
 func countersOn(ctx context.Context, host shards.Host, wanted []wantedGenerator) (map[string]int64, error) {
-	conn, err := connect(ctx, host)
+	conn, err := open(ctx, host)
 	if err != nil {
 		return nil, err
 	}

@@ -69,7 +69,7 @@ func Create(ctx context.Context, cfg CreateConfig) (CreateReport, error) {
 	p := params(cfg.Map)
 	created, err := fanout.Run(ctx, fanout.Config[*pgx.Conn]{
 		Map:   cfg.Map,
-		Open:  connect,
+		Open:  open,
 		Close: func(ctx context.Context, conn *pgx.Conn) { _ = conn.Close(ctx) },
 		Alive: func(conn *pgx.Conn) bool { return !conn.IsClosed() },
 		Do: func(ctx context.Context, conn *pgx.Conn, batch []shards.Number) []error {

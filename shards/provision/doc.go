@@ -9,4 +9,7 @@
 // away, is taken up by running it again. Run on a complete cluster it changes nothing.
 //
 // [Verify] compares every shard with the map and names each [Difference]. It changes nothing.
+//
+// Sessions are opened as package connect has it: by the DSNs of the map, and with the credentials of
+// [shards.Map.WithCredentials].
 package provision

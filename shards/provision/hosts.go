@@ -25,7 +25,7 @@ func onHosts(ctx context.Context, hosts []shards.Host, fn func(ctx context.Conte
 		}
 	}()
 	err := each(hosts, func(i int) (err error) {
-		conns[i], err = connect(ctx, hosts[i])
+		conns[i], err = open(ctx, hosts[i])
 		return err
 	})
 	if err != nil {

@@ -6,23 +6,27 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/kiloshard/kiloshard/shards"
+	"github.com/kiloshard/kiloshard/shards/connect"
 	"github.com/kiloshard/kiloshard/sql"
 )
 
-// connect opens a session whose unqualified names mean Postgres's own and nobody else's.
-func connect(ctx context.Context, host shards.Host) (*pgx.Conn, error) {
-	cfg, err := pgx.ParseConfig(host.ConnString())
-	if err != nil {
-		return nil, shards.ErrBadDSN
-	}
-	cfg.RuntimeParams["application_name"] = "kiloshard"
-	cfg.RuntimeParams["search_path"] = "pg_catalog, pg_temp"
-	cfg.RuntimeParams["client_min_messages"] = "warning"
-	// The catalogs have grown by thousands of rows that no ANALYZE has seen, so that Postgres expects
-	// few of them and would join them row by row.
-	cfg.RuntimeParams["enable_nestloop"] = "off"
-	cfg.RuntimeParams["jit"] = "off"
-	return pgx.ConnectConfig(ctx, cfg)
+// open opens a session whose unqualified names mean Postgres's own and nobody else's.
+func open(ctx context.Context, host shards.Host) (*pgx.Conn, error) {
+	return openAt(ctx, host, func(*pgx.ConnConfig) {})
+}
+
+// openAt is [open] for a connection that adjust has go to one of the host's addresses.
+func openAt(ctx context.Context, host shards.Host, adjust func(*pgx.ConnConfig)) (*pgx.Conn, error) {
+	return connect.Open(ctx, host, func(cfg *pgx.ConnConfig) {
+		adjust(cfg)
+		cfg.RuntimeParams["application_name"] = "kiloshard"
+		cfg.RuntimeParams["search_path"] = "pg_catalog, pg_temp"
+		cfg.RuntimeParams["client_min_messages"] = "warning"
+		// The catalogs have grown by thousands of rows that no ANALYZE has seen, so that Postgres expects
+		// few of them and would join them row by row.
+		cfg.RuntimeParams["enable_nestloop"] = "off"
+		cfg.RuntimeParams["jit"] = "off"
+	})
 }
 
 // params are what the SQL of a map's cluster is rendered with.

@@ -2,8 +2,12 @@ package provision
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"sync"
 	"time"
+
+	"github.com/jackc/pgx/v5"
 
 	"github.com/kiloshard/kiloshard/shards"
 )
@@ -18,10 +22,26 @@ type HostStatus struct {
 	Bytes    int64         // size of the database
 	Replicas int           // standbys that stream from it
 	Lag      time.Duration // the largest replay lag of those; 0 when all have caught up, or the role may not see it
+
+	// Recovery says that it takes no writes: it is a standby that was not promoted, and so are its other addresses.
+	Recovery  bool
+	Addresses []AddressStatus // of a host with several, in their order; nil for one address
+	Standbys  []StandbyStatus // as many as Replicas, by name
+
+	Sessions     int   // to the database, this one included
+	Transactions int64 // that it has ended so far, as its statistics say
+}
+
+// StandbyStatus is a standby that streams from a host, as the host says.
+type StandbyStatus struct {
+	Name  string        // its application_name
+	State string        // such as streaming; empty if the role may not see it
+	Lag   time.Duration // of replay; 0 when it has caught up, or the role may not see it
 }
 
 // Status asks all hosts at once how they are doing, in the order of the map's hosts. A host that
-// does not answer by the end of ctx has an Err.
+// does not answer by the end of ctx has an Err. Of a host with several addresses each is asked what it is; all else is what
+// the primary says, or a standby if there is no primary.
 func Status(ctx context.Context, m *shards.Map) []HostStatus {
 	statuses := make([]HostStatus, len(m.Hosts()))
 	var wg sync.WaitGroup
@@ -41,9 +61,15 @@ func hostStatus(ctx context.Context, m *shards.Map, host shards.Host) HostStatus
 	for i, n := range numbers {
 		schemas[i] = m.Schema(n)
 	}
-	conn, err := connect(ctx, host)
-	if err != nil {
-		s.Err = err
+	var conn *pgx.Conn
+	if addresses := addressesOf(host); len(addresses) > 1 {
+		if s.Addresses, conn = findPrimary(ctx, host, addresses); conn == nil {
+			for _, a := range s.Addresses {
+				s.Err = errors.Join(s.Err, fmt.Errorf("%s: %w", a.Address, a.Err))
+			}
+			return s
+		}
+	} else if conn, s.Err = open(ctx, host); s.Err != nil {
 		return s
 	}
 	defer func() { _ = conn.Close(ctx) }()
@@ -51,13 +77,34 @@ func hostStatus(ctx context.Context, m *shards.Map, host shards.Host) HostStatus
 		SELECT split_part(current_setting('server_version'), ' ', 1),
 			(SELECT count(*) FROM pg_namespace WHERE nspname = ANY ($1)),
 			pg_database_size(current_database()),
-			(SELECT count(*) FROM pg_stat_replication),
-			coalesce((SELECT max(extract(epoch FROM replay_lag)) FROM pg_stat_replication), 0)::float8`
-	var lag float64
-	err = conn.QueryRow(ctx, query, schemas).Scan(&s.Version, &s.Shards, &s.Bytes, &s.Replicas, &lag)
-	if err != nil {
-		return HostStatus{Host: host, Expected: len(numbers), Err: err}
+			numbackends, xact_commit + xact_rollback, pg_is_in_recovery()
+		FROM pg_stat_database WHERE datname = current_database()`
+	err := conn.QueryRow(ctx, query, schemas).Scan(&s.Version, &s.Shards, &s.Bytes, &s.Sessions, &s.Transactions, &s.Recovery)
+	if err == nil {
+		s.Standbys, err = standbys(ctx, conn)
 	}
-	s.Lag = time.Duration(lag * float64(time.Second))
+	if err != nil {
+		return HostStatus{Host: host, Expected: len(numbers), Addresses: s.Addresses, Err: err}
+	}
+	s.Replicas = len(s.Standbys)
+	for _, standby := range s.Standbys {
+		s.Lag = max(s.Lag, standby.Lag)
+	}
 	return s
+}
+
+func standbys(ctx context.Context, conn *pgx.Conn) ([]StandbyStatus, error) {
+	const query = `
+		SELECT coalesce(application_name, ''), coalesce(state, ''), coalesce(extract(epoch FROM replay_lag), 0)::float8
+		FROM pg_stat_replication ORDER BY 1, pid`
+	rows, err := conn.Query(ctx, query)
+	if err != nil {
+		return nil, err
+	}
+	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (s StandbyStatus, err error) {
+		var lag float64
+		err = row.Scan(&s.Name, &s.State, &lag)
+		s.Lag = time.Duration(lag * float64(time.Second))
+		return s, err
+	})
 }

@@ -21,6 +21,6 @@
 //	KILOSHARD_POSTGRES_IMAGE  the container's image; defaults to postgres:17
 //	KILOSHARD_KEEP            1: keep the databases of failed tests and the server, and print how to reach them
 //
-// The server runs with fsync off. A test that measures, or that kills its server, starts one of its
-// own by package localpg.
+// The server runs with fsync off. A test that kills its server has one of its own by [OwnServer], and one that measures
+// by package localpg.
 package shardtest

@@ -40,7 +40,7 @@ func TestLostWALOfABareSequence(t *testing.T) {
 // than one attempt.
 func hasDuplicates(t *testing.T, count func(verdict) int, attempt func() *history) {
 	t.Helper()
-	for range 3 {
+	for range 10 {
 		v := attempt().verdict()
 		if count(v) > 0 {
 			t.Logf("as expected: %v", v)

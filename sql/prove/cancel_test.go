@@ -17,8 +17,8 @@ const held = `select count(*) from pg_locks where locktype = 'advisory' and clas
 	and database = (select oid from pg_database where datname = current_database())`
 
 // TestCancelledCalls cancels statements and ends sessions at random, on idle shards for the most part, where calls are
-// in catch_up. No lock of the engine stays behind, and no call takes longer than a second. It runs by itself, before
-// the tests that run in parallel: they would add to the time that calls take.
+// in catch_up. No lock of the engine stays behind, and in the full form no call takes longer than a second. It runs by
+// itself, before the tests that run in parallel: they would add to the time that calls take.
 func TestCancelledCalls(t *testing.T) {
 	const sessions = 24
 	server := start(t, chosen, localpg.Config{})
@@ -65,8 +65,8 @@ func TestCancelledCalls(t *testing.T) {
 	if !enough() {
 		t.Error("too few calls were ended in catch_up, so the test proves little")
 	}
-	// In the short form other tests take their share of the machine. A lock left behind would hold a call up for good.
-	longest := form(10*time.Second, time.Second)
+	// In the short form others take their share of the machine. A lock left behind would hold a call up for good.
+	longest := form(callLimit, time.Second)
 	if v := h.check(t); v.longest > longest {
 		t.Errorf("a call took %v, expected no more than %v", v.longest, longest)
 	}

@@ -35,7 +35,7 @@ func TestDumpedAndRestoredShard(t *testing.T) {
 	moving.fault("the dump")
 	dump := filepath.Join(t.TempDir(), "dump")
 	run(t, server, "pg_dump", "--format=custom", "--schema="+schema(hot), "--file="+dump, "--dbname="+database)
-	loadFor(t, form(500*time.Millisecond, 4*time.Second))
+	moving.awaitMore()
 	moving.stop()
 	moving.close()
 	do(t, server.DSN(database), "drop schema "+schema(hot)+" cascade")

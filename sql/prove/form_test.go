@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"go.uber.org/goleak"
+
+	"github.com/kiloshard/kiloshard/shards/shardtest/leak"
 )
 
 var (
@@ -28,7 +30,7 @@ func TestMain(m *testing.M) {
 		fmt.Fprintf(os.Stderr, "PROVE=%s: expected %s, %s or %s\n", chosen, kiloshard, published, bare)
 		os.Exit(2)
 	}
-	goleak.VerifyTestMain(m)
+	goleak.VerifyTestMain(leak.Main{M: m})
 }
 
 // form returns the figure for the form that is run.

@@ -147,6 +147,16 @@ func (c call) end(ids []shards.ID) {
 	}
 }
 
+// received returns how many IDs have come so far.
+func (h *history) received() (count int) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, s := range h.sessions {
+		count += len(s.ids)
+	}
+	return count
+}
+
 // phaseOf returns the index of the latest fault before the call that brought ids[i].
 func (s *session) phaseOf(i int) int32 {
 	var phase int32

@@ -76,6 +76,13 @@ func (l *load) awaitIDs() {
 	}
 }
 
+// awaitMore waits until so many more IDs have come that some of them are known to nobody but those who received them.
+func (l *load) awaitMore() {
+	l.t.Helper()
+	enough := l.history.received() + 2000
+	eventually(l.t, "more IDs", func() bool { return l.history.received() >= enough || l.t.Failed() })
+}
+
 // stop has the workers end their calls and waits for that. Their connections stay open.
 func (l *load) stop() {
 	l.awaitIDs()
@@ -139,7 +146,7 @@ type worker struct {
 const retry = 5 * time.Millisecond
 
 // callLimit is the time after which a call has failed for good, whatever was done to the server.
-const callLimit = time.Minute
+const callLimit = 5 * time.Minute
 
 func (w *worker) work() {
 	for round := 0; !w.load.ended(); round++ {
@@ -159,7 +166,7 @@ func (w *worker) work() {
 }
 
 func (w *worker) connect() bool {
-	ctx, cancel := context.WithTimeout(w.load.t.Context(), 5*time.Second)
+	ctx, cancel := context.WithTimeout(w.load.t.Context(), time.Minute)
 	defer cancel()
 	conn, err := pgx.Connect(ctx, w.load.cfg.dsn())
 	if err != nil {

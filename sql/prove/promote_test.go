@@ -38,7 +38,6 @@ func promoteWithLoss(t *testing.T, s subject) (h *history, lost int) {
 		do(t, standby.DSN(database), "select pg_reload_conf()")
 		query := "select not exists (select from pg_stat_wal_receiver)"
 		eventually(t, "the standby receives no more", func() bool { return ask[bool](t, standby.DSN(database), query) })
-		loadFor(t, form(300*time.Millisecond, time.Second))
 	})
 }
 
@@ -60,6 +59,7 @@ func promote(t *testing.T, s subject, kind string, ready func(primary, standby *
 	l := startLoad(t, h, loadConfig{dsn: home.dsn, sessions: sessions, breaks: true})
 	loadFor(t, form(600*time.Millisecond, 4*time.Second))
 	shortly(standby)
+	l.awaitMore()
 	l.fault("the promotion of %s", kind)
 	if err := primary.Kill(t.Context()); err != nil {
 		t.Fatal(err)

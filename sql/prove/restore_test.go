@@ -33,6 +33,7 @@ func TestRestoreToTheRecentPast(t *testing.T) {
 	loadFor(t, form(500*time.Millisecond, 2*time.Second))
 	target := ask[string](t, server.DSN(database), "select clock_timestamp()::text")
 	loadFor(t, ago)
+	l.awaitMore()
 
 	// Some WAL from after the target has to be in the archive: only a later commit tells that the target is reached.
 	segment := ask[string](t, server.DSN(database), "select pg_walfile_name(pg_switch_wal())")

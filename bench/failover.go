@@ -1,0 +1,148 @@
+package bench
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"time"
+
+	"github.com/kiloshard/kiloshard/shards/localpg"
+)
+
+// FailoverConfig says how [Failover] measures.
+type FailoverConfig struct {
+	// Servers is how servers are started. They come from binaries on this machine, since they are killed, frozen and
+	// copied.
+	Servers localpg.Config
+
+	Only    []string      // the parts to run, of those that [FailoverParts] returns. Defaults to all
+	Turn    time.Duration // of the load before the fault, and after it is over. Defaults to 4 s
+	Down    time.Duration // from the fault to the promotion of the standby, or to the end of the cut. Defaults to 3 s
+	Callers int           // of each host: half of them write, half of them read. Defaults to 16
+	Pause   time.Duration // of each caller after each call. Defaults to 5 ms
+
+	// FailAfter is how long a host may be silent before it is taken for down. Defaults to the router's default.
+	FailAfter time.Duration
+
+	Progress func(what string)
+}
+
+// FailoverReport is what [Failover] measured.
+type FailoverReport struct {
+	Server    string           `json:"server"` // version of Postgres
+	Fsync     string           `json:"fsync"`  // of the servers
+	Callers   int              `json:"callers_per_host"`
+	FailAfter float64          `json:"fail_after_seconds"`
+	Down      float64          `json:"down_seconds"`
+	Parts     []FailoverFigure `json:"parts"`
+}
+
+// FailoverFigure is what came of one fault. Times are in milliseconds.
+type FailoverFigure struct {
+	Part string `json:"part"`
+
+	// Of the host that nothing happened to.
+	OtherCalls     int     `json:"other_calls"`
+	OtherErrors    int     `json:"other_errors"`
+	OtherBeforeP99 float64 `json:"other_p99_before_ms"`
+	OtherDuringP99 float64 `json:"other_p99_during_ms"` // from the fault until the host was back
+	OtherRatio     float64 `json:"other_p99_ratio"`
+
+	// Of the host with the fault.
+	FirstError *float64       `json:"first_error_ms"`    // from the fault to the first call that failed; nil if none did
+	LastStuck  float64        `json:"last_stuck_ms"`     // from the fault until the last call that was under way had ended
+	FailFast   *float64       `json:"fail_fast_p99_ms"`  // of calls that failed though they began once the host was found down; nil if none did
+	Resume     float64        `json:"resume_ms"`         // from when the new primary takes writes, or the cut ends, to the first write acknowledged
+	Errors     map[string]int `json:"errors"`            // of its calls by kind
+	Acked      int            `json:"acknowledged"`      // writes
+	Lost       int            `json:"lost"`              // of them, how many are not there
+	Doubled    int            `json:"doubled"`           // rows that are there more than once
+	Unknown    int            `json:"unknown"`           // writes whose connection was lost before the answer came
+	UnknownRan int            `json:"unknown_and_there"` // of them, how many are there
+	Astray     int            `json:"astray"`            // rows that the old primary was given after the promotion
+}
+
+// failoverPart is one fault.
+type failoverPart = part[func(ctx context.Context, b *failoverBench) error]
+
+func failoverParts() []failoverPart {
+	return []failoverPart{
+		{"kill", func(ctx context.Context, b *failoverBench) error {
+			return b.promotion(ctx, (*localpg.Server).Kill, nil)
+		}},
+		{"freeze", func(ctx context.Context, b *failoverBench) error {
+			return b.promotion(ctx, (*localpg.Server).Freeze, (*localpg.Server).Thaw)
+		}},
+		{"cut", func(ctx context.Context, b *failoverBench) error { return b.cut(ctx) }},
+	}
+}
+
+// FailoverParts returns the names of the parts of [Failover], in the order in which they run.
+func FailoverParts() []string {
+	return namesOf(failoverParts())
+}
+
+// Failover has a router under load on two hosts, and has one of them fail: its primary is killed, and frozen, with a
+// synchronous standby that is then promoted, and the network to it is cut for a while. Each caller has one call at a time
+// without a time limit, and makes it again when that is safe. All writes are looked for afterwards.
+func Failover(ctx context.Context, cfg FailoverConfig) (*FailoverReport, error) {
+	cfg = cfg.withDefaults()
+	parts, err := chosen(failoverParts(), cfg.Only)
+	if err != nil {
+		return nil, err
+	}
+	b := &failoverBench{cfg: cfg, report: FailoverReport{
+		Callers: cfg.Callers, FailAfter: cfg.FailAfter.Seconds(), Down: cfg.Down.Seconds(), Fsync: cfg.Servers.Settings["fsync"],
+	}}
+	for _, part := range parts {
+		b.part = part.name
+		cfg.Progress(part.name)
+		if err := part.run(ctx, b); err != nil {
+			return nil, fmt.Errorf("%s: %w", part.name, err)
+		}
+	}
+	return &b.report, nil
+}
+
+func (cfg FailoverConfig) withDefaults() FailoverConfig {
+	cfg.Servers.Source = localpg.Local
+	settings := map[string]string{"synchronous_commit": "on"} // else a standby is never waited for
+	maps.Copy(settings, cfg.Servers.Settings)
+	cfg.Servers.Settings = settings
+	if cfg.Turn <= 0 {
+		cfg.Turn = 4 * time.Second
+	}
+	if cfg.Down <= 0 {
+		cfg.Down = 3 * time.Second
+	}
+	if cfg.Callers <= 0 {
+		cfg.Callers = 16
+	}
+	if cfg.Pause <= 0 {
+		cfg.Pause = 5 * time.Millisecond
+	}
+	if cfg.FailAfter <= 0 {
+		cfg.FailAfter = 1500 * time.Millisecond
+	}
+	if cfg.Progress == nil {
+		cfg.Progress = func(string) {}
+	}
+	return cfg
+}
+
+// failoverBench is the state of one [Failover].
+type failoverBench struct {
+	cfg    FailoverConfig
+	part   string // the one that runs
+	report FailoverReport
+}
+
+// pause waits for as long as said, or until ctx ends.
+func pause(ctx context.Context, wait time.Duration) error {
+	select {
+	case <-time.After(wait):
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}

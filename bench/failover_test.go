@@ -1,0 +1,39 @@
+package bench
+
+import (
+	"testing"
+	"time"
+
+	"github.com/kiloshard/kiloshard/shards/localpg"
+)
+
+// Whatever happens to one host, the calls to the other one all succeed, and every write that was acknowledged is there
+// once.
+func TestFailover(t *testing.T) {
+	t.Parallel()
+	for _, part := range FailoverParts() {
+		t.Run(part, func(t *testing.T) {
+			t.Parallel()
+			servers := localpg.Config{Settings: map[string]string{"fsync": "off"}}
+			report, err := Failover(t.Context(), FailoverConfig{
+				Servers: servers, Only: []string{part}, Turn: 700 * time.Millisecond, Callers: 8,
+				FailAfter: 4 * time.Second, Down: 6 * time.Second, // the other host is not to be found silent because the machine is busy
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			f := report.Parts[0]
+			t.Logf("%+v", f)
+			switch {
+			case f.OtherErrors != 0:
+				t.Errorf("%d calls to the other host failed", f.OtherErrors)
+			case f.Lost != 0 || f.Doubled != 0:
+				t.Errorf("%d writes were lost, %d are there more than once", f.Lost, f.Doubled)
+			case f.Errors["other"] != 0:
+				t.Errorf("errors: %v", f.Errors)
+			case f.Acked == 0 || f.OtherCalls == 0:
+				t.Error("the test proves nothing")
+			}
+		})
+	}
+}

@@ -1,0 +1,159 @@
+package linear
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/anishathalye/porcupine"
+)
+
+// Operation is what one client did, and what it was told.
+type Operation struct {
+	Client       int
+	Call, Return time.Duration // since the beginning
+
+	From   int // of a swap, the version that it was for; -1 for a load
+	Change int // of a swap, its number, from 1 up, which no other has
+
+	Outcome Outcome
+	Version int // that was loaded or made, or that a conflict found; 0 for none
+	Loaded  int // of a load, the number of the change that made the version; 0 for none
+}
+
+// Outcome is how an operation ended.
+type Outcome int
+
+// The outcomes.
+const (
+	Done     Outcome = iota // a map was loaded, or found not to be there, or the swap was made
+	Conflict                // the map was at another version
+	Unknown                 // the swap may have been made or not
+	Refused                 // nothing was made, and nothing was told
+)
+
+// state is what a store holds, and how many operations have found it to be so.
+type state struct{ version, change, found int }
+
+// step is an operation as the model takes it.
+type step struct {
+	Operation
+	rank  int // of a load or a conflict among those that found the same version, in the order of their calls
+	finds int // of a swap, how many operations found the version that it was for
+}
+
+// model is a store as it should be.
+//
+// Operations that change nothing may be in any order among themselves, so those that found one version come in the order of
+// their calls, which is one in which none comes after one that began when it had ended. And all of them come before the
+// version is followed by another, for it never comes again. With this only one order is left to try, where otherwise
+// there are as many as there are subsets of what went on at once.
+var model = porcupine.Model{
+	Init: func() any { return state{} },
+	Step: func(before, input, _ any) (bool, any) {
+		now, o := before.(state), input.(step)
+		switch {
+		case o.From < 0:
+			return now == state{o.Version, o.Loaded, o.rank}, state{now.version, now.change, now.found + 1}
+		case o.Outcome == Conflict:
+			ok := now.version == o.Version && now.found == o.rank && o.Version != o.From
+			return ok, state{now.version, now.change, now.found + 1}
+		}
+		ok := now.version == o.From && now.found == o.finds && (o.Outcome == Unknown || o.Version == o.From+1)
+		return ok, state{version: o.From + 1, change: o.Change}
+	},
+	DescribeOperation: func(input, _ any) string { return input.(step).String() },
+}
+
+// String says what was done and told.
+func (o Operation) String() string {
+	what := "load"
+	if o.From >= 0 {
+		what = fmt.Sprintf("change %d from version %d", o.Change, o.From)
+	}
+	told := [...]string{"done", "conflict", "unknown", "refused"}[o.Outcome]
+	return fmt.Sprintf("client %d, %s to %s: %s: %s, version %d", o.Client, o.Call, o.Return, what, told, o.Version)
+}
+
+// Linearizable looks for an order of the operations in which each sees what those before it did. It returns
+// [porcupine.Unknown] when it finds none, and does not know that there is none, within the limit.
+//
+// An unknown swap was made, at any instant after its call, if its change was loaded or is among the versions, which are
+// the numbers of changes by version. Else it was not, as far as anybody can tell.
+func Linearizable(operations []Operation, versions map[int]int, limit time.Duration) porcupine.CheckResult {
+	seen, finds := map[int]bool{}, map[int]int{}
+	for _, change := range versions {
+		seen[change] = true
+	}
+	for _, o := range operations {
+		seen[o.Loaded] = true
+	}
+	var steps []step
+	for _, o := range slices.SortedFunc(slices.Values(operations), func(a, b Operation) int { return cmp.Compare(a.Call, b.Call) }) {
+		if o.Outcome == Refused || o.Outcome == Unknown && !seen[o.Change] {
+			continue
+		}
+		s := step{Operation: o}
+		if o.From < 0 || o.Outcome == Conflict {
+			s.rank = finds[o.Version]
+			finds[o.Version]++
+		}
+		steps = append(steps, s)
+	}
+	history := make([]porcupine.Operation, len(steps))
+	for i, s := range steps {
+		s.finds = finds[s.From]
+		end := int64(s.Return)
+		if s.Outcome == Unknown {
+			end = math.MaxInt64
+		}
+		history[i] = porcupine.Operation{ClientId: s.Client, Input: s, Call: int64(s.Call), Return: end}
+	}
+	return porcupine.CheckOperationsTimeout(model, history, limit)
+}
+
+// CompareHistory compares the history of a store, the numbers of changes by version, with what clients were told, and says
+// what does not agree.
+func CompareHistory(operations []Operation, versions map[int]int) []string {
+	var wrong []string
+	complain := func(format string, args ...any) { wrong = append(wrong, fmt.Sprintf(format, args...)) }
+	madeBy, winner, swaps := map[int]int{}, map[int]int{}, map[int]Operation{}
+	for version, change := range versions {
+		if version < 1 || version > len(versions) {
+			complain("version %d is in a history of %d versions", version, len(versions))
+		}
+		if other, twice := madeBy[change]; twice {
+			complain("change %d made versions %d and %d", change, other, version)
+		}
+		madeBy[change] = version
+	}
+	for _, o := range operations {
+		if o.From < 0 {
+			continue
+		}
+		swaps[o.Change] = o
+		version, made := madeBy[o.Change]
+		switch {
+		case o.Outcome == Done:
+			if other, twice := winner[o.Version]; twice {
+				complain("version %d was won by changes %d and %d", o.Version, other, o.Change)
+			}
+			winner[o.Version] = o.Change
+			if version != o.Version {
+				complain("%s; in the history it is version %d (0: none)", o, version)
+			}
+		case o.Outcome != Unknown && made:
+			complain("%s; in the history it is version %d", o, version)
+		case made && version != o.From+1:
+			complain("%s; in the history it is version %d", o, version)
+		}
+	}
+	for change, version := range madeBy {
+		if _, ours := swaps[change]; !ours {
+			complain("version %d was made by change %d, which nobody asked for", version, change)
+		}
+	}
+	return wrong
+}

@@ -1,0 +1,193 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+	"unicode"
+
+	"github.com/spf13/cobra"
+
+	"github.com/kiloshard/kiloshard/shards"
+	"github.com/kiloshard/kiloshard/shards/mapstore"
+)
+
+func (a *app) mapCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "map",
+		Short: "The map and its versions, in whichever store",
+		Long: `The map says which shards there are and where each one lives. It is kept in the store that the config names:
+in kiloshard.yaml itself, in a Postgres database, or in etcd. Each change makes a version, and the store
+keeps all of them: who made it, when and why. A change that would break a living cluster is refused, and so is
+one of a version that is not the present one any more.`,
+		Args: cobra.NoArgs,
+	}
+	cmd.AddCommand(a.mapShowCommand(), a.mapDiffCommand(), a.mapHistoryCommand(), a.mapEditCommand(), a.mapExportCommand(), a.mapImportCommand())
+	return cmd
+}
+
+// mapVersion is one version of the map without the map, as JSON has it.
+type mapVersion struct {
+	Version int       `json:"version"`
+	At      time.Time `json:"at"`
+	By      string    `json:"by"`
+	Why     string    `json:"why"`
+}
+
+func versionOf(e mapstore.Entry) mapVersion {
+	return mapVersion{Version: e.Map.Version(), At: e.At.UTC(), By: e.By, Why: e.Why}
+}
+
+// String returns all of it on one line.
+func (v mapVersion) String() string {
+	text := fmt.Sprintf("version %d, %s", v.Version, stamp(v.At))
+	if by := oneLine(v.By); by != "" {
+		text += " by " + by
+	}
+	if v.Why != "" {
+		text += ": " + oneLine(v.Why)
+	}
+	return text
+}
+
+// stamp writes a moment to the second, in UTC.
+func stamp(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05Z") }
+
+// oneLine keeps what somebody wrote from looking like more than one line, and from steering the terminal.
+func oneLine(text string) string {
+	return strings.Join(strings.FieldsFunc(text, func(r rune) bool { return unicode.IsSpace(r) || !unicode.IsPrint(r) }), " ")
+}
+
+// mapSession is the store of a map, open while a command runs.
+type mapSession struct {
+	mapstore.Store
+	local shards.Config // what the config file holds of its own
+	where string        // the map is kept, for people
+}
+
+// onMap opens the store for one command. No host is connected to, so the variables of their DSNs need not be set.
+func (a *app) onMap(cmd *cobra.Command, run func(ctx context.Context, s *mapSession) error) error {
+	cfg, err := shards.Load(a.configFile, a.unset)
+	switch {
+	case errors.Is(err, fs.ErrNotExist) && cmd.Name() == "import": // into a new file
+		err = nil
+	case errors.Is(err, fs.ErrNotExist) || err == nil && cfg.Remote():
+		cfg, err = a.local()
+	}
+	if err != nil {
+		return err
+	}
+	store, err := a.openStore(cmd.Context(), cfg, mapstore.Options{KeepUnset: true})
+	if err != nil {
+		return err
+	}
+	s := &mapSession{Store: store, local: cfg, where: a.where(cfg.Store)}
+	return errors.Join(a.noMap(cfg, run(cmd.Context(), s)), store.Close())
+}
+
+// where says where a map is kept.
+func (a *app) where(store shards.Store) string {
+	if store.Kind == shards.StoreFile || store.Kind == "" {
+		return "file " + a.configFile
+	}
+	return store.String()
+}
+
+// unset leaves variables that are not set as they are written.
+func (a *app) unset(name string) (string, bool) {
+	if value, ok := a.lookup(name); ok {
+		return value, true
+	}
+	return "${" + name + "}", true
+}
+
+// text writes a map as people edit it: without what is said of the store, and in a store other than a file without
+// the directory of the migrations.
+func (s *mapSession) text(m *shards.Map) ([]byte, error) {
+	c := m.Config()
+	if s.local.Remote() {
+		c.Migrations = ""
+	}
+	return c.YAML()
+}
+
+// toBe returns the config of a change: what is written, with what is local of the map that it replaces.
+func (s *mapSession) toBe(written shards.Config) shards.Config {
+	if s.local.Remote() {
+		return written.WithLocal(s.local)
+	}
+	if written.Migrations == "" {
+		written.Migrations = s.local.Migrations
+	}
+	return written
+}
+
+// versions returns the versions that numbers name, each once asked for: all of them if none is named. The newest is first.
+func (s *mapSession) versions(ctx context.Context, numbers ...int) ([]mapstore.Entry, error) {
+	var found []mapstore.Entry
+	left := map[int]bool{}
+	for _, n := range numbers {
+		left[n] = true
+	}
+	for entry, err := range s.History(ctx) {
+		if err != nil {
+			return nil, err
+		}
+		if n := entry.Map.Version(); len(numbers) == 0 || left[n] {
+			found = append(found, entry)
+			delete(left, n)
+		}
+		if len(numbers) > 0 && len(left) == 0 {
+			break
+		}
+	}
+	for _, n := range numbers {
+		if left[n] {
+			return nil, usagef("version %d: the store holds no such version, see kiloshard map history", n)
+		}
+	}
+	if len(found) == 0 {
+		return nil, mapstore.ErrNoMap
+	}
+	return found, nil
+}
+
+// version returns one version, the present one for -1.
+func (s *mapSession) version(ctx context.Context, number int) (mapstore.Entry, error) {
+	if number < 0 {
+		return s.Load(ctx)
+	}
+	found, err := s.versions(ctx, number)
+	if err != nil {
+		return mapstore.Entry{}, err
+	}
+	return found[0], nil
+}
+
+// parseVersion reads the number of a version.
+func parseVersion(text string) (int, error) {
+	n, err := strconv.ParseUint(text, 10, 31)
+	if err != nil {
+		return 0, usagef("version %q: expected a whole number, see kiloshard map history", text)
+	}
+	return int(n), nil
+}
+
+// writeOutput writes into a file that only its owner can read, or to standard output for an empty name.
+func (a *app) writeOutput(path string, text []byte) error {
+	if path == "" {
+		_, err := a.stdout.Write(text)
+		return err
+	}
+	file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = file.Write(text)
+	return errors.Join(err, file.Close())
+}

@@ -1,0 +1,152 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/user"
+
+	"github.com/spf13/cobra"
+
+	"github.com/kiloshard/kiloshard/shards"
+	"github.com/kiloshard/kiloshard/shards/mapstore"
+)
+
+// changeFlags are those of the commands that change the map.
+type changeFlags struct {
+	by, why   string
+	from      int
+	moved     bool
+	keysMoved bool
+	dryRun    bool
+}
+
+func (f *changeFlags) add(cmd *cobra.Command) {
+	flags := cmd.Flags()
+	flags.StringVar(&f.by, "by", "", "who makes the change (default user@machine)")
+	flags.StringVar(&f.why, "why", "", "why, for the history")
+	flags.IntVar(&f.from, "from", -1, "the version to be replaced, if that is the present one (default the version in the file, or the present one)")
+	flags.Lookup("from").DefValue = "0" // so that the help does not tell it
+	flags.BoolVar(&f.moved, "moved", false, "shards whose home changes are on their new host already, and on the old one no more: it is looked up")
+	flags.BoolVar(&f.keysMoved, "keys-moved", false, "keys whose shard changes have no rows, or their rows have been moved: nobody looks it up")
+	flags.BoolVar(&f.dryRun, "dry-run", false, "print what would change, and change nothing")
+}
+
+// changedMap is what the commands that change the map print as JSON.
+type changedMap struct {
+	mapVersion
+	From    int         `json:"from"` // the version that was replaced
+	Changes []mapChange `json:"changes"`
+	DryRun  bool        `json:"dry_run,omitempty"`
+}
+
+// change makes written the map that follows now, and prints the difference. Where there was no map now has none.
+func (a *app) change(ctx context.Context, s *mapSession, now mapstore.Entry, written shards.Config, f changeFlags) error {
+	next := mapstore.Change{Config: s.toBe(written), By: f.by, Why: f.why, KeysMoved: f.keysMoved}
+	if next.By == "" {
+		next.By = whoami()
+	}
+	result := changedMap{mapVersion: mapVersion{By: next.By, Why: next.Why}, Changes: []mapChange{}, DryRun: f.dryRun}
+	if now.Map != nil {
+		result.From, result.Version = now.Map.Version(), now.Map.Version()+1
+		next.Config.Version = now.Map.Version()
+		var err error
+		if result.Changes, err = a.mayFollow(ctx, now.Map, next, f); err != nil {
+			return err
+		}
+		if len(result.Changes) == 0 {
+			return a.print(changedMap{mapVersion: versionOf(now), From: result.From, Changes: result.Changes}, func() {
+				a.say("nothing is changed, it is still %s", versionOf(now))
+			})
+		}
+	} else {
+		result.Version = next.Config.Version + 1
+		if _, err := next.Config.Map(); err != nil {
+			return err
+		}
+	}
+	if !f.dryRun {
+		made, err := s.Swap(ctx, result.From, next)
+		if err != nil {
+			return s.explain(ctx, err)
+		}
+		result.mapVersion = versionOf(made)
+	}
+	return a.print(result, func() {
+		if now.Map != nil {
+			a.sayChanges(result.Changes)
+		}
+		if f.dryRun {
+			a.say("nothing is changed: this would be version %d, in %s", result.Version, s.where)
+			return
+		}
+		a.say("%s, in %s", result.mapVersion, s.where)
+	})
+}
+
+// mayFollow returns what is new in the next map, and an error if it must not follow.
+func (a *app) mayFollow(ctx context.Context, now *shards.Map, next mapstore.Change, f changeFlags) ([]mapChange, error) {
+	m, err := next.Config.Map()
+	if err != nil {
+		return nil, err
+	}
+	err = shards.CheckChange(now, m)
+	var refused *shards.ChangeError
+	switch {
+	case errors.As(err, &refused) && refused.MovesKeys && f.keysMoved:
+	case errors.As(err, &refused) && refused.MovesKeys:
+		return nil, fmt.Errorf("%w; --keys-moved says that there are none, or that they were moved", err)
+	case err != nil:
+		return nil, err
+	}
+	changes := changesBetween(now, m)
+	return changes, a.checkHomes(ctx, now, m, f)
+}
+
+// explain says of a conflict who was faster, when and why.
+func (s *mapSession) explain(ctx context.Context, err error) error {
+	var conflict *mapstore.ConflictError
+	if !errors.As(err, &conflict) {
+		if errors.Is(err, mapstore.ErrOutcomeUnknown) {
+			return fmt.Errorf("%w; kiloshard map history tells", err)
+		}
+		return err
+	}
+	if now, loadErr := s.Load(ctx); loadErr == nil {
+		return fmt.Errorf("%w: %s", err, versionOf(now))
+	}
+	return err
+}
+
+// conflict is the error of a change of a version that is not the present one.
+func (s *mapSession) conflict(now mapstore.Entry, wanted int) error {
+	return fmt.Errorf("%w: %s", &mapstore.ConflictError{Wanted: wanted, Found: now.Map.Version()}, versionOf(now))
+}
+
+// base checks that the change of a file is one of the present version: that which the flag says, else that in the file.
+func (s *mapSession) base(now mapstore.Entry, written shards.Config, f changeFlags) error {
+	version := now.Map.Version()
+	switch {
+	case written.Version > version:
+		return usagef("version %d is in the file, while %s is at version %d: whoever followed it would see a lower one; expected an empty store, or a file of version %d",
+			written.Version, s.where, version, version)
+	case f.from >= 0 && f.from != version:
+		return s.conflict(now, f.from)
+	case f.from < 0 && written.Version > 0 && written.Version != version:
+		return s.conflict(now, written.Version)
+	}
+	return nil
+}
+
+// whoami returns who runs this process, as user@machine.
+func whoami() string {
+	name, host := "unknown", "unknown"
+	if u, err := user.Current(); err == nil {
+		name = u.Username
+	}
+	if h, err := os.Hostname(); err == nil {
+		host = h
+	}
+	return name + "@" + host
+}

@@ -1,0 +1,95 @@
+package load
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/kiloshard/kiloshard/shards"
+)
+
+// outcome is what is known of a write.
+type outcome bool
+
+const (
+	acknowledged outcome = true
+	unknown      outcome = false // it was given up, and may be there or not
+)
+
+// books are what was written, as far as the users know.
+type books struct {
+	mu     sync.Mutex // guards what follows
+	prefix string     // of all tokens, so that a service can be used again
+	tokens int
+	users  []shards.ID
+	photos []shards.ID
+
+	names   map[string]shards.ID               // of those who signed up; 0 for unknown
+	posts   map[shards.ID]map[string]shards.ID // by user and title; 0 for unknown
+	likes   map[pair]outcome                   // photo and user
+	follows map[pair]outcome                   // user and friend
+}
+
+type pair struct{ one, other shards.ID }
+
+// newToken returns a text that stands for one write and no other.
+func (b *books) newToken(what string) string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.prefix == "" {
+		b.prefix = strconv.FormatInt(time.Now().UnixNano(), 36)
+		b.names, b.posts = map[string]shards.ID{}, map[shards.ID]map[string]shards.ID{}
+		b.likes, b.follows = map[pair]outcome{}, map[pair]outcome{}
+	}
+	b.tokens++
+	return fmt.Sprintf("%s %s-%d", what, b.prefix, b.tokens)
+}
+
+func (b *books) anyUser() shards.ID  { return b.anyOf(&b.users) }
+func (b *books) anyPhoto() shards.ID { return b.anyOf(&b.photos) }
+
+func (b *books) anyOf(ids *[]shards.ID) shards.ID {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if len(*ids) == 0 {
+		return 0
+	}
+	return (*ids)[rand.IntN(len(*ids))]
+}
+
+func (b *books) signedUp(name string, id shards.ID, ok bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.names[name] = id
+	if ok {
+		b.users = append(b.users, id)
+	}
+}
+
+func (b *books) posted(user shards.ID, title string, id shards.ID, ok bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.posts[user] == nil {
+		b.posts[user] = map[string]shards.ID{}
+	}
+	b.posts[user][title] = id
+	if ok {
+		b.photos = append(b.photos, id)
+	}
+}
+
+func (b *books) liked(photo, user shards.ID, ok bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	p := pair{photo, user}
+	b.likes[p] = b.likes[p] || outcome(ok)
+}
+
+func (b *books) followed(user, friend shards.ID, ok bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	p := pair{user, friend}
+	b.follows[p] = b.follows[p] || outcome(ok)
+}

@@ -1,0 +1,52 @@
+package health
+
+import (
+	"time"
+
+	"github.com/kiloshard/kiloshard/router"
+)
+
+// Report is how the hosts are.
+type Report struct {
+	Ready         bool      `json:"ready"`
+	Cluster       string    `json:"cluster"`
+	MapVersion    int       `json:"map_version"`
+	MapStale      bool      `json:"map_stale,omitempty"` // as router.MapState has it in Err
+	MapStaleSince time.Time `json:"map_stale_since,omitzero"`
+	Hosts         []Host    `json:"hosts"` // in the order of the map
+}
+
+// Host is how one host is.
+type Host struct {
+	Host         string    `json:"host"`
+	Up           bool      `json:"up"`
+	Error        string    `json:"error,omitempty"` // a class of router.Classify
+	Milliseconds float64   `json:"milliseconds,omitempty"`
+	Breaker      string    `json:"breaker,omitempty"`      // open or half-open; empty for closed
+	DownSince    time.Time `json:"down_since,omitzero"`    // while the breaker is open
+	Primary      string    `json:"primary,omitempty"`      // its address; with Config.Addresses only
+	RoleChanges  uint64    `json:"role_changes,omitempty"` // so far: how often another address became the primary
+	Connections  int       `json:"connections"`
+	Idle         int       `json:"idle"`
+	Waiting      int       `json:"waiting"` // calls that wait for a connection
+	Shards       int       `json:"shards"`
+	Replicas     []Replica `json:"replicas,omitempty"` // in the order of the map; none while nobody reads from them
+}
+
+// Replica is how a replica is for readers with the default bound on staleness.
+type Replica struct {
+	Usable       bool    `json:"usable"`
+	Milliseconds float64 `json:"lag_milliseconds,omitempty"` // how old at most is what a read would see; 0 if unknown
+}
+
+// replicasOf returns how replicas are that are being measured.
+func replicasOf(s *router.ReadStats) []Replica {
+	if !s.Measuring {
+		return nil
+	}
+	all := make([]Replica, len(s.Replicas))
+	for i, r := range s.Replicas {
+		all[i] = Replica{Usable: r.Used, Milliseconds: float64(r.Lag.Microseconds()) / 1000}
+	}
+	return all
+}

@@ -1,0 +1,154 @@
+package router
+
+import (
+	"context"
+	"errors"
+	"iter"
+	"log/slog"
+	"time"
+
+	"github.com/kiloshard/kiloshard/shards"
+)
+
+// Maps is where a router gets its map from and hears of its changes. The stores of package mapstore are.
+type Maps interface {
+	// Load returns the map as it is now, or the last one that is known.
+	Load(ctx context.Context) (*shards.Map, error)
+
+	// Watch yields the map whenever it is newer than version after, and an error for each vain attempt to hear of it. It
+	// goes on until ctx ends.
+	Watch(ctx context.Context, after int) iter.Seq2[*shards.Map, error]
+}
+
+// staler is a source of maps that knows whether its map may not be the present one, as a mapstore.Source does, and when
+// that is over: why is nil then.
+type staler interface {
+	Stale() (since time.Time, why error)
+}
+
+// MapState says by which map a router goes.
+type MapState struct {
+	Version int       // of the map; 0 if it was never in a store
+	Since   time.Time // when the router went over to it
+	Swaps   uint64    // how often it has gone over to another one
+
+	// Err is why that may not be the newest one, since ErrAt: a newer one was refused, none can be heard of, or the
+	// router has started from a copy. Of Maps other than a mapstore.Source it is what went wrong last since then, at
+	// ErrAt, and stays until there is a newer map, for they do not tell when trouble is over.
+	Err   error
+	ErrAt time.Time
+}
+
+// Map returns the map by which the router decides at this moment.
+func (r *Router) Map() *shards.Map { return r.now.Load().shards }
+
+// MapState tells by which map the router goes, and whether it hears of newer ones.
+func (r *Router) MapState() MapState {
+	r.mu.Lock()
+	state, unheard := r.state, r.unheard
+	r.mu.Unlock()
+	if source, tells := r.maps.(staler); tells {
+		unheard.at, unheard.err = source.Stale()
+	}
+	if unheard.err != nil {
+		state.Err, state.ErrAt = unheard.err, unheard.at
+	}
+	return state
+}
+
+// trouble is that the source has no newer map, since a time.
+type trouble struct {
+	err error
+	at  time.Time
+}
+
+// SetMap has the router go by another map from now on. What is under way finishes where it began: a statement, rows,
+// a transaction. Whatever is begun afterwards goes to the shard's home in the new map, also on a [Shard] from before.
+// The connections to a host that is in both maps, under the same name with the same DSN, go on; those to a host that
+// is not in the new one are closed when nobody uses them any more.
+//
+// It returns without a change the [shards.ChangeError] of a map that must not follow the present one, and the
+// [shards.HostError] of a new host whose DSN or pool is wrong. It does not connect.
+func (r *Router) SetMap(m *shards.Map) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.setMap(m, false)
+}
+
+// setMap goes over to a map. movesKeys says that keys may have another shard in it.
+func (r *Router) setMap(m *shards.Map, movesKeys bool) error {
+	before := r.now.Load()
+	switch {
+	case r.closed:
+		return errClosed
+	case m == before.shards:
+		return nil
+	}
+	if err := shards.CheckChange(before.shards, m); err != nil {
+		var change *shards.ChangeError
+		if !movesKeys || !errors.As(err, &change) || !change.MovesKeys {
+			return err
+		}
+	}
+	next, err := before.turnTo(m, r.open)
+	if err != nil {
+		return err
+	}
+	if next.choice != nil && r.directory == nil {
+		r.directory = r.newDirectory()
+	}
+	r.now.Store(next)
+	r.log.Info("map changed", slog.String("cluster", m.Config().Cluster), slog.Int("from", before.shards.Version()), slog.Int("to", m.Version()))
+	for _, h := range next.settle(before) {
+		r.ending.Go(func() { h.lines.close(errRetired) })
+	}
+	r.state, r.unheard = MapState{Version: m.Version(), Since: time.Now(), Swaps: r.state.Swaps + 1}, trouble{}
+	return nil
+}
+
+// follow goes over to each map that the source yields, until ctx ends.
+func (r *Router) follow(ctx context.Context, source Maps) {
+	for m, err := range source.Watch(ctx, r.Map().Version()) {
+		refused := err == nil
+		if refused {
+			err = r.take(m)
+		}
+		if err != nil && ctx.Err() == nil {
+			r.mapTrouble(err, refused)
+		}
+	}
+}
+
+// take goes over to a map of the source. That keys move was decided where the map was changed.
+func (r *Router) take(m *shards.Map) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.setMap(m, true)
+}
+
+// mapTrouble notes why the router does not go by the newest map: it was refused, or the source has none.
+func (r *Router) mapTrouble(err error, refused bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	before := r.unheard.err
+	if before == nil {
+		before = r.state.Err
+	}
+	if before == nil || before.Error() != err.Error() { // not for each attempt
+		r.log.Warn("trouble with newer maps", slog.Int("version", r.state.Version), slog.Any("error", err))
+	}
+	if refused {
+		r.state.Err, r.state.ErrAt, r.unheard = err, time.Now(), trouble{}
+		return
+	}
+	r.unheard = trouble{err, time.Now()}
+}
+
+// errRetired says that a host is not part of the map any more.
+var errRetired = errors.New("the host is no longer in the map")
+
+// errMoved says that a shard has left the host, for which a call to it was waiting.
+var errMoved = errors.New("the shard is now on another host")
+
+// retired tells whether a call came to a host that had just left the map, or that its shard had left. It was not sent.
+func retired(err error) bool { return errors.Is(err, errRetired) || errors.Is(err, errMoved) }

@@ -1,0 +1,183 @@
+package metrics
+
+import (
+	"context"
+	"maps"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/kiloshard/kiloshard/router"
+)
+
+// Config says how finely time is told.
+type Config struct {
+	// Buckets are the upper bounds of the histograms of time, in seconds. Defaults to some from 0.25 ms to 10 s.
+	Buckets []float64
+}
+
+// defaultBuckets begin at what a statement on the same machine takes.
+var defaultBuckets = []float64{.00025, .0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10}
+
+// Recorder counts the operations of one router, as one of its [router.Config].Tracers. It is safe for concurrent use.
+type Recorder struct {
+	operations, waits *prometheus.HistogramVec
+	errors            *prometheus.CounterVec
+	fanouts           []prometheus.Observer // by kind
+	fanoutTimes       *prometheus.HistogramVec
+	incomplete        *prometheus.CounterVec
+
+	hosts atomic.Pointer[map[string]*host] // by name; replaced, never changed
+	mu    sync.Mutex                       // held to replace it
+}
+
+// host are the series of one host.
+type host struct {
+	byKind []prometheus.Observer
+	wait   prometheus.Observer
+}
+
+var (
+	_ pgx.QueryTracer     = (*Recorder)(nil)
+	_ pgx.BatchTracer     = (*Recorder)(nil)
+	_ pgx.CopyFromTracer  = (*Recorder)(nil)
+	_ router.UnsentTracer = (*Recorder)(nil)
+	_ router.FanoutTracer = (*Recorder)(nil)
+)
+
+// New returns a recorder for one router.
+func New(cfg Config) *Recorder {
+	if len(cfg.Buckets) == 0 {
+		cfg.Buckets = defaultBuckets
+	}
+	m := &Recorder{
+		operations: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name: "kiloshard_router_operation_seconds", Buckets: cfg.Buckets,
+			Help: "Time from a call to its answer, waiting for a connection included.",
+		}, []string{"host", "kind"}),
+		waits: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name: "kiloshard_router_wait_seconds", Buckets: cfg.Buckets,
+			Help: "Time that calls waited for a connection.",
+		}, []string{"host"}),
+		errors: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "kiloshard_router_errors_total",
+			Help: "Operations that failed, by the class of the SQLSTATE or another class of errors.",
+		}, []string{"host", "class"}),
+		fanoutTimes: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name: "kiloshard_router_fanout_seconds", Buckets: cfg.Buckets,
+			Help: "Time that work over many shards took, until the last of them had answered.",
+		}, []string{"kind"}),
+		incomplete: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "kiloshard_router_fanouts_incomplete_total",
+			Help: "Work over many shards that was not done on all of them.",
+		}, []string{"kind"}),
+	}
+	for _, kind := range router.FanoutKinds() {
+		m.fanouts = append(m.fanouts, m.fanoutTimes.WithLabelValues(kind.String()))
+		m.incomplete.WithLabelValues(kind.String())
+	}
+	m.hosts.Store(&map[string]*host{})
+	return m
+}
+
+// host returns the series of a host.
+func (m *Recorder) host(name string) *host {
+	if h := (*m.hosts.Load())[name]; h != nil {
+		return h
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	known := *m.hosts.Load()
+	if h := known[name]; h != nil {
+		return h
+	}
+	h := &host{wait: m.waits.WithLabelValues(name)}
+	for _, kind := range router.Kinds() {
+		h.byKind = append(h.byKind, m.operations.WithLabelValues(name, kind.String()))
+	}
+	more := maps.Clone(known)
+	more[name] = h
+	m.hosts.Store(&more)
+	return h
+}
+
+// keep drops the series of hosts but some.
+func (m *Recorder) keep(names map[string]bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	left := maps.Clone(*m.hosts.Load())
+	for name := range left {
+		if names[name] {
+			continue
+		}
+		delete(left, name)
+		of := prometheus.Labels{"host": name}
+		m.operations.DeletePartialMatch(of)
+		m.waits.DeletePartialMatch(of)
+		m.errors.DeletePartialMatch(of)
+	}
+	m.hosts.Store(&left)
+}
+
+// observe counts the operation of a context.
+func (m *Recorder) observe(ctx context.Context, err error) {
+	op, ok := router.OperationOf(ctx)
+	if !ok {
+		return
+	}
+	h := m.host(op.Host)
+	h.byKind[op.Kind].Observe(time.Since(op.Began).Seconds())
+	if !op.Held && op.Together > 0 {
+		h.wait.Observe(op.Waited.Seconds())
+	}
+	if err != nil {
+		m.errors.WithLabelValues(op.Host, class(err)).Inc()
+	}
+}
+
+// TraceQueryStart does nothing: an operation knows when it began.
+func (m *Recorder) TraceQueryStart(ctx context.Context, _ *pgx.Conn, _ pgx.TraceQueryStartData) context.Context {
+	return ctx
+}
+
+// TraceQueryEnd counts a statement.
+func (m *Recorder) TraceQueryEnd(ctx context.Context, _ *pgx.Conn, data pgx.TraceQueryEndData) {
+	m.observe(ctx, data.Err)
+}
+
+// TraceBatchStart does nothing.
+func (m *Recorder) TraceBatchStart(ctx context.Context, _ *pgx.Conn, _ pgx.TraceBatchStartData) context.Context {
+	return ctx
+}
+
+// TraceBatchQuery does nothing: a batch is one operation.
+func (m *Recorder) TraceBatchQuery(context.Context, *pgx.Conn, pgx.TraceBatchQueryData) {}
+
+// TraceBatchEnd counts a batch.
+func (m *Recorder) TraceBatchEnd(ctx context.Context, _ *pgx.Conn, data pgx.TraceBatchEndData) {
+	m.observe(ctx, data.Err)
+}
+
+// TraceCopyFromStart does nothing.
+func (m *Recorder) TraceCopyFromStart(ctx context.Context, _ *pgx.Conn, _ pgx.TraceCopyFromStartData) context.Context {
+	return ctx
+}
+
+// TraceCopyFromEnd counts a CopyFrom.
+func (m *Recorder) TraceCopyFromEnd(ctx context.Context, _ *pgx.Conn, data pgx.TraceCopyFromEndData) {
+	m.observe(ctx, data.Err)
+}
+
+// TraceUnsent counts what was not sent.
+func (m *Recorder) TraceUnsent(ctx context.Context, err error) { m.observe(ctx, err) }
+
+// TraceFanout counts work over many shards, beside the operations that it consists of.
+func (m *Recorder) TraceFanout(_ context.Context, f router.Fanout) {
+	m.fanouts[f.Kind].Observe(f.Took.Seconds())
+	if f.Failed+f.NotAttempted > 0 {
+		m.incomplete.WithLabelValues(f.Kind.String()).Inc()
+	}
+}

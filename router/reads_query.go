@@ -1,0 +1,146 @@
+package router
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+)
+
+// Query runs a statement and returns its rows, as [Shard.Query] does. The first megabyte of them is in memory when it
+// returns, so that they hold no connection, and what goes wrong up to there the next server makes up for. Of more rows
+// the rest holds a connection until they are closed or read to their end.
+func (r Reader) Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error) {
+	h := r.shard.home.now().host
+	text := h.texts.of(sql)
+	if delay := h.hedgeDelay(text, r.reads); delay > 0 {
+		if kept, ok := keepArgs(args); ok {
+			return r.hedge(ctx, h, delay, text, sql, kept)
+		}
+	}
+	return r.inTurn(ctx, text, sql, args)
+}
+
+// inTurn runs a statement on one server after another.
+func (r Reader) inTurn(ctx context.Context, text *text, sql string, args []any) (pgx.Rows, error) {
+	w, started := r.walk(), time.Now()
+	for {
+		at, err := w.next(ctx)
+		if err != nil {
+			return failedRows{err}, err
+		}
+		rows, err := at.query(ctx, sql, args)
+		if err == nil {
+			if r.reads.Hedge == HedgeP95 {
+				text.answeredIn(time.Since(started))
+			}
+			return rows, nil
+		}
+		if !w.goesOn(ctx, at, err, text.reads) {
+			return failedRows{w.last}, w.last
+		}
+	}
+}
+
+// QueryRow runs a statement that returns one row at most, as [Shard.QueryRow] does.
+func (r Reader) QueryRow(ctx context.Context, sql string, args ...any) pgx.Row {
+	rows, _ := r.Query(ctx, sql, args...)
+	return row{rows}
+}
+
+// Exec runs one statement that only reads and returns its command tag. What it returns is dropped.
+func (r Reader) Exec(ctx context.Context, sql string, args ...any) (pgconn.CommandTag, error) {
+	rows, err := r.Query(ctx, sql, args...)
+	if err != nil {
+		return noTag, err
+	}
+	rows.Close()
+	return rows.CommandTag(), rows.Err()
+}
+
+// CopyFrom fails with [ErrReadOnly]. It is there for the sake of generated code.
+func (r Reader) CopyFrom(context.Context, pgx.Identifier, []string, pgx.CopyFromSource) (int64, error) {
+	return 0, r.shard.home.now().failed(ErrReadOnly)
+}
+
+// query runs a statement on a server, and reads the first part of the answer.
+func (at station) query(ctx context.Context, sql string, args []any) (pgx.Rows, error) {
+	limited, done := at.until(ctx)
+	all, err := at.once(limited, sql, args)
+	if live, held := all.(*rows); held {
+		all, err = readAhead(limited, at.home, live)
+	}
+	if err != nil {
+		done()
+		if errors.Is(context.Cause(limited), errReplicaSilent) && ctx.Err() == nil {
+			err = at.home.failed(errReplicaSilent)
+		}
+		return nil, err
+	}
+	if these, ok := all.(*answerRows); ok && these.more == nil { // all is there
+		these.ctx = ctx
+		done()
+		return these, nil
+	}
+	return &endedRows{all, done}, nil
+}
+
+// readAhead reads rows into memory, up to their end or as much as one part of an answer. A goroutine reads the rest and
+// ends with the rows.
+func readAhead(ctx context.Context, h *home, live pgx.Rows) (pgx.Rows, error) {
+	a := &answer{fields: slices.Clone(live.FieldDescriptions())} // the connection uses them again
+	if whole := a.fill(live); whole {
+		a.tag = live.CommandTag()
+		return a.rows(ctx, h), live.Err()
+	}
+	a.more, a.quit = make(chan *answer), make(chan struct{})
+	go func() {
+		defer close(a.more)
+		defer live.Close()
+		for whole := false; !whole; {
+			part := &answer{fields: a.fields}
+			if whole = part.fill(live); whole {
+				part.tag, part.err = live.CommandTag(), live.Err()
+			}
+			select {
+			case a.more <- part:
+			case <-a.quit:
+				return
+			}
+		}
+	}()
+	return a.rows(ctx, h), nil
+}
+
+// fill reads rows until there are none left, which it tells, or enough for one part.
+func (a *answer) fill(live pgx.Rows) (whole bool) {
+	for len(a.bytes) < answerPart {
+		if !live.Next() {
+			return true
+		}
+		a.add(live.RawValues())
+	}
+	return false
+}
+
+// endedRows have something done when they end.
+type endedRows struct {
+	pgx.Rows
+	done func()
+}
+
+func (r *endedRows) Next() bool {
+	if r.Rows.Next() {
+		return true
+	}
+	r.done()
+	return false
+}
+
+func (r *endedRows) Close() {
+	r.Rows.Close()
+	r.done()
+}

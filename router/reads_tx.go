@@ -1,0 +1,92 @@
+package router
+
+import (
+	"context"
+	"errors"
+
+	"github.com/jackc/pgx/v5"
+)
+
+var errReaderBegin = errors.New("a reader's transactions only read: expected no BeginQuery, and no access mode but read only")
+
+// Begin begins a transaction that only reads. See [Reader.BeginTx].
+func (r Reader) Begin(ctx context.Context) (pgx.Tx, error) { return r.BeginTx(ctx, pgx.TxOptions{}) }
+
+// BeginTx begins a transaction that only reads, all of it on one server, as [Shard.BeginTx] does. When there is no beginning
+// it on one server, it is begun on the next; once it has begun, what goes wrong is the caller's. Postgres has no serializable
+// transactions on replicas.
+func (r Reader) BeginTx(ctx context.Context, opts pgx.TxOptions) (pgx.Tx, error) {
+	if opts.BeginQuery != "" || opts.AccessMode != "" && opts.AccessMode != pgx.ReadOnly {
+		return nil, r.shard.home.now().failed(errReaderBegin)
+	}
+	opts.AccessMode = pgx.ReadOnly
+	w := r.walk()
+	for {
+		at, err := w.next(ctx)
+		if err != nil {
+			return nil, err
+		}
+		limited, done := at.until(ctx)
+		tx, err := at.home.beginReading(limited, opts)
+		done()
+		if err == nil {
+			return tx, nil
+		}
+		if !w.goesOn(ctx, at, err, true) {
+			return nil, w.last
+		}
+	}
+}
+
+// Tx runs fn in a transaction that only reads, as [Shard.Tx] does in one that may write. fn runs once.
+func (r Reader) Tx(ctx context.Context, opts pgx.TxOptions, fn func(pgx.Tx) error) error {
+	return pgx.BeginTxFunc(ctx, r, opts, fn)
+}
+
+// beginReading begins a transaction. That there was a query in it keeps everybody from making it one that writes.
+func (h *home) beginReading(ctx context.Context, opts pgx.TxOptions) (pgx.Tx, error) {
+	lease, err := h.host.acquireFor(ctx, h, KindTx, "BEGIN")
+	if err != nil {
+		return nil, lease.unsent(err)
+	}
+	opts.BeginQuery = beginQuery(opts) + "; set local search_path = " + h.path + "; select"
+	traced(lease.ctx)
+	inner, err := lease.line.session.conn.BeginTx(lease.ctx, opts)
+	if err != nil {
+		lease.release()
+		return nil, h.failed(err)
+	}
+	return &tx{Tx: inner, transaction: &transaction{home: h, lease: lease, session: lease.line.session}}, nil
+}
+
+// SendBatch sends the queries of a batch together, all to one server, as [Shard.SendBatch] does. When they cannot be sent
+// to one server, they are to the next; a result that does not come is the caller's.
+func (r Reader) SendBatch(ctx context.Context, b *pgx.Batch) pgx.BatchResults {
+	w := r.walk()
+	for {
+		at, err := w.next(ctx)
+		if err != nil {
+			return pgx.FailedBatchResults(b, err)
+		}
+		results, err := at.home.batch(ctx, b)
+		if err == nil {
+			return results
+		}
+		if !w.goesOn(ctx, at, err, false) {
+			return pgx.FailedBatchResults(b, w.last)
+		}
+	}
+}
+
+func (h *home) batch(ctx context.Context, b *pgx.Batch) (pgx.BatchResults, error) {
+	lease, err := h.host.acquireFor(ctx, h, KindBatch, "")
+	if err != nil {
+		return nil, lease.unsent(err)
+	}
+	results, err := lease.line.session.sendBatch(lease.ctx, h, h.scope(), b)
+	if err != nil {
+		lease.release()
+		return nil, err
+	}
+	return &leasedResults{results, lease}, nil
+}

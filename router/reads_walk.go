@@ -1,0 +1,207 @@
+package router
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/kiloshard/kiloshard/shards"
+)
+
+// ErrReadOnly says that a statement which writes was given to a [Reader]. It wraps the server's error, whose SQLSTATE is
+// 25006.
+var ErrReadOnly = errors.New("a reader does not write: use the shard itself, or one of its transactions")
+
+var errNoOther = errors.New("there is no other server to read from")
+
+// walk is the way of one read from server to server.
+type walk struct {
+	shard Shard
+	home  *home // of the shard, on the primary
+	reads *Reads
+	not   tried
+	over  bool  // the primary has been tried
+	last  error // from the server before
+}
+
+func (r *Reader) walk() *walk {
+	return &walk{shard: r.shard, home: r.shard.home.now(), reads: &r.reads}
+}
+
+// station is a server on the way: the shard's home there, and the replica if it is one.
+type station struct {
+	home    *home
+	replica *replica
+	life    *life // of the replica
+}
+
+// next returns the server to read from next.
+func (w *walk) next(ctx context.Context) (station, error) {
+	for !w.over {
+		rs := w.home.host.replicas
+		at, err := thePrimary, error(nil)
+		switch {
+		case rs != nil:
+			at, err = rs.find(ctx, w.reads, w.not)
+		case w.reads.ReplicaOnly:
+			err = &shards.HostError{Host: w.home.host.Name, Err: fmt.Errorf("the map has none: %w", ErrNoReplica)}
+		}
+		if err != nil && w.moved(errReplicaLeft) {
+			continue
+		}
+		if err != nil {
+			w.over = true
+			return station{}, w.because(err)
+		}
+		home, err := w.home.copy(rs, at)
+		switch {
+		case at == thePrimary:
+			w.over = true
+			if rs != nil {
+				rs.fallback.Add(1)
+			}
+			return station{home: home}, err
+		case err == nil:
+			r := rs.all[at]
+			life := r.life.Load()
+			if !r.fit(time.Now(), w.reads, false) {
+				continue // the life may be one that began when another one ended, for which it was chosen
+			}
+			w.not |= 1 << at
+			r.reads.Add(1)
+			return station{home, r, life}, nil
+		}
+		if w.moved(err) {
+			continue
+		}
+		w.not |= 1 << at
+		rs.all[at].doubt(err)
+		w.last = err
+	}
+	if w.last == nil {
+		return station{}, errNoOther
+	}
+	return station{}, w.last
+}
+
+// moved tells whether an error is that the host has left the map, so that nothing was sent, and the shard has gone to
+// another one, from where the walk begins again.
+func (w *walk) moved(err error) bool {
+	home := w.shard.home.now()
+	if home == w.home || !retired(err) && !errors.Is(err, errReplicaLeft) {
+		return false
+	}
+	w.home, w.not, w.over = home, 0, false
+	return true
+}
+
+// because adds the error of the server before.
+func (w *walk) because(err error) error {
+	if w.last == nil {
+		return err
+	}
+	return fmt.Errorf("%w; before that: %w", err, w.last)
+}
+
+// goesOn tells whether a read that failed on a server goes on to the next one. reads says that the statement may be run a
+// second time.
+func (w *walk) goesOn(ctx context.Context, at station, err error, reads bool) bool {
+	w.last = readOnly(err)
+	switch {
+	case ctx.Err() != nil:
+		return false
+	case w.moved(err):
+		return true
+	case at.replica == nil:
+		return false
+	}
+	var unsent *shards.HostError
+	isUnsent := errors.As(err, &unsent)
+	code := sqlState(err)
+	switch {
+	case isUnsent, code == "":
+		at.replica.lost(err)
+	case !elsewhere(code):
+		return false
+	}
+	if !isUnsent && !reads {
+		return false
+	}
+	at.replica.failed.Add(1)
+	return true
+}
+
+// lost has a replica measured again that a connection was lost to, or not to be had.
+func (r *replica) lost(err error) {
+	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
+		return // it is known already, or not the replica's fault
+	}
+	r.doubt(err)
+}
+
+// elsewhere tells whether a statement that failed on a replica may do better on another server: the server shuts down or
+// starts (57P), lacks something (53, 58), is damaged (XX), has cancelled it for what it had to replay (40), or may not have
+// replayed yet that there is such a table, column, function, type or schema.
+func elsewhere(code string) bool {
+	for _, class := range []string{"08", "40", "53", "57P", "58", "XX"} {
+		if strings.HasPrefix(code, class) {
+			return true
+		}
+	}
+	switch code {
+	case "3F000", "42703", "42704", "42883", "42P01":
+		return true
+	}
+	return false
+}
+
+// readOnly explains the error of a server that refused to write.
+func readOnly(err error) error {
+	var shard *shards.ShardError
+	if sqlState(err) != "25006" || !errors.As(err, &shard) {
+		return err
+	}
+	explained := *shard
+	explained.Err = fmt.Errorf("%w: %w", ErrReadOnly, shard.Err)
+	return &explained
+}
+
+// until returns a context that ends with ctx, or when the replica does not answer any more.
+func (at station) until(ctx context.Context) (context.Context, func()) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	if at.replica == nil {
+		return ctx, func() { cancel(nil) }
+	}
+	stop := context.AfterFunc(at.life.ctx, func() { cancel(errReplicaSilent) })
+	return ctx, func() {
+		stop()
+		cancel(nil)
+	}
+}
+
+// once runs a statement on this server. On the primary it is made again as [Shard.Query] does: no other server is left.
+func (at station) once(ctx context.Context, sql string, args []any) (pgx.Rows, error) {
+	var t tries
+	for {
+		t.tryOn(at.home)
+		c := at.home.host.callFor(ctx, at.home, sql, args, false)
+		t.tell(c)
+		err := c.ask()
+		if err == nil {
+			var rows pgx.Rows
+			if rows, err = c.query(ctx, sql, args); err == nil {
+				return rows, nil
+			}
+		}
+		if at.replica != nil {
+			return nil, c.unsent(err)
+		}
+		if again, err := c.again(ctx, &t, err); !again {
+			return nil, err
+		}
+	}
+}

@@ -1,0 +1,75 @@
+package router_test
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/kiloshard/kiloshard/router"
+	"github.com/kiloshard/kiloshard/shards"
+)
+
+// What is made again unseen must not be able to write, by whatever it calls.
+func TestRepeats(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		sql  string
+		want bool
+	}{
+		{`select 1`, true},
+		{`select id, title from photos where owner = $1 order by id limit 10`, true},
+		{`select count(*), max(id) from photos where id in ($1, $2) and (owner = 3)`, true},
+		{`select coalesce(title, '') || 'pay(1)' from photos -- pay(1)`, true},
+		{`select price::numeric(10, 2) from items`, true},
+		{`select array(select next_ids($1))`, true},
+		{`select next_id()`, true},
+		{`values (1), (2)`, true},
+		{`select pay($1)`, false},
+		{`select pay ($1)`, false},
+		{"select pay -- it\n ($1)", false},
+		{`select pay/* it */($1)`, false},
+		{`select "pay"($1)`, false},
+		{`select app.pay($1)`, false},
+		{`select app.count($1)`, false},
+		{`select * from pay($1)`, false},
+		{`select (select count(*) from pay(1))`, false},
+		{`select nextval('s')`, false},
+		{`select pg_sleep(1), lo_create(0)`, false},
+		{`select dblink_exec('delete')`, false},
+		{`insert into photos values (1)`, false},
+		{`select 1 for update`, false},
+		{`select 1; select 2`, false},
+		{`with gone as (delete from photos returning id) select id from gone`, false},
+		{`call pay(1)`, false},
+	} {
+		if got := router.Repeats(test.sql); got != test.want {
+			t.Errorf("%s: got %t, want %t", test.sql, got, test.want)
+		}
+	}
+}
+
+func TestFailoverConfig(t *testing.T) {
+	t.Parallel()
+	config := shards.Config{Cluster: "a", Shards: 1, Epoch: epoch, Hosts: []shards.Host{{Name: "pg-a", DSN: "postgres://app@127.0.0.1/app"}}}
+	config.Placement = shards.Evenly(1, config.Hosts)
+	m, err := config.Map()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var field *shards.FieldError
+	_, err = router.New(t.Context(), router.Config{Map: m, Failover: router.Failover{FailAfter: -1}})
+	if !errors.As(err, &field) || field.Field != "Failover.FailAfter" {
+		t.Errorf("got %v", err)
+	}
+	r, err := router.New(t.Context(), router.Config{Map: m, Failover: router.Failover{Wait: -1}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Close()
+	for breaker, want := range map[router.Breaker]string{
+		router.BreakerClosed: "closed", router.BreakerOpen: "open", router.BreakerHalfOpen: "half-open",
+	} {
+		if got := breaker.String(); got != want {
+			t.Errorf("got %s, want %s", got, want)
+		}
+	}
+}

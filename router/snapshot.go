@@ -1,0 +1,146 @@
+package router
+
+import (
+	"context"
+	"slices"
+	"sync"
+
+	"github.com/kiloshard/kiloshard/shards"
+)
+
+// snapshot is a map with all that a router needs to go by it. It never changes: the router goes over to the next one at
+// once, and who holds one finishes on it.
+type snapshot struct {
+	shards *shards.Map
+	hosts  []*host // in the order of the map
+	homes  []*home // by Number
+	choice *choice // of shards for new keys; nil without a directory
+}
+
+// on returns the handle of a shard that the map has.
+func (s *snapshot) on(n shards.Number) Shard { return Shard{s.homes[n]} }
+
+// turnTo makes the snapshot of a map. Hosts, and the homes of shards, that are as they were are those of the snapshot
+// before it, so that their connections and what these know go on.
+func (s *snapshot) turnTo(m *shards.Map, open func(shards.Host) (*host, error)) (next *snapshot, err error) {
+	var opened []*host
+	next = &snapshot{shards: m, homes: make([]*home, m.Len())}
+	for _, place := range m.Hosts() {
+		h := s.hostLike(place)
+		if h == nil {
+			if h, err = open(place); err != nil {
+				closeAll(opened)
+				return nil, &shards.HostError{Host: place.Name, Err: err}
+			}
+			opened = append(opened, h)
+		}
+		next.hosts = append(next.hosts, h)
+	}
+	named := s.shards != nil && s.shards.Schema(0) == m.Schema(0) && s.shards.SearchPath(0) == m.SearchPath(0)
+	for i := range next.homes {
+		n, h := shards.Number(i), next.hosts[m.HostIndex(shards.Number(i))]
+		if named && i < len(s.homes) && s.homes[i].host == h {
+			next.homes[i] = s.homes[i]
+		} else {
+			next.homes[i] = &home{number: n, schema: m.Schema(n), path: m.SearchPath(n), host: h}
+		}
+	}
+	if m.HasDirectory() {
+		next.choice = newChoice(m)
+	}
+	return next, nil
+}
+
+// hostLike returns the host of the same name and database, nil if there is none.
+func (s *snapshot) hostLike(place shards.Host) *host {
+	for _, h := range s.hosts {
+		if h.Name == place.Name && h.SameDatabase(place) {
+			return h
+		}
+	}
+	return nil
+}
+
+// settle tells hosts and homes of a snapshot that it is the one that counts, after another one. It returns the hosts that
+// are no longer part of it.
+func (s *snapshot) settle(before *snapshot) (left []*host) {
+	count := make([]int, len(s.hosts))
+	for n := range s.homes {
+		count[s.shards.HostIndex(shards.Number(n))]++
+	}
+	for i, h := range s.hosts {
+		h.place.Store(&s.shards.Hosts()[i])
+		h.expect(count[i])
+	}
+	var emptied []*host // by some shards
+	for _, old := range before.homes {
+		if int(old.number) >= len(s.homes) {
+			continue // handles of it go on as they are
+		}
+		if next := s.homes[old.number]; next != old {
+			old.next.Store(next)
+			old.host.lines.drop(old)
+			old.dropCopies(next)
+			if !slices.Contains(emptied, old.host) {
+				emptied = append(emptied, old.host)
+			}
+		}
+	}
+	for _, h := range emptied {
+		h.watch.moved()
+	}
+	for _, h := range before.hosts {
+		if !slices.Contains(s.hosts, h) {
+			left = append(left, h)
+		}
+	}
+	return left
+}
+
+// now returns the home that a shard has now.
+func (h *home) now() *home {
+	last := h.next.Load()
+	if last == nil {
+		return h
+	}
+	for next := last.next.Load(); next != nil; next = last.next.Load() {
+		last = next
+	}
+	h.next.Store(last) // those in between need not be kept
+	return last
+}
+
+// acquire returns a call that was given a line, at the home that the shard has by then.
+func (h *home) acquire(ctx context.Context, t *tries, kind Kind, summary string) (*call, error) {
+	for {
+		at := h.now()
+		t.tryOn(at)
+		c := at.host.leaseFor(ctx, at, kind, summary)
+		t.tell(c)
+		if err := at.host.enter(c); !retired(err) {
+			return c, err
+		}
+	}
+}
+
+// ask is [call.ask] at the home that the shard has by then.
+func (h *home) ask(ctx context.Context, t *tries, sql string, args []any, whole bool) (*call, error) {
+	for {
+		at := h.now()
+		t.tryOn(at)
+		c := at.host.callFor(ctx, at, sql, args, whole)
+		t.tell(c)
+		if err := c.ask(); !retired(err) {
+			return c, err
+		}
+	}
+}
+
+// closeAll closes hosts, all at once, and waits for it.
+func closeAll(hosts []*host) {
+	var wait sync.WaitGroup
+	for _, h := range hosts {
+		wait.Go(func() { h.lines.close(errClosed) })
+	}
+	wait.Wait()
+}

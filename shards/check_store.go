@@ -1,0 +1,115 @@
+package shards
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+var (
+	endpointPattern = regexp.MustCompile(`^(https?://)([A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\])(:[0-9]+)?$`)
+	prefixPattern   = regexp.MustCompile(`^(/[A-Za-z0-9._-]+)+/?$`)
+)
+
+const (
+	expectedStoreDSN  = `how to reach the control database, such as "postgres://kiloshard:${MAP_PASSWORD}@10.0.0.9/kiloshard"`
+	expectedEndpoint  = `the URL of a server, such as "https://10.0.0.9:2379", without a user or a password`
+	expectedEndpoints = `a list of servers, such as ["https://10.0.0.9:2379"]`
+	expectedPassword  = `a password, such as "${ETCD_PASSWORD}"`
+	expectedKind      = "file, postgres or etcd"
+)
+
+func checkStoreKind(s Store) error {
+	if !slices.Contains([]string{StoreFile, StorePostgres, StoreEtcd}, s.Kind) {
+		return &FieldError{Field: "store.kind", Found: quoted(s.Kind), Expected: expectedKind}
+	}
+	return nil
+}
+
+func checkStore(c Config) error {
+	s := c.Store
+	if err := checkStoreKind(s); err != nil {
+		return err
+	}
+	for _, f := range s.fields() {
+		if f.given && f.kind != s.Kind {
+			return &FieldError{Field: "store." + f.name, Found: "a field that " + s.Kind + " does not have", Expected: "none"}
+		}
+	}
+	switch s.Kind {
+	case StorePostgres:
+		if s.DSN == "" {
+			return &FieldError{Field: "store.dsn", Found: "missing", Expected: expectedStoreDSN}
+		}
+	case StoreEtcd:
+		return s.checkEtcd()
+	}
+	return nil
+}
+
+// storeFieldOf is a field that one kind of store has.
+type storeFieldOf struct {
+	name  string
+	kind  string
+	given bool
+}
+
+func (s Store) fields() []storeFieldOf {
+	return []storeFieldOf{
+		{"dsn", StorePostgres, s.DSN != ""},
+		{"endpoints", StoreEtcd, len(s.Endpoints) > 0},
+		{"prefix", StoreEtcd, s.Prefix != ""},
+		{"user", StoreEtcd, s.User != ""},
+		{"password", StoreEtcd, s.Password != ""},
+		{"ca", StoreEtcd, s.CA != ""},
+		{"cert", StoreEtcd, s.Cert != ""},
+		{"key", StoreEtcd, s.Key != ""},
+	}
+}
+
+func (s Store) checkEtcd() error {
+	if len(s.Endpoints) == 0 {
+		return &FieldError{Field: "store.endpoints", Found: "none", Expected: expectedEndpoints}
+	}
+	for i, endpoint := range s.Endpoints {
+		at := fmt.Sprintf("store.endpoints[%d]", i)
+		if !endpointPattern.MatchString(endpoint) {
+			return &FieldError{Field: at, Found: quotedUnless(endpointPattern, endpoint), Expected: expectedEndpoint}
+		}
+		if secure(endpoint) != secure(s.Endpoints[0]) {
+			return &FieldError{Field: at, Found: endpoint + " after " + s.Endpoints[0], Expected: "http or https for all of them"}
+		}
+		if !secure(endpoint) && (s.CA != "" || s.Cert != "") {
+			return &FieldError{Field: at, Found: endpoint + ", which goes without TLS", Expected: "https://, since there are certificates"}
+		}
+	}
+	for _, f := range []struct {
+		name, value string
+		other       string
+		otherValue  string
+	}{
+		{"password", s.Password, "user", s.User},
+		{"user", s.User, "password", s.Password},
+		{"key", s.Key, "cert", s.Cert},
+		{"cert", s.Cert, "key", s.Key},
+	} {
+		if f.value != "" && f.otherValue == "" {
+			return &FieldError{Field: "store." + f.name, Found: "a " + f.name + " without a " + f.other, Expected: "both, or neither"}
+		}
+	}
+	if s.Prefix != "" && !prefixPattern.MatchString(s.Prefix) {
+		return &FieldError{Field: "store.prefix", Found: quoted(s.Prefix), Expected: `what all keys begin with, such as "/kiloshard/photos/"`}
+	}
+	return nil
+}
+
+func secure(endpoint string) bool { return strings.HasPrefix(endpoint, "https://") }
+
+// quotedUnless shows a text that a pattern allows, and of any other only what [quoted] does.
+func quotedUnless(pattern *regexp.Regexp, text string) string {
+	if pattern.MatchString(text) {
+		return text
+	}
+	return quoted(text)
+}

@@ -1,0 +1,187 @@
+package connect
+
+import (
+	"context"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/kiloshard/kiloshard/shards"
+)
+
+// ErrCredentials says that a server refuses the user or the password that it was given (SQLSTATE class 28).
+var ErrCredentials = errors.New("the server refuses the credentials")
+
+// Error says why there is no connection to a host, and what to do about it. There is no password in its text, nor in
+// what it unwraps to.
+type Error struct {
+	text string
+	Err  error // what pgx says, or the host's credentials
+}
+
+// Error says what went wrong at which address, and what was expected.
+func (e *Error) Error() string { return e.text }
+
+// Unwrap returns the cause.
+func (e *Error) Unwrap() error { return e.Err }
+
+// Is tells that the credentials were refused, for [ErrCredentials].
+func (e *Error) Is(target error) bool {
+	return target == ErrCredentials && refusal(e.Err) != nil
+}
+
+// explain makes an [Error] of what pgx says of a connection that could not be made. Other errors stay as they are.
+func explain(err error, host shards.Host) error {
+	config := configOf(err)
+	if config == nil || explained(err) {
+		return err
+	}
+	if errors.Is(err, context.Canceled) {
+		redact(err)
+		return err
+	}
+	redact(err)
+	text := fmt.Sprintf("user %s, database %s: %s", config.User, config.Database, reasons(errors.Unwrap(connecting(err)).Error()))
+	if advice := advise(err, config, host.HasCredentials()); advice != "" {
+		text += "; " + advice
+	}
+	return &Error{text: hide(text, config), Err: err}
+}
+
+// attempt is how pgx says what became of one attempt: the address, the name that it was found by, and why it failed.
+var attempt = regexp.MustCompile(`^(\S+) \((.*?)\): (?:dial error: (?:dial \S+ \S+: )?)?(.*)$`)
+
+// reasons makes one line of what pgx says of all attempts, which are with TLS and without at each address. Each address
+// is named once, and so is each reason there.
+func reasons(text string) string {
+	type place struct {
+		at  string
+		why []string
+	}
+	var all []place
+	for line := range strings.Lines(text) {
+		at, why := "", strings.TrimPrefix(strings.TrimSpace(line), "hostname resolving error: ")
+		if m := attempt.FindStringSubmatch(why); m != nil {
+			if at, why = m[1]+": ", m[3]; !strings.HasPrefix(strings.TrimPrefix(at, "["), m[2]) {
+				at = m[1] + " (" + m[2] + "): "
+			}
+		}
+		if len(all) == 0 || all[len(all)-1].at != at {
+			all = append(all, place{at: at})
+		}
+		if p := &all[len(all)-1]; !slices.Contains(p.why, why) {
+			p.why = append(p.why, why)
+		}
+	}
+	var parts []string
+	for _, p := range all {
+		parts = append(parts, p.at+strings.Join(p.why, "; "))
+	}
+	return strings.Join(parts, "; ")
+}
+
+// explained tells whether there is an [Error] in an error already, which then says why another connection was not made,
+// and which others may be reading.
+func explained(err error) bool { return errors.As(err, new(*Error)) }
+
+func connecting(err error) *pgconn.ConnectError {
+	var e *pgconn.ConnectError
+	errors.As(err, &e)
+	return e
+}
+
+// configOf returns the config with which a connection could not be made, nil for other errors.
+func configOf(err error) *pgconn.Config {
+	if e := connecting(err); e != nil {
+		return e.Config
+	}
+	return nil
+}
+
+// redact takes the password out of what pgx keeps in its error, and out of what a server says that sends it back.
+func redact(err error) {
+	e := connecting(err)
+	config := e.Config
+	e.Config = &pgconn.Config{Host: config.Host, Port: config.Port, Database: config.Database, User: config.User}
+	each(err, func(err error) {
+		if e, ok := err.(*pgconn.PgError); ok { //nolint:errorlint // each one by itself
+			for _, text := range []*string{&e.Message, &e.Detail, &e.Hint, &e.InternalQuery, &e.Where, &e.Routine, &e.File} {
+				*text = hide(*text, config)
+			}
+		}
+	})
+}
+
+// each calls fn for an error and all that it wraps.
+func each(err error, fn func(error)) {
+	if err == nil {
+		return
+	}
+	fn(err)
+	switch e := err.(type) { //nolint:errorlint // it goes down by itself
+	case interface{ Unwrap() error }:
+		each(e.Unwrap(), fn)
+	case interface{ Unwrap() []error }:
+		for _, err := range e.Unwrap() {
+			each(err, fn)
+		}
+	}
+}
+
+// hide takes a password out of a text. One that is the name of the user or the database as well is no secret, and one
+// of a few letters is part of too many words.
+func hide(text string, config *pgconn.Config) string {
+	if p := config.Password; len(p) > 3 && p != config.User && p != config.Database {
+		return strings.ReplaceAll(text, p, "********")
+	}
+	return text
+}
+
+// refusal returns what a server says that refuses the credentials, or nil.
+func refusal(err error) *pgconn.PgError {
+	var pg *pgconn.PgError
+	if errors.As(err, &pg) && strings.HasPrefix(pg.Code, "28") {
+		return pg
+	}
+	return nil
+}
+
+// advise says what was expected, for what people can do something about.
+func advise(err error, config *pgconn.Config, credentials bool) string {
+	var (
+		wrongName x509.HostnameError
+		wrongCA   x509.UnknownAuthorityError
+		invalid   x509.CertificateInvalidError
+	)
+	text := connecting(err).Unwrap().Error()
+	switch refused := refusal(err); {
+	case refused != nil && strings.Contains(refused.Message, "pg_hba.conf"):
+		return "expected a line in the server's pg_hba.conf that lets this user in from here, with or without encryption as the DSN has it"
+	case refused != nil && strings.Contains(refused.Message, "certificate"):
+		return "expected a client certificate that the server takes for this user: sslcert=FILE and sslkey=FILE in the DSN"
+	case refused != nil && credentials:
+		return "expected what the password command or the program's own credentials return to be the password of user " + config.User
+	case refused != nil && config.Password == "":
+		return "no password was found: expected one in the DSN, as ${NAME}, in a passfile, or from a password command"
+	case refused != nil:
+		return "expected the password of user " + config.User + " in the DSN or its variable, the service, PGPASSWORD or the passfile"
+	case errors.As(err, &wrongName):
+		return "expected the DSN to name the host as the certificate does, or a certificate for the name in the DSN"
+	case errors.As(err, &wrongCA):
+		return "expected sslrootcert to name the file of the CA that signed the server's certificate"
+	case errors.As(err, &invalid):
+		return "expected a certificate on the server that is valid now"
+	case strings.HasSuffix(text, "server refused TLS connection"): // and without TLS it was not tried
+		return "the DSN asks for TLS: expected ssl = on, with a certificate, on the server"
+	case strings.Contains(text, "remote error: tls:"):
+		return "the server refuses the client's certificate: expected sslcert and sslkey of a CA that its ssl_ca_file names"
+	case strings.Contains(text, "does not look like a TLS handshake"):
+		return "expected a Postgres server at this address"
+	}
+	return ""
+}

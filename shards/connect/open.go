@@ -1,0 +1,89 @@
+package connect
+
+import (
+	"context"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/kiloshard/kiloshard/shards"
+)
+
+// defaultLimit is how long a connection to one address may take if the DSN has no connect_timeout, and how long the
+// host's credentials may take.
+const defaultLimit = 30 * time.Second
+
+// Open opens a session on the host. adjust may change how, before the host's credentials are asked for; it may be nil. ctx
+// governs the opening; beside it each address of the host has the connect_timeout of the DSN, 30 s without one.
+//
+// The error is an [Error], or that of ctx.
+func Open(ctx context.Context, host shards.Host, adjust func(*pgx.ConnConfig)) (*pgx.Conn, error) {
+	config, err := prepare(ctx, host, adjust)
+	if err != nil {
+		return nil, err
+	}
+	conn, err := pgx.ConnectConfig(ctx, config)
+	return conn, explain(err, host)
+}
+
+// OpenPlain is [Open] for a connection without pgx's types and statements.
+func OpenPlain(ctx context.Context, host shards.Host, adjust func(*pgconn.Config)) (*pgconn.PgConn, error) {
+	config, err := prepare(ctx, host, func(config *pgx.ConnConfig) {
+		if adjust != nil {
+			adjust(&config.Config)
+		}
+	})
+	if err != nil {
+		return nil, err
+	}
+	conn, err := pgconn.ConnectConfig(ctx, &config.Config)
+	return conn, explain(err, host)
+}
+
+// prepare returns the config for one connection, credentials included.
+func prepare(ctx context.Context, host shards.Host, adjust func(*pgx.ConnConfig)) (*pgx.ConnConfig, error) {
+	pool, err := parse(host)
+	if err != nil {
+		return nil, err
+	}
+	config := pool.ConnConfig
+	if adjust != nil {
+		adjust(config)
+	}
+	return config, logIn(ctx, host, config)
+}
+
+// parse returns what a host's DSN means now. What a DSN says to pgx and to pools is no parameter of the server, whoever
+// connects.
+func parse(host shards.Host) (*pgxpool.Config, error) {
+	config, err := pgxpool.ParseConfig(host.ConnString())
+	if err != nil {
+		return nil, badDSN(err)
+	}
+	if config.ConnConfig.ConnectTimeout <= 0 {
+		config.ConnConfig.ConnectTimeout = defaultLimit
+	}
+	return config, nil
+}
+
+// logIn puts the host's credentials into a config.
+func logIn(ctx context.Context, host shards.Host, config *pgx.ConnConfig) error {
+	if !host.HasCredentials() {
+		return nil
+	}
+	limited, cancel := context.WithTimeout(ctx, max(config.ConnectTimeout, defaultLimit))
+	defer cancel()
+	c, err := host.Credentials(limited)
+	if err != nil {
+		return &Error{text: "no credentials: " + err.Error(), Err: err}
+	}
+	if c.User != "" {
+		config.User = c.User
+	}
+	if c.Password != "" {
+		config.Password = c.Password
+	}
+	return nil
+}

@@ -1,0 +1,7 @@
+//go:build !unix
+
+package localetcd
+
+import "os/exec"
+
+func detach(*exec.Cmd) {}

@@ -1,0 +1,33 @@
+package mapstore
+
+import (
+	"context"
+	"math/rand/v2"
+	"time"
+)
+
+const (
+	firstPause = 50 * time.Millisecond
+	lastPause  = 2 * time.Second
+)
+
+// backoff is the pause between attempts to reach a store: each is twice the last, and partly by chance, so that those
+// who lost the same store do not all come back at once.
+type backoff struct{ next time.Duration }
+
+// wait pauses, and tells whether ctx still goes on.
+func (b *backoff) wait(ctx context.Context) bool {
+	pause := max(b.next, firstPause)
+	b.next = min(2*pause, lastPause)
+	timer := time.NewTimer(pause/2 + rand.N(pause/2+1))
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-timer.C:
+		return true
+	}
+}
+
+// reset makes the next pause short again.
+func (b *backoff) reset() { b.next = 0 }

@@ -1,0 +1,95 @@
+package mapstore
+
+import (
+	"fmt"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/kiloshard/kiloshard/shards"
+)
+
+// MaxNote is the size in bytes past which no change says who made it, or why.
+const MaxNote = 4096
+
+// documents turns the texts that a store keeps into maps, and changes into such texts.
+type documents struct {
+	local  shards.Config // the config that names the store
+	lookup func(name string) (value string, ok bool)
+	shared bool // the store is not the config's own file
+}
+
+// check tells whether next may follow from, which has no map if there is none yet. It returns the entry to be, without
+// its time, and the document to keep of it. Every store calls it before it changes anything.
+func (d documents) check(from Entry, next Change) (Entry, []byte, error) {
+	for _, note := range []struct{ field, text string }{{"by", next.By}, {"why", next.Why}} {
+		if len(note.text) > MaxNote || !utf8.ValidString(note.text) || strings.ContainsRune(note.text, 0) {
+			return Entry{}, nil, &shards.FieldError{Field: note.field, Found: fmt.Sprintf("%d bytes", len(note.text)), Expected: fmt.Sprintf("text in UTF-8, %d bytes at most", MaxNote)}
+		}
+	}
+	c := next.Config
+	c.Store = shards.Store{} // so that the document, put into a file, is a config that works
+	if d.shared {
+		c = c.Shared()
+	}
+	if from.version() > 0 {
+		c.Version = from.version()
+	}
+	c.Version++
+	if err := checkPasswords(c); err != nil {
+		return Entry{}, nil, err
+	}
+	text, err := c.YAML()
+	if err != nil {
+		return Entry{}, nil, err
+	}
+	// What stands in the document is what counts, not what the caller's hosts were expanded to.
+	free := d.keepUnset()
+	free.local.Cluster = ""
+	m, err := free.parse("the new map", c.Version, text)
+	if err != nil {
+		return Entry{}, nil, err
+	}
+	if from.Map != nil {
+		if err := shards.CheckChange(from.Map, m); err != nil && !next.allows(err) {
+			return Entry{}, nil, err
+		}
+	}
+	if d.local.Cluster != "" && c.Cluster != d.local.Cluster {
+		return Entry{}, nil, &shards.ChangeError{Field: "cluster", From: d.local.Cluster, To: c.Cluster, Why: "the store would hold the map of another cluster"}
+	}
+	return Entry{Map: m, By: next.By, Why: next.Why}, text, nil
+}
+
+// parse makes the map of a document that was kept as a version. The name stands in errors, as the document's.
+func (d documents) parse(name string, version int, text []byte) (*shards.Map, error) {
+	c, err := shards.Parse(name, text, d.lookup)
+	if err != nil {
+		return nil, err
+	}
+	if d.local.Cluster != "" && c.Cluster != d.local.Cluster {
+		return nil, &shards.FieldError{
+			File: name, Field: "cluster", Found: fmt.Sprintf("the map of another cluster, %q", c.Cluster), Expected: fmt.Sprintf("%q", d.local.Cluster),
+		}
+	}
+	c.Version = version
+	local := d.local
+	if !d.shared {
+		local.Store, local.Migrations, local.PasswordCommand = c.Store, c.Migrations, c.PasswordCommand
+	}
+	return c.WithLocal(local).Map()
+}
+
+// keepUnset returns documents that leave variables as they are written when they are not set: for who reads a map and
+// connects to no host.
+func (d documents) keepUnset() documents {
+	lookup := d.lookup
+	d.lookup = func(name string) (string, bool) {
+		if lookup != nil {
+			if value, ok := lookup(name); ok {
+				return value, true
+			}
+		}
+		return "${" + name + "}", true
+	}
+	return d
+}

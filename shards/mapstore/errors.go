@@ -1,0 +1,48 @@
+package mapstore
+
+import (
+	"errors"
+	"fmt"
+)
+
+// ErrNoMap says that a store holds no map yet.
+var ErrNoMap = errors.New("the store holds no map")
+
+// ErrClosed says that a store is closed.
+var ErrClosed = errors.New("the store is closed")
+
+// ErrOutcomeUnknown says that a change was sent to the store and no answer came: it may have been made or not.
+var ErrOutcomeUnknown = errors.New("the store may have changed the map or not: it did not answer")
+
+// ConflictError says that the map is not at the version that a change was made for.
+type ConflictError struct {
+	Wanted int // the version that was expected
+	Found  int // the version that is there, 0 for none
+}
+
+// Error names both versions.
+func (e *ConflictError) Error() string {
+	if e.Found == 0 {
+		return fmt.Sprintf("the store holds no version of the map yet, not version %d", e.Wanted)
+	}
+	return fmt.Sprintf("the map is at version %d, not %d: somebody else has changed it", e.Found, e.Wanted)
+}
+
+// WentBackError says that a store holds an older version than it did, or another map as the same version: it was put back
+// to an old state, or is another one than before.
+type WentBackError struct {
+	Seen  int // the newest version that was seen
+	Found int // the version that is there, 0 for none
+}
+
+// Error names both versions.
+func (e *WentBackError) Error() string {
+	found := fmt.Sprintf("version %d", e.Found)
+	switch e.Found {
+	case 0:
+		found = "no version of the map"
+	case e.Seen:
+		found = fmt.Sprintf("another version %d", e.Found)
+	}
+	return fmt.Sprintf("the store holds %s after version %d was seen: it was put back to an old state, or is another store", found, e.Seen)
+}

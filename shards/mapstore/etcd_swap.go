@@ -1,0 +1,122 @@
+package mapstore
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"time"
+
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+)
+
+// Swap implements [Store].
+func (s *etcd) Swap(ctx context.Context, from int, next Change) (Entry, error) {
+	ctx, cancel := context.WithTimeout(ctx, s.opts.Limit)
+	defer cancel()
+	now, err := s.present(ctx, s.documents.keepUnset())
+	if err != nil && !errors.Is(err, ErrNoMap) {
+		return Entry{}, err
+	}
+	if version := now.entry.version(); version != from {
+		return Entry{}, &ConflictError{Wanted: from, Found: version}
+	}
+	entry, document, err := s.documents.check(now.entry, next)
+	if err != nil {
+		return Entry{}, err
+	}
+	entry.At = time.Now().UTC().Truncate(time.Microsecond)
+	if entry.At.Before(now.entry.At) {
+		entry.At = now.entry.At
+	}
+	r := etcdRecord{Version: entry.version(), At: entry.At, By: entry.By, Why: entry.Why, Change: rand.Text(), Map: string(document)}
+	if err := s.commit(ctx, now, r); err != nil {
+		return Entry{}, err
+	}
+	return entry, nil
+}
+
+// commit makes a record the present version.
+//
+// After a lost connection the transaction is sent again until somebody answers. It takes effect once at most, because what
+// it compares changes with it; and when it did not, the version's key tells whose change it was that did.
+func (s *etcd) commit(ctx context.Context, now presence, r etcdRecord) error {
+	text, err := r.encode()
+	if err != nil {
+		return err
+	}
+	unknown := false // a change was sent and nobody answered
+	pause := backoff{}
+	for {
+		response, err := s.commitOnce(ctx, now, r.Version, text)
+		switch {
+		case err == nil && response.Succeeded:
+			return nil
+		case err == nil:
+			return s.lost(response, now.entry.version(), r)
+		case unanswered(err):
+			unknown = true
+		case errors.Is(err, rpctypes.ErrRequestTooLarge):
+			return fmt.Errorf("%w: the map, of %d bytes, is in it twice; expected that to be less than etcd's --max-request-bytes, 1.5 MiB by default", err, len(r.Map))
+		case !unknown:
+			return err
+		}
+		if !pause.wait(ctx) || s.end.Err() != nil {
+			return fmt.Errorf("%w: %w", ErrOutcomeUnknown, err)
+		}
+	}
+}
+
+func (s *etcd) commitOnce(ctx context.Context, now presence, version int, text string) (*clientv3.TxnResponse, error) {
+	// A part of the limit, so that another server is asked when one hangs.
+	ctx, cancel := context.WithTimeout(ctx, s.opts.Limit/attempts)
+	defer cancel()
+	return ask(ctx, s, "change the map", func(ctx context.Context, c *clientv3.Client) (*clientv3.TxnResponse, error) {
+		return c.Txn(ctx).
+			If(clientv3.Compare(clientv3.ModRevision(s.mapKey()), "=", now.mod)).
+			Then(clientv3.OpPut(s.mapKey(), text), clientv3.OpPut(s.historyKey(version), text)).
+			Else(clientv3.OpGet(s.mapKey()), clientv3.OpGet(s.historyKey(version))).
+			Commit()
+	})
+}
+
+// lost returns nil if the change that kept a transaction from taking effect was its own.
+func (s *etcd) lost(response *clientv3.TxnResponse, wanted int, r etcdRecord) error {
+	present, same := response.Responses[0].GetResponseRange().Kvs, response.Responses[1].GetResponseRange().Kvs
+	if len(same) > 0 {
+		if winner, err := s.decodeRecord(same[0]); err == nil && winner.Change == r.Change {
+			return nil
+		}
+	}
+	conflict := &ConflictError{Wanted: wanted}
+	if len(present) > 0 {
+		winner, err := s.decodeRecord(present[0])
+		if err != nil {
+			return err
+		}
+		conflict.Found = winner.Version
+	}
+	return conflict
+}
+
+// unanswered tells whether an error leaves open what became of a request: all do, save those by which etcd refuses, and
+// those of requests that were not sent.
+func unanswered(err error) bool {
+	var unsent *unsentError
+	if errors.As(err, &unsent) {
+		return false
+	}
+	var refusal interface{ Code() codes.Code } // of errors that etcd's client knows
+	code := status.Code(err)
+	if errors.As(err, &refusal) {
+		code = refusal.Code()
+	}
+	switch code {
+	case codes.InvalidArgument, codes.PermissionDenied, codes.Unauthenticated, codes.ResourceExhausted, codes.FailedPrecondition:
+		return false
+	}
+	return true
+}

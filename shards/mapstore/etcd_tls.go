@@ -1,0 +1,105 @@
+package mapstore
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"fmt"
+	"net"
+	"net/url"
+	"os"
+	"slices"
+	"strings"
+	"sync/atomic"
+
+	"google.golang.org/grpc/credentials"
+
+	"github.com/kiloshard/kiloshard/shards"
+)
+
+// etcdEndpoints returns the endpoints as URLs with a port, all with the same scheme: one without a scheme goes with TLS if
+// others do, or if there are certificates. Its errors do not show an endpoint: such a one may hold a password.
+func etcdEndpoints(store shards.Store) ([]string, error) {
+	const field, expected = "store.endpoints", "URLs such as https://10.0.0.9:2379, without a user or a password"
+	if len(store.Endpoints) == 0 {
+		return nil, &shards.FieldError{Field: field, Found: "none", Expected: expected}
+	}
+	scheme := "http"
+	if store.CA != "" || store.Cert != "" || slices.ContainsFunc(store.Endpoints, func(e string) bool { return strings.HasPrefix(e, "https://") }) {
+		scheme = "https"
+	}
+	var endpoints []string
+	for i, text := range store.Endpoints {
+		at := fmt.Sprintf("%s[%d]", field, i)
+		if !strings.Contains(text, "://") {
+			text = scheme + "://" + text
+		}
+		u, err := url.Parse(text)
+		if err != nil || u.Hostname() == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" || strings.Trim(u.Path, "/") != "" {
+			return nil, &shards.FieldError{Field: at, Found: "something else", Expected: expected}
+		}
+		if u.Scheme != scheme {
+			return nil, &shards.FieldError{Field: at, Found: "one without TLS", Expected: "https://, as others, or because there are certificates"}
+		}
+		port := u.Port()
+		if port == "" {
+			port = "2379"
+		}
+		endpoints = append(endpoints, scheme+"://"+net.JoinHostPort(u.Hostname(), port))
+	}
+	return endpoints, nil
+}
+
+// etcdTLS reads the files of certificates, which may be relative to the config's own. It returns nil where the endpoints are http.
+func etcdTLS(cfg shards.Config, endpoints []string) (*tls.Config, error) {
+	store := cfg.Store
+	if !strings.HasPrefix(endpoints[0], "https:") {
+		return nil, nil
+	}
+	config := &tls.Config{MinVersion: tls.VersionTLS12}
+	if store.CA != "" {
+		path := cfg.Path(store.CA)
+		text, err := os.ReadFile(path)
+		if err != nil {
+			return nil, fmt.Errorf("etcd: ca: %w", err)
+		}
+		config.RootCAs = x509.NewCertPool()
+		if !config.RootCAs.AppendCertsFromPEM(text) {
+			return nil, fmt.Errorf("etcd: ca: %s: no certificate in it; expected PEM", path)
+		}
+	}
+	if store.Cert != "" {
+		pair, err := tls.LoadX509KeyPair(cfg.Path(store.Cert), cfg.Path(store.Key))
+		if err != nil {
+			return nil, fmt.Errorf("etcd: cert and key: %w", err)
+		}
+		// Whatever CAs the server asks for: it says best what is wrong with another one.
+		config.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return &pair, nil }
+	}
+	return config, nil
+}
+
+// freshTLS reads the files of certificates for each connection: they are renewed while programs run. While they cannot be
+// read, it goes on with what was right last.
+type freshTLS struct {
+	credentials.TransportCredentials
+	read func() (*tls.Config, error)
+	last *atomic.Pointer[tls.Config]
+}
+
+func newFreshTLS(first *tls.Config, read func() (*tls.Config, error)) freshTLS {
+	f := freshTLS{credentials.NewTLS(first), read, new(atomic.Pointer[tls.Config])}
+	f.last.Store(first)
+	return f
+}
+
+// ClientHandshake is what gRPC does with a new connection.
+func (f freshTLS) ClientHandshake(ctx context.Context, authority string, raw net.Conn) (net.Conn, credentials.AuthInfo, error) {
+	if config, err := f.read(); err == nil {
+		f.last.Store(config)
+	}
+	return credentials.NewTLS(f.last.Load()).ClientHandshake(ctx, authority, raw)
+}
+
+// Clone is what gRPC makes its own ones with.
+func (f freshTLS) Clone() credentials.TransportCredentials { return f }

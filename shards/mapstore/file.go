@@ -1,0 +1,338 @@
+package mapstore
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"math"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"github.com/kiloshard/kiloshard/shards"
+)
+
+// fileStore keeps the map in kiloshard.yaml itself, and its history in a directory beside it, kiloshard.yaml.history.
+//
+// Who edits the file by hand makes the next version: one more than the newest in the history, or what the field version
+// says if that is more. Swap and Watch put such an edit into the history, under the lock that is there, before anything
+// follows it, so that all who read the file agree on its version; the file itself only Swap writes.
+type fileStore struct {
+	path string
+	docs documents
+	opts Options
+	feed feed
+
+	mu     sync.Mutex // guards what follows
+	closed bool
+	seen   sighting // the last that Load, Swap or Watch returned
+	stuck  error    // why Watch cannot give what is in the file now a version; nil if it can
+}
+
+// sighting is what a file was seen to hold.
+type sighting struct {
+	text     []byte // nil for nothing
+	version  int
+	recorded bool // in the history
+}
+
+// byHand is who made a change that was found in the file.
+const byHand = "hand"
+
+// openFile opens a store in a file. The defaults of opts are filled in, but for Poll.
+func openFile(cfg shards.Config, opts Options) (Store, error) {
+	if opts.Path == "" {
+		return nil, errors.New("store file: its path is missing")
+	}
+	path, err := filepath.Abs(opts.Path)
+	if err != nil {
+		return nil, fmt.Errorf("path of %s: %w", opts.Path, err)
+	}
+	s := &fileStore{path: path, docs: opts.documents(cfg), opts: opts}
+	s.feed.follow = s.follow
+	return s, nil
+}
+
+// Format prints where the file is, whatever the verb, so that no DSN is printed.
+func (s *fileStore) Format(state fmt.State, _ rune) {
+	_, _ = io.WriteString(state, "store file "+s.path)
+}
+
+// Load implements [Store].
+func (s *fileStore) Load(ctx context.Context) (Entry, error) {
+	if err := s.ready(ctx); err != nil {
+		return Entry{}, err
+	}
+	r, err := s.read()
+	if err != nil {
+		return Entry{}, err
+	}
+	e, written, err := s.entry(r, s.docs)
+	if err != nil {
+		return Entry{}, err
+	}
+	if err := s.stuckAt(r, written); err != nil {
+		return Entry{}, err
+	}
+	s.saw(r, e)
+	return e, nil
+}
+
+// Swap implements [Store].
+func (s *fileStore) Swap(ctx context.Context, from int, next Change) (Entry, error) {
+	if err := s.ready(ctx); err != nil {
+		return Entry{}, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, s.opts.Limit)
+	defer cancel()
+	h, err := s.lockHistory(ctx)
+	if err != nil {
+		return Entry{}, err
+	}
+	defer h.unlock()
+	r, err := s.read()
+	if err != nil {
+		return Entry{}, err
+	}
+	now, written, err := s.entry(r, s.docs.keepUnset())
+	if err != nil && !errors.Is(err, ErrNoMap) {
+		return Entry{}, err
+	}
+	if now.version() != from {
+		return Entry{}, &ConflictError{Wanted: from, Found: now.version()}
+	}
+	made, text, err := s.docs.check(now, next)
+	if err != nil {
+		return Entry{}, err
+	}
+	if now.Map != nil {
+		text = keepComments(r.text, text, written)
+		if !r.recorded && checkPasswords(now.Map.Config()) == nil { // a password leaves the file, and comes not into the history
+			if err := h.record(now, r.text); err != nil {
+				return Entry{}, err
+			}
+		}
+	}
+	made.At = time.Now().UTC()
+	if err := h.replace(made, text); err != nil {
+		return Entry{}, err
+	}
+	s.saw(reading{text: text, recorded: true}, made)
+	return made, nil
+}
+
+// History implements [Store].
+func (s *fileStore) History(ctx context.Context) iter.Seq2[Entry, error] {
+	return func(yield func(Entry, error) bool) {
+		if err := s.ready(ctx); err != nil {
+			yield(Entry{}, err)
+			return
+		}
+		docs := s.docs.keepUnset()
+		r, err := s.read()
+		if err != nil {
+			yield(Entry{}, err)
+			return
+		}
+		below := math.MaxInt
+		if r.text != nil {
+			e, _, err := s.entry(r, docs)
+			if !yield(e, err) || err != nil {
+				return
+			}
+			below = e.version()
+		}
+		versions, err := s.history().versions()
+		if err != nil {
+			yield(Entry{}, err)
+			return
+		}
+		for _, version := range versions {
+			if ctx.Err() != nil {
+				yield(Entry{}, ctx.Err())
+				return
+			}
+			if version >= below {
+				continue
+			}
+			e, err := s.history().entry(version, docs)
+			if !yield(e, err) || err != nil {
+				return
+			}
+		}
+	}
+}
+
+// Watch implements [Store].
+func (s *fileStore) Watch(ctx context.Context, after int) iter.Seq2[Entry, error] {
+	return s.feed.watch(ctx, after)
+}
+
+// Close implements [Store].
+func (s *fileStore) Close() error {
+	s.mu.Lock()
+	s.closed = true
+	s.mu.Unlock()
+	s.feed.close()
+	return nil
+}
+
+func (s *fileStore) ready(ctx context.Context) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return ErrClosed
+	}
+	return ctx.Err()
+}
+
+// saw notes what was read.
+func (s *fileStore) saw(r reading, e Entry) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.seen, s.stuck = sighting{r.text, e.version(), r.recorded}, nil
+}
+
+// stuckAt returns why Watch cannot tell the version of what was read, so that Load does not tell another.
+func (s *fileStore) stuckAt(r reading, written shards.Config) error {
+	_, own := s.version(r, written.Version)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if own {
+		return s.stuck
+	}
+	return nil
+}
+
+// reading is what file and history held at one moment.
+type reading struct {
+	target   string // the file, symbolic links followed
+	text     []byte // nil when there is no file
+	modified time.Time
+	newest   int // of the history, -1 for none
+	last     record
+	recorded bool // text is that of the newest version
+}
+
+// read reads file and history without a lock: while the history goes on, it reads again.
+func (s *fileStore) read() (reading, error) {
+	for {
+		r := reading{target: s.target()}
+		h := s.history()
+		before, err := h.newest()
+		if err != nil {
+			return r, err
+		}
+		if r.text, r.modified, err = readDocument(r.target); err != nil {
+			return r, err
+		}
+		if before >= 0 {
+			if r.last, err = h.read(before); err != nil {
+				return r, err
+			}
+		}
+		// A file that was replaced just now has its record ready, or had it when its process was killed.
+		ready, readyErr := h.pending()
+		if r.newest, err = h.newest(); err != nil {
+			return r, err
+		}
+		switch {
+		case r.newest != before:
+			continue
+		case r.text == nil:
+		case r.newest >= 0 && bytes.Equal(r.last.text, r.text):
+			r.recorded = true
+		case readyErr == nil && bytes.Equal(ready.text, r.text):
+			r.newest, r.last, r.recorded = ready.Version, ready, true
+		}
+		return r, nil
+	}
+}
+
+// entry makes an entry of what was read, and returns the config as it is written, too. It returns [ErrNoMap] without a
+// file.
+func (s *fileStore) entry(r reading, docs documents) (Entry, shards.Config, error) {
+	if r.text == nil {
+		return Entry{}, shards.Config{}, ErrNoMap
+	}
+	written, err := shards.Parse(s.path, r.text, docs.lookup)
+	if err != nil {
+		return Entry{}, written, err
+	}
+	e := Entry{At: r.modified, By: byHand}
+	version, _ := s.version(r, written.Version)
+	if r.recorded {
+		e = Entry{At: r.last.At, By: r.last.By, Why: r.last.Why}
+	}
+	if e.Map, err = docs.parse(s.path, version, r.text); err != nil {
+		return Entry{}, written, err
+	}
+	if r.newest >= 0 && !r.recorded {
+		last, err := s.history().entry(r.newest, s.docs.keepUnset())
+		if err != nil {
+			return Entry{}, written, err
+		}
+		if err := shards.CheckChange(last.Map, e.Map); err != nil {
+			return Entry{}, written, fmt.Errorf("%s was edited by hand, and version %d of it in %s: %w", s.path, r.newest, s.history().dir, err)
+		}
+	}
+	return e, written, nil
+}
+
+// version returns the version of what was read, where the file says what is written. It tells whether that is known to
+// this process alone, which has seen another text before that is not in the history.
+func (s *fileStore) version(r reading, written int) (version int, own bool) {
+	version = written
+	switch {
+	case r.recorded:
+		version = r.newest
+	case r.newest >= 0:
+		version = max(version, r.newest+1)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.seen.text == nil || s.seen.recorded && r.newest >= 0 || r.recorded && r.newest > s.seen.version {
+		return version, false
+	}
+	again := s.seen.version
+	if !bytes.Equal(s.seen.text, r.text) {
+		again++
+	}
+	return max(version, again), again > version
+}
+
+// target returns the file that the path leads to.
+func (s *fileStore) target() string {
+	if target, err := filepath.EvalSymlinks(s.path); err == nil {
+		return target
+	}
+	if target, err := os.Readlink(s.path); err == nil { // to a file that is not there yet
+		if filepath.IsAbs(target) {
+			return target
+		}
+		return filepath.Join(filepath.Dir(s.path), target)
+	}
+	return s.path
+}
+
+func (s *fileStore) history() history { return history{dir: s.target() + ".history", file: s.target()} }
+
+// maxDocument is the size past which a file is no document; [shards.Parse] says so of the first byte more.
+const maxDocument = 1<<20 + 1
+
+// readDocument returns nil for a file that is not there.
+func readDocument(path string) ([]byte, time.Time, error) {
+	file, err := os.Open(path)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, time.Time{}, nil
+	}
+	if err != nil {
+		return nil, time.Time{}, err
+	}
+	defer file.Close()
+	return readAll(file)
+}

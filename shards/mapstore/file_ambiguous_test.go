@@ -1,0 +1,97 @@
+package mapstore_test
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/kiloshard/kiloshard/shards"
+	"github.com/kiloshard/kiloshard/shards/mapstore"
+)
+
+// countingStore counts how often its map was loaded.
+type countingStore struct {
+	mapstore.Store
+	loads atomic.Int64
+}
+
+func (s *countingStore) Load(ctx context.Context) (mapstore.Entry, error) {
+	e, err := s.Store.Load(ctx)
+	s.loads.Add(1)
+	return e, err
+}
+
+// unwritable makes a file whose history not even root can write, as in a directory that is mounted for reading.
+func unwritable(t *testing.T, text string) (path string) {
+	t.Helper()
+	path = filepath.Join(t.TempDir(), "kiloshard.yaml")
+	write(t, path, []byte(text))
+	if err := os.MkdirAll(path+".history/lock", 0o700); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// Who has loaded a file gives another text another version, and the same text the same one.
+func TestFileLoadedAgain(t *testing.T) {
+	t.Parallel()
+	path := unwritable(t, commented)
+	s := openFile(t, path)
+	for i, text := range []string{commented, weighing("2"), weighing("3")} {
+		write(t, path, []byte(text))
+		for range 3 {
+			if e := load(t, s); e.Map.Version() != i || markOf(e.Map) != i+1 {
+				t.Errorf("version %d with mark %d, want version %d", e.Map.Version(), markOf(e.Map), i)
+			}
+		}
+	}
+}
+
+// An edit that is refused, since nobody could tell its version from the last, is not taken by another way: a service
+// stays on its map, says so, and starts again after the version was written.
+func TestSourceOfAnAmbiguousEdit(t *testing.T) {
+	t.Parallel()
+	path := unwritable(t, commented)
+	cache := filepath.Join(t.TempDir(), "copy.yaml")
+	counted := &countingStore{Store: openFile(t, path)}
+	source := newSource(counted, cache)
+	m, err := source.Load(newContext(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	found, failed := make(chan *shards.Map, 10), make(chan error, 10)
+	go func() {
+		defer close(found)
+		for m, err := range source.Watch(newContext(t), m.Version()) {
+			if err != nil {
+				failed <- err
+				continue
+			}
+			found <- m
+			return
+		}
+	}()
+	write(t, path, []byte(weighing("2")))
+	if err := <-failed; !strings.Contains(err.Error(), "write version: 1") {
+		t.Errorf("error %q", err)
+	}
+	for loads := counted.loads.Load(); counted.loads.Load() < loads+3; { // it looks each second whether all is well again
+		checkStale(t, source, true)
+		time.Sleep(10 * time.Millisecond)
+	}
+	if c, err := shards.Load(cache, environment); err != nil || c.Version != 0 || c.Hosts[0].Weight != 1 {
+		t.Errorf("the copy is version %d with mark %d, error %v", c.Version, c.Hosts[0].Weight, err)
+	}
+	if m, err := newSource(openFile(t, path), cache).Load(newContext(t)); err != nil || markOf(m) != 2 {
+		t.Errorf("started anew: %v, error %v", m, err)
+	}
+	write(t, path, []byte(strings.Replace(weighing("3"), "shards:", "version: 1\nshards:", 1)))
+	if m := <-found; m == nil || m.Version() != 1 || markOf(m) != 3 {
+		t.Errorf("map %v", m)
+	}
+	checkStale(t, source, false)
+}

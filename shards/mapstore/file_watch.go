@@ -1,0 +1,212 @@
+package mapstore
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/fsnotify/fsnotify"
+
+	"github.com/kiloshard/kiloshard/shards"
+)
+
+// settle is how long an edit by hand must lie still before it counts: an editor may be in the midst of writing it.
+const settle = 200 * time.Millisecond
+
+// fileWatch is one run of following a file.
+type fileWatch struct {
+	*fileStore
+	tell func(Entry, error)
+
+	edit  []byte    // found in the file, and not in the history
+	since time.Time // when it was found
+	told  string    // the last error
+}
+
+// follow tells of the file whenever the system says that something happened to it, and every now and then.
+func (s *fileStore) follow(ctx context.Context, tell func(Entry, error)) {
+	w := &fileWatch{fileStore: s, tell: tell}
+	notify, err := fsnotify.NewWatcher()
+	if err != nil {
+		s.opts.Logger.WarnContext(ctx, "nobody tells of changes of files, so they are looked for", slog.Duration("every", s.opts.Poll), slog.Any("error", err))
+		notify = &fsnotify.Watcher{} // its channels are nil
+	} else {
+		defer notify.Close()
+	}
+	poll := time.NewTicker(s.opts.Poll)
+	defer poll.Stop()
+	for {
+		if err == nil {
+			for _, path := range []string{s.path, s.target()} {
+				_ = notify.Add(filepath.Dir(path)) // a second time is nothing; polling is behind it
+			}
+		}
+		again := time.NewTimer(time.Hour)
+		if w.look(ctx) {
+			again.Reset(settle / 4)
+		}
+		if !w.wait(ctx, notify, poll.C, again.C) {
+			again.Stop()
+			return
+		}
+		again.Stop()
+	}
+}
+
+// wait returns when it is time to look, and tells whether ctx still goes on.
+func (w *fileWatch) wait(ctx context.Context, notify *fsnotify.Watcher, poll, again <-chan time.Time) bool {
+	for {
+		select {
+		case <-ctx.Done():
+			return false
+		case <-poll:
+			return true
+		case <-again:
+			return true
+		case event, ok := <-notify.Events:
+			name := filepath.Base(event.Name)
+			// Where a link to a directory is changed for all files at once, that is called ..data.
+			if !ok || name == filepath.Base(w.path) || name == filepath.Base(w.target()) || strings.HasPrefix(name, "..") {
+				return ok || ctx.Err() == nil
+			}
+		case err := <-notify.Errors: // such as that events were lost
+			w.opts.Logger.DebugContext(ctx, "not all changes of files were told", slog.Any("error", err))
+			return ctx.Err() == nil
+		}
+	}
+}
+
+// look looks at the file, and tells whether to look again soon.
+func (w *fileWatch) look(ctx context.Context) (soon bool) {
+	r, err := w.read()
+	if err != nil {
+		w.fail(err)
+		return false
+	}
+	w.mu.Lock()
+	known := w.seen.text != nil && bytes.Equal(w.seen.text, r.text)
+	first := w.seen.text == nil && r.newest < 0
+	w.mu.Unlock()
+	if r.text != nil && (r.recorded || first || known && r.newest < 0) {
+		e, written, err := w.entry(r, w.docs)
+		if _, own := w.version(r, written.Version); !own && (err == nil || !first) {
+			w.edit = nil
+			w.found(r, e, err)
+			return false
+		}
+	}
+	if w.since.IsZero() || !bytes.Equal(w.edit, r.text) || (w.edit == nil) != (r.text == nil) {
+		w.edit, w.since = r.text, time.Now()
+		return true
+	}
+	if time.Since(w.since) < settle {
+		return true
+	}
+	if r.text == nil {
+		w.told = ""
+		w.tell(Entry{}, ErrNoMap)
+		return false
+	}
+	w.adopt(ctx)
+	return false
+}
+
+// adopt puts an edit by hand into the history, and tells of it.
+func (w *fileWatch) adopt(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, w.opts.Limit)
+	defer cancel()
+	r, err := w.read()
+	if err != nil {
+		w.fail(err)
+		return
+	}
+	e, written, err := w.entry(r, w.docs.keepUnset())
+	if err != nil { // what is no map does not come into the history
+		w.found(r, e, err)
+		return
+	}
+	if err := w.recordEdit(ctx); err != nil {
+		if refused := (*shards.FieldError)(nil); errors.As(err, &refused) { // it has a password in it
+			w.fail(fmt.Errorf("%s was edited by hand: %w", w.path, err))
+			return
+		}
+		if again, own := w.version(r, written.Version); own {
+			err := fmt.Errorf("%s was edited by hand, and its history cannot be written to tell that version from the last "+
+				"(write version: %d into it, or more): %w", w.path, again, err)
+			w.mu.Lock()
+			w.stuck = err
+			w.mu.Unlock()
+			w.fail(err)
+			return
+		}
+		w.opts.Logger.DebugContext(ctx, "an edit by hand is not in the history of the map", slog.Any("error", err))
+		e, _, err := w.entry(r, w.docs)
+		w.found(r, e, err)
+		return
+	}
+	if r, err = w.read(); err != nil {
+		w.fail(err)
+		return
+	}
+	e, _, err = w.entry(r, w.docs)
+	w.found(r, e, err)
+}
+
+// recordEdit records what is in the file as by hand, and before it what was there first if nothing is recorded.
+func (w *fileWatch) recordEdit(ctx context.Context) error {
+	h, err := w.lockHistory(ctx)
+	if err != nil {
+		return err
+	}
+	defer h.unlock()
+	r, err := w.read()
+	if err != nil {
+		return err
+	}
+	docs := w.docs.keepUnset()
+	e, written, err := w.entry(r, docs)
+	if _, own := w.version(r, written.Version); err != nil || r.recorded && !own {
+		return err
+	}
+	w.mu.Lock()
+	before := w.seen
+	w.mu.Unlock()
+	if r.newest < 0 && before.text != nil && before.version < e.version() {
+		if m, err := docs.parse(w.path, before.version, before.text); err == nil && checkPasswords(m.Config()) == nil {
+			if err := h.record(Entry{Map: m, At: r.modified, Why: "as it was found"}, before.text); err != nil {
+				return err
+			}
+		}
+	}
+	if err := h.record(e, r.text); err != nil {
+		return err
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.seen, w.stuck = sighting{r.text, e.version(), true}, nil
+	return nil
+}
+
+// found tells of the file, and notes that it was told.
+func (w *fileWatch) found(r reading, e Entry, err error) {
+	if err != nil && !errors.Is(err, ErrNoMap) {
+		w.fail(err)
+		return
+	}
+	w.saw(r, e)
+	w.told = ""
+	w.tell(e, err)
+}
+
+// fail tells of an error, once as long as it is the same.
+func (w *fileWatch) fail(err error) {
+	if w.told != err.Error() {
+		w.told = err.Error()
+		w.tell(Entry{}, err)
+	}
+}

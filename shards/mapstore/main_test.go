@@ -1,0 +1,52 @@
+package mapstore_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"testing"
+	"time"
+
+	"github.com/kiloshard/kiloshard/shards/localpg"
+	"github.com/kiloshard/kiloshard/shards/shardtest"
+	"github.com/kiloshard/kiloshard/shards/shardtest/leak"
+)
+
+// server holds the control databases of all tests but those that kill theirs.
+var server *localpg.Server
+
+func TestMain(m *testing.M) {
+	if path := os.Getenv(swapperVariable); path != "" {
+		if err := swapForever(path); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		return
+	}
+	os.Exit(run(m))
+}
+
+func run(m *testing.M) int {
+	if role := os.Getenv(roleVariable); role != "" {
+		return play(role)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
+	defer cancel()
+	var err error
+	if server, err = localpg.Start(ctx, shardtest.ServerConfig()); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	code := m.Run()
+	if err := server.Stop(ctx); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		code = 1
+	}
+	if code == 0 {
+		if err := leak.Find(); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			code = 1
+		}
+	}
+	return code
+}

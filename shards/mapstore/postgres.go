@@ -1,0 +1,241 @@
+package mapstore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"math"
+	"sync"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/kiloshard/kiloshard/shards"
+	"github.com/kiloshard/kiloshard/shards/connect"
+)
+
+// postgresStore keeps the maps of clusters in the table kiloshard.maps of a control database, which the first Swap makes.
+//
+// Who only reads needs usage of the schema kiloshard and select on the table. Watch holds one connection, however many
+// watch; the other methods have up to maxConns, which are closed when they are idle.
+type postgresStore struct {
+	cluster string
+	login   *connect.Login
+	pool    *pgxpool.Pool
+	place   string // for errors
+	docs    documents
+	opts    Options
+	feed    feed
+
+	mu     sync.RWMutex // guards what follows
+	closed bool
+}
+
+const (
+	maxConns    = 4
+	maxIdle     = 30 * time.Second
+	connectTime = 3 * time.Second // at least, for one of several addresses
+)
+
+// openPostgres opens a store in a control database. The defaults of opts are filled in.
+func openPostgres(cfg shards.Config, opts Options) (Store, error) {
+	login, config, err := connect.ForPool(cfg.Store.Host().WithCredentials(opts.Credentials))
+	if err != nil {
+		return nil, fmt.Errorf("store postgres: %w", err)
+	}
+	conn := config.ConnConfig
+	conn.DefaultQueryExecMode = pgx.QueryExecModeExec // a pooler may be between
+	// One address leaves time to the others, and no less than a busy server needs where there is time.
+	conn.ConnectTimeout = min(conn.ConnectTimeout, max(connectTime, opts.Limit/4))
+	if conn.ValidateConnect == nil { // a standby would show maps of the past
+		conn.ValidateConnect = pgconn.ValidateConnectTargetSessionAttrsPrimary
+	}
+	if conn.RuntimeParams["application_name"] == "" {
+		conn.RuntimeParams["application_name"] = "kiloshard"
+	}
+	config.MaxConns, config.MinConns, config.MinIdleConns, config.MaxConnIdleTime = maxConns, 0, 0, maxIdle
+	login.Attend(config)
+	pool, err := pgxpool.NewWithConfig(context.Background(), config)
+	if err != nil {
+		return nil, fmt.Errorf("store postgres: %w", err)
+	}
+	s := &postgresStore{
+		cluster: cfg.Cluster, login: login, pool: pool, place: cfg.Store.String(), docs: opts.documents(cfg), opts: opts,
+	}
+	s.feed.follow = s.follow
+	return s, nil
+}
+
+// Format prints which store it is, whatever the verb, so that no password is printed.
+func (s *postgresStore) Format(state fmt.State, _ rune) {
+	_, _ = io.WriteString(state, "store "+s.place)
+}
+
+// Load implements [Store].
+func (s *postgresStore) Load(ctx context.Context) (Entry, error) {
+	var r row
+	err := s.ask(ctx, func(ctx context.Context, on asker) (err error) {
+		r, err = s.latest(ctx, on)
+		return err
+	})
+	if err != nil {
+		return Entry{}, err
+	}
+	if r.Version == 0 {
+		return Entry{}, ErrNoMap
+	}
+	return s.entry(r, s.docs)
+}
+
+// History implements [Store].
+func (s *postgresStore) History(ctx context.Context) iter.Seq2[Entry, error] {
+	return func(yield func(Entry, error) bool) {
+		const page = 50
+		query := `select ` + columns + ` from kiloshard.maps where cluster = $1 and version <= $2 order by version desc limit ` + fmt.Sprint(page)
+		docs := s.docs.keepUnset()
+		for most := math.MaxInt32; ; {
+			var all []row
+			err := s.ask(ctx, func(ctx context.Context, on asker) error {
+				rows, err := on.Query(ctx, query, s.cluster, most)
+				if err == nil {
+					all, err = pgx.CollectRows(rows, pgx.RowToStructByPos[row])
+				}
+				if isMissing(err) {
+					return nil
+				}
+				return err
+			})
+			if err != nil {
+				yield(Entry{}, err)
+				return
+			}
+			for _, r := range all {
+				e, err := s.entry(r, docs)
+				if !yield(e, err) || err != nil {
+					return
+				}
+				most = r.Version - 1
+			}
+			if len(all) < page {
+				return
+			}
+		}
+	}
+}
+
+// Watch implements [Store].
+func (s *postgresStore) Watch(ctx context.Context, after int) iter.Seq2[Entry, error] {
+	return s.feed.watch(ctx, after)
+}
+
+// Close implements [Store].
+func (s *postgresStore) Close() error {
+	s.mu.Lock()
+	s.closed = true
+	s.mu.Unlock()
+	s.feed.close()
+	s.pool.Close()
+	return nil
+}
+
+// row is a version as the table has it. Version is 0 for none.
+type row struct {
+	Version  int
+	Document string
+	At       time.Time
+	By       string
+	Why      string
+	Attempt  string
+}
+
+const columns = "version, document, made_at, made_by, why, attempt"
+
+func (s *postgresStore) entry(r row, docs documents) (Entry, error) {
+	m, err := docs.parse(fmt.Sprintf("version %d of the map in %s", r.Version, s.place), r.Version, []byte(r.Document))
+	return Entry{Map: m, At: r.At.UTC(), By: r.By, Why: r.Why}, err
+}
+
+// asker is a connection.
+type asker interface {
+	Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error)
+}
+
+// latest returns the newest version.
+func (s *postgresStore) latest(ctx context.Context, on asker) (row, error) {
+	const query = `select ` + columns + ` from kiloshard.maps where cluster = $1 order by version desc limit 1`
+	return one(ctx, on, query, s.cluster)
+}
+
+// one returns the row of a query, none if there is none, or no table.
+func one(ctx context.Context, on asker, query string, args ...any) (row, error) {
+	rows, err := on.Query(ctx, query, args...)
+	if err != nil {
+		return row{}, err
+	}
+	r, err := pgx.CollectExactlyOneRow(rows, pgx.RowToStructByPos[row])
+	if errors.Is(err, pgx.ErrNoRows) || isMissing(err) {
+		return row{}, nil
+	}
+	return r, err
+}
+
+// on calls fn with a connection. That there is none is an unsentError.
+func (s *postgresStore) on(ctx context.Context, fn func(*pgxpool.Conn) error) error {
+	var conn *pgxpool.Conn
+	err := s.login.Try(ctx, func(ctx context.Context) (err error) {
+		conn, err = s.pool.Acquire(ctx)
+		return err
+	})
+	if err != nil {
+		return &unsentError{err}
+	}
+	defer conn.Release()
+	return fn(conn)
+}
+
+// ask runs a question within the limit, and once more when an idle connection turns out to be broken.
+func (s *postgresStore) ask(ctx context.Context, question func(context.Context, asker) error) error {
+	if err := s.ready(ctx); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, s.opts.Limit)
+	defer cancel()
+	once := func() error {
+		return s.on(ctx, func(conn *pgxpool.Conn) error { return question(ctx, conn) })
+	}
+	err := once()
+	if err != nil && isBroken(err) && ctx.Err() == nil {
+		s.pool.Reset()
+		err = once()
+	}
+	if err != nil {
+		return s.failed(err)
+	}
+	return nil
+}
+
+func (s *postgresStore) ready(ctx context.Context) error {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	if s.closed {
+		return ErrClosed
+	}
+	return ctx.Err()
+}
+
+// failed says which store did not do its work.
+func (s *postgresStore) failed(err error) error {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	if s.closed {
+		return ErrClosed
+	}
+	if isConnecting(err) { // which says at which address
+		return fmt.Errorf("store postgres: %w", err)
+	}
+	return fmt.Errorf("store %s: %w", s.place, err)
+}

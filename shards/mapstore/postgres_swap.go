@@ -1,0 +1,157 @@
+package mapstore
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/kiloshard/kiloshard/sql"
+)
+
+// channel is what is notified of each new version, with the cluster's name.
+const channel = "kiloshard_maps"
+
+// Swap implements [Store]. The insert is one statement, sent again under the same name when its answer is lost, until the
+// limit: so its outcome is only unknown while the database stays away.
+func (s *postgresStore) Swap(ctx context.Context, from int, next Change) (Entry, error) {
+	if err := s.ready(ctx); err != nil {
+		return Entry{}, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, s.opts.Limit)
+	defer cancel()
+	c := change{store: s, attempt: rand.Text(), from: from, next: next}
+	var pause backoff
+	for {
+		e, again, err := c.try(ctx)
+		if err == nil {
+			return e, nil
+		}
+		if again && (c.sent || isBroken(err)) {
+			if isBroken(err) {
+				s.pool.Reset()
+			}
+			if pause.wait(ctx) {
+				continue
+			}
+		}
+		if conflict := (*ConflictError)(nil); c.sent && !errors.As(err, &conflict) {
+			return Entry{}, fmt.Errorf("%w: %w", ErrOutcomeUnknown, err)
+		}
+		return Entry{}, err
+	}
+}
+
+// change is one call of Swap.
+type change struct {
+	store   *postgresStore
+	attempt string // tells its row from those of others
+	from    int
+	next    Change
+	sent    bool // a statement was sent to which no answer came
+}
+
+// try makes the change if it is not made already. It tells whether the same may come out otherwise in a moment.
+func (c *change) try(ctx context.Context) (e Entry, again bool, err error) {
+	s := c.store
+	r, err := c.latest(ctx)
+	if err != nil {
+		return Entry{}, isPassing(err), s.failed(err)
+	}
+	if r.Version != c.from {
+		return c.lost(ctx)
+	}
+	var now Entry
+	if r.Version > 0 {
+		if now, err = s.entry(r, s.docs.keepUnset()); err != nil {
+			return Entry{}, false, err
+		}
+	}
+	made, text, err := s.docs.check(now, c.next)
+	if err != nil {
+		return Entry{}, false, err
+	}
+	if made.At, err = c.insert(ctx, made.version(), text); isMissing(err) {
+		if err := s.install(ctx); err != nil {
+			return Entry{}, isPassing(err), s.failed(err)
+		}
+		made.At, err = c.insert(ctx, made.version(), text)
+	}
+	switch {
+	case err == nil:
+		return made, false, nil
+	case isLost(err) || errors.Is(err, pgx.ErrNoRows):
+		return c.lost(ctx)
+	}
+	if isUnknown(err) {
+		c.sent = true
+	}
+	return Entry{}, isPassing(err), s.failed(err)
+}
+
+// lost finds out who won: somebody else, or this change when it was sent before and its answer was lost.
+func (c *change) lost(ctx context.Context) (e Entry, again bool, err error) {
+	s := c.store
+	if c.sent {
+		const query = `select ` + columns + ` from kiloshard.maps where cluster = $1 and follows = $2`
+		var r row
+		err := s.on(ctx, func(conn *pgxpool.Conn) (err error) {
+			r, err = one(ctx, conn, query, s.cluster, c.from)
+			return err
+		})
+		if err != nil {
+			return Entry{}, isPassing(err), s.failed(err)
+		}
+		if r.Attempt == c.attempt {
+			e, err := s.entry(r, s.docs.keepUnset())
+			return e, false, err
+		}
+	}
+	r, err := c.latest(ctx)
+	if err != nil {
+		return Entry{}, isPassing(err), s.failed(err)
+	}
+	return Entry{}, false, &ConflictError{Wanted: c.from, Found: r.Version}
+}
+
+// latest returns the newest version.
+func (c *change) latest(ctx context.Context) (r row, err error) {
+	err = c.store.on(ctx, func(conn *pgxpool.Conn) (err error) {
+		r, err = c.store.latest(ctx, conn)
+		return err
+	})
+	return r, err
+}
+
+// insert makes the row, and tells who watches when it is committed. A commit that does not wait for the disk would be
+// lost when the server is killed.
+func (c *change) insert(ctx context.Context, version int, text []byte) (at time.Time, err error) {
+	const query = `with latest as (
+	select coalesce(max(version), 0) as version from kiloshard.maps where cluster = $1
+), made as (
+	insert into kiloshard.maps (cluster, version, follows, document, made_by, why, attempt)
+	select $1, $3, $2, $4, $5, $6, $7 from latest where latest.version = $2
+	returning made_at
+)
+select made_at, pg_catalog.pg_notify('` + channel + `', $1)::text,
+	case when pg_catalog.current_setting('synchronous_commit') = 'off' then pg_catalog.set_config('synchronous_commit', 'on', true) end
+from made`
+	var notified, synchronous *string
+	err = c.store.on(ctx, func(conn *pgxpool.Conn) error {
+		return conn.QueryRow(ctx, query, c.store.cluster, c.from, version, string(text), c.next.By, c.next.Why, c.attempt).
+			Scan(&at, &notified, &synchronous)
+	})
+	return at.UTC(), err
+}
+
+// install makes the table, unless it is there.
+func (s *postgresStore) install(ctx context.Context) error {
+	return s.on(ctx, func(conn *pgxpool.Conn) error {
+		_, err := conn.Exec(ctx, sql.Maps(), pgx.QueryExecModeSimpleProtocol)
+		return err
+	})
+}

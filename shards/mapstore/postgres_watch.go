@@ -1,0 +1,115 @@
+package mapstore
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// closeLimit bounds how long a connection is said goodbye to.
+const closeLimit = time.Second
+
+// follow tells of the map whenever the database says that there is another, and every now and then.
+func (s *postgresStore) follow(ctx context.Context, tell func(Entry, error)) {
+	l := &listener{postgresStore: s, tell: tell}
+	for {
+		err := l.listen(ctx)
+		if ctx.Err() != nil {
+			return
+		}
+		l.tell(Entry{}, s.failed(err))
+		if !l.pause.wait(ctx) {
+			return
+		}
+	}
+}
+
+// listener is one run of following a control database.
+type listener struct {
+	*postgresStore
+	tell  func(Entry, error)
+	pause backoff
+	last  Entry // that was told
+	bad   row   // the last row that was no map
+}
+
+// listen follows the map on one connection until that breaks.
+func (l *listener) listen(ctx context.Context) error {
+	limited, cancel := context.WithTimeout(ctx, l.opts.Limit)
+	defer cancel()
+	conn, err := l.login.Open(limited, l.pool.Config())
+	if err != nil {
+		return err
+	}
+	defer func() {
+		limited, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeLimit)
+		defer cancel()
+		_ = conn.Close(limited)
+	}()
+	if _, err := conn.Exec(limited, "listen "+channel); err != nil {
+		return err
+	}
+	for { // listening comes first, so that nothing falls between
+		if err := l.look(ctx, conn); err != nil {
+			return err
+		}
+		l.pause.reset()
+		if err := l.wait(ctx, conn); err != nil {
+			return err
+		}
+	}
+}
+
+// look asks for the map, and tells of it.
+func (l *listener) look(ctx context.Context, conn *pgx.Conn) error {
+	ctx, cancel := context.WithTimeout(ctx, l.opts.Limit)
+	defer cancel()
+	// The document is left out while it is the one that is known.
+	const query = `select version, case when version = $2 then '' else document end, made_at, made_by, why, attempt
+from kiloshard.maps where cluster = $1 order by version desc limit 1`
+	known := max(l.last.version(), l.bad.Version)
+	r, err := one(ctx, conn, query, l.cluster, known)
+	switch {
+	case err != nil:
+		return err
+	case r.Version == 0:
+		l.last, l.bad = Entry{}, row{}
+		l.tell(Entry{}, ErrNoMap)
+	case l.bad.Version == r.Version:
+	case l.last.version() == r.Version && r.At.Equal(l.last.At):
+		l.tell(l.last, nil)
+	default:
+		if r.Version == known { // of another history
+			if r, err = l.latest(ctx, conn); err != nil {
+				return err
+			}
+		}
+		e, err := l.entry(r, l.docs)
+		if err != nil {
+			l.bad = r
+			l.tell(Entry{}, err)
+			return nil
+		}
+		l.last, l.bad = e, row{}
+		l.tell(e, nil)
+	}
+	return nil
+}
+
+// wait waits until the database says that there is a new version, or long enough.
+func (l *listener) wait(ctx context.Context, conn *pgx.Conn) error {
+	limited, cancel := context.WithTimeout(ctx, l.opts.Poll)
+	defer cancel()
+	for {
+		n, err := conn.WaitForNotification(limited)
+		switch {
+		case err == nil && n.Payload != l.cluster:
+			continue
+		case err != nil && ctx.Err() == nil && errors.Is(err, context.DeadlineExceeded) && !conn.IsClosed():
+			return nil
+		}
+		return err
+	}
+}

@@ -1,0 +1,62 @@
+package mapstore
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io/fs"
+
+	"github.com/kiloshard/kiloshard/shards"
+)
+
+// copy returns the last map: that which was accepted, or else that in the file. It returns nil when there is none, and
+// the error of a file that is no map.
+func (s *Source) copy() (*shards.Map, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.last != nil || s.cfg.Cache == "" {
+		return s.last, nil
+	}
+	m, err := s.readCopy()
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err == nil {
+		s.last = m
+	}
+	return m, err
+}
+
+func (s *Source) readCopy() (*shards.Map, error) {
+	c, err := shards.Load(s.cfg.Cache, s.cfg.Lookup)
+	if err != nil {
+		return nil, err
+	}
+	if s.cfg.Cluster != "" && c.Cluster != s.cfg.Cluster {
+		return nil, &shards.FieldError{File: s.cfg.Cache, Field: "cluster", Found: fmt.Sprintf("the map of another cluster, %q", c.Cluster), Expected: fmt.Sprintf("%q", s.cfg.Cluster)}
+	}
+	return c.Map()
+}
+
+// keep writes the copy, its DSNs as they are written. It is called under mu.
+func (s *Source) keep(m *shards.Map) error {
+	if s.cfg.Cache == "" {
+		return nil
+	}
+	c := m.Config().Shared()
+	if err := checkPasswords(c); err != nil {
+		return err
+	}
+	text, err := c.YAML()
+	if err != nil {
+		return err
+	}
+	if old, _, err := readDocument(s.cfg.Cache); err == nil && bytes.Equal(old, text) {
+		return nil
+	}
+	_, err = replaceFile(s.cfg.Cache, text, copyMode)
+	return err
+}
+
+// copyMode is that of the copy: the addresses of the hosts are nobody else's business.
+const copyMode fs.FileMode = 0o600

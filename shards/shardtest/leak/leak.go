@@ -1,0 +1,37 @@
+// Package leak finds the goroutines that the tests of a package have left, and gives those that are about to end the
+// time that they need on a busy machine. goleak alone waits less than half a second.
+package leak
+
+import (
+	"time"
+
+	"go.uber.org/goleak"
+)
+
+// patience is how long a goroutine may take to end.
+const patience = time.Minute
+
+// Find is [goleak.Find] of what is still there after a minute.
+func Find(options ...goleak.Option) error { return find(patience, options...) }
+
+func find(patience time.Duration, options ...goleak.Option) error {
+	deadline := time.Now().Add(patience)
+	for {
+		err := goleak.Find(options...)
+		if err == nil || time.Now().After(deadline) {
+			return err
+		}
+	}
+}
+
+// Main is for [goleak.VerifyTestMain]: the tests of M, and the wait for what they have begun.
+type Main struct{ M goleak.TestingM }
+
+// Run implements [goleak.TestingM].
+func (m Main) Run() int {
+	code := m.M.Run()
+	if code == 0 {
+		_ = Find() // goleak tells what it finds after that
+	}
+	return code
+}

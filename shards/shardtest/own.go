@@ -1,0 +1,50 @@
+package shardtest
+
+import (
+	"context"
+	"errors"
+	"os"
+	"testing"
+
+	"github.com/kiloshard/kiloshard/shards/localpg"
+)
+
+// OwnServer starts a server that is the test's own, by this machine's server binaries, and stops it when the test ends.
+// The test may kill it, freeze it, and promote a [Standby] of it. Where there are no binaries, the test fails in CI and
+// is skipped elsewhere. It needs no [Run].
+func OwnServer(t testing.TB) *localpg.Server {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), startLimit)
+	defer cancel()
+	s, err := localpg.Start(ctx, localpg.Config{Source: localpg.Local, Settings: map[string]string{"fsync": "off"}})
+	if errors.Is(err, localpg.ErrUnavailable) && os.Getenv("CI") != "true" {
+		t.Skipf("%v: install Debian's package postgresql", err)
+	}
+	return stopLater(t, s, err)
+}
+
+// Standby starts a standby, called name, of an [OwnServer], and stops it when the test ends.
+func Standby(t testing.TB, of *localpg.Server, name string) *localpg.Server {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), startLimit)
+	defer cancel()
+	backup, err := of.Backup(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := backup.Standby(ctx, name, nil)
+	return stopLater(t, s, err)
+}
+
+func stopLater(t testing.TB, s *localpg.Server, err error) *localpg.Server {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := s.Stop(context.Background()); err != nil {
+			t.Error(err)
+		}
+	})
+	return s
+}

@@ -1,0 +1,95 @@
+package shards
+
+import (
+	"fmt"
+	"io"
+	"log/slog"
+	"strings"
+)
+
+// The kinds of [Store].
+const (
+	StoreFile     = "file"     // in kiloshard.yaml itself
+	StorePostgres = "postgres" // in a control database
+	StoreEtcd     = "etcd"
+)
+
+// Store says where the map is kept, and how that is reached.
+//
+// However a Store is printed, logged or put into JSON, its DSN and its password are left out, as those of a [Host] are.
+type Store struct {
+	Kind string `json:"kind"` // StoreFile, StorePostgres or StoreEtcd; defaults to StoreFile
+
+	DSN string `json:"-"` // of postgres, as written; see ConnString
+
+	// Of etcd. Files are PEM; see [Config.Path].
+	Endpoints []string `json:"endpoints,omitempty"` // such as https://10.0.0.9:2379
+	Prefix    string   `json:"prefix,omitempty"`    // of all keys of this cluster; defaults to /kiloshard/ and its name
+	User      string   `json:"user,omitempty"`
+	Password  string   `json:"-"`              // as written; see PasswordText
+	CA        string   `json:"ca,omitempty"`   // of those that may have signed the servers' certificates; defaults to the system's
+	Cert      string   `json:"cert,omitempty"` // with Key, a client's certificate
+	Key       string   `json:"key,omitempty"`
+
+	expanded []expansion // of DSN and Password
+	dir      string      // of the config that Load read; empty without one
+}
+
+// Host returns the control database as a host called "store", which is how one connects to it.
+func (s Store) Host() Host {
+	return Host{Name: "store", DSN: s.DSN, Weight: 1, expanded: s.expanded, dir: s.dir}
+}
+
+// ConnString returns the DSN to connect with, as [Host.ConnString] does. Never print it.
+func (s Store) ConnString() string { return s.Host().ConnString() }
+
+// PasswordText returns the password of etcd's user: in a store that [Load] or [Parse] read, each ${NAME} is replaced as
+// [Host.ConnString] does it. Never print it.
+func (s Store) PasswordText() string { return meantNow(s.expanded, s.Password) }
+
+// String returns the kind and the address, without any password.
+func (s Store) String() string {
+	s = s.withDefaults()
+	switch s.Kind {
+	case StorePostgres:
+		return strings.TrimSpace(s.Kind + " " + s.Host().Address())
+	case StoreEtcd:
+		addresses := make([]string, len(s.Endpoints))
+		for i, endpoint := range s.Endpoints {
+			addresses[i] = quotedUnless(endpointPattern, endpoint)
+		}
+		text := s.Kind + " " + strings.Join(addresses, ",")
+		if s.Prefix != "" {
+			text += " " + s.Prefix
+		}
+		return text
+	}
+	return s.Kind
+}
+
+// GoString keeps %#v from printing the password.
+func (s Store) GoString() string { return "shards.Store{" + s.String() + "}" }
+
+// Format keeps all other verbs from printing the password.
+func (s Store) Format(state fmt.State, verb rune) {
+	if verb == 'v' && state.Flag('#') {
+		_, _ = io.WriteString(state, s.GoString())
+		return
+	}
+	_, _ = fmt.Fprintf(state, fmt.FormatString(state, verb), s.String())
+}
+
+// LogValue keeps a logger from printing the password.
+func (s Store) LogValue() slog.Value { return slog.StringValue(s.String()) }
+
+// isRemote tells whether the map is kept elsewhere than in kiloshard.yaml.
+func (s Store) isRemote() bool { return s.Kind != "" && s.Kind != StoreFile }
+
+// withDefaults returns the store with its empty fields filled in, sharing no slice with s.
+func (s Store) withDefaults() Store {
+	if s.Kind == "" {
+		s.Kind = StoreFile
+	}
+	s.Endpoints = append([]string(nil), s.Endpoints...)
+	return s
+}
