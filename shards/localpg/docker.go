@@ -23,11 +23,14 @@ type container struct {
 	host     string
 	port     int
 	password string
+	dir      string   // in place of volumes, unless empty
+	binds    []string // of the directories in dir
 }
 
 const (
 	probeLimit  = 15 * time.Second // for Docker to say that it is there
 	createLimit = 3 * time.Minute  // for Docker to create and start a container whose image it has
+	freezeLimit = 30 * time.Second // for the kernel to stop all processes of a container
 )
 
 func startDocker(ctx context.Context, cfg Config) (_ engine, version string, err error) {
@@ -48,6 +51,9 @@ func startDocker(ctx context.Context, cfg Config) (_ engine, version string, err
 			err = errors.Join(err, c.remove(limited))
 		}
 	}()
+	if err := c.makeDir(ctx, cfg.Dir); err != nil {
+		return nil, "", fmt.Errorf("Docker: image %s: %w", cfg.Image, err)
+	}
 	if err := c.create(ctx, cfg); err != nil {
 		return nil, "", notHere(fmt.Errorf("Docker: image %s: %w", cfg.Image, err))
 	}
@@ -121,6 +127,10 @@ func (c *container) shutdown(ctx context.Context) error {
 }
 
 func (c *container) remove(ctx context.Context) error {
+	return errors.Join(c.removeContainer(ctx), c.removeDir())
+}
+
+func (c *container) removeContainer(ctx context.Context) error {
 	if c.Container == nil {
 		return nil
 	}
@@ -150,9 +160,19 @@ func (c *container) log(ctx context.Context) string {
 	return tail(strings.ReplaceAll(string(text), "\r\n", "\n"))
 }
 
+// freeze tries for a while: on a busy machine the kernel may not get hold of all processes at once.
 func (c *container) freeze(ctx context.Context) error {
-	_, err := c.docker.ContainerPause(ctx, c.GetContainerID(), client.ContainerPauseOptions{})
-	return err
+	for deadline := time.Now().Add(freezeLimit); ; {
+		_, err := c.docker.ContainerPause(ctx, c.GetContainerID(), client.ContainerPauseOptions{})
+		if err == nil || !strings.Contains(err.Error(), "unable to freeze") || time.Now().After(deadline) {
+			return err
+		}
+		select {
+		case <-time.After(100 * time.Millisecond):
+		case <-ctx.Done():
+			return err
+		}
+	}
 }
 
 func (c *container) thaw(ctx context.Context) error {

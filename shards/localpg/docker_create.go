@@ -75,7 +75,7 @@ func (c *container) create(ctx context.Context, cfg Config) error {
 			return err
 		}
 		limited, cancel = context.WithTimeout(context.WithoutCancel(ctx), cleanupLimit)
-		err = c.remove(limited)
+		err = c.removeContainer(limited)
 		cancel()
 		if err != nil {
 			return err
@@ -101,6 +101,7 @@ func (c *container) options(cfg Config) []testcontainers.ContainerCustomizer {
 				binding.HostIP = ip
 			}
 			host.ShmSize = sharedMemory
+			host.Binds = c.binds
 			host.PortBindings = network.PortMap{network.MustParsePort("5432/tcp"): {binding}}
 		}),
 		testcontainers.WithConfigModifier(func(config *dockercontainer.Config) {

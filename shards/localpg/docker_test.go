@@ -6,6 +6,7 @@ import (
 	"net/url"
 	"os"
 	osexec "os/exec"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -72,6 +73,28 @@ func TestDocker(t *testing.T) {
 
 	noError(t, server.Stop(t.Context()))
 	equal(t, "containers", containers(t, admin), "")
+}
+
+// TestDockerDir has a container keep its data in a directory, which outlives a kill and not the server.
+func TestDockerDir(t *testing.T) {
+	t.Parallel()
+	needDocker(t)
+	if os.Getuid() != 0 {
+		missing(t, "only root may remove what a container's server wrote")
+	}
+	dir := t.TempDir()
+	server := start(t, localpg.Config{Source: localpg.Docker, Dir: dir})
+	exec(t, server.DSN("postgres"), "create table t as select 42 as n; checkpoint")
+	found, err := filepath.Glob(filepath.Join(dir, "*", "*", "PG_VERSION"))
+	noError(t, err)
+	equal(t, "data directories", len(found), 1)
+	noError(t, server.Kill(t.Context()))
+	noError(t, server.Restart(t.Context()))
+	equal(t, "row", ask[int](t, server.DSN("postgres"), "select n from t"), 42)
+	noError(t, server.Stop(t.Context()))
+	left, err := os.ReadDir(dir)
+	noError(t, err)
+	equal(t, "directories left", len(left), 0)
 }
 
 func TestDockerThatGivesUp(t *testing.T) {

@@ -19,6 +19,7 @@
 //	KILOSHARD_POSTGRES_DSN    a server on which databases may be created
 //	KILOSHARD_TEST_POSTGRES   local (server binaries), docker or download; else the first to be had
 //	KILOSHARD_POSTGRES_IMAGE  the container's image; defaults to postgres:17
+//	KILOSHARD_POSTGRES_DIR    where servers keep their data, such as a file system in memory; for containers by root only
 //	KILOSHARD_KEEP            1: keep the databases of failed tests and the server, and print how to reach them
 //
 // The server runs with fsync off. A test that kills its server has one of its own by [OwnServer], and one that measures

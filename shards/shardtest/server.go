@@ -92,6 +92,7 @@ func ServerConfig() localpg.Config {
 		Source: localpg.Source(os.Getenv("KILOSHARD_TEST_POSTGRES")),
 		DSN:    os.Getenv("KILOSHARD_POSTGRES_DSN"),
 		Image:  os.Getenv("KILOSHARD_POSTGRES_IMAGE"),
+		Dir:    os.Getenv("KILOSHARD_POSTGRES_DIR"),
 		Keep:   keep(),
 		Settings: map[string]string{
 			"fsync": "off", "synchronous_commit": "off", "full_page_writes": "off",

@@ -26,9 +26,9 @@ done
 [[ -n $faketime ]] || { echo "prove: no libfaketime.so.1: install Debian's package faketime, or set KILOSHARD_LIBFAKETIME to its path" >&2; exit 1; }
 
 CGO_ENABLED=0 go test -c -o "$scratch/prove.test" ./sql/prove
-# In the background, for a trap runs only when the command in front has ended. /tmp, where the servers' files are, is a
-# volume, since the container's own file system is slow at opening files, as libfaketime does for each look at the clock.
-docker run --rm --init --name "$name" --shm-size 512m --volume /tmp \
+# In the background, for a trap runs only when the command in front has ended. /tmp, where the servers' files are, is in
+# memory, since the container's own file system is slow at opening files, as libfaketime does for each look at the clock.
+docker run --rm --init --name "$name" --shm-size 512m --tmpfs /tmp:exec,mode=1777 \
   --volume "$scratch/prove.test:/prove.test:ro" --volume "$faketime:/libfaketime.so.1:ro" \
   --env KILOSHARD_LIBFAKETIME=/libfaketime.so.1 --env PROVE --env PROVE_FULL --env CI \
   --entrypoint /prove.test "$image" "$@" &
