@@ -7,21 +7,13 @@ import (
 	"syscall"
 )
 
-// freeze stops the first process first: stopped, it starts no more children. It may have been about to start one.
 func (c *cluster) freeze(context.Context) error {
 	child := c.current()
 	if child == nil || child.ended() {
 		return nil
 	}
-	err := syscall.Kill(child.pid, syscall.SIGSTOP)
-	for known := -1; ; {
-		pids := children(child.pid)
-		if len(pids) == known {
-			return err
-		}
-		signalAll(pids, syscall.SIGSTOP)
-		known = len(pids)
-	}
+	_, err := child.freeze()
+	return err
 }
 
 func (c *cluster) thaw(context.Context) error {
@@ -31,6 +23,20 @@ func (c *cluster) thaw(context.Context) error {
 	}
 	signalAll(children(child.pid), syscall.SIGCONT)
 	return syscall.Kill(child.pid, syscall.SIGCONT)
+}
+
+// freeze stops the process and its children where they are, and returns the children. The process is the first: stopped, it
+// starts no more children. It may have been about to start one.
+func (p *process) freeze() ([]int, error) {
+	err := syscall.Kill(p.pid, syscall.SIGSTOP)
+	for known := -1; ; {
+		pids := children(p.pid)
+		if len(pids) == known {
+			return pids, err
+		}
+		signalAll(pids, syscall.SIGSTOP)
+		known = len(pids)
+	}
 }
 
 func signalAll(pids []int, sig syscall.Signal) {

@@ -30,7 +30,10 @@ type cluster struct {
 	segments []segment // shared memory that a killed server left
 }
 
-var errPortTaken = errors.New("the server's port was taken by another process")
+var (
+	errPortTaken   = errors.New("the server's port was taken by another process")
+	errMemoryInUse = errors.New("the shared memory of the server that was killed is still in use")
+)
 
 func startLocal(ctx context.Context, cfg Config) (engine, string, error) {
 	bin, err := findBinaries(ctx, cfg.BinDir)
@@ -81,12 +84,13 @@ func (c *cluster) runOnFreePort(ctx context.Context) (version string, err error)
 }
 
 // start starts the server again, on its port. Somebody may have taken that meanwhile, such as another server that was
-// started to be thrown away; who waits a little may have it back.
+// started to be thrown away; who waits a little may have it back. So it is with shared memory: whoever looks at a process
+// in /proc may keep its memory for a moment after its end.
 func (c *cluster) start(ctx context.Context) error {
 	patience := time.After(time.Minute)
 	for {
 		_, err := c.run(ctx)
-		if !errors.Is(err, errPortTaken) {
+		if !errors.Is(err, errPortTaken) && !errors.Is(err, errMemoryInUse) {
 			return err
 		}
 		select {
@@ -131,6 +135,9 @@ func (c *cluster) run(ctx context.Context) (version string, err error) {
 		log := c.dir.logFrom(from)
 		if strings.Contains(log, "could not create any TCP/IP sockets") {
 			return errPortTaken
+		}
+		if strings.Contains(log, "pre-existing shared memory block") {
+			return errMemoryInUse
 		}
 		return fmt.Errorf("the server ended by itself (%w); its log ends with:\n%s", child.err, tail(log))
 	})

@@ -111,8 +111,8 @@ func (p *process) killAll(ctx context.Context) ([]segment, error) {
 	if p.ended() {
 		return nil, nil
 	}
-	p.signal(syscall.SIGSTOP) // a stopped process starts no more children
-	family := append(children(p.pid), p.pid)
+	family, _ := p.freeze() // it may end meanwhile
+	family = append(family, p.pid)
 	var left []segment
 	for _, pid := range family {
 		left = append(left, segments(pid)...)
