@@ -2,8 +2,7 @@ package localpg
 
 import (
 	"context"
-	"errors"
-	"io/fs"
+	"fmt"
 	"maps"
 	"os"
 	"path/filepath"
@@ -17,12 +16,15 @@ func (c *container) makeDir(ctx context.Context, parent string) error {
 	if parent == "" {
 		return nil
 	}
+	if os.Getuid() > 0 {
+		return fmt.Errorf("directory %s: only root may remove what a container's server writes there: leave it out", parent)
+	}
 	image, err := c.docker.ImageInspect(ctx, c.image)
 	if err != nil {
 		return err
 	}
 	if image.Config == nil || len(image.Config.Volumes) == 0 {
-		return errors.New("no volume is declared, and so there is nothing to keep in " + parent)
+		return fmt.Errorf("directory %s: the image declares no volume that it could take the place of", parent)
 	}
 	if parent, err = filepath.Abs(parent); err != nil {
 		return err
@@ -40,14 +42,10 @@ func (c *container) makeDir(ctx context.Context, parent string) error {
 	return nil
 }
 
-// removeDir removes what makeDir made. What the server wrote there belongs to its user in the container.
+// removeDir removes what makeDir made.
 func (c *container) removeDir() error {
 	if c.dir == "" {
 		return nil
 	}
-	err := os.RemoveAll(c.dir)
-	if errors.Is(err, fs.ErrPermission) {
-		return errors.Join(err, errors.New("only root may remove what a container's server wrote"))
-	}
-	return err
+	return os.RemoveAll(c.dir)
 }
