@@ -2,7 +2,6 @@ package bench
 
 import (
 	"context"
-	"fmt"
 	"maps"
 	"time"
 
@@ -87,19 +86,16 @@ func FailoverParts() []string {
 // without a time limit, and makes it again when that is safe. All writes are looked for afterwards.
 func Failover(ctx context.Context, cfg FailoverConfig) (*FailoverReport, error) {
 	cfg = cfg.withDefaults()
-	parts, err := chosen(failoverParts(), cfg.Only)
-	if err != nil {
-		return nil, err
-	}
 	b := &failoverBench{cfg: cfg, report: FailoverReport{
 		Callers: cfg.Callers, FailAfter: cfg.FailAfter.Seconds(), Down: cfg.Down.Seconds(), Fsync: cfg.Servers.Settings["fsync"],
 	}}
-	for _, part := range parts {
-		b.part = part.name
-		cfg.Progress(part.name)
-		if err := part.run(ctx, b); err != nil {
-			return nil, fmt.Errorf("%s: %w", part.name, err)
-		}
+	err := runParts(failoverParts(), cfg.Only, func(p failoverPart) error {
+		b.part = p.name
+		cfg.Progress(p.name)
+		return p.run(ctx, b)
+	})
+	if err != nil {
+		return nil, err
 	}
 	return &b.report, nil
 }

@@ -21,6 +21,20 @@ func namesOf[F any](parts []part[F]) []string {
 	return names
 }
 
+// runParts runs those of the parts that are chosen, one after the other, and stops at the first that fails.
+func runParts[F any](parts []part[F], only []string, run func(part[F]) error) error {
+	parts, err := chosen(parts, only)
+	if err != nil {
+		return err
+	}
+	for _, p := range parts {
+		if err := run(p); err != nil {
+			return fmt.Errorf("%s: %w", p.name, err)
+		}
+	}
+	return nil
+}
+
 // chosen returns the parts with the names, in the order of the parts, or all without a name. Its error says which name
 // is none.
 func chosen[F any](parts []part[F], only []string) ([]part[F], error) {

@@ -94,17 +94,14 @@ func RouteParts() []string {
 // A part for which this machine lacks something is left out, unless it was asked for by name.
 func Route(ctx context.Context, cfg RouteConfig) (*RouteReport, error) {
 	cfg = cfg.withDefaults()
-	parts, err := chosen(routeParts(), cfg.Only)
+	b := &routeBench{cfg: cfg, report: RouteReport{Rounds: cfg.Rounds, Turn: cfg.Turn.Seconds(), Conns: routeConns}}
+	err := runParts(routeParts(), cfg.Only, func(p routePart) error {
+		b.part = p.name
+		cfg.Progress(p.name)
+		return p.run(ctx, b)
+	})
 	if err != nil {
 		return nil, err
-	}
-	b := &routeBench{cfg: cfg, report: RouteReport{Rounds: cfg.Rounds, Turn: cfg.Turn.Seconds(), Conns: routeConns}}
-	for _, part := range parts {
-		b.part = part.name
-		cfg.Progress(part.name)
-		if err := part.run(ctx, b); err != nil {
-			return nil, fmt.Errorf("%s: %w", part.name, err)
-		}
 	}
 	return &b.report, nil
 }

@@ -5,8 +5,6 @@ import (
 	"errors"
 	"net"
 	"strings"
-	"sync"
-	"sync/atomic"
 	"testing"
 
 	"github.com/kiloshard/kiloshard/router"
@@ -110,40 +108,15 @@ func TestStandbyIsAddedUnderLoad(t *testing.T) {
 	p := startPair(t)
 	r := open(t, router.Config{}, p.primary.DSN(database))
 	s := shard(t, r, 1)
-	stop, calls, wait := make(chan struct{}), atomic.Int64{}, sync.WaitGroup{}
-	for i := range 6 {
-		wait.Go(func() {
-			for n := int64(1); ; n++ {
-				select {
-				case <-stop:
-					return
-				default:
-				}
-				var note string
-				id := int64(i)<<32 | n
-				err := write(t.Context(), s, id)
-				if err == nil {
-					err = read(t.Context(), s)
-				}
-				if err == nil {
-					var at router.Position
-					if at, err = s.Position(t.Context()); err == nil {
-						err = s.ReadOnly(router.Reads{After: at}).QueryRow(t.Context(), selection, id).Scan(&note)
-					}
-				}
-				if err != nil {
-					t.Errorf("call %d: %v", n, err)
-					return
-				}
-				calls.Add(1)
-			}
-		})
-	}
-	some := func(what string) {
-		t.Helper()
-		begun := calls.Load()
-		eventually(t, what, func() bool { return t.Failed() || calls.Load() > begun+50 })
-	}
+	some, end := callers(t, 6, func(id int64) error {
+		if err := write(t.Context(), s, id); err != nil {
+			return err
+		}
+		if err := read(t.Context(), s); err != nil {
+			return err
+		}
+		return readBack(t.Context(), s, id)
+	})
 	some("calls before")
 	for range 5 {
 		changed(t, r, withStandby(dsn(t, p.standby, p.primary)))
@@ -153,8 +126,7 @@ func TestStandbyIsAddedUnderLoad(t *testing.T) {
 		changed(t, r, withStandby(p.primary.DSN(database)))
 		some("calls without them")
 	}
-	close(stop)
-	wait.Wait()
+	end()
 }
 
 // TestLeastConnections opens hosts whose pools make connections at once, before the router has asked for any.

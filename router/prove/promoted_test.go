@@ -2,7 +2,6 @@ package prove_test
 
 import (
 	"errors"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -21,44 +20,19 @@ func TestReplicaIsPromoted(t *testing.T) {
 	r := open(t, router.Config{Failover: router.Failover{Wait: testLimit}}, p.primary.DSN(database))
 	changed(t, r, withStandby(dsn(t, p.primary, p.standby), p.standby.DSN(database)))
 	s := shard(t, r, 1)
-	stop, calls, wait := make(chan struct{}), atomic.Int64{}, sync.WaitGroup{}
-	for i := range 4 {
-		wait.Go(func() {
-			for n := int64(1); ; n++ {
-				select {
-				case <-stop:
-					return
-				default:
-				}
-				id := int64(i+1)<<32 | n
-				err := write(t.Context(), s, id)
-				if errors.Is(err, router.ErrLost) {
-					continue
-				}
-				var at router.Position
-				var note string
-				if err == nil {
-					at, err = s.Position(t.Context())
-				}
-				if err == nil {
-					err = s.ReadOnly(router.Reads{After: at}).QueryRow(t.Context(), selection, id).Scan(&note)
-				}
-				if err == nil {
-					err = s.ReadOnly(router.Reads{}).QueryRow(t.Context(), selection, 0).Scan(&note)
-				}
-				if err != nil {
-					t.Errorf("call %d: %v", n, err)
-					return
-				}
-				calls.Add(1)
-			}
-		})
-	}
-	some := func(what string) {
-		t.Helper()
-		begun := calls.Load()
-		eventually(t, what, func() bool { return t.Failed() || calls.Load() > begun+50 })
-	}
+	some, end := callers(t, 4, func(id int64) error {
+		switch err := write(t.Context(), s, id); {
+		case errors.Is(err, router.ErrLost):
+			return errNotCounted
+		case err != nil:
+			return err
+		}
+		if err := readBack(t.Context(), s, id); err != nil {
+			return err
+		}
+		var note string
+		return s.ReadOnly(router.Reads{}).QueryRow(t.Context(), selection, 0).Scan(&note)
+	})
 	replica := func() router.ReplicaStats { return r.ReadStats()[0].Replicas[0] }
 	eventually(t, "the replica is read from", func() bool { return t.Failed() || replica().Used && replica().Reads > 10 })
 	if err := p.primary.Kill(t.Context()); err != nil {
@@ -69,8 +43,7 @@ func TestReplicaIsPromoted(t *testing.T) {
 	some("calls to the new primary")
 	eventually(t, "the new primary is measured", func() bool { return t.Failed() || r.ReadStats()[0].PrimaryErr == "" })
 	some("calls afterwards")
-	close(stop)
-	wait.Wait()
+	end()
 	if got := replica(); got.Used || got.Why == "" {
 		t.Errorf("the replica: %+v", got)
 	}
