@@ -17,14 +17,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	code := shardtest.Run(m)
-	if code == 0 {
-		if err := leak.Find(); err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			code = 1
-		}
-	}
-	os.Exit(code)
+	os.Exit(leak.Check(shardtest.Run(m)))
 }
 
 // bundle is a cluster of a test: its shards exist, and hold nothing.

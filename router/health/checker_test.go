@@ -2,7 +2,6 @@ package health_test
 
 import (
 	"encoding/json"
-	"fmt"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -23,14 +22,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	code := shardtest.Run(m)
-	if code == 0 {
-		if err := leak.Find(goleak.IgnoreTopFunction("os/signal.loop")); err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			code = 1
-		}
-	}
-	os.Exit(code)
+	os.Exit(leak.Check(shardtest.Run(m), goleak.IgnoreTopFunction("os/signal.loop")))
 }
 
 // silent returns the DSN of a host that takes connections and never says anything.

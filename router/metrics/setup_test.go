@@ -2,7 +2,6 @@ package metrics_test
 
 import (
 	"context"
-	"fmt"
 	"os"
 	"testing"
 	"testing/fstest"
@@ -21,14 +20,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	code := shardtest.Run(m)
-	if code == 0 {
-		if err := leak.Find(goleak.IgnoreTopFunction("os/signal.loop")); err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			code = 1
-		}
-	}
-	os.Exit(code)
+	os.Exit(leak.Check(shardtest.Run(m), goleak.IgnoreTopFunction("os/signal.loop")))
 }
 
 var migrations = fstest.MapFS{"001_photos.sql": {Data: []byte(`create table photos (id bigint primary key, title text)`)}}

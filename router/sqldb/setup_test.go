@@ -52,14 +52,8 @@ func run(m *testing.M) int {
 		fmt.Fprintln(os.Stderr, err)
 		code = 1
 	}
-	if code == 0 {
-		// gorm never ends what watches over the statements that it has prepared.
-		if err := leak.Find(goleak.IgnoreTopFunction("gorm.io/gorm/internal/lru.NewLRU[...].func1")); err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			code = 1
-		}
-	}
-	return code
+	// gorm never ends what watches over the statements that it has prepared.
+	return leak.Check(code, goleak.IgnoreTopFunction("gorm.io/gorm/internal/lru.NewLRU[...].func1"))
 }
 
 // cluster makes the shards, each with its own row 1 in the table photos.

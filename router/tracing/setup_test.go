@@ -24,14 +24,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	code := shardtest.Run(m)
-	if code == 0 {
-		if err := leak.Find(goleak.IgnoreTopFunction("os/signal.loop")); err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			code = 1
-		}
-	}
-	os.Exit(code)
+	os.Exit(leak.Check(shardtest.Run(m), goleak.IgnoreTopFunction("os/signal.loop")))
 }
 
 var epoch = shardtest.Epoch

@@ -47,13 +47,7 @@ func run(m *testing.M) int {
 			code = 1
 		}
 	}
-	if code == 0 {
-		if err := leak.Find(); err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			code = 1
-		}
-	}
-	return code
+	return leak.Check(code)
 }
 
 // start starts two servers of our own: a caller's would have to be changed.

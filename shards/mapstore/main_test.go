@@ -42,11 +42,5 @@ func run(m *testing.M) int {
 		fmt.Fprintln(os.Stderr, err)
 		code = 1
 	}
-	if code == 0 {
-		if err := leak.Find(); err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			code = 1
-		}
-	}
-	return code
+	return leak.Check(code)
 }

@@ -23,12 +23,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	code := shardtest.Run(m)
-	if err := leak.Find(); err != nil && code == 0 {
-		fmt.Fprintln(os.Stderr, err)
-		code = 1
-	}
-	os.Exit(code)
+	os.Exit(leak.Check(shardtest.Run(m)))
 }
 
 // runs lets the load work on the service, which users reach by way of between, until enough requests came there.

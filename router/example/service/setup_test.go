@@ -27,11 +27,7 @@ import (
 func TestMain(m *testing.M) {
 	code := shardtest.Run(m)
 	http.DefaultClient.CloseIdleConnections()
-	if err := leak.Find(); err != nil && code == 0 {
-		fmt.Fprintln(os.Stderr, err)
-		code = 1
-	}
-	os.Exit(code)
+	os.Exit(leak.Check(code))
 }
 
 // withDirectory returns the map with a directory as its strategy, whose tables are made.

@@ -3,6 +3,8 @@
 package leak
 
 import (
+	"fmt"
+	"os"
 	"time"
 
 	"go.uber.org/goleak"
@@ -22,6 +24,21 @@ func find(patience time.Duration, options ...goleak.Option) error {
 			return err
 		}
 	}
+}
+
+// Check is for a TestMain of its own: code is how its tests have ended, and what is returned is how it ends. What tests that
+// passed have left, it tells standard error, and returns 1.
+func Check(code int, options ...goleak.Option) int { return check(patience, code, options...) }
+
+func check(patience time.Duration, code int, options ...goleak.Option) int {
+	if code != 0 {
+		return code
+	}
+	if err := find(patience, options...); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	return 0
 }
 
 // Main is for [goleak.VerifyTestMain]: the tests of M, and the wait for what they have begun.

@@ -26,6 +26,22 @@ func TestFind(t *testing.T) {
 	}
 }
 
+// TestCheck has tests pass, pass and leave a goroutine, and fail.
+func TestCheck(t *testing.T) {
+	if code := Check(0); code != 0 {
+		t.Errorf("code %d, though nothing is left", code)
+	}
+	stays := make(chan struct{})
+	defer close(stays)
+	go func() { <-stays }()
+	if code := check(time.Second, 0); code != 1 {
+		t.Errorf("code %d, though a goroutine stays", code)
+	}
+	if code := check(time.Second, 3); code != 3 {
+		t.Errorf("code %d, though tests have failed with 3", code)
+	}
+}
+
 type tests func() int
 
 func (t tests) Run() int { return t() }

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"fmt"
 	"io"
 	"log/slog"
 	"net/http"
@@ -25,11 +24,7 @@ import (
 func TestMain(m *testing.M) {
 	code := shardtest.Run(m)
 	http.DefaultClient.CloseIdleConnections()
-	if err := leak.Find(); err != nil && code == 0 {
-		fmt.Fprintln(os.Stderr, err)
-		code = 1
-	}
-	os.Exit(code)
+	os.Exit(leak.Check(code))
 }
 
 // With a map in kiloshard.yaml itself, the program serves its requests, its health and its metrics.
