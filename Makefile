@@ -4,39 +4,46 @@ MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := help
 .PHONY: help demo example test prove lint bench build go
 
+# Says in a second, before anything is compiled, where Postgres comes from, or that there is none.
+LOOK := internal/localpg/look.sh
 GOLANGCI := go tool -modfile=.ci/tools.mod golangci-lint
 
 help: ## list the targets
 	@sed -n 's/^\([a-z]*\):[a-z ]*## \(.*\)/make \1 - \2/p' Makefile
 
 demo: go ## the whole story on throw-away local hosts; KEEP=1 keeps them
-	@go run ./cmd/kiloshard demo
+	@$(LOOK) >/dev/null && go run ./cmd/kiloshard demo
 
 example: go ## the example service under load while the map changes, a migration runs and a host fails; FOR=60s
 	@go run ./router/example/cmd/try -for $(or $(FOR),60s)
 
 # With the race detector programs, and the parser of migrate/lint, take minutes more; what they import has it.
+# Where Postgres may still fail to come, from a DSN, Docker or a download, one test tries that before all others do.
 test: go ## all tests, those of libraries with the race detector if there is a C compiler
-	@race=-race; \
+	@source=$$($(LOOK) "$$KILOSHARD_TEST_POSTGRES") || exit; \
+	race=-race; \
 	printf '#include <stdlib.h>\nint main(void) { return 0; }\n' | $$(go env CC) -x c -o /dev/null - 2>/dev/null || { \
 		if [ "$$CI" = true ]; then echo "make test: no C compiler, so no race detector: install gcc and libc6-dev" >&2; exit 1; fi; \
 		echo "make test: no C compiler, so without the race detector" >&2; race=; \
 	}; \
 	plain='/cmd/|/migrate/lint$$'; \
-	set -x; go test $$race -shuffle=on -timeout=20m $$(go list ./... | grep -vE "$$plain") && \
-	go test -shuffle=on -timeout=20m $$(go list ./... | grep -E "$$plain")
+	[ $$source = local ] || go test $$race -count=1 -run='^TestHostsAreEmpty$$' ./shards/shardtest || exit; \
+	status=0; set -x; \
+	go test $$race -shuffle=on -timeout=20m $$(go list ./... | grep -vE "$$plain") || status=$$?; \
+	go test -shuffle=on -timeout=20m $$(go list ./... | grep -E "$$plain") || status=$$?; \
+	exit $$status
 
 prove: go ## IDs under real faults, minutes long; IMAGE=postgres:17 for another Postgres, PROVE=published to see it fail
 ifdef IMAGE
 	@PROVE_FULL=1 PROVE=$(PROVE) sql/prove/in-image.sh $(IMAGE) -test.v -test.timeout=15m
 else
-	PROVE_FULL=1 PROVE=$(PROVE) go test -v -count=1 -timeout=15m ./sql/prove
+	PROVE_FULL=1 PROVE=$(PROVE) go test -v -count=1 -timeout=15m ./sql/prove/...
 endif
 
 lint: go ## linters, go.mod, shell scripts; the first run builds golangci-lint, which takes minutes
 	$(GOLANGCI) run --allow-parallel-runners ./...
 	go mod tidy -diff
-	@if command -v shellcheck >/dev/null; then set -x; shellcheck .ci/run .ci/postgres-image .ci/postgres-entrypoint sql/prove/in-image.sh; \
+	@if command -v shellcheck >/dev/null; then set -x; shellcheck $(LOOK) .ci/run .ci/bare .ci/debian .ci/postgres-image .ci/postgres-entrypoint sql/prove/in-image.sh; \
 	elif [ "$$CI" = true ]; then echo "make lint: shellcheck is missing: install it" >&2; exit 1; \
 	else echo "make lint: shellcheck is missing, so the scripts go unchecked" >&2; fi
 

@@ -5,7 +5,7 @@ import (
 	"maps"
 	"time"
 
-	"github.com/kiloshard/kiloshard/shards/localpg"
+	"github.com/kiloshard/kiloshard/internal/localpg"
 )
 
 // FailoverConfig says how [Failover] measures.

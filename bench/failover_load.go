@@ -128,7 +128,10 @@ func (l *failoverLoad) served(ctx context.Context, host int, after time.Time) (t
 	}
 }
 
-// kindOf says in a few words what kind an error is of.
+// otherKind begins the kind of an error that no failover explains; its text follows.
+const otherKind = "other: "
+
+// kindOf returns what kind an error is of, in a few words.
 func kindOf(err error) string {
 	switch {
 	case errors.Is(err, router.ErrHostDown):
@@ -138,7 +141,7 @@ func kindOf(err error) string {
 	case router.SafeToRetry(err):
 		return "not sent"
 	}
-	return "other"
+	return otherKind + err.Error()
 }
 
 // p99Of returns the 99th percentile of how long calls took, in milliseconds; 0 without calls.

@@ -35,6 +35,7 @@ type IDsReport struct {
 	Rows    []IDsFigure    `json:"rows"`
 	HandOut LeaseFigure    `json:"lease"`
 	Many    ManyFigure     `json:"many"`
+	Wrapper WrapperFigure  `json:"wrapper"`
 	Inserts []InsertFigure `json:"inserts"`
 }
 
@@ -95,6 +96,10 @@ func IDs(ctx context.Context, cfg IDsConfig) (*IDsReport, error) {
 	}
 	cfg.Progress("many IDs at once")
 	if report.Many, err = compareMany(ctx, m.Hosts()[0]); err != nil {
+		return nil, err
+	}
+	cfg.Progress("what next_id() costs by itself")
+	if report.Wrapper, err = measureWrapper(ctx, m.Hosts()[0]); err != nil {
 		return nil, err
 	}
 	if report.HandOut, err = handOut(ctx, handOutIDs(cfg.Duration)); err != nil {

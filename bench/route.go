@@ -43,7 +43,7 @@ type RouteReport struct {
 	Turn    float64       `json:"turn_seconds"`
 	Conns   int           `json:"connections_per_host"`
 	Rows    []RouteFigure `json:"rows"`
-	LeftOut []string      `json:"left_out"` // parts that this machine lacks something for, and what it lacks
+	LeftOut []string      `json:"left_out"` // parts for which something is missing on this machine, and what
 }
 
 // RouteFigure is one figure of both sides, each the median of the rounds.
@@ -91,7 +91,7 @@ func RouteParts() []string {
 // checked.
 //
 // The statements of pgxpool name the schema, so that it prepares them in its default mode, as it would without shards.
-// A part for which this machine lacks something is left out, unless it was asked for by name.
+// A part for which something is missing on this machine is left out, unless it was asked for by name.
 func Route(ctx context.Context, cfg RouteConfig) (*RouteReport, error) {
 	cfg = cfg.withDefaults()
 	b := &routeBench{cfg: cfg, report: RouteReport{Rounds: cfg.Rounds, Turn: cfg.Turn.Seconds(), Conns: routeConns}}

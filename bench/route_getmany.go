@@ -7,6 +7,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/kiloshard/kiloshard/router"
+	"github.com/kiloshard/kiloshard/router/many"
 	"github.com/kiloshard/kiloshard/shards"
 )
 
@@ -29,7 +30,7 @@ func scanPhoto(row pgx.CollectableRow) (p photo, err error) {
 
 // fetchTogether asks all shards of a host at once.
 func fetchTogether(ctx context.Context, r *router.Router, ids []shards.ID) ([]photo, error) {
-	return router.GetMany(ctx, r, ids, router.Query[photo]{SQL: fetchQuery, Scan: scanPhoto})
+	return many.GetMany(ctx, r, ids, many.Query[photo]{SQL: fetchQuery, Scan: scanPhoto})
 }
 
 // fetchByLoop asks one shard after the other.

@@ -19,7 +19,7 @@ const (
 	longest   = "max us"
 )
 
-// call is the call number i of a worker. It tells whether the call is not one of those that count.
+// call is the call number i of a worker. It reports whether the call is not one of those that count.
 type call func(ctx context.Context, worker, i int) (apart bool, err error)
 
 // lap is what goroutines did in one turn.

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/kiloshard/kiloshard/router"
 	"github.com/kiloshard/kiloshard/shards"
 )
 
@@ -119,20 +118,6 @@ func measureSlow(ctx context.Context, b *routeBench) error {
 func measureInserts(ctx context.Context, b *routeBench) error {
 	return b.withSides(ctx, 0, func(m *shards.Map, s *routeSides) error {
 		const goroutines = 64
-		if err := b.compareSides(ctx, m, s, inserts, "insert", goroutines, perSecond, p50, p99); err != nil {
-			return err
-		}
-		together, err := openRouterSending(ctx, m, router.PipelineAll)
-		if err != nil {
-			return err
-		}
-		defer together.Close()
-		plain, _, _ := s.calls(inserts)
-		laps, err := b.compare(ctx, goroutines, oursOver(together, inserts, 1), plain)
-		if err != nil {
-			return err
-		}
-		b.addLaps("insert, one shard, sent together", goroutines, laps[0], laps[1], perSecond, p50, p99)
-		return nil
+		return b.compareSides(ctx, m, s, inserts, "insert", goroutines, perSecond, p50, p99)
 	})
 }

@@ -67,7 +67,7 @@ func measureReplicas(ctx context.Context, b *routeBench) (err error) {
 	b.add("reads for the replica that the primary got", goroutines, "percent", []float64{100 * onPrimary / reads}, nil)
 
 	before = r.ReadStats()[0]
-	laps, err = b.compare(ctx, goroutines, readingBy(r, stalling, &router.Reads{Hedge: router.HedgeP95}, 1), readingBy(r, stalling, &router.Reads{}, 1))
+	laps, err = b.compare(ctx, goroutines, readingBy(r, stalling, &router.Reads{HedgeP95: true}, 1), readingBy(r, stalling, &router.Reads{}, 1))
 	if err != nil {
 		return err
 	}

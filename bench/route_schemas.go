@@ -41,7 +41,7 @@ const (
 	byHandName     = plainName + ", by hand"
 )
 
-// compareSchemas measures over the shards of a map. withPlain tells whether plain pools over all their schemas take
+// compareSchemas measures over the shards of a map. withPlain reports whether plain pools over all their schemas take
 // part: one with its usual cache, and one with the schemas dealt out to its connections, so that each sees a few of them
 // and has all their statements prepared. The latter shows what affinity costs by itself: no path is set.
 func (b *routeBench) compareSchemas(ctx context.Context, m *shards.Map, withPlain bool) error {

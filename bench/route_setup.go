@@ -94,11 +94,7 @@ const (
 
 // openRouter opens a router.
 func openRouter(ctx context.Context, m *shards.Map) (*router.Router, error) {
-	return openRouterSending(ctx, m, router.PipelineReads)
-}
-
-func openRouterSending(ctx context.Context, m *shards.Map, together router.Pipeline) (*router.Router, error) {
-	return openRouterWith(ctx, m, router.Config{Pipeline: together})
+	return openRouterWith(ctx, m, router.Config{})
 }
 
 // openRouterWith opens a router with a config, but for its map.
@@ -144,7 +140,7 @@ func withSettings(dsn string, settings []string) string {
 
 // forKey is where all parts but one ask the router for the shard of a key.
 func forKey(ctx context.Context, r *router.Router, key int64) (router.Shard, error) {
-	return r.ForKey(ctx, key)
+	return r.ForKey(ctx, shards.NumberKey(key))
 }
 
 // forID is where they ask it for that of an ID.

@@ -3,7 +3,6 @@ package migrate
 import (
 	"errors"
 	"regexp"
-	"slices"
 	"strings"
 )
 
@@ -18,7 +17,8 @@ var (
 )
 
 // disableTxPattern is tern's mark of a file whose way up or down, wherever in it a line of its own says so, is to
-// run outside a transaction; also where the file's lines end in \r\n.
+// run outside a transaction; also where the file's lines end in \r\n. In the way up it is meant for the way down too: what
+// was built outside a transaction is mostly dropped so. tern itself wants it in each.
 var disableTxPattern = regexp.MustCompile(`(?m)^---- tern: disable-tx ----\r?$`)
 
 // check returns a [FileError] for a file that cannot be run in a transaction beside others, nor, if it is
@@ -27,6 +27,8 @@ func (f file) check() error {
 	switch {
 	case f.direction == force:
 		return nil
+	case f.unwritten:
+		return &FileError{File: f.name, Err: errNoUp}
 	case f.sql == "":
 		return &FileError{File: f.name, Err: errNoDown}
 	case strings.ContainsRune(f.sql, 0):
@@ -37,31 +39,14 @@ func (f file) check() error {
 	for _, s := range f.statements {
 		switch {
 		case s.controlsTransaction() && f.disableTx:
-			return f.wrong(s.start, f.sql[s.start:s.end], errOutside)
+			return f.wrong(s.Start, s.in(f.sql), errOutside)
 		case s.controlsTransaction():
-			return f.wrong(s.start, f.sql[s.start:s.end], errTransaction)
-		case s.stdin:
-			return f.wrong(s.start, f.sql[s.start:s.end], errStdin)
+			return f.wrong(s.Start, s.in(f.sql), errTransaction)
+		case s.readsStdin(f.sql):
+			return f.wrong(s.Start, s.in(f.sql), errStdin)
 		}
 	}
 	return nil
-}
-
-// controlsTransaction tells whether the statement begins or ends a transaction. SAVEPOINT and what
-// goes with it do neither.
-func (s statement) controlsTransaction() bool {
-	if len(s.words) == 0 {
-		return false
-	}
-	switch s.words[0] {
-	case "BEGIN", "COMMIT", "END", "ABORT":
-		return true
-	case "START", "PREPARE":
-		return len(s.words) > 1 && s.words[1] == "TRANSACTION"
-	case "ROLLBACK":
-		return !slices.Contains(s.words, "TO")
-	}
-	return false
 }
 
 // wrong returns a [FileError] for what stands at an offset of the file's SQL, in bytes.

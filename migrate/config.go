@@ -27,21 +27,23 @@ type Config struct {
 	LockTimeout time.Duration // how long a file's statement may wait for a lock on a table, unless it builds or drops an index concurrently. Defaults to the server's setting
 
 	StatementTimeout time.Duration // how long a file's statement may take. Defaults to the server's setting
-	Retries          int           // how often a shard is tried again when a lock was not to be had in LockTimeout. Defaults to 5; negative for never
+	Retries          int           // how often a shard is tried again when a lock is not free within LockTimeout. Defaults to 5; negative for never
 
 	Canary      int                                                // how many shards go first, from all hosts in turn. Defaults to none
 	Check       func(ctx context.Context, canary shards.Set) error // asked before the others follow. Defaults to nothing
 	Wave        int                                                // how many hosts at a time. Defaults to all
 	MaxFailures int                                                // after how many failed shards no other is begun. Defaults to no limit
 
+	TemplateEnv bool // files that are templates may call env, expandenv and getHostByName
+
 	SnapshotFrom int  // from how many files on new shards are made from a snapshot of a migrated one. Defaults to 10
 	Replay       bool // new shards run all files, however many there are
 
 	By     string      // who runs it, for the ledger. Defaults to user@machine
-	Events func(Event) // told what happens, one event at a time. Defaults to nobody
+	Events func(Event) // called with what happens, one event at a time. Defaults to none
 
-	Progress fanout.Progress // told of the shards that have something to do. Defaults to none
-	Logger   *slog.Logger    // told what the server remarks while it runs a file. Defaults to silence
+	Progress fanout.Progress // of the shards that have something to do. Defaults to none
+	Logger   *slog.Logger    // gets the server's notices while it runs a file. Defaults to none
 }
 
 const (

@@ -24,6 +24,7 @@ type directory struct {
 	checksums []string             // by number, from 1: SHA-256 of the file, in hexadecimal
 	firstLine map[direction][]int  // by number, from 1: the line where the file's part begins
 	templates []bool               // by number, from 1: the file has a template in it
+	unwritten []bool               // by number, from 1: there is no SQL in it to go up with
 	plain     map[direction][]file // by number, from 1: what every shard gets, when no file has a template; else nil
 }
 
@@ -50,23 +51,31 @@ type file struct {
 	statements []statement
 	sure       bool // statements are all there are, and end where they should
 	disableTx  bool // it is to be run outside of a transaction
+	unwritten  bool // there is no SQL in it to go up with, nor is any to go down run
+	markAbove  bool // the way down is to be run outside of a transaction for the mark in the way up
 }
 
-var errNoUp = errors.New("there is no SQL in it to go up with")
+var errNoUp = errors.New("it is not written yet: there is no SQL in it to go up with")
 
 // Where tern parts the way up from the way down.
 const upDownSeparator = "---- create above / drop below ----"
 
 // readDirectory reads and checks a directory of migrations. It renders them for one shard, so that
 // a template that no shard can render is found before anything is run.
-func readDirectory(m *shards.Map, files fs.FS, sample shards.Number, logger *slog.Logger) (*directory, error) {
+func readDirectory(m *shards.Map, files fs.FS, sample shards.Number, templateEnv bool, logger *slog.Logger) (*directory, error) {
 	names, err := fileNames(files, logger)
 	if err != nil {
 		return nil, err
 	}
 	d := &directory{m: m, names: names, firstLine: map[direction][]int{}}
-	if d.files, err = frozen(files); err != nil {
+	var unwritten map[string]bool
+	if d.files, unwritten, err = inMemory(files); err != nil {
 		return nil, err
+	}
+	if !templateEnv {
+		if err := checkTemplates(d.files); err != nil {
+			return nil, err
+		}
 	}
 	anyTemplate := false
 	for _, name := range names {
@@ -75,6 +84,7 @@ func readDirectory(m *shards.Map, files fs.FS, sample shards.Number, logger *slo
 			return nil, fmt.Errorf("the migrations directory: %w", err)
 		}
 		upPart, downPart, _ := strings.Cut(string(body), upDownSeparator)
+		d.unwritten = append(d.unwritten, unwritten[name])
 		d.firstLine[up] = append(d.firstLine[up], 1+blankLines(upPart))
 		d.firstLine[down] = append(d.firstLine[down], 1+strings.Count(upPart, "\n")+blankLines(downPart))
 		d.checksums = append(d.checksums, fmt.Sprintf("%x", sha256.Sum256(body)))
@@ -100,6 +110,24 @@ func blankLines(text string) int {
 
 // newest returns the version of the newest file.
 func (d *directory) newest() int32 { return int32(len(d.names)) }
+
+// nameOf returns the name of the file of a version, empty if there is none.
+func (d *directory) nameOf(version int32) string {
+	if version < 1 || version > d.newest() {
+		return ""
+	}
+	return d.names[version-1]
+}
+
+// between returns the names of the files that lead from one version to another, in the order in which they run.
+func (d *directory) between(from, to int32) []string {
+	if from <= to {
+		return d.names[from:to]
+	}
+	names := slices.Clone(d.names[to:from])
+	slices.Reverse(names)
+	return names
+}
 
 // pending returns the files that take shard n from one version to another, in order; none when it is there, or beyond
 // it as seen in the direction.
@@ -142,10 +170,16 @@ func (d *directory) render(n shards.Number) (map[direction][]file, error) {
 	}
 	files := map[direction][]file{}
 	for i, migration := range migrator.Migrations {
-		f := file{number: migration.Sequence, name: migration.Name, checksum: d.checksums[i], rendered: d.templates[i]}
+		if d.unwritten[i] {
+			migration.UpSQL, migration.DownSQL = "", ""
+		}
+		f := file{number: migration.Sequence, name: migration.Name, checksum: d.checksums[i], rendered: d.templates[i], unwritten: d.unwritten[i]}
+		f.disableTx = disableTxPattern.MatchString(migration.UpSQL)
 		f.direction, f.after, f.sql, f.firstLine = up, f.number, migration.UpSQL, d.firstLine[up][i]
 		files[up] = append(files[up], f)
 		f.direction, f.after, f.sql, f.firstLine = down, f.number-1, migration.DownSQL, d.firstLine[down][i]
+		f.markAbove = f.disableTx && f.sql != "" && !disableTxPattern.MatchString(f.sql)
+		f.disableTx = f.disableTx || disableTxPattern.MatchString(f.sql)
 		files[down] = append(files[down], f)
 		if d.templates[i] && strings.Contains(migration.UpSQL+migration.DownSQL, "<no value>") {
 			return nil, &FileError{File: migration.Name, Err: errors.New("it uses a value that there is not: expected {{.schema}} or {{.shard}}")}
@@ -154,11 +188,10 @@ func (d *directory) render(n shards.Number) (map[direction][]file, error) {
 	return files, nil
 }
 
-// scanned returns the files with their statements, and whether they are marked.
+// scanned returns the files with their statements.
 func (d *directory) scanned(files []file) []file {
 	for i := range files {
 		files[i].statements, files[i].sure = split(files[i].sql)
-		files[i].disableTx = disableTxPattern.MatchString(files[i].sql)
 	}
 	return files
 }

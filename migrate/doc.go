@@ -27,7 +27,7 @@
 //  4. On each host one session takes tern's own advisory lock in shared mode and holds it to the end, so
 //     that a tern program run by hand waits until the run is over, and other runs of this package do
 //     not. When a tern program is at work already, and does not come to an end within Config.TernWait,
-//     nothing is run. The session also makes the ledger where it is lacking.
+//     nothing is run. The session also makes the ledger where it is missing.
 //  5. First it goes through Config.Canary shards, and asks Config.Check; then through the hosts,
 //     Config.Wave at a time, with Config.PerHost sessions to each.
 //  6. It takes shard after shard: all files that are pending there go to the server as one message, save for
@@ -35,7 +35,7 @@
 //     Each file has a transaction of its own, which locks the shard against other runs, checks that
 //     the shard still stands at the version before the file's, runs the file, records its version,
 //     and enters it into the ledger. When another run was there first, it looks again where the shard
-//     stands. When a lock on a table is not to be had within Config.LockTimeout, it tries again a little
+//     stands. When a lock on a table is not free within Config.LockTimeout, it tries again a little
 //     later, so that nobody has to wait behind it for long.
 //  7. In the end each host puts on disk what was committed there, once.
 //
@@ -58,7 +58,7 @@
 // where that cannot be a part of a transaction, right behind it. After the last one the version and the file's own
 // entry are recorded in one transaction. When a statement fails, the shard stays at the version before, and the
 // statements before it stay done: another run goes on with the one that failed. SET and RESET are run again then.
-// When the part of the file that is run was changed meanwhile, it begins anew. It does so too once another file was
+// When the part of the file that is run was changed meanwhile, it starts again. It does so too once another file was
 // run in the shard, or its version was forced.
 //
 // Before a CREATE INDEX CONCURRENTLY is run, also with IF NOT EXISTS, an invalid index of its name in the table's

@@ -6,9 +6,9 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/kiloshard/kiloshard/internal/localpg"
 	"github.com/kiloshard/kiloshard/migrate"
 	"github.com/kiloshard/kiloshard/shards"
-	"github.com/kiloshard/kiloshard/shards/localpg"
 	"github.com/kiloshard/kiloshard/shards/shardtest"
 )
 
@@ -66,6 +66,24 @@ func TestWhatIsDoneOutlivesACrash(t *testing.T) {
 
 	b.cfg.Progress = nil
 	b.up()
+	crash(t, b, server)
+	b.hasVersions(b.m.All(), 2)
+}
+
+// TestNothingToDoOutlivesACrash has another run's last commits not be on disk yet when up finds nothing to do. They are
+// so few bytes that no page of WAL is full, which the server would write by itself.
+func TestNothingToDoOutlivesACrash(t *testing.T) {
+	t.Parallel()
+	b, server := setupServer(t, 3, "001_users.sql", users)
+	b.up()
+	b.cfg.Files = files("001_users.sql", users, "002_photos.sql", photos)
+	for n := range b.m.All().All() {
+		b.exec(n, photos+"; update schema_version set version = version")
+	}
+	for n := range b.m.All().All() {
+		b.exec(n, "set synchronous_commit = off; update schema_version set version = 2")
+	}
+	equal(t, "nothing to do", b.up().UpToDate.String(), "0-2")
 	crash(t, b, server)
 	b.hasVersions(b.m.All(), 2)
 }

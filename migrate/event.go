@@ -7,7 +7,7 @@ import (
 	"github.com/kiloshard/kiloshard/shards"
 )
 
-// EventKind is what an [Event] tells of.
+// EventKind is the kind of an [Event].
 type EventKind string
 
 // The kinds of [Event].
@@ -15,9 +15,14 @@ const (
 	PhaseBegan  EventKind = "phase"  // Phase
 	ShardDone   EventKind = "done"   // Shard, Host, From, To, Took
 	ShardFailed EventKind = "failed" // Shard, Host, From, To, Took, Err
-	ShardRetry  EventKind = "retry"  // Shard, Host, Attempt, Err, Blockers: it is tried again since a lock was not to be had
+	ShardRetry  EventKind = "retry"  // Shard, Host, Attempt, Err, Blockers: it is tried again since a lock was not free in time
 
-	// FileResumed tells that a file marked "tern: disable-tx" was begun before: Shard, Host, File, Statement.
+	// Interrupted says that no other shard is begun, and ShardWaits of one that is under way then what it waits for: Shard,
+	// Host, Blockers.
+	Interrupted EventKind = "interrupted"
+	ShardWaits  EventKind = "waits"
+
+	// FileResumed says that a file marked "tern: disable-tx" was begun before: Shard, Host, File, Statement.
 	FileResumed EventKind = "resumed"
 )
 
@@ -32,7 +37,7 @@ type Event struct {
 	From, To  int32 // the versions between which it moved; equal when it did not
 	Took      time.Duration
 	File      string
-	Statement int // with which it goes on, from 1; with 1 it begins anew, since it was changed
+	Statement int // with which it goes on, from 1; with 1 it starts again, since it was changed
 	Attempt   int // how often it was tried before, from 1
 	Err       error
 	Blockers  string // which sessions hold locks in the shard, and their statements, as far as can be seen

@@ -11,9 +11,9 @@ import (
 // has done by hand what a file would have done, or undone it. Version 0 stands for nothing at all.
 //
 // It waits for tern programs and for other runs as [Up] does, and each shard is set in a transaction with its lock
-// held. The ledger is told of it, with the direction "force", also where the shard stood there already. The entries
-// above the version are no longer current, and a file marked "tern: disable-tx" that was begun in a shard begins
-// anew there. Also a shard that stands above the newest file can be set.
+// held. It is entered into the ledger, with the direction "force", also where the shard stood there already. The entries
+// above the version are no longer current, and a file marked "tern: disable-tx" that was begun in a shard starts
+// again there. Also a shard that stands above the newest file can be set.
 //
 // An error that is no [shards.PartialError] is about the config or the version, and no host was asked.
 func Force(ctx context.Context, cfg Config, version int32) (Report, error) {

@@ -15,14 +15,14 @@ import (
 	"github.com/kiloshard/kiloshard/sql"
 )
 
-// seeds is how many new shards are taken through the files where no shard is at the target yet, so that the others can
+// firstShards is how many new shards are taken through the files where no shard is at the target yet, so that the others can
 // be made like them. Two tell, by what differs between them, where a shard's number stands in its structure.
-const seeds = 2
+const firstShards = 2
 
-// fresh tells whether nothing was ever run in a shard.
-func (s standing) fresh() bool { return s.version == 0 && !s.table && s.err == nil }
+// fresh reports whether nothing was ever run in a shard.
+func (s shardVersion) fresh() bool { return s.version == 0 && !s.table && s.err == nil }
 
-// fromSnapshot tells whether new shards are to be made from a snapshot, and if so returns which.
+// fromSnapshot reports whether new shards are to be made from a snapshot, and if so returns which.
 func (r *run) fromSnapshot(work []fanout.Work) (shards.Set, bool) {
 	if r.way != up || r.cfg.Replay || int(r.target) < r.cfg.SnapshotFrom {
 		return shards.Set{}, false
@@ -30,12 +30,12 @@ func (r *run) fromSnapshot(work []fanout.Work) (shards.Set, bool) {
 	var fresh []shards.Number
 	for _, w := range work {
 		for _, n := range w.Shards {
-			if r.standings[n].fresh() {
+			if r.shardVersions[n].fresh() {
 				fresh = append(fresh, n)
 			}
 		}
 	}
-	if len(fresh) <= seeds {
+	if len(fresh) <= firstShards {
 		return shards.Set{}, false
 	}
 	files, err := r.directory.pending(fresh[0], 0, r.target, up)
@@ -52,7 +52,7 @@ func (r *run) fromSnapshot(work []fanout.Work) (shards.Set, bool) {
 // donors returns shards that stand at the target, by files that are the directory's.
 func (r *run) donors() []shards.Number {
 	var donors []shards.Number
-	for n, at := range r.standings {
+	for n, at := range r.shardVersions {
 		if at.err != nil || at.version != r.target {
 			continue
 		}
@@ -67,31 +67,29 @@ func (r *run) donors() []shards.Number {
 	return slices.Sorted(slices.Values(donors))
 }
 
-// takeSnapshot takes a snapshot of shards at the target, and makes one of the new shards of it to see whether it becomes
-// what the donor is; that is taken back. Without a snapshot the files are run.
+// takeSnapshot takes a snapshot of the structure that most of the shards at the target have, and makes one of the new
+// shards from it to see whether it becomes what the donor is; that is rolled back. Without a snapshot the files are run.
 func (r *run) takeSnapshot(ctx context.Context, donors []shards.Number, fresh shards.Number) {
-	// The last has the highest number, which is the least likely to stand in a structure by chance.
-	last := len(donors) - 1
-	others := donors[max(0, last-seeds):last]
-	s, err := snapshot.Take(ctx, r.cfg.Map, donors[last], others...)
+	s, err := snapshot.Take(ctx, r.cfg.Map, donors...)
 	if err == nil {
 		err = s.Check(ctx, fresh)
 	}
 	if err == nil && s.Version() != r.target {
-		err = fmt.Errorf("shard %d is at version %d by now", donors[last], s.Version())
+		err = fmt.Errorf("shard %d is at version %d by now", s.Donor().Shard, s.Version())
 	}
 	if err != nil {
 		r.cfg.Logger.Info("new shards run all files, since no snapshot could be made", slog.Any("because", err))
+		r.noSnapshot = err
 		return
 	}
-	r.snapshot, r.donor = s, donors[last]
+	r.snapshot = s
 }
 
 // makeFromSnapshot makes a new shard, in one round trip. The ledger gets one entry, for the newest file.
 func (r *run) makeFromSnapshot(ctx context.Context, s *session, n shards.Number) (made bool) {
 	e := entry{
 		run: r.id, who: r.cfg.By, shard: n, version: r.target, direction: up,
-		file: fmt.Sprintf("%s, as a snapshot of shard %d", r.directory.names[r.target-1], r.donor), checksum: r.directory.checksums[r.target-1],
+		file: fmt.Sprintf("%s, as a snapshot of shard %d", r.directory.names[r.target-1], r.snapshot.Donor().Shard), checksum: r.directory.checksums[r.target-1],
 	}
 	_, err := s.conn.Exec(ctx, r.snapshot.Script(n, e.done())+neutral).ReadAll()
 	if err == nil {

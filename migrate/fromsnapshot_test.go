@@ -1,6 +1,7 @@
 package migrate_test
 
 import (
+	"errors"
 	"fmt"
 	"log/slog"
 	"strings"
@@ -9,6 +10,7 @@ import (
 
 	"github.com/kiloshard/kiloshard/migrate"
 	"github.com/kiloshard/kiloshard/migrate/drift"
+	"github.com/kiloshard/kiloshard/migrate/snapshot"
 )
 
 // manyFiles returns twelve files that build on each other.
@@ -67,6 +69,36 @@ func TestNewShardsBesideMigratedOnes(t *testing.T) {
 	equal(t, "phases", fmt.Sprint(phases), "[all hosts]")
 	equal(t, "from a snapshot", b.value(0, fromSnapshots), "4")
 	checkAlike(t, b)
+}
+
+// TestNewShardsBesideDriftedOnes has a column that somebody added by hand to the shard with the highest number. It must
+// not spread to new shards; where half of the shards have it, these run the files.
+func TestNewShardsBesideDriftedOnes(t *testing.T) {
+	t.Parallel()
+	b := setup(t, 16, 1)
+	b.cfg.Files, b.cfg.Shards, b.cfg.Replay = manyFiles(), set(t, "0-3"), true
+	b.up()
+	b.exec(3, "alter table users add column by_hand int")
+	const byHand = "select count(*) from pg_attribute where attname = 'by_hand'"
+	b.cfg.Shards, b.cfg.Replay = set(t, "0-7"), false
+	report := b.up()
+	if d := report.Donor; d == nil || d.Shard == 3 || d.Alike != 3 || d.Of != 4 {
+		t.Errorf("got the donor %+v, want one of three alike among four", d)
+	}
+	equal(t, "columns made by hand", b.value(0, byHand), "1")
+	equal(t, "from a snapshot", b.value(0, fromSnapshots), "4")
+
+	for n := range set(t, "4-6").All() {
+		b.exec(n, "alter table users add column by_hand int")
+	}
+	b.cfg.Shards = b.m.All()
+	report = b.up()
+	var none *snapshot.NoMajorityError
+	if report.Donor != nil || !errors.As(report.NoSnapshot, &none) {
+		t.Errorf("got the donor %+v, %v, want a NoMajorityError", report.Donor, report.NoSnapshot)
+	}
+	equal(t, "columns made by hand", b.value(0, byHand), "4")
+	equal(t, "from a snapshot", b.value(0, fromSnapshots), "4")
 }
 
 // TestRowsAreNotInASnapshot runs files that write rows in each shard.

@@ -80,7 +80,7 @@ func TestGraceIsOver(t *testing.T) {
 	}()
 	_, err := migrate.Up(ctx, b.cfg)
 	var partial *shards.PartialError
-	if !errors.As(err, &partial) || len(partial.Failed) != 1 || !strings.Contains(err.Error(), "migrations 001_users.sql to 002_long.sql: ") {
+	if !errors.As(err, &partial) || len(partial.Failed) != 1 || !strings.Contains(err.Error(), "migration 002_long.sql, line 1: ") {
 		t.Fatalf("got %v, want that shard 0 failed", err)
 	}
 	waitFor(t, b, "select not exists (select from pg_stat_activity where wait_event = 'PgSleep' and datname = current_database())")

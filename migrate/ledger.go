@@ -17,7 +17,7 @@ import (
 	"github.com/kiloshard/kiloshard/sql"
 )
 
-// entry is what the ledger of a host is told of one file in one shard.
+// entry is a row of a host's ledger: one file in one shard.
 type entry struct {
 	run, who  string
 	shard     shards.Number
@@ -61,7 +61,7 @@ func (e entry) record(state, message string, first bool) string {
 	return fmt.Sprintf("select kiloshard.record_migration(%s, %s, %s, %t)", e.values(), state, message, first)
 }
 
-// values returns what the ledger's functions are told of it.
+// values returns the arguments of the ledger's functions.
 func (e entry) values() string {
 	return fmt.Sprintf("%s, %s, %d, %d, %s, %s, %s",
 		quote(e.run), quote(e.who), e.shard, e.version, quote(e.file), quote(string(e.direction)), quote(e.checksum))
@@ -81,13 +81,20 @@ func quote(text string) string {
 // ErrNoLedger says that the ledger of a host cannot be made or written.
 var ErrNoLedger = errors.New("the ledger kiloshard.ledger cannot be written: expected a role that owns it, or that may insert into it and update it")
 
-// keepLedger makes the ledger of the session's host if it is lacking, and checks that it can be written.
-func (s *session) keepLedger(ctx context.Context) error {
-	const there = `select pg_catalog.to_regprocedure('kiloshard.end_migration(text,int,text,text,int,int,text,text,text,boolean)') is not null`
+// keepLedger makes the ledger of the session's host if it is missing, or brings an older one to the present version, and
+// checks that it can be written.
+//
+// Before that it refuses what somebody else has made, in the helper schema or in the schemas of shards.
+func (s *session) keepLedger(ctx context.Context, schemas []string) error {
+	ours := sql.Ours{Schemas: schemas, Relations: []string{versionTable}}
+	if _, err := s.value(ctx, sql.RefuseForeign(ours)+"select 1"); err != nil {
+		s.recover(ctx)
+		return err
+	}
+	there := sql.LedgerIsThere()
 	found, err := s.value(ctx, there)
 	if err == nil && found != "t" {
-		lock := fmt.Sprintf("select pg_catalog.pg_advisory_xact_lock(%d, 0)", sql.LockClass)
-		_, err = s.value(ctx, "begin; "+lock+"; "+sql.Ledger()+"; commit; "+there)
+		_, err = s.value(ctx, "begin; "+sql.Ledger()+"; commit; "+there)
 		if err != nil {
 			s.recover(ctx)
 		}
@@ -107,20 +114,20 @@ func (s *session) keepLedger(ctx context.Context) error {
 }
 
 // changedQuery asks the ledger which files shards have that are not those of the directory. The
-// ledger may not be there, or not be readable: then nothing is known.
+// ledger may not be there, not be readable, or be somebody else's: then nothing is known.
 const changedQuery = `
 do $kiloshard$
 declare
 	changed text := '[]';
 begin
-	if to_regclass('kiloshard.ledger') is not null then
+	if to_regclass('kiloshard.ledger') is not null and not exists (select from (%[2]s) f where kind <> 'grant') then
 		begin
 			execute $query$
 				select coalesce(json_agg(json_build_object('version', version, 'file', file, 'shards', numbers) order by version, file), '[]')
 				from (
 					select version, file, array_agg(shard order by shard) as numbers
 					from kiloshard.ledger
-					where current and statement is null and (version, checksum) not in (%s)
+					where current and statement is null and (version, checksum) not in (%[1]s)
 					group by version, file
 				) as other
 			$query$ into changed;
@@ -135,6 +142,7 @@ select current_setting('kiloshard.changed')`
 type ChangedFile struct {
 	Version int32
 	File    string // its name when it was run
+	Now     string // the name of the directory's file of that version; empty if there is none
 	Shards  shards.Set
 }
 
@@ -144,11 +152,11 @@ func (d *directory) changedQuery() string {
 	for i, sum := range d.checksums {
 		known[i] = fmt.Sprintf("(%d, '%s')", i+1, sum)
 	}
-	return fmt.Sprintf(changedQuery, strings.Join(known, ", "))
+	return fmt.Sprintf(changedQuery, strings.Join(known, ", "), sql.Foreign(sql.Ours{}))
 }
 
 // parseChanged returns the files that some of the given shards have in another form.
-func parseChanged(text string, set shards.Set) ([]ChangedFile, error) {
+func (d *directory) parseChanged(text string, set shards.Set) ([]ChangedFile, error) {
 	var found []struct {
 		Version int32
 		File    string
@@ -166,7 +174,7 @@ func parseChanged(text string, set shards.Set) ([]ChangedFile, error) {
 			}
 		}
 		if len(here) > 0 {
-			changed = append(changed, ChangedFile{Version: f.Version, File: f.File, Shards: shards.SetOf(here...)})
+			changed = append(changed, ChangedFile{Version: f.Version, File: f.File, Now: d.nameOf(f.Version), Shards: shards.SetOf(here...)})
 		}
 	}
 	return changed, nil

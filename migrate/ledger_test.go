@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/kiloshard/kiloshard/migrate"
+	"github.com/kiloshard/kiloshard/sql"
 )
 
 func TestLedger(t *testing.T) {
@@ -34,7 +35,7 @@ func TestChangedFiles(t *testing.T) {
 	b := setup(t, 6, 2, "001_users.sql", users, "002_photos.sql", photos)
 	b.up()
 	b.cfg.Files = files("001_users.sql", users+" -- changed", "002_photos.sql", photos)
-	const want = "[{1 001_users.sql 0-5}]"
+	const want = "[{1 001_users.sql 001_users.sql 0-5}]"
 	status, err := migrate.Status(t.Context(), b.cfg)
 	if err != nil {
 		t.Fatal(err)
@@ -53,7 +54,7 @@ func TestChangedFiles(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	equal(t, "status of one that was run again", fmt.Sprint(status.Changed), "[{2 002_photos.sql 0-2,4-5}]")
+	equal(t, "status of one that was run again", fmt.Sprint(status.Changed), "[{2 002_photos.sql 002_photos.sql 0-2,4-5}]")
 }
 
 // A ledger that was made before there were entries of statements gets what it lacks.
@@ -68,5 +69,22 @@ func TestLedgerOfAnEarlierForm(t *testing.T) {
 	}
 	b.up()
 	equal(t, "ledger", b.value(0, ledgerOf(0)), "up1, up2.1, up2")
-	equal(t, "changed", fmt.Sprint(b.up().Changed), "[{1 001_users.sql 0}]")
+	equal(t, "changed", fmt.Sprint(b.up().Changed), "[{1 001_users.sql 001_users.sql 0}]")
+}
+
+// A ledger of an older version is brought to the present one by the next run that has something to do.
+func TestLedgerOfAnOlderVersion(t *testing.T) {
+	t.Parallel()
+	b := setup(t, 1, 1, "001_users.sql", users)
+	b.up()
+	const version = "select obj_description('kiloshard.ledger'::regclass, 'pg_class')"
+	present := b.value(0, version)
+	equal(t, "version", present, sql.VersionMark+sql.Version(sql.Ledger()))
+	b.exec(0, `create or replace function kiloshard.end_migration(
+		schema text, after int, run text, who text, shard int, version int, file text, direction text, checksum text, first boolean
+	) returns boolean language sql as 'select false'; comment on table kiloshard.ledger is 'kiloshard version 0123456789abcdef'`)
+	b.cfg.Files = files("001_users.sql", users, "002_photos.sql", photos)
+	b.up()
+	equal(t, "version after", b.value(0, version), present)
+	equal(t, "ledger", b.value(0, ledgerOf(0)), "up1, up2")
 }

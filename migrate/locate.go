@@ -39,7 +39,7 @@ func (s script) explain(out outcome) error {
 }
 
 // lost is the error of a shard whose session broke off. The server sends what it has to say when it
-// is through with all files, so it may have committed more of them than it told.
+// is through with all files, so it may have committed more of them than it reported.
 func (s script) lost(committed int, err error) error {
 	first, last := s.parts[committed].file.name, s.parts[len(s.parts)-1].file.name
 	if first == last {
@@ -75,7 +75,7 @@ func (p part) count(completed int, pg *pgconn.PgError) error {
 		return &FileError{File: p.file.name, Err: pg}
 	case inFile < len(p.file.statements):
 		st := p.file.statements[inFile]
-		return p.file.wrong(st.start, p.file.sql[st.start:st.end], pg)
+		return p.file.wrong(st.Start, st.in(p.file.sql), pg)
 	}
 	after := min(inFile-len(p.file.statements), len(p.epilogue)-1)
 	return &FileError{File: p.file.name, Statement: p.epilogue[after], Err: pg}
@@ -89,8 +89,8 @@ func (f file) statementAt(offset int) string {
 	}
 	found := ""
 	for _, s := range f.statements {
-		if s.start <= offset {
-			found = f.sql[s.start:s.end]
+		if s.Start <= offset {
+			found = s.in(f.sql)
 		}
 	}
 	return found

@@ -61,3 +61,6 @@ func fileNames(files fs.FS, logger *slog.Logger) ([]string, error) {
 	}
 	return names, nil
 }
+
+// FileNames returns the names of the migrations of a directory, that of version 1 first.
+func FileNames(files fs.FS) ([]string, error) { return fileNames(files, slog.New(slog.DiscardHandler)) }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/jackc/pgx/v5/pgconn"
 
+	"github.com/kiloshard/kiloshard/internal/sqltext"
 	"github.com/kiloshard/kiloshard/shards"
 )
 
@@ -18,7 +19,7 @@ import (
 // The session holds tern's lock too, shared. A tern program that waits for it holds a snapshot, for which a CREATE
 // INDEX CONCURRENTLY waits in turn: one that waits already is found before anything is run, and one that comes later
 // makes a deadlock that Postgres sees, and ends.
-func (r *run) applyOutside(ctx context.Context, s *session, n shards.Number, at standing, f file) (done int, moved bool, err error) {
+func (r *run) applyOutside(ctx context.Context, s *session, n shards.Number, at shardVersion, f file) (done int, moved bool, err error) {
 	if !s.knowsStrings() {
 		return 0, false, &FileError{File: f.name, Err: errEscapes}
 	}
@@ -26,7 +27,7 @@ func (r *run) applyOutside(ctx context.Context, s *session, n shards.Number, at 
 		return 0, false, fmt.Errorf("before migration %s: %w", f.name, err)
 	}
 	defer s.unlock(ctx, n)
-	if err := s.lockShard(ctx, n); err != nil {
+	if err := s.lockShard(ctx, n, r.cfg.Map.Schema(n)); err != nil {
 		return 0, false, fmt.Errorf("before migration %s: %w", f.name, err)
 	}
 	now, err := r.look(ctx, s, n)
@@ -46,19 +47,19 @@ func (r *run) applyOutside(ctx context.Context, s *session, n shards.Number, at 
 
 // statements runs those statements of a file that are not done yet, and enters each into the ledger. Those that set
 // something for the session are run each time, since the others may need it.
-func (r *run) statements(ctx context.Context, s *session, n shards.Number, at standing, f file) error {
+func (r *run) statements(ctx context.Context, s *session, n shards.Number, at shardVersion, f file) error {
 	p, err := s.resume(ctx, r.shape(n, at), f)
 	if err != nil {
 		return fmt.Errorf("before migration %s: %w", f.name, err)
 	}
 	if p.done > 0 || p.changed {
 		r.events.send(Event{Kind: FileResumed, Host: s.host.Name, Shard: n, File: f.name, Statement: p.done + 1})
-		r.cfg.Logger.Info("a migration that was begun before goes on, or begins anew if it was changed meanwhile",
+		r.cfg.Logger.Info("a migration that was begun before goes on, or starts again if it was changed meanwhile",
 			slog.String("host", s.host.Name), slog.Int("shard", int(n)), slog.String("file", f.name), slog.Int("statement", p.done+1))
 	}
-	patience := patience{lock: r.cfg.LockTimeout, now: -1}
+	timeout := lockTimeout{lock: r.cfg.LockTimeout, now: -1}
 	for i, st := range f.statements {
-		text := f.sql[st.start:st.end]
+		text := st.in(f.sql)
 		sets := st.setsSession()
 		if i < p.done && !sets {
 			continue
@@ -69,24 +70,20 @@ func (r *run) statements(ctx context.Context, s *session, n shards.Number, at st
 			change, _ = parseOnIndex(tokens)
 			query = append(query, p.entered(i+1)...)
 		}
-		if err = patience.set(ctx, s, st, tokens); err == nil {
+		if err = timeout.set(ctx, s, st, tokens); err == nil {
 			err = r.dropInvalid(ctx, s, n, change)
 		}
 		if err == nil {
 			err = s.inOneGo(ctx, query, &p.began)
 		}
 		if err != nil {
-			e := f.wrong(st.start+s.offsetIn(text, err), text, err)
+			e := f.wrong(st.Start+s.offsetIn(text, err), text, err)
 			e.Kept = i
 			return e
 		}
 	}
 	return nil
 }
-
-// setsSession tells whether a statement sets something for its session. What else stays in a session, such as a
-// temporary table, is not seen.
-func (s statement) setsSession() bool { return s.startsWith("SET") || s.startsWith("RESET") }
 
 // inOneGo runs statements as one implicit transaction, so that a statement and its entry are both done or both not.
 // Behind a statement that cannot be a part of a transaction, a server commits at once and goes on: such a statement
@@ -135,20 +132,20 @@ func (s *session) offsetIn(statement string, err error) int {
 	return 0
 }
 
-// patience sets lock_timeout for each statement of a file, until one does so itself.
-type patience struct {
+// lockTimeout sets lock_timeout for each statement of a file, until one does so itself.
+type lockTimeout struct {
 	lock time.Duration // 0 for the server's setting
 	now  time.Duration // what was set last; negative before
 }
 
 // set sets it to nothing for a statement that builds or drops an index concurrently: while it waits nobody has to wait
-// behind it, and it would have to begin anew.
-func (p *patience) set(ctx context.Context, s *session, st statement, tokens []token) error {
+// behind it, and it would have to start again.
+func (p *lockTimeout) set(ctx context.Context, s *session, st statement, tokens []sqltext.Token) error {
 	if p.lock <= 0 {
 		return nil
 	}
 	if st.setsSession() {
-		if slices.Contains(st.words, "LOCK_TIMEOUT") || st.startsWith("RESET", "ALL") {
+		if slices.Contains(st.Words, "lock_timeout") || st.StartsWith("reset", "all") {
 			p.lock = 0
 		}
 		return nil

@@ -90,7 +90,7 @@ func TestDownOutsideOfATransaction(t *testing.T) {
 	equal(t, "steps", fmt.Sprint(down(t, b).Steps), "[{3 1 0-5}]")
 	for n := range b.m.All().All() {
 		equal(t, "indexes at 1", b.value(n, valid), "2 0")
-		equal(t, "ledger", b.value(n, ledgerOf(n)), "up1, up2, up3.1, up3, down3, down2.1, down2.2, down2")
+		equal(t, "ledger", b.value(n, ledgerOf(n)), "up1, up2, up3.1, up3, down3.1, down3, down2.1, down2.2, down2")
 	}
 	b.cfg.To = 0
 	b.up()

@@ -25,7 +25,7 @@ type phase struct {
 	work []fanout.Work
 }
 
-// phases divides the work: the canary first, if one is asked for, or else the seeds, if new shards are to be made like
+// phases divides the work: the canary first, if one is asked for, or else the first shards, if new shards are to be made like
 // them; then the hosts in waves.
 func (r *run) phases(work []fanout.Work, snapshot bool) []phase {
 	var phases []phase
@@ -33,10 +33,10 @@ func (r *run) phases(work []fanout.Work, snapshot bool) []phase {
 	if len(canary) > 0 {
 		phases = append(phases, phase{"canary", canary})
 	}
-	if snapshot && len(r.donors()) == 0 && r.cfg.Canary < seeds {
+	if snapshot && len(r.donors()) == 0 && r.cfg.Canary < firstShards {
 		var first []fanout.Work
-		first, rest = some(rest, seeds-r.cfg.Canary)
-		phases = append(phases, phase{"seeds", first})
+		first, rest = some(rest, firstShards-r.cfg.Canary)
+		phases = append(phases, phase{"first shards", first})
 	}
 	wave := r.cfg.Wave
 	if wave <= 0 {
@@ -112,7 +112,7 @@ func (r *run) inPhases(ctx context.Context, work []fanout.Work, all shards.Set) 
 	together := &shards.PartialError{}
 	fresh, wanted := r.fromSnapshot(work)
 	for _, p := range r.phases(work, wanted) {
-		if wanted && r.snapshot == nil && p.name != "seeds" {
+		if wanted && r.snapshot == nil && p.name != "first shards" {
 			r.prepare(ctx, fresh, done)
 			wanted = false
 		}

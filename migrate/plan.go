@@ -39,13 +39,17 @@ type PlanHost struct {
 type PlanFile struct {
 	Version  int32
 	Name     string
-	SQL      string // its up part, rendered, without white space around it
+	SQL      string // its part of the way that is planned, rendered, without white space around it
 	Line     int    // the 1-based line of the file on which SQL begins
 	Rendered bool   // SQL comes out of a template, so its lines need not be those of the file
 	Shards   int    // how many shards are to run it
+
+	// MarkAbove says that the file's way down runs outside a transaction too, for the mark in its way up; tern itself would
+	// not know that.
+	MarkAbove bool
 }
 
-// SampleShard is a shard of the lowest version.
+// SampleShard is a shard that is farthest from the target.
 type SampleShard struct {
 	Shard  shards.Number
 	Schema string
@@ -53,39 +57,44 @@ type SampleShard struct {
 }
 
 // Plan asks every host, by one message each, where its shards stand, and returns what [Up] with the
-// same config would do. It runs nothing, takes no advisory lock and changes nothing.
+// same config would do, or [Down] with Config.Down. It runs nothing, takes no advisory lock and changes nothing.
 //
-// The sample shard is the last one of those at the lowest version, for a file that names a shard by
+// The sample shard is the last one of those that are farthest from the target, for a file that names a shard by
 // mistake mostly names the first.
 //
 // The error is a [shards.PartialError] when Up would refuse to run anything, with all that is in its
-// way: hosts that do not answer, shards that are not created, not readable or ahead, and a file that
-// cannot be run. The report then tells of the other shards. Any other error tells what is wrong with the config or with
+// way: hosts that do not answer, shards that are not created, not readable or ahead, a file under the number of
+// another one, and a file that cannot be run. The report then covers the other shards. Any other error says what is wrong with the config or with
 // the files themselves, before any host was asked.
 func Plan(ctx context.Context, cfg Config) (PlanReport, error) {
-	r, err := newRun(cfg, up, func(newest int32) (int32, error) { return upTarget(cfg.To, newest) })
+	way := up
+	if cfg.Down {
+		way = down
+	}
+	r, err := newRun(cfg, way, targetOf(cfg))
 	if err != nil {
 		return PlanReport{}, err
 	}
 	defer r.sessions.close(ctx)
 	plan := fanout.Plan(r.cfg.Map, r.cfg.Shards)
-	surveys := look(ctx, r.sessions, r.cfg.Map, r.directory, plan)
-	hosts, failed := troubles(r.cfg.Map, surveys, r.directory.newest())
+	inventories := look(ctx, r.sessions, r.cfg.Map, r.directory, plan, nil)
+	hosts, failed := troubles(r.cfg.Map, inventories, r.directory.newest())
 	hosts = interruptedOr(ctx, hosts)
 
 	readable := make([]fanout.Work, 0, len(plan))
-	for _, host := range surveys {
+	for _, host := range inventories {
 		work := fanout.Work{Host: host.Host}
 		for _, n := range host.Shards {
-			if at, ok := host.standings[n]; ok && at.trouble(r.directory.newest()) == nil {
+			if at, ok := host.shardVersions[n]; ok && at.trouble(r.directory.newest()) == nil {
 				work.Shards = append(work.Shards, n)
 			}
 		}
 		readable = append(readable, work)
-		maps.Copy(r.standings, host.standings)
+		maps.Copy(r.shardVersions, host.shardVersions)
 		r.changes = mergeChanges(r.changes, host.changed)
 	}
 	work, upToDate := r.pending(readable)
+	hosts = append(hosts, r.replaced()...)
 	report := PlanReport{Target: r.target, UpToDate: upToDate, Groups: r.groups(work), Changed: r.changes}
 	if len(work) > 0 {
 		if err := r.planFiles(&report); err != nil {
@@ -106,13 +115,13 @@ func (r *run) groups(work []fanout.Work) []PlanGroup {
 	for _, w := range work {
 		byHost := map[int32][]shards.Number{}
 		for _, n := range w.Shards {
-			version := r.standings[n].version
+			version := r.shardVersions[n].version
 			byHost[version] = append(byHost[version], n)
 		}
 		for version, numbers := range byHost {
 			g := byVersion[version]
 			if g == nil {
-				g = &PlanGroup{From: version, To: r.target, Files: r.directory.names[version:r.target]}
+				g = &PlanGroup{From: version, To: r.target, Files: r.directory.between(version, r.target)}
 				byVersion[version] = g
 			}
 			set := shards.SetOf(numbers...)
@@ -130,22 +139,31 @@ func (r *run) groups(work []fanout.Work) []PlanGroup {
 
 // planFiles adds the files that the report's groups are to run.
 func (r *run) planFiles(report *PlanReport) error {
-	lowest := report.Groups[0]
-	ranges := lowest.Shards.Ranges()
+	farthest := report.Groups[0] // from the target
+	if r.way == down {
+		farthest = report.Groups[len(report.Groups)-1]
+	}
+	ranges := farthest.Shards.Ranges()
 	n := ranges[len(ranges)-1].Last
-	files, err := r.directory.pending(n, lowest.From, r.target, up)
+	files, err := r.directory.pending(n, farthest.From, r.target, r.way)
 	if err != nil {
 		return err
 	}
 	report.Sample = &SampleShard{Shard: n, Schema: r.cfg.Map.Schema(n), Host: r.cfg.Map.Host(n).Name}
 	for _, f := range files {
-		planned := PlanFile{Version: f.number, Name: f.name, SQL: f.sql, Line: f.firstLine, Rendered: f.rendered}
+		planned := PlanFile{Version: f.number, Name: f.name, SQL: f.sql, Line: f.firstLine, Rendered: f.rendered, MarkAbove: r.markAbove(n, f.number)}
 		for _, g := range report.Groups {
-			if g.From < f.number {
+			if (g.From < f.number) == (r.way == up) {
 				planned.Shards += g.Shards.Len()
 			}
 		}
 		report.Files = append(report.Files, planned)
 	}
 	return nil
+}
+
+// markAbove reports whether the way down of a version runs outside a transaction for the mark in its way up.
+func (r *run) markAbove(n shards.Number, version int32) bool {
+	files, err := r.directory.pending(n, version, version-1, down)
+	return err == nil && files[0].markAbove
 }

@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/kiloshard/kiloshard/migrate/snapshot"
 	"github.com/kiloshard/kiloshard/shards"
 )
 
@@ -17,9 +18,14 @@ type Report struct {
 	Target   int32         // the version that was to be reached
 	Done     shards.Set    // at the target now, and not before; another run may have helped
 	UpToDate shards.Set    // stood there, or beyond, before it
-	Steps    []Step        // what moved, by From and To; of failed shards as far as their servers told
+	Steps    []Step        // what moved, by From and To; of failed shards as far as their servers answered
 	Changed  []ChangedFile // what shards have in another form than the directory's; they keep it
 	Elapsed  time.Duration // from the call to its return
+
+	// Donor is the shard that new shards were made like, instead of running the files; nil for none. Where they
+	// ran the files because no snapshot could be taken, NoSnapshot says why, such as a [snapshot.NoMajorityError].
+	Donor      *snapshot.Donor
+	NoSnapshot error
 }
 
 // Step is the shards that went from one version to another.

@@ -42,7 +42,7 @@ func (s *session) resume(ctx context.Context, shape shape, f file) (progress, er
 	row := results[len(results)-1].Rows[0]
 	p.done, err = strconv.Atoi(string(row[0]))
 	if err == nil && p.done > len(f.statements) {
-		err = errors.New("the ledger tells of more statements than it has")
+		err = errors.New("the ledger has more statements of it than there are")
 	}
 	p.changed, p.began, p.user, p.role = string(row[1]) == "t", string(row[2]), string(row[3]), string(row[4])
 	return p, err

@@ -3,9 +3,9 @@ package migrate_test
 import (
 	"context"
 	"fmt"
-	"net/url"
 	"testing"
 
+	"github.com/kiloshard/kiloshard/internal/localpg"
 	"github.com/kiloshard/kiloshard/shards"
 )
 
@@ -35,12 +35,8 @@ func TestUpAsAnOrdinaryRole(t *testing.T) {
 	}
 
 	cfg := b.m.Config()
-	dsn, err := url.Parse(host.DSN)
-	if err != nil {
-		t.Skip("the server's DSN is no URL")
-	}
-	dsn.User = url.UserPassword(login, "secret")
-	cfg.Hosts = []shards.Host{{Name: host.Name, DSN: dsn.String()}}
+	cfg.Hosts = []shards.Host{{Name: host.Name, DSN: localpg.AsRole(host.DSN, login, "secret")}}
+	var err error
 	if b.cfg.Map, err = cfg.Map(); err != nil {
 		t.Fatal(err)
 	}

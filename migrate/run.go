@@ -13,22 +13,24 @@ import (
 
 // run is the state of one [Up], [Down] or [Force].
 type run struct {
-	id        string
-	cfg       Config
-	way       direction
-	directory *directory
-	target    int32
-	sessions  *sessions
-	keepers   map[string]*session        // by host: holds tern's lock, and runs no file
-	standings map[shards.Number]standing // at the beginning of the run; not changed by it
-	changes   []ChangedFile              // what the ledgers said then
-	steps     steps
-	snapshot  *snapshot.Snapshot // that new shards are made from; nil when they run the files
-	donor     shards.Number      // of the snapshot
-	events    events
+	id            string
+	cfg           Config
+	way           direction
+	directory     *directory
+	target        int32
+	sessions      *sessions
+	lockSessions  map[string]*session            // by host: holds tern's lock, and runs no file
+	shardVersions map[shards.Number]shardVersion // at the beginning of the run; not changed by it
+	changes       []ChangedFile                  // what the ledgers said then
+	steps         steps
+	events        events
 
-	mu      sync.Mutex      // guards touched
+	snapshot   *snapshot.Snapshot // that new shards are made from; nil when they run the files
+	noSnapshot error              // why they run the files although a snapshot was wanted
+
+	mu      sync.Mutex      // guards what follows
 	touched map[string]bool // the hosts, by name, to which anything was sent
+	under   map[shards.Number]underWay
 }
 
 func newRun(cfg Config, way direction, target func(newest int32) (int32, error)) (*run, error) {
@@ -36,13 +38,13 @@ func newRun(cfg Config, way direction, target func(newest int32) (int32, error))
 	if err != nil {
 		return nil, err
 	}
-	d, err := readDirectory(cfg.Map, cfg.Files, first(cfg.Shards), cfg.Logger)
+	d, err := readDirectory(cfg.Map, cfg.Files, first(cfg.Shards), cfg.TemplateEnv, cfg.Logger)
 	if err != nil {
 		return nil, err
 	}
 	r := &run{
 		id: newRunID(time.Now()), cfg: cfg, way: way, directory: d, sessions: &sessions{logger: cfg.Logger},
-		keepers: map[string]*session{}, standings: map[shards.Number]standing{}, touched: map[string]bool{},
+		lockSessions: map[string]*session{}, shardVersions: map[shards.Number]shardVersion{}, touched: map[string]bool{}, under: map[shards.Number]underWay{},
 	}
 	r.events = events{run: r.id, to: cfg.Events}
 	r.target, err = target(d.newest())
@@ -52,15 +54,18 @@ func newRun(cfg Config, way direction, target func(newest int32) (int32, error))
 // run does the work. It returns the shards that it brought to the target and those that were there before.
 func (r *run) run(ctx context.Context) (done, upToDate shards.Set, err error) {
 	plan := fanout.Plan(r.cfg.Map, r.cfg.Shards)
-	surveys := look(ctx, r.sessions, r.cfg.Map, r.directory, plan)
-	if hosts, failed := troubles(r.cfg.Map, surveys, r.newest()); len(hosts) > 0 || len(failed) > 0 {
+	inventories := look(ctx, r.sessions, r.cfg.Map, r.directory, plan, func(at shardVersion) bool { return at.err == nil && !r.pendingAt(at.version) })
+	if hosts, failed := troubles(r.cfg.Map, inventories, r.newest()); len(hosts) > 0 || len(failed) > 0 {
 		return done, upToDate, refusal(r.cfg.Shards, failed, interruptedOr(ctx, hosts)...)
 	}
-	for _, host := range surveys {
-		maps.Copy(r.standings, host.standings)
+	for _, host := range inventories {
+		maps.Copy(r.shardVersions, host.shardVersions)
 		r.changes = mergeChanges(r.changes, host.changed)
 	}
 	work, upToDate := r.pending(plan)
+	if replaced := r.replaced(); len(replaced) > 0 {
+		return done, upToDate, refusal(without(r.cfg.Shards, upToDate), nil, replaced...)
+	}
 	if len(work) == 0 {
 		return done, upToDate, nil
 	}
@@ -72,7 +77,9 @@ func (r *run) run(ctx context.Context) (done, upToDate shards.Set, err error) {
 	if causes := r.keep(ctx, work); len(causes) > 0 {
 		return done, upToDate, refusal(all, nil, interruptedOr(ctx, causes)...)
 	}
+	told := r.onInterrupt(ctx)
 	done, err = r.inPhases(ctx, work, all)
+	told()
 	done, err = r.flush(ctx, work, done, err)
 	return done, upToDate, err
 }
@@ -83,7 +90,7 @@ func (r *run) pending(plan []fanout.Work) (work []fanout.Work, upToDate shards.S
 	for _, w := range plan {
 		var left []shards.Number
 		for _, n := range w.Shards {
-			if r.way == force || r.short(r.standings[n].version) {
+			if r.pendingAt(r.shardVersions[n].version) {
 				left = append(left, n)
 			} else {
 				there = append(there, n)
@@ -96,7 +103,10 @@ func (r *run) pending(plan []fanout.Work) (work []fanout.Work, upToDate shards.S
 	return work, shards.SetOf(there...)
 }
 
-// short tells whether a version is on this side of the target.
+// pendingAt reports whether there is something to do in a shard at a version.
+func (r *run) pendingAt(version int32) bool { return r.way == force || r.short(version) }
+
+// short reports whether a version is on this side of the target.
 func (r *run) short(version int32) bool {
 	return r.way == up && version < r.target || r.way == down && version > r.target
 }
@@ -106,12 +116,12 @@ func (r *run) checkFiles(work []fanout.Work) error {
 	farthest := work[0].Shards[0]
 	for _, w := range work {
 		for _, n := range w.Shards {
-			if at, most := r.standings[n].version, r.standings[farthest].version; r.way == up && at < most || r.way == down && at > most {
+			if at, most := r.shardVersions[n].version, r.shardVersions[farthest].version; r.way == up && at < most || r.way == down && at > most {
 				farthest = n
 			}
 		}
 	}
-	files, err := r.directory.pending(farthest, r.standings[farthest].version, r.target, r.way)
+	files, err := r.directory.pending(farthest, r.shardVersions[farthest].version, r.target, r.way)
 	if err != nil {
 		return err
 	}
@@ -126,12 +136,12 @@ func (r *run) checkFiles(work []fanout.Work) error {
 // keep opens to each host the session that keeps out tern programs for the length of the run, and sees to the ledger.
 // It returns a [shards.HostError] for each host where it cannot.
 func (r *run) keep(ctx context.Context, work []fanout.Work) []error {
-	keepers := make([]*session, len(work))
+	lockSessions := make([]*session, len(work))
 	errs := make([]error, len(work))
 	var wg sync.WaitGroup
 	for i, w := range work {
 		wg.Go(func() {
-			keepers[i], errs[i] = r.keeper(ctx, w.Host)
+			lockSessions[i], errs[i] = r.lockSession(ctx, w.Host)
 		})
 	}
 	wg.Wait()
@@ -141,25 +151,25 @@ func (r *run) keep(ctx context.Context, work []fanout.Work) []error {
 			causes = append(causes, &shards.HostError{Host: w.Host.Name, Err: errs[i]})
 			continue
 		}
-		r.keepers[w.Host.Name] = keepers[i]
+		r.lockSessions[w.Host.Name] = lockSessions[i]
 	}
 	return causes
 }
 
-// letGo gives the keepers back, which are then closed with all other sessions.
+// letGo returns the lock sessions to the pool, which closes them with all others.
 func (r *run) letGo() {
-	for _, keeper := range r.keepers {
-		r.sessions.give(keeper)
+	for _, lockSession := range r.lockSessions {
+		r.sessions.give(lockSession)
 	}
 }
 
-func (r *run) keeper(ctx context.Context, host shards.Host) (*session, error) {
+func (r *run) lockSession(ctx context.Context, host shards.Host) (*session, error) {
 	s, err := r.sessions.take(ctx, host)
 	if err != nil {
 		return nil, err
 	}
 	if err = s.lockOutTern(ctx, r.cfg.TernWait); err == nil {
-		err = s.keepLedger(ctx)
+		err = s.keepLedger(ctx, schemasOf(r.cfg.Map, r.cfg.Map.NumbersOn(host.Name)))
 	}
 	if err != nil {
 		r.sessions.give(s)

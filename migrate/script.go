@@ -9,10 +9,6 @@ import (
 	"github.com/kiloshard/kiloshard/sql"
 )
 
-// lockClass is the first key of a shard's advisory lock; the second is the shard's number. Whoever
-// migrates a shard holds it, exclusively. It stands beside the class of the engine's locks.
-const lockClass = sql.LockClass + 1
-
 // script is the text, sent as one message, that takes one shard through some files. Each file has
 // a transaction of its own in it:
 //
@@ -73,7 +69,7 @@ func (s shape) prologue() []string {
 	return []string{
 		"begin isolation level read committed",
 		fmt.Sprintf("select kiloshard.begin_migration(%d, %d, '%s', %d, %s, '%s', '%s', %t)",
-			lockClass, s.shard, s.schema, s.version, quote(s.searchPath), milliseconds(s.lockTimeout), milliseconds(s.statementTimeout), !s.table),
+			sql.ShardLock, s.shard, s.schema, s.version, quote(s.searchPath), milliseconds(s.lockTimeout), milliseconds(s.statementTimeout), !s.table),
 	}
 }
 
@@ -100,7 +96,7 @@ func (s shape) epilogue(f file, first bool) []string {
 	}
 }
 
-// entry is what the ledger is told of a file.
+// entry is the ledger's row for a file.
 func (s shape) entry(f file) entry {
 	return entry{run: s.run, who: s.who, shard: s.shard, version: f.number, file: f.name, direction: f.direction, checksum: f.checksum}
 }

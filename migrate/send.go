@@ -45,20 +45,20 @@ func (s *session) send(ctx context.Context, text string) outcome {
 	return out
 }
 
-// unread tells whether the server refused the script as a whole: it reads all of a message before
+// unread reports whether the server refused the script as a whole: it reads all of a message before
 // it runs the first statement.
 func (o outcome) unread() bool {
 	var pg *pgconn.PgError
 	return len(o.completed) == 0 && errors.As(o.err, &pg)
 }
 
-// moved tells whether the shard did not stand at the expected version.
+// moved reports whether the shard did not stand at the expected version.
 func (o outcome) moved() bool {
 	var pg *pgconn.PgError
 	return errors.As(o.err, &pg) && pg.Code == sql.ShardMoved
 }
 
-// busy tells whether somebody else had the shard's lock.
+// busy reports whether somebody else had the shard's lock.
 func (o outcome) busy() bool {
 	var pg *pgconn.PgError
 	return errors.As(o.err, &pg) && pg.Code == sql.ShardBusy

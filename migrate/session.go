@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgconn/ctxwatch"
 
 	"github.com/kiloshard/kiloshard/shards"
 	"github.com/kiloshard/kiloshard/shards/connect"
@@ -14,6 +15,9 @@ import (
 
 // cleanUpLimit bounds clean-up that goes on after the caller's context has ended.
 const cleanUpLimit = 30 * time.Second
+
+// cancelLimit is how long a server may take to end a statement that is cancelled.
+const cancelLimit = 5 * time.Second
 
 // session is one session to a host. It is used by one goroutine at a time.
 type session struct {
@@ -82,6 +86,11 @@ func (p *sessions) open(ctx context.Context, host shards.Host) (*session, error)
 		if config.RuntimeParams["application_name"] == "" {
 			config.RuntimeParams["application_name"] = "kiloshard migrate"
 		}
+		config.RuntimeParams["search_path"] = "pg_catalog, pg_temp" // until a file has its shard's
+		// What is cancelled here is cancelled on the server too, and waited for: nothing commits that nobody knows of.
+		config.BuildContextWatcherHandler = func(conn *pgconn.PgConn) ctxwatch.Handler {
+			return &pgconn.CancelRequestContextWatcherHandler{Conn: conn, DeadlineDelay: cancelLimit}
+		}
 		config.OnNotice = func(_ *pgconn.PgConn, n *pgconn.Notice) {
 			level := slog.LevelDebug
 			if n.SeverityUnlocalized == "WARNING" {
@@ -103,6 +112,14 @@ func (s *session) value(ctx context.Context, query string) (string, error) {
 		return "", err
 	}
 	return values[len(values)-1], nil
+}
+
+// valueNow is [session.value] for a query that waits for nothing: it ends although ctx has ended, so that an interrupt finds
+// the session able to say more.
+func (s *session) valueNow(ctx context.Context, query string) (string, error) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanUpLimit)
+	defer cancel()
+	return s.value(ctx, query)
 }
 
 // values runs SQL text and returns, of each statement that has rows, the first column of the last one.

@@ -11,12 +11,12 @@ import (
 // maxTurns is how often a shard is tried whose version somebody else changes meanwhile.
 const maxTurns = 10
 
-// shard takes one shard to the target. It returns the version that it stands at then, as far as the server told, and
+// shard takes one shard to the target. It returns the version that it stands at then, as far as the server answered, and
 // with an error the file that failed, if it was one.
-func (r *run) shard(ctx context.Context, s *session, n shards.Number, at standing) (standing, *file, error) {
+func (r *run) shard(ctx context.Context, s *session, n shards.Number, at shardVersion) (shardVersion, *file, error) {
 	if at.fresh() && r.snapshot != nil && r.makeFromSnapshot(ctx, s, n) {
 		r.steps.add(n, 0, r.target)
-		return standing{version: r.target, table: true}, nil, nil
+		return shardVersion{version: r.target, table: true}, nil, nil
 	}
 	for turns := 0; turns < maxTurns; {
 		files, err := r.directory.pending(n, at.version, r.target, r.way)
@@ -30,7 +30,7 @@ func (r *run) shard(ctx context.Context, s *session, n shards.Number, at standin
 		}
 		done, moved, err := r.apply(ctx, s, n, at, files)
 		if done > 0 {
-			to := standing{version: files[done-1].after, table: true}
+			to := shardVersion{version: files[done-1].after, table: true}
 			r.steps.add(n, at.version, to.version)
 			at = to
 		}
@@ -54,7 +54,7 @@ func (r *run) shard(ctx context.Context, s *session, n shards.Number, at standin
 // apply runs files in one shard: in one round trip, unless one of them is to be run outside of a transaction, or the
 // server refuses to read them as one text. It returns how many were committed, and whether the shard turned out not to
 // stand where it was expected to, or to be in somebody else's hands for a while.
-func (r *run) apply(ctx context.Context, s *session, n shards.Number, at standing, files []file) (done int, moved bool, err error) {
+func (r *run) apply(ctx context.Context, s *session, n shards.Number, at shardVersion, files []file) (done int, moved bool, err error) {
 	switch alone := slices.IndexFunc(files, func(f file) bool { return f.disableTx }); {
 	case alone == 0 && len(files) == 1:
 		return r.applyOutside(ctx, s, n, at, files[0])
@@ -81,25 +81,25 @@ func (r *run) apply(ctx context.Context, s *session, n shards.Number, at standin
 	case out.moved() && !ended:
 		return done, true, nil
 	case out.busy() && !ended:
-		return done, true, s.awaitShard(ctx, n)
+		return done, true, s.awaitShard(ctx, n, r.cfg.Map.Schema(n))
 	}
 	return done, false, text.explain(out)
 }
 
 // applyInTurn runs files in one shard, one group of them after the other.
-func (r *run) applyInTurn(ctx context.Context, s *session, n shards.Number, at standing, groups ...[]file) (done int, moved bool, err error) {
+func (r *run) applyInTurn(ctx context.Context, s *session, n shards.Number, at shardVersion, groups ...[]file) (done int, moved bool, err error) {
 	for _, files := range groups {
 		some, moved, err := r.apply(ctx, s, n, at, files)
 		done += some
 		if err != nil || moved {
 			return done, moved, err
 		}
-		at = standing{version: files[len(files)-1].after, table: true}
+		at = shardVersion{version: files[len(files)-1].after, table: true}
 	}
 	return done, false, nil
 }
 
-// joinable tells whether files can be sent as one text: none of them may be such that the next one
+// joinable reports whether files can be sent as one text: none of them may be such that the next one
 // becomes a part of it, as after a quote that is never closed.
 func (s *session) joinable(files []file) bool {
 	if !s.knowsStrings() {
@@ -113,21 +113,21 @@ func (s *session) joinable(files []file) bool {
 	return true
 }
 
-// knowsStrings tells whether the server reads strings as [split] does.
+// knowsStrings reports whether the server reads strings as [split] does.
 func (s *session) knowsStrings() bool {
 	return s.conn.ParameterStatus("standard_conforming_strings") == "on"
 }
 
 // look asks where one shard stands.
-func (r *run) look(ctx context.Context, s *session, n shards.Number) (standing, error) {
-	found, err := s.standings(ctx, r.cfg.Map, []shards.Number{n})
+func (r *run) look(ctx context.Context, s *session, n shards.Number) (shardVersion, error) {
+	found, err := s.shardVersions(ctx, r.cfg.Map, []shards.Number{n})
 	if err != nil {
-		return standing{}, err
+		return shardVersion{}, err
 	}
 	return found[n], found[n].trouble(r.newest())
 }
 
-func (r *run) shape(n shards.Number, at standing) shape {
+func (r *run) shape(n shards.Number, at shardVersion) shape {
 	return shape{
 		run: r.id, who: r.cfg.By,
 		shard: n, schema: r.cfg.Map.Schema(n), searchPath: r.cfg.Map.SearchPath(n),
@@ -136,7 +136,7 @@ func (r *run) shape(n shards.Number, at standing) shape {
 }
 
 // enterFailure enters a file that failed into the ledger. That it cannot changes nothing: the shard's error tells.
-func (r *run) enterFailure(ctx context.Context, s *session, n shards.Number, at standing, f file, err error) {
+func (r *run) enterFailure(ctx context.Context, s *session, n shards.Number, at shardVersion, f file, err error) {
 	if s.conn.IsClosed() {
 		return
 	}

@@ -15,6 +15,8 @@ type StatusReport struct {
 	Files   []string      // the names of the migration files, that of version 1 first
 	Hosts   []HostStatus  // in the order of the map
 	Changed []ChangedFile // what shards have in another form than the directory's
+
+	Unwritten []string // the files, of Files, that have no SQL in them yet
 }
 
 // HostStatus says at which version the shards of one host stand.
@@ -57,23 +59,28 @@ func Status(ctx context.Context, cfg Config) (StatusReport, error) {
 	if err != nil {
 		return StatusReport{}, err
 	}
-	d, err := readDirectory(cfg.Map, cfg.Files, first(cfg.Shards), cfg.Logger)
+	d, err := readDirectory(cfg.Map, cfg.Files, first(cfg.Shards), cfg.TemplateEnv, cfg.Logger)
 	if err != nil {
 		return StatusReport{}, err
 	}
 	sessions := &sessions{logger: cfg.Logger}
 	defer sessions.close(ctx)
-	surveys := look(ctx, sessions, cfg.Map, d, fanout.Plan(cfg.Map, cfg.Shards))
+	inventories := look(ctx, sessions, cfg.Map, d, fanout.Plan(cfg.Map, cfg.Shards), nil)
 
 	report := StatusReport{Files: d.names}
+	for i, name := range d.names {
+		if d.unwritten[i] {
+			report.Unwritten = append(report.Unwritten, name)
+		}
+	}
 	partial := &shards.PartialError{}
-	for _, survey := range surveys {
-		host := hostStatus(cfg.Map, survey, d.newest())
+	for _, inventory := range inventories {
+		host := hostStatus(cfg.Map, inventory, d.newest())
 		report.Hosts = append(report.Hosts, host)
-		report.Changed = mergeChanges(report.Changed, survey.changed)
+		report.Changed = mergeChanges(report.Changed, inventory.changed)
 		if host.Err != nil {
 			partial.Causes = append(partial.Causes, host.Err)
-			partial.NotAttempted = shards.SetOfRanges(append(partial.NotAttempted.Ranges(), shards.SetOf(survey.Shards...).Ranges()...)...)
+			partial.NotAttempted = shards.SetOfRanges(append(partial.NotAttempted.Ranges(), shards.SetOf(inventory.Shards...).Ranges()...)...)
 		}
 		partial.Failed = append(partial.Failed, host.Failed...)
 	}
@@ -85,9 +92,9 @@ func Status(ctx context.Context, cfg Config) (StatusReport, error) {
 	return report, partial
 }
 
-func hostStatus(m *shards.Map, s survey, newest int32) HostStatus {
+func hostStatus(m *shards.Map, s inventory, newest int32) HostStatus {
 	status := HostStatus{Host: s.Host.Name, Err: s.err}
-	_, failed := troubles(m, []survey{s}, newest)
+	_, failed := troubles(m, []inventory{s}, newest)
 	var missing []shards.Number
 	for _, f := range failed {
 		if errors.Is(f, ErrNotCreated) {
@@ -99,7 +106,7 @@ func hostStatus(m *shards.Map, s survey, newest int32) HostStatus {
 	status.NotCreated = shards.SetOf(missing...)
 
 	byVersion := map[int32][]shards.Number{}
-	for n, at := range s.standings {
+	for n, at := range s.shardVersions {
 		if at.err == nil {
 			byVersion[at.version] = append(byVersion[at.version], n)
 		}

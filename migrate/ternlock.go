@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"time"
+
+	"github.com/kiloshard/kiloshard/shards/fanout"
 )
 
 // ternLock is the advisory lock that tern holds, exclusively, in each database that it works on.
@@ -26,7 +28,7 @@ func (s *session) lockOutTern(ctx context.Context, wait time.Duration) error {
 	ticker := time.NewTicker(ternPoll)
 	defer ticker.Stop()
 	for deadline := time.Now().Add(wait); ; {
-		got, err := s.value(ctx, query)
+		got, err := s.valueNow(ctx, query)
 		if err != nil {
 			return err
 		}
@@ -35,12 +37,14 @@ func (s *session) lockOutTern(ctx context.Context, wait time.Duration) error {
 			return nil
 		}
 		if time.Now().After(deadline) {
-			return fmt.Errorf("%w: its lock was not to be had within %v%s", ErrTernAtWork, wait, s.ternHolder(ctx))
+			return fmt.Errorf("%w: its lock was not free within %v%s", ErrTernAtWork, wait, s.ternHolder(ctx))
 		}
 		select {
 		case <-ticker.C:
-		case <-ctx.Done():
-			return context.Cause(ctx)
+		case <-fanout.Interrupted(ctx):
+			asking, cancel := context.WithTimeout(context.WithoutCancel(ctx), cancelLimit)
+			defer cancel()
+			return fmt.Errorf("interrupted while it waited: %w%s", ErrTernAtWork, s.ternHolder(asking))
 		}
 	}
 }

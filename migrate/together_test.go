@@ -133,7 +133,7 @@ func TestTernAtWork(t *testing.T) {
 		t.Errorf("got %v, want ErrTernAtWork", partial)
 	}
 	want := "0 of 4 shards done, 0 failed, 4 not attempted: nothing was run; host pg-b: " +
-		"a tern program is at work in this database: its lock was not to be had within 100ms; it is held by process "
+		"a tern program is at work in this database: its lock was not free within 100ms; it is held by process "
 	if !strings.HasPrefix(partial.Error(), want) {
 		t.Errorf("got %v, want %s", partial, want)
 	}

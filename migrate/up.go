@@ -19,18 +19,27 @@ import (
 //
 // The error is a [shards.PartialError] that says which shards are done, failed and not attempted,
 // with a report of what was done nevertheless; ErrNothingRun is among its causes when no file was
-// run anywhere. Any other error tells what is wrong with the config or with the files themselves,
+// run anywhere. Any other error says what is wrong with the config or with the files themselves,
 // before any host was asked. What the error of a shard wraps is mostly a [FileError].
 func Run(ctx context.Context, cfg Config) (Report, error) {
-	if !cfg.Down {
-		return do(ctx, cfg, up, func(newest int32) (int32, error) { return upTarget(cfg.To, newest) })
+	way := up
+	if cfg.Down {
+		way = down
 	}
-	return do(ctx, cfg, down, func(newest int32) (int32, error) {
+	return do(ctx, cfg, way, targetOf(cfg))
+}
+
+// targetOf returns what the version to go to is, once that of the newest file is known.
+func targetOf(cfg Config) func(newest int32) (int32, error) {
+	if !cfg.Down {
+		return func(newest int32) (int32, error) { return upTarget(cfg.To, newest) }
+	}
+	return func(newest int32) (int32, error) {
 		if cfg.To < 0 || cfg.To >= newest {
 			return 0, fmt.Errorf("version %d: expected 0 to %d, one below the newest file", cfg.To, newest-1)
 		}
 		return cfg.To, nil
-	})
+	}
 }
 
 // Up is [Run] with Config.Down false.
@@ -64,7 +73,11 @@ func do(ctx context.Context, cfg Config, way direction, target func(newest int32
 	defer r.sessions.close(ctx)
 	report := Report{Run: r.id, By: r.cfg.By, Began: start, Target: r.target}
 	report.Done, report.UpToDate, err = r.run(ctx)
-	report.Steps, report.Changed = r.steps.sorted(), r.changes
+	report.Steps, report.Changed, report.NoSnapshot = r.steps.sorted(), r.changes, r.noSnapshot
+	if r.snapshot != nil {
+		donor := r.snapshot.Donor()
+		report.Donor = &donor
+	}
 	report.Elapsed = time.Since(start)
 	return report, err
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 
 	"github.com/kiloshard/kiloshard/shards"
@@ -17,8 +18,8 @@ func (r *run) open(ctx context.Context, host shards.Host) (*session, error) {
 	if err != nil {
 		return nil, err
 	}
-	// With the keeper's it makes sure that tern's lock is held as long as any session lives. While a tern program waits
-	// for it, it is not to be had a second time, and that is well.
+	// With that of the lock session it makes sure that tern's lock is held as long as any session lives. While a tern program waits
+	// for it, it cannot be taken a second time, which is fine.
 	held, err := s.value(ctx, fmt.Sprintf("%s; select pg_try_advisory_lock_shared(%d)", neutral, int64(ternLock)))
 	if err != nil {
 		s.conn.Close(ctx)
@@ -42,7 +43,7 @@ func (r *run) do(ctx context.Context, s *session, batch []shards.Number) []error
 	r.mu.Unlock()
 	errs := make([]error, len(batch))
 	for i, n := range batch {
-		errs[i] = r.patiently(ctx, s, n)
+		errs[i] = r.withRetries(ctx, s, n)
 		s.shards++
 	}
 	return errs
@@ -84,11 +85,11 @@ func (r *run) flush(ctx context.Context, work []fanout.Work, done shards.Set, er
 	return partial.Done, partial
 }
 
-// flushHost returns why shards may not be on disk at the target. The host has not crashed as long as the keeper's
+// flushHost returns why shards may not be on disk at the target. The host has not crashed as long as the lockSession's
 // session lives, for a crash ends all sessions. Without it, the host may have come back without what it committed
 // last, and only the versions tell what is left.
 func (r *run) flushHost(ctx context.Context, w fanout.Work) map[shards.Number]error {
-	if keeper := r.keepers[w.Host.Name]; !keeper.conn.IsClosed() && keeper.flush(ctx) == nil {
+	if lockSession := r.lockSessions[w.Host.Name]; !lockSession.conn.IsClosed() && lockSession.flush(ctx) == nil {
 		return nil
 	}
 	causes := map[shards.Number]error{}
@@ -109,13 +110,13 @@ func (r *run) flushHost(ctx context.Context, w fanout.Work) map[shards.Number]er
 
 // lookAndFlush asks in a new session where the host's shards stand, and has that put on disk. In one session, for
 // the host cannot crash in between.
-func (r *run) lookAndFlush(ctx context.Context, w fanout.Work) (map[shards.Number]standing, error) {
+func (r *run) lookAndFlush(ctx context.Context, w fanout.Work) (map[shards.Number]shardVersion, error) {
 	s, err := r.sessions.open(ctx, w.Host)
 	if err != nil {
 		return nil, err
 	}
 	defer r.sessions.give(s)
-	found, err := s.standings(ctx, r.cfg.Map, w.Shards)
+	found, err := s.shardVersions(ctx, r.cfg.Map, w.Shards)
 	if err != nil {
 		return nil, err
 	}
@@ -131,13 +132,15 @@ func (r *run) namingNothing(err error) error {
 	return err
 }
 
-// interruptedOr returns the end of ctx as the one cause if it ended, else the given causes.
+// interruptedOr returns the end of ctx if it ended, with what was awaited then, else the given causes.
 func interruptedOr(ctx context.Context, causes []error) []error {
 	if ctx.Err() == nil {
 		return causes
 	}
+	interrupt := ctx.Err()
 	if cause := context.Cause(ctx); !errors.Is(cause, ctx.Err()) {
-		return []error{fmt.Errorf("%w: %w", ctx.Err(), cause)}
+		interrupt = fmt.Errorf("%w: %w", ctx.Err(), cause)
 	}
-	return []error{ctx.Err()}
+	causes = slices.DeleteFunc(causes, func(err error) bool { return !errors.Is(err, ErrTernAtWork) })
+	return append([]error{interrupt}, causes...)
 }

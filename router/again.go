@@ -7,13 +7,16 @@ import (
 	"strings"
 	"time"
 
-	"github.com/jackc/pgx/v5/pgconn"
-
+	"github.com/kiloshard/kiloshard/router/internal/failure"
+	"github.com/kiloshard/kiloshard/router/internal/tracers"
 	"github.com/kiloshard/kiloshard/shards"
 )
 
 // againLimit is how often a call is made again on a host with one address, and on any that has lost its connections.
 const againLimit = 3
+
+// againPause is how long a call waits that has failed more often than that.
+const againPause = 100 * time.Millisecond
 
 // tries are what became of a call so far.
 type tries struct {
@@ -21,15 +24,25 @@ type tries struct {
 	count int
 	lost  int    // how many of them with a connection that it was sent on
 	turns uint64 // of the host's watch when the call was made
+	apart bool   // the next is to have a connection of its own
 
 	asked time.Time // when the service asked for it, by the first operation; zero without tracers
 	sent  int       // how often it was sent
+
+	op *tracers.Operation // that goes on with the next
 }
 
-// tell has a call's operation know of those before it.
+// errApart says that a read is to be asked for again by its caller, on a connection of its own: its group was late, or failed
+// because of another, or its answer is long, or the connection was lost before it was sent.
+var errApart = errors.New("to be asked for again, apart from others")
+
+// tell has a call and its operation know of those before it.
 func (t *tries) tell(c *call) {
+	c.lease = c.lease || t.apart
 	switch {
 	case c.op == nil:
+	case t.op != nil:
+		c.op, c.ctx, t.op = t.op, t.op, nil
 	case t.asked.IsZero():
 		t.asked = c.op.Began
 	default:
@@ -43,6 +56,8 @@ func (t *tries) told(c *call, again bool, err error) {
 	case c.op == nil:
 	case !again:
 		_ = c.unsent(err)
+	case c.op.GoesOn():
+		t.op = c.op
 	case c.op.Together > 0:
 		t.asked, t.sent = c.op.Began, c.op.Resent+1
 	default:
@@ -51,7 +66,7 @@ func (t *tries) told(c *call, again bool, err error) {
 }
 
 // tryOn notes that a call is about to be made at a home.
-func (t *tries) tryOn(h *home) { t.turns = h.host.watch.turns.Load() }
+func (t *tries) tryOn(h *home) { t.turns = h.host.watch.Turns() }
 
 // again tells whether to make a call again that failed, and returns when there is a reason to think that it will go
 // better. repeats says that the call may run twice: it changes nothing. If it is not to be made again, the error is what
@@ -64,6 +79,13 @@ func (h *host) again(ctx context.Context, home *home, t *tries, repeats bool, er
 	if err == nil || ctx.Err() != nil || retired(err) {
 		return false, err
 	}
+	if errors.Is(err, ErrMoved) {
+		again := h.awaitMove(ctx, home)
+		if again {
+			h.resent.Add(1)
+		}
+		return again, err
+	}
 	w, moved := h.watch, home.next.Load() != nil
 	if t.began.IsZero() {
 		t.began = time.Now()
@@ -72,29 +94,29 @@ func (h *host) again(ctx context.Context, home *home, t *tries, repeats bool, er
 	if errors.Is(err, ErrLost) {
 		t.lost++
 	}
-	if t.lost > againLimit || w.several && time.Since(t.began) > w.patience || !w.several && t.count > againLimit {
+	if t.lost > againLimit || w.Several() && time.Since(t.began) > w.Wait || !w.Several() && t.count > againLimit {
 		return false, err
 	}
 	switch {
-	case sqlState(err) == "25006":
-		again := w.demoted(ctx, t.turns) && w.admit(ctx, home) == nil
+	case failure.SQLState(err) == "25006":
+		again := w.Demoted(ctx, t.turns) && h.admit(ctx, home) == nil
 		if again {
 			h.resent.Add(1)
 		}
 		return again, err
-	case moved && neverSent(err):
+	case moved && failure.NoConn(err):
 		return true, nil
-	case !w.mayRepeat(repeats, err):
+	case !h.mayRepeat(repeats, err):
 		return false, err
-	case w.several && !moved:
-		w.confirm(ctx)
+	case w.Several() && !moved:
+		w.Confirm(ctx)
 	}
 	if t.count > againLimit { // the host answers, and yet
-		pause(ctx, downPace)
+		pause(ctx, againPause)
 	}
-	switch down := w.admit(ctx, home); {
+	switch down := h.admit(ctx, home); {
 	case down == nil, retired(down): // it goes to the host that the map names now
-		if !neverSent(err) {
+		if !failure.NoConn(err) {
 			h.resent.Add(1)
 		}
 		return true, nil
@@ -106,21 +128,18 @@ func (h *host) again(ctx context.Context, home *home, t *tries, repeats bool, er
 }
 
 // mayRepeat tells whether a call that failed may be made again.
-func (w *watch) mayRepeat(repeats bool, err error) bool {
+func (h *host) mayRepeat(repeats bool, err error) bool {
 	switch {
 	case errors.Is(err, ErrLost):
 		return repeats
 	case errors.Is(err, ErrHostDown):
-		return w.several
-	case neverSent(err):
-		code := sqlState(err)
-		return w.several && (code == "" || strings.HasPrefix(code, "57P"))
+		return h.watch.Several()
+	case failure.NoConn(err):
+		code := failure.SQLState(err)
+		return h.watch.Several() && (code == "" || strings.HasPrefix(code, "57P"))
 	}
-	return unsent(err) || endedIdle(err)
+	return failure.Unsent(err) || failure.EndedIdle(err)
 }
-
-// unsent tells whether pgx says that it has sent nothing.
-func unsent(err error) bool { return pgconn.SafeToRetry(err) && !errors.Is(err, pgconn.ErrConnClosed) }
 
 // demotedError says that a server refused to write because it is not the primary any more.
 type demotedError struct{ error }
@@ -131,46 +150,10 @@ func (e demotedError) Error() string {
 func (e demotedError) Unwrap() error     { return e.error }
 func (e demotedError) SafeToRetry() bool { return true }
 
-// demoted tells whether a transaction that was refused since it wanted to write has met a server that was demoted. It
-// waits for another primary if the server says that it takes no writes, until it has said so for Failover.Wait.
-func (w *watch) demoted(ctx context.Context, turns uint64) bool {
-	if !w.several {
-		return false
-	}
-	w.confirm(ctx)
-	for {
-		w.mu.Lock()
-		readOnly, left := false, time.Duration(0)
-		if now := w.primary; now != nil {
-			readOnly, left = now.last.role.readOnly, time.Until(now.last.since.Add(w.patience))
-		}
-		closed, heard := w.closed, w.heard
-		w.mu.Unlock()
-		switch {
-		case w.turns.Load() != turns:
-			return true
-		case !readOnly || closed != nil || left <= 0:
-			return false
-		}
-		select {
-		case <-heard:
-		case <-time.After(left):
-		case <-ctx.Done():
-			return false
-		}
-	}
-}
-
 // sayDemoted tells of an error, for which a call is not made again, whether it comes from a server that takes no writes.
-func (w *watch) sayDemoted(err error) error {
-	if sqlState(err) != "25006" || !w.several {
-		return err
-	}
-	w.mu.Lock()
-	writes := w.primary != nil && !w.primary.last.role.readOnly
-	w.mu.Unlock()
+func (h *host) sayDemoted(err error) error {
 	var shard *shards.ShardError
-	if writes || !errors.As(err, &shard) {
+	if failure.SQLState(err) != "25006" || !h.watch.ReadOnly() || !errors.As(err, &shard) {
 		return err
 	}
 	said := *shard
@@ -183,9 +166,21 @@ func (c *call) again(ctx context.Context, t *tries, err error) (bool, error) {
 	if err == nil {
 		return false, nil
 	}
-	again, err := c.home.host.again(ctx, c.home, t, c.text != nil && c.text.repeats, err)
+	if errors.Is(err, errApart) {
+		c.awaitArguments()
+		t.apart = true
+		c.home.host.resent.Add(1)
+		t.told(c, true, err)
+		return true, nil
+	}
+	if c.reads && failure.SQLState(err) == "25006" && ctx.Err() == nil { // it writes, or the server takes no writes: as a write it is told
+		c.text.Writes()
+		t.told(c, true, err)
+		return true, nil
+	}
+	again, err := c.home.host.again(ctx, c.home, t, c.reads, err)
 	if err != nil {
-		err = c.home.host.watch.sayDemoted(err)
+		err = c.home.host.sayDemoted(err)
 	}
 	t.told(c, again, err)
 	return again, err
@@ -196,4 +191,16 @@ func (c *call) leaseAgain(ctx context.Context, t *tries, repeats bool, err error
 	again, err := c.home.host.again(ctx, c.home, t, repeats, err)
 	t.told(c, again, err)
 	return again, err
+}
+
+// pause waits, and returns false if ctx ends first.
+func pause(ctx context.Context, wait time.Duration) bool {
+	timer := time.NewTimer(wait)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
 }

@@ -136,7 +136,7 @@ func TestAllocateByCapacity(t *testing.T) {
 func firstIn(ctx context.Context, t testing.TB, b *testBundle) int64 {
 	t.Helper()
 	for key := range int64(signUps) {
-		if _, err := b.ForKey(ctx, key); err == nil {
+		if _, err := b.ForKey(ctx, shards.NumberKey(key)); err == nil {
 			return key
 		}
 	}

@@ -1,7 +1,6 @@
 package router
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"reflect"
@@ -11,22 +10,18 @@ import (
 	"github.com/jackc/pgx/v5/pgtype"
 )
 
-// answer is what the server said to one statement, read off the wire: all of it, or the first part if it is long.
+// answer is what the server said to one statement, read off the wire.
 type answer struct {
 	fields []pgconn.FieldDescription
-	tag    pgconn.CommandTag // with the last part
-	bytes  []byte            // of all values, one after another
-	ends   []int32           // where each value ends in bytes; the complement of that for null
-	count  int               // how many rows: those without columns have no values
-	err    error             // that came after these rows
-
-	more chan *answer  // the parts that follow, nil if this is all; closed after the last
-	quit chan struct{} // closed by the caller when it wants no more of them
+	tag    pgconn.CommandTag
+	bytes  []byte  // of all values, one after another
+	ends   []int32 // where each value ends in bytes; the complement of that for null
+	count  int     // how many rows: those without columns have no values
 }
 
 // add copies a row.
 func (a *answer) add(row [][]byte) {
-	if a.bytes == nil { // a value without bytes is not null, which a part of nil would be
+	if a.bytes == nil { // a value without bytes is not null, which a slice of nil would be
 		a.bytes = make([]byte, 0, 64)
 	}
 	a.count++
@@ -45,11 +40,8 @@ var errRowsClosed = errors.New("rows is closed")
 // answerRows are the rows of an answer. They hold no connection.
 type answerRows struct {
 	*answer
-	ctx   context.Context
 	home  *home
 	types *typeMap // borrowed from the host until the rows are closed
-	more  <-chan *answer
-	quit  chan<- struct{}
 
 	read   int // how many rows have been
 	next   int // into ends
@@ -66,9 +58,9 @@ type plan struct {
 	kind reflect.Type
 }
 
-// rows returns the rows of an answer to a caller, whose context governs the wait for further parts.
-func (a *answer) rows(ctx context.Context, h *home) *answerRows {
-	return &answerRows{answer: a, ctx: ctx, home: h, types: h.host.types.borrow(), more: a.more, quit: a.quit}
+// rows returns the rows of an answer.
+func (a *answer) rows(h *home) *answerRows {
+	return &answerRows{answer: a, home: h, types: h.host.types.borrow()}
 }
 
 func (r *answerRows) Close() {
@@ -76,37 +68,7 @@ func (r *answerRows) Close() {
 		return
 	}
 	r.closed = true
-	if r.more != nil {
-		close(r.quit)
-		for part := range r.more { // the last one may be on its way
-			r.answer = part
-		}
-	}
-	if r.err == nil {
-		r.err = r.home.failed(r.answer.err)
-	}
 	r.home.host.types.giveBack(r.types)
-}
-
-// turn goes on to the next part of a long answer. It returns false if there is none.
-func (r *answerRows) turn() bool {
-	if r.more == nil || r.answer.err != nil {
-		return false
-	}
-	select {
-	case part, ok := <-r.more:
-		if !ok {
-			r.more = nil
-			return false
-		}
-		r.answer, r.read, r.next, r.start = part, 0, 0, 0
-		return true
-	case <-r.ctx.Done():
-		r.err = r.home.failed(r.ctx.Err())
-		close(r.quit) // whoever reads the rest need not be waited for
-		r.more = nil
-		return false
-	}
 }
 
 func (r *answerRows) Err() error                                   { return r.err }
@@ -120,11 +82,9 @@ func (r *answerRows) Next() bool {
 	if r.closed {
 		return false
 	}
-	for r.read == r.count {
-		if !r.turn() {
-			r.Close()
-			return false
-		}
+	if r.read == r.count {
+		r.Close()
+		return false
 	}
 	r.read++
 	if r.row == nil {

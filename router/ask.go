@@ -4,6 +4,9 @@ import (
 	"context"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/kiloshard/kiloshard/router/internal/tracers"
+	"github.com/kiloshard/kiloshard/router/operation"
 )
 
 // release gives back the line that a call was given.
@@ -23,16 +26,16 @@ func (h *host) acquire(ctx context.Context, home *home) (*call, error) {
 }
 
 // acquireFor returns a call that was given a line for an operation, whose context it has.
-func (h *host) acquireFor(ctx context.Context, home *home, kind Kind, summary string) (*call, error) {
+func (h *host) acquireFor(ctx context.Context, home *home, kind operation.Kind, summary string) (*call, error) {
 	c := h.leaseFor(ctx, home, kind, summary)
 	return c, h.enter(c)
 }
 
 // leaseFor returns a call that wants a line for an operation.
-func (h *host) leaseFor(ctx context.Context, home *home, kind Kind, summary string) *call {
+func (h *host) leaseFor(ctx context.Context, home *home, kind operation.Kind, summary string) *call {
 	ctx, op := home.operation(ctx, kind, summary)
-	if op != nil && kind == KindTx {
-		op.Attempt = attemptOf(ctx)
+	if op != nil && kind == operation.Tx {
+		op.Attempt = tracers.AttemptOf(ctx)
 	}
 	return &call{ctx: ctx, home: home, lease: true, op: op}
 }
@@ -40,11 +43,11 @@ func (h *host) leaseFor(ctx context.Context, home *home, kind Kind, summary stri
 // ask has a call be given either the answer to its statement, or a line on which the caller is to ask for it. The error
 // is a [shards.HostError] if there was no line, else a [shards.ShardError].
 func (c *call) ask() error {
-	if err := c.text.refused(); err != nil {
+	if err := refused(c.text); err != nil {
 		return c.home.failed(err)
 	}
 	err := c.home.host.enter(c)
-	if c.line != nil && c.text.leaves {
+	if c.line != nil && c.text.Leaves {
 		c.line.session.left = true
 	}
 	return err
@@ -52,15 +55,15 @@ func (c *call) ask() error {
 
 // callFor returns the call of a single statement, or with whole of what may be several.
 func (h *host) callFor(ctx context.Context, home *home, sql string, args []any, whole bool) *call {
-	t := h.texts.of(sql)
-	kind := KindWrite
-	if t.reads {
-		kind = KindRead
+	t := h.texts.Of(sql)
+	kind := operation.Write
+	reads := t.OnlyReads()
+	if reads {
+		kind = operation.Read
 	}
-	ctx, op := home.operation(ctx, kind, t.summary)
-	c := &call{ctx: ctx, home: home, text: t, sql: sql, args: args, slow: h.texts.slow(t), op: op}
-	together := t.reads && h.pipeline == PipelineReads || h.pipeline == PipelineAll
-	c.lease = whole || c.slow || t.leaves || t.calls || !together || !h.shares || !plainArgs(args)
+	ctx, op := home.operation(ctx, kind, t.Summary)
+	c := &call{ctx: ctx, home: home, text: t, sql: sql, args: args, reads: reads, slow: h.texts.Slow(t), op: op}
+	c.lease = whole || c.slow || !reads || t.Alone() || h.alone || !h.shares || !plainArgs(args)
 	return c
 }
 
@@ -83,7 +86,7 @@ func (h *host) enter(c *call) error {
 	if err := c.ctx.Err(); err != nil {
 		return h.failed(err)
 	}
-	if err := h.watch.admit(c.ctx, c.home); err != nil {
+	if err := h.admit(c.ctx, c.home); err != nil {
 		return h.failed(err)
 	}
 	l, err := h.lines.enter(c)
@@ -102,7 +105,12 @@ func (h *host) enter(c *call) error {
 		c.line = nil
 		return h.failed(err)
 	}
-	c.op.sent(1)
+	if c.server != "" && c.server != c.line.session.server {
+		c.line.free(c)
+		c.line = nil
+		return h.failed(errOtherServer)
+	}
+	c.op.Sent(1)
 	return nil
 }
 
@@ -120,10 +128,6 @@ func (h *host) await(c *call) error {
 		}
 		<-c.woken
 	}
-	if c.panicked != nil {
-		c.op.fail(c.err)
-		panic(c.panicked)
-	}
 	return c.err
 }
 
@@ -131,7 +135,7 @@ func (h *host) await(c *call) error {
 // it. No line works for the call any more.
 func (c *call) unsent(err error) error {
 	if c.op != nil && !c.left && !retired(err) { // else it goes on elsewhere
-		c.op.fail(err)
+		c.op.Fail(err)
 	}
 	return err
 }
@@ -147,4 +151,14 @@ func (h *host) ping(ctx context.Context) error {
 		return h.failed(err)
 	}
 	return nil
+}
+
+// operation returns the context of an operation on a shard, and the operation; without tracers ctx and nil.
+func (h *home) operation(ctx context.Context, kind operation.Kind, summary string) (context.Context, *tracers.Operation) {
+	if !h.host.trace.Any {
+		return ctx, nil
+	}
+	return h.host.trace.Begin(ctx, operation.Info{
+		Shard: h.number, Host: h.host.Name, Place: h.host.place.Load(), Schema: h.schema, Kind: kind, Summary: summary,
+	})
 }

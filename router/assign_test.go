@@ -88,7 +88,7 @@ func TestAssignAtTheSameTime(t *testing.T) {
 	key := shards.TextKey("alice")
 	for _, from := range []shards.Number{router.Nowhere, -2} { // first without an entry, then with one
 		if from == -2 {
-			s, err := b.ForText(ctx, "alice")
+			s, err := b.ForKey(ctx, shards.TextKey("alice"))
 			if err != nil {
 				t.Fatal(err)
 			}

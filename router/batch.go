@@ -4,6 +4,8 @@ import (
 	"context"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/kiloshard/kiloshard/router/operation"
 )
 
 // SendBatch sends the queries of a batch together, as one transaction, and returns their results, which hold a
@@ -14,7 +16,7 @@ import (
 func (s Shard) SendBatch(ctx context.Context, b *pgx.Batch) pgx.BatchResults {
 	var t tries
 	for {
-		lease, err := s.home.acquire(ctx, &t, KindBatch, "")
+		lease, err := s.home.acquire(ctx, &t, operation.Batch, "")
 		if err == nil {
 			var results pgx.BatchResults
 			if results, err = lease.line.session.sendBatch(lease.ctx, lease.home, lease.home.scope(), b); err == nil {
@@ -30,10 +32,10 @@ func (s Shard) SendBatch(ctx context.Context, b *pgx.Batch) pgx.BatchResults {
 
 // sendBatch sends the queries of a batch. Its error is about the shard.
 func (s *session) sendBatch(ctx context.Context, h *home, sc scope, b *pgx.Batch) (pgx.BatchResults, error) {
-	ctx = s.traceBatch(ctx, b)
+	ctx = s.host.trace.Batch(ctx, s.conn, b, s.host.texts.SummaryOf)
 	results, err := s.startBatch(ctx, h, sc, b)
 	if err != nil {
-		s.traceBatchEnd(ctx, err)
+		s.host.trace.BatchEnd(ctx, s.conn, err)
 		return nil, h.failed(err)
 	}
 	return results, nil
@@ -52,21 +54,15 @@ func (s *session) startBatch(ctx context.Context, h *home, sc scope, b *pgx.Batc
 		if err := s.note(all[i].sql); err != nil {
 			return nil, err
 		}
-		switch {
-		case i+1 < len(all) && endsTransaction(all[i].sql):
-			return nil, errBatchPath
-		case !sc.held && callsProcedure(all[i].sql):
+		if !sc.held && callsProcedure(all[i].sql) {
 			return nil, errProcedure
 		}
 	}
-	switch {
-	case len(all) == 0:
+	if len(all) == 0 {
 		return &results{session: s, ctx: ctx, home: h}, nil
-	case s.host.mode == pgx.QueryExecModeSimpleProtocol:
-		return s.sendSimple(ctx, h, sc, b, all), nil
 	}
 	answers, sent, err := s.send(ctx, sc, all)
-	if err != nil && !sent {
+	if err != nil && (!sent || entryState(err) != "") {
 		return nil, err
 	}
 	r := &results{session: s, ctx: ctx, home: h, queued: b.QueuedQueries, all: all, first: err}

@@ -134,8 +134,6 @@ func TestBatchWithError(t *testing.T) {
 		{"when it is prepared", `select * from nowhere`, nil, false, "42P01"},
 		{"in its arguments", `select $1::int`, []any{true}, false, "failed to encode"},
 		{"in their number", `select $1::int`, nil, false, "expected 1 arguments"},
-		{"because it ends the transaction", ` -- so
-			/* it is */ COMMIT`, nil, false, "must not go on"},
 	}
 	b, ctx := setup(t, options{conns: 1})
 	s := b.shard(t, 9)

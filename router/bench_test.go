@@ -13,7 +13,7 @@ func BenchmarkForKey(b *testing.B) {
 	sum := shards.Number(0)
 	b.ReportAllocs()
 	for key := int64(0); b.Loop(); key++ {
-		s, _ := c.ForKey(ctx, key)
+		s, _ := c.ForKey(ctx, shards.NumberKey(key))
 		sum += s.Number()
 	}
 	_ = sum
@@ -81,7 +81,7 @@ func BenchmarkManyShards(b *testing.B) {
 	c, ctx := setup(b, options{conns: 1})
 	var owner int64
 	for key := int64(0); b.Loop(); key++ {
-		s, _ := c.ForKey(ctx, key)
+		s, _ := c.ForKey(ctx, shards.NumberKey(key))
 		err := s.QueryRow(ctx, `select owner from photos where id = $1`, 1).Scan(&owner)
 		if err != nil || owner != int64(s.Number()) {
 			b.Fatal(owner, err)

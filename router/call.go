@@ -4,6 +4,10 @@ import (
 	"context"
 	"sync"
 	"sync/atomic"
+
+	"github.com/kiloshard/kiloshard/router/internal/texts"
+	"github.com/kiloshard/kiloshard/router/internal/together"
+	"github.com/kiloshard/kiloshard/router/internal/tracers"
 )
 
 // callState is where a call is.
@@ -19,19 +23,20 @@ const (
 
 // call is one wish for a line: for the line itself, or for the answer to a single statement.
 type call struct {
-	ctx   context.Context
-	home  *home // nil for a lease of any line
-	lease bool  // wants the line itself; else an answer will do
-	slow  bool  // will take long, as far as is known
+	ctx    context.Context
+	home   *home  // nil for a lease of any line
+	lease  bool   // wants the line itself; else an answer will do
+	slow   bool   // will take long, as far as is known
+	reads  bool   // is sent as a read, which the server holds it to
+	server string // of a replica: no other one may answer; any if empty
 
-	// Nobody waits yet for one that is started: its answer is read into memory, however long it is.
-	started bool
+	hint *together.Hint // of the statements that its caller starts, with which it waits to be sent; nil for one by itself
 
-	text *text
+	text *texts.Text
 	sql  string
 	args []any
-	op   *operation // nil if nobody is told of it
-	left bool       // its caller has left while a line was at work for it, which tells tracers
+	op   *tracers.Operation // nil if nobody is told of it
+	left bool               // its caller has left while a line was at work for it, which tells tracers
 
 	// Guarded by lines.mu.
 	state    callState
@@ -39,16 +44,15 @@ type call struct {
 	turn     uint64 // the calls of a host in the order in which they came
 	inflight bool   // counted among the calls under way
 	group    *group // that it was sent with
-	tries    int    // how often it could not be sent
 
 	arguments sync.Mutex  // held while args are read: they are the caller's again once it has left
 	settled   atomic.Bool // it has an answer, or its caller has left; whichever comes first
+	late      atomic.Bool // its caller asks again, and has its operation
 
-	woken    chan struct{} // closed when what follows is there
-	line     *line         // the caller's from then on
-	answer   *answer
-	err      error
-	panicked any // what a method of the arguments panicked with
+	woken  chan struct{} // closed when what follows is there
+	line   *line         // the caller's from then on
+	answer *answer
+	err    error
 }
 
 // wake ends a call's wait with a line or an error. The caller holds lines.mu.
@@ -59,23 +63,30 @@ func (c *call) wake(l *line, err error) {
 	close(c.woken)
 }
 
-// settle ends a call's wait with an answer or an error. It returns false if the caller has left, or has been given the
-// first part of its answer already.
-func (c *call) settle(a *answer, err error) bool {
-	if !c.settled.CompareAndSwap(false, true) {
-		return false
-	}
+// claim is for whoever is about to say how a call ends. It returns false if its caller has left, or somebody else was first.
+func (c *call) claim() bool { return c.settled.CompareAndSwap(false, true) }
+
+// publish ends the wait of a call that was claimed, with an answer or an error.
+func (c *call) publish(a *answer, err error) {
 	c.answer, c.err = a, err
 	c.group.callers.Add(-1)
 	close(c.woken)
-	return true
 }
 
-// fail is settle for a call that a line works for and that was not sent. Its caller, if there still is one, tells tracers
-// unless it tries again. It may call tracers.
+// scope is the one of the call's statement.
+func (c *call) scope() scope {
+	sc := c.home.scope()
+	sc.reads = sc.reads || c.reads
+	return sc
+}
+
+// fail ends a call that a line works for and that was not sent. Its caller, if there still is one, tells tracers unless it
+// tries again. It may call tracers.
 func (c *call) fail(err error) {
-	if !c.settle(nil, err) {
-		c.op.fail(err)
+	if c.claim() {
+		c.publish(nil, err)
+	} else {
+		c.op.Fail(err)
 	}
 }
 
@@ -86,4 +97,10 @@ func (c *call) abandoned() {
 	if c.group.callers.Add(-1) == 0 {
 		c.group.giveUp()
 	}
+}
+
+// awaitArguments waits until nobody reads the arguments any more.
+func (c *call) awaitArguments() {
+	c.arguments.Lock()
+	defer c.arguments.Unlock()
 }

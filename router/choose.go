@@ -9,6 +9,8 @@ import (
 const (
 	// spread is by how much a shard's calls under way have to exceed its lines before it gets another one.
 	spread = 0.3
+	// hot is how many calls under way make a shard share few lines among them, whether or not there are others that are free.
+	hot = 4
 	// crowded is how many calls for each connection make a crowd.
 	crowded = 2
 	// farWay is how long the way to a host and back is if all connections are used in a crowd.
@@ -36,7 +38,7 @@ func (ls *lines) choose(c *call, not *line) *line {
 	for i, l := range h.lines {
 		switch {
 		case l == not || i >= use && quickest != nil:
-		case c.started && l.state == busy && !l.slow && len(l.queue) < startedTogether:
+		case c.hint != nil && l.state == busy && !l.slow && len(l.queue) < startedTogether:
 			return l // what its caller starts besides is on its way there
 		case l.state != busy:
 			l.pressure -= l.pressure / pressureCalls
@@ -76,7 +78,7 @@ func (ls *lines) choose(c *call, not *line) *line {
 // sooner tells whether a call that waits for the first of two busy lines is likely to be sent before one that waits for
 // the other. Where the way is long, what counts is which of them is back first. The caller holds mu.
 func (ls *lines) sooner(l, other *line) bool {
-	if time.Duration(ls.host.way.Load()) > farWay && max(len(l.queue), len(other.queue)) < batchLimit {
+	if ls.host.texts.RoundTrip() > farWay && max(len(l.queue), len(other.queue)) < batchLimit {
 		return l.began < other.began
 	}
 	return len(l.queue) < len(other.queue)
@@ -84,16 +86,15 @@ func (ls *lines) sooner(l, other *line) bool {
 
 // width returns how many of its lines a shard's calls should use, and whether it should have another one.
 //
-// As long as the connections are about enough for all calls under way, each call takes one that is free: that is the
-// quickest. In a crowd calls have to wait anyway, and a line that carries many quick statements at a time costs both
-// sides less than many lines that carry a few each.
+// As long as a shard has few calls under way and the connections are about enough for all, each call takes one that is free.
+// Else a line that carries many quick statements at a time costs both sides less than many lines that carry a few each.
 func (ls *lines) width(h *home, c *call) (use int, wide bool) {
-	if c.lease || !ls.crowd() {
+	if c.lease || h.load < hot && !ls.crowd() {
 		return len(h.lines), h.load > float64(len(h.lines))+spread
 	}
-	usual := max(time.Duration(c.text.usual.Load()), time.Microsecond)
+	usual := max(c.text.Usual(), time.Microsecond)
 	each := min(max(1, float64(worthwhile)/float64(usual)), batchLimit)
-	far := min(1, float64(ls.host.way.Load())/float64(farWay)) // where the way is long, calls under way cost nothing
+	far := min(1, float64(ls.host.texts.RoundTrip())/float64(farWay)) // where the way is long, calls under way cost nothing
 	all := max(float64(ls.few), ls.load/each, far*float64(len(ls.all)))
 	use = max(1, int(math.Ceil(all*h.load/ls.load)))
 	return use, use > len(h.lines)

@@ -5,6 +5,8 @@ import (
 	"errors"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/kiloshard/kiloshard/router/operation"
 )
 
 // CopyFrom copies rows into a table with the COPY protocol, in a transaction of its own, and returns how many there
@@ -28,7 +30,7 @@ func (t *tx) CopyFrom(ctx context.Context, table pgx.Identifier, columns []strin
 	if err != nil {
 		return 0, err
 	}
-	ctx = t.operation(ctx, KindCopy, "COPY "+table[len(table)-1])
+	ctx = t.operation(ctx, operation.Copy, "COPY "+table[len(table)-1])
 	copied, err := t.session.conn.CopyFrom(ctx, table, columns, source)
 	return copied, t.home.failed(err)
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/kiloshard/kiloshard/router"
+	"github.com/kiloshard/kiloshard/router/many"
 	"github.com/kiloshard/kiloshard/shards"
 	"github.com/kiloshard/kiloshard/shards/connect"
 )
@@ -206,7 +207,7 @@ func TestRouterShowsNoPassword(t *testing.T) {
 		}
 		_, execErr := shard.Exec(t.Context(), "select 1")
 		_, beginErr := shard.Begin(t.Context())
-		_, collectErr := router.Collect(t.Context(), r.Router, r.All(), router.Query[int]{SQL: "select 1", Scan: pgx.RowTo[int]})
+		_, collectErr := many.Collect(t.Context(), r.Router, r.All(), many.Query[int]{SQL: "select 1", Scan: pgx.RowTo[int]})
 		explanation, err := r.Explain(t.Context(), shards.NumberKey(7))
 		if err != nil {
 			t.Error(err)

@@ -34,7 +34,7 @@ func (b *testBundle) entry(ctx context.Context, t testing.TB, key shards.Key, n 
 // isIn checks where a router takes a key.
 func isIn(ctx context.Context, t testing.TB, r *testBundle, key shards.Key, want int) {
 	t.Helper()
-	s, err := r.ForText(ctx, key.String())
+	s, err := r.ForKey(ctx, key)
 	if err != nil || int(s.Number()) != want {
 		t.Errorf("key %s went to %v, %v, expected shard %d", key, numberOf(s, err), err, want)
 	}
@@ -55,26 +55,26 @@ func TestDirectory(t *testing.T) {
 		b.entry(ctx, t, key, 60-i)
 		isIn(ctx, t, b, key, 60-i)
 	}
-	if s, err := b.ForKey(ctx, -7); err != nil || s.Number() != 59 || s.Host().Name != "pg-b" {
+	if s, err := b.ForKey(ctx, shards.NumberKey(-7)); err != nil || s.Number() != 59 || s.Host().Name != "pg-b" {
 		t.Errorf("key -7 went to %v, %v", numberOf(s, err), err)
 	}
 	isIn(ctx, t, b, shards.NumberKey(shardCount+5), 5) // otherwise
-	if _, err := b.ForText(ctx, "bob"); !errors.Is(err, shards.ErrNoShard) {
+	if _, err := b.ForKey(ctx, shards.TextKey("bob")); !errors.Is(err, shards.ErrNoShard) {
 		t.Errorf("neither entry nor number: %v", err)
 	}
 	for _, key := range []string{strings.Repeat("é", 513), "\xff", "a\x00"} {
 		var e *shards.FieldError
-		if _, err := b.ForText(ctx, key); !errors.As(err, &e) || e.Field != "key" {
+		if _, err := b.ForKey(ctx, shards.TextKey(key)); !errors.As(err, &e) || e.Field != "key" {
 			t.Errorf("%.10q: %v", key, err)
 		}
 	}
 	b.entry(ctx, t, shards.TextKey("lost"), shardCount)
-	if _, err := b.ForText(ctx, "lost"); !errors.Is(err, shards.ErrNoShard) {
+	if _, err := b.ForKey(ctx, shards.TextKey("lost")); !errors.Is(err, shards.ErrNoShard) {
 		t.Errorf("an entry that names no shard: %v", err)
 	}
 	ended, cancel := context.WithCancel(ctx)
 	cancel()
-	if _, err := b.ForText(ended, "unknown"); !errors.Is(err, context.Canceled) {
+	if _, err := b.ForKey(ended, shards.TextKey("unknown")); !errors.Is(err, context.Canceled) {
 		t.Errorf("after its end: %v", err)
 	}
 }
@@ -84,7 +84,7 @@ func TestDirectoryCache(t *testing.T) {
 	db, ctx := setup(t, options{config: onlyDirectory})
 	key := shards.TextKey("alice")
 	b, _ := setup(t, options{on: db, config: onlyDirectory, maxAge: time.Hour})
-	if _, err := b.ForText(ctx, "alice"); !errors.Is(err, shards.ErrNoShard) {
+	if _, err := b.ForKey(ctx, shards.TextKey("alice")); !errors.Is(err, shards.ErrNoShard) {
 		t.Errorf("without an entry: %v", err)
 	}
 	db.entry(ctx, t, key, 3)
@@ -124,7 +124,7 @@ func TestDirectoryAsksOnce(t *testing.T) {
 	var asking sync.WaitGroup
 	leaving, leave := context.WithCancel(ctx)
 	left := make(chan error, 1)
-	asking.Go(func() { _, err := b.ForText(leaving, "alice"); left <- err })
+	asking.Go(func() { _, err := b.ForKey(leaving, shards.TextKey("alice")); left <- err })
 	log.await(ctx, t, "select shard from kiloshard_directory", 1)
 	for range askers {
 		asking.Go(func() { isIn(ctx, t, b, key, 3) })
@@ -146,7 +146,7 @@ func TestDirectoryIsLacking(t *testing.T) {
 	t.Parallel()
 	db, _ := setup(t, options{})
 	b, ctx := setup(t, options{on: db, config: onlyDirectory})
-	_, err := b.ForText(ctx, "alice")
+	_, err := b.ForKey(ctx, shards.TextKey("alice"))
 	var pgErr *pgconn.PgError
 	if !errors.As(err, &pgErr) || !strings.Contains(err.Error(), "kiloshard create makes the tables of a directory") {
 		t.Errorf("got %v", err)
@@ -160,7 +160,7 @@ func TestDirectoryAfterClose(t *testing.T) {
 	t.Parallel()
 	b, ctx := setup(t, options{config: onlyDirectory})
 	b.Close()
-	if _, err := b.ForText(ctx, "alice"); err == nil || !strings.Contains(err.Error(), "closed") {
+	if _, err := b.ForKey(ctx, shards.TextKey("alice")); err == nil || !strings.Contains(err.Error(), "closed") {
 		t.Errorf("got %v", err)
 	}
 	if _, err := b.ForNew(ctx, shards.TextKey("alice")); err == nil || !strings.Contains(err.Error(), "closed") {

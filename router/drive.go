@@ -1,23 +1,19 @@
 package router
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"log/slog"
 	"runtime"
 	"slices"
-	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/kiloshard/kiloshard/router/internal/failure"
 )
-
-// answerPart is how much of an answer is read, in bytes, before its caller gets it: the rest follows in parts of this
-// size as the caller takes them, and meanwhile the line is for nobody else.
-const answerPart = 1 << 20
-
-var errPanicked = errors.New("a method of an argument panicked")
 
 // drive works for the calls that wait for a line, until it has no more to do.
 func (l *line) drive(calls []*call) {
@@ -28,11 +24,13 @@ func (l *line) drive(calls []*call) {
 	}
 }
 
-// work sends calls down the line together, each with a Sync of its own, so that each is a transaction by itself and fails
-// alone, and hands their answers out as they come.
+// work sends calls down the line together and hands their answers out. Those of one shard are a group: they share an entry,
+// a transaction that the server holds to reading, and a Sync. The last statement of a group asks for the path: only if it
+// is still the entry's are the answers of the group handed out, because a function behind a view or an operator may have
+// moved it under its neighbours.
 //
-// Those whose prepared statement is out of date are sent a second time. Nothing happens twice by this, see
-// [session.send].
+// Of what is not answered so, the callers ask again, each on a connection of its own. Nothing happens twice by this, for all
+// of it only reads; and no caller waits for more than its group.
 func (l *line) work(calls []*call) {
 	ctx := context.Background() // the callers' may end, each by itself; see group.giveUp
 	if err := l.ready(ctx); err != nil {
@@ -42,6 +40,11 @@ func (l *line) work(calls []*call) {
 		return
 	}
 	group := calls[0].group
+	if l.host.replica != nil {
+		if calls = l.onServer(calls); len(calls) == 0 {
+			return
+		}
+	}
 	group.begin(l.session.conn.PgConn())
 	defer func() {
 		if !group.end() {
@@ -54,76 +57,149 @@ func (l *line) work(calls []*call) {
 	}
 	l.sending = sent
 	defer clear(sent)
-	again, unsent := l.round(ctx, sent, false)
-	if unsent == nil && len(again) > 0 {
-		_, unsent = l.round(ctx, again, true)
+	again := l.round(ctx, sent)
+	if slices.ContainsFunc(again, func(c sentCall) bool { return c.moved }) {
+		_ = l.session.setBase(ctx) // whoever has the line next enters for itself
 	}
-	if unsent != nil {
-		l.putBack(calls, unsent)
+	renewed, others := partition(again, func(c sentCall) bool { return c.renewed })
+	if len(renewed) > 0 && !l.session.broken() {
+		// What failed as it would have failed without being prepared is not run twice.
+		var more []sentCall
+		renewed, more = l.session.describeCalls(ctx, renewed)
+		others = append(others, more...)
 	}
+	others = append(others, renewed...)
+	for i := range others {
+		others[i].end(nil, errApart)
+	}
+}
+
+// partition returns the calls for which something holds, and the others.
+func partition(calls []sentCall, holds func(sentCall) bool) (those, others []sentCall) {
+	for _, c := range calls {
+		if holds(c) {
+			those = append(those, c)
+		} else {
+			others = append(others, c)
+		}
+	}
+	return those, others
+}
+
+// onServer returns the calls that want the server that the line leads to. The others fail.
+func (l *line) onServer(calls []*call) []*call {
+	return slices.DeleteFunc(slices.Clone(calls), func(c *call) bool {
+		other := c.server != "" && c.server != l.session.server
+		if other {
+			c.fail(l.host.failed(errOtherServer))
+		}
+		return other
+	})
 }
 
 // sentCall is a call with what is needed to send it.
 type sentCall struct {
 	*call
-	st    statement
-	kept  *keptStatement // nil if it is not prepared
-	known bool           // the statement was prepared before
-	path  bool           // it goes with its path
+	st      statement
+	kept    *keptStatement // nil if it is not prepared
+	known   bool           // the statement was prepared before
+	renewed bool           // it is sent again if its prepared statement was out of date
+	before  statement      // as it was then
+
+	moved bool  // the path of the session was not its own
+	last  error // with which it failed
 }
 
-// round sends calls and reads their answers. It returns those that may succeed the second time, unless this is it. Its
-// error says that nothing was sent, and that no call was settled.
-func (l *line) round(ctx context.Context, calls []sentCall, last bool) (again []sentCall, unsent error) {
+// round sends calls, those of one shard as a group, and reads their answers. It returns those whose callers are to ask again.
+func (l *line) round(ctx context.Context, calls []sentCall) (again []sentCall) {
 	s := l.session
 	calls = s.settleBad(calls, s.parseCall)
-	calls = s.describeCalls(ctx, calls)
+	calls, again = s.describeCalls(ctx, calls)
 	if len(calls) == 0 {
-		return nil, nil
+		return again
 	}
-	for i := range calls {
-		s.follow(calls[i].home.path)
-	}
-	if err := s.stay(ctx); err != nil {
-		return nil, err
-	}
+	slices.SortStableFunc(calls, func(a, b sentCall) int { return cmp.Compare(a.home.number, b.home.number) })
 	pipeline := s.conn.PgConn().StartPipeline(ctx)
-	calls = s.settleBad(calls, func(c *sentCall) error { return s.sendCall(pipeline, c) })
+	to := pipelineSender(pipeline)
+	var groups [][]sentCall
+	for rest := calls; len(rest) > 0; {
+		n := 1
+		for n < len(rest) && rest[n].home == rest[0].home {
+			n++
+		}
+		var group []sentCall
+		if group = s.sendGroup(to, rest[:n]); len(group) > 0 {
+			pipeline.SendPipelineSync()
+			groups = append(groups, group)
+		}
+		rest = rest[n:]
+	}
 	lost := pipeline.Flush()
 	if pgconn.SafeToRetry(lost) {
-		return nil, lost
+		_ = pipeline.Close()
+		return append(again, calls...)
 	}
-	for i := range calls { // while the server is at work
-		calls[i].start(s.conn, len(calls))
+	for _, group := range groups { // while the server is at work
+		for i := range group {
+			group[i].start(s.conn, len(calls))
+		}
 	}
 	unanswered := uint64(0)
-	for i := range calls {
-		c := &calls[i]
-		var a *answer
-		err := lost
+	for _, group := range groups {
 		if lost == nil {
-			started := time.Now()
-			a, err, lost = l.receive(pipeline, c)
-			l.host.observe(c.text, time.Since(started), i == 0)
+			var more []sentCall
+			more, lost = l.receiveGroup(pipeline, group)
+			again = append(again, more...)
+			if lost == nil {
+				continue
+			}
 		}
-		l.steps.Add(1)
-		switch {
-		case !last && s.outOfDate(c, err):
-			again = append(again, *c)
-			l.host.resent.Add(1)
-			continue
-		case lost != nil && sqlState(err) == "": // else the server has said why
-			err = fmt.Errorf("%w: %w", ErrLost, lost)
-			unanswered++
+		for i := range group {
+			err := lost
+			if failure.SQLState(err) == "" { // else the server has said why
+				err = fmt.Errorf("%w: %w", ErrLost, lost)
+			}
+			if !group[i].settled.Load() {
+				unanswered++
+			}
+			group[i].end(nil, err)
 		}
-		c.end(a, err)
 	}
 	if unanswered > 0 {
 		l.host.lost.Add(unanswered)
 		l.host.log.Warn("connection lost", slog.String("host", l.host.Name), slog.Uint64("unanswered", unanswered), slog.Any("error", lost))
 	}
 	_ = pipeline.Close() // what it says has been said to a call
-	return again, nil
+	return again
+}
+
+// sendGroup sends the calls of one shard, and returns those that were sent. Others have been settled.
+func (s *session) sendGroup(to sender, calls []sentCall) []sentCall {
+	entered := false
+	calls = s.settleBad(calls, func(c *sentCall) error {
+		formats, err := s.encodeCall(c)
+		if err != nil {
+			return err
+		}
+		if !entered {
+			s.own(to, readEntryName, readEntryQuery, s.entryValues(c.scope()))
+			entered = true
+		}
+		if d := c.st.desc; d != nil && d.Name != "" {
+			to.prepared(d, s.encoder.ParamValues, s.encoder.ParamFormats, formats)
+			return nil
+		}
+		var oids []uint32
+		if d := c.st.desc; d != nil {
+			oids = d.ParamOIDs
+		}
+		to.params(c.st.sql, s.encoder.ParamValues, oids, s.encoder.ParamFormats, formats)
+		return nil
+	})
+	if len(calls) > 1 {
+		s.own(to, leaveName, leaveQuery, nil)
+	}
+	return calls
 }
 
 // start tells tracers that a call is sent. Its arguments are the caller's again if that has left.
@@ -133,46 +209,45 @@ func (c *sentCall) start(conn *pgx.Conn, together int) {
 	}
 	c.arguments.Lock()
 	defer c.arguments.Unlock()
+	if c.late.Load() {
+		return // the operation is its caller's
+	}
 	args := c.args
 	if c.settled.Load() {
 		args = nil
 	}
-	c.op.start(conn, c.sql, args, together)
+	c.op.Start(conn, c.sql, args, together)
 }
 
-// end hands out the answer to a call.
+// end hands out the answer to a call, and tells tracers, unless its caller does: who asks again, or may do so.
 func (c *sentCall) end(a *answer, err error) {
-	if err != nil && c.op != nil && !c.op.told {
-		c.fail(c.home.failed(err))
-		return
-	}
-	if c.op != nil {
-		tag, failure := noTag, err
+	mine := c.claim()
+	switch {
+	case c.op == nil, mine && (errors.Is(err, errApart) || err != nil && !c.op.Told()), !mine && c.late.Load():
+	default:
+		tag := noTag
 		if a != nil {
 			tag = a.tag
 		}
-		if failure == nil && c.settled.Load() && a.more == nil {
-			failure = c.ctx.Err() // its caller has left
+		if !mine && (err == nil || errors.Is(err, errApart)) {
+			err = c.ctx.Err() // its caller has left
 		}
-		c.op.finish(tag, failure)
+		c.op.Finish(tag, err)
 	}
-	c.settle(a, c.home.failed(err))
+	if mine {
+		c.publish(a, c.home.failed(err))
+	}
 }
 
 // settleBad does something with every call, settles those where it goes wrong, and returns the others. It reads the
-// callers' arguments, and a panic of their methods is the caller's.
+// callers' arguments.
 func (s *session) settleBad(calls []sentCall, do func(*sentCall) error) []sentCall {
-	try := func(c *sentCall) (err error) {
+	try := func(c *sentCall) error {
 		c.arguments.Lock()
 		defer c.arguments.Unlock()
 		if c.settled.Load() {
 			return context.Canceled // nobody waits for it
 		}
-		defer func() {
-			if cause := recover(); cause != nil {
-				c.panicked, err = cause, errPanicked
-			}
-		}()
 		return do(c)
 	}
 	good := calls[:0]
@@ -185,57 +260,6 @@ func (s *session) settleBad(calls []sentCall, do func(*sentCall) error) []sentCa
 		good = append(good, *c)
 	}
 	return good
-}
-
-// sendCall encodes a call to the end of a pipeline.
-func (s *session) sendCall(pipeline *pgconn.Pipeline, c *sentCall) error {
-	formats, err := s.encodeCall(c)
-	if err != nil {
-		return err
-	}
-	if c.path = s.sets(c.home.scope()); c.path {
-		s.sendPath(pipeline, c.home.scope())
-	}
-	if d := c.st.desc; d != nil && !s.pooled {
-		pipeline.SendQueryStatement(d, s.encoder.ParamValues, s.encoder.ParamFormats, formats)
-	} else {
-		var oids []uint32
-		if d != nil {
-			oids = d.ParamOIDs
-		}
-		pipeline.SendQueryParams(c.st.sql, s.encoder.ParamValues, oids, s.encoder.ParamFormats, formats)
-	}
-	pipeline.SendPipelineSync()
-	return nil
-}
-
-// receive reads what the server says to a call, up to its Sync. lost is an error that is the end of the connection.
-func (l *line) receive(pipeline *pgconn.Pipeline, c *sentCall) (a *answer, err, lost error) {
-	path := c.path
-	for {
-		result, failure := pipeline.GetResults()
-		switch result := result.(type) {
-		case nil:
-			if failure == nil {
-				failure = errNoAnswer
-			}
-		case *pgconn.PipelineSync:
-			return a, err, nil
-		case *pgconn.ResultReader:
-			if path {
-				path = false
-				_, failure = result.Close()
-			} else {
-				a, failure = l.read(result, c)
-			}
-		}
-		if failure != nil && err == nil {
-			err = failure
-		}
-		if failure != nil && sqlState(failure) == "" {
-			return a, err, failure
-		}
-	}
 }
 
 // encodeCall encodes a call's arguments, and returns the formats of its results, which are the same each time.
@@ -268,14 +292,15 @@ func (c *sentCall) fields(result *pgconn.ResultReader) []pgconn.FieldDescription
 // outOfDate forgets a call's prepared statement if that may be what its error comes from.
 func (s *session) outOfDate(c *sentCall, err error) bool {
 	switch {
-	case err == nil:
+	case err == nil || c.renewed:
 		return false
 	case gone(err):
-		s.statements.dropAll()
-		s.setPath = nil
+		s.forget()
+		c.renewed, c.before = true, statement{}
 		return true
 	case c.known && maybeStale(err):
 		s.statements.drop(statementKey{c.home.path, c.st.sql})
+		c.renewed, c.before = true, c.st
 		return true
 	}
 	return false
@@ -286,9 +311,10 @@ func (s *session) parseCall(c *sentCall) (err error) {
 	return err
 }
 
-// describeCalls finds or prepares the calls' statements, and settles the calls for which that goes wrong.
-func (s *session) describeCalls(ctx context.Context, calls []sentCall) []sentCall {
-	var missing []statementKey
+// describeCalls finds or prepares the calls' statements, and settles the calls for which that goes wrong. It returns the
+// good ones, and those that are to be tried again.
+func (s *session) describeCalls(ctx context.Context, calls []sentCall) (good, again []sentCall) {
+	missing := map[statementKey]scope{}
 	for i := range calls {
 		c := &calls[i]
 		if c.st.mode != pgx.QueryExecModeCacheStatement {
@@ -299,15 +325,20 @@ func (s *session) describeCalls(ctx context.Context, calls []sentCall) []sentCal
 		if c.known = c.kept != nil; c.known {
 			c.st.desc = c.kept.desc
 		} else {
-			missing = append(missing, key)
+			c.st.desc = nil
+			missing[key] = c.scope()
 		}
 	}
-	if len(missing) == 0 {
-		return calls
+	lost := s.prepareMissing(ctx)
+	if len(missing) == 0 && lost == nil {
+		return calls, nil
 	}
-	found, lost := s.prepare(ctx, false, missing)
-	lost = sayUnsent(lost)
-	good := calls[:0]
+	var found map[statementKey]prepared
+	if lost == nil && len(missing) > 0 {
+		found, lost = s.prepare(ctx, missing)
+	}
+	lost = failure.BeforeSend(lost)
+	good = calls[:0]
 	for i := range calls {
 		c := &calls[i]
 		err := lost
@@ -316,11 +347,18 @@ func (s *session) describeCalls(ctx context.Context, calls []sentCall) []sentCal
 			c.st.desc, err = found[key].desc, found[key].err
 			c.kept = s.statements.kept(key)
 		}
-		if err != nil {
+		switch {
+		case err == nil && c.before.desc != nil && sameShape(c.before, c.st):
+			c.end(nil, c.last)
+		case err == nil:
+			c.before = statement{}
+			good = append(good, *c)
+		case entryState(err) == "42602":
+			c.moved, c.last = true, err
+			again = append(again, *c)
+		default:
 			c.end(nil, err)
-			continue
 		}
-		good = append(good, *c)
 	}
-	return good
+	return good, again
 }

@@ -3,20 +3,20 @@ package router
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 
+	"github.com/kiloshard/kiloshard/router/internal/failure"
 	"github.com/kiloshard/kiloshard/shards"
 )
 
 var (
 	errBatchBegin = errors.New("a batch with Batch.BeginTx cannot be sent to a shard: use BeginTx of the shard, and SendBatch of its transaction")
-	errBatchPath  = errors.New("a batch must not go on after a statement that ends its transaction: what came after it would run outside the shard; use Begin")
 	errNoAnswer   = errors.New("the server gave no answer to a statement")
 	errPooled     = errors.New("there is a pooler before the server")
-	errPathLost   = errors.New("SQL that ends its transaction must not go on: what comes after the COMMIT or ROLLBACK would run outside the shard; use Begin")
 	errProcedure  = errors.New("CALL and DO could commit and go on outside the shard: use Exec or a transaction")
 	errClosed     = errors.New("the router is closed")
 	errListen     = errors.New("LISTEN needs a connection of its own, not one that is shared")
@@ -29,20 +29,14 @@ func (h *home) failed(err error) error {
 	if err == nil || errors.Is(err, pgx.ErrTxClosed) || errors.Is(err, pgx.ErrTxCommitRollback) {
 		return err
 	}
-	return &shards.ShardError{Shard: h.number, Schema: h.schema, Host: h.host.Name, Err: sayLost(err)}
+	if !h.safe && failure.SQLState(err) == "25006" {
+		h.host.watch.Refused()
+	}
+	return &shards.ShardError{Shard: h.number, Schema: h.schema, Host: h.host.Name, Err: failure.WithLost(sayMoved(err))}
 }
 
 func noShard(n shards.Number, m *shards.Map) error {
 	return fmt.Errorf("shard %d, the map has shards 0 to %d: %w", n, m.Len()-1, shards.ErrNoShard)
-}
-
-// sqlState returns the SQLSTATE of an error that the server sent, else "".
-func sqlState(err error) string {
-	var pgErr *pgconn.PgError
-	if errors.As(err, &pgErr) {
-		return pgErr.Code
-	}
-	return ""
 }
 
 // gone tells whether the server does not know one of the router's prepared statements, which then has not run.
@@ -51,10 +45,12 @@ func gone(err error) bool {
 	return errors.As(err, &pgErr) && pgErr.Code == "26000" && strings.Contains(pgErr.Message, namePrefix)
 }
 
-// maybeStale tells whether an error can come from a prepared statement that was described before a table changed: its
-// result has another shape (0A000), a name or a type does not fit any more (class 42), an argument that is now a text
-// was announced as a number (22P02), the type of an argument is gone (XX000).
+// staleStates are the errors that can come from a prepared statement that was described before a table changed: its result
+// has another shape (0A000), a type does not fit any more (42804, 42846, 42883, 42P18), an argument that is now a text was
+// announced as a number (22P02), the type of an argument is gone (42704, XX000).
+var staleStates = []string{"0A000", "22P02", "42704", "42804", "42846", "42883", "42P18", "XX000"}
+
+// maybeStale tells whether an error can come from a prepared statement that is out of date.
 func maybeStale(err error) bool {
-	code := sqlState(err)
-	return code == "0A000" || code == "22P02" || code == "XX000" || strings.HasPrefix(code, "42")
+	return slices.Contains(staleStates, failure.SQLState(err))
 }

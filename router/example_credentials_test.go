@@ -19,7 +19,7 @@ func ExampleConfig_credentials() {
 	password, _ := dsn.User.Password()
 	dsn.User = url.User(dsn.User.Username())
 	hosts := []shards.Host{{Name: "pg-a", DSN: dsn.String()}}
-	m, err := shards.Config{Cluster: "photos", Shards: shardCount, Epoch: epoch, Hosts: hosts, Placement: shards.Evenly(shardCount, hosts)}.Map()
+	m, err := shards.Config{Cluster: "test", Shards: shardCount, Epoch: epoch, Hosts: hosts, Placement: shards.Evenly(shardCount, hosts)}.Map()
 	if err != nil {
 		panic(err)
 	}
@@ -35,7 +35,7 @@ func ExampleConfig_credentials() {
 		panic(err)
 	}
 	defer r.Close()
-	shard, err := r.ForKey(ctx, 7)
+	shard, err := r.ForKey(ctx, shards.NumberKey(7))
 	if err != nil {
 		panic(err)
 	}
@@ -47,5 +47,5 @@ func ExampleConfig_credentials() {
 	fmt.Println(r)
 	// Output:
 	// of shard 7
-	// router of photos: 64 shards on 1 hosts
+	// router of test: 64 shards on 1 hosts
 }

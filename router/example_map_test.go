@@ -13,7 +13,7 @@ func ExampleRouter_SetMap() {
 	r := exampleRouter(ctx)
 	defer r.Close()
 
-	shard, err := r.ForKey(ctx, 7)
+	shard, err := r.ForKey(ctx, shards.NumberKey(7))
 	if err != nil {
 		panic(err)
 	}

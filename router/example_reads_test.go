@@ -10,6 +10,8 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/kiloshard/kiloshard/router"
+	"github.com/kiloshard/kiloshard/router/many"
+	"github.com/kiloshard/kiloshard/shards"
 )
 
 // Reads that may be a little old go to a replica of the shard's host, if the map lists one that is not further behind.
@@ -18,11 +20,11 @@ func ExampleShard_ReadOnly() {
 	r := exampleRouter(ctx)
 	defer r.Close()
 
-	shard, err := r.ForKey(ctx, 7)
+	shard, err := r.ForKey(ctx, shards.NumberKey(7))
 	if err != nil {
 		log.Fatal(err)
 	}
-	feed := shard.ReadOnly(router.Reads{MaxLag: 2 * time.Second, Hedge: router.HedgeP95})
+	feed := shard.ReadOnly(router.Reads{MaxLag: 2 * time.Second, HedgeP95: true})
 	var title string
 	if err := feed.QueryRow(ctx, `select title from photos where id = $1`, 1).Scan(&title); err != nil {
 		log.Fatal(err)
@@ -42,7 +44,7 @@ func ExampleShard_Position() {
 	r := exampleRouter(ctx)
 	defer r.Close()
 
-	shard, err := r.ForKey(ctx, 7)
+	shard, err := r.ForKey(ctx, shards.NumberKey(7))
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -74,7 +76,7 @@ func ExampleReads_manyShards() {
 	r := exampleRouter(ctx)
 	defer r.Close()
 
-	counts, err := router.Collect(ctx, r, r.All(), router.Query[int]{
+	counts, err := many.Collect(ctx, r, r.All(), many.Query[int]{
 		SQL:   `select count(*) from photos`,
 		Scan:  pgx.RowTo[int],
 		Reads: &router.Reads{MaxLag: 5 * time.Second},

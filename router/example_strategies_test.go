@@ -39,17 +39,17 @@ func ExampleRouter_ForKey() {
 	ctx := context.Background()
 	r := exampleStrategy(ctx, shards.Strategy{By: shards.Modulo})
 	defer r.Close()
-	shard, err := r.ForKey(ctx, 31341)
+	shard, err := r.ForKey(ctx, shards.NumberKey(31341))
 	fmt.Println(shard, err)
 	// Output: shard 45 (shard_00045 on pg-a) <nil>
 }
 
 // With a hash, a key is any text.
-func ExampleRouter_ForText() {
+func ExampleRouter_ForKey_text() {
 	ctx := context.Background()
 	r := exampleStrategy(ctx, shards.Strategy{By: shards.Hash, Hash: shards.MD5})
 	defer r.Close()
-	shard, err := r.ForText(ctx, "alice@example.org")
+	shard, err := r.ForKey(ctx, shards.TextKey("alice@example.org"))
 	fmt.Println(shard, err)
 	// Output: shard 22 (shard_00022 on pg-a) <nil>
 }
@@ -91,13 +91,13 @@ func ExampleRouter_ForNew() {
 	defer r.Close()
 	const email = "alice@example.org"
 
-	_, err := r.ForText(ctx, email)
+	_, err := r.ForKey(ctx, shards.TextKey(email))
 	fmt.Println("before:", err)
 	given, err := r.ForNew(ctx, shards.TextKey(email))
 	if err != nil {
 		log.Fatal(err)
 	}
-	found, err := r.ForText(ctx, email)
+	found, err := r.ForKey(ctx, shards.TextKey(email))
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -15,7 +15,7 @@ import (
 func Example() {
 	ctx := context.Background()
 	config := shards.Config{
-		Cluster:   "photos",
+		Cluster:   "test",
 		Shards:    64,
 		Epoch:     epoch,
 		Hosts:     []shards.Host{{Name: "pg-a", DSN: exampleDSN()}},
@@ -32,7 +32,7 @@ func Example() {
 	defer r.Close()
 
 	const owner = 1042
-	home, err := r.ForKey(ctx, owner)
+	home, err := r.ForKey(ctx, shards.NumberKey(owner))
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -61,7 +61,7 @@ func ExampleShard_Tx() {
 	r := exampleRouter(ctx)
 	defer r.Close()
 
-	shard, err := r.ForKey(ctx, 7)
+	shard, err := r.ForKey(ctx, shards.NumberKey(7))
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -3,33 +3,28 @@ package router
 import (
 	"context"
 	"errors"
-	"strings"
 	"unicode/utf8"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/kiloshard/kiloshard/router/internal/texts"
 )
 
-// exec runs SQL and returns the command tag of its last statement.
+// exec runs SQL and returns the command tag of its last statement. All of it is one message, and so one transaction
+// unless it says otherwise.
 func (s *session) exec(ctx context.Context, sc scope, sql string, args []any) (tag pgconn.CommandTag, err error) {
 	st, err := s.parse(ctx, sql, args)
 	if err != nil {
 		return tag, err
 	}
-	simple := st.mode == pgx.QueryExecModeSimpleProtocol
-	if simple && len(st.args) > 0 { // only pgx.Conn can put arguments into the text; it traces too
-		traced(ctx)
-		prefix := s.prefix(sc, st.sql)
-		tag, err = s.conn.Exec(ctx, prefix+st.sql, append([]any{st.mode}, st.args...)...)
-		return tag, moved(err, prefix)
-	}
-	ctx, trace := s.traceQuery(ctx, sql, args)
+	ctx, trace := s.host.trace.Query(ctx, s.conn, sql, args)
 	if len(st.args) == 0 {
-		tag, err = s.execString(ctx, sc, st.sql)
+		tag, err = s.execString(ctx, sc, st)
 	} else {
 		tag, err = s.execStatement(ctx, sc, st)
 	}
-	trace.end(tag, err)
+	trace.End(tag, err)
 	return tag, err
 }
 
@@ -42,74 +37,42 @@ func (s *session) execStatement(ctx context.Context, sc scope, st statement) (pg
 	return tag, answers.Close()
 }
 
-// execString runs a string of statements in the simple protocol. They and the setting of the path before them are one
-// implicit transaction.
-func (s *session) execString(ctx context.Context, sc scope, sql string) (tag pgconn.CommandTag, err error) {
-	prefix := s.prefix(sc, sql)
-	answers := s.conn.PgConn().Exec(ctx, prefix+sql)
-	own := prefix != ""
-	for answers.NextResult() {
-		result, _ := answers.ResultReader().Close() // its error is the answers' too
-		if !own {
-			tag = result
+// execString runs a string of statements.
+func (s *session) execString(ctx context.Context, sc scope, st statement) (tag pgconn.CommandTag, err error) {
+	parts := s.pieces(st.sql)
+	if len(parts) == 0 {
+		parts = []piece{{st.sql, 0}}
+	}
+	all := make([]statement, len(parts))
+	for i, part := range parts {
+		all[i] = statement{sql: part.sql, mode: pgx.QueryExecModeExec}
+	}
+	answers, _, err := s.send(ctx, sc, all)
+	if err != nil {
+		return noTag, at(err, st.sql[:parts[0].start])
+	}
+	for i := range all {
+		if i > 0 && !answers.next() {
+			return noTag, at(answers.Close(), st.sql[:parts[i].start])
 		}
-		own = false
+		if tag, err = answers.ResultReader().Close(); err != nil {
+			return noTag, at(answers.Close(), st.sql[:parts[i].start])
+		}
 	}
-	return tag, moved(answers.Close(), prefix)
+	return tag, answers.Close()
 }
 
-// prefix is what sets the path in front of a string of statements. SET LOCAL is not a query, so that SET TRANSACTION
-// may still follow. A procedure always has one: it makes an implicit transaction, in which it cannot commit.
-func (s *session) prefix(sc scope, sql string) string {
-	if sc.held || s.at == sc.path && !callsProcedure(sql) {
-		return ""
-	}
-	return "set local search_path = " + sc.path + "; "
-}
-
-// moved makes the position in a server's error count from the end of the prefix.
-func moved(err error, prefix string) error {
+// at makes the position in a server's error count from the beginning of a string of which the statement is a part.
+func at(err error, before string) error {
 	var pgErr *pgconn.PgError
-	if n := int32(utf8.RuneCountInString(prefix)); errors.As(err, &pgErr) && pgErr.Position > n {
-		pgErr.Position -= n
+	if errors.As(err, &pgErr) && pgErr.Position > 0 {
+		pgErr.Position += int32(utf8.RuneCountInString(before))
 	}
 	return err
 }
 
-// endsTransaction tells whether SQL, or the tag of a command, begins with a word that ends a transaction.
-func endsTransaction(sql string) bool {
-	word, rest := firstWord(sql)
-	switch strings.ToLower(word) {
-	case "commit", "end", "abort":
-		return true
-	case "rollback":
-		next, _ := firstWord(rest)
-		return !strings.EqualFold(next, "to")
-	}
-	return false
-}
-
 // callsProcedure tells whether SQL is a CALL or a DO, which may commit by themselves unless they are in a transaction.
 func callsProcedure(sql string) bool {
-	word, _ := firstWord(sql)
-	return strings.EqualFold(word, "call") || strings.EqualFold(word, "do")
-}
-
-// firstWord returns the first word of SQL and what follows it, past white space and comments.
-func firstWord(sql string) (word, rest string) {
-	for {
-		sql = strings.TrimLeft(sql, " \t\r\n\f;")
-		switch {
-		case strings.HasPrefix(sql, "--"):
-			_, sql, _ = strings.Cut(sql, "\n")
-		case strings.HasPrefix(sql, "/*"):
-			_, sql, _ = strings.Cut(sql, "*/")
-		default:
-			end := strings.IndexFunc(sql, func(r rune) bool { return !('a' <= r && r <= 'z' || 'A' <= r && r <= 'Z') })
-			if end < 0 {
-				end = len(sql)
-			}
-			return sql[:end], sql[end:]
-		}
-	}
+	word := texts.FirstWord(sql)
+	return word == "call" || word == "do"
 }

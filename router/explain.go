@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/kiloshard/kiloshard/router/internal/directory"
 	"github.com/kiloshard/kiloshard/shards"
 )
 
@@ -33,11 +34,11 @@ func (r *Router) Explain(ctx context.Context, key shards.Key) (Path, error) {
 	p := Path{Key: key.String(), Strategy: now.shards.Strategy().By}
 	var n shards.Number
 	var err error
-	if now.choice == nil {
+	if !now.shards.HasDirectory() {
 		n, err = now.shards.For(key)
 		p.How, p.Arithmetic = ByArithmetic, now.shards.Explain(key)
 	} else {
-		n, err = r.directory.explain(ctx, key, &p)
+		n, err = r.explain(ctx, key, &p)
 	}
 	if err != nil {
 		return Path{}, err
@@ -50,27 +51,22 @@ func (r *Router) Explain(ctx context.Context, key shards.Key) (Path, error) {
 	return p, nil
 }
 
-func (d *directory) explain(ctx context.Context, key shards.Key, p *Path) (shards.Number, error) {
-	text, err := keyText(key)
+func (r *Router) explain(ctx context.Context, key shards.Key, p *Path) (shards.Number, error) {
+	n, how, err := r.directory.Lookup(ctx, key)
 	if err != nil {
 		return 0, err
 	}
-	a, fromCache, err := d.find(ctx, text)
-	if err != nil {
-		return 0, err
-	}
-	m := d.router.Map()
+	m := r.Map()
 	p.Entry = m.Schema(m.EntryShard(key))
-	switch {
-	case fromCache:
+	switch how {
+	case directory.Cached:
 		p.How = ByCache
-	case a.found:
+	case directory.Found:
 		p.How = ByLookup
-	default:
+	case directory.Otherwise:
 		p.How, p.Arithmetic = ByOtherwise, m.ExplainOtherwise(key)
-		return m.Otherwise(key)
 	}
-	return a.shard, nil
+	return n, nil
 }
 
 // String returns the way of the key on one line, such as

@@ -45,7 +45,7 @@ func TestExplain(t *testing.T) {
 		if printed := fmt.Sprintf("%+v %#v %s", p, p, text); err != nil || strings.Contains(printed, "postgres://") {
 			t.Errorf("a DSN is in %s, %v", printed, err)
 		}
-		if s, err := test.router.ForText(ctx, test.key.String()); err != nil || s.Number() != p.Shard {
+		if s, err := test.router.ForKey(ctx, test.key); err != nil || s.Number() != p.Shard {
 			t.Errorf("%s, but it went to %v, %v", p, numberOf(s, err), err)
 		}
 	}

@@ -1,23 +1,51 @@
 package router
 
 import (
-	"errors"
-	"fmt"
+	"context"
 	"time"
 
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/kiloshard/kiloshard/router/internal/failure"
+	"github.com/kiloshard/kiloshard/router/internal/primary"
 	"github.com/kiloshard/kiloshard/shards"
 )
 
-// Failover says when a host is taken for down, and how long calls wait for what takes its place.
+// Failover says when a host counts as down, and how long calls wait for a new primary.
+//
+// Each host has a breaker. It opens when nothing has come from the host for FailAfter while calls wait for it, neither to
+// them nor to the router's own probes, or when nobody listens there any more: connections are closed, calls under way
+// fail, and new ones fail at once with a [DownError], until the host answers a probe. A slow server is not down as long as
+// it answers probes. An error of this machine while it connects, such as too few files or ports, says nothing of the host.
+//
+// A DSN may name several addresses, those of a primary and its standbys in any order. Calls go to the primary alone,
+// whatever target_session_attrs says. All addresses are probed at the same time, once a second, and every tenth of a
+// second while no primary is known. A promoted standby shows by its timeline: from then on no call goes to a server of an
+// earlier timeline, or of another cluster, even if it takes writes, and the connections to it are closed. This needs the
+// right to call pg_control_system and pg_walfile_name, which everybody has unless it was revoked; without it only
+// pg_is_in_recovery counts. A restore to an earlier timeline, and pg_upgrade, need a new router. Of two primaries on one
+// timeline, which nothing tells apart, the one that was found first stays. Of two of different clusters none is used,
+// unless one was found before the other. The log names each server that takes writes and is not the primary.
+//
+// A DSN with one address, also that of a pooler or a virtual IP, is used as it is. Such a host is probed only while calls
+// wait and nothing comes, and when a server refuses to write (SQLSTATE 25006), at most ten times a second. If a new
+// connection then leads to a server that takes writes, the connections to the old one are closed.
+//
+// What is sent again, without the caller noticing: what was never sent; a BEGIN; a single statement that only reads by its
+// words, until rows of it were handed out; a single statement that a server refused because it is a standby by now.
+// Anything else that was sent and lost fails with [ErrLost].
 type Failover struct {
 	// FailAfter is how long a host may be silent while calls wait for it: when nothing has come from it for so long, on
-	// any connection, neither to the calls nor to questions asked several times besides, it is down. That a statement
-	// takes long is no silence as long as the server answers the questions. Defaults to 1.5 s.
+	// any connection, neither to the calls nor to several probes, it is down. A slow statement is no silence as long as the
+	// server answers the probes. Defaults to 1.5 s.
 	FailAfter time.Duration
 
 	// Wait is how long after a host with several addresses was found down its calls wait for a new primary before they
-	// fail. Those to a host with one address do not wait. Less than 0 means that no call waits. Defaults to 5 s.
+	// fail. Those to a host with one address do not wait. Defaults to 5 s.
 	Wait time.Duration
+
+	// NoWait has no call wait for a new primary.
+	NoWait bool
 }
 
 const (
@@ -32,28 +60,22 @@ func (f Failover) withDefaults() (Failover, error) {
 	case f.FailAfter == 0:
 		f.FailAfter = defaultFailAfter
 	}
-	if f.Wait == 0 {
+	switch {
+	case f.Wait < 0:
+		return f, &shards.FieldError{Field: "Failover.Wait", Found: "less than 0", Expected: "how long calls wait for a primary, or 0 for 5 s; NoWait has none wait"}
+	case f.NoWait:
+		f.Wait = 0
+	case f.Wait == 0:
 		f.Wait = defaultWait
 	}
 	return f, nil
 }
 
 // ErrHostDown is in the errors of calls that were not sent because their host is down. See [DownError].
-var ErrHostDown = errors.New("the host is down")
+var ErrHostDown = failure.ErrHostDown
 
 // DownError says that a call was not sent, because its host is down. It wraps [ErrHostDown].
-type DownError struct {
-	Since time.Time // when the host was found down
-	Err   error     // why
-}
-
-// Error says since when, and why.
-func (e *DownError) Error() string {
-	return fmt.Sprintf("%v since %s: %v", ErrHostDown, e.Since.UTC().Format("15:04:05.000 MST"), e.Err)
-}
-
-// Unwrap returns ErrHostDown and the cause.
-func (e *DownError) Unwrap() []error { return []error{ErrHostDown, e.Err} }
+type DownError = failure.DownError
 
 // Breaker is what becomes of calls to a host.
 type Breaker int
@@ -78,4 +100,52 @@ func (b Breaker) String() string {
 	default:
 		return "closed"
 	}
+}
+
+// newWatch has the connections of a pool go where the primary is.
+func newWatch(h *host, config *pgxpool.Config, failover Failover) *primary.Watch {
+	w := primary.New(primary.Config{
+		Host: h.Name, Conn: config.ConnConfig, Any: h.replica != nil, BeforeConnect: config.BeforeConnect, Try: h.login.Try,
+		FailAfter: failover.FailAfter, Wait: failover.Wait, Logger: h.log,
+		Busy: func() bool { return h.lines.busy() },
+		Down: func(why error) {
+			h.lines.fall(why)
+			h.lines.pool.Reset()
+		},
+		Up: func() { h.lines.rise() },
+		Moved: func() {
+			h.lines.renew()
+			h.lines.pool.Reset()
+		},
+	})
+	config.BeforeConnect = w.BeforeConnect
+	return w
+}
+
+// admit returns when a call may go to the host, or its home has gone elsewhere.
+func (h *host) admit(ctx context.Context, home *home) error {
+	if h.watch.Passing() {
+		return nil
+	}
+	return h.watch.Admit(ctx, home.left)
+}
+
+// left returns errMoved once the shard has gone to another home. The home is nil for a call to no shard.
+func (h *home) left() error {
+	if h == nil || h.next.Load() == nil {
+		return nil
+	}
+	return errMoved
+}
+
+// watchStats adds what is known of the primary.
+func (h *host) watchStats(s *HostStats) {
+	now := h.watch.Stats()
+	switch {
+	case !now.Up:
+		s.Breaker = BreakerOpen
+	case now.HalfOpen:
+		s.Breaker = BreakerHalfOpen
+	}
+	s.DownSince, s.Primary, s.Timeline, s.RoleChanges = now.DownSince, now.Primary, now.Timeline, now.Changes
 }

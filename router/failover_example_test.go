@@ -17,7 +17,7 @@ import (
 func ExampleDownError() {
 	ctx := context.Background()
 	config := shards.Config{
-		Cluster: "photos",
+		Cluster: "test",
 		Shards:  2,
 		Epoch:   epoch,
 		Hosts: []shards.Host{

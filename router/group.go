@@ -7,12 +7,19 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/kiloshard/kiloshard/router/internal/texts"
 )
 
 // group are the calls that a line works for together.
 type group struct {
 	line    *line
-	callers atomic.Int32 // who still wait
+	calls   []*call
+	callers atomic.Int32               // who still wait
+	begun   atomic.Int64               // when, in Unix nanoseconds; 0 before
+	current atomic.Pointer[texts.Text] // that the server works for, as far as its answers tell
+
+	stuck bool // guarded by lines.mu: nobody waits for it, and the server does not get on with it
 
 	mu     sync.Mutex // guards what follows
 	conn   *pgconn.PgConn
@@ -28,6 +35,7 @@ func (g *group) begin(conn *pgconn.PgConn) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.conn = conn
+	g.begun.Store(time.Now().UnixNano())
 }
 
 // giveUp has the server stop working for nobody, as pgx does when a context ends. The server may have all the statements
@@ -36,7 +44,7 @@ func (g *group) begin(conn *pgconn.PgConn) {
 func (g *group) giveUp() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if g.over || g.conn == nil {
+	if g.over || g.conn == nil || g.gaveUp != nil {
 		return
 	}
 	g.gaveUp = make(chan struct{})

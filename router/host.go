@@ -10,6 +10,9 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"github.com/kiloshard/kiloshard/router/internal/primary"
+	"github.com/kiloshard/kiloshard/router/internal/texts"
+	"github.com/kiloshard/kiloshard/router/internal/tracers"
 	"github.com/kiloshard/kiloshard/shards"
 	"github.com/kiloshard/kiloshard/shards/connect"
 )
@@ -20,20 +23,21 @@ type host struct {
 
 	place      atomic.Pointer[shards.Host] // as it is in the map now
 	login      *connect.Login
+	plain      *pgxpool.Config // of the pool, before the router changes it: see [Shard.PoolConfig]
 	lines      *lines
-	watch      *watch
+	watch      *primary.Watch
 	mode       pgx.QueryExecMode // of statements that do not ask for one of their own
 	statements int               // kept prepared on each connection
-	trace      tracers
+	trace      tracers.Tracers
 	log        *slog.Logger
-	texts      *texts
+	texts      *texts.Cache
+	reload     *reload // of the map; nil if it is a replica
 	types      typeMaps
-	pipeline   Pipeline
+	alone      bool         // every statement is sent by itself
 	pooled     atomic.Bool  // there is a pooler before the server
 	shares     bool         // calls may share a connection at all
-	way        atomic.Int64 // see observe
 	replicas   *replicas    // nil if it has none
-	replica    *replica     // nil unless it is one
+	replica    *replicaHost // nil unless it is one
 
 	resent, retried, exhausted, lost atomic.Uint64 // see HostStats
 
@@ -48,7 +52,7 @@ type host struct {
 
 // openHost opens a host of the map, or with replica not nil that replica as a host of its own: nothing that is about
 // primaries may be asked of it.
-func openHost(ctx context.Context, place shards.Host, cfg Config, replica *replica) (*host, error) {
+func openHost(ctx context.Context, place shards.Host, cfg Config, replica *replicaHost) (*host, error) {
 	login, config, err := connect.ForPool(place.WithCredentials(cfg.Credentials))
 	if err != nil {
 		return nil, err
@@ -58,35 +62,42 @@ func openHost(ctx context.Context, place shards.Host, cfg Config, replica *repli
 			return nil, err
 		}
 	}
+	plain := config.Copy()
+	login.Attend(plain)
 	var all []pgx.QueryTracer
 	if own := config.ConnConfig.Tracer; own != nil {
 		all = append(all, own)
 	}
 	all = append(all, cfg.Tracers...)
 	if cfg.Logger != nil && cfg.SlowStatement > 0 {
-		all = append(all, &slowLog{cfg.Logger, cfg.SlowStatement})
+		all = append(all, tracers.SlowLog(cfg.Logger, cfg.SlowStatement))
 	}
 	h := &host{
 		Host:       place,
 		login:      login,
+		plain:      plain,
 		mode:       config.ConnConfig.DefaultQueryExecMode,
 		statements: cfg.Statements,
-		trace:      tracersOf(all),
-		texts:      newTexts(),
-		pipeline:   cfg.Pipeline,
+		trace:      tracers.Of(all),
+		texts:      texts.NewCache(),
+		alone:      cfg.NoGroups,
 		replica:    replica,
 		log:        cfg.logger(),
 	}
-	h.trace.fanout = fanoutTracers(cfg.Tracers)
 	if err := checkMode(h.mode); err != nil {
 		return nil, fmt.Errorf("default_query_exec_mode: %w", err)
 	}
-	config.ConnConfig.Tracer = h.trace.query
+	config.ConnConfig.Tracer = h.trace.Tracer()
+	// What pgx sends by itself it describes each time: CopyFrom would else encode for columns as they were once.
+	config.ConnConfig.DefaultQueryExecMode = pgx.QueryExecModeDescribeExec
+	if h.mode == pgx.QueryExecModeExec {
+		config.ConnConfig.DefaultQueryExecMode = pgx.QueryExecModeExec
+	}
 	h.place.Store(&place)
 	h.takeHooks(config)
 	h.knowPooler(config)
 	login.Attend(config)
-	h.watch = newWatch(h, config, cfg.Failover, h.log)
+	h.watch = newWatch(h, config, cfg.Failover)
 	opened := make(chan struct{}) // a pool with a least number of connections makes them as soon as it is there
 	before := config.BeforeConnect
 	config.BeforeConnect = func(ctx context.Context, c *pgx.ConnConfig) error {
@@ -98,13 +109,13 @@ func openHost(ctx context.Context, place shards.Host, cfg Config, replica *repli
 		return nil, err
 	}
 	h.lines = newLines(h, pool)
-	h.shares = h.mode != pgx.QueryExecModeSimpleProtocol && h.prepareConn == nil && h.afterRelease == nil
+	h.shares = h.prepareConn == nil && h.afterRelease == nil
 	close(opened)
 	h.log.Info("host opened", slog.String("host", h.Name), slog.String("address", h.Address()), slog.Int("connections", len(h.lines.all)))
 	if h.replicas, err = newReplicas(ctx, h, cfg); err != nil {
-		h.watch.retire(err)
+		h.watch.Retire(err)
 		pool.Close()
-		h.watch.end()
+		h.watch.Close()
 		return nil, err
 	}
 	return h, nil
@@ -166,11 +177,12 @@ func (h *host) failed(err error) error { return &shards.HostError{Host: h.Name, 
 
 // checkMode refuses the modes that ask for a statement's description in one round trip and send the statement in
 // another, without a name for it: the description would have to be asked for under the shard's path each time, or be
-// cached as if it were the same in all shards.
+// cached as if it were the same in all shards. It refuses the simple protocol too, because a text may hide several
+// statements there.
 func checkMode(mode pgx.QueryExecMode) error {
 	switch mode {
-	case pgx.QueryExecModeCacheStatement, pgx.QueryExecModeExec, pgx.QueryExecModeSimpleProtocol:
+	case pgx.QueryExecModeCacheStatement, pgx.QueryExecModeExec:
 		return nil
 	}
-	return fmt.Errorf("%s; expected cache_statement, or exec or simple_protocol behind a pooler such as PgBouncer", mode)
+	return fmt.Errorf("%s; expected cache_statement, or exec behind a pooler such as PgBouncer", mode)
 }

@@ -51,9 +51,6 @@ func TestLeftovers(t *testing.T) {
 		},
 	}
 	pid := ask(ctx, t, s, `select pg_backend_pid()::text`)
-	for range router.AheadEnough + 1 { // from now on the session has the shard's path
-		ask(ctx, t, s, `select owner::text from photos where id = 1`)
-	}
 	for _, c := range leftovers {
 		for name, way := range ways {
 			if err := way(c.leave); err != nil {
@@ -123,25 +120,6 @@ func TestHookThatSets(t *testing.T) {
 		}
 		if _, err := s.Exec(ctx, `set work_mem = '7MB'`); err != nil {
 			t.Error(err)
-		}
-	}
-}
-
-// TestFunctionThatSetsThePath is about what no look at the SQL can tell: where there are such functions, every statement
-// carries its path.
-func TestFunctionThatSetsThePath(t *testing.T) {
-	t.Parallel()
-	b, ctx := setup(t, options{conns: 1})
-	b.run(ctx, t, `create function shard_00001.wander() returns text language plpgsql as $$ begin
-perform set_config('search_' || 'path', 'shard_00063', false); -- search_path
-return 'moved'; end $$`)
-	s := b.shard(t, 1)
-	for i := range 3 * router.AheadEnough {
-		if i%7 == 0 {
-			ask(ctx, t, s, `select wander()`)
-		}
-		if got := ask(ctx, t, s, `select owner::text from photos where id = 1`); got != "1" {
-			t.Fatalf("shard 1 was answered by %s", got)
 		}
 	}
 }

@@ -8,10 +8,6 @@ import (
 const (
 	// batchLimit is how many calls are sent down a line together.
 	batchLimit = 32
-	// patience is how long calls wait for a line that does not get on, before they go elsewhere.
-	patience = 5 * time.Millisecond
-	// triesLimit is how often a call is put back that could not be sent.
-	triesLimit = 3
 )
 
 // free takes a line back from a caller, and has it go on with what waits.
@@ -30,6 +26,10 @@ func (l *line) finish(done ...*call) []*call {
 	}
 	l.slow = false
 	l.freed = time.Now()
+	if g := l.group; g != nil {
+		l.group = nil
+		l.timing.answered(g, l.freed)
+	}
 	if l.worn() {
 		l.end()
 	}
@@ -54,7 +54,7 @@ func (l *line) next() []*call {
 		l.scatter()
 	}
 	if len(l.waiting) > 0 && (len(l.queue) == 0 || l.waiting[0].turn < l.queue[0].turn) {
-		if c := l.waiting[0]; c.lease || l.state == absent && !c.started {
+		if c := l.waiting[0]; c.lease || l.state == absent && c.hint == nil {
 			l.waiting = l.waiting[1:]
 			l.take(c)
 			c.wake(l, nil)
@@ -99,9 +99,11 @@ func (l *line) fetch() {
 // cut takes off the queue what is sent together. The caller holds mu.
 func (l *line) cut() []*call {
 	n := min(len(l.queue), batchLimit)
-	g := &group{line: l}
-	g.callers.Store(int32(n))
 	work := slices.Clone(l.queue[:n])
+	g := &group{line: l, calls: work}
+	g.callers.Store(int32(n))
+	l.group = g
+	l.twice = min(l.twice+twiceShare*float64(n), twiceBurst)
 	l.queue = l.queue[n:]
 	for _, c := range work {
 		c.state = callSent
@@ -114,6 +116,7 @@ func (l *line) cut() []*call {
 	if n > 1 {
 		l.batches++
 		l.batched += uint64(n)
+		l.watchOver()
 	}
 	return work
 }
@@ -152,61 +155,9 @@ func (l *line) scatter() {
 	}
 }
 
-// watchOver looks after the calls in the line's queue. The caller holds mu.
-func (l *line) watchOver() {
-	if l.armed {
-		return
-	}
-	l.armed = true
-	l.seen = l.steps.Load()
-	if l.watch == nil {
-		l.watch = time.AfterFunc(patience, l.look)
-	} else {
-		l.watch.Reset(patience)
-	}
-}
-
-// look sends the calls in the queue of a line elsewhere that has not got on.
-func (l *line) look() {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.armed = false
-	if len(l.queue) == 0 {
-		return
-	}
-	if l.steps.Load() == l.seen {
-		l.slow = true
-		l.scatter()
-	}
-	if len(l.queue) > 0 {
-		l.watchOver()
-	}
-}
-
 // lookLater has idle lines looked for. The caller holds mu.
 func (ls *lines) lookLater() {
 	if ls.later == nil && ls.closed == nil {
 		ls.later = time.AfterFunc(ls.period, ls.lookForIdle)
-	}
-}
-
-// putBack has other lines work for calls that were not sent, because of err. They come first again, a few times.
-func (l *line) putBack(calls []*call, err error) {
-	var back, failed []*call
-	l.mu.Lock()
-	for _, c := range calls {
-		c.tries++
-		if c.settled.Load() || c.tries > triesLimit {
-			failed = append(failed, c)
-			continue
-		}
-		c.state, c.queue = callQueued, l
-		back = append(back, c)
-	}
-	l.queue = append(back, l.queue...)
-	l.mu.Unlock()
-	l.host.resent.Add(uint64(len(back)))
-	for _, c := range failed { // without the lock, for it may call tracers
-		c.fail(l.host.failed(err))
 	}
 }

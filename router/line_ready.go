@@ -7,16 +7,25 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/kiloshard/kiloshard/router/internal/failure"
 )
 
-// pingAfter is how long a line may have been idle without being asked for a sign of life first, as in pgxpool.
-const pingAfter = time.Second
+// pingAfter is how long a line may have been idle without being asked for a sign of life first, as in pgxpool; pingLimit is
+// how long that may take.
+const (
+	pingAfter = time.Second
+	pingLimit = time.Second
+)
 
 // ready gives a caller's line a connection that works. After an error the line is still the caller's.
 func (l *line) ready(ctx context.Context) error {
 	for {
 		if l.lease != nil && time.Since(l.freed) > pingAfter && !l.session.broken() {
-			if err := l.lease.Conn().Ping(ctx); err != nil && ctx.Err() != nil {
+			limited, cancel := context.WithTimeout(ctx, pingLimit)
+			err := l.lease.Conn().Ping(limited)
+			cancel()
+			if err != nil && ctx.Err() != nil {
 				return err
 			} // else the connection is closed
 		}
@@ -33,7 +42,6 @@ func (l *line) ready(ctx context.Context) error {
 		if l.host.prepareConn == nil {
 			return nil
 		}
-		l.session.forgetPath()
 		ok, err := l.host.prepareConn(ctx, l.lease.Conn())
 		if !ok {
 			_ = l.lease.Conn().Close(ctx) // whatever it says, the connection is closed
@@ -50,9 +58,9 @@ func (l *line) connect(ctx context.Context) error {
 		err = l.tryConnect(ctx)
 	}
 	if err != nil {
-		l.host.watch.noticed(err)
+		l.host.watch.Failed(err)
 	} else {
-		l.host.watch.connected()
+		l.host.watch.Connected()
 	}
 	return err
 }
@@ -70,7 +78,7 @@ func (l *line) tryConnect(ctx context.Context) error {
 	if err != nil {
 		_ = lease.Conn().Close(ctx) // whatever it says, the connection is closed
 		lease.Release()
-		return err
+		return failure.BeforeSend(err)
 	}
 	l.lease, l.session = lease, session
 	l.expires = time.Now().Add(l.host.lifetime + rand.N(l.host.jitter+1))

@@ -40,6 +40,8 @@ type lines struct {
 	batches  uint64     // how many times calls were sent down a line together
 	batched  uint64     // how many calls these were
 	sizes    Sizes
+	timing   timing        // of groups
+	twice    float64       // how many calls may be asked for twice, see late.go
 	down     error         // why no calls are taken for the time being, nil as long as they are
 	closed   error         // why there are no lines any more, nil as long as there are
 	ended    chan struct{} // closed when all lines are absent after close
@@ -65,6 +67,7 @@ type line struct {
 	homes []*home                    // that have this line among theirs
 	known map[shards.Number]struct{} // shards for which the connection has worked
 	slow  bool                       // what it does takes long: nobody should wait for it
+	group *group                     // that it works for
 	watch *time.Timer
 	armed bool // the watch is running
 
@@ -89,7 +92,7 @@ func newLines(h *host, pool *pgxpool.Pool) *lines {
 	config := pool.Config()
 	ls := &lines{
 		host: h, pool: pool, ended: make(chan struct{}),
-		few: max(2, runtime.GOMAXPROCS(0)), idleLimit: config.MaxConnIdleTime, period: config.HealthCheckPeriod,
+		twice: twiceBurst, few: max(2, runtime.GOMAXPROCS(0)), idleLimit: config.MaxConnIdleTime, period: config.HealthCheckPeriod,
 	}
 	for range config.MaxConns {
 		ls.all = append(ls.all, &line{lines: ls, known: map[shards.Number]struct{}{}})

@@ -10,13 +10,13 @@ import (
 // endLimit is how long the end of a connection may take.
 const endLimit = 5 * time.Second
 
-// close has all lines end when they are free, and waits for that. Calls that wait for a line get the error, as do those
-// that come later.
-func (ls *lines) close(why error) {
+// close has all lines end when they are free, and waits for that until ctx ends: then their connections are closed, free or
+// not, and it returns within endLimit. Calls that wait for a line get the error, as do those that come later.
+func (ls *lines) close(ctx context.Context, why error) {
 	if rs := ls.host.replicas; rs != nil {
-		defer rs.close(why)
+		defer rs.close(ctx, why)
 	}
-	ls.host.watch.retire(why)
+	ls.host.watch.Retire(why)
 	ls.mu.Lock()
 	if ls.closed == nil {
 		ls.closed = why
@@ -35,10 +35,23 @@ func (ls *lines) close(why error) {
 		ls.endIfEmpty()
 	}
 	ls.mu.Unlock()
-	<-ls.ended
-	ls.stopping.Wait()
-	ls.pool.Close()
-	ls.host.watch.end()
+	over := make(chan struct{})
+	go func() {
+		defer close(over)
+		<-ls.ended
+		ls.stopping.Wait()
+		ls.pool.Close()
+	}()
+	select {
+	case <-over:
+	case <-ctx.Done():
+		ls.host.watch.Cut(why)
+		select {
+		case <-over:
+		case <-time.After(endLimit): // somebody never gives back what he was given
+		}
+	}
+	ls.host.watch.Close()
 	ls.host.log.Info("host closed", slog.String("host", ls.host.Name))
 }
 

@@ -4,11 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"testing"
 	"time"
 
-	"github.com/kiloshard/kiloshard/shards/localpg"
+	"github.com/kiloshard/kiloshard/internal/localpg"
 	"github.com/kiloshard/kiloshard/shards/shardtest"
 	"github.com/kiloshard/kiloshard/shards/shardtest/leak"
 )
@@ -24,7 +25,13 @@ func run(m *testing.M) int {
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
 	defer cancel()
 	var err error
-	server, err = localpg.Start(ctx, shardtest.ServerConfig())
+	config := shardtest.ServerConfig()
+	config.Settings = maps.Clone(config.Settings)
+	if config.Settings == nil {
+		config.Settings = map[string]string{}
+	}
+	config.Settings["max_prepared_transactions"] = "10"
+	server, err = localpg.Start(ctx, config)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1

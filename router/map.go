@@ -69,41 +69,49 @@ type trouble struct {
 //
 // It returns without a change the [shards.ChangeError] of a map that must not follow the present one, and the
 // [shards.HostError] of a new host whose DSN or pool is wrong. It does not connect.
-func (r *Router) SetMap(m *shards.Map) error {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.setMap(m, false)
-}
+func (r *Router) SetMap(m *shards.Map) error { return r.setMap(m, false) }
 
 // setMap goes over to a map. movesKeys says that keys may have another shard in it.
 func (r *Router) setMap(m *shards.Map, movesKeys bool) error {
+	before, err := r.turnTo(m, movesKeys)
+	if err == nil && before != m {
+		r.log.Info("map changed", slog.String("cluster", m.Config().Cluster), slog.Int("from", before.Version()), slog.Int("to", m.Version()))
+	}
+	return err
+}
+
+// turnTo returns the map before.
+func (r *Router) turnTo(m *shards.Map, movesKeys bool) (*shards.Map, error) {
+	r.turning.Lock()
+	defer r.turning.Unlock()
 	before := r.now.Load()
 	switch {
 	case r.closed:
-		return errClosed
+		return nil, errClosed
 	case m == before.shards:
-		return nil
+		return m, nil
 	}
 	if err := shards.CheckChange(before.shards, m); err != nil {
 		var change *shards.ChangeError
 		if !movesKeys || !errors.As(err, &change) || !change.MovesKeys {
-			return err
+			return nil, err
 		}
 	}
 	next, err := before.turnTo(m, r.open)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	if next.choice != nil && r.directory == nil {
+	if m.HasDirectory() && r.directory == nil {
 		r.directory = r.newDirectory()
 	}
 	r.now.Store(next)
-	r.log.Info("map changed", slog.String("cluster", m.Config().Cluster), slog.Int("from", before.shards.Version()), slog.Int("to", m.Version()))
 	for _, h := range next.settle(before) {
-		r.ending.Go(func() { h.lines.close(errRetired) })
+		r.ending.Go(func() { h.lines.close(r.life, errRetired) })
 	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
 	r.state, r.unheard = MapState{Version: m.Version(), Since: time.Now(), Swaps: r.state.Swaps + 1}, trouble{}
-	return nil
+	return before.shards, nil
 }
 
 // follow goes over to each map that the source yields, until ctx ends.
@@ -111,7 +119,7 @@ func (r *Router) follow(ctx context.Context, source Maps) {
 	for m, err := range source.Watch(ctx, r.Map().Version()) {
 		refused := err == nil
 		if refused {
-			err = r.take(m)
+			err = r.setMap(m, true) // that keys move was decided where the map was changed
 		}
 		if err != nil && ctx.Err() == nil {
 			r.mapTrouble(err, refused)
@@ -119,29 +127,22 @@ func (r *Router) follow(ctx context.Context, source Maps) {
 	}
 }
 
-// take goes over to a map of the source. That keys move was decided where the map was changed.
-func (r *Router) take(m *shards.Map) error {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.setMap(m, true)
-}
-
 // mapTrouble notes why the router does not go by the newest map: it was refused, or the source has none.
 func (r *Router) mapTrouble(err error, refused bool) {
 	r.mu.Lock()
-	defer r.mu.Unlock()
-	before := r.unheard.err
+	before, version := r.unheard.err, r.state.Version
 	if before == nil {
 		before = r.state.Err
 	}
-	if before == nil || before.Error() != err.Error() { // not for each attempt
-		r.log.Warn("trouble with newer maps", slog.Int("version", r.state.Version), slog.Any("error", err))
-	}
 	if refused {
 		r.state.Err, r.state.ErrAt, r.unheard = err, time.Now(), trouble{}
-		return
+	} else {
+		r.unheard = trouble{err, time.Now()}
 	}
-	r.unheard = trouble{err, time.Now()}
+	r.mu.Unlock()
+	if before == nil || before.Error() != err.Error() { // not for each attempt
+		r.log.Warn("trouble with newer maps", slog.Int("version", version), slog.Any("error", err))
+	}
 }
 
 // errRetired says that a host is not part of the map any more.

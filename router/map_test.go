@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"iter"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -14,6 +15,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/kiloshard/kiloshard/router"
+	"github.com/kiloshard/kiloshard/router/many"
 	"github.com/kiloshard/kiloshard/shards"
 )
 
@@ -148,7 +150,7 @@ func TestMapChangesUnderLoad(t *testing.T) {
 				check(n, owner, database, err)
 
 				key := rand.IntN(shardCount)
-				s, err := r.ForKey(ctx, int64(key))
+				s, err := r.ForKey(ctx, shards.NumberKey(int64(key)))
 				if err != nil {
 					t.Error(err)
 					return
@@ -168,9 +170,9 @@ func TestMapChangesUnderLoad(t *testing.T) {
 			Owner    int64
 			Database string `db:"current_database"`
 		}
-		q := router.Query[row]{SQL: query, Args: []any{1}, Scan: pgx.RowToStructByName[row]}
+		q := many.Query[row]{SQL: query, Args: []any{1}, Scan: pgx.RowToStructByName[row]}
 		for !stop.Load() {
-			all, err := router.Collect(ctx, r, r.All(), q)
+			all, err := many.Collect(ctx, r, r.All(), q)
 			if err != nil || len(all) != shardCount {
 				t.Errorf("%d rows of all shards: %v", len(all), err)
 				return
@@ -205,6 +207,44 @@ func until(t *testing.T, what string, ok func() bool) {
 		if time.Now().After(end) {
 			t.Fatalf("waited in vain for %s", what)
 		}
+	}
+}
+
+// Handles of one shard are equal, and rows show no connection, wherever the shard has gone meanwhile.
+func TestHandlesAreEqual(t *testing.T) {
+	t.Parallel()
+	b, ctx := setup(t, options{hosts: 3})
+	before := make([]router.Shard, shardCount)
+	for n := range before {
+		before[n] = b.shard(t, n)
+	}
+	for version := 2; version < 20; version++ {
+		if err := b.SetMap(b.wander(t, version)); err != nil {
+			t.Fatal(err)
+		}
+		for n := range before {
+			if b.shard(t, n) != before[n] || before[n].Host().Name != b.Map().Host(shards.Number(n)).Name {
+				t.Fatalf("version %d: %s, and %s", version, before[n], b.shard(t, n))
+			}
+		}
+	}
+	rows, err := before[9].Query(ctx, `select owner from photos`)
+	if err != nil || rows.Conn() != nil {
+		t.Errorf("got rows with a connection, %v", err)
+	}
+	if owners, err := pgx.CollectRows(rows, pgx.RowTo[int]); err != nil || !slices.Equal(owners, []int{9}) {
+		t.Errorf("got %v, %v", owners, err)
+	}
+	err = before[9].Tx(ctx, pgx.TxOptions{}, func(tx pgx.Tx) error {
+		rows, err := tx.Query(ctx, `select owner from photos`)
+		if err == nil && rows.Conn() != tx.Conn() {
+			t.Error("the rows of a transaction are without its connection")
+		}
+		rows.Close()
+		return err
+	})
+	if err != nil {
+		t.Error(err)
 	}
 }
 

@@ -14,12 +14,13 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/kiloshard/kiloshard/router"
+	"github.com/kiloshard/kiloshard/router/operation"
 )
 
 // told notes what a tracer is told of operations. It is safe for concurrent use.
 type told struct {
 	mu    sync.Mutex
-	ended []router.Operation
+	ended []operation.Info
 	lost  []string // classes of those that were not sent
 }
 
@@ -30,7 +31,7 @@ func (o *told) TraceQueryStart(ctx context.Context, _ *pgx.Conn, _ pgx.TraceQuer
 func (o *told) TraceQueryEnd(ctx context.Context, _ *pgx.Conn, _ pgx.TraceQueryEndData) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if op, ok := router.OperationOf(ctx); ok {
+	if op, ok := operation.Of(ctx); ok {
 		o.ended = append(o.ended, op)
 	}
 }
@@ -38,29 +39,7 @@ func (o *told) TraceQueryEnd(ctx context.Context, _ *pgx.Conn, _ pgx.TraceQueryE
 func (o *told) TraceUnsent(_ context.Context, err error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.lost = append(o.lost, router.Classify(err))
-}
-
-func TestSummaries(t *testing.T) {
-	t.Parallel()
-	for _, test := range []struct{ sql, want string }{
-		{`select 1`, "SELECT"},
-		{`select title from photos where id = $1`, "SELECT photos"},
-		{`SELECT p.title, 'from secrets' FROM "photos" p JOIN likes l ON l.photo = p.id`, "SELECT photos likes"},
-		{`insert into photos (id) values ($1) on conflict (id) do update set title = $2 returning id`, "INSERT photos"},
-		{`update photos set title = 'x' where id in (select photo from likes)`, "UPDATE photos SELECT likes"},
-		{`delete from only photos`, "DELETE photos"},
-		{`select id from photos for update`, "SELECT photos"},
-		{`with old as (delete from photos returning id) insert into trash select id from old`, "DELETE photos INSERT trash SELECT old"},
-		{`create table photos (id int)`, "CREATE TABLE"},
-		{`begin`, "BEGIN"},
-		{`delete from photos; delete from likes`, "DELETE photos DELETE likes"},
-		{``, ""},
-	} {
-		if got := router.Summarize(test.sql); got != test.want {
-			t.Errorf("%s: got %q, want %q", test.sql, got, test.want)
-		}
-	}
+	o.lost = append(o.lost, operation.Classify(err))
 }
 
 // Tracers hear of a statement once, whatever the router does to have it answered.
@@ -123,7 +102,7 @@ func TestOperationIsToldOnce(t *testing.T) {
 		if op.Summary == "SELECT photos" && op.Together > 1 && (op.Waited <= 0 || op.Resent != 1) {
 			t.Errorf("sent together: %+v", op)
 		}
-		if op.Host != "pg-a" || op.Schema != "shard_00009" || op.Shard.Number() != 9 {
+		if op.Host != "pg-a" || op.Schema != "shard_00009" || op.Shard != 9 {
 			t.Errorf("elsewhere: %+v", op)
 		}
 	}
@@ -160,7 +139,7 @@ func TestOperationOfACallerThatLeaves(t *testing.T) {
 	if err := tx.Rollback(ctx); err != nil {
 		t.Fatal(err)
 	}
-	if !slices.Equal(seen.lost, []string{router.ClassCanceled}) {
+	if !slices.Equal(seen.lost, []string{operation.ClassCanceled}) {
 		t.Errorf("got %q", seen.lost)
 	}
 }

@@ -10,7 +10,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/kiloshard/kiloshard/shards/localpg"
+	"github.com/kiloshard/kiloshard/internal/localpg"
 )
 
 // startPgBouncer starts one in front of the tests' server. It skips the test where there is no PgBouncer.

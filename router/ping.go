@@ -7,15 +7,14 @@ import (
 	"time"
 )
 
-// HostPing is whether a host gave a sign of life.
+// HostPing is the result of a ping of one host.
 type HostPing struct {
 	Host string        // its name
 	Took time.Duration // waiting for a connection included
 	Err  error         // a [shards.HostError], or nil
 }
 
-// PingEach asks every host for a sign of life, all at once, until ctx ends. It returns how each answered, in the order of
-// the map.
+// PingEach pings every host, all at once, until ctx ends. It returns the results in the order of the map.
 func (r *Router) PingEach(ctx context.Context) []HostPing {
 	hosts := r.now.Load().hosts
 	all := make([]HostPing, len(hosts))
@@ -31,8 +30,8 @@ func (r *Router) PingEach(ctx context.Context) []HostPing {
 	return all
 }
 
-// Ping asks every host for a sign of life, all at once, until ctx ends. It returns a [shards.HostError] for each one
-// that gave none, joined in the order of the map.
+// Ping pings every host, all at once, until ctx ends. It returns a [shards.HostError] for each one that did not answer,
+// joined in the order of the map.
 func (r *Router) Ping(ctx context.Context) error {
 	var errs []error
 	for _, ping := range r.PingEach(ctx) {

@@ -128,22 +128,21 @@ func TestRiddles(t *testing.T) {
 	t.Parallel()
 	db, _ := setup(t, options{})
 	for _, c := range []struct {
-		name     string
-		conns    int32
-		pipeline router.Pipeline
-		mode     string
-		shards   int
+		name   string
+		conns  int32
+		alone  bool
+		mode   string
+		shards int
 	}{
-		{"reads together", 3, router.PipelineReads, "cache_statement", shardCount},
-		{"on one shard", 3, router.PipelineReads, "cache_statement", 1},
-		{"on one connection", 1, router.PipelineReads, "cache_statement", 5},
-		{"all together", 3, router.PipelineAll, "cache_statement", 7},
-		{"by themselves", 3, router.PipelineOff, "cache_statement", 7},
-		{"without prepared statements", 3, router.PipelineAll, "exec", 7},
-		{"few prepared statements", 3, router.PipelineAll, "few", shardCount},
+		{"reads together", 3, false, "cache_statement", shardCount},
+		{"on one shard", 3, false, "cache_statement", 1},
+		{"on one connection", 1, false, "cache_statement", 5},
+		{"by themselves", 3, true, "cache_statement", 7},
+		{"without prepared statements", 3, false, "exec", 7},
+		{"few prepared statements", 3, false, "few", shardCount},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			opts := options{on: db, conns: c.conns, pipeline: c.pipeline}
+			opts := options{on: db, conns: c.conns, alone: c.alone}
 			if opts.dsn = execMode(c.mode); c.mode == "few" {
 				opts.dsn, opts.statements = nil, 5
 			}
@@ -165,7 +164,7 @@ func TestRiddles(t *testing.T) {
 			}
 			wait.Wait()
 			stats := b.Stats()[0]
-			if together := stats.Batched > 0; together != (c.pipeline != router.PipelineOff) {
+			if together := stats.Batched > 0; together == c.alone {
 				t.Errorf("%+v", stats)
 			}
 			b.isFree(ctx, t)

@@ -36,7 +36,7 @@ func TestHostDown(t *testing.T) {
 
 	for n := range int64(shardCount) {
 		var owner int64
-		s, err := r.ForKey(ctx, n)
+		s, err := r.ForKey(ctx, shards.NumberKey(n))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -48,7 +48,7 @@ func TestHostDown(t *testing.T) {
 			isHostError(t, err, "pg-down")
 		}
 	}
-	s, err := r.ForKey(ctx, 40)
+	s, err := r.ForKey(ctx, shards.NumberKey(40))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -5,17 +5,11 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
-)
 
-const (
-	setPathName = namePrefix + "search_path"
-
-	// The function is qualified since it runs before there is a path that can be trusted.
-	setPathQuery = `select pg_catalog.set_config('search_path', $1, true)`
-
-	setSafePathQuery = `select pg_catalog.set_config('transaction_read_only', 'on', true), pg_catalog.set_config('search_path', $1, true)`
+	"github.com/kiloshard/kiloshard/router/internal/failure"
+	"github.com/kiloshard/kiloshard/router/internal/texts"
+	"github.com/kiloshard/kiloshard/router/internal/tracers"
 )
 
 // prepared is what became of one statement that was to be prepared.
@@ -25,77 +19,66 @@ type prepared struct {
 }
 
 // prepare prepares statements, each under its path, closes those that were thrown out, and keeps the new ones. All of it
-// is one round trip. Each statement has a Sync of its own: the path is set local to its implicit transaction, in which
-// the server looks up the tables, and one that fails fails alone. Those that are prepared outlive that transaction. held
-// says that a transaction of the caller's has the path. The error is one of the connection.
-func (s *session) prepare(ctx context.Context, held bool, missing []statementKey) (map[statementKey]prepared, error) {
+// is one round trip. Each statement has an entry and a Sync of its own: the path is set local to its implicit transaction,
+// in which the server looks up the tables, and one that fails fails alone. Those that are prepared outlive that
+// transaction. The error is one of the connection or an [entryError].
+func (s *session) prepare(ctx context.Context, missing map[statementKey]scope) (map[statementKey]prepared, error) {
 	found := make(map[statementKey]prepared, len(missing))
-	for _, key := range missing {
-		found[key] = prepared{}
-	}
 	pipeline := s.conn.PgConn().StartPipeline(ctx)
 	closing := s.statements.unwanted
 	for _, name := range closing {
 		pipeline.SendDeallocate(name)
 	}
-	pathToo := s.setPath == nil && !s.pooled && s.host.mode == pgx.QueryExecModeCacheStatement
-	if pathToo {
-		pipeline.SendDeallocate(setPathName)
-		pipeline.SendPrepare(setPathName, setPathQuery, nil)
-	}
-	if len(closing) > 0 || pathToo {
+	if len(closing) > 0 {
 		pipeline.SendPipelineSync()
 	}
 	var keys []statementKey
-	for key := range found {
+	for key, sc := range missing {
 		keys = append(keys, key)
-		s.ask(pipeline, held, key)
+		s.ask(pipeline, sc, key)
 	}
 	err := pipeline.Flush()
-	if err == nil && (len(closing) > 0 || pathToo) {
+	if err == nil && len(closing) > 0 {
 		var first prepared
-		if first, err = readPrepared(pipeline); err == nil && first.err == nil {
+		if first, err = readPrepared(pipeline, nil); err == nil && first.err == nil {
 			s.statements.unwanted = slices.Delete(s.statements.unwanted, 0, len(closing))
-			if pathToo {
-				s.setPath = first.desc
-				s.setPath.Name, s.setPath.SQL = setPathName, setPathQuery
-			}
 		}
 	}
 	for _, key := range keys {
 		if err != nil {
 			break
 		}
-		trace := s.tracePrepare(ctx, &key)
+		trace := s.tracePrepare(ctx, key)
 		var answer prepared
-		answer, err = readPrepared(pipeline)
+		sc := missing[key]
+		answer, err = readPrepared(pipeline, &sc)
 		if answer.err == nil && err == nil && answer.desc == nil {
 			err = fmt.Errorf("bug: %w", errNoAnswer)
 		}
-		trace.end(noTag, answer.err)
+		trace.End(noTag, answer.err)
 		if answer.err == nil && err == nil {
-			if answer.desc.SQL = key.sql; !s.pooled {
+			answer.desc.SQL = key.sql
+			if s.keeps(key) {
 				answer.desc.Name = key.name()
 			}
-			s.statements.put(key, answer.desc)
+			if len(key.sql) <= texts.LongText {
+				s.statements.put(key, answer.desc)
+			}
 		}
 		found[key] = answer
 	}
-	if closeErr := pipeline.Close(); err == nil && sqlState(closeErr) == "" {
+	if closeErr := pipeline.Close(); err == nil && failure.SQLState(closeErr) == "" {
 		err = closeErr
 	}
 	return found, err
 }
 
 // ask queues what has one statement prepared. A name is closed before it is given out: to close one that does not exist
-// is no error, so it does not matter what became of an earlier attempt. A pooler keeps no names: there the statement is
-// only described.
-func (s *session) ask(pipeline *pgconn.Pipeline, held bool, key statementKey) {
-	if !held {
-		pipeline.SendQueryParams(setPathQuery, [][]byte{[]byte(key.path)}, nil, nil, nil)
-	}
+// is no error, so it does not matter what became of an earlier attempt.
+func (s *session) ask(pipeline *pgconn.Pipeline, sc scope, key statementKey) {
+	s.enter(pipelineSender(pipeline), sc, false, "")
 	name := ""
-	if !s.pooled {
+	if s.keeps(key) {
 		name = key.name()
 		pipeline.SendDeallocate(name)
 	}
@@ -103,27 +86,42 @@ func (s *session) ask(pipeline *pgconn.Pipeline, held bool, key statementKey) {
 	pipeline.SendPipelineSync()
 }
 
-// readPrepared reads the answers up to the next Sync. The error is one of the connection.
-func readPrepared(pipeline *pgconn.Pipeline) (p prepared, err error) {
+// keeps tells whether a statement is prepared under a name; else it is only described.
+func (s *session) keeps(key statementKey) bool { return !s.pooled && len(key.sql) <= texts.LongText }
+
+// readPrepared reads the answers up to the next Sync, the first of them that to the entry into sc unless that is nil. The
+// error is one of the connection.
+func readPrepared(pipeline *pgconn.Pipeline, sc *scope) (p prepared, err error) {
 	for {
-		result, failure := pipeline.GetResults()
+		result, problem := pipeline.GetResults()
 		switch result := result.(type) {
 		case nil:
-			if failure == nil {
-				failure = errNoAnswer
+			if problem == nil {
+				problem = errNoAnswer
 			}
 		case *pgconn.PipelineSync:
 			return p, nil
 		case *pgconn.ResultReader:
-			_, failure = result.Close()
+			_, problem = result.Close()
 		case *pgconn.StatementDescription:
 			p.desc = result
 		}
-		if failure != nil && p.err == nil {
-			p.err = failure
+		if sc != nil {
+			problem, sc = entryFailed(*sc, problem), nil
 		}
-		if lost(failure) || failure != nil && sqlState(failure) == "" {
-			return p, failure
+		if problem != nil && p.err == nil {
+			p.err = problem
+		}
+		if failure.Lost(problem) || problem != nil && failure.SQLState(problem) == "" {
+			return p, problem
 		}
 	}
+}
+
+// tracePrepare begins the trace of a statement that is prepared.
+func (s *session) tracePrepare(ctx context.Context, key statementKey) tracers.Trace {
+	if !s.host.trace.Prepares() {
+		return tracers.Trace{} // a name costs time
+	}
+	return s.host.trace.Prepare(ctx, s.conn, key.name(), key.sql)
 }

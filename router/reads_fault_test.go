@@ -11,9 +11,9 @@ import (
 	"github.com/jackc/pgx/v5"
 	"golang.org/x/sync/errgroup"
 
+	"github.com/kiloshard/kiloshard/internal/localpg"
 	"github.com/kiloshard/kiloshard/router"
 	"github.com/kiloshard/kiloshard/shards"
-	"github.com/kiloshard/kiloshard/shards/localpg"
 	"github.com/kiloshard/kiloshard/shards/shardtest"
 )
 
@@ -126,9 +126,8 @@ func hangsUnderLoad(t *testing.T, standby *localpg.Server) {
 func secondServerWins(t *testing.T, standby *localpg.Server) {
 	b, ctx := withReplicas(t, options{}, standby.DSN("app"))
 	b.awaitAll(ctx, t)
-	for _, hedge := range []time.Duration{time.Millisecond, router.HedgeP95} {
+	for _, reads := range []router.Reads{{MaxLag: time.Minute, Hedge: time.Millisecond}, {MaxLag: time.Minute, HedgeP95: true}} {
 		s := b.shard(t, 1)
-		reads := router.Reads{MaxLag: time.Minute, Hedge: hedge}
 		const query = `select owner from photos where id = any($1)`
 		ids := []int64{1}
 		var owner int64

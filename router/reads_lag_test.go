@@ -11,8 +11,8 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 	"golang.org/x/sync/errgroup"
 
+	"github.com/kiloshard/kiloshard/internal/localpg"
 	"github.com/kiloshard/kiloshard/router"
-	"github.com/kiloshard/kiloshard/shards/localpg"
 )
 
 // TestReplicaThatPauses has one standby stop replaying again and again.
@@ -121,10 +121,9 @@ func TestMeasuringEnds(t *testing.T) {
 	b.awaitAll(ctx, t) // it begins again
 }
 
-// tableIsNotThere has a table made while no replica replays: a read of it goes to the primary.
-func tableIsNotThere(t *testing.T, standby *localpg.Server) {
-	b, ctx := withReplicas(t, options{}, standby.DSN("app"))
-	b.awaitAll(ctx, t)
+// pauseReplay returns when a standby has stopped replaying.
+func pauseReplay(ctx context.Context, t *testing.T, standby *localpg.Server) {
+	t.Helper()
 	on(ctx, t, standby, `select pg_wal_replay_pause()`)
 	eventually(ctx, t, func() bool {
 		conn, err := pgx.Connect(ctx, standby.DSN("app"))
@@ -138,6 +137,13 @@ func tableIsNotThere(t *testing.T, standby *localpg.Server) {
 		}
 		return state == "paused"
 	})
+}
+
+// tableIsNotThere has a table made while no replica replays: a read of it goes to the primary.
+func tableIsNotThere(t *testing.T, standby *localpg.Server) {
+	b, ctx := withReplicas(t, options{}, standby.DSN("app"))
+	b.awaitAll(ctx, t)
+	pauseReplay(ctx, t, standby)
 	s := b.shard(t, 6)
 	if _, err := s.Exec(ctx, `create table if not exists fresh as select 7 as n`); err != nil {
 		t.Fatal(err)

@@ -9,6 +9,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/kiloshard/kiloshard/router"
+	"github.com/kiloshard/kiloshard/router/many"
 	"github.com/kiloshard/kiloshard/shards"
 )
 
@@ -23,15 +24,15 @@ func TestManyShardsAreReadOnReplicas(t *testing.T) {
 	t.Parallel()
 	b, ctx := withReplicas(t, options{})
 	b.awaitAll(ctx, t)
-	q := router.Query[whereRead]{
+	q := many.Query[whereRead]{
 		SQL:   `select owner, pg_is_in_recovery() as recovering from photos where id = 1`,
 		Scan:  pgx.RowToStructByName[whereRead],
 		Reads: &router.Reads{MaxLag: time.Minute, ReplicaOnly: true, Wait: time.Minute},
 	}
-	collect := func() ([]whereRead, error) { return router.Collect(ctx, b.Router, b.All(), q) }
+	collect := func() ([]whereRead, error) { return many.Collect(ctx, b.Router, b.All(), q) }
 	merge := func() (all []whereRead, err error) {
 		less := func(a, b whereRead) bool { return a.Owner < b.Owner }
-		for row, failure := range router.Merge(ctx, b.Router, b.All(), q, 0, less) {
+		for row, failure := range many.Merge(ctx, b.Router, b.All(), q, 0, less) {
 			if failure != nil {
 				return nil, failure
 			}
@@ -40,7 +41,7 @@ func TestManyShardsAreReadOnReplicas(t *testing.T) {
 		return all, nil
 	}
 	stream := func() (all []whereRead, err error) {
-		for row, failure := range router.Stream(ctx, b.Router, b.All(), q) {
+		for row, failure := range many.Stream(ctx, b.Router, b.All(), q) {
 			if failure != nil {
 				return nil, failure
 			}
@@ -64,7 +65,7 @@ func TestManyShardsAreReadOnReplicas(t *testing.T) {
 			var id int64
 			return where, row.Scan(&id, &where.Owner, &where.Recovering)
 		}
-		return router.GetMany(ctx, b.Router, ids, byID)
+		return many.GetMany(ctx, b.Router, ids, byID)
 	}
 	for name, read := range map[string]func() ([]whereRead, error){
 		"Collect": collect, "Merge": merge, "Stream": stream, "GetMany": getMany,

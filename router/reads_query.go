@@ -3,11 +3,14 @@ package router
 import (
 	"context"
 	"errors"
-	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/kiloshard/kiloshard/router/internal/hedge"
+	"github.com/kiloshard/kiloshard/router/internal/replica"
+	"github.com/kiloshard/kiloshard/router/internal/texts"
 )
 
 // Query runs a statement and returns its rows, as [Shard.Query] does. The first megabyte of them is in memory when it
@@ -15,9 +18,9 @@ import (
 // the rest holds a connection until they are closed or read to their end.
 func (r Reader) Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error) {
 	h := r.shard.home.now().host
-	text := h.texts.of(sql)
+	text := h.texts.Of(sql)
 	if delay := h.hedgeDelay(text, r.reads); delay > 0 {
-		if kept, ok := keepArgs(args); ok {
+		if kept, ok := hedge.KeepArgs(args); ok {
 			return r.hedge(ctx, h, delay, text, sql, kept)
 		}
 	}
@@ -25,7 +28,7 @@ func (r Reader) Query(ctx context.Context, sql string, args ...any) (pgx.Rows, e
 }
 
 // inTurn runs a statement on one server after another.
-func (r Reader) inTurn(ctx context.Context, text *text, sql string, args []any) (pgx.Rows, error) {
+func (r Reader) inTurn(ctx context.Context, text *texts.Text, sql string, args []any) (pgx.Rows, error) {
 	w, started := r.walk(), time.Now()
 	for {
 		at, err := w.next(ctx)
@@ -34,12 +37,12 @@ func (r Reader) inTurn(ctx context.Context, text *text, sql string, args []any) 
 		}
 		rows, err := at.query(ctx, sql, args)
 		if err == nil {
-			if r.reads.Hedge == HedgeP95 {
-				text.answeredIn(time.Since(started))
+			if r.reads.HedgeP95 {
+				text.ReaderWaited(time.Since(started))
 			}
 			return rows, nil
 		}
-		if !w.goesOn(ctx, at, err, text.reads) {
+		if !w.goesOn(ctx, at, err, text.Reads) {
 			return failedRows{w.last}, w.last
 		}
 	}
@@ -70,60 +73,22 @@ func (r Reader) CopyFrom(context.Context, pgx.Identifier, []string, pgx.CopyFrom
 func (at station) query(ctx context.Context, sql string, args []any) (pgx.Rows, error) {
 	limited, done := at.until(ctx)
 	all, err := at.once(limited, sql, args)
-	if live, held := all.(*rows); held {
-		all, err = readAhead(limited, at.home, live)
+	switch live := all.(type) {
+	case *rows, *endedRows:
+		all, err = readAhead(at.home, live)
 	}
 	if err != nil {
 		done()
-		if errors.Is(context.Cause(limited), errReplicaSilent) && ctx.Err() == nil {
-			err = at.home.failed(errReplicaSilent)
+		if errors.Is(context.Cause(limited), replica.ErrSilent) && ctx.Err() == nil {
+			err = at.home.failed(replica.ErrSilent)
 		}
 		return nil, err
 	}
-	if these, ok := all.(*answerRows); ok && these.more == nil { // all is there
-		these.ctx = ctx
+	if these, ok := all.(*answerRows); ok { // all is there
 		done()
 		return these, nil
 	}
 	return &endedRows{all, done}, nil
-}
-
-// readAhead reads rows into memory, up to their end or as much as one part of an answer. A goroutine reads the rest and
-// ends with the rows.
-func readAhead(ctx context.Context, h *home, live pgx.Rows) (pgx.Rows, error) {
-	a := &answer{fields: slices.Clone(live.FieldDescriptions())} // the connection uses them again
-	if whole := a.fill(live); whole {
-		a.tag = live.CommandTag()
-		return a.rows(ctx, h), live.Err()
-	}
-	a.more, a.quit = make(chan *answer), make(chan struct{})
-	go func() {
-		defer close(a.more)
-		defer live.Close()
-		for whole := false; !whole; {
-			part := &answer{fields: a.fields}
-			if whole = part.fill(live); whole {
-				part.tag, part.err = live.CommandTag(), live.Err()
-			}
-			select {
-			case a.more <- part:
-			case <-a.quit:
-				return
-			}
-		}
-	}()
-	return a.rows(ctx, h), nil
-}
-
-// fill reads rows until there are none left, which it tells, or enough for one part.
-func (a *answer) fill(live pgx.Rows) (whole bool) {
-	for len(a.bytes) < answerPart {
-		if !live.Next() {
-			return true
-		}
-		a.add(live.RawValues())
-	}
-	return false
 }
 
 // endedRows have something done when they end.

@@ -13,9 +13,9 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"github.com/kiloshard/kiloshard/internal/localpg"
 	"github.com/kiloshard/kiloshard/router"
 	"github.com/kiloshard/kiloshard/shards"
-	"github.com/kiloshard/kiloshard/shards/localpg"
 	"github.com/kiloshard/kiloshard/shards/provision"
 	"github.com/kiloshard/kiloshard/shards/shardtest"
 )
@@ -148,7 +148,7 @@ func withReplicasOf(t testing.TB, primary *localpg.Server, opts options, replica
 	if err != nil {
 		t.Fatal(err)
 	}
-	r, err := router.New(ctx, router.Config{Map: m, Pipeline: opts.pipeline, Tracers: opts.tracers, Failover: patient, Pool: func(_ shards.Host, cfg *pgxpool.Config) error {
+	r, err := router.New(ctx, router.Config{Map: m, NoGroups: opts.alone, Tracers: opts.tracers, Failover: patient, Pool: func(_ shards.Host, cfg *pgxpool.Config) error {
 		cfg.MaxConns = max(opts.conns, 4)
 		return nil
 	}})

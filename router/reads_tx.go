@@ -5,6 +5,8 @@ import (
 	"errors"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/kiloshard/kiloshard/router/operation"
 )
 
 var errReaderBegin = errors.New("a reader's transactions only read: expected no BeginQuery, and no access mode but read only")
@@ -14,7 +16,7 @@ func (r Reader) Begin(ctx context.Context) (pgx.Tx, error) { return r.BeginTx(ct
 
 // BeginTx begins a transaction that only reads, all of it on one server, as [Shard.BeginTx] does. When there is no beginning
 // it on one server, it is begun on the next; once it has begun, what goes wrong is the caller's. Postgres has no serializable
-// transactions on replicas.
+// transactions on replicas. That there was a query in it keeps everybody from making it one that writes.
 func (r Reader) BeginTx(ctx context.Context, opts pgx.TxOptions) (pgx.Tx, error) {
 	if opts.BeginQuery != "" || opts.AccessMode != "" && opts.AccessMode != pgx.ReadOnly {
 		return nil, r.shard.home.now().failed(errReaderBegin)
@@ -27,7 +29,7 @@ func (r Reader) BeginTx(ctx context.Context, opts pgx.TxOptions) (pgx.Tx, error)
 			return nil, err
 		}
 		limited, done := at.until(ctx)
-		tx, err := at.home.beginReading(limited, opts)
+		tx, err := at.begin(limited, opts)
 		done()
 		if err == nil {
 			return tx, nil
@@ -43,22 +45,6 @@ func (r Reader) Tx(ctx context.Context, opts pgx.TxOptions, fn func(pgx.Tx) erro
 	return pgx.BeginTxFunc(ctx, r, opts, fn)
 }
 
-// beginReading begins a transaction. That there was a query in it keeps everybody from making it one that writes.
-func (h *home) beginReading(ctx context.Context, opts pgx.TxOptions) (pgx.Tx, error) {
-	lease, err := h.host.acquireFor(ctx, h, KindTx, "BEGIN")
-	if err != nil {
-		return nil, lease.unsent(err)
-	}
-	opts.BeginQuery = beginQuery(opts) + "; set local search_path = " + h.path + "; select"
-	traced(lease.ctx)
-	inner, err := lease.line.session.conn.BeginTx(lease.ctx, opts)
-	if err != nil {
-		lease.release()
-		return nil, h.failed(err)
-	}
-	return &tx{Tx: inner, transaction: &transaction{home: h, lease: lease, session: lease.line.session}}, nil
-}
-
 // SendBatch sends the queries of a batch together, all to one server, as [Shard.SendBatch] does. When they cannot be sent
 // to one server, they are to the next; a result that does not come is the caller's.
 func (r Reader) SendBatch(ctx context.Context, b *pgx.Batch) pgx.BatchResults {
@@ -68,7 +54,7 @@ func (r Reader) SendBatch(ctx context.Context, b *pgx.Batch) pgx.BatchResults {
 		if err != nil {
 			return pgx.FailedBatchResults(b, err)
 		}
-		results, err := at.home.batch(ctx, b)
+		results, err := at.batch(ctx, b)
 		if err == nil {
 			return results
 		}
@@ -78,12 +64,16 @@ func (r Reader) SendBatch(ctx context.Context, b *pgx.Batch) pgx.BatchResults {
 	}
 }
 
-func (h *home) batch(ctx context.Context, b *pgx.Batch) (pgx.BatchResults, error) {
-	lease, err := h.host.acquireFor(ctx, h, KindBatch, "")
+func (at station) batch(ctx context.Context, b *pgx.Batch) (pgx.BatchResults, error) {
+	lease, err := at.home.host.acquireFor(ctx, at.home, operation.Batch, "")
 	if err != nil {
 		return nil, lease.unsent(err)
 	}
-	results, err := lease.line.session.sendBatch(lease.ctx, h, h.scope(), b)
+	if !at.measured(lease.line.session) {
+		lease.release()
+		return at.batchGuarded(ctx, b)
+	}
+	results, err := lease.line.session.sendBatch(lease.ctx, at.home, at.home.scope(), b)
 	if err != nil {
 		lease.release()
 		return nil, err

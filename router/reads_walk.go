@@ -5,10 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"time"
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/kiloshard/kiloshard/router/internal/failure"
+	"github.com/kiloshard/kiloshard/router/internal/replica"
 	"github.com/kiloshard/kiloshard/shards"
 )
 
@@ -22,32 +23,36 @@ var errNoOther = errors.New("there is no other server to read from")
 type walk struct {
 	shard Shard
 	home  *home // of the shard, on the primary
-	reads *Reads
-	not   tried
+	want  replica.Want
+	not   replica.Tried
 	over  bool  // the primary has been tried
 	last  error // from the server before
 }
 
 func (r *Reader) walk() *walk {
-	return &walk{shard: r.shard, home: r.shard.home.now(), reads: &r.reads}
+	return &walk{shard: r.shard, home: r.shard.home.now(), want: r.reads.want()}
 }
 
 // station is a server on the way: the shard's home there, and the replica if it is one.
 type station struct {
 	home    *home
-	replica *replica
-	life    *life // of the replica
+	replica *replicaHost
+	life    context.Context // of the replica
+	server  string          // for which it was chosen
+	want    *replica.Want
 }
 
 // next returns the server to read from next.
 func (w *walk) next(ctx context.Context) (station, error) {
 	for !w.over {
 		rs := w.home.host.replicas
-		at, err := thePrimary, error(nil)
+		at, err := replica.Choice{Index: replica.Primary}, error(nil)
 		switch {
 		case rs != nil:
-			at, err = rs.find(ctx, w.reads, w.not)
-		case w.reads.ReplicaOnly:
+			if at, err = rs.Find(ctx, &w.want, w.not); err != nil {
+				err = w.home.host.failed(err)
+			}
+		case w.want.ReplicaOnly:
 			err = &shards.HostError{Host: w.home.host.Name, Err: fmt.Errorf("the map has none: %w", ErrNoReplica)}
 		}
 		if err != nil && w.moved(errReplicaLeft) {
@@ -57,29 +62,25 @@ func (w *walk) next(ctx context.Context) (station, error) {
 			w.over = true
 			return station{}, w.because(err)
 		}
-		home, err := w.home.copy(rs, at)
+		home, err := w.home.copy(rs, at.Index)
 		switch {
-		case at == thePrimary:
+		case at.Index == replica.Primary:
 			w.over = true
 			if rs != nil {
 				rs.fallback.Add(1)
 			}
 			return station{home: home}, err
 		case err == nil:
-			r := rs.all[at]
-			life := r.life.Load()
-			if !r.fit(time.Now(), w.reads, false) {
-				continue // the life may be one that began when another one ended, for which it was chosen
-			}
-			w.not |= 1 << at
+			r := rs.all[at.Index]
+			w.not.Add(at.Index)
 			r.reads.Add(1)
-			return station{home, r, life}, nil
+			return station{home, r, at.Life, at.Server, &w.want}, nil
 		}
 		if w.moved(err) {
 			continue
 		}
-		w.not |= 1 << at
-		rs.all[at].doubt(err)
+		w.not.Add(at.Index)
+		rs.Doubt(at.Index, err)
 		w.last = err
 	}
 	if w.last == nil {
@@ -121,7 +122,7 @@ func (w *walk) goesOn(ctx context.Context, at station, err error, reads bool) bo
 	}
 	var unsent *shards.HostError
 	isUnsent := errors.As(err, &unsent)
-	code := sqlState(err)
+	code := failure.SQLState(err)
 	switch {
 	case isUnsent, code == "":
 		at.replica.lost(err)
@@ -136,11 +137,11 @@ func (w *walk) goesOn(ctx context.Context, at station, err error, reads bool) bo
 }
 
 // lost has a replica measured again that a connection was lost to, or not to be had.
-func (r *replica) lost(err error) {
-	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
+func (r *replicaHost) lost(err error) {
+	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) || errors.As(err, new(guardError)) {
 		return // it is known already, or not the replica's fault
 	}
-	r.doubt(err)
+	r.of.Doubt(r.index, err)
 }
 
 // elsewhere tells whether a statement that failed on a replica may do better on another server: the server shuts down or
@@ -162,7 +163,7 @@ func elsewhere(code string) bool {
 // readOnly explains the error of a server that refused to write.
 func readOnly(err error) error {
 	var shard *shards.ShardError
-	if sqlState(err) != "25006" || !errors.As(err, &shard) {
+	if failure.SQLState(err) != "25006" || !errors.As(err, &shard) {
 		return err
 	}
 	explained := *shard
@@ -176,28 +177,33 @@ func (at station) until(ctx context.Context) (context.Context, func()) {
 	if at.replica == nil {
 		return ctx, func() { cancel(nil) }
 	}
-	stop := context.AfterFunc(at.life.ctx, func() { cancel(errReplicaSilent) })
+	stop := context.AfterFunc(at.life, func() { cancel(replica.ErrSilent) })
 	return ctx, func() {
 		stop()
 		cancel(nil)
 	}
 }
 
-// once runs a statement on this server. On the primary it is made again as [Shard.Query] does: no other server is left.
+// once runs a statement on this server. On the primary it is made again as [Shard.Query] does: no other server is left. On a
+// replica it goes down a connection to the server that was measured, or else asks its server first.
 func (at station) once(ctx context.Context, sql string, args []any) (pgx.Rows, error) {
 	var t tries
 	for {
 		t.tryOn(at.home)
 		c := at.home.host.callFor(ctx, at.home, sql, args, false)
+		c.server = at.server
 		t.tell(c)
 		err := c.ask()
 		if err == nil {
 			var rows pgx.Rows
-			if rows, err = c.query(ctx, sql, args); err == nil {
+			if rows, err = c.query(sql, args); err == nil {
 				return rows, nil
 			}
 		}
-		if at.replica != nil {
+		if errors.Is(err, errOtherServer) {
+			return at.queryGuarded(ctx, sql, args)
+		}
+		if at.replica != nil && !errors.Is(err, errApart) {
 			return nil, c.unsent(err)
 		}
 		if again, err := c.again(ctx, &t, err); !again {

@@ -41,39 +41,28 @@ func (r *Router) ReadStats() []ReadStats {
 }
 
 func (rs *replicas) stats() ReadStats {
+	want := Reads{}.withDefaults().want()
+	now := rs.Set.Stats(&want)
 	s := ReadStats{
 		Host: rs.primary.Name, OnPrimary: rs.fallback.Load(), Hedged: rs.hedged.Load(), HedgesWon: rs.won.Load(),
-		Measuring: rs.watching.Load(),
+		Measuring: now.Measuring,
 	}
-	rs.mu.Lock()
-	defer rs.mu.Unlock()
-	if rs.trouble != nil {
-		s.PrimaryErr = rs.trouble.Error()
+	if now.Trouble != nil {
+		s.PrimaryErr = now.Trouble.Error()
 	}
-	for _, r := range rs.all {
-		s.Replicas = append(s.Replicas, r.stats())
-	}
-	return s
-}
-
-// stats needs mu of the replicas.
-func (r *replica) stats() ReplicaStats {
-	s := ReplicaStats{Name: r.place.Name, Address: r.place.Address(), Reads: r.reads.Load(), Failed: r.failed.Load()}
-	want := Reads{}.withDefaults()
-	now := time.Now()
-	if why := r.whyNot(now, &want); why != nil {
-		s.Why = why.Error()
-	}
-	s.Used = s.Why == ""
-	if known := r.now.Load(); known != nil {
-		s.Measured = known.measured
-		if !known.asOf.IsZero() {
-			s.Lag = known.lag(now)
-			s.Behind = r.behind
+	for i, r := range rs.all {
+		known := now.Replicas[i]
+		one := ReplicaStats{
+			Name: r.place.Name, Address: r.place.Address(), Reads: r.reads.Load(), Failed: r.failed.Load(),
+			Used: known.Why == nil, Measured: known.Measured, Lag: known.Lag, Behind: known.Behind,
 		}
-	}
-	if h := r.pool.Load(); h != nil {
-		s.Conns = h.lines.stats().Conns
+		if known.Why != nil {
+			one.Why = known.Why.Error()
+		}
+		if h := r.pool.Load(); h != nil {
+			one.Conns = h.lines.stats().Conns
+		}
+		s.Replicas = append(s.Replicas, one)
 	}
 	return s
 }

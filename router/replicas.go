@@ -2,148 +2,146 @@ package router
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"sync/atomic"
-	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/kiloshard/kiloshard/router/internal/replica"
+	"github.com/kiloshard/kiloshard/shards"
 )
 
-// replicas are those of a host, which is their primary. Nothing is done about them, and no connection made, before
-// somebody wants to read from them; and when nobody has for a while they are left alone again.
+// ErrNoReplica says that no replica of the host was such as a reader with ReplicaOnly wants it.
+var ErrNoReplica = replica.ErrNone
+
+// errReplicaLeft says that a replica's host has left the map, for which a reader looks for the shard's new home.
+var errReplicaLeft = errors.New("the host of the replica is no longer in use")
+
+// replicas are those of a host, which is their primary.
 type replicas struct {
+	*replica.Set
 	primary *host
 	cfg     Config
-	base    context.Context // what goes on after a call is done has it
-	lasts   atomic.Int64    // how long after the last read the measuring goes on, watchIdle
-	all     []*replica      // in the order of the host
-	budget  hedgeBudget
+	base    context.Context // of their pools
+	all     []*replicaHost
 
-	shards   atomic.Int64 // of the host
-	turn     atomic.Uint32
+	shards   atomic.Int64  // of the host
 	fallback atomic.Uint64 // reads that the primary got
 	hedged   atomic.Uint64 // reads that were sent twice
 	won      atomic.Uint64 // of them, how many the second was quicker with
-
-	watching atomic.Bool  // the replicas are being measured; written with mu held
-	wanted   atomic.Int64 // when somebody read last, by clock
-	every    atomic.Int64 // how long the pause between two measurements is
-	waiting  atomic.Int32 // how many wait for news of a measurement
-
-	work sync.WaitGroup // whatever has to end before close returns
-
-	mu      sync.Mutex // guards what follows
-	closed  bool
-	stop    context.CancelFunc // ends the measuring
-	news    chan struct{}      // closed at the next measurement
-	log     history
-	system  int64 // the primary's cluster; 0 if unknown
-	line    uint32
-	trouble error // why the primary could not be asked the last time
 }
 
-const (
-	// watchMost and watchLeast are the bounds of the pause between two measurements.
-	watchMost  = 100 * time.Millisecond
-	watchLeast = 5 * time.Millisecond
-	// watchOften is how often a replica is measured in the time that a reader allows it to be behind.
-	watchOften = 8
-	// watchIdle is how long after the last read the measuring goes on.
-	watchIdle = 10 * time.Second
-)
+// replicaHost is a replica as a host, which is opened when it is wanted for the first time.
+type replicaHost struct {
+	place shards.Host // see [shards.Host.Replica]
+	of    *replicas
+	index int
 
-// clock is what times are measured from that are kept as numbers.
-var clock = time.Now()
+	reads  atomic.Uint64 // how many were sent
+	failed atomic.Uint64 // how many of them went elsewhere
+	pool   atomic.Pointer[host]
+
+	opening sync.Mutex
+	closed  error // guarded by opening
+}
 
 // newReplicas returns the replicas of a host, nil if it has none.
 func newReplicas(ctx context.Context, h *host, cfg Config) (*replicas, error) {
 	if len(h.Replicas) == 0 {
 		return nil, nil //nolint:nilnil // see above
 	}
-	rs := &replicas{primary: h, cfg: cfg, base: context.WithoutCancel(ctx), news: make(chan struct{})}
-	rs.lasts.Store(int64(watchIdle))
-	rs.budget.tokens.Store(hedgeBurst * hedgeCost)
+	rs := &replicas{primary: h, cfg: cfg, base: context.WithoutCancel(ctx)}
+	var servers []replica.Server
 	for i := range h.Replicas {
-		r, err := newReplica(rs, h.Replica(i))
-		if err != nil {
-			return nil, err
+		r := &replicaHost{place: h.Replica(i), of: rs, index: i}
+		if _, err := pgxpool.ParseConfig(r.place.ConnString()); err != nil {
+			return nil, &shards.HostError{Host: r.place.Name, Err: shards.ErrBadDSN}
 		}
 		rs.all = append(rs.all, r)
+		servers = append(servers, replica.Server{Name: r.place.Name, Connect: r.connect})
 	}
+	rs.Set = replica.New(ctx, replica.Server{Name: h.Name, Connect: h.connectBeside}, servers)
 	return rs, nil
 }
 
-// want says that somebody reads who allows a replica to be behind for a time.
-func (rs *replicas) want(within time.Duration) {
-	now := int64(time.Since(clock))
-	if now-rs.wanted.Load() > rs.lasts.Load()/10 {
-		rs.wanted.Store(now)
+// open returns the replica as a host.
+func (r *replicaHost) open() (*host, error) {
+	if h := r.pool.Load(); h != nil {
+		return h, nil
 	}
-	pause := int64(min(max(within/watchOften, watchLeast), watchMost))
-	if rs.watching.Load() && pause >= rs.every.Load() {
-		return
+	r.opening.Lock()
+	defer r.opening.Unlock()
+	if h := r.pool.Load(); h != nil {
+		return h, nil
 	}
-	rs.mu.Lock()
-	defer rs.mu.Unlock()
-	switch {
-	case rs.closed:
-	case !rs.watching.Load():
-		rs.wanted.Store(now)
-		rs.every.Store(pause)
-		rs.watch()
-	default:
-		rs.every.Store(min(pause, rs.every.Load()))
+	if r.closed != nil {
+		return nil, &shards.HostError{Host: r.place.Name, Err: r.closed}
 	}
+	h, err := openHost(r.of.base, r.place, r.of.cfg, r)
+	if err != nil {
+		return nil, &shards.HostError{Host: r.place.Name, Err: err}
+	}
+	h.expect(int(r.of.shards.Load()))
+	r.pool.Store(h)
+	return h, nil
 }
 
-// hear returns a channel that is closed at the next measurement.
-func (rs *replicas) hear() <-chan struct{} {
-	rs.mu.Lock()
-	defer rs.mu.Unlock()
-	return rs.news
+func (r *replicaHost) connect(ctx context.Context) (*pgx.Conn, error) {
+	h, err := r.open()
+	if err != nil {
+		return nil, err
+	}
+	return h.connectBeside(ctx)
 }
 
-// tell tells those who wait that there was a measurement. The caller holds mu.
-func (rs *replicas) tell() {
-	close(rs.news)
-	rs.news = make(chan struct{})
+// connectBeside makes a connection as the pool does, beside it.
+func (h *host) connectBeside(ctx context.Context) (conn *pgx.Conn, err error) {
+	pool := h.lines.pool.Config()
+	err = h.login.Try(ctx, func(ctx context.Context) (err error) {
+		config := pool.ConnConfig.Copy()
+		config.Tracer = nil
+		if pool.BeforeConnect != nil {
+			if err := pool.BeforeConnect(ctx, config); err != nil {
+				return err
+			}
+		}
+		conn, err = pgx.ConnectConfig(ctx, config)
+		return err
+	})
+	return conn, err
 }
 
 // close closes the replicas, because the primary is closed for a reason, and waits until nothing is under way with them.
-func (rs *replicas) close(why error) {
+func (rs *replicas) close(ctx context.Context, why error) {
 	if retired(why) {
-		why = errReplicaLeft // for which a reader looks for the shard's new home, and nobody else
+		why = errReplicaLeft
 	}
-	rs.mu.Lock()
-	rs.closed = true
-	rs.mu.Unlock()
-	var wait sync.WaitGroup
-	for _, r := range rs.all {
-		wait.Go(func() { r.close(why) })
-	}
-	wait.Wait() // as long as there are reads, they are told of a replica that does not answer
-	rs.mu.Lock()
-	if rs.stop != nil {
-		rs.stop()
-	}
-	rs.mu.Unlock()
-	rs.work.Wait()
+	rs.Close(func() {
+		var wait sync.WaitGroup
+		for _, r := range rs.all {
+			wait.Go(func() { r.close(ctx, why) })
+		}
+		wait.Wait()
+	})
 }
 
-// begin runs fn in a goroutine that close waits for. It returns false if it is too late for that.
-func (rs *replicas) begin(fn func()) bool {
-	rs.mu.Lock()
-	defer rs.mu.Unlock()
-	if rs.closed {
-		return false
+func (r *replicaHost) close(ctx context.Context, why error) {
+	r.opening.Lock()
+	r.closed = why
+	h := r.pool.Load()
+	r.opening.Unlock()
+	if h != nil {
+		h.lines.close(ctx, why)
 	}
-	rs.work.Go(fn)
-	return true
 }
 
 // copies are the homes in which readers find a shard: on the primary, and on each replica. They are made when they are
 // wanted: most shards of most hosts are read in few of them.
 type copies []atomic.Pointer[home]
 
-// copy returns the home in which readers find the shard on the primary, with r nil, or on a replica, which is open.
+// copy returns the home in which readers find the shard on the primary, or on a replica, which is opened.
 func (h *home) copy(rs *replicas, i int) (*home, error) {
 	all := h.copies.Load()
 	if all == nil {
@@ -160,7 +158,7 @@ func (h *home) copy(rs *replicas, i int) (*home, error) {
 		return found, nil
 	}
 	on := h.host
-	if i >= 0 {
+	if i != replica.Primary {
 		var err error
 		if on, err = rs.all[i].open(); err != nil {
 			return nil, err

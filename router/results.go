@@ -6,6 +6,8 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/kiloshard/kiloshard/router/internal/tracers"
 )
 
 var (
@@ -35,7 +37,7 @@ func (r *results) Exec() (pgconn.CommandTag, error) {
 		return noTag, err
 	}
 	tag, err := reader.Close()
-	trace.end(tag, err)
+	trace.End(tag, err)
 	if err != nil {
 		r.err = r.home.failed(err)
 	}
@@ -84,32 +86,32 @@ func (r *results) Close() error {
 			r.err = r.home.failed(err)
 		}
 	}
-	r.session.traceBatchEnd(r.ctx, r.err)
+	r.session.host.trace.BatchEnd(r.ctx, r.session.conn, r.err)
 	return r.err
 }
 
 // advance opens the answer of the next statement.
-func (r *results) advance() (*pgconn.ResultReader, trace, error) {
+func (r *results) advance() (*pgconn.ResultReader, tracers.Trace, error) {
 	r.finishRows()
 	switch {
 	case r.err != nil:
-		return nil, trace{}, r.err
+		return nil, tracers.Trace{}, r.err
 	case r.closed:
-		return nil, trace{}, errResultsClosed
+		return nil, tracers.Trace{}, errResultsClosed
 	case r.next == len(r.all):
-		return nil, trace{}, errNoResult
+		return nil, tracers.Trace{}, errNoResult
 	}
 	st := &r.all[r.next]
 	r.next++
-	trace := r.session.traceAnswer(r.ctx, st)
+	trace := r.session.host.trace.Answer(r.ctx, r.session.conn, st.sql, st.args)
 	err := r.first
-	if r.next > 1 && !r.answers.NextResult() {
+	if r.next > 1 && !r.answers.next() {
 		if err = r.answers.Close(); err == nil {
 			err = errNoResult
 		}
 	}
 	if err != nil {
-		trace.end(noTag, err)
+		trace.End(noTag, err)
 		r.err = r.home.failed(err)
 		return nil, trace, r.err
 	}

@@ -8,6 +8,9 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/kiloshard/kiloshard/router/internal/failure"
+	"github.com/kiloshard/kiloshard/router/internal/tracers"
 )
 
 const (
@@ -47,8 +50,8 @@ func (r Retry) Tx(ctx context.Context, s Shard, opts pgx.TxOptions, fn func(pgx.
 	r = r.withDefaults()
 	pause := min(r.Backoff, r.MaxBackoff)
 	for attempt := 1; ; attempt++ {
-		err := s.Tx(withAttempt(ctx, attempt), opts, fn)
-		again, h := lostToOthers(err), s.home.now().host
+		err := s.Tx(tracers.WithAttempt(ctx, attempt), opts, fn)
+		again, h := failure.Conflict(err), s.home.now().host
 		switch {
 		case err == nil:
 			return nil
@@ -57,7 +60,7 @@ func (r Retry) Tx(ctx context.Context, s Shard, opts pgx.TxOptions, fn func(pgx.
 		case !again || attempt >= r.Attempts:
 			h.exhausted.Add(1)
 			h.log.Warn("transaction failed for good", slog.String("host", h.Name), slog.Int("shard", int(s.Number())),
-				slog.Int("attempts", attempt), slog.String("sqlstate", sqlState(err)))
+				slog.Int("attempts", attempt), slog.String("sqlstate", failure.SQLState(err)))
 			return &RetryError{Attempts: attempt, Err: err}
 		}
 		h.retried.Add(1)

@@ -17,16 +17,16 @@ func TestRoute(t *testing.T) {
 	t.Parallel()
 	b, ctx := setup(t, options{hosts: 2})
 
-	if s, err := b.ForKey(ctx, shardCount+7); err != nil || s.Number() != 7 || s.Schema() != "shard_00007" || s.Host().Name != "pg-a" {
+	if s, err := b.ForKey(ctx, shards.NumberKey(shardCount+7)); err != nil || s.Number() != 7 || s.Schema() != "shard_00007" || s.Host().Name != "pg-a" {
 		t.Errorf("key %d went to %s", shardCount+7, s)
 	}
-	if s, err := b.ForKey(ctx, -1); err != nil || s.String() != "shard 63 (shard_00063 on pg-b)" {
+	if s, err := b.ForKey(ctx, shards.NumberKey(-1)); err != nil || s.String() != "shard 63 (shard_00063 on pg-b)" {
 		t.Errorf("key -1 went to %s, %v", s, err)
 	}
-	if s, err := b.ForText(ctx, "-1"); err != nil || s.Number() != 63 {
+	if s, err := b.ForKey(ctx, shards.TextKey("-1")); err != nil || s.Number() != 63 {
 		t.Errorf("key -1 as a text went to %s, %v", s, err)
 	}
-	if _, err := b.ForText(ctx, "alice"); !errors.Is(err, shards.ErrNoShard) {
+	if _, err := b.ForKey(ctx, shards.TextKey("alice")); !errors.Is(err, shards.ErrNoShard) {
 		t.Errorf("a text that is no number: %v", err)
 	}
 	id, err := b.shard(t, 42).NextID(ctx)
@@ -77,7 +77,7 @@ func TestDecidingAllocatesNothing(t *testing.T) { // not parallel: AllocsPerRun 
 	key := int64(0)
 	allocs := testing.AllocsPerRun(1000, func() {
 		key++
-		byKey, errKey := b.ForKey(ctx, key)
+		byKey, errKey := b.ForKey(ctx, shards.NumberKey(key))
 		byID, err := b.ForID(id)
 		if err != nil || errKey != nil || byID.Number() != 3 || byKey.Number() >= shardCount {
 			t.Fatal("wrong shard")
@@ -95,8 +95,8 @@ func TestDecidingAllocatesNothing(t *testing.T) { // not parallel: AllocsPerRun 
 		r, _ := setup(t, options{on: b, config: func(c *shards.Config) { c.Strategy = s }})
 		allocs := testing.AllocsPerRun(1000, func() {
 			key++
-			_, errKey := r.ForKey(ctx, key)
-			_, err := r.ForText(ctx, "alice@example.org")
+			_, errKey := r.ForKey(ctx, shards.NumberKey(key))
+			_, err := r.ForKey(ctx, shards.TextKey("alice@example.org"))
 			if err != nil || errKey != nil {
 				t.Fatal(err, errKey)
 			}

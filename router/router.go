@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -11,6 +12,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"github.com/kiloshard/kiloshard/router/internal/directory"
 	"github.com/kiloshard/kiloshard/shards"
 )
 
@@ -19,54 +21,56 @@ const defaultStatements = 1024
 
 // Config says what a [Router] routes to, and how.
 type Config struct {
-	// Map says where every shard lives, for a router whose map changes by [Router.SetMap] only. Either it or Maps is
+	// Map says where every shard lives, for a router whose map changes by [Router.SetMap] only. Either Map or Maps is
 	// required.
 	Map *shards.Map
 
-	// Maps is asked for the map, and the router then goes over to each newer one that it yields.
+	// Maps is the source of the map. The router loads the map from it and follows each newer one.
 	Maps Maps
 
-	// Pool adjusts the pool of a host before it is made: its size, TLS, a tracer. It is called once a host, and its
-	// error ends [New], or keeps the router from a later map; and once for each replica that is read from, which has a name
-	// such as pg-a/0, when it is for the first time: its error keeps that replica from being used. It must not call the
-	// router. The hooks that it sets must leave the prepared statements of a connection alone. Defaults to what the DSN says.
+	// Pool adjusts the pool of a host before it is made: its size, TLS, a tracer. It is called once for each host; its
+	// error ends [New], or keeps the router from following a later map. It is also called once for each replica, which has a
+	// name such as pg-a/0, before its first read; its error keeps that replica from being used. Pool must not call the
+	// router, and hooks that it sets must leave the prepared statements of a connection alone. Defaults to what the DSN says.
 	Pool func(host shards.Host, cfg *pgxpool.Config) error
 
-	// Credentials is asked for the credentials of each new connection, over what the DSNs say: tokens that are good for
+	// Credentials returns the credentials for each new connection, which replace those of the DSN: tokens that are good for
 	// minutes, passwords from a vault. Defaults to what the map's hosts have of [shards.Map.WithCredentials].
 	Credentials shards.CredentialsFunc
 
-	// Statements is how many prepared statements a connection keeps, those of all its shards together. It is what most
-	// of a session's memory on the server goes to, some 15 kB each. Defaults to 1024.
+	// Statements is how many prepared statements a connection keeps, those of all its shards together, the least recently
+	// used closed first. They take most of a session's memory on the server, some 15 kB each. Defaults to 1024.
 	Statements int
 
-	// DirectoryCache is how many entries of a directory are kept in memory, those used last. Defaults to 100,000.
+	// DirectoryCache is how many entries of a directory are kept in memory, the least recently used dropped first.
+	// Defaults to 100,000.
 	DirectoryCache int
 
-	// DirectoryMaxAge is how long after it was read an entry of the directory is used without asking again, and so for
-	// how long a key that another process has moved is still taken to its old shard. Defaults to one minute.
+	// DirectoryMaxAge is how long an entry of the directory is used before it is read again. So it is how long a key that
+	// another process has moved is still taken to its old shard. Defaults to one minute.
 	DirectoryMaxAge time.Duration
 
-	// Failover says when a host is taken for down, and how long calls wait for what takes its place.
+	// Failover says when a host counts as down, and how long calls wait for a new primary.
 	Failover Failover
 
-	// Pipeline says which single statements may be sent together. Defaults to PipelineReads.
-	Pipeline Pipeline
+	// NoGroups sends each statement by itself. It is for services whose views or operators hide functions that write and
+	// swallow their own errors: in a group, which only reads, these would be called without effect.
+	NoGroups bool
 
-	// Tracers are told of the statements of the service on all hosts, after a tracer in the pool's config and in this
-	// order, by whatever of pgx's tracing interfaces they have, and [UnsentTracer]; and of work over many shards, those that
-	// are a [FanoutTracer]. [OperationOf] tells them more, such as the shard. Packages tracing and metrics have such
-	// tracers. Where there are none, nothing is spent on them.
+	// Tracers trace the statements of the service on all hosts, in this order, after a tracer in the pool's config. Each is
+	// called by those of pgx's tracing interfaces that it has, by [operation.UnsentTracer], and by package many's Tracer.
+	// [operation.Of] returns the shard and more. Packages tracing and metrics have such tracers. Without tracers nothing is
+	// spent on them.
 	Tracers []pgx.QueryTracer
 
-	// Logger is told of changes of the map, hosts that are opened and closed, a host that is down, up again, has its
-	// primary at another address, or has more than one, a pooler that is noticed, connections that are lost with calls under way, trouble with a
-	// directory's counts, transactions that [Retry] gives up, and what SlowStatement says. No arguments and no passwords are
-	// in it. Defaults to silence.
+	// Logger logs changes of the map, hosts that are opened and closed, a host that is down or up again, a primary at
+	// another address, two primaries, a pooler that was noticed, connections that were lost with calls under way, trouble
+	// with a directory's counts, transactions that [Retry] gives up, and slow statements. It never logs arguments or
+	// passwords. Defaults to silence.
 	Logger *slog.Logger
 
-	// SlowStatement is how long a statement or a batch takes, waiting included, that is logged as slow: with its text if
-	// it has arguments, which are left out. Defaults to none.
+	// SlowStatement is the time, waiting included, from which on a statement or a batch is logged as slow: with its text if
+	// it has arguments, which are left out. Defaults to never.
 	SlowStatement time.Duration
 }
 
@@ -76,24 +80,29 @@ type Router struct {
 	now atomic.Pointer[snapshot]
 
 	open         func(shards.Host) (*host, error)
-	newDirectory func() *directory
+	newDirectory func() *directory.Directory
 	maps         Maps               // nil without
 	stop         context.CancelFunc // ends the watching of them
 	ending       sync.WaitGroup     // that, and the ends of hosts that have left the map
+	life         context.Context    // ends when Close does not wait any longer
+	endLife      context.CancelFunc
 
 	log       *slog.Logger
-	directory *directory // written once, before the first snapshot that has a choice
+	tracers   []pgx.QueryTracer
+	directory *directory.Directory // written once, before the first snapshot with one
 
-	mu      sync.Mutex // held by whoever goes over to another map, and guards what follows
+	turning sync.Mutex // held by whoever goes over to another map
+	closed  bool       // guarded by turning
+
+	mu      sync.Mutex // guards what follows; may be taken with turning held
 	state   MapState   // its Err that of a map that was refused
 	unheard trouble    // of the source, which may be over
-	closed  bool
 }
 
 // New checks the DSN of every host and makes the pools. It does not connect: the first statement on a host does, and
 // [Router.Ping] does. The values of ctx are passed on to the hooks of the pools; its end means nothing to them.
 //
-// With Config.Maps it asks for the map first, which ctx governs.
+// With Config.Maps it loads the map first, which ctx governs.
 //
 // The error is what Maps says, a [shards.HostError] for a host whose DSN or pool is wrong, without the DSN, and a
 // [shards.FieldError] for a Config that is wrong otherwise. After an error nothing is left open.
@@ -124,16 +133,24 @@ func New(ctx context.Context, cfg Config) (*Router, error) {
 	}
 	ctx = context.WithoutCancel(ctx)
 	r := &Router{
-		log: cfg.logger(), maps: cfg.Maps, stop: func() {},
-		open: func(place shards.Host) (*host, error) { return openHost(ctx, place, cfg, nil) },
+		log: cfg.logger(), tracers: slices.Clone(cfg.Tracers), maps: cfg.Maps, stop: func() {},
 	}
-	r.newDirectory = func() *directory { return newDirectory(r, cfg) }
+	r.life, r.endLife = context.WithCancel(ctx)
+	maps := &reload{router: r}
+	r.open = func(place shards.Host) (*host, error) {
+		h, err := openHost(ctx, place, cfg, nil)
+		if err == nil {
+			h.reload = maps
+		}
+		return h, err
+	}
+	r.newDirectory = func() *directory.Directory { return newDirectory(r, cfg) }
 	none := &snapshot{}
 	first, err := none.turnTo(m, r.open)
 	if err != nil {
 		return nil, err
 	}
-	if first.choice != nil {
+	if m.HasDirectory() {
 		r.directory = r.newDirectory()
 	}
 	r.now.Store(first)
@@ -167,16 +184,37 @@ func (r *Router) ForShard(n shards.Number) (Shard, error) {
 	return now.on(n), nil
 }
 
-// Close closes all connections. It blocks until every connection that is in use has been given back: rows closed,
-// transactions ended. Calls made afterwards fail.
+// All returns the set of all shards.
+func (r *Router) All() shards.Set { return r.Map().All() }
+
+// Tracers returns the tracers of the config, for what works on top of a router and has something to tell them: package
+// many does.
+func (r *Router) Tracers() []pgx.QueryTracer { return slices.Clone(r.tracers) }
+
+// closeLimit is how long Close waits.
+const closeLimit = 10 * time.Second
+
+// Close closes all connections. It waits until every connection that is in use has been given back: rows closed,
+// transactions ended. After 10 s it closes the others, also those to a server that is silent, and returns within 5 s.
+// Calls made afterwards fail.
 func (r *Router) Close() {
 	r.stop()
-	r.mu.Lock()
+	r.turning.Lock()
 	r.closed = true
-	r.mu.Unlock()
+	r.turning.Unlock()
 	if r.directory != nil {
-		r.directory.close()
+		r.directory.Close(errClosed)
 	}
-	closeAll(r.now.Load().hosts)
+	defer time.AfterFunc(closeLimit, r.endLife).Stop()
+	closeAll(r.life, r.now.Load().hosts)
 	r.ending.Wait()
+	r.endLife()
+}
+
+// logger returns the logger of a config, which is silent if there is none.
+func (cfg Config) logger() *slog.Logger {
+	if cfg.Logger == nil {
+		return slog.New(slog.DiscardHandler)
+	}
+	return cfg.Logger
 }

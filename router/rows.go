@@ -6,6 +6,8 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgtype"
+
+	"github.com/kiloshard/kiloshard/router/internal/tracers"
 )
 
 var noTag pgconn.CommandTag
@@ -17,7 +19,7 @@ type rows struct {
 	conn    *pgx.Conn
 	answers interface{ Close() error } // to be closed with the rows, or nil
 	lease   *call                      // to be given back with the rows, or nil
-	trace   trace
+	trace   tracers.Trace
 
 	closed  bool
 	scanErr error // what a caller did wrong, as pgx says it
@@ -41,7 +43,7 @@ func (r *rows) Close() {
 			err = closeErr
 		}
 	}
-	r.trace.end(r.Rows.CommandTag(), err)
+	r.trace.End(r.Rows.CommandTag(), err)
 	r.err = r.home.failed(err)
 	if r.scanErr != nil {
 		r.err = r.scanErr
@@ -89,7 +91,14 @@ func (r *rows) check(err error) error {
 	return err
 }
 
-func (r *rows) Conn() *pgx.Conn { return r.conn }
+// Conn returns nil outside of transactions and batches: which connection a statement goes down, and whether its rows are
+// in memory, depends on what else is going on.
+func (r *rows) Conn() *pgx.Conn {
+	if r.lease != nil {
+		return nil
+	}
+	return r.conn
+}
 
 // row is the first of some rows.
 type row struct{ rows pgx.Rows }

@@ -1,19 +1,15 @@
 package router_test
 
 import (
-	"errors"
-	"fmt"
-	"io"
 	"net/url"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/kiloshard/kiloshard/router"
-	"github.com/kiloshard/kiloshard/shards"
+	"github.com/kiloshard/kiloshard/router/operation"
 )
 
 // Tracers are told of what readers do, transactions and batches too.
@@ -47,7 +43,7 @@ func TestTracersOfReaders(t *testing.T) {
 	var got []string
 	for _, op := range seen.ended {
 		got = append(got, op.Summary)
-		if op.Kind != router.KindTx || op.Attempt != 1 || !strings.HasPrefix(op.Host, "pg-a/") || op.Shard.Number() != 3 {
+		if op.Kind != operation.Tx || op.Attempt != 1 || !strings.HasPrefix(op.Host, "pg-a/") || op.Shard != 3 {
 			t.Errorf("%+v", op)
 		}
 	}
@@ -78,29 +74,4 @@ func TestReplicaWithSeveralAddresses(t *testing.T) {
 		}
 	}
 	t.Errorf("%d reads failed on it, each time some", failed)
-}
-
-// What was never sent has not been done, whatever the server said; what was lost may have been.
-func TestUncertain(t *testing.T) {
-	t.Parallel()
-	starting := &pgconn.PgError{Code: "57P03", Severity: "FATAL"}
-	for _, test := range []struct {
-		name string
-		err  error
-		want bool
-	}{
-		{"the host is down", &shards.HostError{Host: "pg-a", Err: &router.DownError{Err: io.EOF}}, false},
-		{"the host is down since it starts", &shards.HostError{Host: "pg-a", Err: &router.DownError{Err: starting}}, false},
-		{"no connection", &shards.HostError{Host: "pg-a", Err: starting}, false},
-		{"lost", &shards.ShardError{Host: "pg-a", Err: fmt.Errorf("%w: %w", router.ErrLost, io.EOF)}, true},
-		{"ended by the server", &shards.ShardError{Host: "pg-a", Err: fmt.Errorf("%w: %w", router.ErrLost, &pgconn.PgError{Code: "53300", Severity: "FATAL"})}, true},
-		{"cancelled", &shards.ShardError{Host: "pg-a", Err: &pgconn.PgError{Code: "57014"}}, true},
-		{"refused", &shards.ShardError{Host: "pg-a", Err: &pgconn.PgError{Code: "23505"}}, false},
-		{"read only", &shards.ShardError{Host: "pg-a", Err: &pgconn.PgError{Code: "25006"}}, false},
-		{"something else", errors.New("something else"), true},
-	} {
-		if got := router.Uncertain(test.err); got != test.want {
-			t.Errorf("%s: got %t, want %t", test.name, got, test.want)
-		}
-	}
 }

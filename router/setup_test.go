@@ -31,7 +31,7 @@ const (
 var patient = router.Failover{FailAfter: testLimit}
 
 // modes are the values of default_query_exec_mode that a router takes.
-var modes = []string{"cache_statement", "exec", "simple_protocol"}
+var modes = []string{"cache_statement", "exec"}
 
 func execMode(mode string) map[string]string {
 	return map[string]string{"default_query_exec_mode": mode}
@@ -45,7 +45,7 @@ type options struct {
 	conns      int32
 	dsn        map[string]string // settings in each DSN, such as default_query_exec_mode
 	statements int
-	pipeline   router.Pipeline
+	alone      bool // NoGroups
 	searchPath []string
 	address    string // instead of the server's, such as that of a proxy
 	pool       func(cfg *pgxpool.Config)
@@ -110,7 +110,7 @@ func setup(t testing.TB, opts options) (*testBundle, context.Context) {
 		Statements:      opts.statements,
 		DirectoryCache:  opts.cache,
 		DirectoryMaxAge: opts.maxAge,
-		Pipeline:        opts.pipeline,
+		NoGroups:        opts.alone,
 		Tracers:         opts.tracers,
 		Logger:          opts.logger,
 		SlowStatement:   opts.slow,
@@ -289,7 +289,7 @@ func exampleDSN() string {
 
 func exampleRouter(ctx context.Context) *router.Router {
 	config := shards.Config{
-		Cluster: "photos", Shards: shardCount, Epoch: epoch,
+		Cluster: "test", Shards: shardCount, Epoch: epoch,
 		Hosts:     []shards.Host{{Name: "pg-a", DSN: exampleDSN()}},
 		Placement: []shards.Placement{{Shards: shards.SetOfRanges(shards.Range{First: 0, Last: shardCount - 1}), Host: "pg-a"}},
 	}

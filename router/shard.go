@@ -9,6 +9,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 
+	"github.com/kiloshard/kiloshard/router/internal/together"
 	"github.com/kiloshard/kiloshard/shards"
 )
 
@@ -29,12 +30,14 @@ type home struct {
 	load     float64 // the mean of that
 }
 
-// Shard is the handle of one shard, wherever the map says that it lives when a method is called, with the methods of a [pgxpool.Pool]: unqualified names in the SQL that it is given
-// are those of the shard's schema. It is a small value that costs nothing to make and is safe for concurrent use. The
-// zero Shard belongs to no router and must not be used.
+// Shard is the handle of one shard, with the methods of a [pgxpool.Pool]. Unqualified names in the SQL are those of the
+// shard's schema. Each method goes to the host where the map has the shard when it is called. A Shard is a small value that
+// costs nothing to make and is safe for concurrent use. Two handles that a router returns for one shard are equal, before
+// and after the shard moves. The zero Shard belongs to no router and must not be used.
 //
-// An error of the server, or of the way to it, is a [shards.ShardError] that wraps what pgx says. That no connection to
-// the host was to be had is a [shards.HostError]. [pgx.ErrNoRows] and the other sentinels of pgx come as they are.
+// An error of the server or the connection is a [shards.ShardError], which wraps pgx's error. A [shards.HostError] says
+// that there was no connection to the host, and that nothing was sent. [pgx.ErrNoRows] and the other sentinels of pgx are
+// returned as they are.
 type Shard struct{ home *home }
 
 // Number returns the shard's number.
@@ -58,7 +61,7 @@ func (s Shard) String() string {
 // Statements that refuse to run in a transaction, such as VACUUM and CREATE INDEX CONCURRENTLY, fail. The package's
 // section on limits tells of statements that end the transaction themselves.
 func (s Shard) Exec(ctx context.Context, sql string, args ...any) (pgconn.CommandTag, error) {
-	if len(args) > 0 && callsProcedure(sql) {
+	if s.home.now().host.texts.Of(sql).Calls {
 		return s.execInTx(ctx, sql, args)
 	}
 	var t tries
@@ -78,14 +81,14 @@ func (s Shard) exec(ctx context.Context, t *tries, sql string, args []any) (pgco
 	case err != nil:
 		return noTag, c, err
 	case c.answer != nil:
-		rows := c.answer.rows(ctx, c.home)
+		rows := c.answer.rows(c.home)
 		rows.Close()
 		return rows.CommandTag(), c, rows.Err()
 	}
 	defer c.release()
 	session, started := c.line.session, time.Now()
-	tag, err := session.exec(c.ctx, c.home.scope(), sql, args)
-	c.home.host.observe(c.text, time.Since(started), true)
+	tag, err := session.exec(c.ctx, c.scope(), sql, args)
+	c.home.host.texts.Observe(c.text, time.Since(started), true)
 	if err == nil && session.conn.PgConn().TxStatus() != 'I' {
 		err = errTxLeft
 	}
@@ -108,7 +111,14 @@ func (s Shard) execInTx(ctx context.Context, sql string, args []any) (tag pgconn
 //
 //go:noinline
 func (s Shard) Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error) {
-	return s.queryAgain(ctx, &tries{}, sql, args) // were it inlined, QueryRow would not be, and its Row cost an allocation
+	var t tries
+	if hint := together.Of(args); hint != nil {
+		args = args[1:]
+		if rows, done, err := s.queryTogether(ctx, &t, sql, args, hint); done {
+			return rows, err
+		}
+	}
+	return s.queryAgain(ctx, &t, sql, args) // were it inlined, QueryRow would not be, and its Row cost an allocation
 }
 
 // queryAgain runs a statement that has been tried before.
@@ -130,18 +140,18 @@ func (s Shard) query(ctx context.Context, t *tries, sql string, args []any) (pgx
 	if err != nil {
 		return nil, c, err
 	}
-	rows, err := c.query(ctx, sql, args)
+	rows, err := c.query(sql, args)
 	return rows, c, err
 }
 
 // query returns the rows of a statement, whose call was given its answer or a line to ask for it.
-func (c *call) query(ctx context.Context, sql string, args []any) (pgx.Rows, error) {
+func (c *call) query(sql string, args []any) (pgx.Rows, error) {
 	if c.answer != nil {
-		return c.answer.rows(ctx, c.home), nil
+		return c.answer.rows(c.home), nil
 	}
 	started := time.Now()
-	rows, err := c.line.session.query(c.ctx, c.home, c.home.scope(), sql, args)
-	c.home.host.observe(c.text, time.Since(started), true)
+	rows, err := c.line.session.query(c.ctx, c.home, c.scope(), sql, args)
+	c.home.host.texts.Observe(c.text, time.Since(started), true)
 	if err != nil {
 		c.release()
 		return failedRows{err}, err
@@ -174,4 +184,4 @@ func (s Shard) NextIDs(ctx context.Context, n int) ([]shards.ID, error) {
 }
 
 // scope is the one of statements that stand by themselves.
-func (h *home) scope() scope { return scope{path: h.path, safe: h.safe} }
+func (h *home) scope() scope { return scope{path: h.path, schema: h.schema, reads: h.safe} }

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/kiloshard/kiloshard/router/operation"
 	"github.com/kiloshard/kiloshard/shards"
 )
 
@@ -14,11 +15,14 @@ type snapshot struct {
 	shards *shards.Map
 	hosts  []*host // in the order of the map
 	homes  []*home // by Number
-	choice *choice // of shards for new keys; nil without a directory
+
+	// Of each shard the home that it had first, by which its handles know it: those from before a move are equal to those
+	// from after it.
+	first []*home
 }
 
 // on returns the handle of a shard that the map has.
-func (s *snapshot) on(n shards.Number) Shard { return Shard{s.homes[n]} }
+func (s *snapshot) on(n shards.Number) Shard { return Shard{s.first[n]} }
 
 // turnTo makes the snapshot of a map. Hosts, and the homes of shards, that are as they were are those of the snapshot
 // before it, so that their connections and what these know go on.
@@ -29,7 +33,7 @@ func (s *snapshot) turnTo(m *shards.Map, open func(shards.Host) (*host, error)) 
 		h := s.hostLike(place)
 		if h == nil {
 			if h, err = open(place); err != nil {
-				closeAll(opened)
+				closeAll(context.Background(), opened)
 				return nil, &shards.HostError{Host: place.Name, Err: err}
 			}
 			opened = append(opened, h)
@@ -45,9 +49,8 @@ func (s *snapshot) turnTo(m *shards.Map, open func(shards.Host) (*host, error)) 
 			next.homes[i] = &home{number: n, schema: m.Schema(n), path: m.SearchPath(n), host: h}
 		}
 	}
-	if m.HasDirectory() {
-		next.choice = newChoice(m)
-	}
+	next.first = slices.Clone(next.homes)
+	copy(next.first, s.first)
 	return next, nil
 }
 
@@ -87,7 +90,7 @@ func (s *snapshot) settle(before *snapshot) (left []*host) {
 		}
 	}
 	for _, h := range emptied {
-		h.watch.moved()
+		h.watch.Wake()
 	}
 	for _, h := range before.hosts {
 		if !slices.Contains(s.hosts, h) {
@@ -111,7 +114,7 @@ func (h *home) now() *home {
 }
 
 // acquire returns a call that was given a line, at the home that the shard has by then.
-func (h *home) acquire(ctx context.Context, t *tries, kind Kind, summary string) (*call, error) {
+func (h *home) acquire(ctx context.Context, t *tries, kind operation.Kind, summary string) (*call, error) {
 	for {
 		at := h.now()
 		t.tryOn(at)
@@ -136,11 +139,11 @@ func (h *home) ask(ctx context.Context, t *tries, sql string, args []any, whole 
 	}
 }
 
-// closeAll closes hosts, all at once, and waits for it.
-func closeAll(hosts []*host) {
+// closeAll closes hosts, all at once, and waits for it, see [lines.close].
+func closeAll(ctx context.Context, hosts []*host) {
 	var wait sync.WaitGroup
 	for _, h := range hosts {
-		wait.Go(func() { h.lines.close(errClosed) })
+		wait.Go(func() { h.lines.close(ctx, errClosed) })
 	}
 	wait.Wait()
 }

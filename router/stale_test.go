@@ -111,20 +111,21 @@ func TestTableChangesInTransaction(t *testing.T) {
 	if err := ask(); err != nil {
 		t.Fatal(err)
 	}
-	for _, test := range []struct{ change, want string }{
-		{`alter table photos add column extra text`, "0A000"},
-		{`deallocate all`, "26000"},
-	} {
-		if _, err := b.shard(t, 9).Exec(ctx, test.change); err != nil {
-			t.Fatal(err)
-		}
-		err := ask()
-		if pgErr := new(pgconn.PgError); !errors.As(err, &pgErr) || pgErr.Code != test.want {
-			t.Errorf("%s: got %v, want %s", test.change, err, test.want)
-		}
-		if err := ask(); err != nil {
-			t.Errorf("%s: the next one: %v", test.change, err)
-		}
+	if _, err := b.shard(t, 9).Exec(ctx, `alter table photos add column extra text`); err != nil {
+		t.Fatal(err)
+	}
+	err := ask()
+	if pgErr := new(pgconn.PgError); !errors.As(err, &pgErr) || pgErr.Code != "0A000" {
+		t.Errorf("got %v, want 0A000", err)
+	}
+	if err := ask(); err != nil {
+		t.Errorf("the next one: %v", err)
+	}
+	if _, err := b.shard(t, 9).Exec(ctx, `deallocate all`); err != nil {
+		t.Fatal(err)
+	}
+	if err := ask(); err != nil {
+		t.Errorf("deallocate all: %v", err)
 	}
 }
 
@@ -163,7 +164,7 @@ func TestOneStatementGone(t *testing.T) {
 	ask(9)
 	for range 2 {
 		var name string
-		err := s.QueryRow(ctx, `select name from pg_prepared_statements where statement like 'select %' and name like 'kiloshard_%' order by prepare_time desc limit 1`, pgx.QueryExecModeExec).Scan(&name)
+		err := s.QueryRow(ctx, `select name from pg_prepared_statements where statement like 'select %' and name ~ '^kiloshard_[0-9a-f]{32}$' order by prepare_time desc limit 1`, pgx.QueryExecModeExec).Scan(&name)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -171,7 +172,7 @@ func TestOneStatementGone(t *testing.T) {
 			t.Fatal(err)
 		}
 		ask(9)
-		if _, err := s.Exec(ctx, `deallocate kiloshard_search_path`); err != nil {
+		if _, err := s.Exec(ctx, `deallocate kiloshard_entry`); err != nil {
 			t.Fatal(err)
 		}
 		ask(9)

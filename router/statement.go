@@ -3,6 +3,7 @@ package router
 import (
 	"context"
 	"fmt"
+	"runtime/debug"
 	"slices"
 
 	"github.com/jackc/pgx/v5"
@@ -52,18 +53,18 @@ func (s *session) parse(ctx context.Context, sql string, args []any) (statement,
 	return st, nil
 }
 
-// queue encodes the statement and its arguments to the end of a batch, in the formats that pgx chooses.
-func (s *session) queue(batch *pgconn.Batch, st *statement) error {
+// queue sends the statement and its arguments, in the formats that pgx chooses.
+func (s *session) queue(to sender, st *statement) error {
 	formats, err := s.encodeFor(st)
 	switch {
 	case err != nil:
 		return err
 	case st.desc == nil:
-		batch.ExecParams(st.sql, s.encoder.ParamValues, nil, s.encoder.ParamFormats, formats)
-	case s.pooled:
-		batch.ExecParams(st.sql, s.encoder.ParamValues, st.desc.ParamOIDs, s.encoder.ParamFormats, formats)
+		to.params(st.sql, s.encoder.ParamValues, nil, s.encoder.ParamFormats, formats)
+	case st.desc.Name == "":
+		to.params(st.sql, s.encoder.ParamValues, st.desc.ParamOIDs, s.encoder.ParamFormats, formats)
 	default:
-		batch.ExecStatement(st.desc, s.encoder.ParamValues, s.encoder.ParamFormats, formats)
+		to.prepared(st.desc, s.encoder.ParamValues, s.encoder.ParamFormats, formats)
 	}
 	return nil
 }
@@ -90,6 +91,13 @@ func (s *session) encodeFor(st *statement) (formats []int16, err error) {
 	return slices.Clone(s.encoder.ResultFormats), nil
 }
 
-func (s *session) encode(desc *pgconn.StatementDescription, args []any) error {
+// encode encodes arguments. A method of one that panics is an error, since the connection is others' too.
+func (s *session) encode(desc *pgconn.StatementDescription, args []any) (err error) {
+	defer func() {
+		if cause := recover(); cause != nil {
+			s.encoder = pgx.ExtendedQueryBuilder{}
+			err = fmt.Errorf("panic while the arguments were encoded: %v\n%s", cause, debug.Stack())
+		}
+	}()
 	return s.encoder.Build(s.conn.TypeMap(), desc, args)
 }

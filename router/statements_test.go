@@ -100,7 +100,7 @@ func TestStatementsAreBounded(t *testing.T) {
 	const limit = 5
 	b, ctx := setup(t, options{conns: 1, statements: limit})
 	onServer := func() (kept int) {
-		sql := `select count(*) from pg_prepared_statements where name like 'kiloshard_%' and name <> 'kiloshard_search_path'`
+		sql := `select count(*) from pg_prepared_statements where name ~ '^kiloshard_[0-9a-f]{32}$'`
 		if err := b.shard(t, 0).QueryRow(ctx, sql, pgx.QueryExecModeExec).Scan(&kept); err != nil {
 			t.Fatal(err)
 		}

@@ -22,7 +22,7 @@ type HostStats struct {
 	Batches   uint64 // how many times calls of several callers were sent together
 	Batched   uint64 // how many calls these were
 	Sizes     Sizes  // how many times so many calls were sent together that waited for a connection
-	Resent    uint64 // calls that were sent once more: to another connection, or prepared anew
+	Resent    uint64 // calls that were sent once more: to another connection, or prepared again
 	Lost      uint64 // calls whose answers were lost with a connection
 	Retried   uint64 // how many times [Retry] ran a transaction again
 	Exhausted uint64 // how many times it gave up
@@ -46,7 +46,7 @@ func (h *host) stats() HostStats {
 	s.Pooler = h.pooled.Load()
 	s.Resent, s.Lost = h.resent.Load(), h.lost.Load()
 	s.Retried, s.Exhausted = h.retried.Load(), h.exhausted.Load()
-	h.watch.stats(&s)
+	h.watchStats(&s)
 	return s
 }
 
@@ -67,34 +67,4 @@ func (ls *lines) stats() HostStats {
 		s.Waiting += len(l.queue)
 	}
 	return s
-}
-
-// DirectoryStats are figures on the entries of a directory that a router keeps.
-type DirectoryStats struct {
-	Entries      int    // that are kept
-	Hits, Misses uint64 // so far: how many times an entry was there when it was wanted, and was not
-}
-
-// DirectoryStats returns figures on the directory's entries. It returns false if the strategy is no directory.
-func (r *Router) DirectoryStats() (DirectoryStats, bool) {
-	if r.now.Load().choice == nil {
-		return DirectoryStats{}, false
-	}
-	d := r.directory
-	return DirectoryStats{Entries: d.cache.Len(), Hits: d.hits.Load(), Misses: d.misses.Load()}, true
-}
-
-func (w *watch) stats(s *HostStats) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	switch {
-	case !w.up:
-		s.Breaker, s.DownSince = BreakerOpen, w.since
-	case w.half.Load():
-		s.Breaker = BreakerHalfOpen
-	}
-	if w.primary != nil {
-		s.Primary = w.primary.String()
-	}
-	s.Timeline, s.RoleChanges = w.timeline, w.changes
 }

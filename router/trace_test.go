@@ -78,7 +78,7 @@ func TestTracer(t *testing.T) {
 	_ = s.SendBatch(ctx, &batch).Close()
 	expect("batch", "end of batch query select $1::int: SELECT 1", "end of batch query select 1/$1: error", "end of batch: error")
 	_ = s.Tx(ctx, pgx.TxOptions{}, func(tx pgx.Tx) error { return tx.QueryRow(ctx, `select $1::int`, 1).Scan(&n) })
-	expect("query begin; set local search_path = shard_00009, pg_temp", "end of query: SET",
+	expect("query begin", "end of query: BEGIN",
 		"query select $1::int", "end of query: SELECT 1", "query commit", "end of query: COMMIT",
 	)
 }

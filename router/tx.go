@@ -2,9 +2,12 @@ package router
 
 import (
 	"context"
+	"strconv"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/kiloshard/kiloshard/router/operation"
 )
 
 // Begin begins a transaction in the shard with the server's defaults. See [Shard.BeginTx].
@@ -31,22 +34,12 @@ func (s Shard) BeginTx(ctx context.Context, opts pgx.TxOptions) (pgx.Tx, error) 
 
 // begin begins a transaction once.
 func (s Shard) begin(ctx context.Context, t *tries, opts pgx.TxOptions) (pgx.Tx, *call, error) {
-	lease, err := s.home.acquire(ctx, t, KindTx, "BEGIN")
+	lease, err := s.home.acquire(ctx, t, operation.Tx, "BEGIN")
 	if err != nil {
 		return nil, lease, err
 	}
-	opts.BeginQuery = beginQuery(opts)
-	home := lease.home
-	if lease.line.session.at != home.path {
-		opts.BeginQuery += "; set local search_path = " + home.path
-	}
-	traced(lease.ctx)
-	inner, err := lease.line.session.conn.BeginTx(lease.ctx, opts)
-	if err != nil {
-		lease.release()
-		return nil, lease, home.failed(err)
-	}
-	return &tx{Tx: inner, transaction: &transaction{home: home, lease: lease, session: lease.line.session}}, lease, nil
+	begun, err := lease.begin(opts, false)
+	return begun, lease, err
 }
 
 // Tx runs fn in a transaction, which it commits if fn returns nil and else rolls back. It returns fn's error as it is.
@@ -55,68 +48,59 @@ func (s Shard) Tx(ctx context.Context, opts pgx.TxOptions, fn func(pgx.Tx) error
 	return pgx.BeginTxFunc(ctx, s, opts, fn)
 }
 
-// beginQuery returns the statement with which pgx begins a transaction.
-func beginQuery(opts pgx.TxOptions) string {
-	if opts.BeginQuery != "" {
-		return opts.BeginQuery
-	}
-	query := "begin"
-	if opts.IsoLevel != "" {
-		query += " isolation level " + string(opts.IsoLevel)
-	}
-	if opts.AccessMode != "" {
-		query += " " + string(opts.AccessMode)
-	}
-	if opts.DeferrableMode != "" {
-		query += " " + string(opts.DeferrableMode)
-	}
-	return query
-}
-
 // transaction is what a transaction and its savepoints share.
 type transaction struct {
-	home    *home
-	lease   *call // nil once it is over
-	session *session
-	names   map[string]string // SQL by the name that Prepare was given
+	home       *home
+	lease      *call // nil once it is over
+	session    *session
+	names      map[string]string // SQL by the name that Prepare was given
+	commit     string            // the caller's own COMMIT, or empty
+	savepoints int               // how many there have been
+	large      pgx.Tx            // pgx's own, once it was asked for large objects
 }
 
-// tx is a transaction or one of its savepoints. What it does not do itself, pgx does.
+// tx is a transaction or one of its savepoints.
 type tx struct {
-	pgx.Tx
 	*transaction
-	savepoint bool
+	savepoint string // its name; empty for the transaction itself
 	closed    bool
 }
+
+var _ pgx.Tx = (*tx)(nil)
 
 func (t *tx) Begin(ctx context.Context) (pgx.Tx, error) {
 	if err := t.check(); err != nil {
 		return nil, err
 	}
-	inner, err := t.Tx.Begin(t.operation(ctx, KindTx, "SAVEPOINT"))
-	if err != nil {
+	t.savepoints++
+	name := "sp_" + strconv.Itoa(t.savepoints)
+	if _, err := t.session.conn.Exec(t.operation(ctx, operation.Tx, "SAVEPOINT"), "savepoint "+name); err != nil {
 		return nil, t.home.failed(err)
 	}
-	return &tx{Tx: inner, transaction: t.transaction, savepoint: true}, nil
+	return &tx{transaction: t.transaction, savepoint: name}, nil
 }
 
-func (t *tx) Commit(ctx context.Context) error { return t.end(ctx, t.commit, "COMMIT", "RELEASE") }
+func (t *tx) Commit(ctx context.Context) error {
+	if t.savepoint != "" {
+		return t.end(ctx, t.session.execute("release savepoint "+t.savepoint), "RELEASE")
+	}
+	return t.end(ctx, t.commitOnce, "COMMIT")
+}
 
 func (t *tx) Rollback(ctx context.Context) error {
-	return t.end(ctx, t.Tx.Rollback, "ROLLBACK", "ROLLBACK TO")
+	if t.savepoint != "" {
+		return t.end(ctx, t.session.execute("rollback to savepoint "+t.savepoint), "ROLLBACK TO")
+	}
+	return t.end(ctx, t.rollbackAll, "ROLLBACK")
 }
 
-func (t *tx) end(ctx context.Context, how func(context.Context) error, whole, savepoint string) error {
+func (t *tx) end(ctx context.Context, how func(context.Context) error, summary string) error {
 	if t.closed || t.lease == nil {
 		return pgx.ErrTxClosed
 	}
 	t.closed = true
-	summary := whole
-	if t.savepoint {
-		summary = savepoint
-	}
-	err := how(t.operation(ctx, KindTx, summary))
-	if !t.savepoint {
+	err := how(t.operation(ctx, operation.Tx, summary))
+	if t.savepoint == "" {
 		t.lease.release()
 		t.lease = nil
 	}
@@ -135,7 +119,7 @@ func (t *tx) check() error {
 }
 
 // operation returns the context of an operation in the transaction.
-func (t *transaction) operation(ctx context.Context, kind Kind, summary string) context.Context {
+func (t *transaction) operation(ctx context.Context, kind operation.Kind, summary string) context.Context {
 	ctx, op := t.home.operation(ctx, kind, summary)
 	if op != nil {
 		op.Held, op.Together, op.Attempt = true, 1, t.lease.op.Attempt
@@ -143,12 +127,28 @@ func (t *transaction) operation(ctx context.Context, kind Kind, summary string) 
 	return ctx
 }
 
-func (t *tx) scope() scope { return scope{path: t.home.path, held: true} }
+func (t *transaction) scope() scope {
+	return scope{path: t.home.path, schema: t.home.schema, held: true}
+}
 
 // Conn returns the connection. Who uses it may leave anything on its session.
 func (t *tx) Conn() *pgx.Conn {
 	t.session.left = true
-	return t.Tx.Conn()
+	return t.session.conn
+}
+
+// LargeObjects returns the large objects of the shard's database, which are in no schema. The first time it is a round trip.
+func (t *tx) LargeObjects() pgx.LargeObjects {
+	if t.large == nil && t.check() == nil {
+		// Only a transaction of pgx's own has them, and pgx takes whatever it runs for the beginning of one.
+		t.large, _ = t.session.conn.BeginTx(context.Background(), pgx.TxOptions{BeginQuery: "set local search_path = " + t.home.path})
+	}
+	if t.large == nil {
+		var none pgx.Batch
+		none.BeginTx(pgx.TxOptions{})
+		return pgx.FailedBatchResults(&none, pgx.ErrTxClosed).Tx().LargeObjects() // of a transaction that has ended
+	}
+	return t.large.LargeObjects()
 }
 
 // text returns the SQL that a name stands for, or else the SQL that it is.
@@ -167,7 +167,7 @@ func (t *tx) Exec(ctx context.Context, sql string, args ...any) (pgconn.CommandT
 	if err := t.session.note(sql); err != nil {
 		return noTag, t.home.failed(err)
 	}
-	ctx = t.operation(ctx, KindTx, t.session.host.texts.of(sql).summary)
+	ctx = t.operation(ctx, operation.Tx, t.session.host.texts.Of(sql).Summary)
 	tag, err := t.session.exec(ctx, t.scope(), sql, args)
 	return tag, t.home.failed(err)
 }
@@ -181,7 +181,7 @@ func (t *tx) Query(ctx context.Context, sql string, args ...any) (pgx.Rows, erro
 		err = t.home.failed(err)
 		return failedRows{err}, err
 	}
-	ctx = t.operation(ctx, KindTx, t.session.host.texts.of(sql).summary)
+	ctx = t.operation(ctx, operation.Tx, t.session.host.texts.Of(sql).Summary)
 	rows, err := t.session.query(ctx, t.home, t.scope(), sql, args)
 	if err != nil {
 		return failedRows{err}, err
@@ -198,7 +198,7 @@ func (t *tx) SendBatch(ctx context.Context, b *pgx.Batch) pgx.BatchResults {
 	if err := t.check(); err != nil {
 		return pgx.FailedBatchResults(b, err)
 	}
-	results, err := t.session.sendBatch(t.operation(ctx, KindBatch, ""), t.home, t.scope(), b)
+	results, err := t.session.sendBatch(t.operation(ctx, operation.Batch, ""), t.home, t.scope(), b)
 	if err != nil {
 		return pgx.FailedBatchResults(b, err)
 	}

@@ -168,8 +168,8 @@ func TestSetInTransaction(t *testing.T) {
 			t.Errorf("got shard %d, want 1", got)
 		}
 		_, err := tx.Exec(ctx, `set search_path = shard_00002`)
-		if got := owner(tx); got != 2 {
-			t.Errorf("after SET got shard %d, want 2", got)
+		if got := owner(tx); got != 1 {
+			t.Errorf("after SET got shard %d, want 1", got)
 		}
 		return err
 	})
@@ -249,4 +249,20 @@ func TestLargeObjects(t *testing.T) {
 	if err != nil {
 		t.Error(err)
 	}
+}
+
+// The error of a BeginQuery is the server's, and nothing is left of it.
+func TestBeginQueryThatFails(t *testing.T) {
+	t.Parallel()
+	b, ctx := setup(t, options{conns: 1})
+	s := b.shard(t, 1)
+	for query, want := range map[string]string{`select 1 / (pg_backend_pid() - pg_backend_pid())`: "22012", `begin isolation level none`: "42601", `select nothing`: "42703"} {
+		if _, err := s.BeginTx(ctx, pgx.TxOptions{BeginQuery: query}); isSQLState(err, want) != nil {
+			t.Errorf("%s: got %v, want %s", query, err, want)
+		}
+	}
+	if got := ask(ctx, t, s, `select owner::text from photos where id = 1`); got != "1" {
+		t.Errorf("shard 1 was answered by %s", got)
+	}
+	b.isFree(ctx, t)
 }

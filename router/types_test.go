@@ -119,8 +119,8 @@ type selfScanner struct {
 }
 
 func (s *selfScanner) ScanRow(rows pgx.Rows) error {
-	if rows.Conn() == nil {
-		panic("rows without a connection")
+	if rows.Conn() != nil {
+		panic("rows with a connection that is not theirs alone")
 	}
 	return rows.Scan(&s.id, &s.title)
 }

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// Remote tells whether the config holds no map, only how to find it: Cluster, Store, and what is on this machine, which
+// Remote reports whether the config holds no map, only how to find it: Cluster, Store, and what is on this machine, which
 // are Migrations and PasswordCommand. That is all of kiloshard.yaml where Store is not a file. [Config.Map] refuses such a
 // config; package mapstore loads the map of it.
 func (c Config) Remote() bool {
@@ -26,7 +26,7 @@ func (c Config) WithLocal(local Config) Config {
 	c.Store, c.Migrations, c.PasswordCommand, c.dir = local.Store, local.Migrations, local.PasswordCommand, local.dir
 	c.Hosts = slices.Clone(c.Hosts)
 	for i := range c.Hosts {
-		c.Hosts[i].dir = local.dir
+		c.Hosts[i].dir, c.Hosts[i].local, c.Hosts[i].shared = local.dir, local.Store.Local, local.Store.isRemote()
 	}
 	return c
 }
@@ -45,6 +45,9 @@ func (d *document) store(to *Store) read {
 		field{"ca", d.text(&to.CA, "a PEM file")},
 		field{"cert", d.text(&to.Cert, "a PEM file")},
 		field{"key", d.text(&to.Key, "a PEM file")},
+		field{"variables", list(d, &to.Variables, expectedVariables, func(name *string) read { return d.text(name, expectedVariables) })},
+		field{"hosts", list(d, &to.Hosts, expectedTrusted, func(host *string) read { return d.text(host, expectedTrusted) })},
+		field{"local", d.local(&to.Local)},
 	)
 }
 

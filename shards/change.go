@@ -24,7 +24,7 @@ func (e *ChangeError) Error() string {
 	return e.Field + ": from " + e.From + " to " + e.To + ": " + e.Why
 }
 
-// CheckChange tells whether the map to may follow the map from in a living cluster, so that every key and every ID that
+// CheckChange reports whether the map to may follow the map from in a living cluster, so that every key and every ID that
 // had a shard keeps it. It returns a [ChangeError] for one
 //
 //   - of another cluster, or of a lower version;
@@ -85,7 +85,7 @@ func checkGeneratorChange(a, b *Config) error {
 			case next.Kind != g.Kind:
 				return changed(field, g.Kind, next.Kind, "it would make IDs of another kind, which could repeat those made so far")
 			case next.Of != g.Of:
-				return changed(field+" of", g.Of, next.Of, "its numbers would be divided anew, and repeat those made so far")
+				return changed(field+" of", g.Of, next.Of, "its numbers would be divided differently, and repeat those made so far")
 			case !isPrefix(g.Hosts, next.Hosts):
 				return changed(field+" hosts", flow(g.Hosts, plain), flow(next.Hosts, plain), "a host would make numbers that another made before; more hosts may only be added behind those there are")
 			}
@@ -99,7 +99,7 @@ func checkGeneratorChange(a, b *Config) error {
 
 func generatorOf(c *Config, name string) (Generator, bool) { return (&Map{config: c}).Generator(name) }
 
-// isPrefix tells whether all is what first is and perhaps more.
+// isPrefix reports whether all is what first is and perhaps more.
 func isPrefix(first, all []string) bool {
 	return len(all) >= len(first) && slices.Equal(first, all[:len(first)])
 }

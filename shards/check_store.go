@@ -2,6 +2,8 @@ package shards
 
 import (
 	"fmt"
+	"net/netip"
+	"net/url"
 	"regexp"
 	"slices"
 	"strings"
@@ -17,6 +19,8 @@ const (
 	expectedEndpoint  = `the URL of a server, such as "https://10.0.0.9:2379", without a user or a password`
 	expectedEndpoints = `a list of servers, such as ["https://10.0.0.9:2379"]`
 	expectedPassword  = `a password, such as "${ETCD_PASSWORD}"`
+	expectedVariables = `names of variables that DSNs out of the store may have anywhere, such as ["PG_*"]`
+	expectedTrusted   = `hosts that DSNs out of the store may name, such as ["10.0.0.*", "*.db.example.com"]`
 	expectedKind      = "file, postgres or etcd"
 )
 
@@ -36,6 +40,9 @@ func checkStore(c Config) error {
 		if f.given && f.kind != s.Kind {
 			return &FieldError{Field: "store." + f.name, Found: "a field that " + s.Kind + " does not have", Expected: "none"}
 		}
+	}
+	if !s.isRemote() && (len(s.Variables) > 0 || len(s.Hosts) > 0 || len(s.Local) > 0) {
+		return &FieldError{Field: "store", Found: "variables, hosts or local", Expected: "none of them: in a map of its own file, DSNs are trusted as they are"}
 	}
 	switch s.Kind {
 	case StorePostgres:
@@ -80,6 +87,9 @@ func (s Store) checkEtcd() error {
 		if secure(endpoint) != secure(s.Endpoints[0]) {
 			return &FieldError{Field: at, Found: endpoint + " after " + s.Endpoints[0], Expected: "http or https for all of them"}
 		}
+		if !secure(endpoint) && s.User != "" && !loopback(endpoint) {
+			return &FieldError{Field: at, Found: endpoint + ", over which the password would go in clear text", Expected: "https://, since there is a user; http:// on this machine alone"}
+		}
 		if !secure(endpoint) && (s.CA != "" || s.Cert != "") {
 			return &FieldError{Field: at, Found: endpoint + ", which goes without TLS", Expected: "https://, since there are certificates"}
 		}
@@ -102,6 +112,16 @@ func (s Store) checkEtcd() error {
 		return &FieldError{Field: "store.prefix", Found: quoted(s.Prefix), Expected: `what all keys begin with, such as "/kiloshard/photos/"`}
 	}
 	return nil
+}
+
+// loopback reports whether an endpoint is on this machine, whatever a resolver says.
+func loopback(endpoint string) bool {
+	u, err := url.Parse(endpoint)
+	if err != nil {
+		return false
+	}
+	ip, err := netip.ParseAddr(u.Hostname())
+	return u.Hostname() == "localhost" || err == nil && ip.IsLoopback()
 }
 
 func secure(endpoint string) bool { return strings.HasPrefix(endpoint, "https://") }

@@ -123,7 +123,7 @@ func (s Strategy) checkEnd(field string, i int) error {
 	return nil
 }
 
-// isText tells whether a key can be written as YAML.
+// isText reports whether a key can be written as YAML.
 func (k Key) isText() bool { return utf8.ValidString(k.text) }
 
 func (s Strategy) checkDirectory(c Config, at string) error {

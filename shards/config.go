@@ -29,7 +29,7 @@ type Config struct {
 	// PasswordCommand is a program with its arguments that prints the password for a connection that the command
 	// kiloshard is about to make. It is taken from the file that the command reads and from nowhere else, since whoever
 	// can write it can run programs.
-	PasswordCommand []string `json:"password_command,omitempty"`
+	PasswordCommand []string `json:"-"`
 
 	dir string // where Load found the file; empty without one
 }

@@ -15,7 +15,7 @@ type Credentials struct {
 }
 
 // CredentialsFunc returns the credentials for a connection that is about to be made to a host: a token of a cloud's IAM, a
-// password from a vault. It is called for each connection anew, by many goroutines at once, and ctx says how long it may
+// password from a vault. It is called for each connection, by many goroutines at once, and ctx says how long it may
 // take. Whatever it needs to know of the host's address is in [Host.ConnString].
 type CredentialsFunc func(ctx context.Context, host Host) (Credentials, error)
 
@@ -36,7 +36,7 @@ func (h Host) Credentials(ctx context.Context) (Credentials, error) {
 	return h.credentials(ctx, h)
 }
 
-// HasCredentials tells whether there is a function to ask.
+// HasCredentials reports whether there is a function to ask.
 func (h Host) HasCredentials() bool { return h.credentials != nil }
 
 // WithCredentials returns the map with fn for the credentials of all its hosts, over what their DSNs say, so that whatever

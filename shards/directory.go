@@ -17,7 +17,7 @@ func (inDirectory) forText(key string) (Number, error) {
 }
 func (inDirectory) explain(Key) string { return "" }
 
-// HasDirectory tells whether the strategy is a directory.
+// HasDirectory reports whether the strategy is a directory.
 func (m *Map) HasDirectory() bool { return m.config.Strategy.By == Directory }
 
 // EntryShard returns the shard whose table holds the directory's entry of a key: the remainder of the xxHash of its text

@@ -17,6 +17,8 @@ const (
 	maxValues  = 200_000 // a config has fewer; aliases can ask for far more than is written
 	maxNesting = 10      // brackets within brackets; the parser's time grows with their square
 	maxColumn  = 200     // of a dash that begins an entry: "- - - -" nests too
+	maxFields  = 100     // of a mapping without braces; the parser's time grows with their square
+	maxRare    = 10      // documents, and keys that begin with a question mark, likewise
 )
 
 // document is a config file while it is read.
@@ -25,7 +27,7 @@ type document struct {
 	lookup  func(name string) (string, bool)
 	lines   map[string]int             // by field, such as "hosts[0].name"; "" is the whole
 	anchors map[string]*ast.AnchorNode // by name
-	budget  int                        // how many more values may be read, each alias's anew
+	budget  int                        // how many more values may be read, each alias's again
 }
 
 // fail returns the error for what stands in a field.
@@ -79,11 +81,22 @@ func firstInvalidLine(data []byte) int {
 	return line
 }
 
-// parseYAML parses what is not nested so deeply that parsing it would take forever.
+// parseYAML parses what is not written so that parsing it would take forever.
 func parseYAML(data []byte) (*ast.File, error) {
 	tokens := lexer.Tokenize(string(data))
-	depth := 0
+	depth, fields, rare := 0, 0, 0
 	for _, tk := range tokens {
+		switch {
+		case tk.Type == token.SequenceEntryType:
+			fields = 0
+		case tk.Type == token.MappingValueType && depth == 0:
+			fields++
+		case tk.Type == token.DocumentHeaderType || tk.Type == token.MappingKeyType:
+			rare++
+		}
+		if fields > maxFields || rare > maxRare {
+			return nil, &FieldError{Line: lineOf(tk), Found: "more fields or documents than a config has", Expected: "a config as kiloshard init writes it"}
+		}
 		switch tk.Type {
 		case token.MappingStartType, token.SequenceStartType:
 			depth++

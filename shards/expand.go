@@ -9,7 +9,7 @@ import (
 // expansion is a DSN, or a password, and what it became once its variables were filled in.
 type expansion struct {
 	written string
-	becomes *string                          // package fmt prints a pointer to text as an address, whatever the verb
+	becomes *string                          // package fmt prints a pointer to text as an address for every verb
 	lookup  func(name string) (string, bool) // to be asked again
 }
 

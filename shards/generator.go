@@ -58,7 +58,7 @@ func (g Generator) withDefaults(l Layout) Generator {
 	return g
 }
 
-// InShards tells whether each shard makes its own IDs, by functions in its schema.
+// InShards reports whether each shard makes its own IDs, by functions in its schema.
 func (g Generator) InShards() bool {
 	return g.Kind == Interleaved || g.Kind == UUIDv4 || g.Kind == UUIDv7
 }

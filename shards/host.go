@@ -25,9 +25,12 @@ type Host struct {
 	Closed   bool `json:"closed,omitempty"`   // gets no new keys; those that it has stay
 	Capacity int  `json:"capacity,omitempty"` // the most keys that are put here; each of its shards has an equal part. Defaults to no limit
 
-	expanded    []expansion     // of the DSNs in which Parse found variables
-	dir         string          // of the config that Load read; empty without one
-	credentials CredentialsFunc // nil without one
+	expanded    []expansion       // of the DSNs in which Parse found variables
+	dir         string            // of the config that Load read; empty without one
+	local       map[string]string // of the store that the host came out of
+	shared      bool              // it came out of a store
+	credentials CredentialsFunc   // nil without one
+	identity    *Identity         // of the map; nil without one
 }
 
 // ErrBadDSN is what packages that connect say of a DSN that cannot be parsed. It has no cause on purpose: what the
@@ -43,7 +46,7 @@ func (h Host) ConnString() string { return h.meant(h.DSN) }
 
 // meant returns what a DSN of the host means now.
 func (h Host) meant(dsn string) string {
-	return besideConfig(meantNow(h.expanded, dsn), h.dir)
+	return besideConfig(withLocal(meantNow(h.expanded, dsn), h.local), h.dir)
 }
 
 // ReplicaConnStrings returns the DSNs of the replicas as [Host.ConnString] does that of the primary.
@@ -60,7 +63,7 @@ func (h Host) ReplicaConnStrings() []string {
 func (h Host) Replica(i int) Host {
 	return Host{
 		Name: fmt.Sprintf("%s/%d", h.Name, i), DSN: h.Replicas[i], Weight: 1,
-		expanded: h.expanded, dir: h.dir, credentials: h.credentials,
+		expanded: h.expanded, dir: h.dir, local: h.local, shared: h.shared, credentials: h.credentials, identity: h.identity,
 	}
 }
 
@@ -113,7 +116,7 @@ func (h Host) Format(s fmt.State, verb rune) {
 // LogValue keeps a logger from printing the password.
 func (h Host) LogValue() slog.Value { return slog.StringValue(h.String()) }
 
-// SameDatabase tells whether two hosts are reached in the same way: by the same DSN, and the same ones of replicas.
+// SameDatabase reports whether two hosts are reached in the same way: by the same DSN, and the same ones of replicas.
 func (h Host) SameDatabase(other Host) bool {
 	return h.ConnString() == other.ConnString() && slices.Equal(h.ReplicaConnStrings(), other.ReplicaConnStrings())
 }

@@ -28,7 +28,7 @@ func NumberKey(number int64) Key { return Key{kind: numberKey, number: number} }
 // TextKey returns the key of a text, such as an address. The empty text is a key too.
 func TextKey(text string) Key { return Key{kind: textKey, text: text} }
 
-// IsZero tells whether the key is none.
+// IsZero reports whether the key is none.
 func (k Key) IsZero() bool { return k.kind == noKey }
 
 // String returns the text, or the number as its decimal text.

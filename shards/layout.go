@@ -93,7 +93,7 @@ func (l Layout) String() string {
 	return strings.Join(append(fields, fmt.Sprintf("%d sequence", l.Sequence)), "|")
 }
 
-// HasTime tells whether an ID holds when it was made.
+// HasTime reports whether an ID holds when it was made.
 func (l Layout) HasTime() bool { return l.Time > 0 }
 
 // TimeBits returns how many bits of time an ID really holds: the width of the time, less what the

@@ -39,6 +39,10 @@ func (c Config) Map() (*Map, error) {
 	if err := c.check(); err != nil {
 		return nil, err
 	}
+	c.Hosts = slices.Clone(c.Hosts)
+	for i := range c.Hosts {
+		c.Hosts[i].identity = c.identity()
+	}
 	m := &Map{config: &c, home: make([]int, c.Shards), schemas: make([]string, c.Shards)}
 	for _, p := range c.Placement {
 		host := slices.IndexFunc(c.Hosts, func(h Host) bool { return h.Name == p.Host })
@@ -63,7 +67,7 @@ func (m *Map) String() string {
 	return fmt.Sprintf("%s: %d shards on %d hosts", m.config.Cluster, m.Len(), len(m.config.Hosts))
 }
 
-// Format prints what [Map.String] returns, whatever the verb, so that no DSN is printed.
+// Format prints what [Map.String] returns for every verb, so that no DSN is printed.
 func (m *Map) Format(s fmt.State, verb rune) {
 	_, _ = fmt.Fprintf(s, fmt.FormatString(s, verb), m.String())
 }
@@ -81,7 +85,7 @@ func (m *Map) Len() int { return len(m.home) }
 // All returns the set of all shards.
 func (m *Map) All() Set { return SetOfRanges(Range{0, Number(m.Len() - 1)}) }
 
-// Has tells whether the map has a shard n.
+// Has reports whether the map has a shard n.
 func (m *Map) Has(n Number) bool { return n >= 0 && int(n) < len(m.home) }
 
 // Layout returns how IDs are split.

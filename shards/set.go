@@ -1,6 +1,7 @@
 package shards
 
 import (
+	"encoding/json"
 	"fmt"
 	"iter"
 	"slices"
@@ -89,7 +90,7 @@ func (s Set) Len() int {
 	return n
 }
 
-// Has tells whether the set holds n.
+// Has reports whether the set holds n.
 func (s Set) Has(n Number) bool {
 	i, found := slices.BinarySearchFunc(s.ranges, n, func(r Range, n Number) int { return int(r.First) - int(n) })
 	return found || i > 0 && n <= s.ranges[i-1].Last
@@ -128,6 +129,29 @@ func (s Set) String() string {
 
 // MarshalText returns what [Set.String] does.
 func (s Set) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
+
+// MarshalJSON returns the shards as a list of numbers.
+func (s Set) MarshalJSON() ([]byte, error) {
+	numbers := make([]Number, 0, s.Len())
+	for n := range s.All() {
+		numbers = append(numbers, n)
+	}
+	return json.Marshal(numbers)
+}
+
+// UnmarshalJSON reads a list of numbers, or a text as [ParseSet] does. After an error the set is unchanged.
+func (s *Set) UnmarshalJSON(text []byte) error {
+	var numbers []Number
+	if err := json.Unmarshal(text, &numbers); err == nil {
+		*s = SetOf(numbers...)
+		return nil
+	}
+	var written string
+	if err := json.Unmarshal(text, &written); err != nil {
+		return &FieldError{Found: string(text), Expected: "a list of shards, such as [0,1,7]"}
+	}
+	return s.UnmarshalText([]byte(written))
+}
 
 // UnmarshalText reads what [ParseSet] does, with its errors. After one the set is unchanged.
 func (s *Set) UnmarshalText(text []byte) error {

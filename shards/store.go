@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"maps"
+	"slices"
 	"strings"
 )
 
@@ -30,6 +32,12 @@ type Store struct {
 	CA        string   `json:"ca,omitempty"`   // of those that may have signed the servers' certificates; defaults to the system's
 	Cert      string   `json:"cert,omitempty"` // with Key, a client's certificate
 	Key       string   `json:"key,omitempty"`
+
+	// What the DSNs of hosts are trusted with that come out of a store, of postgres or etcd: whoever may write the map
+	// there is not to have what services know. Only kiloshard.yaml itself says it.
+	Variables []string          `json:"variables,omitempty"` // names, with * for any letters, that may stand anywhere in them; defaults to *_PASSWORD, in the place of the password alone
+	Hosts     []string          `json:"hosts,omitempty"`     // the hosts they may name, with * for any letters; defaults to all
+	Local     map[string]string `json:"-"`                   // what counts in each of them over what they say; see LocalKeys
 
 	expanded []expansion // of DSN and Password
 	dir      string      // of the config that Load read; empty without one
@@ -82,7 +90,7 @@ func (s Store) Format(state fmt.State, verb rune) {
 // LogValue keeps a logger from printing the password.
 func (s Store) LogValue() slog.Value { return slog.StringValue(s.String()) }
 
-// isRemote tells whether the map is kept elsewhere than in kiloshard.yaml.
+// isRemote reports whether the map is kept elsewhere than in kiloshard.yaml.
 func (s Store) isRemote() bool { return s.Kind != "" && s.Kind != StoreFile }
 
 // withDefaults returns the store with its empty fields filled in, sharing no slice with s.
@@ -91,5 +99,6 @@ func (s Store) withDefaults() Store {
 		s.Kind = StoreFile
 	}
 	s.Endpoints = append([]string(nil), s.Endpoints...)
+	s.Variables, s.Hosts, s.Local = slices.Clone(s.Variables), slices.Clone(s.Hosts), maps.Clone(s.Local)
 	return s
 }

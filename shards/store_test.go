@@ -121,7 +121,7 @@ func TestStoreRefuses(t *testing.T) {
 		{"endpoint with a password", etcd("https://10.0.0.8", "https://root:hunter2@10.0.0.8"), "4: store.endpoints[0]: something that looks like a DSN; expected the URL of a server"},
 		{"endpoint of nothing", etcd("https://10.0.0.8:2379", "ftp//x"), `4: store.endpoints[0]: "ftp//x"; expected the URL of a server`},
 		{"endpoint without a scheme", etcd("https://10.0.0.8:2379", "10.0.0.8"), `4: store.endpoints[0]: "10.0.0.8"; expected the URL of a server`},
-		{"certificates without TLS", strings.ReplaceAll(inEtcd, "https", "http"), "4: store.endpoints[0]: http://10.0.0.8:2379, which goes without TLS; expected https://"},
+		{"certificates without TLS", strings.ReplaceAll(inEtcd, "https", "http"), "4: store.endpoints[0]: http://10.0.0.8:2379, over which the password would go in clear text; expected https://"},
 		{"one endpoint without TLS", etcd("https://10.0.0.9", "http://10.0.0.9"), "4: store.endpoints[1]: http://10.0.0.9:2379 after https://10.0.0.8:2379; expected http or https for all of them"},
 		{"a password without a user", etcd("  user: kiloshard\n", ""), "5: store.password: a password without a user; expected both, or neither"},
 		{"a user without a password", etcd("  password: \"${PG_A_PASSWORD}\"\n", ""), "5: store.user: a user without a password"},
@@ -251,5 +251,47 @@ func TestSharedAndLocal(t *testing.T) {
 	back := parse(t, string(text))
 	if again, err := back.Shared().YAML(); err != nil || string(again) != string(text) {
 		t.Errorf("got\n%s\nexpected\n%s, %v", again, text, err)
+	}
+}
+
+// TestEtcdPasswordsGoByTLS refuses to send a password in clear text to another machine.
+func TestEtcdPasswordsGoByTLS(t *testing.T) {
+	t.Parallel()
+	for endpoint, want := range map[string]bool{
+		"https://10.0.0.8:2379": true, "http://127.0.0.1:2379": true, "http://[::1]:2379": true, "http://localhost:2379": true,
+		"http://10.0.0.8:2379": false, "http://localhost.evil:2379": false, "http://127.evil:2379": false,
+	} {
+		text := "cluster: photos\nstore: {kind: etcd, endpoints: [\"" + endpoint + "\"], user: kiloshard, password: secret}\n"
+		_, err := shards.Parse("k.yaml", []byte(text), nil)
+		if (err == nil) != want || err != nil && !strings.Contains(err.Error(), "in clear text") {
+			t.Errorf("%s: got %v", endpoint, err)
+		}
+	}
+}
+
+// TestTrustIsSaidByTheFileAlone reads and writes what DSNs out of a store are trusted with, and what counts in them.
+func TestTrustIsSaidByTheFileAlone(t *testing.T) {
+	t.Parallel()
+	text := "cluster: photos\nstore: {kind: postgres, dsn: \"postgres://10.0.0.9/kiloshard\", variables: [\"PG_*\"], hosts: [\"10.0.0.*\"], local: {passfile: \"pass\", sslmode: \"verify-full\", sslrootcert: \"ca.pem\"}}\n"
+	c, err := shards.Parse("k.yaml", []byte(text), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if out, err := c.YAML(); err != nil || string(out) != text {
+		t.Errorf("got %s, %v", out, err)
+	}
+	for dsn, want := range map[string]string{
+		"postgres://app@10.0.0.1/app":                            "postgres://app@10.0.0.1/app?passfile=pass&sslmode=verify-full&sslrootcert=ca.pem",
+		"postgres://app@10.0.0.1/app?sslmode=disable&dbname=app": "postgres://app@10.0.0.1/app?dbname=app&passfile=pass&sslmode=verify-full&sslrootcert=ca.pem",
+		"host=10.0.0.1 sslmode=disable":                          "host=10.0.0.1 sslmode=disable passfile='pass' sslmode='verify-full' sslrootcert='ca.pem'",
+	} {
+		h := shards.Config{Hosts: []shards.Host{{Name: "pg-a", DSN: dsn}}}.WithLocal(c).Hosts[0]
+		if got := h.ConnString(); got != want || !h.IsShared() {
+			t.Errorf("%s: got %s", dsn, got)
+		}
+	}
+	file := strings.Replace(document, "{kind: file}", `{kind: file, variables: ["PG_*"]}`, 1)
+	if _, err := shards.Parse("k.yaml", []byte(file), func(string) (string, bool) { return "x", true }); err == nil || !strings.Contains(err.Error(), "none of them") {
+		t.Errorf("got %v", err)
 	}
 }

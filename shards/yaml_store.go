@@ -1,6 +1,11 @@
 package shards
 
-import "strconv"
+import (
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+)
 
 const storeComment = `Where the map of the shards is kept: shards, hosts, placement and all else here but store and migrations.
 {kind: file}: in this file. {kind: postgres, dsn: "postgres://kiloshard:${MAP_PASSWORD}@10.0.0.9/kiloshard"}: in a control
@@ -14,7 +19,10 @@ brings it there, kiloshard map edit changes it, kiloshard map history tells who 
 {kind: postgres, dsn: "postgres://kiloshard:${MAP_PASSWORD}@10.0.0.9/kiloshard"}: in a table of a control database.
 {kind: etcd, endpoints: ["https://10.0.0.8:2379", "https://10.0.0.9:2379"]}: in etcd; with user: kiloshard and
 password: "${ETCD_PASSWORD}", with ca: ca.pem, cert: client.pem and key: client.key, PEM files beside this one, and with
-prefix: /kiloshard/photos/, which all keys begin with, as it needs them.`
+prefix: /kiloshard/photos/, which all keys begin with, as it needs them.
+Whoever may write the map there is trusted with less than this file: DSNs out of the store may name variables such as
+PG_A_PASSWORD, in the place of the password, and no files. variables: ["PG_*"] lets them have others, anywhere; hosts:
+["10.0.0.*"] says where they may lead; local: {sslmode: verify-full, sslrootcert: ca.pem} counts in each of them.`
 
 const (
 	exampleStoreDSN  = "postgres://kiloshard:${MAP_PASSWORD}@10.0.0.9/kiloshard"
@@ -65,6 +73,19 @@ func storeField(s Store) string {
 		if f.value != "" {
 			text += ", " + f.name + ": " + plain(f.value)
 		}
+	}
+	if len(s.Variables) > 0 {
+		text += ", variables: " + flow(s.Variables, strconv.Quote)
+	}
+	if len(s.Hosts) > 0 {
+		text += ", hosts: " + flow(s.Hosts, strconv.Quote)
+	}
+	if len(s.Local) > 0 {
+		var all []string
+		for _, key := range slices.Sorted(maps.Keys(s.Local)) {
+			all = append(all, key+": "+strconv.Quote(s.Local[key]))
+		}
+		text += ", local: {" + strings.Join(all, ", ") + "}"
 	}
 	return text + "}"
 }

@@ -18,17 +18,27 @@ type shardData struct {
 	Schema string
 }
 
+// The helper schema alone is looked at where it is installed.
+func (engineData) Shards() string      { return "false" }
+func (engineData) Relations() []string { return nil }
+func (engineData) Functions() []string { return nil }
+func (engineData) DatabaseOwner() bool { return false }
+
 func (engineData) Refused() string    { return Refused }
 func (engineData) Release() string    { return release }
 func (engineData) ShardMoved() string { return ShardMoved }
 func (engineData) ShardBusy() string  { return ShardBusy }
 func (engineData) LockClass() int     { return LockClass }
-func (engineData) Block() int         { return block }
+func (engineData) Setters() int       { return Setters }
 func (engineData) WindowBehind() int  { return windowBehind }
 func (engineData) WindowAhead() int   { return windowAhead }
+func (engineData) WindowShort() int   { return windowShort }
 
 // Slots is how many IDs a shard has in a millisecond.
-func (d engineData) Slots() int64    { return 1 << d.SequenceBits }
+func (d engineData) Slots() int64 { return 1 << d.SequenceBits }
+
+// Block is how many IDs next_ids draws one after the other, before it looks whether a run can be taken.
+func (d engineData) Block() int64    { return min(127, max(1, d.Slots()/8)) }
 func (d engineData) SlotMask() int64 { return d.Slots() - 1 }
 func (d engineData) LowBits() int    { return d.ShardBits + d.BelowShard() }
 func (d engineData) BelowShard() int { return d.TypeBits + d.SequenceBits }
@@ -50,6 +60,7 @@ func (d engineData) SequenceType() string {
 
 func (d engineData) SlotsPerSecond() int64   { return 1000 * d.Slots() }
 func (d engineData) SlotsAhead() int64       { return windowAhead * d.Slots() }
+func (d engineData) SlotsShort() int64       { return windowShort * d.Slots() }
 func (d engineData) SlotsBehind() int64      { return windowBehind * d.Slots() }
 func (d engineData) MaxSequenceValue() int64 { return 1<<(d.TimeBits+d.SequenceBits) - 1 }
 

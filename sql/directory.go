@@ -6,7 +6,11 @@ var DirectoryTables = map[string]string{
 	"kiloshard_usage":     "one boolean, keys bigint",
 }
 
-// Directory returns the script that makes the tables of a directory in a shard's schema, unless they are there.
+// Directory returns the script that makes the tables of a directory in a shard's schema, unless they are there. The
+// version stands in the comment of kiloshard_directory.
 func Directory(number int, schema string) string {
-	return render("directory.sql", shardData{Number: number, Schema: schema})
+	script := func(number int, schema string) string {
+		return render("directory.sql", shardData{Number: number, Schema: schema})
+	}
+	return withVersion(script(number, schema), "TABLE "+schema+".kiloshard_directory", versionOf(script(0, "shard")))
 }

@@ -6,214 +6,241 @@
 -- THE SEQUENCE IS THE CLOCK. Every shard has a sequence whose value is itself
 -- (milliseconds since the epoch) * {{.Slots}} + slot. An ID is such a value with the shard's number, and
 -- the type if the layout has one, put between the two. nextval never gives a value twice, so no ID of
--- a sequence is given twice. What is left to do is to keep the sequence near the clock:
+-- a sequence is given twice. What is left to do is to keep the sequence near the clock. A call LOOKS
+-- FIRST AND DRAWS AFTERWARDS: it reads the sequence's last value, then the clock, and
 --
---   near the clock     the value is used as it is: no lock, no WAL beyond nextval's own;
---   behind the clock   (the shard was idle) catch_up() moves the sequence to the present, or for
---                      next_ids() at most {{.WindowAhead}} ms beyond it;
---   ahead of the clock (more than {{.Slots}} IDs a millisecond, or the clock stepped back) the call
---                      sleeps for a millisecond and then uses its value: never an error, never a
---                      duplicate, and the lead shrinks, since a session then draws one value a
---                      millisecond while the clock gains {{.Slots}} slots.
+--   near the clock     ({{.WindowBehind}} ms behind to {{.WindowAhead}} ms ahead) draws the next value by nextval: no lock, no
+--                      WAL beyond nextval's own;
+--   ahead of the clock (more than {{.Slots}} IDs a millisecond, or the clock stepped back) sleeps, then draws;
+--   behind the clock   (the shard was idle) has catch_up_to_clock() move the sequence to the present, or for
+--                      next_ids() at most {{.WindowAhead}} ms beyond it.
+--
+-- All waiting comes before the draw, so a call that is canceled while it waits has drawn nothing.
+--
+-- A call sleeps for as long as the sequence leads the clock. With n sessions that leads by n slots or
+-- so, however small a millisecond is: n sessions that each draw one value every n slots of time draw
+-- as fast as the clock runs. A lead of more than {{.WindowShort}} ms is that of a clock that stepped back; a call
+-- then sleeps for a moment only, long enough for the clock to gain on all sessions together.
 --
 -- WHY NO ID IS GIVEN TWICE. IDs and values of the sequence map one to one, so a duplicate needs the
--- sequence to go backward, and only setval in catch_up() can do that. It does not, because:
+-- sequence to go backward, and only setval in catch_up_to_clock() can do that. It does not, because:
 --
---   1. Setters exclude each other by an advisory lock on the sequence.
---   2. A setter reads the clock, then the sequence's last value, and goes on only when that value
---      is behind by more than the window plus a margin of two slots for each of max_connections.
---      From then until its setval, every other session draws two values at most: one that it was
---      about to draw in catch_up(), since the sequence was near the clock when it looked, and the
---      next one, which lies behind the clock, so that the session goes to catch_up(), sees that
---      the sequence is behind, and waits for the lock. next_ids(), which draws many values at
---      once, holds the same lock in shared mode meanwhile. All values drawn in the gap thus lie
---      within the margin, far below the present. A run of values that a setter takes for itself
---      begins at the present, and the sequence is set to its end.
---   3. A session that is frozen between nextval and its return holds a value of its own; whenever
---      it wakes, nobody else has that value.
+--   1. Setters exclude each other by a lock on a table of Kiloshard's, which only its owner can lock: setters run
+--      with the owner's rights. It conflicts with nothing that others can take. There are {{.Setters}} such tables, for all
+--      sequences together; a session holds one for as long as it takes to look at the sequence and to move it.
+--   2. A setter reads the clock, takes that reading for its value, and in one expression reads the
+--      clock again, reads the last value, and sets the sequence: only if the clock has not stepped
+--      back below its value, and only if the last value is behind it by more than the window plus
+--      the margin, which is one value for every session that the server can have. Until its setval, every other session draws
+--      without the lock at most one value: the one it was about to draw, since the sequence was near
+--      the clock when it looked. After all of those the sequence is still behind the window, so the
+--      next look of a session finds it behind. The session then draws under the lock, or not at
+--      all. All values drawn in
+--      the gap thus lie within the margin, below what is set. A run of values that a setter takes
+--      for itself begins at the present, and the sequence is set to its end.
+--   3. A session that is frozen after its nextval holds a value of its own; whenever it wakes, no
+--      other session has that value. One that is frozen before it, draws what is next by then.
 --   4. A crash or an asynchronous failover may lose the newest values with the WAL. They lie in the
---      past by the time the server is back, and catch_up() moves the sequence beyond them.
+--      past by the time the server is back, unless the sequence led the clock, and catch_up_to_clock() moves
+--      the sequence beyond them.
+--
+-- sql/prove/model checks this argument: it runs every interleaving of three sessions with steps of the
+-- clock, freezes, cancels and crashes, and finds a duplicate as soon as one of the safeguards is gone.
 --
 -- WHAT THIS LEAVES OPEN.
 --
 --   a. A clock that steps back while a setter is frozen between its second reading of the clock and
---      its setval, which are neighbouring expressions, for so long that the other sessions, now
---      within the window of the stepped clock, draw all values up to those it takes: at least the
---      window and the margin, which is {{.WindowBehind}} ms of full load and more.
---   b. Losing WAL and stepping the clock back to before the crash, both at once.
---   c. A nextval or setval on a shard's sequence other than through these functions, a sequence
---      with a CACHE, or a backup restored while the shard lives on elsewhere.
---   d. next_id(seq) with the sequence of another shard. catch_up() refuses it, but it is not called
+--      its setval, which are operands of one expression, for so long that the other sessions, now within
+--      the window of the stepped clock, draw all values up to those it takes: at least the window
+--      and the margin, which is {{.WindowBehind}} ms of full load and more.
+--   b. A lead, then lost WAL: the clock leaps ahead and is put right, so the sequence leads it; before
+--      the clock has caught up, an asynchronous failover or a restore loses the newest values. Nothing
+--      in SQL can know a leap from the truth. kiloshard status, kiloshard verify and a metric name the
+--      sequences that lead; after such an event, kiloshard id advance moves them beyond the leap.
+--   c. Losing WAL and stepping the clock back to before the crash, both at once; a promoted host whose
+--      clock is behind the old one's by more than the failover takes is the same.
+--   d. Two primaries: a promoted standby, and an old primary that still takes writes.
+--   e. DDL on a shard's sequence that is rolled back: ALTER SEQUENCE, TRUNCATE … RESTART IDENTITY, ALTER
+--      SEQUENCE … SET UNLOGGED. Values drawn after it in its transaction come again. So does what a
+--      nextval or setval other than through these functions does, a sequence with a CACHE, an
+--      unlogged one after a crash, or a backup restored while the shard lives on elsewhere.
+--      kiloshard migrate plan warns of such statements.
+--   f. next_id(seq) with the sequence of another shard. catch_up_to_clock() refuses it, but it is not called
 --      as long as that other shard keeps its sequence near the clock. kiloshard verify finds it in
 --      the default of a column.
---   e. Two sequences of a shard can give the same ID, unless they are used with different types: with
+--   g. The upgrade from a release whose setters excluded each other by advisory locks: a setter of that release which
+--      is frozen between its second reading of the clock and its setval, while the new engine moves the sequence.
+--   h. Two sequences of a shard can give the same ID, unless they are used with different types: with
 --      a sequence for each table, IDs are unique within their table.
 --
 -- A clock that leaps ahead and back again leaves the sequence ahead: IDs are then as far ahead of
--- the clock as it leapt, and a session makes one a millisecond until the clock has caught up. A call
--- that is in its pg_sleep when the clock steps back sleeps for as long as the step, once: Postgres
--- measures that sleep by the same clock.
+-- the clock as it leapt, until the clock has caught up. A call that is in its pg_sleep when the clock
+-- steps back sleeps for as long as the step, once: Postgres measures that sleep by the same clock.
 
--- id_of makes the ID of a value that this session has just drawn from one of the shard's sequences; at
--- is what the clock said right after, in seconds since 1970. A type says what the ID names, such as
--- the table. The clock is a double, by date_part, which is exact enough and costs less than EXTRACT.
+-- draw_id is next_id, below, where the sequence is not near the clock, or an argument is refused.
 --
--- It has a path of its own: PL/pgSQL plans a function's expressions anew whenever the path is another
--- than the last time, as it is for a session that works for one shard after the other.
-CREATE OR REPLACE FUNCTION kiloshard.id_of(shard int, seq pg_catalog.regclass{{if .TypeBits}}, type int{{end}}, v bigint, at double precision) RETURNS bigint
-LANGUAGE plpgsql VOLATILE STRICT SET search_path = pg_catalog, pg_temp AS $kiloshard$
+-- This and what follows have a path of their own: PL/pgSQL plans a function's expressions again whenever
+-- the path is another than the last time, as it is for a session that works for one shard after another.
+CREATE OR REPLACE FUNCTION kiloshard.draw_id(shard int, seq pg_catalog.regclass{{if .TypeBits}}, type int{{end}}) RETURNS bigint
+LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp AS $kiloshard$
+DECLARE
+  v bigint;
 BEGIN
-{{- template "check type" .}}
-  -- Unless v lies from {{.WindowBehind}} ms behind the clock to {{.WindowAhead}} ms ahead of it: abs(v - middle) > half the window.
-  IF pg_catalog.abs(v OPERATOR(pg_catalog.-) ((at OPERATOR(pg_catalog.-) {{.MiddleSeconds}}) OPERATOR(pg_catalog.*) {{.SlotsPerSecond}}.0))
-    OPERATOR(pg_catalog.>) {{.HalfWindow}}.0 THEN
-    IF v OPERATOR(pg_catalog.<) {{template "clock" .}} THEN
-      v := kiloshard.catch_up(shard, seq, v, 1);
-    ELSE
-      PERFORM pg_catalog.pg_sleep(0.001);
-    END IF;
-  END IF;
-  -- In bits: (v >> slots) << (shard + type + slots) | shard << (type + slots) | type << slots | v & (2^slots - 1)
-  RETURN ((v OPERATOR(pg_catalog.>>) {{.SequenceBits}}) OPERATOR(pg_catalog.<<) {{.LowBits}})
-    OPERATOR(pg_catalog.|) {{template "shard" .}}
-{{- if .TypeBits}}
-    OPERATOR(pg_catalog.|) {{template "type" .}}
-{{- end}}
-    OPERATOR(pg_catalog.|) (v OPERATOR(pg_catalog.&) {{.SlotMask}});
+{{- template "check arguments" .}}
+  v := kiloshard.draw(shard, seq, 1);
+  RETURN {{template "id" .}};
 END
 $kiloshard$;
 
--- next_id draws an ID for a shard from one of its sequences. It needs USAGE on the sequence. Being one
--- expression in SQL, it is put in line when a statement is planned: near the clock, no function is
--- called at all but Postgres's own, and a session has nothing to compile or to plan anew for the next
--- shard. The value is drawn before the clock is read, since Postgres evaluates operands from left to
--- right. Afterwards it is currval: nothing else draws between the two in a session. A type out of
--- range is id_of's to refuse, before a value is drawn.
+-- next_id draws an ID for a shard from one of its sequences. It needs USAGE on the sequence. A type
+-- says what the ID names, such as the table. Being one expression in SQL, it is put in line when it
+-- is planned: near the clock, no function is called but Postgres's own. Postgres evaluates operands
+-- from left to right: the last value is read before the clock, and nextval comes before currval, which
+-- is the same value, since nothing else draws between the two in a session. What is constant and
+-- within its range, as the shard is in a shard's functions, is not compared when the call runs; what is
+-- NULL or out of range goes to draw_id() to be refused.
+--
+-- The clock is a double, by date_part, which is exact enough and costs less than EXTRACT. The window is
+-- tested as abs(last - middle) <= half of the window.
 CREATE OR REPLACE FUNCTION kiloshard.next_id(shard int, seq pg_catalog.regclass{{if .TypeBits}}, type int{{end}}) RETURNS bigint
 LANGUAGE sql VOLATILE AS $kiloshard$
-SELECT {{if .TypeBits}}CASE WHEN type OPERATOR(pg_catalog.<) 0 OR type OPERATOR(pg_catalog.>) {{.TypeMask}} THEN kiloshard.id_of(shard, seq, type, 0, 0) ELSE {{end -}}
-  CASE WHEN pg_catalog.abs(pg_catalog.nextval(seq) OPERATOR(pg_catalog.-)
+SELECT CASE WHEN {{template "in range" .}}
+    AND pg_catalog.abs(pg_catalog.pg_sequence_last_value(seq) OPERATOR(pg_catalog.-)
       ((pg_catalog.date_part('epoch', pg_catalog.clock_timestamp()) OPERATOR(pg_catalog.-) {{.MiddleSeconds}}) OPERATOR(pg_catalog.*) {{.SlotsPerSecond}}.0))
     OPERATOR(pg_catalog.<=) {{.HalfWindow}}.0
-  THEN ((pg_catalog.currval(seq) OPERATOR(pg_catalog.>>) {{.SequenceBits}}) OPERATOR(pg_catalog.<<) {{.LowBits}})
+  THEN ((pg_catalog.nextval(seq) OPERATOR(pg_catalog.>>) {{.SequenceBits}}) OPERATOR(pg_catalog.<<) {{.LowBits}})
     OPERATOR(pg_catalog.|) {{template "shard" .}}
 {{- if .TypeBits}}
     OPERATOR(pg_catalog.|) {{template "type" .}}
 {{- end}}
     OPERATOR(pg_catalog.|) (pg_catalog.currval(seq) OPERATOR(pg_catalog.&) {{.SlotMask}})
-  ELSE kiloshard.id_of(shard, seq{{if .TypeBits}}, type{{end}}, pg_catalog.currval(seq), pg_catalog.date_part('epoch', pg_catalog.clock_timestamp()))
-  END{{if .TypeBits}} END{{end}} $kiloshard$;
+  ELSE kiloshard.draw_id(shard, seq{{if .TypeBits}}, type{{end}}) END $kiloshard$;
 
--- catch_up brings the sequence of an idle shard to the present and returns a fresh value of it: the
--- first of a run that ends with currval(seq) and has as many values as are wanted, or fewer. It runs with its owner's rights, since setval takes more than drawing an ID should. So it asks for
--- proof that the caller may draw from the sequence, namely the value that this session drew last,
--- it refuses a sequence that is not of the shard and of the right kind, and it never moves one back.
-CREATE OR REPLACE FUNCTION kiloshard.catch_up(shard int, seq pg_catalog.regclass, drawn bigint, wanted int) RETURNS bigint
-LANGUAGE plpgsql VOLATILE STRICT SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $kiloshard$
+-- draw returns a fresh value of a sequence: the first of a run that ends with currval(seq) and has as
+-- many values as are wanted, or fewer. It does all its waiting before it draws.
+CREATE OR REPLACE FUNCTION kiloshard.draw(shard int, seq pg_catalog.regclass, wanted int) RETURNS bigint
+LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp AS $kiloshard$
 DECLARE
-  margin   CONSTANT bigint := {{.SlotsBehind}} + 2 * current_setting('max_connections')::int;
-  now_slot bigint := {{template "now" .}} << {{.SequenceBits}};
-  last     bigint := pg_sequence_last_value(seq);
-  setter   boolean;
-  in_line  boolean := false;
-  v        bigint;
+  last   bigint;
+  behind bigint; -- in slots
+  v      bigint;
 BEGIN
-  IF currval(seq) <> drawn THEN
-    RAISE EXCEPTION 'this session did not draw % from sequence %', drawn, seq USING ERRCODE = 'insufficient_privilege';
-  END IF;
-  IF now_slot - last <= {{.SlotsBehind}} THEN
-    RETURN nextval(seq); -- somebody else was quicker
-  END IF;
-  IF now_slot - last > margin THEN
-    PERFORM FROM pg_class c JOIN pg_sequence s ON s.seqrelid = c.oid
-      WHERE c.oid = seq AND c.relnamespace = to_regnamespace('{{.SchemaPrefix}}' || lpad(shard::text, 5, '0'))
-        AND s.seqtypid = 'bigint'::regtype AND s.seqincrement = 1 AND s.seqcache = 1
-        AND s.seqmax = {{.MaxSequenceValue}} AND NOT s.seqcycle;
-    IF NOT FOUND THEN
-      RAISE EXCEPTION 'sequence % cannot make IDs of shard %', seq, shard USING ERRCODE = '{{.Refused}}',
-        HINT = format('It must be a sequence of schema {{.SchemaPrefix}}%s made by: CREATE SEQUENCE … MAXVALUE {{.MaxSequenceValue}}', lpad(shard::text, 5, '0'));
-    END IF;
+  -- Before all else, since a role without the right must not learn anything of the sequence. Postgres
+  -- 17 and later show it a last value of NULL, earlier versions raise an error by themselves.
+  IF NOT has_sequence_privilege(seq, 'USAGE') THEN
+    RAISE EXCEPTION 'permission denied for sequence %', seq USING ERRCODE = 'insufficient_privilege';
   END IF;
   LOOP
-    -- A lock is taken inside a block that ends by an exception: that gives it back at once, also
-    -- when the call is cancelled, while what setval did stays.
-    BEGIN
-      IF in_line THEN
-        PERFORM pg_advisory_xact_lock({{.LockClass}}, seq::oid::int);
-        setter := true;
-      ELSE
-        setter := now_slot - last > margin AND pg_try_advisory_xact_lock({{.LockClass}}, seq::oid::int);
-      END IF;
-      IF NOT setter THEN -- who only waits for a setter goes on together with all others that do
-        PERFORM pg_advisory_xact_lock_shared({{.LockClass}}, seq::oid::int);
-      END IF;
-      now_slot := {{template "now" .}} << {{.SequenceBits}};
-      last := pg_sequence_last_value(seq);
-      IF setter AND now_slot - last > margin THEN
-        -- The clock is read again, since this session may have slept since; and it may have stepped
-        -- back meanwhile, so that the others draw again. The slot goes on from the last one, which
-        -- keeps the low bits of IDs evenly spread.
-        now_slot := ({{template "now" .}} << {{.SequenceBits}}) | ((last + 1) & {{.SlotMask}});
-        IF now_slot - last > margin THEN
-          v := now_slot;
-          PERFORM setval(seq, now_slot + greatest(1, least(wanted, {{.SlotsAhead}})) - 1);
-        END IF;
-      END IF;
-      IF v IS NULL AND (setter OR now_slot - last <= margin) THEN
-        v := nextval(seq);
-      END IF;
-      RAISE EXCEPTION 'release the lock' USING ERRCODE = '{{.Release}}';
-    EXCEPTION WHEN SQLSTATE '{{.Release}}' THEN
+    last := coalesce(pg_sequence_last_value(seq), 0); -- 0: never used
+    behind := floor({{template "clock" .}}) - last;
+    IF last >= {{.MaxSequenceValue}} THEN
+      {{- template "end of layout" .}}
+    ELSIF behind > {{.SlotsBehind}} THEN
+      v := kiloshard.catch_up_to_clock(shard, seq, wanted, last);
       IF v IS NOT NULL THEN
         RETURN v;
       END IF;
-      in_line := true; -- it was no setter that held the lock, or one that was cancelled
-    END;
+    ELSE
+      IF behind < -{{.SlotsAhead}} THEN
+        PERFORM pg_sleep(CASE WHEN behind >= -{{.SlotsShort}} THEN -behind / {{.SlotsPerSecond}}.0
+          ELSE greatest(0.001, 2 * current_setting('max_connections')::int / {{.SlotsPerSecond}}.0) END);
+      END IF;
+      RETURN nextval(seq);
+    END IF;
   END LOOP;
+END
+$kiloshard$;
+
+-- The tables by whose locks setters exclude each other. They hold nothing, and nobody but their owner has any right to them.
+-- SHARE UPDATE EXCLUSIVE conflicts with itself, and with no lock that somebody without rights can take, as of a table
+-- that a statement only names.
+DO $kiloshard$
+BEGIN
+  FOR i IN 0 .. {{.Setters}} - 1 LOOP
+    EXECUTE pg_catalog.format('CREATE TABLE IF NOT EXISTS kiloshard.setter_%s ()', i);
+  END LOOP;
+END
+$kiloshard$;
+
+-- catch_up_to_clock moves the sequence of an idle shard to the present, or draws from it where it is too little behind for that,
+-- and returns the first of a run of fresh values, which ends with currval(seq); or NULL if the caller has to look again: the sequence has
+-- moved on since it was seen. It waits for a setter that is at work. It runs with its owner's rights, since setval and the lock
+-- take more than drawing
+-- an ID should. So it refuses a sequence that is not of the shard and of the right kind, it takes what
+-- the caller saw as proof that it may see the sequence, and does only what the next draw would do: it
+-- moves the sequence to the clock, never back.
+CREATE OR REPLACE FUNCTION kiloshard.catch_up_to_clock(shard int, seq pg_catalog.regclass, wanted int, seen bigint) RETURNS bigint
+LANGUAGE plpgsql VOLATILE STRICT SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $kiloshard$
+DECLARE
+  margin CONSTANT bigint := {{template "margin" .}};
+  run    CONSTANT bigint := greatest(1, least(wanted, {{.SlotsAhead}}));
+  v      bigint;
+BEGIN
+  PERFORM FROM pg_class c JOIN pg_sequence s ON s.seqrelid = c.oid
+    WHERE c.oid = seq AND c.relnamespace = to_regnamespace('{{.SchemaPrefix}}' || lpad(shard::text, 5, '0'))
+      AND s.seqtypid = 'bigint'::regtype AND s.seqincrement = 1 AND s.seqcache = 1
+      AND s.seqmax = {{.MaxSequenceValue}} AND NOT s.seqcycle;
+  IF NOT FOUND THEN
+    RAISE EXCEPTION 'sequence % cannot make IDs of shard %', seq, shard USING ERRCODE = '{{.Refused}}',
+      HINT = format('It must be a sequence of schema {{.SchemaPrefix}}%s made by: CREATE SEQUENCE … MAXVALUE {{.MaxSequenceValue}}', lpad(shard::text, 5, '0'));
+  END IF;
+  -- The lock is taken inside a block that ends by an exception, which gives it back at once, also when the call is
+  -- canceled. What setval did stays.
+  BEGIN
+    EXECUTE 'LOCK TABLE kiloshard.setter_' || (seq::oid::bigint % {{.Setters}}) || ' IN SHARE UPDATE EXCLUSIVE MODE';
+    -- The clock is read here since this session may have waited. The slot goes on from the last one,
+    -- which keeps the low bits of IDs evenly spread.
+    v := ((floor({{template "clock" .}})::bigint >> {{.SequenceBits}}) << {{.SequenceBits}}) | ((seen + 1) & {{.SlotMask}});
+    IF v + run - 1 > {{.MaxSequenceValue}} THEN
+      {{- template "end of layout" .}}
+    END IF;
+    -- CASE promises to go from one condition to the next: the clock, then the last value, then setval. A value that is
+    -- drawn here is under the lock since a setter may have found the sequence further behind, and counts on one value of
+    -- each session.
+    v := CASE WHEN v - margin <= seen THEN
+        CASE WHEN v + {{.Slots}} - {{.SlotsBehind}} > seen AND coalesce(pg_sequence_last_value(seq), 0) = seen THEN nextval(seq) END
+      WHEN (floor({{template "clock" .}})::bigint >> {{.SequenceBits}}) < (v >> {{.SequenceBits}}) THEN NULL
+      WHEN coalesce(pg_sequence_last_value(seq), 0) = seen
+      THEN setval(seq, v + run - 1) - run + 1 END;
+    RAISE EXCEPTION 'release the lock' USING ERRCODE = '{{.Release}}';
+  EXCEPTION WHEN SQLSTATE '{{.Release}}' THEN
+    RETURN v;
+  END;
 END
 $kiloshard$;
 
 -- next_ids draws n IDs{{if .TypeBits}}, of type 0,{{end}} in rising order. On an idle shard it takes them as one run, which
--- costs what one ID costs there. On a busy one it draws blocks, the first value of each as id_of()
--- does, which keeps to the clock, the rest by nextval alone, under a lock that keeps setters out.
+-- costs what one ID costs there. On a busy one it draws one after the other as next_id() does, with a look at the clock for
+-- each.
 CREATE OR REPLACE FUNCTION kiloshard.next_ids(shard int, seq pg_catalog.regclass, n int) RETURNS SETOF bigint
-LANGUAGE plpgsql VOLATILE STRICT AS $kiloshard$
+LANGUAGE plpgsql VOLATILE STRICT SET search_path = pg_catalog, pg_temp AS $kiloshard$
 DECLARE
-  v     bigint;
+{{- if .TypeBits}}
+  type  CONSTANT int := 0;
+{{- end}}
+  first bigint;
   block int;
 BEGIN
-  IF n OPERATOR(pg_catalog.<) 0 THEN
+  IF n < 0 THEN
     RAISE EXCEPTION 'next_ids(%): expected 0 or more', n USING ERRCODE = 'invalid_parameter_value';
   END IF;
-  WHILE n OPERATOR(pg_catalog.>) 0 LOOP
-    v := pg_catalog.nextval(seq);
-    IF v OPERATOR(pg_catalog.<) ({{template "clock" .}} OPERATOR(pg_catalog.-) {{.SlotsBehind}}) THEN
-      v := kiloshard.catch_up(shard, seq, v, n);
-      RETURN QUERY SELECT {{template "id" .}}
-        FROM pg_catalog.generate_series(v, pg_catalog.currval(seq)) AS drawn(v);
-      n := n OPERATOR(pg_catalog.-) (pg_catalog.currval(seq) OPERATOR(pg_catalog.-) v OPERATOR(pg_catalog.+) 1);
-      CONTINUE;
-    END IF;
-    RETURN NEXT kiloshard.id_of(shard, seq{{if .TypeBits}}, 0{{end}}, v, pg_catalog.date_part('epoch', pg_catalog.clock_timestamp()));
-    n := n OPERATOR(pg_catalog.-) 1;
-    block := LEAST(n, {{.Block}});
-    -- No block while the sequence is a millisecond ahead of the clock, or it would run away from it.
-    IF n OPERATOR(pg_catalog.>) 0 AND v OPERATOR(pg_catalog.<) ({{template "clock" .}} OPERATOR(pg_catalog.+) {{.Slots}}) THEN
-      BEGIN
-        PERFORM pg_catalog.pg_advisory_xact_lock_shared({{.LockClass}}, seq::pg_catalog.oid::int);
-        RETURN QUERY SELECT {{template "id" .}}
-          FROM (SELECT pg_catalog.nextval(seq) AS v FROM pg_catalog.generate_series(1, block)) AS drawn;
-        RAISE EXCEPTION 'release the lock' USING ERRCODE = '{{.Release}}';
-      EXCEPTION WHEN SQLSTATE '{{.Release}}' THEN
-        n := n OPERATOR(pg_catalog.-) block;
-      END;
-    END IF;
+{{- template "check arguments" .}}
+  WHILE n > 0 LOOP
+    first := kiloshard.draw(shard, seq, n);
+    n := n - (currval(seq) - first + 1);
+    RETURN QUERY SELECT {{template "id" .}} FROM generate_series(first, currval(seq)) AS v;
+    block := least(n, {{.Block}});
+    RETURN QUERY SELECT kiloshard.next_id(shard, seq{{if .TypeBits}}, type{{end}}) FROM generate_series(1, block);
+    n := n - block;
   END LOOP;
 END
 $kiloshard$;
 
-{{define "id"}}((drawn.v OPERATOR(pg_catalog.>>) {{.SequenceBits}}) OPERATOR(pg_catalog.<<) {{.LowBits}})
-          OPERATOR(pg_catalog.|) {{template "shard" .}}
-          OPERATOR(pg_catalog.|) (drawn.v OPERATOR(pg_catalog.&) {{.SlotMask}}){{end -}}
-{{define "clock"}}((pg_catalog.date_part('epoch', pg_catalog.clock_timestamp()) OPERATOR(pg_catalog.-) {{.EpochSeconds}}) OPERATOR(pg_catalog.*) {{.SlotsPerSecond}}.0){{end -}}
-{{define "now"}}floor(date_part('epoch', clock_timestamp()) * 1000 - {{.EpochMilliseconds}})::bigint{{end -}}
+{{define "id"}}((v >> {{.SequenceBits}}) << {{.LowBits}}) | {{template "shard" .}}
+{{- if .TypeBits}} | {{template "type" .}}{{end}} | (v & {{.SlotMask}}){{end -}}
+{{define "clock"}}((date_part('epoch', clock_timestamp()) - {{.EpochSeconds}}) * {{.SlotsPerSecond}}.0){{end -}}
+{{/* One value for each process that can run SQL. */ -}}
+{{define "margin"}}({{.SlotsBehind}} + current_setting('max_connections')::int + current_setting('max_worker_processes')::int + current_setting('max_wal_senders')::int){{end -}}
+{{define "end of layout"}}
+      RAISE EXCEPTION 'sequence % is at its end: this layout has no IDs after {{.EndText}}', seq USING ERRCODE = 'sequence_generator_limit_exceeded';
+{{- end -}}

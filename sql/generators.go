@@ -26,16 +26,18 @@ func (g Generator) Function() string { return "next_" + g.Name + "_ids" }
 // Single is the name of the function that makes one ID, without its schema.
 func (g Generator) Single() string { return "next_" + g.Name + "_id" }
 
-// Progression returns the script that makes a generator of start, start+step and so on.
+// Progression returns the script that makes a generator of start, start+step and so on. The version of a generator
+// stands in the comment of its [Generator.Function]; it does not depend on where the generator stands, or on its numbers.
 func (g Generator) Progression(start, step int64) string {
-	return g.render("progression.sql", struct {
+	type data struct {
 		Generator
 		Start, Step int64
-	}{g, start, step})
+	}
+	return g.versioned("progression.sql", data{g, start, step}, data{anyGenerator, 1, 1})
 }
 
 // Row returns the script that makes a generator of 1, 2 and so on without a gap, kept in the table counters.
-func (g Generator) Row() string { return g.render("row.sql", g) }
+func (g Generator) Row() string { return g.versioned("row.sql", g, anyGenerator) }
 
 // UUIDv4 returns the script that makes a generator of random UUIDs.
 func (g Generator) UUIDv4() string { return g.uuid("pg_catalog.gen_random_uuid") }
@@ -44,14 +46,26 @@ func (g Generator) UUIDv4() string { return g.uuid("pg_catalog.gen_random_uuid")
 // [UUIDv7] makes.
 func (g Generator) UUIDv7() string { return g.uuid("kiloshard.uuidv7") }
 
-// UUIDv7 returns the script that makes the function kiloshard.uuidv7().
-func UUIDv7() string { return Generator{}.render("uuidv7.sql", nil) }
-
-func (g Generator) uuid(function string) string {
-	return g.render("uuid.sql", struct{ Schema, Name, Function string }{g.Schema, g.Name, function})
+// UUIDv7 returns the script that makes the function kiloshard.uuidv7(), with the version in its comment.
+func UUIDv7() string {
+	script := renderGenerator("uuidv7.sql", nil)
+	return withVersion(script, "FUNCTION kiloshard.uuidv7()", versionOf(script))
 }
 
-func (Generator) render(name string, data any) string {
+func (g Generator) uuid(function string) string {
+	type data struct{ Schema, Name, Function string }
+	return g.versioned("uuid.sql", data{g.Schema, g.Name, function}, data{anyGenerator.Schema, anyGenerator.Name, function})
+}
+
+// anyGenerator stands for all generators when a version is made.
+var anyGenerator = Generator{Schema: "shard", Name: "name"}
+
+func (g Generator) versioned(file string, data, anyData any) string {
+	object := "FUNCTION " + g.Schema + "." + g.Function() + "(int)"
+	return withVersion(renderGenerator(file, data), object, versionOf(renderGenerator(file, anyData)))
+}
+
+func renderGenerator(name string, data any) string {
 	var b bytes.Buffer
 	if err := generatorTemplates.ExecuteTemplate(&b, name, data); err != nil {
 		panic("bug: " + err.Error())

@@ -6,8 +6,8 @@
 -- an operator of somebody else's. OPERATOR(pg_catalog.+) is just +, but it has one precedence with
 -- all the others, hence the parentheses.
 
--- Waits for an installation under way, and keeps out others until this transaction ends.
-SELECT pg_catalog.pg_advisory_xact_lock({{.LockClass}}, 0);
+{{template "one at a time" .}}
+{{template "helper schema" .}}
 
 -- Refuses what would change the meaning of IDs that exist.
 DO $kiloshard$
@@ -45,18 +45,16 @@ BEGIN
       '{{.TimeBits}} time|{{.ShardBits}} shard|{{.TypeBits}} type|{{.SequenceBits}} sequence'
       USING ERRCODE = '{{.Refused}}', HINT = 'None of these may change while shards exist.';
   END IF;
-  -- Another layout has other functions: what it lacks goes, what it has comes below.
+  -- Another layout has other functions: drop all; the scripts below create those that it needs.
   FOR here IN
     SELECT p.oid::pg_catalog.regprocedure AS function FROM pg_catalog.pg_proc p
     WHERE p.pronamespace = pg_catalog.to_regnamespace('kiloshard')
-      AND p.proname IN ('next_id', 'next_ids', 'id_of', 'catch_up', 'id_time', 'id_shard', 'id_type', 'id_sequence', 'id_floor')
+      AND p.proname IN ('next_id', 'next_ids', 'draw_id', 'draw', 'catch_up_to_clock', 'catch_up', 'advance', 'id_of', 'id_time', 'id_shard', 'id_type', 'id_sequence', 'id_floor')
   LOOP
     EXECUTE pg_catalog.format('DROP FUNCTION %s', here.function);
   END LOOP;
 END
 $kiloshard$;
-
-CREATE SCHEMA IF NOT EXISTS kiloshard;
 
 -- What the functions below were rendered with. Changing a row here changes nothing else.
 CREATE TABLE IF NOT EXISTS kiloshard.settings (
@@ -70,6 +68,8 @@ CREATE TABLE IF NOT EXISTS kiloshard.settings (
   sequence_bits int NOT NULL,
   engine        text NOT NULL -- which version of these functions is installed
 );
+
+GRANT SELECT ON kiloshard.settings TO PUBLIC; -- a service compares it with its map
 
 INSERT INTO kiloshard.settings (cluster, schema_prefix, epoch, time_bits, shard_bits, type_bits, sequence_bits, engine)
 VALUES ({{literal .Cluster}}, {{literal .SchemaPrefix}}, {{literal .EpochText}}, {{.TimeBits}}, {{.ShardBits}}, {{.TypeBits}}, {{.SequenceBits}}, {{literal .Version}})

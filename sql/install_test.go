@@ -29,7 +29,7 @@ func TestInstallingTwiceChangesNothing(t *testing.T) {
 		t.Fatalf("got %+v, %v, expected 8 shards that existed", report, err)
 	}
 	if after := one[string](t, b.conn, everyFunction); after != before {
-		t.Errorf("functions were made anew")
+		t.Errorf("functions were replaced")
 	}
 }
 
@@ -83,7 +83,7 @@ func TestRefusesToChangeTheMeaningOfIDs(t *testing.T) {
 				t.Errorf("got %v, expected it to be refused", err)
 			}
 			if after := one[string](t, b.conn, everyFunction); after != before {
-				t.Errorf("functions were changed all the same")
+				t.Errorf("functions were changed anyway")
 			}
 		})
 	}

@@ -1,14 +1,7 @@
 -- The ledger of migrations: which file was run where and when, by whom, how long it took, and how it
 -- failed. It stands beside tern's version tables, which say where each shard is.
-DO $kiloshard$
-BEGIN
-  IF pg_catalog.to_regnamespace('kiloshard') IS NULL THEN -- else it takes no right to create schemas
-    CREATE SCHEMA kiloshard;
-  END IF;
-EXCEPTION WHEN duplicate_schema THEN NULL; -- somebody else was quicker
-END
-$kiloshard$;
-
+{{template "one at a time" .}}
+{{template "helper schema" .}}
 CREATE TABLE IF NOT EXISTS kiloshard.ledger (
   entry     bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
   run       text NOT NULL, -- which run of kiloshard
@@ -17,7 +10,7 @@ CREATE TABLE IF NOT EXISTS kiloshard.ledger (
   shard     int NOT NULL,
   version   int NOT NULL, -- of the file
   file      text NOT NULL,
-  direction text NOT NULL CHECK (direction IN ('up', 'down', 'force')),
+  direction text NOT NULL CHECK (direction IN ('up', 'down', 'force', 'accept')),
   checksum  text NOT NULL, -- SHA-256 of the file, in hexadecimal
   began     timestamp with time zone NOT NULL,
   took      interval NOT NULL,
@@ -27,6 +20,8 @@ CREATE TABLE IF NOT EXISTS kiloshard.ledger (
   statement int -- which one of the file is done, from 1, if it is run outside of a transaction; null for the file as a whole
 );
 ALTER TABLE kiloshard.ledger ADD COLUMN IF NOT EXISTS statement int;
+ALTER TABLE kiloshard.ledger DROP CONSTRAINT IF EXISTS ledger_direction_check; -- of a version without accept
+ALTER TABLE kiloshard.ledger ADD CONSTRAINT ledger_direction_check CHECK (direction IN ('up', 'down', 'force', 'accept')) NOT VALID;
 CREATE INDEX IF NOT EXISTS ledger_current ON kiloshard.ledger (shard, version) WHERE current;
 CREATE INDEX IF NOT EXISTS ledger_run ON kiloshard.ledger (run, shard);
 CREATE INDEX IF NOT EXISTS ledger_statement ON kiloshard.ledger (shard) WHERE current AND statement IS NOT NULL;

@@ -2,7 +2,6 @@ package sql_test
 
 import (
 	"context"
-	"fmt"
 	"math/rand/v2"
 	"slices"
 	"sync"
@@ -13,7 +12,6 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/kiloshard/kiloshard/shards"
-	"github.com/kiloshard/kiloshard/sql"
 )
 
 // TestUnderLoad has 32 sessions on one shard make IDs in every way for 8 seconds, or until there are enough of them: each
@@ -105,32 +103,30 @@ func sum(numbers []int) int {
 func TestACancelledCallKeepsNoLock(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
-	class := fmt.Sprint(sql.LockClass)
 	holder := connect(t, b.m)
-	exec(t, holder, "select pg_catalog.pg_advisory_lock("+class+", 'shard_00001.next_id_seq'::pg_catalog.regclass::pg_catalog.oid::int)")
-	const queryCanceled = "57014"
+	holdSetters(t, holder, "shard_00001.next_id_seq")
 	for range 3 {
 		var call sync.WaitGroup
 		call.Go(func() { refused(t, b.conn, queryCanceled, "select shard_00001.next_id()") })
-		const cancel = `select pg_catalog.pg_cancel_backend(pid) from pg_catalog.pg_locks where locktype = 'advisory' and not granted and pid = $1`
+		const cancel = `select pg_catalog.pg_cancel_backend(pid) from pg_catalog.pg_locks where locktype = 'relation' and not granted and pid = $1`
 		for len(several[bool](t, holder, cancel, int32(b.conn.PgConn().PID()))) == 0 && !t.Failed() { // it does not wait yet
 		}
 		call.Wait()
 	}
-	exec(t, holder, "select pg_catalog.pg_advisory_unlock_all()")
+	exec(t, holder, "rollback")
 
 	// The same inside a transaction that goes on after the statement failed.
 	exec(t, b.conn, "begin", "savepoint s")
 	before := time.Now()
 	checkNear(t, b.m, one[shards.ID](t, b.conn, "select shard_00001.next_id()"), before, time.Now())
-	held := "select count(*) from pg_catalog.pg_locks where locktype = 'advisory' and classid = " + class +
-		" and database = (select oid from pg_catalog.pg_database where datname = pg_catalog.current_database())"
+	const held = `select count(*) from pg_catalog.pg_locks where mode = 'ShareUpdateExclusiveLock'
+		and database = (select oid from pg_catalog.pg_database where datname = pg_catalog.current_database())`
 	if n := one[int](t, holder, held); n != 0 {
-		t.Errorf("%d advisory locks are held after the calls", n)
+		t.Errorf("%d locks are held after the calls", n)
 	}
 	exec(t, b.conn, "select shard_00001.next_ids(1000)")
 	if n := one[int](t, holder, held); n != 0 {
-		t.Errorf("%d advisory locks are held after next_ids", n)
+		t.Errorf("%d locks are held after next_ids", n)
 	}
 	exec(t, b.conn, "rollback")
 }

@@ -16,8 +16,8 @@
 --      values, and repeats none that a committed row holds. One that a client was told before its
 --      transaction was committed, or with synchronous_commit off, may come again.
 --   b. An asynchronous failover loses the newest WAL: the new primary gives again what the old one
---      gave last. So does a backup that is restored. Who cannot bear that replicates synchronously,
---      or moves the sequences ahead by setval before the first new row.
+--      gave last. So does a backup that is restored. To prevent that, replicate synchronously,
+--      or move the sequences ahead by setval before the first new row.
 --   c. Two sequences of a shard give the same IDs, unless they are used with different types. So let
 --      each type have one sequence, or have IDs that are unique within their table only. next_id()
 --      draws from next_id_seq, with type 0 where there are types.
@@ -27,11 +27,12 @@
 
 -- next_id draws an ID for a shard from one of its sequences. It needs USAGE on the sequence.
 CREATE OR REPLACE FUNCTION kiloshard.next_id(shard int, seq pg_catalog.regclass{{if .TypeBits}}, type int{{end}}) RETURNS bigint
-LANGUAGE plpgsql VOLATILE STRICT AS $kiloshard$
+LANGUAGE plpgsql VOLATILE AS $kiloshard$
 DECLARE
-  v bigint := pg_catalog.nextval(seq);
+  v bigint;
 BEGIN
-{{- template "check type" .}}
+{{- template "check arguments" .}}
+  v := pg_catalog.nextval(seq);
   IF v OPERATOR(pg_catalog.<) 0 OR v OPERATOR(pg_catalog.>) {{.SlotMask}} THEN
     RAISE EXCEPTION 'sequence % gave %: expected 0 to {{.SlotMask}}', seq, v USING ERRCODE = '{{.Refused}}',
       HINT = 'It must be made by: CREATE SEQUENCE … MAXVALUE {{.MaxSequenceValue}}';

@@ -1,13 +1,17 @@
 package sql_test
 
 import (
+	"errors"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/kiloshard/kiloshard/shards"
+	"github.com/kiloshard/kiloshard/shards/shardtest"
 	"github.com/kiloshard/kiloshard/sql"
 )
 
@@ -97,7 +101,7 @@ func TestRefusesASequenceThatIsNotOurs(t *testing.T) {
 	} {
 		refused(t, b.conn, sql.Refused, "select shard_00001.next_id('"+seq+"')")
 		if last := one[int64](t, b.conn, "select last_value from "+seq); last > 1000 {
-			t.Errorf("%s was moved to %d all the same", seq, last)
+			t.Errorf("%s was moved to %d anyway", seq, last)
 		}
 	}
 }
@@ -114,6 +118,34 @@ func TestTheEndOfTime(t *testing.T) {
 	}
 	refused(t, b.conn, "2200H", "select shard_00004.next_id()") // sequence_generator_limit_exceeded
 	refused(t, b.conn, "2200H", "select shard_00004.next_ids(10)")
+}
+
+// TestTheClockIsPastTheLayout comes to the last milliseconds of a layout, and then past them.
+func TestTheClockIsPastTheLayout(t *testing.T) {
+	t.Parallel()
+	m, err := shardtest.MapConfig(1, shardtest.Hosts(t, 1)).Map()
+	if err != nil {
+		t.Fatal(err)
+	}
+	conn := connect(t, m)
+	p := params(m)
+	p.End = time.Now().Add(2 * time.Second).Truncate(time.Millisecond).UTC()
+	p.Epoch = p.End.Add(-(1 << 40) * time.Millisecond)
+	engine, _ := sql.Engine(p)
+	exec(t, conn, engine, sql.Shard(p, 0, "shard_00000"))
+	for _, call := range []string{"next_id()", "next_ids(3)"} {
+		for ended := false; !ended; {
+			_, err := conn.Exec(t.Context(), "select shard_00000."+call+" from (select pg_catalog.pg_sleep(0.03)) as idle")
+			var e *pgconn.PgError
+			if errors.As(err, &e) && (e.Code != "2200H" || !strings.Contains(e.Message, "this layout has no IDs after")) {
+				t.Fatalf("%s: got %v, expected to hear that the layout ends", call, err)
+			}
+			ended = err != nil
+			if now := time.Now(); !ended && now.After(p.End.Add(time.Minute)) {
+				t.Fatalf("%s at %s, after the layout's end at %s", call, now, p.End)
+			}
+		}
+	}
 }
 
 // TestAheadOfTheClock is a sequence as a clock that stepped back leaves it.

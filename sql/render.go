@@ -2,9 +2,7 @@ package sql
 
 import (
 	"bytes"
-	"crypto/sha256"
 	"embed"
-	"encoding/hex"
 	"strings"
 	"text/template"
 	"time"
@@ -13,16 +11,20 @@ import (
 // Refused is the SQLSTATE of what Kiloshard's SQL refuses to do.
 const Refused = "KS001"
 
-// The SQLSTATEs of a shard that a migration is not run in: it does not stand at the version that was expected, or
-// somebody else is at work in it.
+// The SQLSTATEs of a shard that a migration is not run in: it is not at the expected version, or
+// another process is migrating it.
 const (
 	ShardMoved = "KSV01"
 	ShardBusy  = "KSV02"
 )
 
-// LockClass is the first key of all advisory locks that Kiloshard takes with two keys; of the
-// engine's the second is a sequence's OID, or 0 while it is installed. It spells "kilo".
+// LockClass is the first key of the advisory lock of those who install something; the second is 0, or 1 for the length of
+// a session that makes shards. It spells "kilo".
 const LockClass = 0x6B696C6F
+
+// ShardLock is the first key of a shard's advisory lock; the second is the shard's number. A migration of the shard holds
+// it exclusively.
+const ShardLock = LockClass + 1
 
 // How far a value of a sequence may lie from the clock, in milliseconds, to be used as it is.
 const (
@@ -30,16 +32,21 @@ const (
 	windowAhead  = 5
 )
 
+// Setters is how many tables there are kiloshard.setter_N, N being the remainder of a sequence's OID, whose locks setters take: so many that those of two shards seldom meet, even while
+// one of them is frozen.
+const Setters = 64
+
+// windowShort is how far ahead of the clock load alone may bring a sequence, in milliseconds. What leads by more has
+// seen the clock step back.
+const windowShort = 1000
+
 // release is the SQLSTATE by which the engine leaves a block, to give a lock back.
 const release = "KS000"
-
-// block is how many IDs next_ids draws at once, after one by next_id.
-const block = 127
 
 //go:embed *.sql
 var files embed.FS
 
-var templates = template.Must(template.New("").Funcs(template.FuncMap{"literal": literal}).ParseFS(files, "*.sql"))
+var templates = template.Must(template.New("").Funcs(template.FuncMap{"literal": literal, "names": names}).ParseFS(files, "*.sql"))
 
 // Params are what the scripts are rendered with.
 type Params struct {
@@ -57,8 +64,7 @@ type Params struct {
 // kiloshard.settings will hold afterwards. The version changes with the parameters too, so that a
 // database that has it needs no installing.
 func Engine(p Params) (script, version string) {
-	sum := sha256.Sum256([]byte(engine(p, "")))
-	version = hex.EncodeToString(sum[:8])
+	version = versionOf(engine(p, ""))
 	return engine(p, version), version
 }
 
@@ -69,12 +75,20 @@ func engine(p Params, version string) string {
 		p.Epoch = time.Unix(0, 0) // for all such clusters the same, since the settings are compared
 	}
 	data := engineData{Params: p, Version: version}
-	return render("install.sql", data) + "\n" + render(maker, data) + "\n" + render("parts.sql", data)
+	script := render("install.sql", data) + "\n" + render(maker, data) + "\n" + render("parts.sql", data)
+	if p.TimeBits > 0 {
+		script += "\n" + render("advance.sql", data) + "\n" + render("before.sql", data)
+	}
+	return script
 }
 
-// Shard returns the script that makes a shard's schema with the functions in it.
+// Shard returns the script that makes a shard's schema with the functions in it. The version is the same for all
+// shards of the params, and stands in the comment of next_id().
 func Shard(p Params, number int, schema string) string {
-	return render("shard.sql", shardData{engineData: engineData{Params: p}, Number: number, Schema: schema})
+	script := func(number int, schema string) string {
+		return render("shard.sql", shardData{engineData: engineData{Params: p}, Number: number, Schema: schema})
+	}
+	return withVersion(script(number, schema), "FUNCTION "+schema+".next_id()", versionOf(script(0, "shard")))
 }
 
 func render(name string, data any) string {
@@ -93,9 +107,3 @@ func literal(text string) string {
 	}
 	return quoted
 }
-
-// Ledger returns the script that makes the ledger of migrations, unless it is there.
-func Ledger() string { return render("ledger.sql", engineData{}) }
-
-// Maps returns the script that makes the table of the maps in a control database, unless it is there.
-func Maps() string { return render("maps.sql", engineData{}) }

@@ -3,6 +3,7 @@ package sql_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"testing"
 	"time"
@@ -12,6 +13,7 @@ import (
 
 	"github.com/kiloshard/kiloshard/shards"
 	"github.com/kiloshard/kiloshard/shards/shardtest"
+	"github.com/kiloshard/kiloshard/sql"
 )
 
 func TestMain(m *testing.M) { os.Exit(shardtest.Run(m)) }
@@ -47,6 +49,26 @@ func connect(t *testing.T, m *shards.Map) *pgx.Conn {
 	}
 	t.Cleanup(func() { _ = conn.Close(context.Background()) })
 	return conn
+}
+
+// holdSetters takes the lock of a sequence's setters until the session's transaction ends.
+func holdSetters(t *testing.T, conn *pgx.Conn, sequence string) {
+	t.Helper()
+	n := one[int](t, conn, "select $1::pg_catalog.regclass::pg_catalog.oid::bigint % $2", sequence, sql.Setters)
+	exec(t, conn, "begin", fmt.Sprintf("lock table kiloshard.setter_%d in share update exclusive mode", n))
+}
+
+// dropRole is for clean-up.
+func dropRole(t *testing.T, m *shards.Map, role string) {
+	t.Helper()
+	conn, err := pgx.Connect(context.Background(), m.Hosts()[0].ConnString())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = conn.Close(context.Background()) }()
+	if _, err := conn.Exec(context.Background(), "drop owned by "+role+"; drop role "+role); err != nil {
+		t.Error(err)
+	}
 }
 
 // exec runs statements that must not fail.

@@ -1,19 +1,18 @@
--- Shard {{.Number}}: a schema, its sequence, and thin functions that call the engine. They are in SQL, of
--- one expression, so that Postgres puts that expression in their place when it plans a statement: a
--- call of next_id() then costs what the engine costs, and a session that has called thousands of
--- them has not compiled one.
+-- Shard {{.Number}}: a schema, its sequence, and thin functions that call the engine. next_id() is PL/pgSQL of
+-- one expression, into which Postgres puts the engine's when it plans it, once in a session. In SQL it would
+-- be planned again with every statement that makes an ID.
 CREATE SCHEMA IF NOT EXISTS {{.Schema}};
 CREATE SEQUENCE IF NOT EXISTS {{.Schema}}.next_id_seq AS bigint MAXVALUE {{.MaxSequenceValue}};
 
-CREATE OR REPLACE FUNCTION {{.Schema}}.next_id() RETURNS bigint LANGUAGE sql AS $kiloshard$
-SELECT kiloshard.next_id({{.Number}}, '{{.Schema}}.next_id_seq'::pg_catalog.regclass{{if .TypeBits}}, 0{{end}}) $kiloshard$;
+CREATE OR REPLACE FUNCTION {{.Schema}}.next_id() RETURNS bigint LANGUAGE plpgsql AS $kiloshard$
+BEGIN RETURN kiloshard.next_id({{.Number}}, '{{.Schema}}.next_id_seq'{{if .TypeBits}}, 0{{end}}); END $kiloshard$;
 
-CREATE OR REPLACE FUNCTION {{.Schema}}.next_id(seq pg_catalog.regclass) RETURNS bigint LANGUAGE sql AS $kiloshard$
-SELECT kiloshard.next_id({{.Number}}, seq{{if .TypeBits}}, 0{{end}}) $kiloshard$;
+CREATE OR REPLACE FUNCTION {{.Schema}}.next_id(seq pg_catalog.regclass) RETURNS bigint LANGUAGE plpgsql AS $kiloshard$
+BEGIN RETURN kiloshard.next_id({{.Number}}, seq{{if .TypeBits}}, 0{{end}}); END $kiloshard$;
 {{- if .TypeBits}}
 
-CREATE OR REPLACE FUNCTION {{.Schema}}.next_id(seq pg_catalog.regclass, type int) RETURNS bigint LANGUAGE sql AS $kiloshard$
-SELECT kiloshard.next_id({{.Number}}, seq, type) $kiloshard$;
+CREATE OR REPLACE FUNCTION {{.Schema}}.next_id(seq pg_catalog.regclass, type int) RETURNS bigint LANGUAGE plpgsql AS $kiloshard$
+BEGIN RETURN kiloshard.next_id({{.Number}}, seq, type); END $kiloshard$;
 {{- end}}
 
 CREATE OR REPLACE FUNCTION {{.Schema}}.next_ids(n int) RETURNS SETOF bigint LANGUAGE sql AS $kiloshard$

@@ -55,7 +55,7 @@ type Report struct {
 	History []Operation `json:"-"`
 }
 
-// OK tells whether the store did all it should.
+// OK reports whether the store did all it should.
 func (r *Report) OK() bool { return r.Verdict == "linearizable" && len(r.Wrong) == 0 }
 
 // String says it in one line.

@@ -9,8 +9,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/kiloshard/kiloshard/bench"
+	"github.com/kiloshard/kiloshard/internal/localpg"
 	"github.com/kiloshard/kiloshard/shards"
-	"github.com/kiloshard/kiloshard/shards/localpg"
 )
 
 func (a *app) benchCommand() *cobra.Command {
@@ -20,7 +20,7 @@ func (a *app) benchCommand() *cobra.Command {
 		Long: `The bench harness: ours beside the other ways, in one run, taking turns. It needs no
 config: it measures on throw-away servers on this machine, or in databases of its own
 on the server that KILOSHARD_POSTGRES_DSN names.`,
-		Args: cobra.NoArgs,
+		RunE: needsCommand,
 	}
 	cmd.AddCommand(
 		a.benchIDsCommand(), a.benchCreateCommand(), a.benchRouteCommand(), a.benchMigrateCommand(), a.benchMapCommand(), a.benchFailoverCommand(),

@@ -9,8 +9,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/kiloshard/kiloshard/bench"
+	"github.com/kiloshard/kiloshard/internal/localpg"
 	"github.com/kiloshard/kiloshard/shards"
-	"github.com/kiloshard/kiloshard/shards/localpg"
 )
 
 func (a *app) benchIDsCommand() *cobra.Command {
@@ -85,6 +85,9 @@ function and to next_id on one shard. The ceiling is the format's: %d IDs a mill
 	m := report.Many
 	a.say("\nA burst of %s on an idle shard, microseconds an ID: %.2f as so many statements, %.2f as so many calls\nin one, %.2f by next_ids, which is %.3f and %.2f times as much.",
 		count(m.IDs, "ID"), m.Singly, m.Calls, m.Many, m.VsSingly, m.VsCalls)
+	w := report.Wrapper
+	a.say("next_id() takes %.2f microseconds an ID below the ceiling, and %.0f in a statement of another shard each time, of which the\nround trip is most; the engine without the PL/pgSQL around it %.2f and %.0f. For each shard a session keeps %.1f KiB of\nfunctions, %.1f with what it keeps of the sequence.",
+		w.ID, w.Change, w.IDInLine, w.ChangeInLine, float64(w.FunctionBytes)/1024, float64(w.AllBytes)/1024)
 	a.say("A lease hands out %.1f million IDs a second on one core, %.1f million a hundred at a time.",
 		report.HandOut.NextPerSecond/1e6, report.HandOut.NextIDsPerSecond/1e6)
 

@@ -12,9 +12,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/kiloshard/kiloshard/bench"
+	"github.com/kiloshard/kiloshard/internal/localetcd"
+	"github.com/kiloshard/kiloshard/internal/localpg"
 	"github.com/kiloshard/kiloshard/shards"
-	"github.com/kiloshard/kiloshard/shards/localetcd"
-	"github.com/kiloshard/kiloshard/shards/localpg"
 )
 
 func (a *app) benchMapCommand() *cobra.Command {

@@ -15,12 +15,23 @@ import (
 
 // createResult is what kiloshard create prints as JSON.
 type createResult struct {
+	DryRun       bool          `json:"dry_run,omitempty"`
 	Created      shards.Set    `json:"created"`
+	Upgraded     shards.Set    `json:"upgraded"` // from an older version
 	Existed      shards.Set    `json:"existed"`
 	Failed       []failedShard `json:"failed"`
 	NotAttempted shards.Set    `json:"not_attempted"`
 	Generators   []string      `json:"generators"` // made in the helper schemas, such as "photo on tick-a"
+	Copies       []shardCopy   `json:"copies"`     // of shards that are on two hosts; they are left alone
 	Seconds      float64       `json:"seconds"`
+}
+
+// shardCopy is a shard's schema on a host that is not its home, as JSON has it.
+type shardCopy struct {
+	Shard  shards.Number `json:"shard"`
+	Schema string        `json:"schema"`
+	Host   string        `json:"host"`
+	Home   string        `json:"home"`
 }
 
 // failedShard is a shard on which something failed, as JSON has it.
@@ -39,35 +50,50 @@ type failedShard struct {
 
 func (a *app) createCommand() *cobra.Command {
 	var cfg provision.CreateConfig
+	var empty string
 	cmd := &cobra.Command{
 		Use:   "create",
-		Short: "Creates whatever shards the map says and hosts lack",
-		Long: `Creates whatever shards and generators the map says and hosts lack, on all hosts at once. Run again,
-it changes nothing; interrupted, it finishes the shards under way, and another run
-goes on from there. When a host does not answer, nothing is created anywhere.`,
+		Short: "Creates the shards that the map names and hosts do not have",
+		Long: `Creates the shards and generators that the map names and hosts do not have, and upgrades those that
+an older release made, on all hosts at once. Run again, it changes nothing; interrupted, it finishes
+the shards under way, and another run goes on from there. When a host does not answer, or has a
+schema of that name that somebody else made, nothing is created anywhere. Nor is it when a shard is
+missing that the ledger of migrations knows: it was dropped, or its host was restored to an earlier
+state. Restore it, or have it made again with no rows by --empty.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := checkWork(cfg); err != nil {
+				return err
+			}
 			_, m, err := a.loadMap(cmd.Context())
 			if err != nil {
+				return err
+			}
+			if cfg.Empty, err = parseSet(m, "--empty", empty); err != nil {
 				return err
 			}
 			cfg.Map = m
 			cfg.Progress = a.progress("create")
 			start := time.Now()
 			report, err := provision.Create(cmd.Context(), cfg)
-			if report.Created.Len()+report.Existed.Len() == 0 && err != nil {
+			if report.Created.Len()+report.Upgraded.Len()+report.Existed.Len() == 0 && err != nil {
 				return err
 			}
-			return errors.Join(a.printCreated(m, report, err, time.Since(start)), err)
+			return errors.Join(a.printCreated(m, cfg.DryRun, report, err, time.Since(start)), err)
 		},
 	}
-	cmd.Flags().IntVar(&cfg.PerHost, "parallel", 2, "sessions at work on each host")
-	cmd.Flags().IntVar(&cfg.Batch, "batch", 64, "shards in a transaction")
+	workFlags(cmd, &cfg)
+	cmd.Flags().StringVar(&empty, "empty", "", "make these shards again, with no rows, although they were there before, such as 3,7")
 	return cmd
 }
 
-func (a *app) printCreated(m *shards.Map, report provision.CreateReport, err error, took time.Duration) error {
-	result := createResult{Created: report.Created, Existed: report.Existed, Failed: []failedShard{}, Generators: []string{}, Seconds: took.Seconds()}
+func (a *app) printCreated(m *shards.Map, dryRun bool, report provision.CreateReport, err error, took time.Duration) error {
+	result := createResult{DryRun: dryRun, Created: report.Created, Upgraded: report.Upgraded, Existed: report.Existed, Failed: []failedShard{}, Generators: []string{}, Seconds: took.Seconds()}
+	result.Copies = []shardCopy{}
+	for _, c := range report.Copies {
+		result.Copies = append(result.Copies, shardCopy(c))
+		a.warn("warning: %s", c)
+	}
 	result.Generators = append(result.Generators, report.Generators...)
 	var partial *shards.PartialError
 	if errors.As(err, &partial) {
@@ -75,9 +101,20 @@ func (a *app) printCreated(m *shards.Map, report provision.CreateReport, err err
 		result.NotAttempted = partial.NotAttempted
 	}
 	return a.print(result, func() {
-		a.say("%s created in %s, %s there already, %d failed, %d not attempted; %s on %s",
-			count(report.Created.Len(), "shard"), took.Round(time.Millisecond), thousands(report.Existed.Len()),
+		did := "created in " + took.Round(time.Millisecond).String()
+		if dryRun {
+			did = "to be created"
+		}
+		a.say("%s %s, %s there already, %d failed, %d not attempted; %s on %s",
+			count(report.Created.Len(), "shard"), did, thousands(report.Existed.Len()),
 			len(result.Failed), result.NotAttempted.Len(), count(m.Len(), "shard"), count(len(m.Hosts()), "host"))
+		if report.Upgraded.Len() > 0 {
+			did = "upgraded"
+			if dryRun {
+				did = "to be upgraded"
+			}
+			a.say("%s of an older version %s", count(report.Upgraded.Len(), "shard"), did)
+		}
 		if len(result.Generators) > 0 {
 			a.say("generators created: %s", strings.Join(result.Generators, ", "))
 		}

@@ -17,7 +17,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/kiloshard/kiloshard/shards/localpg"
+	"github.com/kiloshard/kiloshard/internal/localpg"
 	"github.com/kiloshard/kiloshard/shards/shardtest"
 )
 
@@ -235,7 +235,7 @@ func TestCredentialsOfTheStore(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for name, text := range map[string]string{"map.yaml": string(text), "kiloshard.yaml": fmt.Sprintf("cluster: photos\nstore: {kind: postgres, dsn: %q}\n",
+	for name, text := range map[string]string{"map.yaml": strings.ReplaceAll(string(text), "&sslrootcert=tls/ca.pem", ""), "kiloshard.yaml": fmt.Sprintf("cluster: photos\nstore: {kind: postgres, dsn: %q, local: {sslrootcert: tls/ca.pem}}\n",
 		strings.ReplaceAll(dsn, "DATABASE", "in_store")) + `password_command: [sh, -c, 'echo "$KILOSHARD_HOST $PGDATABASE" >> asked; cat token']` + "\n"} {
 		if err := os.WriteFile(filepath.Join(c.dir, name), []byte(text), 0o600); err != nil {
 			t.Fatal(err)

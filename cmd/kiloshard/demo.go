@@ -203,7 +203,7 @@ writes to it as to any pgx pool; every insert into photos calls its shard's next
 	return d.kiloshard(ctx, "id", "decode", fmt.Sprint(id))
 }
 
-const demoProgram = `shard, err := r.ForKey(ctx, user)
+const demoProgram = `shard, err := r.ForKey(ctx, shards.NumberKey(user))
 err = shard.QueryRow(ctx,
     "insert into photos (user_id, title) values ($1, $2) returning id", user, title).Scan(&id)
 

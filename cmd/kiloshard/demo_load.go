@@ -44,7 +44,7 @@ func (l *demoLoad) write(ctx context.Context) error {
 			l.photos[user], err = pgx.CollectRows(rows, pgx.RowTo[shards.ID])
 			return err
 		})
-		shard, err := l.router.ForKey(ctx, int64(user))
+		shard, err := l.router.ForKey(ctx, shards.NumberKey(int64(user)))
 		if err != nil {
 			return err
 		}
@@ -78,7 +78,7 @@ func (l *demoLoad) readByID(ctx context.Context) error {
 // readByUser reads the IDs of every user's photos.
 func (l *demoLoad) readByUser(ctx context.Context) error {
 	took, err := l.forAllUsers(ctx, func(ctx context.Context, user int) error {
-		shard, err := l.router.ForKey(ctx, int64(user))
+		shard, err := l.router.ForKey(ctx, shards.NumberKey(int64(user)))
 		if err != nil {
 			return err
 		}

@@ -9,7 +9,7 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
-	"github.com/kiloshard/kiloshard/shards/localetcd"
+	"github.com/kiloshard/kiloshard/internal/localetcd"
 )
 
 // etcdVariable makes a copy of this test binary an etcd.

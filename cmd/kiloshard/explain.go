@@ -147,5 +147,13 @@ func idTable(ids []explained) [][]string {
 
 // printIDs prints a table of IDs, or a list in JSON.
 func (a *app) printIDs(ids []explained) error {
-	return a.print(ids, func() { a.table(idTable(ids)) })
+	return a.print(ids, func() {
+		if a.output == outputPlain {
+			for _, id := range ids {
+				fmt.Fprintln(a.stdout, id.id())
+			}
+			return
+		}
+		a.table(idTable(ids))
+	})
 }

@@ -85,7 +85,7 @@ func (a *app) nextIDs(ctx context.Context, m *shards.Map, want nextIDs) error {
 		if err != nil {
 			return err
 		}
-		shard, err := r.ForText(ctx, key.String())
+		shard, err := r.ForKey(ctx, key)
 		if err != nil {
 			return err
 		}
@@ -153,7 +153,15 @@ func printGenerated[T any](a *app, m *shards.Map, made []T, text func(T) string,
 		result[i] = generated{text(id), placeOf(m, n)}
 		rows = append(rows, []string{result[i].ID, fmt.Sprint(n), result[i].Schema, result[i].Host})
 	}
-	return a.print(result, func() { a.table(rows) })
+	return a.print(result, func() {
+		if a.output == outputPlain {
+			for _, r := range result {
+				fmt.Fprintln(a.stdout, r.ID)
+			}
+			return
+		}
+		a.table(rows)
+	})
 }
 
 func numberText(id shards.ID) string { return fmt.Sprint(int64(id)) }

@@ -78,7 +78,7 @@ func TestKilledMigrateUp(t *testing.T) {
 }
 
 // killUp starts kiloshard migrate up and kills it after a while, with a host or, if that is negative, without
-// one, which is back when killUp returns. It tells whether the run had ended with success by then.
+// one, which is back when killUp returns. It reports whether the run had ended with success by then.
 func (c *killCluster) killUp(after time.Duration, host int) (succeeded bool) {
 	c.t.Helper()
 	cmd := c.command("migrate", "up")

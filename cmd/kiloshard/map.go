@@ -25,7 +25,7 @@ func (a *app) mapCommand() *cobra.Command {
 in kiloshard.yaml itself, in a Postgres database, or in etcd. Each change makes a version, and the store
 keeps all of them: who made it, when and why. A change that would break a living cluster is refused, and so is
 one of a version that is not the present one any more.`,
-		Args: cobra.NoArgs,
+		RunE: needsCommand,
 	}
 	cmd.AddCommand(a.mapShowCommand(), a.mapDiffCommand(), a.mapHistoryCommand(), a.mapEditCommand(), a.mapExportCommand(), a.mapImportCommand())
 	return cmd
@@ -68,6 +68,7 @@ type mapSession struct {
 	mapstore.Store
 	local shards.Config // what the config file holds of its own
 	where string        // the map is kept, for people
+	opts  mapstore.Options
 }
 
 // onMap opens the store for one command. No host is connected to, so the variables of their DSNs need not be set.
@@ -82,11 +83,13 @@ func (a *app) onMap(cmd *cobra.Command, run func(ctx context.Context, s *mapSess
 	if err != nil {
 		return err
 	}
-	store, err := a.openStore(cmd.Context(), cfg, mapstore.Options{KeepUnset: true})
+	opts := mapstore.Options{KeepUnset: true}
+	store, err := a.openStore(cmd.Context(), cfg, opts)
 	if err != nil {
 		return err
 	}
-	s := &mapSession{Store: store, local: cfg, where: a.where(cfg.Store)}
+	opts.Lookup = a.lookup
+	s := &mapSession{Store: store, local: cfg, where: a.where(cfg.Store), opts: opts}
 	return errors.Join(a.noMap(cfg, run(cmd.Context(), s)), store.Close())
 }
 
@@ -116,9 +119,11 @@ func (s *mapSession) text(m *shards.Map) ([]byte, error) {
 	return c.YAML()
 }
 
-// toBe returns the config of a change: what is written, with what is local of the map that it replaces.
-func (s *mapSession) toBe(written shards.Config) shards.Config {
-	if s.local.Remote() {
+// toBe returns the config of a change: what is written, with what is local of the map that it replaces. Of a document that
+// comes from elsewhere only what is shared is taken: its password_command would be run here. Who has edited the file itself, in
+// an editor, has edited all of it.
+func (s *mapSession) toBe(written shards.Config, edited bool) shards.Config {
+	if s.local.Remote() || !edited {
 		return written.WithLocal(s.local)
 	}
 	if written.Migrations == "" {

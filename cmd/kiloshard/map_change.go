@@ -20,6 +20,10 @@ type changeFlags struct {
 	moved     bool
 	keysMoved bool
 	dryRun    bool
+	replace   bool
+	yes       bool // with replace
+
+	edited bool // in an editor, which is no flag
 }
 
 func (f *changeFlags) add(cmd *cobra.Command) {
@@ -43,11 +47,16 @@ type changedMap struct {
 
 // change makes written the map that follows now, and prints the difference. Where there was no map now has none.
 func (a *app) change(ctx context.Context, s *mapSession, now mapstore.Entry, written shards.Config, f changeFlags) error {
-	next := mapstore.Change{Config: s.toBe(written), By: f.by, Why: f.why, KeysMoved: f.keysMoved}
+	next := mapstore.Change{Config: s.toBe(written, f.edited), By: f.by, Why: f.why, KeysMoved: f.keysMoved, NoShards: f.replace}
 	if next.By == "" {
 		next.By = whoami()
 	}
 	result := changedMap{mapVersion: mapVersion{By: next.By, Why: next.Why}, Changes: []mapChange{}, DryRun: f.dryRun}
+	if s.local.Store.Kind != shards.StoreFile && s.local.Store.Kind != "" {
+		if err := mapstore.CheckTrust(s.local.Store, next.Config); err != nil { // before anybody connects anywhere
+			return err
+		}
+	}
 	if now.Map != nil {
 		result.From, result.Version = now.Map.Version(), now.Map.Version()+1
 		next.Config.Version = now.Map.Version()
@@ -66,7 +75,11 @@ func (a *app) change(ctx context.Context, s *mapSession, now mapstore.Entry, wri
 			return err
 		}
 	}
-	if !f.dryRun {
+	if f.dryRun {
+		if err := mapstore.Check(s.local, s.opts, now, next); err != nil {
+			return err
+		}
+	} else {
 		made, err := s.Swap(ctx, result.From, next)
 		if err != nil {
 			return s.explain(ctx, err)
@@ -91,6 +104,9 @@ func (a *app) mayFollow(ctx context.Context, now *shards.Map, next mapstore.Chan
 	if err != nil {
 		return nil, err
 	}
+	if f.replace {
+		return changesBetween(now, m), a.checkUnused(ctx, now, m, f)
+	}
 	err = shards.CheckChange(now, m)
 	var refused *shards.ChangeError
 	switch {
@@ -109,7 +125,7 @@ func (s *mapSession) explain(ctx context.Context, err error) error {
 	var conflict *mapstore.ConflictError
 	if !errors.As(err, &conflict) {
 		if errors.Is(err, mapstore.ErrOutcomeUnknown) {
-			return fmt.Errorf("%w; kiloshard map history tells", err)
+			return fmt.Errorf("%w; see kiloshard map history", err)
 		}
 		return err
 	}

@@ -75,7 +75,18 @@ func changesBetween(from, to *shards.Map) []mapChange {
 	changes = append(changes, placementChanges(from, to)...)
 	field("migrations", a.Migrations, b.Migrations)
 	field("search_path", a.SearchPath, b.SearchPath)
+	if !slices.Equal(a.PasswordCommand, b.PasswordCommand) { // people put secrets into its arguments
+		changes = append(changes, mapChange{Field: "password_command", From: program(a.PasswordCommand), To: program(b.PasswordCommand) + " (changed)"})
+	}
 	return append(changes, generatorChanges(a.Generators, b.Generators)...)
+}
+
+// program returns the name of a command's program.
+func program(words []string) string {
+	if len(words) == 0 {
+		return "none"
+	}
+	return words[0]
 }
 
 func hostChanges(a, b []shards.Host) []mapChange {

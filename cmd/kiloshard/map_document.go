@@ -35,7 +35,7 @@ func writeHistory(versions []writtenVersion) ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-// readHistory reads what writeHistory wrote, and tells whether it is that.
+// readHistory reads what writeHistory wrote, and reports whether it is that.
 func readHistory(text []byte) (versions []writtenVersion, ok bool, err error) {
 	if !bytes.HasPrefix(text, []byte(historyHead)) {
 		return nil, false, nil

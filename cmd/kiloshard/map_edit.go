@@ -93,6 +93,7 @@ func (a *app) editIn(ctx context.Context, s *mapSession, now mapstore.Entry, f c
 		err = s.base(now, written, f) // an older text may have been put in its place
 	}
 	if err == nil {
+		f.edited = true
 		err = a.change(ctx, s, now, written, f)
 	}
 	if err != nil {
@@ -111,7 +112,7 @@ func (a *app) editor(ctx context.Context, path string) error {
 	}
 	cmd := exec.CommandContext(ctx, "sh", "-c", editor+` "$1"`, "sh", path) // an editor may be given with flags
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = a.stdin, a.stderr, a.stderr
-	if a.output != "json" {
+	if a.output != outputJSON {
 		cmd.Stdout = a.stdout
 	}
 	if err := cmd.Run(); err != nil {

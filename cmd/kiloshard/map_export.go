@@ -32,7 +32,7 @@ that works by itself.`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if withHistory && version >= 0 {
-				return usagef("--history: expected no --version with it")
+				return usagef("--history: expected no --at with it")
 			}
 			path := ""
 			if len(args) > 0 {
@@ -54,8 +54,8 @@ that works by itself.`,
 			})
 		},
 	}
-	cmd.Flags().IntVar(&version, "version", -1, "the version (default the present one)")
-	cmd.Flags().Lookup("version").DefValue = "0" // so that the help does not tell it
+	cmd.Flags().IntVar(&version, "at", -1, "the version of the map (default the present one)")
+	cmd.Flags().Lookup("at").DefValue = "0" // so that the help does not tell it
 	cmd.Flags().BoolVar(&withHistory, "history", false, "all versions, with who made them, when and why")
 	return cmd
 }
@@ -84,12 +84,12 @@ func (a *app) export(entries []mapstore.Entry, path string, withHistory bool) er
 			return err
 		}
 	}
-	if a.output != "json" || path != "" {
+	if a.output != outputJSON || path != "" {
 		if err := a.writeOutput(path, text); err != nil {
 			return fmt.Errorf("cannot write the map: %w", err)
 		}
 	}
-	if path == "" && a.output != "json" {
+	if path == "" && a.output != outputJSON {
 		return nil
 	}
 	return a.print(result, func() {

@@ -26,9 +26,6 @@ func (a *app) checkHomes(ctx context.Context, now, next *shards.Map, f changeFla
 			Why: fmt.Sprintf("their rows would stay behind (shards %s); --moved says that they are on the new host already", moved),
 		}
 	}
-	if f.dryRun {
-		return nil
-	}
 	now, err := a.connectable(now)
 	if err != nil {
 		return err

@@ -23,6 +23,8 @@ store that holds no map yet it brings the first: its version is one more than th
 whoever followed the map in another store sees it rise. What kiloshard map export --history wrote keeps
 its versions, and who made them and why, in a store that holds no map; one that was interrupted goes on.
 
+A first map that was imported by mistake is replaced with --replace, as long as no shard of it was made.
+
 Moving a map to another store: export it from the one, and import it with a config that names the other.
 With store file, and no file yet, -c names the file to be written.`,
 		Args: cobra.ExactArgs(1),
@@ -48,6 +50,8 @@ With store file, and no file yet, -c names the file to be written.`,
 		},
 	}
 	flags.add(cmd)
+	cmd.Flags().BoolVar(&flags.replace, "replace", false, "in the place of a map that was imported by mistake: any map may follow while no shard of the present one is on any host, which is looked up")
+	cmd.Flags().BoolVar(&flags.yes, "yes", false, "with --replace: hosts that do not answer have no shards")
 	return cmd
 }
 
@@ -56,6 +60,9 @@ func (a *app) importMap(ctx context.Context, s *mapSession, now mapstore.Entry, 
 	written, err := shards.Parse(file, text, a.unset)
 	if err != nil {
 		return err
+	}
+	if now.Map != nil && f.replace {
+		written.Version = 0 // it need not be an edited copy of the present one
 	}
 	if now.Map != nil {
 		if err := s.base(now, written, f); err != nil {
@@ -83,7 +90,7 @@ func (a *app) importHistory(ctx context.Context, s *mapSession, now mapstore.Ent
 			return err
 		}
 		written.Version = v.Version
-		if maps[i], err = s.toBe(written).Map(); err != nil {
+		if maps[i], err = s.toBe(written, false).Map(); err != nil {
 			return err
 		}
 	}

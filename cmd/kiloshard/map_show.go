@@ -36,8 +36,8 @@ holds a password is not shown.`,
 			})
 		},
 	}
-	cmd.Flags().IntVar(&version, "version", -1, "the version (default the present one)")
-	cmd.Flags().Lookup("version").DefValue = "0" // so that the help does not tell it
+	cmd.Flags().IntVar(&version, "at", -1, "the version of the map (default the present one)")
+	cmd.Flags().Lookup("at").DefValue = "0" // so that the help does not tell it
 	return cmd
 }
 

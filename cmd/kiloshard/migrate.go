@@ -13,11 +13,13 @@ import (
 )
 
 func (a *app) migrateCommand() *cobra.Command {
-	cmd := &cobra.Command{Use: "migrate", Short: "tern migrations over all shards", Args: cobra.NoArgs}
+	cmd := &cobra.Command{Use: "migrate", Short: "tern migrations over all shards", RunE: needsCommand}
 	cmd.AddCommand(
 		a.migratePlanCommand(), a.migrateUpCommand(), a.migrateDownCommand(), a.migrateRedoCommand(),
 		a.migrateStatusCommand(), a.migrateDriftCommand(), a.migrateNewCommand(), a.migrateForceCommand(),
+		a.migrateAcceptCommand(), a.migrateHistoryCommand(),
 	)
+	cmd.PersistentFlags().BoolVar(&a.templateEnv, "template-env", false, "let files that are templates call env, expandenv and getHostByName")
 	return cmd
 }
 
@@ -43,5 +45,5 @@ func (a *app) migrateConfigOf(cfg shards.Config, m *shards.Map, narrowed string)
 	if info, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) || err == nil && !info.IsDir() {
 		return migrate.Config{}, usagef("no directory of migrations%s: expected one, see migrations in %s", named, a.configFile)
 	}
-	return migrate.Config{Map: m, Shards: set, Files: os.DirFS(dir)}, nil
+	return migrate.Config{Map: m, Shards: set, Files: os.DirFS(dir), TemplateEnv: a.templateEnv}, nil
 }

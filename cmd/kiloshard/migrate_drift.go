@@ -37,8 +37,8 @@ func (a *app) migrateDriftCommand() *cobra.Command {
 		Long: `Compares the structure of all shards, those at each version with each other: tables,
 columns, indexes, constraints, sequences, views, functions, triggers, types, policies,
 comments; not rows, owners or privileges. It groups the shards by their structure and
-tells in what each group differs from the largest one: "+" is what the group has,
-"-" what it lacks. It changes nothing. Exit code 1 when shards differ.`,
+shows how each group differs from the largest one: "+" is what the group has,
+"-" what is missing from it. It changes nothing. Exit code 1 when shards differ.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			_, m, err := a.loadMap(cmd.Context())
@@ -59,7 +59,7 @@ tells in what each group differs from the largest one: "+" is what the group has
 			}
 			if report.Drift() {
 				if err != nil {
-					fmt.Fprintln(a.stderr, "kiloshard:", err)
+					fmt.Fprintln(a.stderr, "kiloshard:", clean(err.Error()))
 				}
 				return errSilent
 			}
@@ -72,13 +72,18 @@ tells in what each group differs from the largest one: "+" is what the group has
 
 // parseShards reads the flag --shards.
 func parseShards(m *shards.Map, narrowed string) (shards.Set, error) {
-	set, err := shards.ParseSet(narrowed)
+	return parseSet(m, "--shards", narrowed)
+}
+
+// parseSet reads a flag that names shards of the map.
+func parseSet(m *shards.Map, flag, text string) (shards.Set, error) {
+	set, err := shards.ParseSet(text)
 	if err != nil {
-		return shards.Set{}, usageError{fmt.Errorf("--shards: %w", err)}
+		return shards.Set{}, usageError{fmt.Errorf("%s: %w", flag, err)}
 	}
 	for _, r := range set.Ranges() {
 		if !m.Has(r.Last) {
-			return shards.Set{}, usagef("--shards: shard %d, expected 0 to %d", r.Last, m.Len()-1)
+			return shards.Set{}, usagef("%s: shard %d, expected 0 to %d", flag, r.Last, m.Len()-1)
 		}
 	}
 	return set, nil

@@ -45,7 +45,7 @@ three are there. A file that is there already stays.`,
 			if err := errors.Join(err, file.Close()); err != nil {
 				return fmt.Errorf("cannot write the migration: %w", err)
 			}
-			return a.print(map[string]string{"written": path}, func() { a.say("%s", path) })
+			return a.print(map[string]string{"written": path}, func() { a.value(path, "%s", path) })
 		},
 	}
 }

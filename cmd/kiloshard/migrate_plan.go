@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"strings"
@@ -14,6 +15,7 @@ import (
 
 // planResult is what kiloshard migrate plan prints as JSON.
 type planResult struct {
+	Down     bool          `json:"down"` // what migrate down would do, and not up
 	Target   int32         `json:"target"`
 	UpToDate shards.Set    `json:"up_to_date"`
 	Groups   []planGroup   `json:"groups"`
@@ -66,38 +68,50 @@ type sampleShard struct {
 
 func (a *app) migratePlanCommand() *cobra.Command {
 	var narrowed string
-	var to int32
-	var withSQL bool
+	var to string
+	var withSQL, down bool
 	cmd := &cobra.Command{
 		Use:   "plan",
 		Short: "Prints what migrate up would do, and what to beware of",
 		Long: `Prints what migrate up would do: which shards go from which version to which, by which
-files, with a warning for each statement that locks a table for long, writes it anew,
-breaks services that still run, or cannot work in every shard. It runs nothing.
-Exit code 1 when migrate up would refuse to run; warnings do not change it.`,
+files, with a warning for each statement that locks a table for long, rewrites it,
+breaks services that still run, or cannot work in every shard. It runs nothing. With --down --to N it
+prints what migrate down would do.
+Exit code 1 when the run would be refused; warnings do not change it.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if cmd.Flags().Changed("to") && to < 1 {
-				return usagef("--to %d: expected a version from 1 on", to)
+			if down && to == "" {
+				return usagef("--down: expected --to with it, the version to go back to")
 			}
 			cfg, err := a.migrateConfig(cmd.Context(), narrowed)
 			if err != nil {
 				return err
 			}
-			cfg.To = to
-			report, err := migrate.Plan(cmd.Context(), cfg)
-			var partial *shards.PartialError
-			if err != nil && !errors.As(err, &partial) {
-				return usageError{err} // about the files or the config: no host was asked
+			cfg.Down = down
+			if cfg.To, err = a.target(cmd.Context(), cfg, to); err != nil {
+				return err
 			}
-			a.warnOfChanges(report.Changed)
-			return a.printPlan(newPlanResult(cfg.Map, report, partial), partial, withSQL)
+			return a.plan(cmd.Context(), cfg, withSQL)
 		},
 	}
 	cmd.Flags().StringVar(&narrowed, "shards", "", "only these shards, such as 0-9,77")
-	cmd.Flags().Int32Var(&to, "to", 0, "the version to reach (default the newest file's)")
+	cmd.Flags().StringVar(&to, "to", "", upUsage)
+	cmd.Flags().BoolVar(&down, "down", false, "what migrate down would do")
 	cmd.Flags().BoolVar(&withSQL, "sql", false, "print the files' SQL too, as one shard gets it")
 	return cmd
+}
+
+// plan prints what a run with the config would do.
+func (a *app) plan(ctx context.Context, cfg migrate.Config, withSQL bool) error {
+	report, err := migrate.Plan(ctx, cfg)
+	var partial *shards.PartialError
+	if err != nil && !errors.As(err, &partial) {
+		return usageError{err} // about the files or the config: no host was asked
+	}
+	a.warnOfChanges(report.Changed)
+	result := newPlanResult(cfg.Map, report, partial)
+	result.Down = cfg.Down
+	return a.printPlan(cfg.Map, result, partial, withSQL)
 }
 
 func newPlanResult(m *shards.Map, report migrate.PlanReport, partial *shards.PartialError) planResult {
@@ -146,11 +160,18 @@ func newPlanFile(m *shards.Map, f migrate.PlanFile, schema string) planFile {
 		w.Line += f.Line - 1
 		file.Warnings = append(file.Warnings, planWarning(w))
 	}
+	if f.MarkAbove {
+		file.Warnings = append(file.Warnings, planWarning{
+			Rule: "disable-tx-down", Kind: lint.Fails, Line: 1, Statement: "---- tern: disable-tx ----",
+			Effect:  "kiloshard runs the way down outside a transaction too; tern's own program would run it in one",
+			Instead: "repeat the line below the separator",
+		})
+	}
 	return file
 }
 
 // printPlan prints a plan, and returns the error that goes with it.
-func (a *app) printPlan(result planResult, partial *shards.PartialError, withSQL bool) error {
+func (a *app) printPlan(m *shards.Map, result planResult, partial *shards.PartialError, withSQL bool) error {
 	err := a.print(result, func() {
 		if len(result.Groups) > 0 {
 			a.table(planRows(result))
@@ -168,11 +189,12 @@ func (a *app) printPlan(result planResult, partial *shards.PartialError, withSQL
 	if partial == nil {
 		return err
 	}
-	for _, line := range groupFailures(partial) {
-		fmt.Fprintln(a.stderr, line)
-	}
+	a.printFailures(m, partial)
 	for _, problem := range result.Problems {
 		fmt.Fprintln(a.stderr, "problem:", problem)
+	}
+	if result.Down {
+		return errors.Join(err, errors.New("migrate down would refuse to run"))
 	}
 	return errors.Join(err, errors.New("migrate up would refuse to run"))
 }

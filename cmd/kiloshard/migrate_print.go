@@ -3,9 +3,11 @@ package main
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/kiloshard/kiloshard/migrate"
+	"github.com/kiloshard/kiloshard/migrate/snapshot"
 	"github.com/kiloshard/kiloshard/shards"
 )
 
@@ -19,13 +21,22 @@ type runResult struct {
 	Failed       []failedShard `json:"failed"`
 	NotAttempted shards.Set    `json:"not_attempted"`
 	Changed      []changedFile `json:"changed"`
+	Donor        *donor        `json:"donor"` // that new shards were made like; null for none
 	Seconds      float64       `json:"seconds"`
+}
+
+// donor is the shard that new shards were made like.
+type donor struct {
+	Shard shards.Number `json:"shard"`
+	Alike int           `json:"alike"` // how many shards have its structure
+	Of    int           `json:"of"`    // how many were compared
 }
 
 // changedFile is a file that shards have in another form than the directory's.
 type changedFile struct {
 	Version int32      `json:"version"`
-	File    string     `json:"file"`
+	File    string     `json:"file"` // when it was run
+	Now     string     `json:"now"`  // the directory's of that version; empty if there is none
 	Shards  shards.Set `json:"shards"`
 }
 
@@ -40,8 +51,10 @@ func changedFiles(changed []migrate.ChangedFile) []changedFile {
 // warnOfChanges says which files were changed after shards had run them.
 func (a *app) warnOfChanges(changed []migrate.ChangedFile) {
 	for _, c := range changed {
-		fmt.Fprintf(a.stderr, "warning: %s (version %d) was changed, or replaced, after %s had run it (%s): they keep what they have\n",
-			c.File, c.Version, count(c.Shards.Len(), "shard"), c.Shards)
+		if !c.Replaced() {
+			a.warn("warning: %s (version %d) was changed after %s had run it (%s): they keep what they have. If that is as it should be: kiloshard migrate accept %d",
+				c.File, c.Version, count(c.Shards.Len(), "shard"), c.Shards, c.Version)
+		}
 	}
 }
 
@@ -52,13 +65,16 @@ type step struct {
 }
 
 // printRun prints what a run did, and returns the error that goes with it.
-func (a *app) printRun(report migrate.Report, partial *shards.PartialError) error {
+func (a *app) printRun(m *shards.Map, report migrate.Report, partial *shards.PartialError) error {
 	result := runResult{
 		Run: report.Run, Target: report.Target, Changed: changedFiles(report.Changed), Done: report.Done, UpToDate: report.UpToDate,
 		Steps: []step{}, Failed: []failedShard{}, Seconds: report.Elapsed.Seconds(),
 	}
 	for _, s := range report.Steps {
 		result.Steps = append(result.Steps, step(s))
+	}
+	if report.Donor != nil {
+		result.Donor = (*donor)(report.Donor)
 	}
 	if partial != nil {
 		result.Failed, result.NotAttempted = failures(partial), partial.NotAttempted
@@ -67,38 +83,85 @@ func (a *app) printRun(report migrate.Report, partial *shards.PartialError) erro
 		for _, s := range report.Steps {
 			a.say("%s %d→%d", count(s.Shards.Len(), "shard"), s.From, s.To)
 		}
+		if d := result.Donor; d != nil {
+			a.say("new shards made like shard %d: %d of %s at its version have its structure", d.Shard, d.Alike, count(d.Of, "shard"))
+		}
+		if errors.Is(partialOrNil(partial), migrate.ErrNothingRun) {
+			return // the error says why; where the shards stand nobody has asked
+		}
 		a.say("%s at version %d now, %s before, %d failed, %d not attempted, in %s",
 			count(report.Done.Len(), "shard"), report.Target, thousands(report.UpToDate.Len()), len(result.Failed),
 			result.NotAttempted.Len(), report.Elapsed.Round(time.Millisecond))
 	})
 	a.warnOfChanges(report.Changed)
+	if none := (*snapshot.NoMajorityError)(nil); errors.As(report.NoSnapshot, &none) {
+		a.warn("warning: new shards ran all files, none was made like another: %v", none)
+	}
 	if partial == nil {
 		return err
 	}
-	for _, line := range groupFailures(partial) {
-		fmt.Fprintln(a.stderr, line)
-	}
+	a.printFailures(m, partial)
 	if len(report.Steps) > 0 {
-		return errors.Join(err, partlyError{partial})
+		return errors.Join(err, partlyError{toldError{partial}})
 	}
-	return errors.Join(err, partial)
+	return errors.Join(err, toldError{partial})
 }
 
-// groupFailures returns a line for each cause: the shards that failed by it.
-func groupFailures(partial *shards.PartialError) []string {
-	byCause := map[string][]shards.Number{}
+// partialOrNil returns the error, and nil for none.
+func partialOrNil(partial *shards.PartialError) error {
+	if partial == nil {
+		return nil
+	}
+	return partial
+}
+
+// toldError is a PartialError whose failures were printed already.
+type toldError struct{ *shards.PartialError }
+
+// Error counts, and says what stopped the work.
+func (e toldError) Error() string {
+	text := fmt.Sprintf("%d of %d shards done, %d failed, %d not attempted", e.Done.Len(), e.Done.Len()+len(e.Failed)+e.NotAttempted.Len(), len(e.Failed), e.NotAttempted.Len())
+	separator := ": "
+	for _, cause := range e.Causes {
+		text += separator + cause.Error()
+		separator = "; "
+	}
+	return text
+}
+
+func (e toldError) Unwrap() error { return e.PartialError }
+
+// printFailures prints a line for each cause: the shards that failed by it.
+func (a *app) printFailures(m *shards.Map, partial *shards.PartialError) {
+	for _, line := range groupFailures(m, partial) {
+		rest, _ := strings.CutPrefix(line, "failed:")
+		fmt.Fprintln(a.stderr, a.painted("failed:", red)+clean(rest))
+	}
+}
+
+// groupFailures returns a line for each cause. One that is the same but for the name of the shard is said of the first.
+func groupFailures(m *shards.Map, partial *shards.PartialError) []string {
+	byCause := map[string][]*shards.ShardError{}
 	var causes []string
 	for _, f := range partial.Failed {
-		cause := f.Err.Error()
+		cause := impersonal(m, f.Schema, f.Err.Error())
 		if byCause[cause] == nil {
 			causes = append(causes, cause)
 		}
-		byCause[cause] = append(byCause[cause], f.Shard)
+		byCause[cause] = append(byCause[cause], f)
 	}
 	lines := make([]string, len(causes))
 	for i, cause := range causes {
-		set := shards.SetOf(byCause[cause]...)
-		lines[i] = fmt.Sprintf("failed: %s (%s): %s", count(set.Len(), "shard"), set, cause)
+		failed := byCause[cause]
+		set, text := numbersOf(failed), failed[0].Err.Error()
+		if len(failed) > 1 && text != failed[1].Err.Error() {
+			text = fmt.Sprintf("of shard %d: %s", failed[0].Shard, text)
+		}
+		if len(failed) == 1 {
+			lines[i] = "failed: " + failed[0].Error()
+			continue
+		}
+		lines[i] = fmt.Sprintf("failed: %s (%s): %s", count(set.Len(), "shard"), set, text)
 	}
 	return lines
 }

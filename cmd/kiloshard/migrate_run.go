@@ -17,7 +17,8 @@ import (
 // runFlags are those of all commands that run migrations.
 type runFlags struct {
 	narrowed         string
-	to               int32
+	to               string // "" for none
+	dryRun           bool
 	parallel         int
 	lockTimeout      time.Duration
 	statementTimeout time.Duration
@@ -34,10 +35,10 @@ type runFlags struct {
 func (f *runFlags) add(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	flags.StringVar(&f.narrowed, "shards", "", "only these shards, such as 0-9,77")
-	flags.IntVar(&f.parallel, "parallel", 4, "shards of one host at a time")
+	flags.IntVar(&f.parallel, "parallel", defaultParallel, parallelUsage)
 	flags.DurationVar(&f.lockTimeout, "lock-timeout", 5*time.Second, "how long a statement waits for a lock; 0 for the server's setting")
 	flags.DurationVar(&f.statementTimeout, "statement-timeout", 0, "how long a statement may take (default the server's setting)")
-	flags.IntVar(&f.retries, "retries", 5, "how often a shard is tried again when a lock was not to be had")
+	flags.IntVar(&f.retries, "retries", 5, "how often a shard is tried again when a lock is not free in time")
 	flags.IntVar(&f.canary, "canary", 0, "so many shards go first, from all hosts in turn")
 	flags.StringVar(&f.check, "check", "", "a command that is run after the canary, with its shards in KILOSHARD_CANARY; if it fails the run ends")
 	flags.IntVar(&f.wave, "wave", 0, "so many hosts at a time (default all)")
@@ -58,7 +59,7 @@ func (a *app) runConfig(ctx context.Context, f *runFlags) (migrate.Config, error
 	if err != nil {
 		return cfg, err
 	}
-	cfg.To, cfg.PerHost, cfg.LockTimeout, cfg.StatementTimeout = f.to, f.parallel, f.lockTimeout, f.statementTimeout
+	cfg.PerHost, cfg.LockTimeout, cfg.StatementTimeout = f.parallel, f.lockTimeout, f.statementTimeout
 	cfg.Canary, cfg.Wave, cfg.MaxFailures, cfg.By = f.canary, f.wave, f.maxFailures, f.by
 	cfg.Replay = f.replay
 	if cfg.Retries = f.retries; f.retries == 0 {
@@ -67,7 +68,7 @@ func (a *app) runConfig(ctx context.Context, f *runFlags) (migrate.Config, error
 	if f.check != "" {
 		cfg.Check = func(ctx context.Context, canary shards.Set) error { return a.checkCanary(ctx, f.check, canary) }
 	}
-	if a.output != "json" {
+	if a.output != outputJSON {
 		cfg.Progress = a.progress("migrate")
 	}
 	return cfg, nil
@@ -82,12 +83,16 @@ func (a *app) runMigrations(ctx context.Context, f *runFlags, cfg migrate.Config
 	cfg.Events = func(e migrate.Event) {
 		file.Event(e)
 		switch {
-		case a.output == "json":
+		case a.output == outputJSON:
 			a.printEvent(e)
+		case e.Kind == migrate.Interrupted:
+			fmt.Fprintln(a.stderr, "interrupted: what is under way is finished, no other shard is begun; Ctrl-C again cancels it on the servers")
+		case e.Kind == migrate.ShardWaits:
+			fmt.Fprintf(a.stderr, "shard %d on %s waits%s\n", e.Shard, e.Host, e.Blockers)
 		case e.Kind == migrate.FileResumed && e.Statement > 1:
 			fmt.Fprintf(a.stderr, "shard %d goes on with %s at its statement %d\n", e.Shard, e.File, e.Statement)
 		case e.Kind == migrate.FileResumed:
-			fmt.Fprintf(a.stderr, "shard %d begins anew with %s, which was changed since it was begun\n", e.Shard, e.File)
+			fmt.Fprintf(a.stderr, "shard %d starts %s again, which was changed since it was begun\n", e.Shard, e.File)
 		}
 	}
 	report, err := run(ctx, cfg)
@@ -95,7 +100,7 @@ func (a *app) runMigrations(ctx context.Context, f *runFlags, cfg migrate.Config
 	if err != nil && !errors.As(err, &partial) {
 		return usageError{err} // about the files or the config: no host was asked
 	}
-	return errors.Join(a.printRun(report, partial), file.write(report, partial, cfg.Map))
+	return errors.Join(a.printRun(cfg.Map, report, partial), file.write(report, partial, cfg.Map))
 }
 
 // checkCanary runs the user's command after the canary.
@@ -119,56 +124,76 @@ shard and file, several shards of each host at a time. A shard on which a file f
 stays at the version before it, and the others go on. Interrupted, it finishes the
 shards under way. Another run takes up what is left.
 
-With -o json what happens is told on standard error, a line of JSON for each event.`,
+With -o json events go to standard error, a line of JSON for each.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if cmd.Flags().Changed("to") && f.to < 1 {
-				return usagef("--to %d: expected a version from 1 on", f.to)
-			}
 			cfg, err := a.runConfig(cmd.Context(), &f)
 			if err != nil {
 				return err
+			}
+			if cfg.To, err = a.target(cmd.Context(), cfg, f.to); err != nil {
+				return err
+			}
+			if f.dryRun {
+				return a.plan(cmd.Context(), cfg, false)
 			}
 			return a.runMigrations(cmd.Context(), &f, cfg, migrate.Up)
 		},
 	}
 	f.add(cmd)
-	cmd.Flags().Int32Var(&f.to, "to", 0, "the version to reach (default the newest file's)")
+	cmd.Flags().StringVar(&f.to, "to", "", upUsage)
+	cmd.Flags().BoolVar(&f.dryRun, "dry-run", false, "only print what it would do, as migrate plan does")
 	cmd.Flags().BoolVar(&f.replay, "replay", false, "new shards run all files, instead of being made like one that has run them")
 	return cmd
 }
 
 func (a *app) migrateDownCommand() *cobra.Command {
 	var f runFlags
+	var yes bool
 	cmd := &cobra.Command{
 		Use:   "down --to N",
 		Short: "Takes shards back to a version, by the down parts of the files above it",
 		Long: `Takes shards back to a version by the down parts of the files above it, the newest
-first, with the same care as up. When one of these files has no way down, nothing is run.`,
+first, with the same care as up. When one of these files has no way down, nothing is run.
+It asks first, since tables go with their rows; without a terminal it needs --yes.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if f.to < 0 {
-				return usagef("--to %d: expected a version, or 0 for none", f.to)
-			}
 			cfg, err := a.runConfig(cmd.Context(), &f)
 			if err != nil {
+				return err
+			}
+			cfg.Down = true
+			if cfg.To, err = a.target(cmd.Context(), cfg, f.to); err != nil {
+				return err
+			}
+			if f.dryRun {
+				return a.plan(cmd.Context(), cfg, false)
+			}
+			what := fmt.Sprintf("%s (%s) will be taken back to version %d. What the files above it made there is dropped, with its rows.",
+				count(narrowedTo(cfg).Len(), "shard"), narrowedTo(cfg), cfg.To)
+			if err := a.confirm(yes, what); err != nil {
 				return err
 			}
 			return a.runMigrations(cmd.Context(), &f, cfg, migrate.Down)
 		},
 	}
 	f.add(cmd)
-	cmd.Flags().Int32Var(&f.to, "to", 0, "the version to go back to; 0 for none")
+	yesFlag(cmd, &yes)
+	cmd.Flags().StringVar(&f.to, "to", "", downUsage)
+	cmd.Flags().BoolVar(&f.dryRun, "dry-run", false, "only print what it would do, as migrate plan --down does")
 	_ = cmd.MarkFlagRequired("to") // fails only for a flag that is not there
 	return cmd
 }
 
 func (a *app) migrateRedoCommand() *cobra.Command {
 	var f runFlags
+	var yes bool
 	cmd := &cobra.Command{
 		Use:   "redo",
 		Short: "Takes the newest file back and runs it again, where all shards stand at it",
-		Args:  cobra.NoArgs,
+		Long: `Takes the newest file back and runs it again, where all shards stand at it. It asks first,
+since tables go with their rows; without a terminal it needs --yes.`,
+		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			cfg, err := a.runConfig(cmd.Context(), &f)
 			if err != nil {
@@ -176,6 +201,11 @@ func (a *app) migrateRedoCommand() *cobra.Command {
 			}
 			version, err := a.onlyVersion(cmd.Context(), cfg)
 			if err != nil {
+				return err
+			}
+			what := fmt.Sprintf("In %s (%s) the file of version %d will be taken back and run again. What it made there is dropped, with its rows.",
+				count(narrowedTo(cfg).Len(), "shard"), narrowedTo(cfg), version)
+			if err := a.confirm(yes, what); err != nil {
 				return err
 			}
 			cfg.To = version - 1
@@ -190,7 +220,16 @@ func (a *app) migrateRedoCommand() *cobra.Command {
 		},
 	}
 	f.add(cmd)
+	yesFlag(cmd, &yes)
 	return cmd
+}
+
+// narrowedTo returns the shards that a run is about: those of --shards, or all.
+func narrowedTo(cfg migrate.Config) shards.Set {
+	if cfg.Shards.Len() == 0 {
+		return cfg.Map.All()
+	}
+	return cfg.Shards
 }
 
 // onlyVersion returns the version that all shards stand at.

@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -16,7 +17,8 @@ type migrateStatusResult struct {
 	Hosts   []versionsOf `json:"hosts"`
 	Pending shards.Set   `json:"pending"`
 
-	Changed []changedFile `json:"changed"`
+	Changed   []changedFile `json:"changed"`
+	Unwritten []string      `json:"unwritten"` // files that have no SQL in them yet
 }
 
 type versionsOf struct {
@@ -49,16 +51,16 @@ func (a *app) migrateStatusCommand() *cobra.Command {
 			if err != nil && !errors.As(err, &partial) {
 				return usageError{err}
 			}
-			return errors.Join(a.printMigrateStatus(report), err)
+			return errors.Join(a.printMigrateStatus(cfg, report), err, errors.Join(migrate.Replaced(report.Changed)...))
 		},
 	}
 	cmd.Flags().StringVar(&narrowed, "shards", "", "only these shards, such as 0-9,77")
 	return cmd
 }
 
-func (a *app) printMigrateStatus(report migrate.StatusReport) error {
-	result := migrateStatusResult{Files: report.Files, Hosts: []versionsOf{}, Pending: report.Pending(), Changed: changedFiles(report.Changed)}
-	rows := [][]string{{"HOST", ">SHARDS", ">VERSION", "FILE", ">PENDING"}}
+func (a *app) printMigrateStatus(cfg migrate.Config, report migrate.StatusReport) error {
+	result := migrateStatusResult{Unwritten: append([]string{}, report.Unwritten...), Files: report.Files, Hosts: []versionsOf{}, Pending: report.Pending(), Changed: changedFiles(report.Changed)}
+	rows := [][]string{{"HOST", ">SHARDS", ">VERSION", "FILE", ">PENDING", "BEHIND"}}
 	for _, host := range report.Hosts {
 		versions := versionsOf{Host: host.Host, Versions: []atVersion{}, NotCreated: host.NotCreated, Failed: failures(&shards.PartialError{Failed: host.Failed})}
 		for _, v := range host.Versions {
@@ -67,20 +69,55 @@ func (a *app) printMigrateStatus(report migrate.StatusReport) error {
 			if v.Version > 0 && int(v.Version) <= len(report.Files) {
 				file = report.Files[v.Version-1]
 			}
-			rows = append(rows, []string{host.Host, thousands(v.Shards.Len()), fmt.Sprint(v.Version), file, fmt.Sprint(v.Pending)})
+			behind := ""
+			if v.Pending > 0 {
+				behind = shortSet(v.Shards)
+			}
+			rows = append(rows, []string{host.Host, thousands(v.Shards.Len()), fmt.Sprint(v.Version), file, fmt.Sprint(v.Pending), behind})
 		}
 		if n := host.NotCreated.Len(); n > 0 {
-			rows = append(rows, []string{host.Host, thousands(n), "-", "not created", fmt.Sprint(len(report.Files))})
+			rows = append(rows, []string{host.Host, thousands(n), "-", "not created", fmt.Sprint(len(report.Files)), shortSet(host.NotCreated)})
 		}
 		if n := len(host.Failed); n > 0 {
-			rows = append(rows, []string{host.Host, thousands(n), "?", host.Failed[0].Err.Error(), "?"})
+			rows = append(rows, []string{host.Host, thousands(n), "?", host.Failed[0].Err.Error(), "?", shortSet(numbersOf(host.Failed))})
 		}
 		if host.Err != nil {
 			versions.Error = host.Err.Error()
-			rows = append(rows, []string{host.Host, "?", "?", "does not answer", "?"})
+			expected := 0
+			for n := range narrowedTo(cfg).All() {
+				if cfg.Map.Host(n).Name == host.Host {
+					expected++
+				}
+			}
+			rows = append(rows, []string{host.Host, thousands(expected), "?", "does not answer", "?", ""})
 		}
 		result.Hosts = append(result.Hosts, versions)
 	}
 	a.warnOfChanges(report.Changed)
+	for _, name := range report.Unwritten {
+		a.warn("%s is not written yet: migrate up refuses to run it until it is", name)
+	}
 	return a.print(result, func() { a.table(rows) })
+}
+
+// shortSet returns the shards of a set, or the first of them and how many more there are.
+func shortSet(set shards.Set) string {
+	const most = 40 // characters
+	text := set.String()
+	if len(text) <= most {
+		return text
+	}
+	shown := text[:strings.LastIndexByte(text[:most], ',')]
+	if first, err := shards.ParseSet(shown); err == nil {
+		return fmt.Sprintf("%s and %s more", shown, thousands(set.Len()-first.Len()))
+	}
+	return text
+}
+
+func numbersOf(failed []*shards.ShardError) shards.Set {
+	numbers := make([]shards.Number, len(failed))
+	for i, f := range failed {
+		numbers[i] = f.Shard
+	}
+	return shards.SetOf(numbers...)
 }

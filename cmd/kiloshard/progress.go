@@ -18,6 +18,9 @@ import (
 // progress shows on standard error how work over many shards goes on: a bar for each host on a
 // terminal, else plain lines now and then.
 func (a *app) progress(doing string) fanout.Progress {
+	if a.quiet {
+		return nil
+	}
 	if file, ok := a.stderr.(*os.File); ok && term.IsTerminal(int(file.Fd())) {
 		return &bars{doing: doing, container: mpb.New(mpb.WithOutput(file), mpb.WithWidth(60)), bars: map[string]*hostBar{}}
 	}

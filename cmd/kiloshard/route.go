@@ -38,21 +38,30 @@ type routed struct {
 func (a *app) routeCommand() *cobra.Command {
 	var as argument
 	cmd := &cobra.Command{
-		Use:   "route KEY | route --id ID [--generator NAME] | route --uuid UUID",
+		Use:   "route KEY | route --key KEY | route --id ID [--generator NAME] | route --uuid UUID",
 		Short: "Prints shard, schema and host for a key, an ID or a UUID",
 		Long: `Prints shard, schema and host for a key, and how the map's strategy takes it there: the arithmetic, or the
 directory, which is asked then. With --id for an ID that next_id() made, or the named generator; with
 --uuid for a UUID, by its hash.`,
-		Args: cobra.ExactArgs(1),
+		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if as.generator != "" && !as.id || as.id && as.uuid {
-				return usagef("expected KEY, --id ID, --id ID --generator NAME, or --uuid UUID")
+			given := len(args)
+			for _, name := range []string{"key", "id", "uuid"} {
+				if cmd.Flags().Changed(name) {
+					given++
+				}
+			}
+			if given != 1 || as.generator != "" && !cmd.Flags().Changed("id") {
+				return usagef("expected KEY or --key KEY, --id ID, --id ID --generator NAME, or --uuid UUID")
+			}
+			if len(args) > 0 {
+				as.key = args[0]
 			}
 			_, m, err := a.loadMap(cmd.Context())
 			if err != nil {
 				return err
 			}
-			r, err := as.route(cmd.Context(), m, args[0])
+			r, err := as.route(cmd.Context(), m)
 			if err != nil {
 				return err
 			}
@@ -67,31 +76,32 @@ directory, which is asked then. With --id for an ID that next_id() made, or the 
 			})
 		},
 	}
-	cmd.Flags().BoolVar(&as.id, "id", false, "the argument is an ID, not a key")
+	cmd.Flags().StringVar(&as.key, "key", "", "a key")
+	cmd.Flags().StringVar(&as.id, "id", "", "an ID")
 	cmd.Flags().StringVar(&as.generator, "generator", "", "the generator of the map that made the ID")
-	cmd.Flags().BoolVar(&as.uuid, "uuid", false, "the argument is a UUID, not a key")
+	cmd.Flags().StringVar(&as.uuid, "uuid", "", "a UUID")
 	return cmd
 }
 
-// argument says what the argument of kiloshard route is; a key if nothing else.
+// argument is what kiloshard route is asked for: one of key, id and uuid.
 type argument struct {
-	id, uuid  bool
-	generator string
+	key, id, uuid string
+	generator     string // that made the ID
 }
 
 // route returns where the argument belongs.
-func (as argument) route(ctx context.Context, m *shards.Map, text string) (routed, error) {
-	if as.uuid {
+func (as argument) route(ctx context.Context, m *shards.Map) (routed, error) {
+	if text := as.uuid; text != "" {
 		var uuid pgtype.UUID
 		if err := uuid.Scan(text); err != nil {
 			return routed{}, usagef("UUID %q: expected one such as 019a9f3e-5f00-7abc-8def-0123456789ab", text)
 		}
 		return routed{place: placeOf(m, m.ForUUID(uuid.Bytes))}, nil
 	}
-	if !as.id {
-		return routeKey(ctx, m, text)
+	if as.id == "" {
+		return routeKey(ctx, m, as.key)
 	}
-	id, err := parseInt(text, "an ID", "ID")
+	id, err := parseInt(as.id, "an ID", "ID")
 	if err != nil {
 		return routed{}, err
 	}

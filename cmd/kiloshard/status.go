@@ -21,6 +21,7 @@ type statusResult struct {
 	Hosts   []hostStatus `json:"hosts"`
 
 	Counters []counterStatus `json:"counters"` // of central generators
+	Leads    []leadStatus    `json:"leads"`
 
 	down []string // hosts that do not answer
 }
@@ -31,6 +32,14 @@ type mapStatus struct {
 	mapVersion
 }
 
+// leadStatus is a sequence that leads the clock of its host.
+type leadStatus struct {
+	Host     string  `json:"host"`
+	Schema   string  `json:"schema"`
+	Sequence string  `json:"sequence"`
+	Seconds  float64 `json:"seconds"`
+}
+
 type hostStatus struct {
 	Host       string      `json:"host"`
 	Address    string      `json:"address"`
@@ -39,6 +48,8 @@ type hostStatus struct {
 	Postgres   string      `json:"postgres"`
 	Shards     int         `json:"shards"`
 	Expected   int         `json:"expected"`
+	Missing    shards.Set  `json:"missing"`
+	Strays     shards.Set  `json:"strays"` // whose home is another host
 	Versions   []atVersion `json:"versions"`
 	Bytes      int64       `json:"bytes"`
 	Replicas   int         `json:"replicas"`
@@ -63,8 +74,8 @@ func (a *app) statusCommand() *cobra.Command {
 kept; and for each host whether it answers, how many of its shards are there, at which
 versions they stand, its size, and the largest replay lag of its replicas; below, which
 address of a host with several is the primary, and the standbys that stream from each host.
-A host that is a standby is told as such: it takes no writes before it is promoted. Exit
-code 3 when some hosts do not answer, 1 when none does.
+A host that is a standby is shown as one: it takes no writes before it is promoted.
+Sequences that lead the clock, because it has stepped back, are named. Exit code 3 when some hosts do not answer, 1 when none does.
 
 With --watch it looks again and again, until Ctrl-C, and shows what has changed: hosts that
 go down and come back, how fast they grow, how much they do. On a terminal it stays in its
@@ -106,12 +117,19 @@ code is 0 then, however the hosts are.`,
 			}
 			for _, h := range result.Hosts {
 				if h.Error != "" {
-					fmt.Fprintf(a.stderr, "host %s does not answer: %s\n", h.Host, h.Error)
+					fmt.Fprintf(a.stderr, "host %s: %s\n", h.Host, h.Error)
+				}
+				if n := h.Missing.Len(); n > 0 {
+					fmt.Fprintf(a.stderr, "host %s is without %s (%s): see kiloshard verify\n", h.Host, count(n, "shard"), h.Missing)
+				}
+				if n := h.Strays.Len(); n > 0 {
+					fmt.Fprintf(a.stderr, "host %s has %s whose home is another host (%s): see kiloshard verify\n", h.Host, count(n, "shard"), h.Strays)
 				}
 				if h.Recovery {
 					fmt.Fprintf(a.stderr, "host %s takes no writes: it is a standby that was not promoted\n", h.Host)
 				}
 			}
+			a.warnOfLeads(result.Leads)
 			switch len(result.down) {
 			case 0:
 				return nil
@@ -137,15 +155,19 @@ func (a *app) lookAtHosts(ctx context.Context, timeout time.Duration) (statusRes
 	m := entry.Map
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
-	result := statusResult{Cluster: cfg.Cluster, Shards: m.Len(), Map: mapStatus{Store: a.where(cfg.Store), mapVersion: versionOf(entry)}}
+	result := statusResult{Cluster: cfg.Cluster, Shards: m.Len(), Map: mapStatus{Store: a.where(cfg.Store), mapVersion: versionOf(entry)}, Leads: []leadStatus{}}
 	var counting sync.WaitGroup // beside the rest, which may wait for a host that hangs
 	counting.Go(func() { result.Counters = counters(ctx, m) })
 	for _, s := range provision.Status(ctx, m) {
 		h := hostStatus{
 			Host: s.Host.Name, Address: s.Host.Address(), Up: s.Err == nil, Postgres: s.Version, Shards: s.Shards, Expected: s.Expected,
+			Missing: s.Missing, Strays: s.Strays,
 			Versions: []atVersion{}, Bytes: s.Bytes, Replicas: s.Replicas, LagSeconds: s.Lag.Seconds(),
 			Sessions: s.Sessions, transactions: s.Transactions,
 			Recovery: s.Recovery, Addresses: addressesOf(&s), Standbys: standbysOf(&s),
+		}
+		for _, l := range s.Leads {
+			result.Leads = append(result.Leads, leadStatus{s.Host.Name, l.Schema, l.Sequence, l.By.Seconds()})
 		}
 		if s.Err != nil {
 			h.Error = s.Err.Error()
@@ -174,6 +196,20 @@ func (a *app) addVersions(ctx context.Context, config shards.Config, m *shards.M
 				hosts[i].Versions = append(hosts[i].Versions, atVersion(v))
 			}
 		}
+	}
+}
+
+// leadsShown is how many sequences that lead the clock are named; JSON has all.
+const leadsShown = 10
+
+// warnOfLeads names the sequences that lead the clock.
+func (a *app) warnOfLeads(leads []leadStatus) {
+	for _, l := range leads[:min(len(leads), leadsShown)] {
+		fmt.Fprintf(a.stderr, "sequence %s.%s on %s leads the clock by %s: should %s fail over and lose WAL, run kiloshard id advance there\n",
+			l.Schema, l.Sequence, l.Host, time.Duration(l.Seconds*float64(time.Second)).Round(time.Millisecond), l.Host)
+	}
+	if more := len(leads) - leadsShown; more > 0 {
+		fmt.Fprintf(a.stderr, "and %s more\n", count(more, "sequence"))
 	}
 }
 

@@ -51,7 +51,7 @@ type statusWatch struct {
 // watchStatus prints how the hosts are at once and then every so often, until ctx ends, or so many times.
 func (a *app) watchStatus(ctx context.Context, every time.Duration, looks int, look func(context.Context) (statusResult, error)) error {
 	w := &statusWatch{app: a, since: map[string]time.Time{}}
-	if file, ok := a.stdout.(*os.File); ok && a.output != "json" && term.IsTerminal(int(file.Fd())) {
+	if file, ok := a.stdout.(*os.File); ok && a.output != outputJSON && term.IsTerminal(int(file.Fd())) {
 		w.screen = &screen{out: file}
 	}
 	tick := time.NewTicker(every)

@@ -3,7 +3,11 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io/fs"
+	"time"
+
+	"github.com/spf13/cobra"
 
 	"github.com/kiloshard/kiloshard/shards"
 	"github.com/kiloshard/kiloshard/shards/connect"
@@ -21,7 +25,7 @@ func (a *app) local() (shards.Config, error) {
 
 // openStore opens the store that a config names.
 func (a *app) openStore(ctx context.Context, cfg shards.Config, opts mapstore.Options) (mapstore.Store, error) {
-	opts.Path, opts.Lookup, opts.Credentials = a.configFile, a.lookup, passwordCommand(cfg)
+	opts.Path, opts.Lookup, opts.Credentials, opts.Limit = a.configFile, a.lookup, passwordCommand(cfg), a.storeLimit
 	return mapstore.Open(ctx, cfg, opts)
 }
 
@@ -66,4 +70,22 @@ func passwordCommand(file shards.Config) shards.CredentialsFunc {
 		return nil
 	}
 	return connect.Command{Words: file.PasswordCommand, Dir: file.Dir()}.Credentials
+}
+
+// storeVariable says how long a store may take to answer where no --store-timeout does.
+const storeVariable = "KILOSHARD_STORE_TIMEOUT"
+
+// storeTimeout reads it.
+func (a *app) storeTimeout(cmd *cobra.Command) error {
+	if text, ok := a.lookup(storeVariable); ok && text != "" && !cmd.Flags().Changed("store-timeout") {
+		limit, err := time.ParseDuration(text)
+		if err != nil {
+			return fmt.Errorf("%s %q: expected a duration such as 2s", storeVariable, text)
+		}
+		a.storeLimit = limit
+	}
+	if a.storeLimit <= 0 {
+		return fmt.Errorf("--store-timeout %s: expected more than 0", a.storeLimit)
+	}
+	return nil
 }

@@ -5,6 +5,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/kiloshard/kiloshard/shards/connect"
 	"github.com/kiloshard/kiloshard/shards/provision"
 )
 
@@ -24,7 +25,7 @@ that are missing, misplaced or on two hosts, functions with another shard number
 epoch, sequences with a cache or a wrong maximum, columns whose default calls another
 shard's next_id or draws from such a sequence, stray schemas. Then it compares the
 shards with each other: those whose structure is unlike that of the others at their
-version are told in one difference for each kind of them. It changes nothing.
+version are reported in one difference for each kind. It changes nothing.
 Exit code 1 when there is a difference.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -41,7 +42,8 @@ Exit code 1 when there is a difference.`,
 				result.Differences = append(result.Differences, verifyDifference{Difference: d})
 			}
 			structures, err := structureDifferences(cmd.Context(), m)
-			if err != nil {
+			var identity *connect.IdentityError
+			if err != nil && !errors.As(err, &identity) { // which is a difference already
 				return err
 			}
 			result.Differences = append(result.Differences, structures...)
@@ -50,11 +52,7 @@ Exit code 1 when there is a difference.`,
 					a.say("%s on %s: all as the map says", count(m.Len(), "shard"), count(len(m.Hosts()), "host"))
 					return
 				}
-				rows := [][]string{{"SCHEMA", "HOST", "DIFFERENCE", "FOUND", "EXPECTED"}}
-				for _, d := range result.Differences {
-					rows = append(rows, []string{d.Schema, d.Host, string(d.Kind), d.Found, d.Want})
-				}
-				a.table(rows)
+				a.printDifferences(m, result.Differences)
 				a.say("%s", count(len(result.Differences), "difference"))
 			})
 			if len(result.Differences) > 0 {

@@ -19,11 +19,16 @@ func (a *app) versionCommand() *cobra.Command {
 		Short: "Prints the version of this program",
 		Args:  cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
-			result := versionResult{Version: "(devel)", Go: runtime.Version()}
-			if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" {
-				result.Version = info.Main.Version
-			}
-			return a.print(result, func() { a.say("kiloshard %s, %s", result.Version, result.Go) })
+			result := versionResult{Version: programVersion(), Go: runtime.Version()}
+			return a.print(result, func() { a.value(result.Version, "kiloshard %s, %s", result.Version, result.Go) })
 		},
 	}
+}
+
+// programVersion returns the version of the module that this program was built from.
+func programVersion() string {
+	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" {
+		return info.Main.Version
+	}
+	return "(devel)"
 }

@@ -77,7 +77,7 @@ func oneLine(text string) string {
 
 var positionPattern = regexp.MustCompile(` /\* column [0-9]+ \*/$`)
 
-// dropShifts drops the columns that differ by nothing but their position, of tables in which another column lacks.
+// dropShifts drops the columns that differ by nothing but their position, of tables in which another column is missing.
 func dropShifts(removed, added Structure) (Structure, Structure) {
 	base := func(l Line) string { return positionPattern.ReplaceAllString(l.Text, "") }
 	table := func(l Line) string { return l.Key[:strings.LastIndexByte(l.Key, '.')+1] }

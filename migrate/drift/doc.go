@@ -20,7 +20,7 @@
 //
 // The shard's own number is {{.shard}} where all shards of a group have their own in that place. A number
 // that all have alike is left as it is. To tell which of the two it is takes shards whose numbers stand for
-// nothing else in the structure: among a handful of shards they may lack, and shards that differ by their
+// nothing else in the structure: among a handful of shards they may be missing, and shards that differ by their
 // number then count as different.
 //
 // # What does not count

@@ -37,14 +37,14 @@ type Line struct {
 // Structure is what a shard's schema holds.
 type Structure []Line
 
-// imprint is the hashes of a structure: of what the host hashes at once, and of the rest line by line.
-type imprint struct {
+// fingerprint is the hashes of a structure: of what the host hashes at once, and of the rest line by line.
+type fingerprint struct {
 	rest    hash
 	locking []hash
 }
 
 // sum returns the fingerprint.
-func (p imprint) sum() hash {
+func (p fingerprint) sum() hash {
 	slices.SortFunc(p.locking, func(a, b hash) int { return bytes.Compare(a[:], b[:]) })
 	all := sha256.New()
 	all.Write(p.rest[:])
@@ -56,7 +56,7 @@ func (p imprint) sum() hash {
 
 // sum returns the fingerprint, as a host makes it.
 func (s Structure) sum() hash {
-	var p imprint
+	var p fingerprint
 	var rest []hash
 	for _, l := range s {
 		if h := hash(sha256.Sum256([]byte(l.Text))); l.locking {
@@ -110,5 +110,5 @@ func (s Structure) Of(n shards.Number) Structure {
 	return own
 }
 
-// Equal tells whether two structures are one, whatever the order of their lines.
+// Equal reports whether two structures are one, whatever the order of their lines.
 func (s Structure) Equal(other Structure) bool { return s.sum() == other.sum() }

@@ -15,7 +15,7 @@ func (s *session) args() []any { return []any{s.schemas, s.numbers, s.tables, s.
 
 // prints returns the hashes of the shards' structures: as they are, and with the shard's number replaced. A schema
 // that does not exist has none.
-func (s *session) prints(ctx context.Context) (map[shards.Number][2]imprint, error) {
+func (s *session) prints(ctx context.Context) (map[shards.Number][2]fingerprint, error) {
 	query := lines(parts) + hashed + `
 		SELECT s.name, sha256(coalesce(string_agg(h.plain, ''::bytea ORDER BY h.plain), '')),
 			sha256(coalesce(string_agg(h.numbered, ''::bytea ORDER BY h.numbered), ''))
@@ -24,11 +24,11 @@ func (s *session) prints(ctx context.Context) (map[shards.Number][2]imprint, err
 	if err != nil {
 		return nil, err
 	}
-	prints := map[shards.Number][2]imprint{}
+	prints := map[shards.Number][2]fingerprint{}
 	var name string
 	var plain, numbered []byte
 	_, err = pgx.ForEachRow(rows, []any{&name, &plain, &numbered}, func() error {
-		prints[s.byName[name]] = [2]imprint{{rest: hash(plain)}, {rest: hash(numbered)}}
+		prints[s.byName[name]] = [2]fingerprint{{rest: hash(plain)}, {rest: hash(numbered)}}
 		return nil
 	})
 	if err != nil {

@@ -13,7 +13,7 @@ type Report struct {
 	NotCreated shards.Set // their schemas do not exist
 }
 
-// Drift tells whether there are shards at one version whose structures differ.
+// Drift reports whether there are shards at one version whose structures differ.
 func (r Report) Drift() bool {
 	return slices.ContainsFunc(r.Groups, func(g Group) bool { return !g.Main })
 }

@@ -7,12 +7,30 @@ func (l *linter) alterTable(s *alterTable) {
 	}
 	switch s.Type {
 	case "OBJECT_TABLE", "OBJECT_MATVIEW", "OBJECT_INDEX":
+	case "OBJECT_SEQUENCE":
+		l.alterStorage(s)
+		return
 	default:
-		return // views, types, sequences: there are no rows to go through
+		return // views, types: there are no rows to go through
 	}
 	for _, n := range s.Commands {
 		if n.AlterTableCmd != nil {
 			l.alter(s.Relation, n.AlterTableCmd)
+		}
+	}
+}
+
+// alterStorage warns of a sequence that is made logged or unlogged.
+func (l *linter) alterStorage(s *alterTable) {
+	for _, n := range s.Commands {
+		if n.AlterTableCmd == nil {
+			continue
+		}
+		switch n.AlterTableCmd.Subtype {
+		case "AT_SetUnLogged":
+			l.warn(sequenceBackRule, 0, "SET UNLOGGED, whose values come again after a crash, too,")
+		case "AT_SetLogged":
+			l.warn(sequenceBackRule, 0, "SET LOGGED")
 		}
 	}
 }

@@ -9,6 +9,8 @@ import (
 
 	// Not its root package: that imports pg_query_go, which is C wherever there is a C compiler.
 	"github.com/wasilibs/go-pgquery/parser"
+
+	"github.com/kiloshard/kiloshard/internal/sqltext"
 )
 
 // ParseError says that a text could not be read as SQL.
@@ -54,7 +56,7 @@ func parse(sql string) ([]statement, error) {
 	}
 	statements := make([]statement, len(result.Statements))
 	for i, raw := range result.Statements {
-		s := statement{start: skipSpace(sql, raw.Location), end: raw.Location + raw.Length}
+		s := statement{start: sqltext.SkipSpace(sql, raw.Location), end: raw.Location + raw.Length}
 		if raw.Length == 0 {
 			s.end = len(sql)
 		}
@@ -104,45 +106,4 @@ func characters(text string, n int) int {
 // lineOf returns the 1-based line on which an offset lies, in bytes.
 func lineOf(text string, offset int) int {
 	return 1 + strings.Count(text[:min(offset, len(text))], "\n")
-}
-
-// skipSpace returns where the white space and comments that begin at pos end.
-func skipSpace(text string, pos int) int {
-	for pos < len(text) {
-		switch {
-		case text[pos] == ' ' || text[pos] >= '\t' && text[pos] <= '\r':
-			pos++
-		case strings.HasPrefix(text[pos:], "--"):
-			end := strings.IndexAny(text[pos:], "\r\n")
-			if end < 0 {
-				return len(text)
-			}
-			pos += end
-		case strings.HasPrefix(text[pos:], "/*"):
-			pos = commentEnd(text, pos)
-		default:
-			return pos
-		}
-	}
-	return pos
-}
-
-// commentEnd returns where a comment in /* */ ends, within which others may stand.
-func commentEnd(text string, pos int) int {
-	for depth := 0; pos < len(text); {
-		switch {
-		case strings.HasPrefix(text[pos:], "/*"):
-			depth++
-			pos += 2
-		case strings.HasPrefix(text[pos:], "*/"):
-			depth--
-			pos += 2
-			if depth == 0 {
-				return pos
-			}
-		default:
-			pos++
-		}
-	}
-	return pos
 }

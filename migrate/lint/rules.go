@@ -138,6 +138,11 @@ var (
 		"truncate", Locks, "ACCESS EXCLUSIVE lock until the file's transaction ends: blocks reads and writes; all rows are gone",
 		"DELETE in batches, or a new table",
 	}
+	sequenceBackRule = rule{
+		"sequence-back", Locks, "SHARE ROW EXCLUSIVE lock on the sequence until the file's transaction ends: blocks nextval, and with it inserts. Where %s is " +
+			"rolled back, the sequence is what it was before: values drawn after it in the transaction come again",
+		"make a sequence once, as it is to be; kiloshard id advance moves those that make IDs ahead",
+	}
 	createTriggerRule = rule{
 		"create-trigger", Locks, "SHARE ROW EXCLUSIVE lock until the file's transaction ends: blocks writes, from when it begins to wait for running ones",
 		"put it into a file of its own, and run with --lock-timeout",

@@ -5,6 +5,8 @@ func (l *linter) statement(n node) {
 	switch {
 	case n.CreateTable != nil:
 		l.create(*n.CreateTable.Relation)
+	case n.CreateSequence != nil:
+		l.create(n.CreateSequence.Sequence)
 	case n.CreateTableAs != nil:
 		l.create(n.CreateTableAs.Into.Relation)
 	case n.Select != nil && n.Select.Into != nil:
@@ -34,11 +36,31 @@ func (l *linter) statement(n node) {
 			l.warn(refreshRule, r.Location)
 		}
 	case n.Truncate != nil:
-		l.each(n.Truncate.Relations, func(r rangeVar) { l.warn(truncateRule, r.Location) })
+		l.each(n.Truncate.Relations, func(r rangeVar) {
+			l.warn(truncateRule, r.Location)
+			if n.Truncate.Restart {
+				l.warn(sequenceBackRule, r.Location, "TRUNCATE … RESTART IDENTITY")
+			}
+		})
+	case n.AlterSequence != nil:
+		l.alterSequence(n.AlterSequence)
 	case n.Lock != nil:
 		l.lockTable(n.Lock)
 	default:
 		l.maintenance(n)
+	}
+}
+
+// alterSequence warns of what gives a sequence new storage, which a rollback takes away again.
+func (l *linter) alterSequence(s *alterSeq) {
+	if l.isNew(s.Sequence) {
+		return
+	}
+	for _, n := range s.Options {
+		if n.DefElem != nil && n.DefElem.Name != "owned_by" {
+			l.warn(sequenceBackRule, 0, "ALTER SEQUENCE")
+			return
+		}
 	}
 }
 

@@ -9,12 +9,14 @@ type node struct {
 	AlterTable       *alterTable   `json:"AlterTableStmt"`
 	AlterTableCmd    *alterCmd     `json:"AlterTableCmd"`
 	AlterSchema      *alterSchema  `json:"AlterObjectSchemaStmt"`
+	AlterSequence    *alterSeq     `json:"AlterSeqStmt"`
 	AlterSystem      *struct{}     `json:"AlterSystemStmt"`
 	Cluster          *onRelation   `json:"ClusterStmt"`
 	ColumnDef        *columnDef    `json:"ColumnDef"`
 	Constraint       *constraint   `json:"Constraint"`
 	CreateDatabase   *struct{}     `json:"CreatedbStmt"`
 	CreateIndex      *createIndex  `json:"IndexStmt"`
+	CreateSequence   *alterSeq     `json:"CreateSeqStmt"`
 	CreateTable      *onRelation   `json:"CreateStmt"`
 	CreateTableAs    *createAs     `json:"CreateTableAsStmt"`
 	CreateTablespace *struct{}     `json:"CreateTableSpaceStmt"`
@@ -34,7 +36,7 @@ type node struct {
 	Rename           *rename       `json:"RenameStmt"`
 	Select           *selectStmt   `json:"SelectStmt"`
 	String           *str          `json:"String"`
-	Truncate         *relations    `json:"TruncateStmt"`
+	Truncate         *truncate     `json:"TruncateStmt"`
 	Vacuum           *vacuum       `json:"VacuumStmt"`
 	VacuumRelation   *onRelation   `json:"VacuumRelation"`
 }
@@ -64,6 +66,16 @@ type onRelation struct {
 
 type relations struct {
 	Relations []node `json:"relations"`
+}
+
+type truncate struct {
+	relations
+	Restart bool `json:"restart_seqs"`
+}
+
+type alterSeq struct {
+	Sequence rangeVar `json:"sequence"`
+	Options  []node   `json:"options"`
 }
 
 type alterTable struct {

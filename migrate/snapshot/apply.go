@@ -27,8 +27,18 @@ type Config struct {
 func Apply(ctx context.Context, cfg Config) (shards.Set, error) {
 	m := cfg.Snapshot.m
 	return fanout.Run(ctx, fanout.Config[*pgx.Conn]{
-		Map:   m,
-		Open:  drift.Connect,
+		Map: m,
+		Open: func(ctx context.Context, host shards.Host) (*pgx.Conn, error) {
+			conn, err := drift.Connect(ctx, host)
+			if err != nil {
+				return nil, err
+			}
+			if err := keepLedger(ctx, conn); err != nil {
+				_ = conn.Close(ctx)
+				return nil, err
+			}
+			return conn, nil
+		},
 		Close: func(ctx context.Context, conn *pgx.Conn) { _ = conn.Close(ctx) },
 		Alive: func(conn *pgx.Conn) bool { return !conn.IsClosed() },
 		Do: func(ctx context.Context, conn *pgx.Conn, batch []shards.Number) []error {

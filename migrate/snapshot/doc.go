@@ -1,11 +1,11 @@
 // Package snapshot brings new shards from nothing to a migration's version at once, by the structure of a shard that
 // has been through the migrations, instead of running all their files again.
 //
-// [Take] reads a donor's structure by package drift, and puts its statements into an order in which each finds what it
-// needs. [Snapshot.Check] makes one new shard of it, compares that with the donor, and takes it back. When both are
+// [Take] compares shards by package drift, reads the structure that most of them have from one, the donor, and puts its
+// statements into an order in which each finds what it needs. [Snapshot.Check] makes one new shard of it, compares that with the donor, and takes it back. When both are
 // content, [Snapshot.Script] gives for each new shard one text to be run, or [Apply] runs them:
 //
-//	s, err := snapshot.Take(ctx, m, donors...)
+//	s, err := snapshot.Take(ctx, m, migrated...)
 //	if err == nil {
 //		err = s.Check(ctx, newShard)
 //	}

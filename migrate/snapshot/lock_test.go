@@ -30,7 +30,7 @@ func TestTakeWaits(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	exec(fmt.Sprintf("begin; select pg_advisory_xact_lock(%d, 13); create table shard_00013.b (id int); update shard_00013.schema_version set version = 3", sql.LockClass+1))
+	exec(fmt.Sprintf("begin; select pg_advisory_xact_lock(%d, 13); create table shard_00013.b (id int); update shard_00013.schema_version set version = 3", sql.ShardLock))
 
 	// Within a transaction, who does what looks the same each time.
 	watcher, err := pgx.Connect(t.Context(), m.Host(13).ConnString())
@@ -81,7 +81,7 @@ func TestScriptDoesNotWait(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = conn.Close(context.Background()) }()
-	if _, err := conn.Exec(t.Context(), fmt.Sprintf("select pg_advisory_lock(%d, 4)", sql.LockClass+1)); err != nil {
+	if _, err := conn.Exec(t.Context(), fmt.Sprintf("select pg_advisory_lock(%d, 4)", sql.ShardLock)); err != nil {
 		t.Fatal(err)
 	}
 	_, err = snapshot.Apply(t.Context(), snapshot.Config{Snapshot: s, Shards: shards.SetOf(4)})

@@ -13,32 +13,27 @@ import (
 	"github.com/kiloshard/kiloshard/sql"
 )
 
-// prologue begins a transaction and locks the shard against whoever migrates it, as package migrate does: it does not
-// wait, for the statement that waits would have a snapshot, and a CREATE INDEX CONCURRENTLY of the lock's holder would
-// wait for that. Its parameters: the class of the lock, the number, the schema, [sql.ShardMoved], [sql.ShardBusy].
+// prologue begins a transaction as package migrate does, by the ledger's own function: it locks the shard, without
+// waiting, and checks that it is at version 0. Its parameters: the class of the lock, the number, the schema.
 const prologue = `begin isolation level read committed;
-set local search_path = pg_catalog, pg_temp;
+set local search_path = pg_catalog;
 set local check_function_bodies = off;
-set local synchronous_commit = off;
 set local standard_conforming_strings = on;
 set local client_min_messages = warning;
-do $kiloshard$
-begin
-	if not pg_catalog.pg_try_advisory_xact_lock(%[1]d, %[2]d) then
-		raise exception using errcode = '%[5]s', message = 'somebody else migrates %[3]s';
-	end if;
-end $kiloshard$;
-create table if not exists %[3]s.schema_version(version int4 not null primary key);
-insert into %[3]s.schema_version(version) select 0 where 0 = (select count(*) from %[3]s.schema_version);
-do $kiloshard$
-declare found int;
-begin
-	update %[3]s.schema_version set version = version returning version into strict found;
-	if found <> 0 then
-		raise exception using errcode = '%[4]s', message = '%[3]s is at version ' || found || ', not 0';
-	end if;
-end $kiloshard$;
+select kiloshard.begin_migration(%d, %d, '%s', 0, 'pg_catalog, pg_temp', '', '', true);
 `
+
+// keepLedger makes the ledger of a host, whose functions scripts call, unless it is there.
+func keepLedger(ctx context.Context, conn *pgx.Conn) error {
+	if err := run(ctx, conn, sql.RefuseForeign(sql.Ours{})); err != nil {
+		return err
+	}
+	var there bool
+	if err := conn.QueryRow(ctx, sql.LedgerIsThere(), pgx.QueryExecModeExec).Scan(&there); there || err != nil {
+		return err
+	}
+	return run(ctx, conn, "begin;\n"+sql.Ledger()+"commit")
+}
 
 // Text returns the statements that make what the snapshot holds, with {{.schema}} and {{.shard}} in place of a shard's
 // schema and number. They expect a search_path of pg_catalog alone, and check_function_bodies off.
@@ -52,7 +47,7 @@ func (s *Snapshot) Text() string {
 
 // Script returns the text that takes shard n from version 0 to the snapshot's version, in one transaction that it begins
 // and commits. It fails with SQLSTATE KSV01, and changes nothing, where the shard is at another version by then; with
-// KSV02 where somebody else migrates it. The commit does not wait for the disk. A further statement, if there is one, is run at the end of the transaction.
+// KSV02 where somebody else migrates it. The host must have the ledger. The commit does not wait for the disk. A further statement, if there is one, is run at the end of the transaction.
 func (s *Snapshot) Script(n shards.Number, further string) string {
 	if further != "" {
 		further += ";\n"
@@ -64,7 +59,7 @@ func (s *Snapshot) Script(n shards.Number, further string) string {
 func (s *Snapshot) begun(n shards.Number) string {
 	schema := s.m.Schema(n)
 	text := strings.NewReplacer("{{.schema}}", schema, "{{.shard}}", fmt.Sprint(int(n))).Replace(s.Text())
-	return fmt.Sprintf(prologue, sql.LockClass+1, n, schema, sql.ShardMoved, sql.ShardBusy) + text +
+	return fmt.Sprintf(prologue, sql.ShardLock, n, schema) + text +
 		fmt.Sprintf("update %s.schema_version set version = %d;\n", schema, s.version)
 }
 
@@ -86,6 +81,9 @@ func (e *DifferenceError) Error() string {
 // the transaction back. Its error wraps a [DifferenceError], or what the server said of a statement.
 func (s *Snapshot) Check(ctx context.Context, n shards.Number) error {
 	return on(ctx, s.m, n, func(conn *pgx.Conn) error {
+		if err := keepLedger(ctx, conn); err != nil {
+			return err
+		}
 		if _, err := conn.PgConn().Exec(ctx, s.begun(n)).ReadAll(); err != nil {
 			return fmt.Errorf("a shard made from the snapshot: %w", err)
 		}

@@ -22,9 +22,20 @@ const closeLimit = 5 * time.Second
 // Snapshot is the structure of a migrated shard, and how to make it. It never changes, and is safe for concurrent use.
 type Snapshot struct {
 	m         *shards.Map
+	donor     Donor
 	version   int32
 	structure drift.Structure // in the order in which it is made, with marks for the schema and the number
 }
+
+// Donor is the shard whose structure a snapshot holds.
+type Donor struct {
+	Shard shards.Number
+	Alike int // how many of the shards that were compared have its structure, itself included
+	Of    int // how many were compared
+}
+
+// Donor returns whose structure it is.
+func (s *Snapshot) Donor() Donor { return s.donor }
 
 // Version returns the version that a shard has which is made from the snapshot.
 func (s *Snapshot) Version() int32 { return s.version }
@@ -44,54 +55,94 @@ func (e *UnknownError) Error() string {
 	return text
 }
 
-// ErrNumber says that the donor's number stands in its structure, and that no other donor tells whether each shard
+// ErrNumber says that the donor's number stands in its structure, and that no other donor shows whether each shard
 // has its own number there.
 var ErrNumber = errors.New("its number stands in its structure: expected a second donor, or one with a higher number")
 
-// Take reads the structure and the version of the first donor, whose lock it takes meanwhile: it waits for whoever
-// migrates the donor, until ctx ends. Only where the donor's number stands in the structure, the others are asked too,
-// which are shards with the same structure: they tell whether each shard has its own number there.
+// errChanged says that somebody changes the structure of shards meanwhile.
+var errChanged = errors.New("its structure is no longer that of the other shards it was compared with")
+
+// NoMajorityError says that no structure is that of more than half of the shards that a snapshot could be taken of.
+type NoMajorityError struct {
+	Groups []drift.Group // the most numerous first
+}
+
+// Error tells of the two most numerous structures.
+func (e *NoMajorityError) Error() string {
+	first, second := e.Groups[0], e.Groups[1]
+	return fmt.Sprintf("no structure is that of more than half of the shards at the version: %d are like shard %d, %d like shard %d; see kiloshard migrate drift",
+		first.Shards.Len(), first.Example, second.Shards.Len(), second.Example)
+}
+
+// Take compares the structures of some migrated shards, and reads that of the majority, more than half of them, with its
+// version. It holds the lock of the shard that it reads: it waits for whoever migrates that one, until ctx ends.
 //
-// The error is an [UnknownError], [ErrNumber], or what went wrong with a donor or its host.
-func Take(ctx context.Context, m *shards.Map, donor shards.Number, others ...shards.Number) (*Snapshot, error) {
-	s := &Snapshot{m: m}
+// The error is a [NoMajorityError], an [UnknownError], [ErrNumber], or what went wrong with a shard or its host.
+func Take(ctx context.Context, m *shards.Map, candidates ...shards.Number) (*Snapshot, error) {
+	alike, donor, err := majority(ctx, m, candidates)
+	if err != nil {
+		return nil, err
+	}
+	s := &Snapshot{m: m, donor: donor}
 	var structure drift.Structure
-	err := on(ctx, m, donor, func(conn *pgx.Conn) error {
-		if err := lock(ctx, conn, donor); err != nil {
+	err = on(ctx, m, donor.Shard, func(conn *pgx.Conn) error {
+		if err := lock(ctx, conn, donor.Shard); err != nil {
 			return err
 		}
-		found, err := drift.Read(ctx, conn, m, donor)
+		found, err := drift.Read(ctx, conn, m, donor.Shard)
 		if err != nil {
 			return err
 		}
-		structure = found[donor]
+		structure = found[donor.Shard]
 		if unknown := unknown(structure); len(unknown) > 0 {
-			return &UnknownError{Donor: donor, Things: unknown}
+			return &UnknownError{Donor: donor.Shard, Things: unknown}
 		}
 		if structure, err = inOrder(ctx, conn, structure); err != nil {
 			return err
 		}
-		query := "SELECT version FROM " + m.Schema(donor) + ".schema_version"
+		query := "SELECT version FROM " + m.Schema(donor.Shard) + ".schema_version"
 		return conn.QueryRow(ctx, query, pgx.QueryExecModeExec).Scan(&s.version)
 	})
 	if err != nil {
 		return nil, err
 	}
-	s.structure, err = withNumber(ctx, m, structure, donor, others)
+	s.structure, err = withNumber(ctx, m, structure, donor.Shard, alike)
 	return s, err
+}
+
+// majority returns the shards that are alike and more than half of the candidates, and one of them.
+func majority(ctx context.Context, m *shards.Map, candidates []shards.Number) (shards.Set, Donor, error) {
+	report, err := drift.Look(ctx, drift.Config{Map: m, Shards: shards.SetOf(candidates...)})
+	if err != nil {
+		return shards.Set{}, Donor{}, err
+	}
+	slices.SortStableFunc(report.Groups, func(a, b drift.Group) int { return b.Shards.Len() - a.Shards.Len() })
+	of := report.NotCreated.Len()
+	for _, g := range report.Groups {
+		of += g.Shards.Len()
+	}
+	switch {
+	case len(report.Groups) == 0:
+		return shards.Set{}, Donor{}, errors.New("none of the shards to take a snapshot of is created")
+	case len(report.Groups) > 1 && 2*report.Groups[0].Shards.Len() <= of:
+		return shards.Set{}, Donor{}, &NoMajorityError{Groups: report.Groups}
+	}
+	first := report.Groups[0]
+	return first.Shards, Donor{Shard: first.Example, Alike: first.Shards.Len(), Of: of}, nil
 }
 
 // lockPoll is the time between two attempts to get a donor's lock.
 const lockPoll = 20 * time.Millisecond
 
-// lock begins a transaction and takes a shard's lock in it. It asks again and again, for the reason given at [prologue].
+// lock begins a transaction and takes a shard's lock in it. It asks again and again, since
+// a statement that waits has a snapshot, and a CREATE INDEX CONCURRENTLY of the lock's holder would wait for that.
 func lock(ctx context.Context, conn *pgx.Conn, n shards.Number) error {
 	if _, err := conn.Exec(ctx, "begin"); err != nil {
 		return err
 	}
 	for {
 		var got bool
-		row := conn.QueryRow(ctx, "select pg_try_advisory_xact_lock($1::int, $2::int)", pgx.QueryExecModeExec, int32(sql.LockClass+1), int32(n))
+		row := conn.QueryRow(ctx, "select pg_try_advisory_xact_lock($1::int, $2::int)", pgx.QueryExecModeExec, int32(sql.ShardLock), int32(n))
 		if err := row.Scan(&got); got || err != nil {
 			return err
 		}
@@ -103,13 +154,17 @@ func lock(ctx context.Context, conn *pgx.Conn, n shards.Number) error {
 	}
 }
 
-// withNumber returns the donor's structure with a mark in place of its number, if each shard has its own there.
-func withNumber(ctx context.Context, m *shards.Map, structure drift.Structure, donor shards.Number, others []shards.Number) (drift.Structure, error) {
+// withNumber compares the donor's structure with that of another shard of those that are alike, and returns it with a
+// mark in place of its number, if each shard has its own there.
+func withNumber(ctx context.Context, m *shards.Map, structure drift.Structure, donor shards.Number, alike shards.Set) (drift.Structure, error) {
 	numbered := structure.Numbered(donor)
-	if withoutPositions(numbered).Equal(withoutPositions(structure)) {
-		return structure, nil
+	fail := func(err error) error {
+		return &shards.ShardError{Shard: donor, Schema: m.Schema(donor), Host: m.Host(donor).Name, Err: err}
 	}
-	for _, other := range others {
+	for other := range alike.All() {
+		if other == donor {
+			continue
+		}
 		var found drift.Structure
 		err := on(ctx, m, other, func(conn *pgx.Conn) error {
 			all, err := drift.Read(ctx, conn, m, other)
@@ -119,14 +174,17 @@ func withNumber(ctx context.Context, m *shards.Map, structure drift.Structure, d
 		switch {
 		case err != nil:
 			return nil, err
-		case other == donor:
 		case found.Equal(structure):
 			return structure, nil
 		case found.Equal(numbered.Of(other)):
 			return numbered, nil
 		}
+		return nil, fail(errChanged)
 	}
-	return nil, &shards.ShardError{Shard: donor, Schema: m.Schema(donor), Host: m.Host(donor).Name, Err: ErrNumber}
+	if !withoutPositions(numbered).Equal(withoutPositions(structure)) {
+		return nil, fail(ErrNumber)
+	}
+	return structure, nil
 }
 
 var positionPattern = regexp.MustCompile(` /\* column .* \*/$`)
@@ -143,7 +201,7 @@ func withoutPositions(structure drift.Structure) drift.Structure {
 // plainOptions is what may stand behind the name in a CREATE TABLE whose columns can be added one by one.
 var plainOptions = regexp.MustCompile(`^ \(\)( USING \S+)?( WITH \(.*\))?$`)
 
-// plainTable tells whether a line is such a CREATE TABLE.
+// plainTable reports whether a line is such a CREATE TABLE.
 func plainTable(l drift.Line) bool {
 	name := strings.TrimPrefix(l.Key, "table ")
 	text := strings.Replace(l.Text, "CREATE UNLOGGED ", "CREATE ", 1)

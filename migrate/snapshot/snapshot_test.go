@@ -167,3 +167,26 @@ func TestApplyOnlyFromVersion0(t *testing.T) {
 		t.Errorf("got version %s, expected 2", got)
 	}
 }
+
+// TestDonorOfTheMajority has somebody change shards by hand.
+func TestDonorOfTheMajority(t *testing.T) {
+	t.Parallel()
+	m := migrated(t, "create table a (id int)", 11, 12, 13, 14, 15)
+	value(t, m, 15, "alter table a add column by_hand int")
+	value(t, m, 11, "alter table a add column by_hand int")
+	s, err := snapshot.Take(t.Context(), m, 11, 12, 13, 14, 15)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if d := s.Donor(); d.Shard < 12 || d.Shard > 14 || d.Alike != 3 || d.Of != 5 || strings.Contains(s.Text(), "by_hand") {
+		t.Errorf("got the structure of %+v\n%s", d, s.Text())
+	}
+	var none *snapshot.NoMajorityError
+	if _, err := snapshot.Take(t.Context(), m, 11, 12, 14, 15); !errors.As(err, &none) || len(none.Groups) != 2 {
+		t.Errorf("two against two: got %v, expected a NoMajorityError", err)
+	}
+	value(t, m, 13, "create view v as select 1 as one")
+	if _, err := snapshot.Take(t.Context(), m, 11, 12, 13, 14, 15); !errors.As(err, &none) || len(none.Groups) != 3 {
+		t.Errorf("two, two and one: got %v, expected a NoMajorityError", err)
+	}
+}

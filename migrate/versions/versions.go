@@ -23,6 +23,8 @@ type Version struct {
 // setting is the one that the query leaves its answer in until the transaction ends.
 const setting = "kiloshard.versions"
 
+// Somebody else may have made the table: of a plain one, whose version is an int, nothing runs when it is read.
+//
 // To read a table is to lock it and its index until the transaction ends, and what the server has
 // room for are some thousand locks for all sessions together. So the tables are read in
 // subtransactions which are rolled back, which keeps what was read and lets go of the locks.
@@ -33,11 +35,13 @@ declare
 	answers  text[];
 	answer   int;
 begin
-	select array_agg(case when n.oid is null then 'no schema' when c.oid is null then 'no table' end order by u.i)
+	select array_agg(case when n.oid is null then 'no schema' when c.oid is null then 'no table'
+		when c.relkind <> 'r' or c.relrowsecurity or c.relhassubclass or a.attnum is null then 'error expected a plain table with a column version of type int4' end order by u.i)
 	into answers
 	from unnest(names) with ordinality u(name, i)
 	left join pg_catalog.pg_namespace n on n.nspname = u.name
-	left join pg_catalog.pg_class c on c.relnamespace = n.oid and c.relname = 'schema_version' and c.relkind in ('r', 'p');
+	left join pg_catalog.pg_class c on c.relnamespace = n.oid and c.relname = 'schema_version'
+	left join pg_catalog.pg_attribute a on a.attrelid = c.oid and a.attname = 'version' and a.atttypid = 'pg_catalog.int4'::regtype;
 
 	for low in 1 .. cardinality(names) by 64 loop
 		begin

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/kiloshard/kiloshard/router"
+	"github.com/kiloshard/kiloshard/router/operation"
 )
 
 const (
@@ -120,7 +121,7 @@ func (c *Checker) look(ctx context.Context) Report {
 	for _, a := range answers {
 		s := stats[a.Host]
 		h := Host{
-			Host: a.Host, Up: a.Err == nil, Error: router.Classify(a.Err),
+			Host: a.Host, Up: a.Err == nil, Error: operation.Classify(a.Err),
 			Connections: s.Conns, Idle: s.Idle, Waiting: s.Waiting, Shards: on[a.Host],
 			DownSince: s.DownSince, RoleChanges: s.RoleChanges, Replicas: replicas[a.Host],
 		}

@@ -19,7 +19,7 @@ var timeOf = regexp.MustCompile(`\d{4}-\d\d-\d\dT[^"]*`)
 // A service answers the probes of whatever runs it. Here its only host is down.
 func Example() {
 	hosts := []shards.Host{{Name: "pg-a", DSN: "postgres://app:secret@127.0.0.1:1/photos"}}
-	m, err := shards.Config{Cluster: "photos", Shards: 64, Epoch: shardtest.Epoch, Hosts: hosts, Placement: shards.Evenly(64, hosts)}.Map()
+	m, err := shards.Config{Cluster: "test", Shards: 64, Epoch: shardtest.Epoch, Hosts: hosts, Placement: shards.Evenly(64, hosts)}.Map()
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -41,5 +41,5 @@ func Example() {
 	}
 	// Output:
 	// /healthz 200 {"alive":true}
-	// /readyz 503 {"ready":false,"cluster":"photos","map_version":0,"hosts":[{"host":"pg-a","up":false,"error":"unreachable","breaker":"open","down_since":"…","connections":0,"idle":0,"waiting":0,"shards":64}]}
+	// /readyz 503 {"ready":false,"cluster":"test","map_version":0,"hosts":[{"host":"pg-a","up":false,"error":"unreachable","breaker":"open","down_since":"…","connections":0,"idle":0,"waiting":0,"shards":64}]}
 }

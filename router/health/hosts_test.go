@@ -8,10 +8,10 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/kiloshard/kiloshard/internal/localpg"
 	"github.com/kiloshard/kiloshard/router"
 	"github.com/kiloshard/kiloshard/router/health"
 	"github.com/kiloshard/kiloshard/shards"
-	"github.com/kiloshard/kiloshard/shards/localpg"
 	"github.com/kiloshard/kiloshard/shards/shardtest"
 )
 
@@ -21,6 +21,7 @@ func TestKilled(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), testLimit)
 	defer cancel()
 	primary := shardtest.OwnServer(t)
+	run(ctx, t, primary, `create schema shard_00000`)
 	standby := shardtest.Standby(t, primary, "standby")
 
 	first, second := address(t, primary), address(t, standby)
@@ -63,7 +64,7 @@ func TestKilled(t *testing.T) {
 		a := now.Hosts[0]
 		return a.Breaker == "open" && !a.DownSince.IsZero() && a.Primary == "" && !a.Up
 	})
-	promote(ctx, t, standby)
+	run(ctx, t, standby, `select pg_promote()`)
 	eventually(t, "the standby is the primary", func() bool {
 		now, body = report(t, c)
 		a := now.Hosts[0]
@@ -85,14 +86,15 @@ func address(t *testing.T, s *localpg.Server) string {
 	return at
 }
 
-func promote(ctx context.Context, t *testing.T, s *localpg.Server) {
+// run runs SQL on a server.
+func run(ctx context.Context, t *testing.T, s *localpg.Server, query string) {
 	t.Helper()
 	conn, err := pgx.Connect(ctx, s.DSN("postgres"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer conn.Close(context.Background())
-	if _, err := conn.Exec(ctx, `select pg_promote()`); err != nil {
+	if _, err := conn.Exec(ctx, query); err != nil {
 		t.Fatal(err)
 	}
 }

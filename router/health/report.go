@@ -20,7 +20,7 @@ type Report struct {
 type Host struct {
 	Host         string    `json:"host"`
 	Up           bool      `json:"up"`
-	Error        string    `json:"error,omitempty"` // a class of router.Classify
+	Error        string    `json:"error,omitempty"` // a class of operation.Classify
 	Milliseconds float64   `json:"milliseconds,omitempty"`
 	Breaker      string    `json:"breaker,omitempty"`      // open or half-open; empty for closed
 	DownSince    time.Time `json:"down_since,omitzero"`    // while the breaker is open

@@ -5,7 +5,7 @@ import (
 
 	"github.com/jackc/pgx/v5/pgconn"
 
-	"github.com/kiloshard/kiloshard/router"
+	"github.com/kiloshard/kiloshard/router/operation"
 )
 
 // classes are those of Postgres's own SQLSTATEs (the manual's appendix A).
@@ -19,7 +19,7 @@ var classes = map[string]bool{
 
 // class returns the class of an error, of which there are some fifty: a function may raise any SQLSTATE.
 func class(err error) string {
-	class := router.Classify(err)
+	class := operation.Classify(err)
 	var refusal *pgconn.PgError
 	switch {
 	case !errors.As(err, &refusal) || refusal.Code != class:
@@ -27,5 +27,5 @@ func class(err error) string {
 	case len(class) == 5 && classes[class[:2]]:
 		return class[:2]
 	}
-	return router.ClassOther
+	return operation.ClassOther
 }

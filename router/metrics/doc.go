@@ -17,7 +17,7 @@
 //	kiloshard_router_fanouts_incomplete_total  by kind: those that were not done on all their shards
 //	kiloshard_router_batch_size                histogram: how many calls were sent together that waited for a connection
 //	kiloshard_router_errors_total              by class: the first two characters of the SQLSTATE, or a class of
-//	                                           router.Classify, such as unreachable or timeout
+//	                                           operation.Classify, such as unreachable or timeout
 //	kiloshard_router_calls_total               statements by themselves, batches, transactions
 //	kiloshard_router_resent_total              calls that were sent once more
 //	kiloshard_router_lost_total                calls whose answers were lost with a connection
@@ -51,6 +51,12 @@
 //	kiloshard_router_directory_entries         that are kept, with a directory only, as the following
 //	kiloshard_router_directory_hits_total      entries that were there when they were wanted
 //	kiloshard_router_directory_misses_total    entries that were not
+//
+// [Leads] adds what it asks the hosts for; one service of a cluster registers it:
+//
+//	kiloshard_router_sequences_leading         how many sequences lead the clock by more than a second: it stepped back
+//	kiloshard_router_sequence_lead_seconds     by sequence: the largest lead; none if no sequence leads
+//	kiloshard_router_sequences_unknown         1 if the host does not say
 //
 // Observing an operation takes a fraction of a microsecond, no lock and no allocation. The rest is read when Prometheus
 // asks for it.

@@ -20,7 +20,7 @@ import (
 func Example() {
 	ctx := context.Background()
 	hosts := []shards.Host{{Name: "pg-a", DSN: "postgres://app:secret@127.0.0.1:1/photos"}}
-	m, err := shards.Config{Cluster: "photos", Shards: 64, Epoch: shardtest.Epoch, Hosts: hosts, Placement: shards.Evenly(64, hosts)}.Map()
+	m, err := shards.Config{Cluster: "test", Shards: 64, Epoch: shardtest.Epoch, Hosts: hosts, Placement: shards.Evenly(64, hosts)}.Map()
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -48,5 +48,5 @@ func Example() {
 			fmt.Println(series.GetGauge().GetValue())
 		}
 	}
-	// Output: cluster=photos host=pg-a strategy=modulo 64
+	// Output: cluster=test host=pg-a strategy=modulo 64
 }

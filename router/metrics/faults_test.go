@@ -9,9 +9,10 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/prometheus/client_golang/prometheus/testutil"
 
+	"github.com/kiloshard/kiloshard/internal/localpg"
 	"github.com/kiloshard/kiloshard/router"
+	"github.com/kiloshard/kiloshard/router/many"
 	"github.com/kiloshard/kiloshard/shards"
-	"github.com/kiloshard/kiloshard/shards/localpg"
 	"github.com/kiloshard/kiloshard/shards/shardtest"
 )
 
@@ -192,27 +193,27 @@ func TestReplicaBehind(t *testing.T) {
 func TestFanouts(t *testing.T) {
 	t.Parallel()
 	b, ctx := setup(t, 4, nil)
-	q := router.Query[int64]{SQL: `select id from photos order by id`, Scan: pgx.RowTo[int64]}
+	q := many.Query[int64]{SQL: `select id from photos order by id`, Scan: pgx.RowTo[int64]}
 	bad := q
 	bad.SQL = `select nothing`
-	if _, err := router.Collect(ctx, b.Router, b.All(), q); err != nil {
+	if _, err := many.Collect(ctx, b.Router, b.All(), q); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := router.Collect(ctx, b.Router, b.All(), bad); err == nil {
+	if _, err := many.Collect(ctx, b.Router, b.All(), bad); err == nil {
 		t.Fatal("no error")
 	}
-	for _, err := range router.Merge(ctx, b.Router, b.All(), q, 0, func(x, y int64) bool { return x < y }) {
+	for _, err := range many.Merge(ctx, b.Router, b.All(), q, 0, func(x, y int64) bool { return x < y }) {
 		if err != nil {
 			t.Fatal(err)
 		}
 	}
-	for _, err := range router.Stream(ctx, b.Router, b.All(), q) {
+	for _, err := range many.Stream(ctx, b.Router, b.All(), q) {
 		if err != nil {
 			t.Fatal(err)
 		}
 	}
 	for range 3 {
-		if err := b.Each(ctx, b.All(), router.Options{}, func(context.Context, router.Shard) error { return nil }); err != nil {
+		if err := many.Each(ctx, b.Router, b.All(), many.Options{}, func(context.Context, router.Shard) error { return nil }); err != nil {
 			t.Fatal(err)
 		}
 	}

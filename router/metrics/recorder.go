@@ -10,7 +10,8 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/kiloshard/kiloshard/router"
+	"github.com/kiloshard/kiloshard/router/many"
+	"github.com/kiloshard/kiloshard/router/operation"
 )
 
 // Config says how finely time is told.
@@ -41,11 +42,11 @@ type host struct {
 }
 
 var (
-	_ pgx.QueryTracer     = (*Recorder)(nil)
-	_ pgx.BatchTracer     = (*Recorder)(nil)
-	_ pgx.CopyFromTracer  = (*Recorder)(nil)
-	_ router.UnsentTracer = (*Recorder)(nil)
-	_ router.FanoutTracer = (*Recorder)(nil)
+	_ pgx.QueryTracer        = (*Recorder)(nil)
+	_ pgx.BatchTracer        = (*Recorder)(nil)
+	_ pgx.CopyFromTracer     = (*Recorder)(nil)
+	_ operation.UnsentTracer = (*Recorder)(nil)
+	_ many.Tracer            = (*Recorder)(nil)
 )
 
 // New returns a recorder for one router.
@@ -75,7 +76,7 @@ func New(cfg Config) *Recorder {
 			Help: "Work over many shards that was not done on all of them.",
 		}, []string{"kind"}),
 	}
-	for _, kind := range router.FanoutKinds() {
+	for _, kind := range many.Kinds() {
 		m.fanouts = append(m.fanouts, m.fanoutTimes.WithLabelValues(kind.String()))
 		m.incomplete.WithLabelValues(kind.String())
 	}
@@ -95,7 +96,7 @@ func (m *Recorder) host(name string) *host {
 		return h
 	}
 	h := &host{wait: m.waits.WithLabelValues(name)}
-	for _, kind := range router.Kinds() {
+	for _, kind := range operation.Kinds() {
 		h.byKind = append(h.byKind, m.operations.WithLabelValues(name, kind.String()))
 	}
 	more := maps.Clone(known)
@@ -124,7 +125,7 @@ func (m *Recorder) keep(names map[string]bool) {
 
 // observe counts the operation of a context.
 func (m *Recorder) observe(ctx context.Context, err error) {
-	op, ok := router.OperationOf(ctx)
+	op, ok := operation.Of(ctx)
 	if !ok {
 		return
 	}
@@ -174,10 +175,10 @@ func (m *Recorder) TraceCopyFromEnd(ctx context.Context, _ *pgx.Conn, data pgx.T
 // TraceUnsent counts what was not sent.
 func (m *Recorder) TraceUnsent(ctx context.Context, err error) { m.observe(ctx, err) }
 
-// TraceFanout counts work over many shards, beside the operations that it consists of.
-func (m *Recorder) TraceFanout(_ context.Context, f router.Fanout) {
-	m.fanouts[f.Kind].Observe(f.Took.Seconds())
-	if f.Failed+f.NotAttempted > 0 {
-		m.incomplete.WithLabelValues(f.Kind.String()).Inc()
+// TraceMany counts work over many shards, beside the operations that it consists of.
+func (m *Recorder) TraceMany(_ context.Context, w many.Work) {
+	m.fanouts[w.Kind].Observe(w.Took.Seconds())
+	if w.Failed+w.NotAttempted > 0 {
+		m.incomplete.WithLabelValues(w.Kind.String()).Inc()
 	}
 }

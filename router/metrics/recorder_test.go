@@ -49,8 +49,8 @@ func TestMetrics(t *testing.T) {
 		want   float64
 	}{
 		{"operation_seconds", []string{"kind", "read"}, 1},
-		{"operation_seconds", []string{"kind", "write"}, 3},
-		{"operation_seconds", []string{"kind", "tx"}, 3},
+		{"operation_seconds", []string{"kind", "write"}, 2},
+		{"operation_seconds", []string{"kind", "tx"}, 6},
 		{"operation_seconds", []string{"kind", "batch"}, 1},
 		{"operation_seconds", []string{"kind", "copy"}, 0},
 		{"wait_seconds", nil, 6},
@@ -213,7 +213,7 @@ func TestDirectory(t *testing.T) {
 	}
 	misses := b.value(t, "directory_misses_total", "strategy", "directory")
 	for range 3 {
-		if _, err := b.ForKey(ctx, 7); err != nil {
+		if _, err := b.ForKey(ctx, shards.NumberKey(7)); err != nil {
 			t.Fatal(err)
 		}
 	}

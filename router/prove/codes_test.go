@@ -276,7 +276,7 @@ func TestDefaultReadOnly(t *testing.T) {
 		}
 		return nil
 	}
-	impatient := open(t, router.Config{Failover: router.Failover{Wait: -1}, Pool: looks}, dsn(t, p.primary, p.standby))
+	impatient := open(t, router.Config{Failover: router.Failover{NoWait: true}, Pool: looks}, dsn(t, p.primary, p.standby))
 	if err := read(t.Context(), shard(t, impatient, 1)); !errors.Is(err, router.ErrHostDown) {
 		t.Errorf("a call that does not wait until the primary is found: %v", err)
 	}

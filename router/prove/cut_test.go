@@ -16,8 +16,8 @@ import (
 	"github.com/Shopify/toxiproxy/v2"
 	"github.com/rs/zerolog"
 
+	"github.com/kiloshard/kiloshard/internal/localpg"
 	"github.com/kiloshard/kiloshard/router"
-	"github.com/kiloshard/kiloshard/shards/localpg"
 )
 
 // TestCut has nothing come through the network to both addresses of a host for a while.
@@ -53,7 +53,7 @@ func TestCut(t *testing.T) {
 		t.Fatal("a server's DSN is no URL")
 	}
 	u.Host = strings.Join(addresses, ",")
-	r := open(t, router.Config{Failover: router.Failover{FailAfter: failSoon, Wait: -1}}, u.String())
+	r := open(t, router.Config{Failover: router.Failover{FailAfter: failSoon, NoWait: true}}, u.String())
 	eventually(t, "the primary is found", func() bool { return read(t.Context(), shard(t, r, 1)) == nil })
 	isCut(t, r, "", func() {
 		for _, fn := range cut {
@@ -153,7 +153,7 @@ func needDocker(t *testing.T, image string) {
 		return
 	}
 	if out, err := exec.Command("docker", "image", "inspect", image).CombinedOutput(); err != nil {
-		t.Skipf("Docker with the image %s is needed: %s", image, strings.TrimSpace(string(out)))
+		t.Skipf("Docker with the image %s is needed: %v %s", image, err, strings.TrimSpace(string(out)))
 	}
 }
 

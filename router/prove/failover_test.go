@@ -9,8 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/kiloshard/kiloshard/internal/localpg"
 	"github.com/kiloshard/kiloshard/router"
-	"github.com/kiloshard/kiloshard/shards/localpg"
 )
 
 // promote makes a standby the primary.

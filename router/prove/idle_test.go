@@ -15,7 +15,7 @@ func TestIdleSessions(t *testing.T) {
 	direct := start(t).DSN(database)
 	const sessions = `select count(*) = 0 from pg_stat_activity where application_name = 'idle'`
 	ended := func() bool { return ask[bool](t, direct, sessions) }
-	r := open(t, router.Config{}, direct+"&application_name=idle&idle_session_timeout=100")
+	r := open(t, router.Config{}, direct+"&application_name=idle&idle_session_timeout=500")
 	for n := range int64(5) {
 		if err := write(t.Context(), shard(t, r, 1), n+1); err != nil {
 			t.Error(err)

@@ -7,9 +7,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/kiloshard/kiloshard/internal/localpg"
 	"github.com/kiloshard/kiloshard/router"
 	"github.com/kiloshard/kiloshard/shards"
-	"github.com/kiloshard/kiloshard/shards/localpg"
 )
 
 // withNobody is a server's DSN with a second address, at which nobody listens.

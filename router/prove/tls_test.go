@@ -8,8 +8,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/kiloshard/kiloshard/internal/localpg"
 	"github.com/kiloshard/kiloshard/router"
-	"github.com/kiloshard/kiloshard/shards/localpg"
 )
 
 // TestCertificatesAreReadAnew changes the file of the CA under a router that finds its primary among several addresses.
@@ -38,7 +38,7 @@ func TestCertificatesAreReadAnew(t *testing.T) {
 	dsn := strings.ReplaceAll(withNobody(t, server), ip+":", "localhost:")
 	dsn = strings.Replace(dsn, "sslmode=disable", "sslmode=verify-full&sslrootcert="+ca, 1)
 	has(other)
-	r := open(t, router.Config{Failover: router.Failover{Wait: -1}}, dsn)
+	r := open(t, router.Config{Failover: router.Failover{NoWait: true}}, dsn)
 	s := shard(t, r, 1)
 	eventually(t, "the server is refused for its certificate", func() bool {
 		err := read(t.Context(), s)

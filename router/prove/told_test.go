@@ -8,6 +8,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/kiloshard/kiloshard/router"
+	"github.com/kiloshard/kiloshard/router/operation"
 )
 
 // told counts what tracers are told.
@@ -25,7 +26,7 @@ func (o *told) TraceQueryEnd(ctx context.Context, _ *pgx.Conn, end pgx.TraceQuer
 	if end.Err == nil {
 		o.good.Add(1)
 	}
-	if op, ok := router.OperationOf(ctx); ok && op.Resent > 0 {
+	if op, ok := operation.Of(ctx); ok && op.Resent > 0 {
 		o.again.Add(1)
 	}
 }

@@ -7,29 +7,27 @@
 //
 // Unqualified names are those of the shard, as with the [router.Shard] itself, and the same model serves all shards.
 //
-// # No session
+// Each statement is a [router.Shard.Exec] or [router.Shard.Query], and a transaction a [router.Shard.BeginTx]: they take a
+// connection from the router for as long as they last. A handle that is idle holds none, so that thousands of handles share
+// the router's connections. Nothing has to be closed before the router is; afterwards calls fail.
 //
-// What database/sql takes for a connection is here a note of which shard is meant. Each statement goes the way of
-// [router.Shard.Exec] or [router.Shard.Query], and a transaction that of [router.Shard.BeginTx]: they take a connection
-// from the router for as long as they last. So
+// # Where it differs from pgx's stdlib
 //
-//   - no search_path is left on any session, and whatever holds behind PgBouncer for the router holds here;
-//   - thousands of handles share the router's connections. A handle that is not in use holds none, and its
-//     SetMaxOpenConns only narrows what it may use of them at once;
-//   - nothing has to be closed before the router is. Afterwards calls fail. Closing a handle ends the one goroutine that
-//     database/sql runs for it;
-//   - prepared statements are the router's, kept for each connection by shard and text. Prepare only notes the text:
-//     what is wrong with it comes up when it is first run.
+//   - There is no session. A [sql.Conn] is a note of which shard is meant: two statements of it outside a transaction may
+//     run on two sessions. What belongs to a session belongs in a transaction: SET LOCAL, advisory locks until its end,
+//     temporary tables that are dropped on commit. Where a session is needed, make a *sql.DB by stdlib.OpenDBFromPool of a
+//     pool by [router.Shard.PoolConfig].
+//   - SetMaxOpenConns limits what a handle may use of the router's connections at once, and [sql.DBStats] count notes, not
+//     connections: [router.Router.Stats] has those.
+//   - Conn.Raw does not give a *stdlib.Conn. COPY, batches and large objects are methods of the shard.
+//   - Prepare sends nothing: an error in the text shows when the statement is first run. The router prepares statements
+//     on each connection by shard and text.
+//   - A query runs until its first row before Query returns, so that its error is that of Query, not of Rows.
+//   - pgx.QueryExecModeSimpleProtocol as an argument is taken for QueryExecModeExec. LISTEN, and what refuses to run in a
+//     transaction block, fail.
+//   - A type of a shard's own, such as an enum, has no name in ColumnTypes but its OID, which differs between shards.
 //
-// What belongs to a session belongs in a transaction: SET LOCAL, advisory locks until its end, temporary tables that
-// are dropped on commit. Two statements of a [sql.Conn] outside a transaction may run on two sessions.
-//
-// # As on pgx's stdlib
-//
-// Values come and go as they do with pgx's own package stdlib: an argument may be whatever pgx takes, options such as
-// pgx.NamedArgs in front; results of types that database/sql does not know are strings in the form in which Postgres
-// prints them. Isolation levels are those that Postgres has. There is no LastInsertId: use RETURNING. Errors wrap
-// those of the shard, so that errors.As finds a shards.ShardError and a pgconn.PgError.
-//
-// Conn.Raw does not give a *stdlib.Conn. COPY, batches and large objects are methods of the shard.
+// The rest is as there: an argument may be anything that pgx takes, options such as pgx.NamedArgs in front; results of
+// types that database/sql does not know are strings in the form in which Postgres prints them. There is no LastInsertId:
+// use RETURNING. Errors wrap those of the shard, so that errors.As finds a shards.ShardError and a pgconn.PgError.
 package sqldb

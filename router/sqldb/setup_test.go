@@ -16,10 +16,10 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 	"go.uber.org/goleak"
 
+	"github.com/kiloshard/kiloshard/internal/localpg"
 	"github.com/kiloshard/kiloshard/router"
 	"github.com/kiloshard/kiloshard/router/sqldb"
 	"github.com/kiloshard/kiloshard/shards"
-	"github.com/kiloshard/kiloshard/shards/localpg"
 	"github.com/kiloshard/kiloshard/shards/provision"
 	"github.com/kiloshard/kiloshard/shards/shardtest"
 	"github.com/kiloshard/kiloshard/shards/shardtest/leak"
@@ -31,7 +31,7 @@ const (
 )
 
 // modes are the values of default_query_exec_mode that a router takes.
-var modes = []string{"cache_statement", "exec", "simple_protocol"}
+var modes = []string{"cache_statement", "exec"}
 
 // server has the one cluster on which all tests run, each in shards of its own.
 var server *localpg.Server

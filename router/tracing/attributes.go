@@ -10,7 +10,7 @@ import (
 	semconv "go.opentelemetry.io/otel/semconv/v1.43.0"
 	"go.opentelemetry.io/otel/trace"
 
-	"github.com/kiloshard/kiloshard/router"
+	"github.com/kiloshard/kiloshard/router/operation"
 )
 
 // textLimit is how much is recorded of a text or an argument, in bytes.
@@ -36,7 +36,7 @@ func (w *workspace) giveBack() {
 func (w *workspace) add(attrs ...attribute.KeyValue) { w.attrs = append(w.attrs, attrs...) }
 
 // describe adds what an operation on a shard is, and of a host with several addresses to which it goes.
-func (w *workspace) describe(at *place, op router.Operation, conn *pgx.Conn) {
+func (w *workspace) describe(at *place, op operation.Info, conn *pgx.Conn) {
 	w.add(at.attrs...)
 	w.operation(op)
 	if at.several {
@@ -45,15 +45,15 @@ func (w *workspace) describe(at *place, op router.Operation, conn *pgx.Conn) {
 }
 
 var kinds = func() (of []attribute.KeyValue) {
-	for _, kind := range router.Kinds() {
+	for _, kind := range operation.Kinds() {
 		of = append(of, attribute.String("kiloshard.kind", kind.String()))
 	}
 	return of
 }()
 
 // operation adds what differs from one operation on a shard to the next.
-func (w *workspace) operation(op router.Operation) {
-	if op.Kind != router.KindRead && op.Kind != router.KindWrite { // of those the summary says it
+func (w *workspace) operation(op operation.Info) {
+	if op.Kind != operation.Read && op.Kind != operation.Write { // of those the summary says it
 		w.add(kinds[op.Kind])
 	}
 	if op.Summary != "" {

@@ -22,7 +22,7 @@
 //	db.query.text               if Config.QueryText is set
 //	db.query.parameter.<n>      if Config.Arguments is set; of a batch never
 //	db.response.status_code     SQLSTATE of an error
-//	error.type                  the same, or a class of router.Classify
+//	error.type                  the same, or a class of operation.Classify
 //	server.address, server.port of the host's DSN, if that has one address; if it has several, instead of these
 //	network.peer.address, .port where the connection leads to, unless it is a socket file or nothing was sent
 //	kiloshard.shard             number of the shard

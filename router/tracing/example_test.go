@@ -22,7 +22,7 @@ func Example() {
 	provider := sdk.NewTracerProvider(sdk.WithSyncer(exporter))
 
 	hosts := []shards.Host{{Name: "pg-a", DSN: "postgres://app:secret@127.0.0.1:1/photos"}}
-	m, err := shards.Config{Cluster: "photos", Shards: 64, Epoch: epoch, Hosts: hosts, Placement: shards.Evenly(64, hosts)}.Map()
+	m, err := shards.Config{Cluster: "test", Shards: 64, Epoch: epoch, Hosts: hosts, Placement: shards.Evenly(64, hosts)}.Map()
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -35,7 +35,7 @@ func Example() {
 	}
 	defer r.Close()
 
-	shard, err := r.ForKey(ctx, 1042)
+	shard, err := r.ForKey(ctx, shards.NumberKey(1042))
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -10,7 +10,7 @@ import (
 	"go.opentelemetry.io/otel/attribute"
 	semconv "go.opentelemetry.io/otel/semconv/v1.43.0"
 
-	"github.com/kiloshard/kiloshard/router"
+	"github.com/kiloshard/kiloshard/router/operation"
 	"github.com/kiloshard/kiloshard/shards"
 )
 
@@ -39,8 +39,8 @@ type place struct {
 }
 
 // of returns the place of an operation's shard, whose attributes are not to be changed.
-func (p *places) of(op router.Operation) *place {
-	n, host := int(op.Shard.Number()), op.Place()
+func (p *places) of(op operation.Info) *place {
+	n, host := int(op.Shard), *op.Place
 	known := p.known.Load()
 	if known != nil && n < len(*known) {
 		if found := (*known)[n].Load(); found != nil && found.host == host.Name && found.dsn == host.DSN && found.schema == op.Schema {

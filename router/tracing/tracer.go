@@ -12,7 +12,7 @@ import (
 	semconv "go.opentelemetry.io/otel/semconv/v1.43.0"
 	"go.opentelemetry.io/otel/trace"
 
-	"github.com/kiloshard/kiloshard/router"
+	"github.com/kiloshard/kiloshard/router/operation"
 )
 
 // scope is the name of the instrumentation.
@@ -45,10 +45,10 @@ type Tracer struct {
 }
 
 var (
-	_ pgx.QueryTracer     = (*Tracer)(nil)
-	_ pgx.BatchTracer     = (*Tracer)(nil)
-	_ pgx.CopyFromTracer  = (*Tracer)(nil)
-	_ router.UnsentTracer = (*Tracer)(nil)
+	_ pgx.QueryTracer        = (*Tracer)(nil)
+	_ pgx.BatchTracer        = (*Tracer)(nil)
+	_ pgx.CopyFromTracer     = (*Tracer)(nil)
+	_ operation.UnsentTracer = (*Tracer)(nil)
 )
 
 // New returns a tracer.
@@ -84,7 +84,7 @@ func unsampled(ctx context.Context) bool {
 
 // start begins the span of an operation. It returns a nil span if there is none to fill.
 func (t *Tracer) start(ctx context.Context, conn *pgx.Conn) (context.Context, trace.Span) {
-	op, ok := router.OperationOf(ctx)
+	op, ok := operation.Of(ctx)
 	if !ok || unsampled(ctx) {
 		return ctx, nil
 	}
@@ -116,7 +116,7 @@ func (t *Tracer) end(ctx context.Context, err error) {
 	if !ok {
 		return
 	}
-	if op, _ := router.OperationOf(ctx); op.Resent > 0 {
+	if op, _ := operation.Of(ctx); op.Resent > 0 {
 		s.span.SetAttributes(attribute.Int("kiloshard.resent", op.Resent), attribute.Int("kiloshard.together", op.Together))
 	}
 	t.fail(s.span, err)
@@ -128,7 +128,7 @@ func (t *Tracer) fail(span trace.Span, err error) {
 	if err == nil {
 		return
 	}
-	class := router.Classify(err)
+	class := operation.Classify(err)
 	text := class
 	if t.cfg.Arguments {
 		text = err.Error()
@@ -136,7 +136,7 @@ func (t *Tracer) fail(span trace.Span, err error) {
 	span.SetStatus(codes.Error, text)
 	var refusal *pgconn.PgError
 	switch {
-	case class == router.ClassOther:
+	case class == operation.ClassOther:
 		span.SetAttributes(semconv.ErrorTypeOther)
 	case errors.As(err, &refusal) && refusal.Code == class:
 		span.SetAttributes(semconv.DBResponseStatusCode(class), semconv.ErrorTypeKey.String(class))

@@ -17,6 +17,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/kiloshard/kiloshard/router"
+	"github.com/kiloshard/kiloshard/router/many"
 	"github.com/kiloshard/kiloshard/router/tracing"
 	"github.com/kiloshard/kiloshard/shards"
 )
@@ -100,7 +101,7 @@ func TestSpans(t *testing.T) {
 			return s.QueryRow(ctx, `select title from photos where id = $1`, 1).Scan(&title)
 		}, []string{"SELECT photos on 3: canceled"}, true},
 		{"all shards", func() error {
-			_, err := router.Collect(ctx, b.Router, b.All(), router.Query[int]{SQL: `select count(*) from photos`, Scan: pgx.RowTo[int]})
+			_, err := many.Collect(ctx, b.Router, b.All(), many.Query[int]{SQL: `select count(*) from photos`, Scan: pgx.RowTo[int]})
 			return err
 		}, []string{"SELECT photos on 0", "SELECT photos on 1", "SELECT photos on 2", "SELECT photos on 3"}, false},
 	} {
@@ -191,7 +192,7 @@ func TestSeveralAddresses(t *testing.T) {
 	}
 }
 
-// What was sent down a line together has a span each, under its own caller's.
+// What was sent down a line together has one span each, under its own caller's, also what is sent again because another failed.
 func TestPipelinedStatements(t *testing.T) {
 	t.Parallel()
 	b, ctx := setup(t, options{conns: 1})
@@ -273,7 +274,7 @@ func sentTogether(ctx context.Context, t *testing.T, b *bundle) bool {
 	if len(parents) > 0 {
 		t.Errorf("%d callers without a span", len(parents))
 	}
-	return together == callers
+	return together > 0
 }
 
 // A host that is down shows, though nothing was sent.

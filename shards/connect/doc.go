@@ -11,7 +11,7 @@
 //  4. PGPASSWORD
 //  5. ~/.pgpass, PGPASSFILE, or passfile=FILE in the DSN
 //
-// All of them are read anew for each connection. So are the files of certificates. Where a DSN has several addresses, the
+// All of them are read again for each connection. So are the files of certificates. Where a DSN has several addresses, the
 // passfile is searched for the first, and the password is that of all.
 //
 // # Rotation
@@ -25,6 +25,15 @@
 // So between the two steps all goes on, and connections that are there stay valid. A program that is started in between
 // knows no earlier password, and fails until the second step is done. Where that must not be, use two roles in turn, both
 // members of the one that owns the tables: give the other one a new password, and then change user and password together.
+//
+// A server may ask for the password itself, as against a proof that the client has it. That is refused, since whoever sits at
+// an address then has it, save where TLS verifies the server and the DSN is not out of a store, or where require_auth in
+// the DSN, or in [shards.Store.Local], says otherwise: require_auth=password.
+//
+// # Identity
+//
+// Each connection to a host of a map begins with a look at kiloshard.settings: a database that belongs to another cluster,
+// or has another epoch, layout or schema prefix, is an [IdentityError], and nothing else is sent to it.
 //
 // # TLS
 //

@@ -56,6 +56,9 @@ func explain(err error, host shards.Host) error {
 // attempt is how pgx says what became of one attempt: the address, the name that it was found by, and why it failed.
 var attempt = regexp.MustCompile(`^(\S+) \((.*?)\): (?:dial error: (?:dial \S+ \S+: )?)?(.*)$`)
 
+// noTLS is what pgx says of an attempt with TLS at a server without it.
+const noTLS = "tls error: server refused TLS connection"
+
 // reasons makes one line of what pgx says of all attempts, which are with TLS and without at each address. Each address
 // is named once, and so is each reason there.
 func reasons(text string) string {
@@ -80,12 +83,15 @@ func reasons(text string) string {
 	}
 	var parts []string
 	for _, p := range all {
+		if len(p.why) > 1 { // it answered without TLS, which says more
+			p.why = slices.DeleteFunc(p.why, func(why string) bool { return why == noTLS })
+		}
 		parts = append(parts, p.at+strings.Join(p.why, "; "))
 	}
 	return strings.Join(parts, "; ")
 }
 
-// explained tells whether there is an [Error] in an error already, which then says why another connection was not made,
+// explained reports whether there is an [Error] in an error already, which then says why another connection was not made,
 // and which others may be reading.
 func explained(err error) bool { return errors.As(err, new(*Error)) }
 
@@ -170,6 +176,8 @@ func advise(err error, config *pgconn.Config, credentials bool) string {
 		return "no password was found: expected one in the DSN, as ${NAME}, in a passfile, or from a password command"
 	case refused != nil:
 		return "expected the password of user " + config.User + " in the DSN or its variable, the service, PGPASSWORD or the passfile"
+	case strings.Contains(text, "require_auth check failed"):
+		return "the server asks for the password itself, which is not sent: expected scram-sha-256 in its pg_hba.conf, or TLS that verifies it (sslmode=verify-full), or require_auth=password in the DSN, which for a map out of a store stands in store.local"
 	case errors.As(err, &wrongName):
 		return "expected the DSN to name the host as the certificate does, or a certificate for the name in the DSN"
 	case errors.As(err, &wrongCA):

@@ -83,6 +83,9 @@ func (l *Login) Attend(config *pgxpool.Config) {
 	}
 	config.AfterConnect = func(ctx context.Context, conn *pgx.Conn) error {
 		l.accepted.Store(conn.Config())
+		if err := checkIdentity(ctx, conn.PgConn(), *l.host); err != nil {
+			return err
+		}
 		if after == nil {
 			return nil
 		}
@@ -156,5 +159,5 @@ func (l *Login) Open(ctx context.Context, pool *pgxpool.Config) (*pgx.Conn, erro
 	return conn, err
 }
 
-// Format prints the host's name and nothing else, whatever the verb.
+// Format prints the host's name and nothing else for every verb.
 func (l *Login) Format(s fmt.State, _ rune) { _, _ = io.WriteString(s, "login on "+l.host.Name) }

@@ -2,6 +2,7 @@ package connect
 
 import (
 	"context"
+	"crypto/tls"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -18,14 +19,21 @@ const defaultLimit = 30 * time.Second
 // Open opens a session on the host. adjust may change how, before the host's credentials are asked for; it may be nil. ctx
 // governs the opening; beside it each address of the host has the connect_timeout of the DSN, 30 s without one.
 //
-// The error is an [Error], or that of ctx.
+// A host of a map is asked whose shards it holds. The error is an [Error], an [IdentityError], or that of ctx.
 func Open(ctx context.Context, host shards.Host, adjust func(*pgx.ConnConfig)) (*pgx.Conn, error) {
 	config, err := prepare(ctx, host, adjust)
 	if err != nil {
 		return nil, err
 	}
 	conn, err := pgx.ConnectConfig(ctx, config)
-	return conn, explain(err, host)
+	if err != nil {
+		return nil, explain(err, host)
+	}
+	if err := checkIdentity(ctx, conn.PgConn(), host); err != nil {
+		_ = conn.Close(ctx)
+		return nil, err
+	}
+	return conn, nil
 }
 
 // OpenPlain is [Open] for a connection without pgx's types and statements.
@@ -39,7 +47,14 @@ func OpenPlain(ctx context.Context, host shards.Host, adjust func(*pgconn.Config
 		return nil, err
 	}
 	conn, err := pgconn.ConnectConfig(ctx, &config.Config)
-	return conn, explain(err, host)
+	if err != nil {
+		return nil, explain(err, host)
+	}
+	if err := checkIdentity(ctx, conn, host); err != nil {
+		_ = conn.Close(ctx)
+		return nil, err
+	}
+	return conn, nil
 }
 
 // prepare returns the config for one connection, credentials included.
@@ -62,10 +77,27 @@ func parse(host shards.Host) (*pgxpool.Config, error) {
 	if err != nil {
 		return nil, badDSN(err)
 	}
+	if err := checkPassfile(host, config); err != nil {
+		return nil, err
+	}
 	if config.ConnConfig.ConnectTimeout <= 0 {
 		config.ConnConfig.ConnectTimeout = defaultLimit
 	}
+	if config.ConnConfig.RequireAuth == "" && (host.IsShared() || !verified(&config.ConnConfig.Config)) {
+		config.ConnConfig.RequireAuth = "!password"
+	}
 	return config, nil
+}
+
+// verified reports whether no server is connected to whose certificate is not checked, at any of the addresses.
+func verified(config *pgconn.Config) bool {
+	checks := func(c *tls.Config) bool { return c != nil && (!c.InsecureSkipVerify || c.VerifyPeerCertificate != nil) }
+	for _, fallback := range config.Fallbacks {
+		if !checks(fallback.TLSConfig) {
+			return false
+		}
+	}
+	return checks(config.TLSConfig)
 }
 
 // logIn puts the host's credentials into a config.

@@ -43,17 +43,17 @@ func TestPasswordsAreNeverShown(t *testing.T) {
 		host func(address string) shards.Host
 	}{
 		{"DSN", func(address string) shards.Host {
-			return hostOf("postgres://never_shown:" + wrong + "@" + address + "/postgres?sslmode=disable")
+			return hostOf("postgres://never_shown:" + wrong + "@" + address + "/postgres?sslmode=disable&require_auth=password,md5,scram-sha-256")
 		}},
 		{"keywords and values", func(address string) shards.Host {
 			host, port, _ := strings.Cut(address, ":")
-			return hostOf("host=" + host + " port=" + port + " user=never_shown dbname=postgres sslmode=disable password='" + wrong + "'")
+			return hostOf("host=" + host + " port=" + port + " user=never_shown dbname=postgres sslmode=disable require_auth=password,md5,scram-sha-256 password='" + wrong + "'")
 		}},
 		{"parameter", func(address string) shards.Host {
-			return hostOf("postgres://never_shown@" + address + "/postgres?sslmode=disable&password=" + wrong)
+			return hostOf("postgres://never_shown@" + address + "/postgres?sslmode=disable&require_auth=password,md5,scram-sha-256&password=" + wrong)
 		}},
 		{"variable", func(address string) shards.Host {
-			yaml := "cluster: photos\nshards: 1\nepoch: 2026-01-01\nhosts: [{name: pg-a, dsn: \"postgres://never_shown:${SECRET}@" + address + "/postgres?sslmode=disable\"}]\nplacement: [{shards: 0, host: pg-a}]\n"
+			yaml := "cluster: photos\nshards: 1\nepoch: 2026-01-01\nhosts: [{name: pg-a, dsn: \"postgres://never_shown:${SECRET}@" + address + "/postgres?sslmode=disable&require_auth=password,md5,scram-sha-256\"}]\nplacement: [{shards: 0, host: pg-a}]\n"
 			c, err := shards.Parse("k.yaml", []byte(yaml), func(string) (string, bool) { return wrong, true })
 			if err != nil {
 				t.Fatal(err)
@@ -61,10 +61,10 @@ func TestPasswordsAreNeverShown(t *testing.T) {
 			return c.Hosts[0]
 		}},
 		{"passfile", func(address string) shards.Host {
-			return hostOf("postgres://never_shown@" + address + "/postgres?sslmode=disable&passfile=" + file(t, "*:*:*:*:"+wrong))
+			return hostOf("postgres://never_shown@" + address + "/postgres?sslmode=disable&require_auth=password,md5,scram-sha-256&passfile=" + file(t, "*:*:*:*:"+wrong))
 		}},
 		{"function", func(address string) shards.Host {
-			return hostOf("postgres://never_shown@" + address + "/postgres?sslmode=disable").WithCredentials(
+			return hostOf("postgres://never_shown@" + address + "/postgres?sslmode=disable&require_auth=password,md5,scram-sha-256").WithCredentials(
 				func(context.Context, shards.Host) (shards.Credentials, error) {
 					return shards.Credentials{Password: wrong}, nil
 				})

@@ -46,7 +46,7 @@ type Config[S any] struct {
 	// Close ends a session. Its context outlives an interrupt, and lasts 5 s. Defaults to nothing.
 	Close func(ctx context.Context, session S)
 
-	// Alive tells whether a session can be used for another batch. Defaults to always.
+	// Alive reports whether a session can be used for another batch. Defaults to always.
 	Alive func(session S) bool
 
 	// Do works on a batch of shards of one host, and returns one error for each shard, in order;
@@ -59,7 +59,7 @@ type Config[S any] struct {
 	Progress Progress      // Defaults to none
 }
 
-// Progress is told how a run goes on. It is never called by two goroutines at once.
+// Progress is called as a run goes on. It is never called by two goroutines at once.
 type Progress interface {
 	Begin(host string, total int)                                      // once a host that has work, before it starts
 	Finished(host string, n shards.Number, err error, d time.Duration) // d is the batch's time, shared by its shards
@@ -126,9 +126,13 @@ type run[S any] struct {
 	causes []error
 }
 
-// withGrace returns a context that outlives ctx by grace.
+// withGrace returns a context that outlives ctx by grace, unless it is aborted.
 func withGrace(ctx context.Context, grace time.Duration) (context.Context, func()) {
-	working, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	working, cancel := context.WithCancel(context.WithValue(context.WithoutCancel(ctx), interruptKey{}, ctx))
+	keep := func() bool { return true }
+	if abort, ok := ctx.Value(abortKey{}).(context.Context); ok {
+		keep = context.AfterFunc(abort, cancel)
+	}
 	var timer *time.Timer
 	var mu sync.Mutex // guards timer
 	stop := context.AfterFunc(ctx, func() {
@@ -138,6 +142,7 @@ func withGrace(ctx context.Context, grace time.Duration) (context.Context, func(
 	})
 	return working, func() {
 		stop()
+		keep()
 		mu.Lock()
 		defer mu.Unlock()
 		if timer != nil {
@@ -147,7 +152,7 @@ func withGrace(ctx context.Context, grace time.Duration) (context.Context, func(
 	}
 }
 
-// openFirst opens the first session to each host of the plan, and tells whether all are open. The
+// openFirst opens the first session to each host of the plan, and reports whether all are open. The
 // sessions of hosts that are not are nil.
 func (r *run[S]) openFirst(ctx context.Context, plan []Work) ([]*S, bool) {
 	sessions := make([]*S, len(plan))

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/kiloshard/kiloshard/shards"
+	"github.com/kiloshard/kiloshard/shards/fanout"
 )
 
 var errRefused = errors.New("connection refused")
@@ -234,5 +235,29 @@ func TestNoRoomForMoreSessions(t *testing.T) {
 	}
 	if done, err := b.run(t, t.Context()); err != nil || done.Len() != 10 || b.mostBusy["pg-0"] != 1 {
 		t.Errorf("got %s, %v", done, err)
+	}
+}
+
+// An abort ends what is under way at once, however long the grace is, and says so to what has begun before.
+func TestAbort(t *testing.T) {
+	t.Parallel()
+	b := setup(t, 4, 1)
+	b.cfg.PerHost = 1
+	b.cfg.Grace = time.Hour
+	ctx, interrupt := context.WithCancel(t.Context())
+	aborted, abort := context.WithCancel(t.Context())
+	b.cfg.Do = func(working context.Context, _ *session, _ []shards.Number) []error {
+		interrupt()
+		<-fanout.Interrupted(working)
+		if working.Err() != nil {
+			t.Error("the batch is cancelled by the interrupt, expected that it may be finished")
+		}
+		abort()
+		<-working.Done()
+		return []error{working.Err()}
+	}
+	_, err := b.run(t, fanout.WithAbort(ctx, aborted))
+	if p := partial(t, err); len(p.Failed) != 1 || p.NotAttempted.Len() != 3 {
+		t.Errorf("got %v, expected one failed and three not attempted", err)
 	}
 }

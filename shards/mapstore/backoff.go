@@ -15,7 +15,7 @@ const (
 // who lost the same store do not all come back at once.
 type backoff struct{ next time.Duration }
 
-// wait pauses, and tells whether ctx still goes on.
+// wait pauses, and reports whether ctx still goes on.
 func (b *backoff) wait(ctx context.Context) bool {
 	pause := max(b.next, firstPause)
 	b.next = min(2*pause, lastPause)

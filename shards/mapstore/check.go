@@ -1,6 +1,7 @@
 package mapstore
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"unicode/utf8"
@@ -16,9 +17,10 @@ type documents struct {
 	local  shards.Config // the config that names the store
 	lookup func(name string) (value string, ok bool)
 	shared bool // the store is not the config's own file
+	shows  bool // a map is only shown, not connected with
 }
 
-// check tells whether next may follow from, which has no map if there is none yet. It returns the entry to be, without
+// check reports whether next may follow from, which has no map if there is none yet. It returns the entry to be, without
 // its time, and the document to keep of it. Every store calls it before it changes anything.
 func (d documents) check(from Entry, next Change) (Entry, []byte, error) {
 	for _, note := range []struct{ field, text string }{{"by", next.By}, {"why", next.Why}} {
@@ -37,6 +39,11 @@ func (d documents) check(from Entry, next Change) (Entry, []byte, error) {
 	c.Version++
 	if err := checkPasswords(c); err != nil {
 		return Entry{}, nil, err
+	}
+	if d.shared {
+		if err := CheckTrust(d.local.Store, c); err != nil {
+			return Entry{}, nil, err
+		}
 	}
 	text, err := c.YAML()
 	if err != nil {
@@ -72,6 +79,16 @@ func (d documents) parse(name string, version int, text []byte) (*shards.Map, er
 		}
 	}
 	c.Version = version
+	if d.shared {
+		err := CheckTrust(d.local.Store, c)
+		if err != nil && d.shows {
+			c, err = shards.Parse(name, text, func(name string) (string, bool) { return "${" + name + "}", true })
+			c.Version = version
+		}
+		if err != nil {
+			return nil, located(err, name)
+		}
+	}
 	local := d.local
 	if !d.shared {
 		local.Store, local.Migrations, local.PasswordCommand = c.Store, c.Migrations, c.PasswordCommand
@@ -79,10 +96,19 @@ func (d documents) parse(name string, version int, text []byte) (*shards.Map, er
 	return c.WithLocal(local).Map()
 }
 
-// keepUnset returns documents that leave variables as they are written when they are not set: for who reads a map and
-// connects to no host.
+// located names the document in an error that has none.
+func located(err error, name string) error {
+	if e := (*shards.FieldError)(nil); errors.As(err, &e) && e.File == "" {
+		e.File = name
+	}
+	return err
+}
+
+// keepUnset returns documents that leave variables as they are written when they are not set, and all those of a map that asks for
+// more than it is trusted with: for who reads a map and connects to no host.
 func (d documents) keepUnset() documents {
 	lookup := d.lookup
+	d.shows = true
 	d.lookup = func(name string) (string, bool) {
 		if lookup != nil {
 			if value, ok := lookup(name); ok {

@@ -11,9 +11,10 @@
 // The document is kiloshard.yaml itself, and its history a directory beside it: kiloshard.yaml.history/000007.yaml is
 // version 7, with a first line that says who, when and why. Swap replaces the file as a whole, leaves the comments of
 // those lines that it does not change, and holds a lock that goes with its process; a process that is killed in the
-// midst of it has done all or nothing.
+// midst of it has done all or nothing. An editor knows no lock: what it saves while Swap is at work is the next version
+// after Swap's. (On file systems that cannot exchange two files in one step, there is a moment in which it is lost.)
 //
-// Who edits the file by hand makes the next version. While somebody watches, each edit is one, and is put into the
+// An edit by hand makes the next version. While somebody watches, each edit is one, and is put into the
 // history by "hand" once it has been still for a moment; an edit that is no map, or may not follow the last one, is an
 // error, and the last map goes on. Where the history cannot be written, as in a directory that is mounted for reading,
 // each edit must raise the field version, or nobody could tell it from the last.
@@ -29,7 +30,7 @@
 // When the answer to a Swap is lost it is sent again under the same name until the limit, so that a server which was
 // killed and is back tells what became of it.
 //
-// Who logs in, and how, is read anew for each connection, as package connect has it.
+// The login is read again for each connection, as package connect has it.
 //
 // # Etcd
 //

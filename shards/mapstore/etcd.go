@@ -66,7 +66,7 @@ func openEtcd(_ context.Context, cfg shards.Config, opts Options) (Store, error)
 	return s, nil
 }
 
-// Format prints which store it is, whatever the verb, so that no password is printed.
+// Format prints which store it is for every verb, so that no password is printed.
 func (s *etcd) Format(state fmt.State, _ rune) {
 	_, _ = io.WriteString(state, "store etcd "+strings.Join(s.endpoints, ","))
 }
@@ -77,6 +77,9 @@ func (s *etcd) mapKey() string { return s.prefix + "map" }
 func (s *etcd) historyKey(version int) string {
 	return fmt.Sprintf("%shistory/%010d", s.prefix, version)
 }
+
+// localConfig is what counts over a copy of the map.
+func (s *etcd) localConfig() shards.Config { return s.documents.local }
 
 // Load implements [Store].
 func (s *etcd) Load(ctx context.Context) (Entry, error) {

@@ -9,8 +9,8 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.uber.org/zap"
 
+	"github.com/kiloshard/kiloshard/internal/localetcd"
 	"github.com/kiloshard/kiloshard/shards"
-	"github.com/kiloshard/kiloshard/shards/localetcd"
 	"github.com/kiloshard/kiloshard/shards/mapstore"
 )
 

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/kiloshard/kiloshard/shards/localetcd"
+	"github.com/kiloshard/kiloshard/internal/localetcd"
 )
 
 // roleVariable names what a copy of this test binary does instead of running the tests.

@@ -102,7 +102,7 @@ func (s *etcd) lost(response *clientv3.TxnResponse, wanted int, r etcdRecord) er
 	return conflict
 }
 
-// unanswered tells whether an error leaves open what became of a request: all do, save those by which etcd refuses, and
+// unanswered reports whether an error leaves open what became of a request: all do, save those by which etcd refuses, and
 // those of requests that were not sent.
 func unanswered(err error) bool {
 	var unsent *unsentError

@@ -12,7 +12,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 )
 
-// follow tells of the map until ctx ends: it reads it, watches from there on, and begins anew whenever that fails.
+// follow tells of the map until ctx ends: it reads it, watches from there on, and starts again whenever that fails.
 func (s *etcd) follow(ctx context.Context, tell func(Entry, error)) {
 	var pause backoff
 	for ctx.Err() == nil {
@@ -89,7 +89,7 @@ func (s *etcd) watchFrom(ctx context.Context, from presence, tell func(Entry, er
 	}
 }
 
-// missed tells whether the key map is at another revision than mod, or etcd at an older one than it was.
+// missed reports whether the key map is at another revision than mod, or etcd at an older one than it was.
 func (s *etcd) missed(ctx context.Context, revision, mod int64) (bool, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.opts.Limit)
 	defer cancel()

@@ -84,7 +84,7 @@ func ExampleSource() {
 	defer store.Close()
 	first := shards.Config{
 		Cluster: "photos", Shards: 8, Epoch: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC),
-		Hosts:     []shards.Host{{Name: "pg-a", DSN: "service=photos"}},
+		Hosts:     []shards.Host{{Name: "pg-a", DSN: "postgres://photos@10.0.0.1/photos"}},
 		Placement: []shards.Placement{{Shards: shards.SetOfRanges(shards.Range{First: 0, Last: 7}), Host: "pg-a"}},
 	}
 	if _, err := store.Swap(ctx, 0, mapstore.Change{Config: first, By: "alice", Why: "the first map"}); err != nil {

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"iter"
 	"sync"
+
+	"github.com/kiloshard/kiloshard/shards"
 )
 
 // feed hands what one goroutine learns of a store to all who watch it: a thousand watchers are one connection and one
@@ -32,7 +34,7 @@ type following struct {
 
 // news is the last that is known of a store.
 type news struct {
-	count   int // of all that was told
+	count   int // of all news
 	entry   Entry
 	entryAt int // the count when the store answered last; 0 for never
 	err     error
@@ -70,9 +72,10 @@ func (f *feed) watch(ctx context.Context, after int) iter.Seq2[Entry, error] {
 
 // watcher is what one watcher knows.
 type watcher struct {
-	seen  int // the newest version
-	back  int // the older version that it was told of, noMap, or notBack
-	count int // of the news
+	seen  int         // the newest version
+	m     *shards.Map // of that version; nil while only its number is known
+	back  int         // the older version that it was told of, noMap, or notBack; seen if it was told of another map as that version
+	count int         // of the news
 }
 
 const (
@@ -80,19 +83,19 @@ const (
 	notBack = -2
 )
 
-// tell yields what of the news is new, and tells whether to go on.
+// tell yields what of the news is new, and reports whether to go on.
 func (w *watcher) tell(ctx context.Context, n news, yield func(Entry, error) bool) bool {
 	if n.entryAt > w.count {
 		version := n.entry.version()
 		switch {
 		case n.entry.Map != nil && version > w.seen:
-			w.seen, w.back = version, notBack
+			w.seen, w.m, w.back = version, n.entry.Map, notBack
 			if !yield(n.entry, nil) {
 				return false
 			}
-		case version == w.seen:
-			w.back = notBack
-		case version < w.seen:
+		case version == w.seen && (w.m == nil || same(w.m, n.entry.Map)):
+			w.m, w.back = n.entry.Map, notBack
+		default:
 			back := version
 			if n.entry.Map == nil {
 				back = noMap
@@ -165,8 +168,7 @@ func (f *feed) tell(run *following, e Entry, err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	answered := err == nil || errors.Is(err, ErrNoMap)
-	same := (e.Map == nil) == (run.entry.Map == nil) && e.version() == run.entry.version()
-	if answered && same && run.entryAt > run.errAt {
+	if answered && run.entryAt > run.errAt && e.version() == run.entry.version() && same(e.Map, run.entry.Map) {
 		return // nobody is woken for it
 	}
 	run.count++

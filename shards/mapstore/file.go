@@ -18,7 +18,7 @@ import (
 
 // fileStore keeps the map in kiloshard.yaml itself, and its history in a directory beside it, kiloshard.yaml.history.
 //
-// Who edits the file by hand makes the next version: one more than the newest in the history, or what the field version
+// An edit by hand makes the next version: one more than the newest in the history, or what the field version
 // says if that is more. Swap and Watch put such an edit into the history, under the lock that is there, before anything
 // follows it, so that all who read the file agree on its version; the file itself only Swap writes.
 type fileStore struct {
@@ -57,7 +57,7 @@ func openFile(cfg shards.Config, opts Options) (Store, error) {
 	return s, nil
 }
 
-// Format prints where the file is, whatever the verb, so that no DSN is printed.
+// Format prints where the file is for every verb, so that no DSN is printed.
 func (s *fileStore) Format(state fmt.State, _ rune) {
 	_, _ = io.WriteString(state, "store file "+s.path)
 }
@@ -94,6 +94,17 @@ func (s *fileStore) Swap(ctx context.Context, from int, next Change) (Entry, err
 		return Entry{}, err
 	}
 	defer h.unlock()
+	for ctx.Err() == nil {
+		e, err := s.swapOnce(h, from, next)
+		if !errors.Is(err, errSaved) {
+			return e, err
+		}
+	}
+	return Entry{}, ctx.Err()
+}
+
+// swapOnce is Swap under the lock. It returns errSaved if somebody saved the file meanwhile and it has done nothing.
+func (s *fileStore) swapOnce(h history, from int, next Change) (Entry, error) {
 	r, err := s.read()
 	if err != nil {
 		return Entry{}, err
@@ -118,7 +129,7 @@ func (s *fileStore) Swap(ctx context.Context, from int, next Change) (Entry, err
 		}
 	}
 	made.At = time.Now().UTC()
-	if err := h.replace(made, text); err != nil {
+	if err := h.replace(made, r.text, text); err != nil {
 		return Entry{}, err
 	}
 	s.saw(reading{text: text, recorded: true}, made)
@@ -283,7 +294,7 @@ func (s *fileStore) entry(r reading, docs documents) (Entry, shards.Config, erro
 	return e, written, nil
 }
 
-// version returns the version of what was read, where the file says what is written. It tells whether that is known to
+// version returns the version of what was read, where the file says what is written. It reports whether that is known to
 // this process alone, which has seen another text before that is not in the history.
 func (s *fileStore) version(r reading, written int) (version int, own bool) {
 	version = written

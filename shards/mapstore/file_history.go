@@ -167,20 +167,25 @@ func (h history) record(e Entry, text []byte) error {
 	return h.rename(filepath.Join(h.dir, pending), h.path(e.version()))
 }
 
-// replace puts a new version in the place of the file, and into the history. Whoever is killed in the midst of it has
-// done all or nothing: the record lies ready before the file is there, and complete takes it from there.
-func (h history) replace(e Entry, text []byte) error {
+// replace puts a new version in the place of the file, whose text was old, nil for none, and into the history. Whoever is
+// killed in the midst of it has done all or nothing: the record lies ready before the file is there, and complete takes it
+// from there. What somebody saves meanwhile follows the new version. Or the error is errSaved, and nothing was done.
+func (h history) replace(e Entry, old, text []byte) error {
 	if err := h.prepare(e, text); err != nil {
 		return err
 	}
-	done, err := replaceFile(h.file, text, 0)
+	r := replacement{path: h.file, text: text}
+	done, err := r.exchange(old)
 	if err == nil {
 		err = h.rename(filepath.Join(h.dir, pending), h.path(e.version()))
 	}
 	if err != nil && done {
-		return fmt.Errorf("%w: %w", ErrOutcomeUnknown, err)
+		return fmt.Errorf("%w: %w", ErrOutcomeUnknown, errors.Join(err, r.settle(old)))
 	}
-	return err
+	if err != nil {
+		return err
+	}
+	return r.settle(old)
 }
 
 func (h history) prepare(e Entry, text []byte) error {

@@ -33,7 +33,7 @@ func (s *fileStore) follow(ctx context.Context, tell func(Entry, error)) {
 	w := &fileWatch{fileStore: s, tell: tell}
 	notify, err := fsnotify.NewWatcher()
 	if err != nil {
-		s.opts.Logger.WarnContext(ctx, "nobody tells of changes of files, so they are looked for", slog.Duration("every", s.opts.Poll), slog.Any("error", err))
+		s.opts.Logger.WarnContext(ctx, "changes of files are not reported, so the store polls", slog.Duration("every", s.opts.Poll), slog.Any("error", err))
 		notify = &fsnotify.Watcher{} // its channels are nil
 	} else {
 		defer notify.Close()
@@ -58,7 +58,7 @@ func (s *fileStore) follow(ctx context.Context, tell func(Entry, error)) {
 	}
 }
 
-// wait returns when it is time to look, and tells whether ctx still goes on.
+// wait returns when it is time to look, and reports whether ctx still goes on.
 func (w *fileWatch) wait(ctx context.Context, notify *fsnotify.Watcher, poll, again <-chan time.Time) bool {
 	for {
 		select {
@@ -75,13 +75,13 @@ func (w *fileWatch) wait(ctx context.Context, notify *fsnotify.Watcher, poll, ag
 				return ok || ctx.Err() == nil
 			}
 		case err := <-notify.Errors: // such as that events were lost
-			w.opts.Logger.DebugContext(ctx, "not all changes of files were told", slog.Any("error", err))
+			w.opts.Logger.DebugContext(ctx, "some changes of files were not reported", slog.Any("error", err))
 			return ctx.Err() == nil
 		}
 	}
 }
 
-// look looks at the file, and tells whether to look again soon.
+// look looks at the file, and reports whether to look again soon.
 func (w *fileWatch) look(ctx context.Context) (soon bool) {
 	r, err := w.read()
 	if err != nil {
@@ -192,7 +192,7 @@ func (w *fileWatch) recordEdit(ctx context.Context) error {
 	return nil
 }
 
-// found tells of the file, and notes that it was told.
+// found reports the file, and notes that it did.
 func (w *fileWatch) found(r reading, e Entry, err error) {
 	if err != nil && !errors.Is(err, ErrNoMap) {
 		w.fail(err)

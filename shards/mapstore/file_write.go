@@ -18,12 +18,24 @@ func writeFile(path string, text []byte, mode fs.FileMode) error {
 }
 
 // replaceFile puts text in the place of a file: whoever reads it meets the old or the new one, whole. The new one has
-// the mode, or the old one's if mode is 0, and the old one's owner where that is allowed. It tells whether the file may
-// be replaced in spite of an error.
-func replaceFile(path string, text []byte, mode fs.FileMode) (done bool, err error) {
+// the mode, and the old one's owner where that is allowed.
+func replaceFile(path string, text []byte, mode fs.FileMode) error {
+	temp, err := besideFile(path, text, mode)
+	if err != nil {
+		return err
+	}
+	if err := os.Rename(temp, path); err != nil {
+		return errors.Join(err, os.Remove(temp))
+	}
+	return syncDir(filepath.Dir(path))
+}
+
+// besideFile writes text to a new file beside another, on the disk when it returns, and returns its path. It has the
+// mode, or the other's if mode is 0, and the other's owner where that is allowed.
+func besideFile(path string, text []byte, mode fs.FileMode) (temp string, err error) {
 	old, err := os.Stat(path)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return false, err
+		return "", err
 	}
 	switch {
 	case mode != 0:
@@ -34,26 +46,18 @@ func replaceFile(path string, text []byte, mode fs.FileMode) (done bool, err err
 	}
 	file, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*")
 	if err != nil {
-		return false, err
+		return "", err
 	}
-	temp := file.Name()
-	defer func() {
-		if !done {
-			err = errors.Join(err, os.Remove(temp))
-		}
-	}()
+	temp = file.Name()
 	_, err = file.Write(text)
 	err = errors.Join(err, file.Chmod(mode), file.Sync(), file.Close())
 	if err != nil {
-		return false, err
+		return "", errors.Join(err, os.Remove(temp))
 	}
 	if old != nil {
 		keepOwner(temp, old)
 	}
-	if err := os.Rename(temp, path); err != nil {
-		return false, err
-	}
-	return true, syncDir(filepath.Dir(path))
+	return temp, nil
 }
 
 // syncDir makes renames in a directory last.

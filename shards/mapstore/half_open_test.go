@@ -8,8 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/kiloshard/kiloshard/internal/localetcd"
 	"github.com/kiloshard/kiloshard/shards"
-	"github.com/kiloshard/kiloshard/shards/localetcd"
 	"github.com/kiloshard/kiloshard/shards/mapstore"
 )
 

@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"github.com/kiloshard/kiloshard/bench/linear"
-	"github.com/kiloshard/kiloshard/shards/localetcd"
-	"github.com/kiloshard/kiloshard/shards/localpg"
+	"github.com/kiloshard/kiloshard/internal/localetcd"
+	"github.com/kiloshard/kiloshard/internal/localpg"
 	"github.com/kiloshard/kiloshard/shards/mapstore"
 )
 

@@ -25,7 +25,7 @@ type Options struct {
 	// with such a variable is an error, save for [Store.Swap] and [Store.History].
 	KeepUnset bool
 
-	// Poll is how often Watch looks by itself, beside being told. Defaults to 3 seconds, of a file to 1.
+	// Poll is the interval at which Watch looks by itself, besides notifications. Defaults to 3 seconds, of a file to 1.
 	Poll time.Duration
 
 	// Limit is the most that a store may take to answer. Defaults to 10 seconds.
@@ -61,6 +61,13 @@ func (o Options) documents(cfg shards.Config) documents {
 		d = d.keepUnset()
 	}
 	return d
+}
+
+// Check reports whether Swap would refuse to make a change of now, which has no map if there is none, in the store that a
+// config names. It asks no store.
+func Check(cfg shards.Config, opts Options, now Entry, next Change) error {
+	_, _, err := opts.documents(cfg).check(now, next)
+	return err
 }
 
 // Open opens the store that a config names, and asks for no more of the config than its Store, its cluster's name and

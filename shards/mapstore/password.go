@@ -10,7 +10,7 @@ import (
 )
 
 // checkPasswords returns a [shards.FieldError] for the first DSN of the hosts with a password in it, or of which it
-// cannot be told. What a store keeps many can read, and its history keeps it forever.
+// is unknown. What a store keeps many can read, and its history keeps it forever.
 func checkPasswords(c shards.Config) error {
 	for i, h := range c.Hosts {
 		if err := checkPassword(fmt.Sprintf("hosts[%d].dsn", i), h.Name, h.DSN); err != nil {

@@ -8,6 +8,7 @@ import (
 	"iter"
 	"math"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -30,6 +31,8 @@ type postgresStore struct {
 	docs    documents
 	opts    Options
 	feed    feed
+
+	prepared atomic.Bool // [postgresStore.prepare] was done
 
 	mu     sync.RWMutex // guards what follows
 	closed bool
@@ -58,6 +61,7 @@ func openPostgres(cfg shards.Config, opts Options) (Store, error) {
 		conn.RuntimeParams["application_name"] = "kiloshard"
 	}
 	config.MaxConns, config.MinConns, config.MinIdleConns, config.MaxConnIdleTime = maxConns, 0, 0, maxIdle
+	config.AfterConnect = checkPlain
 	login.Attend(config)
 	pool, err := pgxpool.NewWithConfig(context.Background(), config)
 	if err != nil {
@@ -70,10 +74,13 @@ func openPostgres(cfg shards.Config, opts Options) (Store, error) {
 	return s, nil
 }
 
-// Format prints which store it is, whatever the verb, so that no password is printed.
+// Format prints which store it is for every verb, so that no password is printed.
 func (s *postgresStore) Format(state fmt.State, _ rune) {
 	_, _ = io.WriteString(state, "store "+s.place)
 }
+
+// localConfig is what counts over a copy of the map.
+func (s *postgresStore) localConfig() shards.Config { return s.docs.local }
 
 // Load implements [Store].
 func (s *postgresStore) Load(ctx context.Context) (Entry, error) {

@@ -13,9 +13,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/kiloshard/kiloshard/internal/localpg"
 	"github.com/kiloshard/kiloshard/shards"
 	"github.com/kiloshard/kiloshard/shards/connect"
-	"github.com/kiloshard/kiloshard/shards/localpg"
 	"github.com/kiloshard/kiloshard/shards/mapstore"
 	"github.com/kiloshard/kiloshard/shards/shardtest"
 )

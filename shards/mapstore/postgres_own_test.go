@@ -3,15 +3,14 @@ package mapstore_test
 import (
 	"context"
 	"errors"
-	"net/url"
 	"os"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
+	"github.com/kiloshard/kiloshard/internal/localpg"
 	"github.com/kiloshard/kiloshard/shards"
-	"github.com/kiloshard/kiloshard/shards/localpg"
 	"github.com/kiloshard/kiloshard/shards/mapstore"
 )
 
@@ -117,13 +116,8 @@ func TestPostgresReader(t *testing.T) {
 		execSQL(t, dsn, "drop owned by "+role)
 		execSQL(t, dsn, "drop role "+role)
 	})
-	u, err := url.Parse(dsn)
-	if err != nil {
-		t.Fatal("bad DSN")
-	}
-	u.User = url.UserPassword(role, "sesame")
-	reader := openPostgres(t, u.String(), told)
-	_, err = reader.Load(newContext(t))
+	reader := openPostgres(t, localpg.AsRole(dsn, role, "sesame"), told)
+	_, err := reader.Load(newContext(t))
 	checkIs(t, err, mapstore.ErrNoMap) // there is no table yet
 	if _, err = reader.Swap(newContext(t), 0, newChange(1)); err == nil || errors.Is(err, mapstore.ErrOutcomeUnknown) {
 		t.Fatalf("error %v of who may not make the table", err)
@@ -144,8 +138,7 @@ func TestPostgresReader(t *testing.T) {
 		t.Errorf("%d versions", len(all))
 	}
 
-	u.User = url.UserPassword(role, "open-sesame")
-	wrong := openPostgres(t, u.String())
+	wrong := openPostgres(t, localpg.AsRole(dsn, role, "open-sesame"))
 	if _, err := wrong.Load(newContext(t)); err == nil || strings.Contains(err.Error(), "sesame") {
 		t.Errorf("error %v of a wrong password", err)
 	}

@@ -55,7 +55,7 @@ type change struct {
 	sent    bool // a statement was sent to which no answer came
 }
 
-// try makes the change if it is not made already. It tells whether the same may come out otherwise in a moment.
+// try makes the change if it is not made already. It reports whether the same may come out otherwise in a moment.
 func (c *change) try(ctx context.Context) (e Entry, again bool, err error) {
 	s := c.store
 	r, err := c.latest(ctx)
@@ -74,6 +74,9 @@ func (c *change) try(ctx context.Context) (e Entry, again bool, err error) {
 	made, text, err := s.docs.check(now, c.next)
 	if err != nil {
 		return Entry{}, false, err
+	}
+	if err := s.prepare(ctx); err != nil {
+		return Entry{}, isPassing(err), s.failed(err)
 	}
 	if made.At, err = c.insert(ctx, made.version(), text); isMissing(err) {
 		if err := s.install(ctx); err != nil {
@@ -148,10 +151,45 @@ from made`
 	return at.UTC(), err
 }
 
-// install makes the table, unless it is there.
-func (s *postgresStore) install(ctx context.Context) error {
+// install makes the table, or brings an older one to the present version.
+func (s *postgresStore) install(ctx context.Context) error { return s.run(ctx, sql.Maps()) }
+
+// prepare refuses a table that somebody else has made, before it is written to, and brings an older one to the present
+// version. Once it has been found to be right, nobody but its owner can change that.
+func (s *postgresStore) prepare(ctx context.Context) error {
+	if s.prepared.Load() {
+		return nil
+	}
+	if err := s.run(ctx, sql.RefuseForeign(sql.Ours{DatabaseOwner: true})); err != nil {
+		return err
+	}
+	var isOld bool
+	err := s.on(ctx, func(conn *pgxpool.Conn) error {
+		return conn.QueryRow(ctx, sql.MapsAreOld(), pgx.QueryExecModeSimpleProtocol).Scan(&isOld)
+	})
+	if err == nil && isOld {
+		err = s.install(ctx)
+	}
+	if err == nil {
+		s.prepared.Store(true)
+	}
+	return err
+}
+
+// run runs a script in one transaction.
+func (s *postgresStore) run(ctx context.Context, script string) error {
 	return s.on(ctx, func(conn *pgxpool.Conn) error {
-		_, err := conn.Exec(ctx, sql.Maps(), pgx.QueryExecModeSimpleProtocol)
+		_, err := conn.Exec(ctx, script, pgx.QueryExecModeSimpleProtocol)
 		return err
 	})
+}
+
+// checkPlain returns an error unless the table of the maps may be read, whoever made it.
+func checkPlain(ctx context.Context, conn *pgx.Conn) error {
+	var plain bool
+	err := conn.QueryRow(ctx, sql.MapsArePlain(), pgx.QueryExecModeSimpleProtocol).Scan(&plain)
+	if err == nil && !plain {
+		err = errors.New("kiloshard.maps was made by somebody else: expected a plain table, as the first change of the map makes it")
+	}
+	return err
 }

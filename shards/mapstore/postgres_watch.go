@@ -31,7 +31,8 @@ type listener struct {
 	*postgresStore
 	tell  func(Entry, error)
 	pause backoff
-	last  Entry // that was told
+	last  Entry // reported
+	row   row   // of last, without its document
 	bad   row   // the last row that was no map
 }
 
@@ -75,10 +76,10 @@ from kiloshard.maps where cluster = $1 order by version desc limit 1`
 	case err != nil:
 		return err
 	case r.Version == 0:
-		l.last, l.bad = Entry{}, row{}
+		l.last, l.row, l.bad = Entry{}, row{}, row{}
 		l.tell(Entry{}, ErrNoMap)
-	case l.bad.Version == r.Version:
-	case l.last.version() == r.Version && r.At.Equal(l.last.At):
+	case l.bad.Version == r.Version && l.bad.Attempt == r.Attempt:
+	case l.row.Version == r.Version && l.row.Attempt == r.Attempt:
 		l.tell(l.last, nil)
 	default:
 		if r.Version == known { // of another history
@@ -92,7 +93,8 @@ from kiloshard.maps where cluster = $1 order by version desc limit 1`
 			l.tell(Entry{}, err)
 			return nil
 		}
-		l.last, l.bad = e, row{}
+		l.last, l.row, l.bad = e, r, row{}
+		l.row.Document = ""
 		l.tell(e, nil)
 	}
 	return nil

@@ -37,9 +37,9 @@ type SourceConfig struct {
 // Source is where a service has its maps from: a store, and a copy of the last map for when the store is down. It is
 // safe for concurrent use.
 //
-// It never serves a map that cannot come after the last one: of another cluster, with another epoch or layout, or of an
-// older version, as of a store that was put back to an old state. Who wants such a map all the same removes the copy and
-// starts the service anew.
+// It never serves a map that cannot come after the last one: of another cluster, with another epoch or layout, of an
+// older version, or another map under the version of the last one, as of a store that was put back to an old state or
+// lost its newest changes in a failover. To accept such a map, delete the copy and restart the service.
 type Source struct {
 	cfg SourceConfig
 
@@ -66,7 +66,7 @@ func NewSource(cfg SourceConfig) *Source {
 	return &Source{cfg: cfg, stale: make(chan struct{})}
 }
 
-// Format prints which store it is that the maps come from, whatever the verb, so that no DSN is printed.
+// Format prints which store it is that the maps come from for every verb, so that no DSN is printed.
 func (s *Source) Format(state fmt.State, _ rune) {
 	_, _ = fmt.Fprintf(state, "maps of %v", s.cfg.Store)
 }
@@ -138,7 +138,8 @@ func (s *Source) accept(m *shards.Map) error {
 		return s.refused(&shards.ChangeError{Field: "cluster", From: s.cfg.Cluster, To: m.Config().Cluster, Why: "this is the map of another cluster"})
 	}
 	if cached != nil {
-		if m.Version() < cached.Version() {
+		// Without a version, as in a file that is no store yet, nothing tells which is the newer one.
+		if v := m.Version(); v < cached.Version() || v == cached.Version() && v > 0 && !same(cached, m) {
 			return s.refused(&WentBackError{Seen: cached.Version(), Found: m.Version()})
 		}
 		// Whether keys may move was for the store to say.
@@ -200,24 +201,28 @@ func (s *Source) found() {
 	}
 }
 
-// findBack finds out that a store answers again whose map is still the same, of which Watch says nothing.
+// findBack finds out what Watch says nothing of: that a store answers again whose map is still the same. Once at the
+// beginning it also looks whether the store holds another map under the version of the last one, of which Watch is
+// told only the number.
 func (s *Source) findBack(ctx context.Context) {
 	timer := time.NewTicker(recheck)
 	defer timer.Stop()
-	for {
-		s.mu.Lock()
-		stale := s.stale
-		s.mu.Unlock()
+	begun := make(chan struct{})
+	close(begun)
+	for why := (<-chan struct{})(begun); ; {
 		select {
 		case <-ctx.Done():
 			return
-		case <-stale:
+		case <-why:
 		}
 		select {
 		case <-ctx.Done():
 			return
 		case <-timer.C:
 		}
+		s.mu.Lock()
+		why = s.stale
+		s.mu.Unlock()
 		limited, cancel := context.WithTimeout(ctx, s.cfg.Limit)
 		e, err := s.cfg.Store.Load(limited)
 		cancel()
@@ -241,8 +246,11 @@ func (s *Source) back(ctx context.Context, m *shards.Map) {
 	s.noteLost(ctx, s.refused(&WentBackError{Seen: m.Version(), Found: m.Version()}))
 }
 
-// same tells whether two maps are written in the same way.
+// same reports whether two maps are written in the same way, or are both nil.
 func same(a, b *shards.Map) bool {
+	if a == b || a == nil || b == nil {
+		return a == b
+	}
 	textOfA, errOfA := a.Config().Shared().YAML()
 	textOfB, errOfB := b.Config().Shared().YAML()
 	return errOfA == nil && errOfB == nil && bytes.Equal(textOfA, textOfB)

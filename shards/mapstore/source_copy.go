@@ -35,6 +35,13 @@ func (s *Source) readCopy() (*shards.Map, error) {
 	if s.cfg.Cluster != "" && c.Cluster != s.cfg.Cluster {
 		return nil, &shards.FieldError{File: s.cfg.Cache, Field: "cluster", Found: fmt.Sprintf("the map of another cluster, %q", c.Cluster), Expected: fmt.Sprintf("%q", s.cfg.Cluster)}
 	}
+	if store, ok := s.cfg.Store.(interface{ localConfig() shards.Config }); ok {
+		local := store.localConfig()
+		if err := CheckTrust(local.Store, c); err != nil {
+			return nil, located(err, s.cfg.Cache)
+		}
+		c = c.WithLocal(local)
+	}
 	return c.Map()
 }
 
@@ -54,8 +61,7 @@ func (s *Source) keep(m *shards.Map) error {
 	if old, _, err := readDocument(s.cfg.Cache); err == nil && bytes.Equal(old, text) {
 		return nil
 	}
-	_, err = replaceFile(s.cfg.Cache, text, copyMode)
-	return err
+	return replaceFile(s.cfg.Cache, text, copyMode)
 }
 
 // copyMode is that of the copy: the addresses of the hosts are nobody else's business.

@@ -33,7 +33,7 @@ type Store interface {
 
 	// Watch yields the map whenever it is newer than version after, the present one at once if it is. Versions may be
 	// skipped, never repeated, and never go back: of a store that holds an older version than one that was seen, or than
-	// after, it yields a [WentBackError], once. A store that holds no map is waited for.
+	// after, or another map as the version that it yielded last, it yields a [WentBackError], once. A store that holds no map is waited for.
 	//
 	// While the store does not answer, or holds what is no map, it yields errors, at most one for each attempt to reach
 	// it, and goes on. It ends when ctx does, without an error, when the loop is left, or when the store is closed, then
@@ -56,6 +56,9 @@ type Change struct {
 	// KeysMoved lets a change pass that [shards.CheckChange] refuses for nothing but that keys would be in other shards
 	// ([shards.ChangeError.MovesKeys]): whoever makes it has moved their rows, or knows that there are none.
 	KeysMoved bool
+
+	// NoShards lets any change of the same cluster's map pass: whoever makes it has found no shard of the present one anywhere.
+	NoShards bool
 }
 
 // Entry is one version of the map.

@@ -1,16 +1,13 @@
 package provision
 
 import (
+	"cmp"
 	"context"
-	"fmt"
-	"slices"
-	"strings"
-
-	"github.com/jackc/pgx/v5"
+	"errors"
+	"time"
 
 	"github.com/kiloshard/kiloshard/shards"
 	"github.com/kiloshard/kiloshard/shards/fanout"
-	"github.com/kiloshard/kiloshard/sql"
 )
 
 // CreateConfig says what [Create] works on and how.
@@ -18,143 +15,81 @@ type CreateConfig struct {
 	Map      *shards.Map
 	PerHost  int             // sessions at work on each host. Defaults to 2
 	Batch    int             // shards in a transaction. Defaults to 64
+	Wait     time.Duration   // how long to wait for another Create or Upgrade. Defaults to 1 min
 	Progress fanout.Progress // Defaults to none
+
+	DryRun bool // only say what there is to do: no lock is taken, and nothing is changed
+
+	// Empty are shards to be made again, with no rows, although a ledger knows them; see [LostError]. Defaults to none.
+	Empty shards.Set
+}
+
+func (cfg CreateConfig) withDefaults() CreateConfig {
+	cfg.Batch = cmp.Or(max(cfg.Batch, 0), 64)
+	cfg.Wait = cmp.Or(max(cfg.Wait, 0), time.Minute)
+	return cfg
 }
 
 // CreateReport says what [Create] did.
 type CreateReport struct {
-	Created shards.Set
-	Existed shards.Set // shards that were there already
+	Created  shards.Set
+	Upgraded shards.Set // shards of an older version that were brought to the present one
+	Existed  shards.Set // shards that were there already, in the present version
 	// Generators are those made in the helper schemas, with their hosts, such as "photo on tick-a".
 	Generators []string
+	Copies     []Copy // of shards that are on two hosts; they are left alone
 }
 
-// Create makes every shard of the map exist on its host. It changes nothing where a host does not
-// answer ([shards.HostError]), where a shard already lives on another host than the map says
-// ([MisplacedError]), where a generator's sequence makes other numbers than the map says ([ProgressionError]), or where a host holds shards of another cluster, epoch or layout (a
-// [shards.HostError] around a [pgconn.PgError] with SQLSTATE [sql.Refused]).
+// Create makes every shard of the map exist on its host, each one whole or not at all, and brings those of an older
+// version to the present one, as [Upgrade] does. It holds a lock on each host meanwhile, and waits for another Create or
+// Upgrade there: [ErrBusy], with who is at work, is the error after too long. It changes nothing where
+//   - a host does not answer ([shards.HostError]);
+//   - two hosts are one database, or one is a standby of the other ([shards.FieldError]);
+//   - a shard lives on another host than the map says ([MisplacedError]);
+//   - a shard is on no host although a ledger of migrations knows it ([LostError]);
+//   - a schema is named like a shard and somebody else made it ([ForeignError]);
+//   - somebody else made something that it would use, or hung something on it (a [shards.HostError] around an [UntrustedError]);
+//   - a generator's sequence makes other numbers than the map says ([ProgressionError]);
+//   - a host holds shards of another cluster, epoch or layout (a [shards.HostError] around a [pgconn.PgError] with
+//     SQLSTATE [sql.Refused]).
 //
 // When ctx ends, the batches under way are finished. If not all shards are there then, the error
 // is a [shards.PartialError]; another Create goes on where this one stopped.
 func Create(ctx context.Context, cfg CreateConfig) (CreateReport, error) {
-	if cfg.Batch <= 0 {
-		cfg.Batch = 64
-	}
-	inventories, err := takeAll(ctx, cfg.Map, false)
+	cfg = cfg.withDefaults()
+	sessions, w, err := cfg.begin(ctx, purpose{locks: !cfg.DryRun, makes: true})
 	if err != nil {
 		return CreateReport{}, err
 	}
-	if err := misplaced(cfg.Map, inventories); err != nil {
+	defer sessions.close(ctx)
+	if err := errors.Join(misplaced(w.m, w.inventories), foreign(w.m, w.inventories)); err != nil {
 		return CreateReport{}, err
 	}
-	if err := clash(cfg.Map, inventories); err != nil {
+	if err := sessions.refuseLost(ctx, cfg.Map, w.inventories, cfg.Empty); err != nil {
 		return CreateReport{}, err
 	}
-	if err := install(ctx, cfg.Map, inventories); err != nil {
+	if cfg.DryRun {
+		return CreateReport{
+			Created: shards.SetOf(w.missing...), Upgraded: shards.SetOf(w.old...), Existed: shards.SetOf(w.current...),
+			Generators: w.generators, Copies: copies(w.m, w.inventories),
+		}, nil
+	}
+	if err := w.install(ctx, sessions); err != nil {
 		return CreateReport{}, err
 	}
-	generators, err := installGenerators(ctx, cfg.Map, inventories)
-	if err != nil {
-		return CreateReport{}, err
-	}
-
-	var existed, missing []shards.Number
-	for n := range cfg.Map.All().All() {
-		if inventories[cfg.Map.HostIndex(n)].hasShard(cfg.Map, n) {
-			existed = append(existed, n)
-		} else {
-			missing = append(missing, n)
-		}
-	}
-	p := params(cfg.Map)
-	created, err := fanout.Run(ctx, fanout.Config[*pgx.Conn]{
-		Map:   cfg.Map,
-		Open:  open,
-		Close: func(ctx context.Context, conn *pgx.Conn) { _ = conn.Close(ctx) },
-		Alive: func(conn *pgx.Conn) bool { return !conn.IsClosed() },
-		Do: func(ctx context.Context, conn *pgx.Conn, batch []shards.Number) []error {
-			var script strings.Builder
-			for _, n := range batch {
-				script.WriteString(sql.Shard(p, int(n), cfg.Map.Schema(n)))
-				for _, w := range generatorsOf(cfg.Map, n) {
-					script.WriteString(w.script())
-				}
-				if cfg.Map.HasDirectory() {
-					script.WriteString(sql.Directory(int(n), cfg.Map.Schema(n)))
-				}
-			}
-			err := execScript(ctx, conn, script.String())
-			return slices.Repeat([]error{err}, len(batch))
-		},
-		PerHost:  cfg.PerHost,
-		Batch:    cfg.Batch,
-		Progress: cfg.Progress,
-	}, fanout.Plan(cfg.Map, shards.SetOf(missing...)))
-	return CreateReport{Created: created, Existed: shards.SetOf(existed...), Generators: generators}, err
+	report := CreateReport{Existed: shards.SetOf(w.current...), Generators: w.generators, Copies: copies(w.m, w.inventories)}
+	done, err := w.shards(ctx, cfg, append(w.missing, w.old...))
+	report.Created, report.Upgraded = among(done, w.missing), among(done, w.old)
+	return report, err
 }
 
-// hasShard tells whether all that makes a shard is there.
-func (inv *inventory) hasShard(m *shards.Map, n shards.Number) bool {
-	if !inv.complete[m.Schema(n)] {
-		return false
-	}
-	for _, w := range generatorsOf(m, n) {
-		if !inv.has(w) {
-			return false
+// among returns those of some shards that are in a set.
+func among(set shards.Set, numbers []shards.Number) shards.Set {
+	var in []shards.Number
+	for _, n := range numbers {
+		if set.Has(n) {
+			in = append(in, n)
 		}
 	}
-	return inv.hasDirectory(m, n)
-}
-
-// install puts the helper schema on every host that lacks it or has another version of it.
-func install(ctx context.Context, m *shards.Map, inventories []*inventory) error {
-	script, version := sql.Engine(params(m))
-	var hosts []shards.Host
-	for _, inv := range inventories {
-		if inv.settings == nil || inv.settings.Engine != version {
-			hosts = append(hosts, inv.host)
-		}
-	}
-	return onHosts(ctx, hosts, func(ctx context.Context, _ int, conn *pgx.Conn) error {
-		return execScript(ctx, conn, script)
-	})
-}
-
-// MisplacedError says that shards live on other hosts than the map says. Creating them where the
-// map says would hide the rows they have.
-type MisplacedError struct {
-	Map    *shards.Map
-	Shards []shards.Number
-	Hosts  []string // where each of them lives
-}
-
-// Error names the first of the shards, where it lives and where the map says.
-func (e *MisplacedError) Error() string {
-	text := fmt.Sprintf("shard %d (%s) lives on %s, the map puts it on %s", e.Shards[0], e.Map.Schema(e.Shards[0]), e.Hosts[0], e.Map.Host(e.Shards[0]).Name)
-	if more := len(e.Shards) - 1; more > 0 {
-		text += fmt.Sprintf("; and %d more", more)
-	}
-	return text + "; expected the map to say where shards are: correct its placement, or move the shards"
-}
-
-// misplaced returns a [MisplacedError] when a shard lacks at home but lives elsewhere.
-func misplaced(m *shards.Map, inventories []*inventory) error {
-	wrong := &MisplacedError{Map: m}
-	for n := range m.All().All() {
-		home := inventories[m.HostIndex(n)]
-		if _, ok := home.complete[m.Schema(n)]; ok {
-			continue
-		}
-		for _, inv := range inventories {
-			if _, ok := inv.complete[m.Schema(n)]; ok {
-				wrong.Shards = append(wrong.Shards, n)
-				wrong.Hosts = append(wrong.Hosts, inv.host.Name)
-				break
-			}
-		}
-	}
-	if len(wrong.Shards) == 0 {
-		return nil
-	}
-	return wrong
+	return shards.SetOf(in...)
 }

@@ -3,16 +3,16 @@ package provision_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/url"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/jackc/pgx/v5/pgconn"
-
 	"github.com/kiloshard/kiloshard/shards"
 	"github.com/kiloshard/kiloshard/shards/provision"
 	"github.com/kiloshard/kiloshard/shards/shardtest"
+	"github.com/kiloshard/kiloshard/sql"
 )
 
 func TestCreate(t *testing.T) {
@@ -46,25 +46,108 @@ func TestCreateMakesWhatIsLacking(t *testing.T) {
 	checkComplete(t, m)
 }
 
+// TestTwoCreatesAtOnce has one wait for the other, and find all there.
 func TestTwoCreatesAtOnce(t *testing.T) {
 	t.Parallel()
 	m := newMap(t, 200)
-	errs := make(chan error)
+	type outcome struct {
+		report provision.CreateReport
+		err    error
+	}
+	outcomes := make(chan outcome)
 	for range 2 {
 		go func() {
-			_, err := provision.Create(t.Context(), provision.CreateConfig{Map: m})
-			errs <- err
+			report, err := provision.Create(t.Context(), provision.CreateConfig{Map: m})
+			outcomes <- outcome{report, err}
 		}()
 	}
-	// One of the two may lose a race for a schema: then it says so, and changes nothing by that.
-	for range 2 {
-		var e *pgconn.PgError
-		if err := <-errs; err != nil && (!errors.As(err, &e) || e.Code != "23505" && e.Code != "42P06") {
-			t.Error(err)
+	first, second := <-outcomes, <-outcomes
+	if first.err != nil || second.err != nil {
+		t.Fatalf("got %v and %v", first.err, second.err)
+	}
+	if first.report.Created.Len() != 200 || second.report.Created.Len() != 0 || second.report.Existed.Len() != 200 {
+		t.Errorf("created %s and %s, expected all by the one that ended first", first.report.Created, second.report.Created)
+	}
+	checkComplete(t, m)
+}
+
+// TestCreateSaysWhoIsAtWork has another program hold a host's lock for longer than Create waits.
+func TestCreateSaysWhoIsAtWork(t *testing.T) {
+	t.Parallel()
+	m := newMap(t, 8)
+	other := session(t, m.Hosts()[1])
+	var pid int
+	if err := other.QueryRow(t.Context(), "select pg_backend_pid() from pg_advisory_lock($1::int, 1)", int32(sql.LockClass)).Scan(&pid); err != nil {
+		t.Fatal(err)
+	}
+	_, err := provision.Create(t.Context(), provision.CreateConfig{Map: m, Wait: time.Millisecond})
+	if !errors.Is(err, provision.ErrBusy) || !strings.Contains(err.Error(), fmt.Sprintf("host pg-b: another create or upgrade is at work: process %d, role ", pid)) {
+		t.Errorf("got %v, expected process %d on pg-b", err, pid)
+	}
+	for _, host := range m.Hosts() {
+		if got := on(t, host, "select nspname from pg_namespace where nspname ~ 'shard'"); len(got) > 0 {
+			t.Errorf("host %s has schemas %s", host.Name, got)
 		}
 	}
-	create(t, m)
-	checkComplete(t, m)
+}
+
+// TestForeignSchema has somebody else's schema where a shard is to be made.
+func TestForeignSchema(t *testing.T) {
+	t.Parallel()
+	m := newMap(t, 8)
+	on(t, m.Host(6), "create schema shard_00006; create table shard_00006.invoices (id int)")
+	_, err := provision.Create(t.Context(), provision.CreateConfig{Map: m})
+	var e *provision.ForeignError
+	if !errors.As(err, &e) || len(e.Schemas) != 1 || !strings.Contains(err.Error(), "schema shard_00006 on pg-b was made by somebody else: it belongs to role ") {
+		t.Errorf("got %v, expected shard_00006 on pg-b to be refused", err)
+	}
+	if got := on(t, m.Host(0), "select nspname from pg_namespace where nspname ~ 'shard'"); len(got) > 0 {
+		t.Errorf("schemas %s were made all the same", got)
+	}
+	differences, err := provision.Verify(t.Context(), m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	foreign := 0
+	for _, d := range differences {
+		if d.Schema == "shard_00006" {
+			if foreign++; d.Kind != provision.KindForeign {
+				t.Errorf("got %s", d)
+			}
+		}
+	}
+	if foreign != 1 {
+		t.Errorf("got %v, expected one difference of shard_00006", differences)
+	}
+}
+
+// TestWholeOrNotAtAll has what stands in a shard's way be there before, or come while Create is at work.
+func TestWholeOrNotAtAll(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct{ name, change, want string }{
+		{"a table in the sequence's place", "create schema shard_00002; create table shard_00002.next_id_seq (id int); create function shard_00002.next_ids(n int) returns setof bigint language sql as 'select 1::bigint'", "shard_00002.next_id_seq was there before and cannot make IDs"},
+		{"a sequence with a cache", "create schema shard_00002; create sequence shard_00002.next_id_seq cache 20 maxvalue 1125899906842623", "shard_00002.next_id_seq was there before and cannot make IDs"},
+		{"a function of another kind", "create schema shard_00002; create sequence shard_00002.next_id_seq maxvalue 1125899906842623; create function shard_00002.next_id() returns text language sql as 'select null::text'", "cannot change return type"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			m := newMap(t, 8)
+			on(t, m.Host(2), test.change)
+			const query = `select count(*) from pg_proc where pronamespace = 'shard_00002'::regnamespace`
+			before := on(t, m.Host(2), query)
+			report, err := provision.Create(t.Context(), provision.CreateConfig{Map: m})
+			var partial *shards.PartialError
+			if !errors.As(err, &partial) || len(partial.Failed) != 1 || partial.Failed[0].Shard != 2 || !strings.Contains(err.Error(), test.want) {
+				t.Fatalf("got %v, expected shard 2 to fail with %q", err, test.want)
+			}
+			if report.Created.String() != "0-1,3-7" {
+				t.Errorf("created %s, expected 0-1,3-7", report.Created)
+			}
+			if got := on(t, m.Host(2), query); got[0] != before[0] {
+				t.Errorf("shard 2 was made in part: %s functions, %s before", got, before)
+			}
+		})
+	}
 }
 
 // interrupting is progress that interrupts its run after a number of shards.

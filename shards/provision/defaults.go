@@ -22,9 +22,7 @@ func (inv *inventory) takeDefaults(ctx context.Context, conn *pgx.Conn, pattern 
 	const query = `
 		WITH shard AS MATERIALIZED (SELECT oid, nspname FROM pg_namespace WHERE nspname ~ $1)
 		SELECT ts.nspname, t.relname, a.attname, fs.nspname, f.proname,
-			coalesce(sn.nspname, ''), coalesce(s.relname, ''),
-			coalesce(format_type(q.seqtypid, NULL), ''), coalesce(q.seqincrement, 0), coalesce(q.seqcache, 0),
-			coalesce(q.seqmax, 0), coalesce(q.seqcycle, false)
+			coalesce(sn.nspname, ''), coalesce(c.relname, ''), ` + sequenceColumns + `
 		FROM pg_depend df
 		JOIN pg_proc f ON f.oid = df.refobjid AND f.proname IN ('next_id', 'next_ids')
 		JOIN shard fs ON fs.oid = f.pronamespace
@@ -34,9 +32,9 @@ func (inv *inventory) takeDefaults(ctx context.Context, conn *pgx.Conn, pattern 
 		JOIN pg_attribute a ON a.attrelid = d.adrelid AND a.attnum = d.adnum
 		LEFT JOIN (
 			pg_depend ds
-			JOIN pg_class s ON s.oid = ds.refobjid AND s.relkind = 'S'
-			JOIN pg_sequence q ON q.seqrelid = s.oid
-			JOIN pg_namespace sn ON sn.oid = s.relnamespace
+			JOIN pg_class c ON c.oid = ds.refobjid AND c.relkind = 'S'
+			JOIN pg_sequence s ON s.seqrelid = c.oid
+			JOIN pg_namespace sn ON sn.oid = c.relnamespace
 		) ON ds.objid = d.oid AND ds.classid = 'pg_attrdef'::regclass AND ds.refclassid = 'pg_class'::regclass
 		WHERE df.classid = 'pg_attrdef'::regclass AND df.refclassid = 'pg_proc'::regclass`
 	rows, err := conn.Query(ctx, query, pattern)
@@ -44,11 +42,8 @@ func (inv *inventory) takeDefaults(ctx context.Context, conn *pgx.Conn, pattern 
 		return err
 	}
 	var d columnDefault
-	fields := []any{
-		&d.Schema, &d.Table, &d.Column, &d.FunctionSchema, &d.Function, &d.SequenceSchema, &d.SequenceName,
-		&d.Type, &d.Increment, &d.Cache, &d.Max, &d.Cycle,
-	}
-	_, err = pgx.ForEachRow(rows, fields, func() error {
+	fields := []any{&d.Schema, &d.Table, &d.Column, &d.FunctionSchema, &d.Function, &d.SequenceSchema, &d.SequenceName}
+	_, err = pgx.ForEachRow(rows, append(fields, d.fields()...), func() error {
 		inv.defaults = append(inv.defaults, d)
 		return nil
 	})
@@ -67,6 +62,7 @@ func (v *verification) defaults(inv *inventory) {
 		if d.FunctionSchema != d.Schema {
 			v.differ(KindFunction, inv, d.Schema, fmt.Sprintf("%s calls %s.%s", column, d.FunctionSchema, d.Function), d.Schema+"."+d.Function)
 		}
+		want.Start = d.Start // where a table's own begins is its own affair
 		name := d.SequenceSchema + "." + d.SequenceName
 		switch {
 		case d.SequenceName == "":
@@ -80,7 +76,7 @@ func (v *verification) defaults(inv *inventory) {
 
 // sequence is what every sequence that makes IDs of the map must be.
 func (v *verification) sequence() sequence {
-	return sequence{Type: "bigint", Increment: 1, Cache: 1, Max: v.m.Layout().MaxSequenceValue()}
+	return sequence{Type: "bigint", Start: 1, Increment: 1, Min: 1, Max: v.m.Layout().MaxSequenceValue(), Cache: 1, Persistence: "permanent"}
 }
 
 // ownSequence is the sequence of each shard's next_id().

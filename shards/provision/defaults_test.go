@@ -17,7 +17,7 @@ func TestVerifyOfDefaults(t *testing.T) {
 		create sequence shard_00003.photos_id_seq maxvalue 1125899906842623;
 		create table shard_00003.photos (n int, id bigint primary key default shard_00003.next_id('shard_00003.photos_id_seq'));
 		create table shard_00003.tags (id bigint default shard_00003.next_id(), other bigint default 7);`
-	const right = "type bigint, increment 1, cache 1, maximum 1125899906842623, cycle false"
+	const right = "type bigint, start 1, increment 1, minimum 1, maximum 1125899906842623, cache 1, cycle false, permanent"
 	tests := []struct {
 		name, change string
 		kind         provision.Kind // empty for no difference
@@ -42,11 +42,11 @@ func TestVerifyOfDefaults(t *testing.T) {
 		},
 		{
 			"a cache", "alter sequence shard_00003.photos_id_seq cache 20",
-			provision.KindSequence, "the default of photos.id draws from shard_00003.photos_id_seq, which has type bigint, increment 1, cache 20, maximum 1125899906842623, cycle false", right,
+			provision.KindSequence, "the default of photos.id draws from shard_00003.photos_id_seq, which has type bigint, start 1, increment 1, minimum 1, maximum 1125899906842623, cache 20, cycle false", right,
 		},
 		{
 			"a type", "alter sequence shard_00003.photos_id_seq as int maxvalue 2147483647",
-			provision.KindSequence, "the default of photos.id draws from shard_00003.photos_id_seq, which has type integer, increment 1, cache 1, maximum 2147483647, cycle false", right,
+			provision.KindSequence, "the default of photos.id draws from shard_00003.photos_id_seq, which has type integer, start 1, increment 1, minimum 1, maximum 2147483647, cache 1, cycle false", right,
 		},
 		{"an increment", "alter sequence shard_00003.photos_id_seq increment 2", provision.KindSequence, "increment 2", right},
 		{"a cycle", "alter sequence shard_00003.photos_id_seq cycle", provision.KindSequence, "cycle true", right},

@@ -46,7 +46,7 @@ func TestCreateMakesDirectory(t *testing.T) {
 	}
 	want := []string{
 		"directory shard_00002 kiloshard_directory has key text, shard integer",
-		"directory shard_00002 kiloshard_usage is lacking",
+		"directory shard_00002 kiloshard_usage is missing",
 		"directory shard_00003 kiloshard_directory has key text, shard integer, since timestamp with time zone, no primary key",
 	}
 	if !slices.Equal(got, want) {

@@ -1,4 +1,4 @@
-// Package provision makes the shards of a map exist on their hosts, and tells where hosts and map
+// Package provision makes the shards of a map exist on their hosts, and reports where hosts and map
 // differ.
 //
 // [Create] first connects to every host and looks at what is there; when a host does not answer,

@@ -1,11 +1,7 @@
 package provision
 
 import (
-	"context"
 	"fmt"
-	"strings"
-
-	"github.com/jackc/pgx/v5"
 
 	"github.com/kiloshard/kiloshard/shards"
 	"github.com/kiloshard/kiloshard/sql"
@@ -34,7 +30,7 @@ func (w wantedGenerator) script() string {
 	return w.Progression(w.start, w.step)
 }
 
-// counts tells whether a sequence makes the numbers.
+// counts reports whether a sequence makes the numbers.
 func (w wantedGenerator) counts() bool { return w.step != 0 }
 
 // generatorsOf returns the generators in a shard's schema.
@@ -74,42 +70,13 @@ func named(g shards.Generator, schema string, i int) []wantedGenerator {
 	return wanted
 }
 
-// has tells whether all that makes a generator is there.
+// has reports whether all that makes a generator is there.
 func (inv *inventory) has(w wantedGenerator) bool {
 	found := inv.generators[w.Schema]
 	_, many := found.functions[functionKey{w.Function(), 1}]
 	_, one := found.functions[functionKey{w.Single(), 0}]
 	_, sequence := found.sequences[w.Sequence()]
 	return many && one && (sequence || !w.counts())
-}
-
-// installGenerators makes the generators in the helper schemas where they are lacking. It returns their names with
-// their hosts, such as "photo on tick-a".
-func installGenerators(ctx context.Context, m *shards.Map, inventories []*inventory) ([]string, error) {
-	var hosts []shards.Host
-	var scripts, made []string
-	for _, inv := range inventories {
-		var script strings.Builder
-		if uuidv7(m) && !inv.uuidv7 {
-			script.WriteString(sql.UUIDv7())
-		}
-		for _, w := range generatorsOn(m, inv.host) {
-			if !inv.has(w) {
-				script.WriteString(w.script())
-				made = append(made, w.Name+" on "+inv.host.Name)
-			}
-		}
-		if script.Len() > 0 {
-			hosts, scripts = append(hosts, inv.host), append(scripts, script.String())
-		}
-	}
-	err := onHosts(ctx, hosts, func(ctx context.Context, i int, conn *pgx.Conn) error {
-		return execScript(ctx, conn, scripts[i])
-	})
-	if err != nil {
-		return nil, err
-	}
-	return made, nil
 }
 
 func uuidv7(m *shards.Map) bool {

@@ -3,6 +3,7 @@ package provision
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 	"time"
 
@@ -11,27 +12,60 @@ import (
 	"github.com/kiloshard/kiloshard/shards"
 )
 
-// onHosts runs fn on every host at once, each with a session of its own, and joins the errors as
-// [shards.HostError]. When a host does not answer, fn runs on none.
-func onHosts(ctx context.Context, hosts []shards.Host, fn func(ctx context.Context, i int, conn *pgx.Conn) error) error {
-	conns := make([]*pgx.Conn, len(hosts))
-	defer func() {
-		closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
-		defer cancel()
-		for _, conn := range conns {
-			if conn != nil {
-				_ = conn.Close(closing) // nothing is left to lose in it
-			}
-		}
-	}()
+// sessions are one session to each of some hosts.
+type sessions struct {
+	hosts []shards.Host
+	conns []*pgx.Conn
+}
+
+// connectAll connects to all hosts at once. When a host does not answer, no session is left, and the error joins a
+// [shards.HostError] for each such host.
+func connectAll(ctx context.Context, hosts []shards.Host) (*sessions, error) {
+	s := &sessions{hosts: hosts, conns: make([]*pgx.Conn, len(hosts))}
 	err := each(hosts, func(i int) (err error) {
-		conns[i], err = open(ctx, hosts[i])
+		s.conns[i], err = open(ctx, hosts[i])
 		return err
 	})
 	if err != nil {
-		return err
+		s.close(ctx)
+		return nil, err
 	}
-	return each(hosts, func(i int) error { return fn(ctx, i, conns[i]) })
+	return s, nil
+}
+
+// ofAnyCluster returns hosts whose identity is compared by who works with them.
+func ofAnyCluster(hosts []shards.Host) []shards.Host {
+	hosts = slices.Clone(hosts)
+	for i, h := range hosts {
+		hosts[i] = h.OfAnyCluster()
+	}
+	return hosts
+}
+
+// close ends the sessions, also when ctx has ended.
+func (s *sessions) close(ctx context.Context) {
+	closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
+	defer cancel()
+	for _, conn := range s.conns {
+		if conn != nil {
+			_ = conn.Close(closing) // nothing is left to lose in it
+		}
+	}
+}
+
+// each runs fn on every host at once and joins the errors as [shards.HostError].
+func (s *sessions) each(fn func(i int, conn *pgx.Conn) error) error {
+	return each(s.hosts, func(i int) error { return fn(i, s.conns[i]) })
+}
+
+// takeAll reads what every host of the map holds.
+func (s *sessions) takeAll(ctx context.Context, m *shards.Map, detailed bool) ([]*inventory, error) {
+	inventories := make([]*inventory, len(s.hosts))
+	err := s.each(func(i int, conn *pgx.Conn) (err error) {
+		inventories[i], err = take(ctx, conn, m, s.hosts[i], detailed)
+		return err
+	})
+	return inventories, err
 }
 
 // each runs fn for every host at once and joins the errors.
@@ -47,29 +81,4 @@ func each(hosts []shards.Host, fn func(i int) error) error {
 	}
 	wg.Wait()
 	return errors.Join(errs...)
-}
-
-// takeAll looks at what every host of the map holds.
-func takeAll(ctx context.Context, m *shards.Map, detailed bool) ([]*inventory, error) {
-	inventories := make([]*inventory, len(m.Hosts()))
-	err := onHosts(ctx, m.Hosts(), func(ctx context.Context, i int, conn *pgx.Conn) (err error) {
-		inventories[i], err = take(ctx, conn, m, m.Hosts()[i], detailed)
-		return err
-	})
-	if err != nil {
-		return nil, err
-	}
-	return inventories, sameDatabase(inventories)
-}
-
-// sameDatabase returns an error when two hosts are one database.
-func sameDatabase(inventories []*inventory) error {
-	seen := map[string]string{}
-	for _, inv := range inventories {
-		if other, ok := seen[inv.database]; ok {
-			return &shards.FieldError{Field: "hosts", Found: "hosts " + other + " and " + inv.host.Name + " are one and the same database", Expected: "a database of its own for each host"}
-		}
-		seen[inv.database] = inv.host.Name
-	}
-	return nil
 }

@@ -2,6 +2,7 @@ package provision
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -13,18 +14,21 @@ import (
 // inventory is what a host holds of a cluster.
 type inventory struct {
 	host     shards.Host
-	database string    // tells two databases apart, also when two DSNs lead to one
-	settings *settings // nil where the helper schema is not installed
+	foreign  []found   // what somebody else has made where only ours should be
+	settings *settings // nil where the helper schema is not installed, or is somebody else's
 
 	// The functions that a shard of the map has: their names, and how many parameters each takes.
 	names []string
 	args  []int
 
-	// The schemas that look like shards, and whether all that makes a shard is in them, right or wrong.
-	complete map[string]bool
+	detail []string // the names of all functions that Verify compares
+
+	found    map[string]foundSchema // the schemas that are named like shards
+	versions map[string]string      // of what is installed, by schema and object, such as "shard_00042.next_id"
 
 	generators map[string]foundGenerators // by schema
 	uuidv7     bool                       // whether the helper schema has the function
+	ledger     bool                       // whether it has the ledger of migrations
 
 	directories map[string]map[string]string // by schema and table: its columns
 
@@ -32,6 +36,14 @@ type inventory struct {
 	// them call by default.
 	schemas  map[string]schema
 	defaults []columnDefault
+	leads    []Lead
+}
+
+// foundSchema is what is there of a schema that is named like a shard.
+type foundSchema struct {
+	ours  bool   // something of what makes a shard is in it
+	whole bool   // all of it is, right or wrong
+	owner string // a role
 }
 
 // settings are the row of kiloshard.settings.
@@ -48,17 +60,37 @@ type settings struct {
 
 // schema is what is there of one schema that looks like a shard's.
 type schema struct {
-	sequence  *sequence // nil when it is lacking
+	sequence  *sequence // nil when it is missing
+	rights    string    // what is wrong with the sequence's owner and grants; empty if nothing is
 	functions map[functionKey]function
 }
 
-// sequence is what pg_sequence says of a sequence.
+// sequence is what pg_sequence and pg_class say of a sequence.
 type sequence struct {
-	Type      string
-	Increment int64
-	Cache     int64
-	Max       int64
-	Cycle     bool
+	Type        string
+	Start       int64
+	Increment   int64
+	Min         int64
+	Max         int64
+	Cache       int64
+	Cycle       bool
+	Persistence string // permanent, unlogged or temporary
+}
+
+// sequenceColumns are the columns of pg_sequence s and pg_class c that [sequence] is scanned from, without a sequence
+// those of another kind of relation or of none.
+const sequenceColumns = `coalesce(format_type(s.seqtypid, NULL), ''), coalesce(s.seqstart, 0), coalesce(s.seqincrement, 0),
+	coalesce(s.seqmin, 0), coalesce(s.seqmax, 0), coalesce(s.seqcache, 0), coalesce(s.seqcycle, false),
+	CASE c.relpersistence WHEN 'p' THEN 'permanent' WHEN 'u' THEN 'unlogged' ELSE 'temporary' END`
+
+// fields are what sequenceColumns are scanned into.
+func (s *sequence) fields() []any {
+	return []any{&s.Type, &s.Start, &s.Increment, &s.Min, &s.Max, &s.Cache, &s.Cycle, &s.Persistence}
+}
+
+func (s sequence) String() string {
+	return fmt.Sprintf("type %s, start %d, increment %d, minimum %d, maximum %d, cache %d, cycle %t, %s",
+		s.Type, s.Start, s.Increment, s.Min, s.Max, s.Cache, s.Cycle, s.Persistence)
 }
 
 type functionKey struct {
@@ -67,20 +99,39 @@ type functionKey struct {
 }
 
 type function struct {
-	Language string
-	Body     string
+	Definition string // as sql.Definition writes it
+	Body       string
+	Public     bool   // whether PUBLIC may call it
+	Owner      string // if it is another than the schema's
 }
+
+// schemaPattern matches the names of all schemas that are named like shards.
+func schemaPattern(m *shards.Map) string { return "^" + m.Config().SchemaPrefix + "[0-9]+$" }
 
 // take looks at what a host holds: all schemas whose name is the map's prefix and digits.
 func take(ctx context.Context, conn *pgx.Conn, m *shards.Map, host shards.Host, detailed bool) (*inventory, error) {
-	pattern := "^" + m.Config().SchemaPrefix + "[0-9]+$"
-	inv := &inventory{host: host, complete: map[string]bool{}, schemas: map[string]schema{}}
+	pattern := schemaPattern(m)
+	inv := &inventory{host: host, found: map[string]foundSchema{}, versions: map[string]string{}, schemas: map[string]schema{}}
 	for _, f := range sql.Functions(sql.Shard(params(m), 0, m.Schema(0))) {
 		inv.names, inv.args = append(inv.names, f.Name), append(inv.args, f.Args)
+		inv.detail = append(inv.detail, f.Name)
 	}
-	looks := []func(context.Context, *pgx.Conn, string) error{inv.takeDatabase, inv.takeSettings, inv.takeComplete}
+	engine, _ := sql.Engine(params(m))
+	for _, f := range sql.Functions(engine) {
+		inv.detail = append(inv.detail, f.Name)
+	}
+	if err := inv.takeForeign(ctx, conn, m); err != nil {
+		return nil, err
+	}
+	looks := []func(context.Context, *pgx.Conn, string) error{inv.takeFound, inv.takeVersions}
+	if inv.usable() {
+		looks = append(looks, inv.takeSettings)
+	}
 	if detailed {
-		looks = append(looks, inv.takeSchemas, inv.takeFunctions, inv.takeDefaults)
+		looks = append(looks, inv.takeSchemas, inv.takeFunctions, inv.takeDefaults, func(ctx context.Context, conn *pgx.Conn, _ string) (err error) {
+			inv.leads, err = leads(ctx, conn, m, host)
+			return err
+		})
 	}
 	if m.HasDirectory() {
 		looks = append(looks, inv.takeDirectory)
@@ -93,16 +144,10 @@ func take(ctx context.Context, conn *pgx.Conn, m *shards.Map, host shards.Host, 
 	return inv, inv.takeGenerators(ctx, conn, pattern, m.Generators())
 }
 
-func (inv *inventory) takeDatabase(ctx context.Context, conn *pgx.Conn, _ string) error {
-	const query = `
-		SELECT s.system_identifier::text || '/' || d.oid::text
-		FROM pg_database d, pg_control_system() s WHERE d.datname = current_database()`
-	return conn.QueryRow(ctx, query).Scan(&inv.database)
-}
-
 func (inv *inventory) takeSettings(ctx context.Context, conn *pgx.Conn, _ string) error {
 	var installed bool
-	if err := conn.QueryRow(ctx, `SELECT to_regclass('kiloshard.settings') IS NOT NULL`).Scan(&installed); err != nil || !installed {
+	const there = `SELECT to_regclass('kiloshard.settings') IS NOT NULL, to_regclass('kiloshard.ledger') IS NOT NULL`
+	if err := conn.QueryRow(ctx, there).Scan(&installed, &inv.ledger); err != nil || !installed {
 		return err
 	}
 	// Settings of a version that knew no types have no type_bits.
@@ -124,9 +169,10 @@ func (inv *inventory) takeSettings(ctx context.Context, conn *pgx.Conn, _ string
 	return nil
 }
 
-func (inv *inventory) takeComplete(ctx context.Context, conn *pgx.Conn, pattern string) error {
+func (inv *inventory) takeFound(ctx context.Context, conn *pgx.Conn, pattern string) error {
 	const query = `
-		SELECT n.nspname, c.oid IS NOT NULL AND coalesce(f.count, 0) = cardinality($2::name[])
+		SELECT n.nspname, c.oid IS NOT NULL OR coalesce(f.count, 0) > 0, c.oid IS NOT NULL AND coalesce(f.count, 0) = cardinality($2::name[]),
+			pg_get_userbyid(n.nspowner)
 		FROM pg_namespace n
 		LEFT JOIN pg_class c ON c.relnamespace = n.oid AND c.relname = 'next_id_seq' AND c.relkind = 'S'
 		LEFT JOIN (
@@ -140,11 +186,34 @@ func (inv *inventory) takeComplete(ctx context.Context, conn *pgx.Conn, pattern 
 		return err
 	}
 	var (
-		name     string
-		complete bool
+		name  string
+		found foundSchema
 	)
-	_, err = pgx.ForEachRow(rows, []any{&name, &complete}, func() error {
-		inv.complete[name] = complete
+	_, err = pgx.ForEachRow(rows, []any{&name, &found.ours, &found.whole, &found.owner}, func() error {
+		inv.found[name] = found
+		return nil
+	})
+	return err
+}
+
+// takeVersions reads the comments that hold the versions of what is installed.
+func (inv *inventory) takeVersions(ctx context.Context, conn *pgx.Conn, pattern string) error {
+	const query = `
+		SELECT n.nspname || '.' || o.name, d.description
+		FROM pg_description d
+		JOIN (
+			SELECT 'pg_proc'::regclass, oid, pronamespace, proname FROM pg_proc
+			UNION ALL SELECT 'pg_class'::regclass, oid, relnamespace, relname FROM pg_class
+		) o (class, oid, namespace, name) ON o.class = d.classoid AND o.oid = d.objoid
+		JOIN pg_namespace n ON n.oid = o.namespace
+		WHERE d.objsubid = 0 AND d.description LIKE $2 || '%' AND (n.nspname ~ $1 OR n.nspname = $3)`
+	rows, err := conn.Query(ctx, query, pattern, sql.VersionMark, helper)
+	if err != nil {
+		return err
+	}
+	var object, comment string
+	_, err = pgx.ForEachRow(rows, []any{&object, &comment}, func() error {
+		inv.versions[object] = sql.Version(comment)
 		return nil
 	})
 	return err
@@ -152,8 +221,14 @@ func (inv *inventory) takeComplete(ctx context.Context, conn *pgx.Conn, pattern 
 
 func (inv *inventory) takeSchemas(ctx context.Context, conn *pgx.Conn, pattern string) error {
 	const query = `
-		SELECT n.nspname, s.seqrelid IS NOT NULL, coalesce(format_type(s.seqtypid, NULL), ''),
-			coalesce(s.seqincrement, 0), coalesce(s.seqcache, 0), coalesce(s.seqmax, 0), coalesce(s.seqcycle, false)
+		SELECT n.nspname, s.seqrelid IS NOT NULL, concat_ws(', ',
+				CASE WHEN c.relowner <> n.nspowner THEN 'it belongs to role ' || c.relowner::regrole END,
+				CASE WHEN EXISTS (SELECT FROM pg_depend d WHERE d.classid = 'pg_class'::regclass AND d.objid = c.oid AND d.deptype IN ('a', 'i'))
+					THEN 'it belongs to a column' END,
+				(SELECT string_agg('role ' || coalesce(r.rolname, 'PUBLIC') || ' may set it', ', ' ORDER BY r.rolname)
+				FROM aclexplode(c.relacl) a LEFT JOIN pg_roles r ON r.oid = a.grantee
+				WHERE a.privilege_type = 'UPDATE' AND a.grantee <> c.relowner)),
+			` + sequenceColumns + `
 		FROM pg_namespace n
 		LEFT JOIN pg_class c ON c.relnamespace = n.oid AND c.relname = 'next_id_seq'
 		LEFT JOIN pg_sequence s ON s.seqrelid = c.oid
@@ -166,9 +241,10 @@ func (inv *inventory) takeSchemas(ctx context.Context, conn *pgx.Conn, pattern s
 		name  string
 		has   bool
 		found sequence
+		wrong string
 	)
-	_, err = pgx.ForEachRow(rows, []any{&name, &has, &found.Type, &found.Increment, &found.Cache, &found.Max, &found.Cycle}, func() error {
-		s := schema{functions: map[functionKey]function{}}
+	_, err = pgx.ForEachRow(rows, append([]any{&name, &has, &wrong}, found.fields()...), func() error {
+		s := schema{functions: map[functionKey]function{}, rights: wrong}
 		if has {
 			copied := found
 			s.sequence = &copied
@@ -179,12 +255,21 @@ func (inv *inventory) takeSchemas(ctx context.Context, conn *pgx.Conn, pattern s
 	return err
 }
 
+// functionsQuery finds the functions of the names $3 in the schemas that match $1 and in schema $2.
+const functionsQuery = `
+	SELECT n.nspname, p.proname, p.pronargs, ` + sql.Definition + `, p.prosrc,
+		EXISTS (SELECT FROM aclexplode(coalesce(p.proacl, acldefault('f', p.proowner))) a WHERE a.grantee = 0 AND a.privilege_type = 'EXECUTE'),
+		CASE WHEN p.proowner <> n.nspowner THEN p.proowner::regrole::text ELSE '' END
+	FROM pg_proc p JOIN pg_namespace n ON n.oid = p.pronamespace JOIN pg_language l ON l.oid = p.prolang
+	WHERE (n.nspname ~ $1 OR n.nspname = $2) AND p.proname = ANY ($3)`
+
+// fields are what functionsQuery gives, without the schema.
+func (f *function) fields(key *functionKey) []any {
+	return []any{&key.Name, &key.Args, &f.Definition, &f.Body, &f.Public, &f.Owner}
+}
+
 func (inv *inventory) takeFunctions(ctx context.Context, conn *pgx.Conn, pattern string) error {
-	const query = `
-		SELECT n.nspname, p.proname, p.pronargs, l.lanname, p.prosrc
-		FROM pg_proc p JOIN pg_namespace n ON n.oid = p.pronamespace JOIN pg_language l ON l.oid = p.prolang
-		WHERE (n.nspname ~ $1 OR n.nspname = 'kiloshard') AND (p.proname IN ('id_of', 'catch_up') OR p.proname ~ '^next_ids?$')`
-	rows, err := conn.Query(ctx, query, pattern)
+	rows, err := conn.Query(ctx, functionsQuery, pattern, helper, inv.detail)
 	if err != nil {
 		return err
 	}
@@ -193,7 +278,7 @@ func (inv *inventory) takeFunctions(ctx context.Context, conn *pgx.Conn, pattern
 		key   functionKey
 		found function
 	)
-	_, err = pgx.ForEachRow(rows, []any{&name, &key.Name, &key.Args, &found.Language, &found.Body}, func() error {
+	_, err = pgx.ForEachRow(rows, append([]any{&name}, found.fields(&key)...), func() error {
 		if _, known := inv.schemas[name]; !known { // the helper schema
 			inv.schemas[name] = schema{functions: map[functionKey]function{}}
 		}

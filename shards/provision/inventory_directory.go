@@ -37,7 +37,7 @@ func (inv *inventory) takeDirectory(ctx context.Context, conn *pgx.Conn, pattern
 	return err
 }
 
-// hasDirectory tells whether a shard has the tables, right or wrong, if the map wants them.
+// hasDirectory reports whether a shard has the tables, right or wrong, if the map wants them.
 func (inv *inventory) hasDirectory(m *shards.Map, n shards.Number) bool {
 	return !m.HasDirectory() || len(inv.directories[m.Schema(n)]) == len(sql.DirectoryTables)
 }
@@ -48,10 +48,15 @@ func (v *verification) directory(inv *inventory, n shards.Number) {
 		return
 	}
 	schema := v.m.Schema(n)
+	const object = ".kiloshard_directory"
+	if inv.directories[schema][object[1:]] != "" && inv.stateOf(schema+object, v.present.directory) == old {
+		v.old(inv, schema, "the directory", inv.versions[schema+object], v.present.directory)
+		return
+	}
 	for table, want := range sql.DirectoryTables {
 		switch found, ok := inv.directories[schema][table]; {
 		case !ok:
-			v.differ(KindDirectory, inv, schema, table+" is lacking", "the table; kiloshard create makes it")
+			v.differ(KindDirectory, inv, schema, table+" is missing", "the table; kiloshard create makes it")
 		case found != want:
 			v.differ(KindDirectory, inv, schema, table+" has "+found, want)
 		}

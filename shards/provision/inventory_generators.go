@@ -11,14 +11,7 @@ import (
 // foundGenerators is what is there of generators in one schema.
 type foundGenerators struct {
 	functions map[functionKey]function
-	sequences map[string]progression // by name
-}
-
-// progression is what pg_sequence says of a generator's sequence.
-type progression struct {
-	Start, Increment, Minimum, Cache int64
-	Type                             string
-	Cycle                            bool
+	sequences map[string]sequence // by name
 }
 
 // takeGenerators looks for the map's generators in the schemas that look like shards, and in the helper schema.
@@ -48,18 +41,14 @@ func (inv *inventory) takeGenerators(ctx context.Context, conn *pgx.Conn, patter
 func (inv *inventory) generatorsIn(schema string) foundGenerators {
 	found, ok := inv.generators[schema]
 	if !ok {
-		found = foundGenerators{functions: map[functionKey]function{}, sequences: map[string]progression{}}
+		found = foundGenerators{functions: map[functionKey]function{}, sequences: map[string]sequence{}}
 		inv.generators[schema] = found
 	}
 	return found
 }
 
 func (inv *inventory) takeGeneratorFunctions(ctx context.Context, conn *pgx.Conn, pattern string, names []string) error {
-	const query = `
-		SELECT n.nspname, p.proname, p.pronargs, l.lanname, p.prosrc
-		FROM pg_proc p JOIN pg_namespace n ON n.oid = p.pronamespace JOIN pg_language l ON l.oid = p.prolang
-		WHERE (n.nspname ~ $1 OR n.nspname = $2) AND p.proname = ANY ($3)`
-	rows, err := conn.Query(ctx, query, pattern, helper, names)
+	rows, err := conn.Query(ctx, functionsQuery, pattern, helper, names)
 	if err != nil {
 		return err
 	}
@@ -68,7 +57,7 @@ func (inv *inventory) takeGeneratorFunctions(ctx context.Context, conn *pgx.Conn
 		key    functionKey
 		found  function
 	)
-	_, err = pgx.ForEachRow(rows, []any{&schema, &key.Name, &key.Args, &found.Language, &found.Body}, func() error {
+	_, err = pgx.ForEachRow(rows, append([]any{&schema}, found.fields(&key)...), func() error {
 		inv.generatorsIn(schema).functions[key] = found
 		return nil
 	})
@@ -77,7 +66,7 @@ func (inv *inventory) takeGeneratorFunctions(ctx context.Context, conn *pgx.Conn
 
 func (inv *inventory) takeProgressions(ctx context.Context, conn *pgx.Conn, pattern string, names []string) error {
 	const query = `
-		SELECT n.nspname, c.relname, s.seqstart, s.seqincrement, s.seqmin, s.seqcache, format_type(s.seqtypid, NULL), s.seqcycle
+		SELECT n.nspname, c.relname, ` + sequenceColumns + `
 		FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace JOIN pg_sequence s ON s.seqrelid = c.oid
 		WHERE (n.nspname ~ $1 OR n.nspname = $2) AND c.relname = ANY ($3)`
 	rows, err := conn.Query(ctx, query, pattern, helper, names)
@@ -86,10 +75,10 @@ func (inv *inventory) takeProgressions(ctx context.Context, conn *pgx.Conn, patt
 	}
 	var (
 		schema, name string
-		p            progression
+		found        sequence
 	)
-	_, err = pgx.ForEachRow(rows, []any{&schema, &name, &p.Start, &p.Increment, &p.Minimum, &p.Cache, &p.Type, &p.Cycle}, func() error {
-		inv.generatorsIn(schema).sequences[name] = p
+	_, err = pgx.ForEachRow(rows, append([]any{&schema, &name}, found.fields()...), func() error {
+		inv.generatorsIn(schema).sequences[name] = found
 		return nil
 	})
 	return err

@@ -8,7 +8,7 @@ import (
 	"github.com/kiloshard/kiloshard/shards"
 )
 
-// Presence is which shards a host holds, whatever the map says of them.
+// Presence is which shards a host holds, regardless of the map.
 type Presence struct {
 	Host   shards.Host
 	Whole  shards.Set // all that makes a shard is there
@@ -18,17 +18,22 @@ type Presence struct {
 // Present looks on the given hosts, which need not be those of the map, for schemas of shards of the map. It changes
 // nothing. The errors are [shards.HostError]; when a host does not answer, nothing is returned.
 func Present(ctx context.Context, m *shards.Map, hosts []shards.Host) ([]Presence, error) {
+	sessions, err := connectAll(ctx, hosts)
+	if err != nil {
+		return nil, err
+	}
+	defer sessions.close(ctx)
 	found := make([]Presence, len(hosts))
-	err := onHosts(ctx, hosts, func(ctx context.Context, i int, conn *pgx.Conn) error {
+	err = sessions.each(func(i int, conn *pgx.Conn) error {
 		inv, err := take(ctx, conn, m, hosts[i], false)
 		if err != nil {
 			return err
 		}
 		var whole, partly []shards.Number
-		for schema, complete := range inv.complete {
+		for schema, has := range inv.found {
 			switch n, ok := m.NumberOf(schema); {
 			case !ok || !m.Has(n):
-			case complete:
+			case has.whole:
 				whole = append(whole, n)
 			default:
 				partly = append(partly, n)

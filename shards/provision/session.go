@@ -2,15 +2,20 @@ package provision
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgconn/ctxwatch"
 
 	"github.com/kiloshard/kiloshard/shards"
 	"github.com/kiloshard/kiloshard/shards/connect"
 	"github.com/kiloshard/kiloshard/sql"
 )
 
-// open opens a session whose unqualified names mean Postgres's own and nobody else's.
+// open opens a session whose unqualified names mean Postgres's own and nothing else.
 func open(ctx context.Context, host shards.Host) (*pgx.Conn, error) {
 	return openAt(ctx, host, func(*pgx.ConnConfig) {})
 }
@@ -29,6 +34,19 @@ func openAt(ctx context.Context, host shards.Host, adjust func(*pgx.ConnConfig))
 	})
 }
 
+// cancelLimit is how long a server may take to end a statement that is cancelled.
+const cancelLimit = 5 * time.Second
+
+// openToWork is [open] for a session whose scripts, once cancelled here, are cancelled on the server too, which is waited
+// for: nothing commits that nobody knows of.
+func openToWork(ctx context.Context, host shards.Host) (*pgx.Conn, error) {
+	return openAt(ctx, host, func(cfg *pgx.ConnConfig) {
+		cfg.BuildContextWatcherHandler = func(conn *pgconn.PgConn) ctxwatch.Handler {
+			return &pgconn.CancelRequestContextWatcherHandler{Conn: conn, DeadlineDelay: cancelLimit}
+		}
+	})
+}
+
 // params are what the SQL of a map's cluster is rendered with.
 func params(m *shards.Map) sql.Params {
 	c := m.Config()
@@ -44,9 +62,10 @@ func params(m *shards.Map) sql.Params {
 	}
 }
 
-// execScript runs several statements in one transaction and one round trip.
+// execScript runs several statements in one transaction and one round trip. It waits [lockWait] for each lock.
 func execScript(ctx context.Context, conn *pgx.Conn, script string) error {
-	_, err := conn.PgConn().Exec(ctx, "BEGIN; SET LOCAL check_function_bodies = off;\n"+script+"\nCOMMIT;").ReadAll()
+	begin := fmt.Sprintf("BEGIN; SET LOCAL check_function_bodies = off; SET LOCAL lock_timeout = %d;\n", lockWait.Milliseconds())
+	_, err := conn.PgConn().Exec(ctx, begin+script+"\nCOMMIT;").ReadAll()
 	if err != nil && !conn.IsClosed() {
 		_, rollbackErr := conn.PgConn().Exec(ctx, "ROLLBACK").ReadAll()
 		if rollbackErr != nil {
@@ -54,4 +73,10 @@ func execScript(ctx context.Context, conn *pgx.Conn, script string) error {
 		}
 	}
 	return err
+}
+
+// waited reports whether a script failed because it did not get a lock in time, or was chosen to end a deadlock.
+func waited(err error) bool {
+	var pg *pgconn.PgError
+	return errors.As(err, &pg) && (pg.Code == "55P03" || pg.Code == "40P01")
 }

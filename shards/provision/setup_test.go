@@ -60,12 +60,13 @@ func checkComplete(t *testing.T, m *shards.Map) {
 // on runs a statement on a host and returns the first column of what it gives, as text.
 func on(t *testing.T, host shards.Host, statement string) []string {
 	t.Helper()
-	conn, err := pgx.Connect(t.Context(), host.ConnString())
+	ctx := context.WithoutCancel(t.Context()) // for clean-up
+	conn, err := pgx.Connect(ctx, host.ConnString())
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer func() { _ = conn.Close(context.Background()) }()
-	rows, err := conn.Query(t.Context(), statement, pgx.QueryExecModeSimpleProtocol)
+	defer func() { _ = conn.Close(ctx) }()
+	rows, err := conn.Query(ctx, statement, pgx.QueryExecModeSimpleProtocol)
 	if err != nil {
 		t.Fatalf("%s: %v", statement, err)
 	}

@@ -19,6 +19,8 @@ type HostStatus struct {
 	Version  string        // of Postgres, such as "15.18"
 	Shards   int           // how many of the map's shards that live here are there
 	Expected int           // how many the map puts here
+	Missing  shards.Set    // those of them that are not there
+	Strays   shards.Set    // shards that are here, and that the map puts on another host
 	Bytes    int64         // size of the database
 	Replicas int           // standbys that stream from it
 	Lag      time.Duration // the largest replay lag of those; 0 when all have caught up, or the role may not see it
@@ -30,6 +32,8 @@ type HostStatus struct {
 
 	Sessions     int   // to the database, this one included
 	Transactions int64 // that it has ended so far, as its statistics say
+
+	Leads []Lead // farthest first; those that the role may see
 }
 
 // StandbyStatus is a standby that streams from a host, as the host says.
@@ -57,10 +61,6 @@ func Status(ctx context.Context, m *shards.Map) []HostStatus {
 func hostStatus(ctx context.Context, m *shards.Map, host shards.Host) HostStatus {
 	numbers := m.NumbersOn(host.Name)
 	s := HostStatus{Host: host, Expected: len(numbers)}
-	schemas := make([]string, len(numbers))
-	for i, n := range numbers {
-		schemas[i] = m.Schema(n)
-	}
 	var conn *pgx.Conn
 	if addresses := addressesOf(host); len(addresses) > 1 {
 		if s.Addresses, conn = findPrimary(ctx, host, addresses); conn == nil {
@@ -75,22 +75,47 @@ func hostStatus(ctx context.Context, m *shards.Map, host shards.Host) HostStatus
 	defer func() { _ = conn.Close(ctx) }()
 	const query = `
 		SELECT split_part(current_setting('server_version'), ' ', 1),
-			(SELECT count(*) FROM pg_namespace WHERE nspname = ANY ($1)),
+			ARRAY(SELECT nspname::text FROM pg_namespace WHERE nspname ~ $1),
 			pg_database_size(current_database()),
 			numbackends, xact_commit + xact_rollback, pg_is_in_recovery()
 		FROM pg_stat_database WHERE datname = current_database()`
-	err := conn.QueryRow(ctx, query, schemas).Scan(&s.Version, &s.Shards, &s.Bytes, &s.Sessions, &s.Transactions, &s.Recovery)
+	var schemas []string
+	err := conn.QueryRow(ctx, query, schemaPattern(m)).Scan(&s.Version, &schemas, &s.Bytes, &s.Sessions, &s.Transactions, &s.Recovery)
 	if err == nil {
 		s.Standbys, err = standbys(ctx, conn)
+	}
+	if err == nil {
+		s.Leads, err = leads(ctx, conn, m, host)
 	}
 	if err != nil {
 		return HostStatus{Host: host, Expected: len(numbers), Addresses: s.Addresses, Err: err}
 	}
+	s.count(m, numbers, schemas)
 	s.Replicas = len(s.Standbys)
 	for _, standby := range s.Standbys {
 		s.Lag = max(s.Lag, standby.Lag)
 	}
 	return s
+}
+
+// count compares the schemas that are there with those that the map puts there.
+func (s *HostStatus) count(m *shards.Map, expected []shards.Number, schemas []string) {
+	var here, missing, strays []shards.Number
+	for _, schema := range schemas {
+		if n, ok := m.NumberOf(schema); ok && m.Has(n) {
+			here = append(here, n)
+			if m.Host(n).Name != s.Host.Name {
+				strays = append(strays, n)
+			}
+		}
+	}
+	found := shards.SetOf(here...)
+	for _, n := range expected {
+		if !found.Has(n) {
+			missing = append(missing, n)
+		}
+	}
+	s.Shards, s.Missing, s.Strays = len(expected)-len(missing), shards.SetOf(missing...), shards.SetOf(strays...)
 }
 
 func standbys(ctx context.Context, conn *pgx.Conn) ([]StandbyStatus, error) {

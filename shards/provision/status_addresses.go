@@ -102,7 +102,7 @@ func findPrimary(ctx context.Context, host shards.Host, addresses []*address) ([
 	return all, addresses[best].conn
 }
 
-// beats tells whether an address is the primary rather than another one that comes before it in the DSN.
+// beats reports whether an address is the primary rather than another one that comes before it in the DSN.
 func (s AddressStatus) beats(other AddressStatus) bool {
 	if s.Recovery != other.Recovery {
 		return other.Recovery

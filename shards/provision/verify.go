@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/kiloshard/kiloshard/shards"
 	"github.com/kiloshard/kiloshard/sql"
@@ -19,12 +20,15 @@ const (
 	KindMissing   Kind = "missing"      // the shard is on no host
 	KindMisplaced Kind = "misplaced"    // it is on another host than the map says
 	KindTwice     Kind = "on two hosts" // it is at home, and on another host as well
-	KindFunction  Kind = "function"     // next_id and its like lack, or are not what the map makes; or a column's default calls another shard's
-	KindSequence  Kind = "sequence"     // its sequence, or one of a column's default, lacks, is another shard's, has a cache or the like
+	KindFunction  Kind = "function"     // next_id and its like are missing, or are not what the map makes; or a column's default calls another shard's
+	KindSequence  Kind = "sequence"     // its sequence, or one of a column's default, is missing, is another shard's, has a cache or the like
+	KindLead      Kind = "lead"         // a sequence leads the clock: a failover that loses WAL could make IDs again
 	KindStray     Kind = "stray schema" // a schema that is named like a shard, which the map does not know
-	KindGenerator Kind = "generator"    // functions or the sequence of a generator lack, or make other numbers than the map says
-	KindDirectory Kind = "directory"    // the tables of a directory lack, or have other columns
-	KindEngine    Kind = "engine"       // the helper schema lacks, or has another epoch, layout, cluster or version
+	KindGenerator Kind = "generator"    // functions or the sequence of a generator are missing, or make other numbers than the map says
+	KindDirectory Kind = "directory"    // the tables of a directory are missing, or have other columns
+	KindEngine    Kind = "engine"       // the helper schema is missing, or has another epoch, layout or cluster
+	KindOld       Kind = "old version"  // an older release installed it: kiloshard upgrade brings it to the present
+	KindForeign   Kind = "foreign"      // somebody else made it, hung something on it, or may do so
 )
 
 // Difference is one thing in which a host differs from what the map says.
@@ -45,18 +49,36 @@ func (d Difference) String() string {
 // schema and host, none when all is as the map says. The error is a [shards.HostError] when a host
 // does not answer.
 func Verify(ctx context.Context, m *shards.Map) ([]Difference, error) {
-	inventories, err := takeAll(ctx, m, true)
+	sessions, err := connectAll(ctx, ofAnyCluster(m.Hosts())) // it is a difference like others
 	if err != nil {
 		return nil, err
 	}
-	v := &verification{m: m, inventories: inventories}
+	defer sessions.close(ctx)
+	if err := sessions.checkDistinct(ctx); err != nil {
+		return nil, err
+	}
+	inventories, err := sessions.takeAll(ctx, m, true)
+	if err != nil {
+		return nil, err
+	}
+	v := &verification{m: m, inventories: inventories, present: presentOf(m)}
+	if v.lost, err = sessions.lost(ctx, m, inventories); err != nil {
+		return nil, err
+	}
 	for _, inv := range inventories {
+		for _, f := range inv.foreign {
+			v.differ(KindForeign, inv, f.Schema, f.What, f.Expected)
+		}
 		v.engine(inv)
 		v.generators(inv)
 		for name := range inv.schemas {
 			v.stray(inv, name)
 		}
 		v.defaults(inv)
+		for _, l := range inv.leads {
+			v.differ(KindLead, inv, l.Schema, fmt.Sprintf("%s leads the clock by %s", l.Sequence, l.By.Round(time.Millisecond)),
+				fmt.Sprintf("at most %s; it shrinks as time passes. After a failover meanwhile: kiloshard id advance", sql.Lead))
+		}
 	}
 	for n := range m.All().All() {
 		v.shard(n)
@@ -70,6 +92,8 @@ func Verify(ctx context.Context, m *shards.Map) ([]Difference, error) {
 type verification struct {
 	m           *shards.Map
 	inventories []*inventory
+	present     *present
+	lost        shards.Set // missing, and known to a ledger
 	differences []Difference
 }
 
@@ -80,7 +104,10 @@ func (v *verification) differ(kind Kind, inv *inventory, schema, found, want str
 // engine compares the helper schema: its settings, its version, and the functions themselves.
 func (v *verification) engine(inv *inventory) {
 	p := params(v.m)
-	script, version := sql.Engine(p)
+	script, _ := sql.Engine(p)
+	if !inv.usable() {
+		return
+	}
 	if inv.settings == nil {
 		v.differ(KindEngine, inv, "kiloshard", "not installed", "the helper schema; kiloshard create installs it")
 		return
@@ -91,7 +118,6 @@ func (v *verification) engine(inv *inventory) {
 		{"cluster", s.Cluster, p.Cluster},
 		{"schema_prefix", s.SchemaPrefix, p.SchemaPrefix},
 		{"layout", usable(s.TimeBits, s.ShardBits, s.TypeBits, s.SequenceBits), usable(p.TimeBits, p.ShardBits, p.TypeBits, p.SequenceBits)},
-		{"version", s.Engine, version},
 	}
 	if p.TimeBits > 0 { // without a time the epoch means nothing
 		fields = append(fields, field{"epoch", s.Epoch.UTC().String(), p.Epoch.UTC().String()})
@@ -100,6 +126,11 @@ func (v *verification) engine(inv *inventory) {
 		if f.found != f.want {
 			v.differ(KindEngine, inv, "kiloshard", f.name+" "+f.found, f.want)
 		}
+	}
+	v.ledger(inv)
+	if v.present.engineState(inv) == old {
+		v.old(inv, helper, "the helper schema", s.Engine, v.present.engine)
+		return
 	}
 	for _, want := range sql.Functions(script) {
 		v.function(KindEngine, inv, "kiloshard", want)
@@ -122,9 +153,13 @@ func (v *verification) compareFunction(kind Kind, inv *inventory, schema string,
 	found, ok := functions[functionKey{want.Name, want.Args}]
 	switch {
 	case !ok:
-		v.differ(kind, inv, schema, name+" is lacking", "the function; kiloshard create makes it")
-	case found.Language != want.Language:
-		v.differ(kind, inv, schema, name+" is in language "+found.Language, want.Language)
+		v.differ(kind, inv, schema, name+" is missing", "the function; kiloshard create makes it")
+	case found.Definition != want.Definition:
+		v.differ(kind, inv, schema, name+" is "+found.Definition, want.Definition)
+	case found.Public != want.Public:
+		v.differ(kind, inv, schema, fmt.Sprintf("%s: PUBLIC may call it: %t", name, found.Public), fmt.Sprint(want.Public))
+	case found.Owner != "":
+		v.differ(kind, inv, schema, name+" belongs to role "+found.Owner, "the schema's owner")
 	case found.Body != want.Body:
 		v.differ(kind, inv, schema, name+" is "+oneLine(found.Body), oneLine(want.Body))
 	}
@@ -141,16 +176,18 @@ func (v *verification) shard(n shards.Number) {
 			continue
 		}
 		elsewhere = true
-		kind := KindTwice
+		kind, want := KindTwice, "only on "+home.host.Name+"; "+Copy{Host: inv.host.Name}.advice()
 		if !atHome {
-			kind = KindMisplaced
+			kind, want = KindMisplaced, "on "+home.host.Name+"; correct the map's placement, or move the shard"
 		}
-		v.differ(kind, inv, name, "is here", "only on "+home.host.Name)
+		v.differ(kind, inv, name, "is here", want)
 		v.parts(inv, n)
 	}
 	switch {
 	case atHome:
 		v.parts(home, n)
+	case v.lost.Has(n):
+		v.differ(KindMissing, home, name, "no such schema, though the ledger says that it ran migrations", "the shard, restored; kiloshard create --empty makes it again, with no rows")
 	case !elsewhere:
 		v.differ(KindMissing, home, name, "no such schema", "the shard; kiloshard create makes it")
 	}
@@ -159,17 +196,27 @@ func (v *verification) shard(n shards.Number) {
 // parts compares the sequence and the functions of a shard on one host.
 func (v *verification) parts(inv *inventory, n shards.Number) {
 	name := v.m.Schema(n)
+	if found := inv.found[name]; !found.ours {
+		v.differ(KindForeign, inv, name, "nothing of a shard is in it; it belongs to role "+found.owner, "the shard, or no such schema")
+		return
+	}
+	isOld := v.oldFunctions(inv, name, "next_id", 0, v.present.shard)
 	for _, want := range sql.Functions(sql.Shard(params(v.m), int(n), name)) {
-		v.function(KindFunction, inv, name, want)
+		if !isOld || v.lacks(inv, name, want) {
+			v.function(KindFunction, inv, name, want)
+		}
 	}
 	v.generatorsIn(inv, n)
 	v.directory(inv, n)
 	want := v.sequence()
 	switch found := inv.schemas[name].sequence; {
 	case found == nil:
-		v.differ(KindSequence, inv, name, "next_id_seq is lacking", "the sequence; kiloshard create makes it")
+		v.differ(KindSequence, inv, name, "next_id_seq is missing", "the sequence; kiloshard create makes it")
 	case *found != want:
 		v.differ(KindSequence, inv, name, "next_id_seq has "+found.String(), want.String())
+	}
+	if wrong := inv.schemas[name].rights; wrong != "" {
+		v.differ(KindSequence, inv, name, "next_id_seq: "+wrong, "the schema's owner, no column, and USAGE alone for others")
 	}
 }
 
@@ -181,10 +228,6 @@ func (v *verification) stray(inv *inventory, name string) {
 	if n, ok := v.m.NumberOf(name); !ok || !v.m.Has(n) {
 		v.differ(KindStray, inv, name, "a schema named like a shard", fmt.Sprintf("shards 0 to %d of five digits", v.m.Len()-1))
 	}
-}
-
-func (s sequence) String() string {
-	return fmt.Sprintf("type %s, increment %d, cache %d, maximum %d, cycle %t", s.Type, s.Increment, s.Cache, s.Max, s.Cycle)
 }
 
 // oneLine returns the text of a function's body on one line, shortened to what tells it apart.

@@ -1,7 +1,7 @@
 package provision
 
 import (
-	"fmt"
+	"math"
 
 	"github.com/kiloshard/kiloshard/shards"
 	"github.com/kiloshard/kiloshard/sql"
@@ -10,7 +10,10 @@ import (
 // generators compares the generators of the helper schema of a host.
 func (v *verification) generators(inv *inventory) {
 	if uuidv7(v.m) && !inv.uuidv7 {
-		v.differ(KindGenerator, inv, helper, "uuidv7 is lacking", "the function; kiloshard create makes it")
+		v.differ(KindGenerator, inv, helper, "uuidv7 is missing", "the function; kiloshard create makes it")
+	}
+	if v.present.uuidv7State(inv) == old {
+		v.old(inv, helper, "uuidv7", inv.versions[helper+".uuidv7"], v.present.uuidv7)
 	}
 	for _, w := range generatorsOn(v.m, inv.host) {
 		v.generator(inv, w)
@@ -20,16 +23,22 @@ func (v *verification) generators(inv *inventory) {
 // generator compares one name of a generator in one place.
 func (v *verification) generator(inv *inventory, w wantedGenerator) {
 	found := inv.generators[w.Schema]
+	isOld := v.present.generatorState(inv, w) == old
+	if isOld {
+		v.old(inv, w.Schema, "generator "+w.Name, inv.versions[w.Schema+"."+w.Function()], v.present.generators[w.kind])
+	}
 	for _, want := range sql.Functions(w.script()) {
-		v.compareFunction(KindGenerator, inv, w.Schema, found.functions, want)
+		if !isOld {
+			v.compareFunction(KindGenerator, inv, w.Schema, found.functions, want)
+		}
 	}
 	if !w.counts() {
 		return
 	}
-	want := progression{Start: w.start, Increment: w.step, Minimum: w.start, Cache: 1, Type: "bigint"}
+	want := sequence{Type: "bigint", Start: w.start, Increment: w.step, Min: w.start, Max: math.MaxInt64, Cache: 1, Persistence: "permanent"}
 	switch sequence, ok := found.sequences[w.Sequence()]; {
 	case !ok:
-		v.differ(KindGenerator, inv, w.Schema, w.Sequence()+" is lacking", "the sequence; kiloshard create makes it")
+		v.differ(KindGenerator, inv, w.Schema, w.Sequence()+" is missing", "the sequence; kiloshard create makes it")
 	case sequence != want:
 		v.differ(KindGenerator, inv, w.Schema, w.Sequence()+" has "+sequence.String(), want.String())
 	}
@@ -40,8 +49,4 @@ func (v *verification) generatorsIn(inv *inventory, n shards.Number) {
 	for _, w := range generatorsOf(v.m, n) {
 		v.generator(inv, w)
 	}
-}
-
-func (p progression) String() string {
-	return fmt.Sprintf("type %s, start %d, increment %d, minimum %d, cache %d, cycle %t", p.Type, p.Start, p.Increment, p.Minimum, p.Cache, p.Cycle)
 }

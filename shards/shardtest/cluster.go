@@ -3,8 +3,10 @@ package shardtest
 import (
 	"context"
 	"crypto/sha256"
+	"errors"
 	"fmt"
 	"io/fs"
+	"reflect"
 	"sync"
 	"testing"
 	"time"
@@ -146,5 +148,16 @@ func (cfg Config) key() (string, error) {
 		fmt.Fprintf(sum, "%s %d\n%s", path, len(content), content)
 		return err
 	})
+	if errors.Is(err, fs.ErrNotExist) {
+		err = fmt.Errorf("Config.Migrations%s: %w; expected a directory of migrations, found from the directory of the test's package", named(cfg.Migrations), err)
+	}
 	return string(sum.Sum(nil)), err
+}
+
+// named returns the name of a directory of os.DirFS, whose errors leave it out.
+func named(files fs.FS) string {
+	if v := reflect.ValueOf(files); v.Kind() == reflect.String {
+		return " " + v.String()
+	}
+	return ""
 }

@@ -17,7 +17,7 @@
 // Where the server comes from, these environment variables say:
 //
 //	KILOSHARD_POSTGRES_DSN    a server on which databases may be created
-//	KILOSHARD_TEST_POSTGRES   local (server binaries), docker or download; else the first to be had
+//	KILOSHARD_TEST_POSTGRES   local (server binaries), docker or download; else the first available
 //	KILOSHARD_POSTGRES_IMAGE  the container's image; defaults to postgres:17
 //	KILOSHARD_POSTGRES_DIR    where servers keep their data, such as a file system in memory; for containers by root only
 //	KILOSHARD_KEEP            1: keep the databases of failed tests and the server, and print how to reach them

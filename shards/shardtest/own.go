@@ -6,7 +6,7 @@ import (
 	"os"
 	"testing"
 
-	"github.com/kiloshard/kiloshard/shards/localpg"
+	"github.com/kiloshard/kiloshard/internal/localpg"
 )
 
 // OwnServer starts a server that is the test's own, by this machine's server binaries, and stops it when the test ends.

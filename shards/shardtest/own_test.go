@@ -5,7 +5,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/kiloshard/kiloshard/shards/localpg"
+	"github.com/kiloshard/kiloshard/internal/localpg"
 	"github.com/kiloshard/kiloshard/shards/shardtest"
 )
 
@@ -32,7 +32,7 @@ func TestOwnServer(t *testing.T) {
 		}
 	})
 	if standby == nil {
-		t.Skip("no server")
+		t.Skip("no standby was started: the part before says why")
 	}
 	if conn, err := pgx.Connect(t.Context(), standby.DSN("postgres")); err == nil {
 		_ = conn.Close(t.Context())

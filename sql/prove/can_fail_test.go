@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// These run other functions, whatever the subject is, and expect what the other tests must not find.
+// These always run other functions than the subject, and expect the duplicates that the other tests must not find.
 
 // TestFrozenSessionsOfThePublishedFunction shows that the suite finds what two sessions in one millisecond do to it.
 func TestFrozenSessionsOfThePublishedFunction(t *testing.T) {

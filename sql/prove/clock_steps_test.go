@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// TestClockSteps steps the server's clock ahead and back by 2 seconds, and has it drift both ways, under load.
+// TestClockSteps steps the engine's clock ahead and back by 2 seconds, and has it drift both ways, under load.
 func TestClockSteps(t *testing.T) {
 	t.Parallel()
 	const drift = 100 * time.Millisecond
@@ -37,13 +37,13 @@ func TestClockSteps(t *testing.T) {
 const step = 2 * time.Second
 
 // clockLoad starts a load on a server whose clock can be set.
-func clockLoad(t *testing.T, s subject) (*history, *load, *fakeTime) {
+func clockLoad(t *testing.T, s subject) (*history, *load, *setClock) {
 	t.Helper()
 	const sessions = 24
-	server, f := startFakeTime(t, s)
+	server, f := startSetClock(t, s)
 	// While the clock is behind where it was, a session makes an ID a millisecond, which adds to the sequence's lead.
 	l := limitsFor(sessions)
 	l.ahead += step.Milliseconds() * sessions / int64(layout.Slots())
 	h := newHistory(f.clock, l)
-	return h, startLoad(t, h, loadConfig{dsn: homeOn(server).dsn, sessions: sessions}), f
+	return h, startLoad(t, h, loadConfig{dsn: targetOn(server).dsn, sessions: sessions}), f
 }

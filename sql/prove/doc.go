@@ -3,7 +3,7 @@
 //
 // # Faults
 //
-//   - The server's clock steps by 2 seconds ahead and back, and drifts both ways (libfaketime).
+//   - The engine's clock steps by 2 seconds ahead and back, and drifts both ways.
 //   - The whole server is killed with SIGKILL, ten times, and recovers from its WAL.
 //   - The primary is killed and a standby promoted, a synchronous one, and an asynchronous one that has lost WAL.
 //   - A shard is dumped by pg_dump, goes on, and is restored into another database, where it goes on.
@@ -33,8 +33,15 @@
 //	make prove PROVE=published         # on Instagram's function, as published: this fails
 //	make prove PROVE=bare              # on a sequence without a clock: this fails
 //
-// It needs Postgres's programs, version 15 or later, and libfaketime (Debian's packages postgresql and faketime;
-// KILOSHARD_LIBFAKETIME may name the library). What lacks them skips, and fails in the full form and with CI=true.
+// It needs Postgres's programs, version 15 or later (Debian's package postgresql). Without them tests skip;
+// in the full form and with CI=true they fail.
+//
+// # Mutants
+//
+// Faults meet the engine where chance has it. stops.sql has it call functions of the test's own for the clock, nextval,
+// setval and the rest, at which a session stands still for as long as the test wants: a setter exactly before its setval.
+// TestMutants does that to the engine without one of its safeguards at a time, each of which gives an ID twice, and to
+// the whole one, which gives none. The package model goes through all interleavings of a small model.
 //
 // The suite can fail: three of its tests, which always run, do to the published function, and to a bare sequence, what
 // others do to Kiloshard's, and expect that the checker finds IDs given twice.

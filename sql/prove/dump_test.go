@@ -8,8 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/kiloshard/kiloshard/internal/localpg"
 	"github.com/kiloshard/kiloshard/shards"
-	"github.com/kiloshard/kiloshard/shards/localpg"
 )
 
 // TestDumpedAndRestoredShard dumps the hot shard in mid-load, lets the load go on, drops the shard, restores it into
@@ -25,10 +25,10 @@ func TestDumpedAndRestoredShard(t *testing.T) {
 	do(t, elsewhere, chosen.database())
 	h := newHistory(newClock(), limitsFor(sessions))
 	staying := startLoad(t, h, loadConfig{
-		dsn: homeOn(server).dsn, sessions: sessions / 2, numbers: []shards.Number{lively, idle, another},
+		dsn: targetOn(server).dsn, sessions: sessions / 2, numbers: []shards.Number{lively, idle, another},
 	})
 	moving := startLoad(t, h, loadConfig{
-		dsn: homeOn(server).dsn, sessions: sessions / 2, numbers: []shards.Number{hot},
+		dsn: targetOn(server).dsn, sessions: sessions / 2, numbers: []shards.Number{hot},
 	})
 	loadFor(t, form(500*time.Millisecond, 4*time.Second))
 

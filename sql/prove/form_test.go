@@ -3,7 +3,6 @@ package prove_test
 import (
 	"fmt"
 	"os"
-	"path/filepath"
 	"testing"
 	"time"
 
@@ -41,29 +40,13 @@ func form[T any](short, long T) T {
 	return short
 }
 
-// missing ends a test for want of something.
+// missing ends a test because something is missing: it skips, or fails in strict mode.
 func missing(t *testing.T, what string) {
 	t.Helper()
 	if strict {
 		t.Fatal(what)
 	}
 	t.Skip(what)
-}
-
-// libfaketime returns where the library is that fakes the clock.
-func libfaketime(t *testing.T) string {
-	t.Helper()
-	patterns := []string{"/usr/lib/*/faketime/libfaketime.so.1", "/usr/lib/faketime/libfaketime.so.1"}
-	if path := os.Getenv("KILOSHARD_LIBFAKETIME"); path != "" {
-		patterns = []string{path}
-	}
-	for _, pattern := range patterns {
-		if found, _ := filepath.Glob(pattern); len(found) > 0 {
-			return found[0]
-		}
-	}
-	missing(t, "no libfaketime.so.1: install Debian's package faketime, or set KILOSHARD_LIBFAKETIME to its path")
-	return ""
 }
 
 // loadFor lets the load go on for a while.

@@ -9,8 +9,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/kiloshard/kiloshard/shards/localpg"
-	"github.com/kiloshard/kiloshard/sql"
+	"github.com/kiloshard/kiloshard/internal/localpg"
 )
 
 // TestFrozenSessions freezes backends in mid-call with SIGSTOP, as a busy or swapping host does, and wakes them.
@@ -24,7 +23,7 @@ func frozenSessions(t *testing.T, s subject, rounds int, length time.Duration) *
 	const sessions = 200
 	server := start(t, s, localpg.Config{})
 	h := newHistory(newClock(), limitsFor(sessions))
-	l := startLoad(t, h, loadConfig{dsn: homeOn(server).dsn, sessions: sessions, bulk: 500})
+	l := startLoad(t, h, loadConfig{dsn: targetOn(server).dsn, sessions: sessions, bulk: 500})
 	var all frozen
 	t.Cleanup(func() { all.wake() })
 	midCall, locks := 0, 0
@@ -95,14 +94,14 @@ func (f frozen) locks(t *testing.T, server *localpg.Server) int {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
 	defer cancel()
-	conn, err := pgx.Connect(ctx, server.DSN("postgres"))
+	conn, err := pgx.Connect(ctx, server.DSN("postgres")) // whose names of tables are others, so it goes by the mode
 	if err != nil {
 		return 0
 	}
 	defer conn.Close(ctx)
-	query := "select count(*) from pg_locks where locktype = 'advisory' and granted and classid = $1 and pid = any($2)"
+	query := "select count(*) from pg_locks where locktype = 'relation' and granted and mode = 'ShareUpdateExclusiveLock' and pid = any($1)"
 	var count int
-	if err := conn.QueryRow(ctx, query, uint32(sql.LockClass), pids).Scan(&count); err != nil {
+	if err := conn.QueryRow(ctx, query, pids).Scan(&count); err != nil {
 		return 0
 	}
 	return count

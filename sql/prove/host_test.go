@@ -11,7 +11,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/kiloshard/kiloshard/shards/localpg"
+	"github.com/kiloshard/kiloshard/internal/localpg"
 )
 
 // database is where the shards are, on every server.
@@ -19,6 +19,12 @@ const database = "app"
 
 // start starts a server with a database that has the subject's shards.
 func start(t *testing.T, s subject, cfg localpg.Config) *localpg.Server {
+	t.Helper()
+	return startChanged(t, s, cfg, func(script string) string { return script })
+}
+
+// startChanged is start with a change of the script that makes the shards.
+func startChanged(t *testing.T, s subject, cfg localpg.Config, change func(script string) string) *localpg.Server {
 	t.Helper()
 	settings := map[string]string{"max_connections": "260", "shared_buffers": "128MB"}
 	maps.Copy(settings, cfg.Settings)
@@ -37,7 +43,7 @@ func start(t *testing.T, s subject, cfg localpg.Config) *localpg.Server {
 	for _, number := range numbers {
 		script += s.shard(t, number)
 	}
-	do(t, dsn, script)
+	do(t, dsn, change(script))
 	return server
 }
 
@@ -93,7 +99,7 @@ func eventually(t *testing.T, what string, condition func() bool) {
 	t.Helper()
 	for deadline := time.Now().Add(callLimit); !condition(); time.Sleep(5 * time.Millisecond) {
 		if time.Now().After(deadline) {
-			t.Fatalf("waited in vain: %s", what)
+			t.Fatalf("gave up waiting: %s", what)
 		}
 	}
 }
@@ -112,18 +118,18 @@ func sharedDir(t *testing.T) string {
 	return dir
 }
 
-// home is where the shards are now: a database that may come to be another one. It is safe for concurrent use.
-type home struct{ at atomic.Pointer[string] }
+// target is the database that has the shards now. It is safe for concurrent use.
+type target struct{ at atomic.Pointer[string] }
 
-func homeOn(server *localpg.Server) *home {
-	h := new(home)
+func targetOn(server *localpg.Server) *target {
+	h := new(target)
 	h.moveTo(server)
 	return h
 }
 
-func (h *home) moveTo(server *localpg.Server) {
+func (h *target) moveTo(server *localpg.Server) {
 	dsn := server.DSN(database)
 	h.at.Store(&dsn)
 }
 
-func (h *home) dsn() string { return *h.at.Load() }
+func (h *target) dsn() string { return *h.at.Load() }

@@ -4,7 +4,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/kiloshard/kiloshard/shards/localpg"
+	"github.com/kiloshard/kiloshard/internal/localpg"
 )
 
 // TestKilledServer kills the whole server in mid-load with SIGKILL and starts it again, several times.
@@ -13,7 +13,7 @@ func TestKilledServer(t *testing.T) {
 	const sessions = 24
 	server := start(t, chosen, localpg.Config{})
 	h := newHistory(newClock(), limitsFor(sessions))
-	l := startLoad(t, h, loadConfig{dsn: homeOn(server).dsn, sessions: sessions, breaks: true})
+	l := startLoad(t, h, loadConfig{dsn: targetOn(server).dsn, sessions: sessions, breaks: true})
 	for n := range form(2, 10) {
 		loadFor(t, form(400*time.Millisecond, 1500*time.Millisecond))
 		l.fault("kill %d", n+1)

@@ -34,7 +34,7 @@ type load struct {
 	stopped  chan struct{}
 	stopOnce sync.Once
 
-	cut       atomic.Int64 // calls that the server ended because it was told to
+	cut       atomic.Int64 // calls that the server canceled
 	inCatchUp atomic.Int64 // those of them that were in catch_up
 }
 
@@ -145,7 +145,7 @@ type worker struct {
 // retry is how long a worker waits before it tries again to connect.
 const retry = 5 * time.Millisecond
 
-// callLimit is the time after which a call has failed for good, whatever was done to the server.
+// callLimit is how long a call may take at most, with any fault.
 const callLimit = 5 * time.Minute
 
 func (w *worker) work() {
@@ -177,7 +177,7 @@ func (w *worker) connect() bool {
 	return true
 }
 
-// call makes one call and enters into the history what it brought, be it all or the part that came before an error.
+// call makes one call and enters into the history what it brought, all of it or the part before an error.
 func (w *worker) call(way way, number int) error {
 	ctx, cancel := context.WithTimeout(w.load.t.Context(), callLimit)
 	defer cancel()

@@ -4,7 +4,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/kiloshard/kiloshard/shards/localpg"
+	"github.com/kiloshard/kiloshard/internal/localpg"
 )
 
 // TestPromotionOfASynchronousStandby kills the primary in mid-load and promotes a standby that has all that was
@@ -55,8 +55,8 @@ func promote(t *testing.T, s subject, kind string, ready func(primary, standby *
 	ready(primary, standby)
 
 	h = newHistory(newClock(), limitsFor(sessions))
-	home := homeOn(primary)
-	l := startLoad(t, h, loadConfig{dsn: home.dsn, sessions: sessions, breaks: true})
+	target := targetOn(primary)
+	l := startLoad(t, h, loadConfig{dsn: target.dsn, sessions: sessions, breaks: true})
 	loadFor(t, form(600*time.Millisecond, 4*time.Second))
 	shortly(standby)
 	l.awaitMore()
@@ -68,7 +68,7 @@ func promote(t *testing.T, s subject, kind string, ready func(primary, standby *
 		t.Fatal("the standby was not promoted")
 	}
 	lost = h.unknownTo(t, s, standby.DSN(database), numbers...)
-	home.moveTo(standby)
+	target.moveTo(standby)
 	loadFor(t, form(600*time.Millisecond, 4*time.Second))
 	l.stop()
 	return h, lost

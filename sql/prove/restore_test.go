@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/kiloshard/kiloshard/shards/localpg"
+	"github.com/kiloshard/kiloshard/internal/localpg"
 )
 
 // TestRestoreToTheRecentPast restores a server, from a base backup and the WAL archive, to what it was ten seconds ago,
@@ -22,8 +22,8 @@ func TestRestoreToTheRecentPast(t *testing.T) {
 		"archive_command": fmt.Sprintf("cp %%p %[1]s/part && mv %[1]s/part %[1]s/%%f", archive), // whole or not at all
 	}})
 	h := newHistory(newClock(), limitsFor(sessions))
-	home := homeOn(server)
-	l := startLoad(t, h, loadConfig{dsn: home.dsn, sessions: sessions, breaks: true})
+	target := targetOn(server)
+	l := startLoad(t, h, loadConfig{dsn: target.dsn, sessions: sessions, breaks: true})
 	loadFor(t, time.Second/2)
 	l.fault("the base backup")
 	backup, err := server.Backup(t.Context())
@@ -31,7 +31,7 @@ func TestRestoreToTheRecentPast(t *testing.T) {
 		t.Fatal(err)
 	}
 	loadFor(t, form(500*time.Millisecond, 2*time.Second))
-	target := ask[string](t, server.DSN(database), "select clock_timestamp()::text")
+	moment := ask[string](t, server.DSN(database), "select clock_timestamp()::text")
 	loadFor(t, ago)
 	l.awaitMore()
 
@@ -47,7 +47,7 @@ func TestRestoreToTheRecentPast(t *testing.T) {
 	}
 	restored, err := backup.Restore(t.Context(), map[string]string{
 		"restore_command": "cp " + archive + "/%f %p", "archive_mode": "off",
-		"recovery_target_time": target, "recovery_target_action": "promote",
+		"recovery_target_time": moment, "recovery_target_action": "promote",
 	})
 	stopLater(t, restored, err)
 	eventually(t, "the recovery is done", func() bool {
@@ -56,7 +56,7 @@ func TestRestoreToTheRecentPast(t *testing.T) {
 	if h.unknownTo(t, chosen, restored.DSN(database), numbers...) == 0 && chosen == kiloshard {
 		t.Error("the restored server has all IDs, so the test proves nothing")
 	}
-	home.moveTo(restored)
+	target.moveTo(restored)
 	loadFor(t, form(600*time.Millisecond, 4*time.Second))
 	l.stop()
 	h.check(t)

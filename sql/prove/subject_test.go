@@ -35,7 +35,7 @@ var (
 	layout  = shards.DefaultLayout
 )
 
-//go:embed published.sql bare.sql
+//go:embed published.sql bare.sql stops.sql
 var files embed.FS
 
 var otherShards = template.Must(template.ParseFS(files, "*.sql"))

@@ -6,8 +6,8 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/kiloshard/kiloshard/router"
 	"github.com/kiloshard/kiloshard/router/example/db"
+	"github.com/kiloshard/kiloshard/router/many"
 	"github.com/kiloshard/kiloshard/shards"
 )
 
@@ -30,16 +30,16 @@ func (s *Service) feed(r *http.Request) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	set, err := s.router.OfIDs(friends...)
+	set, err := many.OfIDs(s.router, friends...)
 	if err != nil {
 		return answer{}, err
 	}
-	query := router.Query[db.Photo]{
+	query := many.Query[db.Photo]{
 		SQL: db.NewestOf, Args: []any{numbers(friends), p.before, p.limit}, Scan: pgx.RowToStructByPos[db.Photo],
 	}
 	newer := func(a, b db.Photo) bool { return a.ID > b.ID }
 	var photos []db.Photo
-	for photo, err := range router.Merge(ctx, s.router, set, query, int(p.limit), newer) {
+	for photo, err := range many.Merge(ctx, s.router, set, query, int(p.limit), newer) {
 		var partial *shards.PartialError
 		if errors.As(err, &partial) && ctx.Err() == nil { // it may be all of them: the user's own host has answered
 			body := s.pageBody(photos, p)

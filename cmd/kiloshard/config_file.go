@@ -1,0 +1,33 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+)
+
+// configVariable names the config file where no -c does.
+const configVariable = "KILOSHARD_CONFIG"
+
+// findConfig returns the config file of a command line without -c: the one that the environment names, else the one in
+// this directory or in the nearest above that has one. A command that may write a new one writes it here.
+func (a *app) findConfig(cmd *cobra.Command) string {
+	if file, ok := a.lookup(configVariable); ok && file != "" {
+		return file
+	}
+	dir, err := os.Getwd()
+	if err != nil || cmd.Name() == "init" {
+		return defaultConfig
+	}
+	for path := "."; ; path = filepath.Join("..", path) {
+		if _, err := os.Stat(filepath.Join(path, defaultConfig)); err == nil {
+			return filepath.Join(path, defaultConfig)
+		}
+		if parent := filepath.Dir(dir); parent != dir {
+			dir = parent
+			continue
+		}
+		return defaultConfig
+	}
+}

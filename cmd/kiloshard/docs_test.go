@@ -1,0 +1,100 @@
+package main
+
+import (
+	"io"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// TestPackagesOfContributing holds that each package that CONTRIBUTING.md lists is there, and none twice.
+func TestPackagesOfContributing(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile("../../CONTRIBUTING.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, table, found := strings.Cut(string(text), "| package | imports, of ours |\n")
+	table, _, _ = strings.Cut(table, "\n\n")
+	seen := map[string]bool{}
+	for line := range strings.Lines(table) {
+		cells := strings.Split(line, "|")
+		for _, name := range regexp.MustCompile("`([a-z/]+)(?:/\\.\\.\\.)?`").FindAllStringSubmatch(cells[1], -1) {
+			if info, err := os.Stat(filepath.Join("../..", name[1])); err != nil || !info.IsDir() {
+				t.Errorf("CONTRIBUTING.md lists %s: no such package", name[1])
+			}
+			if seen[name[0]] {
+				t.Errorf("CONTRIBUTING.md lists %s twice", name[1])
+			}
+			seen[name[0]] = true
+		}
+	}
+	if !found || len(seen) < 10 {
+		t.Errorf("%d packages found in CONTRIBUTING.md, expected its table", len(seen))
+	}
+}
+
+// commandLines returns the command lines of this program in a page: in blocks of code, and between backquotes.
+func commandLines(text string) []string {
+	var found []string
+	inCode := false
+	for line := range strings.Lines(text) {
+		line = strings.TrimSpace(line)
+		if strings.HasPrefix(line, "```") {
+			inCode = !inCode
+			continue
+		}
+		if inCode {
+			for part := range strings.SplitSeq(line, " && ") {
+				if part = strings.TrimPrefix(part, "$ "); strings.HasPrefix(part, "kiloshard ") {
+					found = append(found, part)
+				}
+			}
+			continue
+		}
+		for _, span := range regexp.MustCompile("`(kiloshard [^`]*)`").FindAllStringSubmatch(line, -1) {
+			found = append(found, span[1])
+		}
+	}
+	return found
+}
+
+// TestCommandsOfPages holds that every command that the pages name is there, with the flags that they name.
+func TestCommandsOfPages(t *testing.T) {
+	t.Parallel()
+	for _, page := range []string{"../../README.md", "../../router/example/README.md", "../../bench/README.md"} {
+		text, err := os.ReadFile(page)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, line := range commandLines(string(text)) {
+			words := strings.Fields(strings.NewReplacer("[", " ", "]", " ", `\|`, " ").Replace(regexp.MustCompile(` [#|] .*`).ReplaceAllString(line, "")))[1:]
+			a := &app{stdin: strings.NewReader(""), stdout: io.Discard, stderr: io.Discard, lookup: func(string) (string, bool) { return "", false }}
+			root := a.root()
+			root.InitDefaultHelpCmd()
+			root.InitDefaultCompletionCmd("help") // cobra adds both when it executes
+			named := slices.DeleteFunc(slices.Clone(words), func(w string) bool { return strings.HasPrefix(w, "-") || strings.Contains(w, ".yaml") })
+			if len(named) == 0 {
+				continue
+			}
+			cmd, rest, err := root.Find(named)
+			if err != nil || cmd == root || cmd.HasSubCommands() && len(rest) > 0 && rest[0] != strings.ToUpper(rest[0]) {
+				t.Errorf("%s: %q: no such command", page, line)
+				continue
+			}
+			cmd.InheritedFlags() // merges them
+			for _, word := range words {
+				name, _, _ := strings.Cut(strings.TrimLeft(word, "-"), "=")
+				switch {
+				case strings.HasPrefix(word, "--") && name != "" && name != "help" && cmd.Flags().Lookup(name) == nil && cmd.InheritedFlags().Lookup(name) == nil:
+					t.Errorf("%s: %q: %s has no flag --%s", page, line, cmd.CommandPath(), name)
+				case !strings.HasPrefix(word, "--") && strings.HasPrefix(word, "-") && len(name) == 1 && cmd.InheritedFlags().ShorthandLookup(name) == nil && cmd.Flags().ShorthandLookup(name) == nil:
+					t.Errorf("%s: %q: %s has no flag -%s", page, line, cmd.CommandPath(), name)
+				}
+			}
+		}
+	}
+}

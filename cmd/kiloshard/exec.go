@@ -1,0 +1,221 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgconn/ctxwatch"
+	"github.com/spf13/cobra"
+
+	"github.com/kiloshard/kiloshard/shards"
+	"github.com/kiloshard/kiloshard/shards/connect"
+	"github.com/kiloshard/kiloshard/shards/fanout"
+)
+
+// execResult is what kiloshard exec prints as JSON.
+type execResult struct {
+	Done         shards.Set    `json:"done"`
+	Rows         []execRow     `json:"rows"`     // by shard, as they came
+	Affected     int64         `json:"affected"` // rows, by all statements together
+	Failed       []failedShard `json:"failed"`
+	NotAttempted shards.Set    `json:"not_attempted"`
+	Seconds      float64       `json:"seconds"`
+}
+
+// execRow is a row that a shard gave.
+type execRow struct {
+	Shard   shards.Number `json:"shard"`
+	Columns []string      `json:"columns"`
+	Values  []*string     `json:"values"` // as Postgres writes them; null for NULL
+}
+
+// execution is one run of kiloshard exec.
+type execution struct {
+	m        *shards.Map
+	sql      string
+	readOnly bool
+	timeout  time.Duration
+
+	mu       sync.Mutex // guards what follows
+	rows     map[shards.Number][]execRow
+	affected int64
+}
+
+func (a *app) execCommand() *cobra.Command {
+	e := &execution{rows: map[shards.Number][]execRow{}}
+	var narrowed string
+	var all bool
+	var parallel int
+	cmd := &cobra.Command{
+		Use:   "exec SQL --shards LIST",
+		Short: "Runs SQL in shards, a transaction in each",
+		Long: `Runs SQL in each of some shards, with the shard's search_path: a transaction in each, several of each host at
+a time. What fails in one is undone there, and the others go on. Rows that it gives are printed behind the
+number of their shard. What changes tables belongs into a migration: nothing of this is kept in the ledger.`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if all == (narrowed != "") {
+				return usagef("exec: expected either --shards or --all")
+			}
+			if parallel < 1 || e.timeout < 0 {
+				return usagef("--parallel: expected 1 or more; --statement-timeout 0 or more")
+			}
+			_, m, err := a.loadMap(cmd.Context())
+			if err != nil {
+				return err
+			}
+			set, err := parseShards(m, narrowed)
+			if err != nil {
+				return err
+			}
+			if all {
+				set = m.All()
+			}
+			e.m, e.sql = m, args[0]
+			began := time.Now()
+			done, err := fanout.Run(cmd.Context(), fanout.Config[*pgx.Conn]{
+				Map: m, Open: e.open, PerHost: parallel, Progress: a.progress("exec"),
+				Close: func(ctx context.Context, conn *pgx.Conn) { _ = conn.Close(ctx) },
+				Alive: func(conn *pgx.Conn) bool { return !conn.IsClosed() },
+				Do: func(ctx context.Context, conn *pgx.Conn, batch []shards.Number) []error {
+					return []error{e.run(ctx, conn, batch[0])}
+				},
+			}, fanout.Plan(m, set))
+			return a.printExec(e, done, err, time.Since(began))
+		},
+	}
+	cmd.Flags().StringVar(&narrowed, "shards", "", "which shards, such as 0-9,77")
+	cmd.Flags().BoolVar(&all, "all", false, "all shards")
+	cmd.Flags().BoolVar(&e.readOnly, "read-only", false, "refuse SQL that writes")
+	cmd.Flags().DurationVar(&e.timeout, "statement-timeout", 0, "how long a statement may take (default the server's setting)")
+	cmd.Flags().IntVar(&parallel, "parallel", defaultParallel, parallelUsage)
+	return cmd
+}
+
+// open opens a session outside whose transactions no table is found, and whose statements, once cancelled here, are
+// cancelled on the server, which is waited for.
+func (e *execution) open(ctx context.Context, host shards.Host) (*pgx.Conn, error) {
+	return connect.Open(ctx, host, func(cfg *pgx.ConnConfig) {
+		cfg.RuntimeParams["application_name"] = "kiloshard exec"
+		cfg.RuntimeParams["search_path"] = "pg_catalog"
+		if e.readOnly { // for what comes behind a COMMIT in the SQL too
+			cfg.RuntimeParams["default_transaction_read_only"] = "on"
+		}
+		cfg.BuildContextWatcherHandler = func(conn *pgconn.PgConn) ctxwatch.Handler {
+			return &pgconn.CancelRequestContextWatcherHandler{Conn: conn, DeadlineDelay: 5 * time.Second}
+		}
+	})
+}
+
+var errEndedTransaction = errors.New("the SQL ended its own transaction: what it did before that stays, and nothing after it was run in the shard; expected none of BEGIN, COMMIT and ROLLBACK in it")
+
+// run runs the SQL in one shard.
+func (e *execution) run(ctx context.Context, conn *pgx.Conn, n shards.Number) error {
+	begin := "begin"
+	if e.readOnly {
+		begin += " read only"
+	}
+	// What the SQL of another shard has left on the session goes first.
+	begin += fmt.Sprintf("; reset session authorization; reset all; discard temp; close all; unlisten *; select '%s'::regnamespace; set local search_path = %s", e.m.Schema(n), e.m.SearchPath(n))
+	if e.timeout > 0 {
+		begin += fmt.Sprintf("; set local statement_timeout = %d", max(1, e.timeout.Milliseconds()))
+	}
+	if _, err := conn.PgConn().Exec(ctx, begin).ReadAll(); err != nil {
+		return e.undo(ctx, conn, err)
+	}
+	results, err := conn.PgConn().Exec(ctx, e.sql).ReadAll()
+	if err != nil {
+		return e.undo(ctx, conn, err)
+	}
+	if conn.PgConn().TxStatus() != 'T' {
+		return e.undo(ctx, conn, errEndedTransaction)
+	}
+	if _, err := conn.PgConn().Exec(ctx, "commit").ReadAll(); err != nil {
+		return e.undo(ctx, conn, err)
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for _, result := range results {
+		e.keep(n, result)
+	}
+	return nil
+}
+
+// undo ends the transaction, or the session where that is not possible, and returns the error.
+func (e *execution) undo(ctx context.Context, conn *pgx.Conn, err error) error {
+	if !conn.IsClosed() {
+		if _, undone := conn.PgConn().Exec(ctx, "rollback; reset all").ReadAll(); undone != nil {
+			_ = conn.Close(ctx)
+		}
+	}
+	return err
+}
+
+// keep keeps what one statement gave.
+func (e *execution) keep(n shards.Number, result *pgconn.Result) {
+	if len(result.FieldDescriptions) == 0 {
+		e.affected += result.CommandTag.RowsAffected()
+		return
+	}
+	var columns []string
+	for _, field := range result.FieldDescriptions {
+		columns = append(columns, field.Name)
+	}
+	for _, values := range result.Rows {
+		row := execRow{Shard: n, Columns: columns, Values: make([]*string, len(values))}
+		for i, value := range values {
+			if value != nil {
+				text := string(value)
+				row.Values[i] = &text
+			}
+		}
+		e.rows[n] = append(e.rows[n], row)
+	}
+}
+
+func (a *app) printExec(e *execution, done shards.Set, err error, took time.Duration) error {
+	result := execResult{Done: done, Rows: []execRow{}, Affected: e.affected, Failed: []failedShard{}, Seconds: took.Seconds()}
+	for n := range done.All() {
+		result.Rows = append(result.Rows, e.rows[n]...)
+	}
+	var partial *shards.PartialError
+	if errors.As(err, &partial) {
+		result.Failed, result.NotAttempted = failures(partial), partial.NotAttempted
+		err = toldError{partial}
+	}
+	err = errors.Join(a.print(result, func() {
+		a.printExecRows(result.Rows)
+		a.say("%s done, %s given, %s changed, %d failed, %d not attempted, in %s", count(done.Len(), "shard"), count(len(result.Rows), "row"),
+			thousands(int(e.affected)), len(result.Failed), result.NotAttempted.Len(), took.Round(time.Millisecond))
+	}), err)
+	if partial != nil {
+		a.printFailures(e.m, partial)
+	}
+	return err
+}
+
+// printExecRows prints rows in a table for each list of columns.
+func (a *app) printExecRows(rows []execRow) {
+	for len(rows) > 0 {
+		table := [][]string{append([]string{">SHARD"}, rows[0].Columns...)}
+		head := strings.Join(rows[0].Columns, "\x00")
+		for len(rows) > 0 && strings.Join(rows[0].Columns, "\x00") == head {
+			line := []string{fmt.Sprint(rows[0].Shard)}
+			for _, value := range rows[0].Values {
+				text := ""
+				if value != nil {
+					text = oneLine(*value)
+				}
+				line = append(line, text)
+			}
+			table, rows = append(table, line), rows[1:]
+		}
+		a.table(table)
+	}
+}

@@ -1,0 +1,47 @@
+package main
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// TestServiceIsSmall keeps what a service links that imports router and shards: modules, ours included, and bytes of the
+// program. Bare pgx has 7 modules and 13.8 MB.
+func TestServiceIsSmall(t *testing.T) {
+	t.Parallel()
+	const (
+		mostModules = 11
+		mostBytes   = 16_100_000
+	)
+	program := filepath.Join(t.TempDir(), "service")
+	list := goCommand(t, "list", "-deps", "-f", "{{with .Module}}{{.Path}}{{end}}", "./testdata/service")
+	modules := slices.Compact(slices.Sorted(slices.Values(strings.Fields(list))))
+	if len(modules) < 2 || len(modules) > mostModules {
+		t.Errorf("%d modules, expected at most %d:\n%s", len(modules), mostModules, strings.Join(modules, "\n"))
+	}
+	goCommand(t, "build", "-trimpath", "-o", program, "./testdata/service")
+	info, err := os.Stat(program)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if info.Size() > mostBytes {
+		t.Errorf("a program of %d bytes, expected at most %d", info.Size(), mostBytes)
+	}
+}
+
+// goCommand runs go for one system, so that the same comes out on all, and returns what it prints.
+func goCommand(t *testing.T, args ...string) string {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), "go", args...)
+	cmd.Env = append(os.Environ(), "GOOS=linux", "GOARCH=amd64", "CGO_ENABLED=0")
+	cmd.Stderr = os.Stderr
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("go %s: %v", strings.Join(args, " "), err)
+	}
+	return string(out)
+}

@@ -1,0 +1,153 @@
+//go:build unix
+
+package localpg
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"syscall"
+	"time"
+)
+
+const (
+	dirPrefix   = "kiloshard-pg-"
+	ownerFile   = "owner"
+	runningFile = "running"
+)
+
+// runDir is the directory of one server: its data, its log, and two locked files. The owner holds the lock of one, and
+// the kernel drops it when the owner dies, however it dies; a server that is kept has no such file. Every process
+// that runs in the directory inherits the lock of the other, and the kernel drops that one when the last of them ends.
+type runDir struct {
+	path    string
+	owner   *os.File
+	running *os.File
+}
+
+// newRunDir makes the directory of a server where the user can reach it, after sweeping away those of dead owners.
+func newRunDir(ctx context.Context, cfg Config, user identity) (_ *runDir, err error) {
+	parents := []string{cfg.Dir}
+	if cfg.Dir == "" {
+		parents = []string{os.TempDir()}
+		if user.credential != nil { // root's own temporary directory may be nobody else's
+			parents = append(parents, "/tmp", "/var/tmp")
+		}
+	}
+	var errs []error
+	for _, parent := range slices.Compact(parents) {
+		sweep(ctx, parent, cfg.Logger)
+		dir, err := makeRunDir(ctx, parent, cfg.Keep, user)
+		if err == nil {
+			return dir, nil
+		}
+		errs = append(errs, err)
+	}
+	return nil, errors.Join(errs...)
+}
+
+func makeRunDir(ctx context.Context, parent string, keep bool, user identity) (_ *runDir, err error) {
+	if parent, err = filepath.Abs(parent); err != nil {
+		return nil, err
+	}
+	path, err := os.MkdirTemp(parent, dirPrefix)
+	if err != nil {
+		return nil, err
+	}
+	dir := &runDir{path: path}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, dir.remove(context.WithoutCancel(ctx)))
+		}
+	}()
+	// Postgres compares paths and its processes' working directory tells the real one.
+	if dir.path, err = filepath.EvalSymlinks(path); err != nil {
+		dir.path = path
+		return nil, err
+	}
+	if dir.running, err = lockFile(dir.path, runningFile); err != nil {
+		return nil, err
+	}
+	if !keep {
+		// The owner's file comes last: a directory with an owner's file has the other one, too.
+		if dir.owner, err = lockFile(dir.path, ownerFile); err != nil {
+			return nil, err
+		}
+	}
+	if user.credential != nil {
+		if err := os.Chmod(dir.path, 0o711); err != nil {
+			return nil, err
+		}
+	}
+	if err := os.Mkdir(dir.data(), 0o700); err != nil {
+		return nil, err
+	}
+	if err := user.give(dir.data()); err != nil {
+		return nil, err
+	}
+	return dir, user.canEnter(dir.data())
+}
+
+// lockFile makes a file and locks it. It gets its name when it is locked, so that nobody finds it unlocked.
+func lockFile(dir, name string) (*os.File, error) {
+	f, err := os.CreateTemp(dir, name+"-")
+	if err != nil {
+		return nil, err
+	}
+	_, err = fmt.Fprintln(f, os.Getpid()) // for people
+	err = errors.Join(err,
+		syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB),
+		os.Rename(f.Name(), filepath.Join(dir, name)))
+	if err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return f, nil
+}
+
+func (d *runDir) data() string { return filepath.Join(d.path, "data") }
+
+func (d *runDir) logPath() string { return filepath.Join(d.path, "server.log") }
+
+func (d *runDir) openLog() (*os.File, error) {
+	return os.OpenFile(d.logPath(), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
+}
+
+// logFrom returns what the log has from an offset on, but no more than the last bytes of it.
+func (d *runDir) logFrom(offset int64) string {
+	const most = 64 << 10
+	f, err := os.Open(d.logPath())
+	if err != nil {
+		return ""
+	}
+	defer f.Close()
+	if info, err := f.Stat(); err == nil {
+		offset = max(offset, info.Size()-most)
+	}
+	text, _ := io.ReadAll(io.NewSectionReader(f, offset, most))
+	return string(text)
+}
+
+// remove removes the directory and then closes the locked files. A process that was just killed may still make a
+// file, so it is tried more than once.
+func (d *runDir) remove(ctx context.Context) error {
+	tick := time.NewTicker(processEvery)
+	defer tick.Stop()
+	err := os.RemoveAll(d.path)
+	for range 50 {
+		if err == nil || ctx.Err() != nil {
+			break
+		}
+		<-tick.C
+		err = os.RemoveAll(d.path)
+	}
+	for _, f := range []*os.File{d.owner, d.running} {
+		if f != nil {
+			err = errors.Join(err, f.Close())
+		}
+	}
+	return err
+}

@@ -1,0 +1,113 @@
+package migrate
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+
+	"github.com/kiloshard/kiloshard/migrate/versions"
+	"github.com/kiloshard/kiloshard/shards"
+	"github.com/kiloshard/kiloshard/shards/fanout"
+)
+
+// inventory is what one host said of its shards.
+type inventory struct {
+	fanout.Work
+	shardVersions map[shards.Number]shardVersion
+	changed       []ChangedFile
+	err           error // a [shards.HostError]; then shardVersions is empty
+}
+
+// look asks all hosts at once where their shards stand and which files they have in another form, by one message to each.
+//
+// A host with a shard for which settled is true also has what was committed so far put on disk, in the same session, so
+// that it cannot crash in between: what looks settled may be the commit of another run, which does not wait for the
+// disk. A nil settled is false for all.
+func look(ctx context.Context, sessions *sessions, m *shards.Map, d *directory, plan []fanout.Work, settled func(shardVersion) bool) []inventory {
+	inventories := make([]inventory, len(plan))
+	var wg sync.WaitGroup
+	for i, work := range plan {
+		wg.Go(func() {
+			inventories[i] = inventory{Work: work}
+			s, err := sessions.take(ctx, work.Host)
+			if err == nil {
+				inventories[i].shardVersions, inventories[i].changed, err = s.inventory(ctx, m, d, work.Shards)
+				if err == nil && settled != nil && anyOf(inventories[i].shardVersions, settled) {
+					if err = s.flush(ctx); err != nil {
+						err = fmt.Errorf("%w: %w", ErrNotFlushed, err)
+					}
+				}
+				sessions.give(s)
+			}
+			if err != nil {
+				inventories[i].err = &shards.HostError{Host: work.Host.Name, Err: err}
+			}
+		})
+	}
+	wg.Wait()
+	return inventories
+}
+
+func anyOf(shardVersions map[shards.Number]shardVersion, holds func(shardVersion) bool) bool {
+	for _, at := range shardVersions {
+		if holds(at) {
+			return true
+		}
+	}
+	return false
+}
+
+// inventory asks for both in one message.
+func (s *session) inventory(ctx context.Context, m *shards.Map, d *directory, numbers []shards.Number) (map[shards.Number]shardVersion, []ChangedFile, error) {
+	schemas := schemasOf(m, numbers)
+	answers, err := s.values(ctx, versions.Query(schemas)+";"+d.changedQuery())
+	if err != nil {
+		return nil, nil, fmt.Errorf("versions of its shards and its ledger: %w", err)
+	}
+	shardVersions, err := parseVersions(answers[0], schemas, numbers)
+	if err != nil {
+		return nil, nil, err
+	}
+	changed, err := d.parseChanged(answers[1], shards.SetOf(numbers...))
+	return shardVersions, changed, err
+}
+
+// troubles returns the hosts that did not answer, and the shards that no run may touch: those that
+// are not created, have no readable version, or one above newest.
+func troubles(m *shards.Map, inventories []inventory, newest int32) (hosts []error, failed []*shards.ShardError) {
+	for _, host := range inventories {
+		if host.err != nil {
+			hosts = append(hosts, host.err)
+			continue
+		}
+		for _, n := range host.Shards {
+			if err := host.shardVersions[n].trouble(newest); err != nil {
+				failed = append(failed, &shards.ShardError{Shard: n, Schema: m.Schema(n), Host: host.Host.Name, Err: err})
+			}
+		}
+	}
+	return hosts, failed
+}
+
+// trouble returns why no run may touch a shard that stands there, or nil.
+func (s shardVersion) trouble(newest int32) error {
+	if s.err == nil && s.version > newest {
+		return fmt.Errorf("%w: it stands at %d, the newest file is %d", ErrAhead, s.version, newest)
+	}
+	return s.err
+}
+
+// mergeChanges joins what two hosts have in another form.
+func mergeChanges(all, more []ChangedFile) []ChangedFile {
+	for _, c := range more {
+		i := slices.IndexFunc(all, func(a ChangedFile) bool { return a.Version == c.Version && a.File == c.File })
+		if i < 0 {
+			all = append(all, c)
+			continue
+		}
+		all[i].Shards = shards.SetOfRanges(append(all[i].Shards.Ranges(), c.Shards.Ranges()...)...)
+	}
+	slices.SortFunc(all, func(a, b ChangedFile) int { return int(a.Version - b.Version) })
+	return all
+}

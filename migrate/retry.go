@@ -1,0 +1,97 @@
+package migrate
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/kiloshard/kiloshard/shards"
+	"github.com/kiloshard/kiloshard/shards/fanout"
+)
+
+// lockNotAvailable is the SQLSTATE of a statement that waited for a lock for longer than lock_timeout.
+const lockNotAvailable = "55P03"
+
+// firstPause is about how long a shard rests before it is tried a second time; each further pause is about twice as long.
+const firstPause = 100 * time.Millisecond
+
+// withRetries takes one shard to the target, and tries it again when it did not get a lock in time: a session that waits for a
+// lock has all others wait behind it, so it is better to wait a little often than long once.
+func (r *run) withRetries(ctx context.Context, s *session, n shards.Number) error {
+	began, from := time.Now(), r.shardVersions[n]
+	r.begin(s, n)
+	defer r.end(n)
+	interrupted := fanout.Interrupted(ctx)
+	at := from
+	for attempt := 1; ; attempt++ {
+		var failed *file
+		var err error
+		at, failed, err = r.shard(ctx, s, n, at)
+		if err == nil {
+			r.tell(ShardDone, s, n, from, at, began, nil)
+			return nil
+		}
+		if waitedInVain(err) && closed(interrupted) {
+			err = fmt.Errorf("interrupted, and not tried again: %w", err)
+			attempt = r.cfg.Retries + 1
+		}
+		if attempt > r.cfg.Retries || r.cfg.LockTimeout <= 0 || !waitedInVain(err) || s.conn.IsClosed() {
+			if waitedInVain(err) && !s.conn.IsClosed() {
+				err = fmt.Errorf("%w%s", err, s.blockers(ctx, r.cfg.Map.Schema(n)))
+			}
+			if failed != nil {
+				r.enterFailure(ctx, s, n, at, *failed, err)
+			}
+			r.tell(ShardFailed, s, n, from, at, began, err)
+			return err
+		}
+		r.events.send(Event{
+			Kind: ShardRetry, Host: s.host.Name, Shard: n, Attempt: attempt, Err: err, Blockers: s.blockers(ctx, r.cfg.Map.Schema(n)),
+		})
+		pause := firstPause << (attempt - 1)
+		select {
+		case <-time.After(pause/2 + rand.N(pause)):
+		case <-interrupted:
+			err = fmt.Errorf("interrupted, and not tried again: %w%s", err, s.blockers(ctx, r.cfg.Map.Schema(n)))
+			if failed != nil {
+				r.enterFailure(ctx, s, n, at, *failed, err)
+			}
+			r.tell(ShardFailed, s, n, from, at, began, err)
+			return err
+		}
+	}
+}
+
+func (r *run) tell(kind EventKind, s *session, n shards.Number, from, at shardVersion, began time.Time, err error) {
+	r.events.send(Event{
+		Kind: kind, Host: s.host.Name, Shard: n, From: from.version, To: at.version, Took: time.Since(began), Err: err,
+	})
+}
+
+func waitedInVain(err error) bool {
+	var pg *pgconn.PgError
+	return errors.As(err, &pg) && pg.Code == lockNotAvailable
+}
+
+// blockers says which other sessions hold locks in a schema, and what they do, as far as can be seen.
+func (s *session) blockers(ctx context.Context, schema string) string {
+	query := fmt.Sprintf(`
+		select coalesce('; locks there are held by ' || string_agg(held, ', '), '')
+		from (
+			select distinct format('process %%s (%%s, %%s for %%s s): %%s', a.pid, coalesce(nullif(a.application_name, ''), 'without a name'),
+				a.state, round(extract(epoch from clock_timestamp() - a.xact_start)), left(regexp_replace(a.query, '\s+', ' ', 'g'), 80)) as held
+			from pg_catalog.pg_locks l
+			join pg_catalog.pg_class c on c.oid = l.relation and c.relnamespace = to_regnamespace('%s')
+			join pg_catalog.pg_stat_activity a on a.pid = l.pid
+			where l.granted and l.pid <> pg_backend_pid() and l.database = (select oid from pg_catalog.pg_database where datname = current_database())
+		) as holders`, schema)
+	found, err := s.value(ctx, query)
+	if err != nil {
+		return ""
+	}
+	return found
+}

@@ -1,0 +1,65 @@
+package migrate
+
+import (
+	"slices"
+
+	"github.com/kiloshard/kiloshard/internal/sqltext"
+)
+
+// statement is one SQL statement of a file.
+type statement struct{ sqltext.Statement }
+
+// split returns the statements of a text, and false if it is not sure where they end. See [sqltext.Split].
+func split(sql string) ([]statement, bool) {
+	found, sure := sqltext.Split(sql)
+	statements := make([]statement, len(found))
+	for i, s := range found {
+		statements[i] = statement{s}
+	}
+	return statements, sure
+}
+
+// in returns the text of the statement, which is one of an SQL text.
+func (s statement) in(sql string) string { return sql[s.Start:s.End] }
+
+// controlsTransaction reports whether the statement begins or ends a transaction. SAVEPOINT and what goes with it do
+// neither.
+func (s statement) controlsTransaction() bool {
+	if len(s.Words) == 0 {
+		return false
+	}
+	switch s.Words[0] {
+	case "begin", "commit", "end", "abort":
+		return true
+	case "start", "prepare":
+		return len(s.Words) > 1 && s.Words[1] == "transaction"
+	case "rollback":
+		return !slices.Contains(s.Words, "to")
+	}
+	return false
+}
+
+// setsSession reports whether the statement sets something for its session. What else stays in a session, such as a
+// temporary table, is not seen.
+func (s statement) setsSession() bool { return s.StartsWith("set") || s.StartsWith("reset") }
+
+// readsStdin reports whether the statement is a COPY … FROM STDIN.
+func (s statement) readsStdin(sql string) bool {
+	if !s.StartsWith("copy") {
+		return false
+	}
+	depth := 0
+	var before sqltext.Token
+	for t := range sqltext.Tokens(s.in(sql)) {
+		switch {
+		case t.Is("("):
+			depth++
+		case t.Is(")"):
+			depth--
+		case depth == 0 && before.Is("from") && t.Is("stdin"):
+			return true
+		}
+		before = t
+	}
+	return false
+}

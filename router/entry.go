@@ -1,0 +1,224 @@
+package router
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/kiloshard/kiloshard/router/internal/failure"
+)
+
+// The entry is the query that stands before every statement of a shard, in the same transaction. It sets the search_path
+// to the shard's, local to that transaction, and fails, so that nothing after it runs,
+//
+//   - with 42602 if the session's own path is neither the base path ($3) nor the shard's ($1). What ends the transaction
+//     (a COMMIT hidden in the text, a procedure that commits) thus never meets another shard's tables: there is only the
+//     base path then, under which no shard's tables are found;
+//   - with 3F000 if the shard's schema ($2) does not exist, and with 22012 if the role has no USAGE on it: Postgres would
+//     pass over such a schema and take a table of a schema behind it.
+//
+// Names are qualified, because the path that it runs under is not to be trusted.
+const entryCheck = `1 operator(pg_catalog./) pg_catalog.has_schema_privilege((case when pg_catalog.current_setting('search_path') operator(pg_catalog.=) $3::pg_catalog.text
+ or pg_catalog.current_setting('search_path') operator(pg_catalog.=) $1::pg_catalog.text then $2::pg_catalog.text else '' end)::pg_catalog.regnamespace::pg_catalog.oid, 'usage')::pg_catalog.int4`
+
+const (
+	entryQuery     = `select ` + entryCheck + `, pg_catalog.set_config('search_path', $1, true)`
+	readEntryQuery = `select ` + entryCheck + `, pg_catalog.set_config('search_path', $1, true), pg_catalog.set_config('transaction_read_only', 'on', true)`
+
+	// heldEntryQuery is the entry of a message in a transaction of the caller's, where a function may have moved the path of
+	// the session since the last one: it is put back. Nothing but a statement of its own, which has an entry before it, ends
+	// such a transaction.
+	heldEntryQuery = `select pg_catalog.set_config('search_path', $3, false), 1 operator(pg_catalog./) pg_catalog.has_schema_privilege(
+($2::pg_catalog.text)::pg_catalog.regnamespace::pg_catalog.oid, 'usage')::pg_catalog.int4, pg_catalog.set_config('search_path', $1, true)`
+
+	// leaveQuery is the end of a group of reads: their answers are good if the path is still the entry's.
+	leaveQuery = `select pg_catalog.current_setting('search_path')`
+)
+
+const (
+	entryName     = namePrefix + "entry"
+	readEntryName = namePrefix + "read_entry"
+	heldEntryName = namePrefix + "held_entry"
+	leaveName     = namePrefix + "leave"
+)
+
+// ownQueries are the router's own statements, which each direct connection keeps prepared.
+var ownQueries = map[string]string{
+	entryName: entryQuery, readEntryName: readEntryQuery, heldEntryName: heldEntryQuery, leaveName: leaveQuery,
+}
+
+// scope says where the unqualified names of a statement resolve.
+type scope struct {
+	path   string // a search_path
+	schema string // of the shard, which comes first in it
+	held   bool   // the statement is in a transaction of the caller's
+	reads  bool   // nothing may be written
+}
+
+// entryError says that an entry failed, so that nothing that came after it has run.
+type entryError struct{ cause error }
+
+func (e *entryError) Error() string {
+	if failure.SQLState(e.cause) == "42602" {
+		return "a statement that was sent together with this one has changed search_path: nothing after it was run"
+	}
+	return e.cause.Error()
+}
+func (e *entryError) Unwrap() error { return e.cause }
+
+// entryFailed returns the error of an entry.
+func entryFailed(sc scope, err error) error {
+	if err == nil || failure.SQLState(err) == "" || fatalError(err) || gone(err) {
+		return err
+	}
+	if failure.SQLState(err) == "22012" {
+		err = &pgconn.PgError{
+			Severity: "ERROR", SeverityUnlocalized: "ERROR", Code: "42501",
+			Message: fmt.Sprintf("permission denied for schema %s: the role has no USAGE on it", sc.schema),
+		}
+	}
+	return &entryError{err}
+}
+
+func fatalError(err error) bool {
+	var pgErr *pgconn.PgError
+	return errors.As(err, &pgErr) && failure.Fatal(pgErr)
+}
+
+// entryState returns the SQLSTATE with which an entry failed, empty if none did.
+func entryState(err error) string {
+	var failed *entryError
+	if errors.As(err, &failed) {
+		return failure.SQLState(failed.cause)
+	}
+	return ""
+}
+
+// baseTries is how often a session's own path is put back for one message: behind a pooler each try may meet another session, and
+// whatever makes that happen again and again is got out of by a pause.
+const (
+	baseTries = 50
+	basePause = 2 * time.Millisecond // at most, from the fourth try on
+)
+
+// inBase does something that begins with an entry, and does it again after the path of the session has been put back.
+func (s *session) inBase(ctx context.Context, sc scope, do func() error) error {
+	for try := 1; ; try++ {
+		err := do()
+		if sc.held || try == baseTries || entryState(err) != "42602" {
+			return err
+		}
+		if try > 3 && !pause(ctx, rand.N(basePause)) {
+			return err
+		}
+		if err := s.setBase(ctx); err != nil {
+			return failure.BeforeSend(err)
+		}
+	}
+}
+
+// setBase puts the session's own path back. It is a message of its own: a transaction that rolls back would undo it.
+func (s *session) setBase(ctx context.Context) error {
+	const query = `select pg_catalog.set_config('search_path', $1, false)`
+	_, err := s.conn.PgConn().ExecParams(ctx, query, [][]byte{[]byte(s.base)}, nil, nil, nil).Close()
+	return err
+}
+
+// entryValues are the arguments of an entry.
+func (s *session) entryValues(sc scope) [][]byte {
+	return [][]byte{[]byte(sc.path), []byte(sc.schema), []byte(s.base)}
+}
+
+// entry returns the name and the text of the entry of a message, or with more of a statement that is not its first.
+func (s *session) entry(sc scope, more bool) (name, query string) {
+	switch {
+	case sc.held && !more:
+		return heldEntryName, heldEntryQuery
+	case sc.reads && !sc.held:
+		return readEntryName, readEntryQuery
+	}
+	return entryName, entryQuery
+}
+
+// sender takes queries that are sent together: a pgconn.Batch or a pgconn.Pipeline.
+type sender struct {
+	params   func(sql string, values [][]byte, oids []uint32, formats, resultFormats []int16)
+	prepared func(desc *pgconn.StatementDescription, values [][]byte, formats, resultFormats []int16)
+}
+
+func batchSender(b *pgconn.Batch) sender { return sender{b.ExecParams, b.ExecStatement} }
+
+// pipelineSender has the server describe the result of each statement: when pgx skips statements after an error in a
+// pipeline, it keeps their descriptions, and takes them for those of statements further on (pgx 5.12).
+func pipelineSender(p *pgconn.Pipeline) sender {
+	return sender{p.SendQueryParams, func(desc *pgconn.StatementDescription, values [][]byte, formats, resultFormats []int16) {
+		p.SendQueryPrepared(desc.Name, values, formats, resultFormats)
+	}}
+}
+
+// own sends one of the router's own queries.
+func (s *session) own(to sender, name, query string, values [][]byte) {
+	if desc := s.ownStatements[name]; desc != nil {
+		to.prepared(desc, values, nil, nil)
+		return
+	}
+	to.params(query, values, nil, nil, nil)
+}
+
+// enter sends an entry for a statement.
+func (s *session) enter(to sender, sc scope, more bool, sql string) {
+	if sc.held && !more && noQuery(sql) {
+		to.params("set local search_path = "+sc.path, nil, nil, nil, nil)
+		return
+	}
+	name, query := s.entry(sc, more)
+	s.own(to, name, query, s.entryValues(sc))
+}
+
+// prepareOwn prepares the router's own queries, in one round trip. Somebody may have deallocated them.
+func (s *session) prepareOwn(ctx context.Context) error {
+	pipeline := s.conn.PgConn().StartPipeline(ctx)
+	var names []string
+	for name, query := range ownQueries {
+		names = append(names, name)
+		pipeline.SendDeallocate(name)
+		pipeline.SendPrepare(name, query, nil)
+	}
+	pipeline.SendPipelineSync()
+	err := pipeline.Flush()
+	all := map[string]*pgconn.StatementDescription{}
+	for err == nil {
+		var result any
+		if result, err = pipeline.GetResults(); err != nil {
+			break
+		}
+		if desc, ok := result.(*pgconn.StatementDescription); ok {
+			name := names[len(all)]
+			desc.Name, desc.SQL = name, ownQueries[name]
+			all[name] = desc
+		}
+		if _, ok := result.(*pgconn.PipelineSync); ok {
+			break
+		}
+	}
+	if closeErr := pipeline.Close(); err == nil {
+		err = closeErr
+	}
+	if err == nil {
+		s.ownStatements = all
+	}
+	return err
+}
+
+// prepareMissing prepares the router's own queries if they are to be prepared and are not.
+func (s *session) prepareMissing(ctx context.Context) error {
+	if s.ownStatements != nil || s.pooled || s.host.mode != pgx.QueryExecModeCacheStatement {
+		return nil
+	}
+	return s.prepareOwn(ctx)
+}

@@ -1,0 +1,162 @@
+package directory
+
+import (
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	"github.com/kiloshard/kiloshard/shards"
+)
+
+// allocator chooses the shards of new keys by what it knows of them. It may be out of date, which costs evenness only: the
+// shard itself refuses a key that is too many.
+type allocator struct {
+	shards *shards.Map
+	by     string
+	counts bool // whether it matters how many keys a shard has
+
+	mu       sync.Mutex
+	known    []int64   // by number: how many keys it surely has; guarded by mu, as are those below
+	assumed  []int64   // by number: how many it has once those under way are added
+	underway []int64   // by number: how many are being added
+	down     []bool    // by index of the host: it did not answer
+	counted  time.Time // when all were asked; the zero time before that
+}
+
+func newAllocator(m *shards.Map) *allocator {
+	by := m.Strategy().Allocate.By
+	counts := by != shards.Weighted
+	for n := range m.All().All() {
+		counts = counts || m.Capacity(n) != shards.NoLimit
+	}
+	return &allocator{
+		shards: m, by: by, counts: counts,
+		known: make([]int64, m.Len()), assumed: make([]int64, m.Len()), underway: make([]int64, m.Len()), down: make([]bool, len(m.Hosts())),
+	}
+}
+
+// next returns the shard for a new key, and false when all are full, closed or down. The caller then says how it went: by
+// added, refused or failed.
+func (a *allocator) next() (shards.Number, bool) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	host := -1 // of any host
+	if a.by == shards.Weighted {
+		host = a.host()
+	}
+	best, ties := shards.Number(-1), 0
+	for i := range a.known {
+		n := shards.Number(i)
+		if !a.open(n) || host >= 0 && a.shards.HostIndex(n) != host {
+			continue
+		}
+		switch d := a.better(n, best); {
+		case d > 0:
+			best, ties = n, 1
+		case d == 0: // among equals each has the same chance, so that routers do not all go to the first one
+			if ties++; rand.IntN(ties) == 0 {
+				best = n
+			}
+		}
+	}
+	if best < 0 {
+		return 0, false
+	}
+	a.underway[best]++
+	a.assumed[best]++
+	return best, true
+}
+
+// open tells whether a shard can be chosen.
+func (a *allocator) open(n shards.Number) bool {
+	host := a.shards.HostIndex(n)
+	return !a.shards.Hosts()[host].Closed && !a.down[host] && a.known[n] < a.shards.Capacity(n)
+}
+
+// better returns more than 0 if shard n is a better choice than best, and 0 if it is as good.
+func (a *allocator) better(n, best shards.Number) int64 {
+	switch {
+	case best < 0:
+		return 1
+	case a.by == shards.LeastUsed:
+		return a.assumed[best] - a.assumed[n]
+	case a.by == shards.MostLeft:
+		return (a.shards.Capacity(n) - a.assumed[n]) - (a.shards.Capacity(best) - a.assumed[best])
+	}
+	return 0
+}
+
+// host returns the index of a host at random, by the weights of those that have an open shard; -1 if none has.
+func (a *allocator) host() int {
+	hosts := a.shards.Hosts()
+	weights := make([]int, len(hosts))
+	total := 0
+	for i := range a.known {
+		n := shards.Number(i)
+		if h := a.shards.HostIndex(n); weights[h] == 0 && a.open(n) {
+			weights[h] = hosts[h].Weight
+			total += weights[h]
+		}
+	}
+	if total == 0 {
+		return -1
+	}
+	left := rand.IntN(total)
+	for i, w := range weights {
+		if left < w {
+			return i
+		}
+		left -= w
+	}
+	panic("bug: weights that do not add up")
+}
+
+// added says that a key was counted in shard n, which has so many keys now.
+func (a *allocator) added(n shards.Number, keys int64) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.underway[n]--
+	a.known[n] = max(a.known[n], keys)
+	a.assumed[n] = max(a.assumed[n], keys)
+}
+
+// refused says that shard n is full.
+func (a *allocator) refused(n shards.Number) { a.added(n, a.shards.Capacity(n)) }
+
+// failed says that no key was counted in shard n, and whether its host was not to be reached.
+func (a *allocator) failed(n shards.Number, down bool) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.underway[n]--
+	a.assumed[n]--
+	if down {
+		a.down[a.shards.HostIndex(n)] = true
+	}
+}
+
+// stale tells whether to ask the shards: what is known is older than that.
+func (a *allocator) stale(maxAge time.Duration) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.counted.IsZero() || time.Since(a.counted) >= maxAge
+}
+
+// learn takes over how many keys each shard has, -1 for one that did not answer. Without counts it forgets all that was
+// known, so that hosts and shards are tried again.
+func (a *allocator) learn(keys []int64, at time.Time) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.counted = at
+	clear(a.down)
+	if keys == nil {
+		clear(a.known)
+		return // assumptions do not matter either
+	}
+	for i, count := range keys {
+		if count < 0 {
+			a.down[a.shards.HostIndex(shards.Number(i))] = true
+			continue
+		}
+		a.known[i], a.assumed[i] = count, count+a.underway[i]
+	}
+}

@@ -1,0 +1,64 @@
+package directory
+
+import (
+	"hash/maphash"
+	"time"
+
+	"github.com/kiloshard/kiloshard/shards"
+)
+
+// cached is an entry in memory.
+type cached struct {
+	shard shards.Number
+	read  time.Time // before it was asked for
+}
+
+// known returns the entry of a key if it is in memory and young enough.
+func (d *Directory) known(key string) (entry, bool) {
+	c, ok := d.cache.Get(key)
+	if !ok || time.Since(c.read) >= d.maxAge {
+		d.misses.Add(1)
+		return entry{}, false
+	}
+	d.hits.Add(1)
+	return entry{c.shard, true}, true
+}
+
+// keep keeps an entry that was asked for at a time, when the key had been written so often.
+func (d *Directory) keep(key string, n shards.Number, asked time.Time, written uint64) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if *d.writtenOf(key) == written { // else it may be the entry before the change
+		d.cache.Add(key, cached{n, asked})
+	}
+}
+
+// remember keeps an entry that this directory has just written.
+func (d *Directory) remember(key string, n shards.Number) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	*d.writtenOf(key)++
+	d.cache.Add(key, cached{n, time.Now()})
+	d.lookups.flights.Forget(key) // later callers must not join those that asked before
+	d.changes.flights.Forget(key)
+}
+
+// forget drops an entry that may have changed.
+func (d *Directory) forget(key string) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	*d.writtenOf(key)++
+	d.cache.Remove(key)
+	d.lookups.flights.Forget(key)
+}
+
+func (d *Directory) writes(key string) uint64 {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return *d.writtenOf(key)
+}
+
+// writtenOf returns the count of changes of a key, which it shares with some others. The caller holds mu.
+func (d *Directory) writtenOf(key string) *uint64 {
+	return &d.written[maphash.String(d.seed, key)%uint64(len(d.written))]
+}

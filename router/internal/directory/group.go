@@ -1,0 +1,79 @@
+package directory
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/singleflight"
+)
+
+// sharedLimit bounds what is done for several callers at once, and what must not end halfway because one of them leaves.
+const sharedLimit = time.Minute
+
+// group does things once for all callers that ask at the same time.
+type group struct {
+	flights singleflight.Group
+	ctx     context.Context // ends with close
+	end     context.CancelFunc
+
+	mu     sync.Mutex
+	closed error          // guarded by mu
+	active sync.WaitGroup // added to under mu while closed is nil
+}
+
+func newGroup() *group {
+	g := &group{}
+	g.ctx, g.end = context.WithCancel(context.Background())
+	return g
+}
+
+// share runs fn for all callers that use the name while it runs, and returns its answer, or the error of ctx when that
+// ends first. What fn does goes on then, for the others.
+func (g *group) share(ctx context.Context, name string, fn func(context.Context) (entry, error)) (entry, error) {
+	if err := ctx.Err(); err != nil {
+		return entry{}, err
+	}
+	results := g.flights.DoChan(name, func() (got any, err error) {
+		got = entry{}
+		err = g.whole(ctx, func(ctx context.Context) error {
+			e, err := fn(ctx)
+			got = e
+			return err
+		})
+		return got, err
+	})
+	select {
+	case <-ctx.Done():
+		return entry{}, ctx.Err()
+	case result := <-results:
+		return result.Val.(entry), result.Err
+	}
+}
+
+// whole runs fn with the values of ctx, but not its end: only the limit and close end it.
+func (g *group) whole(ctx context.Context, fn func(context.Context) error) error {
+	g.mu.Lock()
+	if g.closed != nil {
+		g.mu.Unlock()
+		return g.closed
+	}
+	g.active.Add(1)
+	g.mu.Unlock()
+	defer g.active.Done()
+
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), sharedLimit)
+	defer cancel()
+	stop := context.AfterFunc(g.ctx, cancel)
+	defer stop()
+	return fn(ctx)
+}
+
+// close ends what is under way, and waits for it. Later callers get why.
+func (g *group) close(why error) {
+	g.mu.Lock()
+	g.closed = why
+	g.mu.Unlock()
+	g.end()
+	g.active.Wait()
+}

@@ -1,0 +1,67 @@
+package failure
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgconn"
+)
+
+// The sentinels that package router exports, where each is documented.
+var (
+	ErrLost           = errors.New("the connection was lost before the answer came: the statement may have run")
+	ErrOutcomeUnknown = errors.New("COMMIT was sent and not answered, so the transaction may have taken effect or not")
+	ErrHostDown       = errors.New("the host is down")
+)
+
+// DownError says that a call was not sent, because its host is down. It wraps [ErrHostDown].
+type DownError struct {
+	Since time.Time // when the host was found down
+	Err   error     // why
+}
+
+// Error says since when, and why.
+func (e *DownError) Error() string {
+	return fmt.Sprintf("%v since %s: %v", ErrHostDown, e.Since.UTC().Format("15:04:05.000 MST"), e.Err)
+}
+
+// Unwrap returns ErrHostDown and the cause.
+func (e *DownError) Unwrap() []error { return []error{ErrHostDown, e.Err} }
+
+// UnsentError says that a connection was lost before the statement was sent: while it was prepared, or earlier.
+type UnsentError struct{ Cause error }
+
+// Error says so, and why.
+func (e UnsentError) Error() string {
+	return fmt.Sprintf("the connection was lost before the statement was sent: %v", e.Cause)
+}
+
+// SafeToRetry is what [pgconn.SafeToRetry] looks for.
+func (e UnsentError) SafeToRetry() bool { return true }
+
+// Unwrap returns the server's error if there is one. Other errors that pgx reports for a lost connection may mean the
+// contrary.
+func (e UnsentError) Unwrap() error {
+	var pgErr *pgconn.PgError
+	if errors.As(e.Cause, &pgErr) {
+		return pgErr
+	}
+	return nil
+}
+
+// WithLost adds [ErrLost] to an error that means it.
+func WithLost(err error) error {
+	if !Lost(err) || errors.Is(err, ErrLost) || errors.Is(err, ErrOutcomeUnknown) {
+		return err
+	}
+	return fmt.Errorf("%w: %w", ErrLost, err)
+}
+
+// BeforeSend returns the error of what comes before a statement, as an [UnsentError] if the connection is lost.
+func BeforeSend(err error) error {
+	if !Lost(err) {
+		return err
+	}
+	return UnsentError{err}
+}

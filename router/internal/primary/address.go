@@ -1,0 +1,177 @@
+package primary
+
+import (
+	"context"
+	"errors"
+	"net"
+	"slices"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+)
+
+// address is one of the addresses of a host, and the connections to it.
+type address struct {
+	host      string
+	port      uint16
+	fallbacks []*pgconn.FallbackConfig // ways to connect to it, such as with TLS and without, as the DSN had them at first
+
+	callers atomic.Uint64 // how many times something came from there, to connections of the owner
+	probes  atomic.Uint64 // and to those of probes
+
+	mu    sync.Mutex // guards what follows
+	conns map[*Conn]struct{}
+	why   error              // why no connection may be made; nil if it may
+	gate  context.Context    // ends when no connection may be made any more
+	shut  context.CancelFunc // ends gate
+
+	wake chan struct{} // has it probed at once
+
+	// Guarded by Watch.mu.
+	last    report    // of the last probe
+	rival   bool      // it takes writes beside the primary, which the log has been told
+	renew   bool      // the next probe is to be made on a new connection
+	renewed time.Time // when such a probe has ended
+}
+
+// addressesOf returns the addresses that a connection's config names, each once.
+func addressesOf(config *pgx.ConnConfig) (all []*address) {
+	for _, f := range fallbacksOf(config) {
+		i := slices.IndexFunc(all, func(a *address) bool { return a.reachedBy(f) })
+		if i < 0 {
+			i = len(all)
+			all = append(all, newAddress(f.Host, f.Port))
+		}
+		all[i].fallbacks = append(all[i].fallbacks, f)
+	}
+	return all
+}
+
+// fallbacksOf returns all ways to connect that a config has, the first one first.
+func fallbacksOf(config *pgx.ConnConfig) []*pgconn.FallbackConfig {
+	first := &pgconn.FallbackConfig{Host: config.Host, Port: config.Port, TLSConfig: config.TLSConfig}
+	return append([]*pgconn.FallbackConfig{first}, config.Fallbacks...)
+}
+
+func newAddress(host string, port uint16) *address {
+	a := &address{host: host, port: port, conns: map[*Conn]struct{}{}, wake: make(chan struct{}, 1)}
+	a.gate, a.shut = context.WithCancel(context.Background())
+	return a
+}
+
+func (a *address) reachedBy(f *pgconn.FallbackConfig) bool {
+	return f.Host == a.host && f.Port == a.port
+}
+
+// received returns how many times something came from there.
+func (a *address) received() uint64 { return a.callers.Load() + a.probes.Load() }
+
+// String returns host and port.
+func (a *address) String() string { return net.JoinHostPort(a.host, strconv.Itoa(int(a.port))) }
+
+// probeNow has the address probed at once.
+func (a *address) probeNow() {
+	select {
+	case a.wake <- struct{}{}:
+	default:
+	}
+}
+
+// only has a connection go to this address and to no other, in the ways that the config has for it now: the files of
+// certificates may have changed.
+func (a *address) only(c *pgx.ConnConfig) {
+	all := slices.DeleteFunc(fallbacksOf(c), func(f *pgconn.FallbackConfig) bool { return !a.reachedBy(f) })
+	if len(all) == 0 { // the DSN, or the service that it names, has other addresses by now
+		all = a.fallbacks
+	}
+	c.Host, c.Port, c.TLSConfig, c.Fallbacks = a.host, a.port, all[0].TLSConfig, all[1:]
+}
+
+// open allows connections to be made.
+func (a *address) open() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.why != nil {
+		a.why = nil
+		a.gate, a.shut = context.WithCancel(context.Background())
+	}
+}
+
+// bar has no connection made until open. Existing ones go on.
+func (a *address) bar(why error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.why == nil {
+		a.shut()
+	}
+	a.why = why
+}
+
+// close closes all connections, those in use too, and has none made until open.
+func (a *address) close(why error) {
+	a.bar(why)
+	a.cut(func(*Conn) bool { return true })
+}
+
+// cut closes those connections, in use or not, and returns how many.
+func (a *address) cut(which func(*Conn) bool) (n int) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for c := range a.conns {
+		if which(c) {
+			c.cut.Store(true)
+			_ = c.Conn.Close() // whoever uses it sees the error
+			delete(a.conns, c)
+			n++
+		}
+	}
+	return n
+}
+
+// dial makes connections by another function, as long as they may be made.
+func (a *address) dial(inner pgconn.DialFunc) pgconn.DialFunc {
+	return func(ctx context.Context, network, addr string) (net.Conn, error) {
+		a.mu.Lock()
+		why, gate := a.why, a.gate
+		a.mu.Unlock()
+		if why != nil {
+			return nil, why
+		}
+		ctx, cancel := context.WithCancel(ctx)
+		defer cancel()
+		defer context.AfterFunc(gate, cancel)()
+		conn, err := inner(ctx, network, addr)
+		if err != nil {
+			return nil, a.reason(gate, err)
+		}
+		c := &Conn{Conn: conn, address: a}
+		a.mu.Lock()
+		defer a.mu.Unlock()
+		if a.why != nil {
+			_ = conn.Close()
+			return nil, a.why
+		}
+		a.conns[c] = struct{}{}
+		return c, nil
+	}
+}
+
+// errFell says why no connection was made, though the host is up.
+var errFell = errors.New("the host was found down while a connection to it was made")
+
+// reason returns why no connection was made.
+func (a *address) reason(gate context.Context, err error) error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	switch {
+	case gate.Err() == nil:
+		return err
+	case a.why == nil: // it is up again by now
+		return errFell
+	}
+	return a.why
+}

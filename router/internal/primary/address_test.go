@@ -1,0 +1,28 @@
+package primary_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	"github.com/kiloshard/kiloshard/router/internal/failure"
+	"github.com/kiloshard/kiloshard/router/internal/primary"
+)
+
+// Whoever dials a host that falls meanwhile gets either a connection or an error that says so, also if it is up again by
+// then.
+func TestDialWhileAHostFalls(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct{ upAgain, succeeds bool }{{false, false}, {false, true}, {true, false}, {true, true}} {
+		conn, err := primary.DialWhileItFalls(t.Context(), failure.ErrHostDown, test.upAgain, test.succeeds)
+		if conn != nil {
+			_ = conn.Close()
+		}
+		switch wanted := test.upAgain && test.succeeds; {
+		case wanted != (conn != nil) || wanted != (err == nil):
+			t.Errorf("%+v: got %v, %v", test, conn, err)
+		case !test.upAgain && !errors.Is(err, failure.ErrHostDown), errors.Is(err, context.Canceled):
+			t.Errorf("%+v: got %v", test, err)
+		}
+	}
+}

@@ -1,0 +1,139 @@
+package primary
+
+import (
+	"context"
+	"fmt"
+	"time"
+)
+
+// Admit returns when requests may go to the host. Its error is a [failure.DownError], unless ctx ends first, the watch is
+// retired, or gone, which may be nil, returns an error: the request does not go to this host any more.
+func (w *Watch) Admit(ctx context.Context, gone func() error) error {
+	if w.passing.Load() {
+		return nil
+	}
+	w.start()
+	came := time.Now()
+	var timer *time.Timer
+	for {
+		w.mu.Lock()
+		up, closed, err, reported := w.up, w.closed, w.downError(), w.reported
+		left := time.Until(w.since.Add(w.Wait))
+		hopeless := w.several && w.hopeless()
+		if a := w.latest; !w.several && !up {
+			// That nobody listens is said at once, so that it can be asked again.
+			left = time.Until(came.Add(downStep))
+			if hopeless = a.last.state != down || a.last.asked.After(came.Add(-goneFor)); !hopeless {
+				a.probeNow()
+			}
+		}
+		w.mu.Unlock()
+		if closed != nil {
+			return closed
+		}
+		if gone != nil {
+			if why := gone(); why != nil {
+				return why
+			}
+		}
+		switch {
+		case up:
+			return nil
+		case left <= 0 || hopeless:
+			return err
+		}
+		if timer == nil {
+			timer = time.NewTimer(left)
+			defer timer.Stop()
+		} else {
+			timer.Reset(left)
+		}
+		select {
+		case <-reported:
+		case <-timer.C:
+		case <-ctx.Done():
+			return fmt.Errorf("%w: %w", ctx.Err(), err)
+		}
+	}
+}
+
+// Confirm waits until the primary's address has been probed again, or is no longer the primary's, for as long as the host
+// may be silent. ctx ends the waiting.
+func (w *Watch) Confirm(ctx context.Context) { w.confirm(ctx, false) }
+
+// confirm waits for a probe, on a new connection if so wanted.
+func (w *Watch) confirm(ctx context.Context, renewed bool) {
+	ctx, cancel := context.WithTimeout(ctx, w.FailAfter+downInterval)
+	defer cancel()
+	began := time.Now()
+	for {
+		w.mu.Lock()
+		a, reported := w.primary, w.reported
+		done := a == nil || a.last.asked.After(began) || w.closed != nil
+		if !done {
+			a.renew = a.renew || renewed
+			renewed = false
+			a.probeNow()
+		}
+		w.mu.Unlock()
+		if done {
+			return
+		}
+		select {
+		case <-reported:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// Refused has the primary's address asked again, on a new connection, because a server refused to write (SQLSTATE 25006).
+// The connections to a server are closed that is not behind the address any more. It does not wait.
+func (w *Watch) Refused() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if a := w.primary; a != nil && w.started && w.closed == nil && !w.Any && time.Since(a.renewed) >= downInterval {
+		a.renew = true
+		a.probeNow()
+	}
+}
+
+// Demoted reports whether a write that was refused (SQLSTATE 25006) met a server that is the primary no more, so that
+// requests go elsewhere than they did when turns was taken from [Watch.Turns]. It asks the primary's address on a new
+// connection. While a host with several addresses has none that takes writes, it waits for one until the host has said so
+// for Wait. ctx ends the waiting.
+func (w *Watch) Demoted(ctx context.Context, turns uint64) bool {
+	if w.Any {
+		return false
+	}
+	w.mu.Lock()
+	renewed := w.primary != nil && time.Since(w.primary.renewed) >= downInterval
+	w.mu.Unlock()
+	w.confirm(ctx, renewed)
+	for w.several {
+		w.mu.Lock()
+		readOnly, left := false, time.Duration(0)
+		if now := w.primary; now != nil {
+			readOnly, left = now.last.role.readOnly, time.Until(now.last.since.Add(w.Wait))
+		}
+		closed, reported := w.closed, w.reported
+		w.mu.Unlock()
+		if w.turns.Load() != turns || !readOnly || closed != nil || left <= 0 {
+			break
+		}
+		select {
+		case <-reported:
+		case <-time.After(left):
+		case <-ctx.Done():
+			return false
+		}
+	}
+	return w.turns.Load() != turns
+}
+
+// ReadOnly reports whether a host with several addresses has no primary that takes writes, as far as is known.
+func (w *Watch) ReadOnly() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.several && (w.primary == nil || w.primary.last.role.readOnly)
+}

@@ -1,0 +1,58 @@
+package primary
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+)
+
+// log has the logger hear of something when mu is free again. The caller holds mu, and gives it back by unlock.
+func (w *Watch) log(level slog.Level, message string, attrs ...slog.Attr) {
+	attrs = append([]slog.Attr{slog.String("host", w.Host)}, attrs...)
+	w.records = append(w.records, func() { w.Logger.LogAttrs(context.Background(), level, message, attrs...) })
+}
+
+// unlock gives mu back and passes on what was logged. A handler of the user's may ask for statistics, or make requests: it
+// is called with no lock held, by one goroutine at a time, so that records come in the order of events.
+func (w *Watch) unlock() {
+	if w.logging {
+		w.mu.Unlock()
+		return
+	}
+	w.logging = true
+	for len(w.records) > 0 {
+		records := w.records
+		w.records = nil
+		w.mu.Unlock()
+		for _, pass := range records {
+			pass()
+		}
+		w.mu.Lock()
+	}
+	w.logging = false
+	w.mu.Unlock()
+}
+
+// logRival logs an address that takes writes though it is not the primary, once until it takes none. The caller holds mu.
+func (w *Watch) logRival(a *address) {
+	if a.last.state != answered {
+		a.rival = a.rival && a.last.state != down // one that does not answer may go on
+		return
+	}
+	r, before, why := a.last.role, a.rival, w.unfit(a.last.role)
+	if w.torn() {
+		why = errTorn
+	}
+	a.rival = r.takesWrites() && (why != nil || w.primary != nil && a != w.primary)
+	if !a.rival || before {
+		return
+	}
+	if why == nil {
+		why = errors.New("it is on the same timeline as the primary: it is the same server, or what they have differs")
+	}
+	attrs := []slog.Attr{slog.String("address", a.String())}
+	if w.primary != nil {
+		attrs = append(attrs, slog.String("primary", w.primary.String()))
+	}
+	w.log(slog.LevelWarn, "more than one primary", append(attrs, slog.Any("error", why))...)
+}

@@ -1,0 +1,184 @@
+package primary
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// prober probes one address. It has a connection of its own, so that what the callers do does not count.
+type prober struct {
+	*Watch
+	at   *address
+	conn *probeConn // kept from one probe to the next; nil if there is none
+
+	asking atomic.Int64 // attempts that have what they need to ask, and no answer yet
+}
+
+// run probes the address whenever there is a reason to.
+func (p *prober) run() {
+	defer p.rest()
+	first := time.Duration(0)
+	if !p.several {
+		first = p.interval()
+	}
+	timer := time.NewTimer(first)
+	defer timer.Stop()
+	var received uint64
+	var probed time.Time
+	for {
+		woken := false
+		select {
+		case <-p.ctx.Done():
+			return
+		case <-p.at.wake:
+			woken = true
+		case <-timer.C:
+		}
+		p.mu.Lock()
+		up, primary, last, renew := p.up, p.primary == p.at, p.at.last.state, p.at.renew
+		p.at.renew = false
+		p.mu.Unlock()
+		if renew {
+			p.rest()
+		}
+		before := received
+		received = p.at.received()
+		waiting := primary && received == before && p.Busy()
+		step, steps, every := p.FailAfter/questions, questions, standbyInterval
+		switch {
+		case !up:
+			step = min(step, downStep)
+			steps = int((p.FailAfter + step - 1) / step)
+		case !primary: // nobody waits for it
+			step, steps = p.FailAfter, 1
+			if last == silent {
+				every = silentInterval
+			}
+		}
+		if woken || renew || !up || waiting || p.several && time.Since(probed) >= every {
+			if wait := time.Until(probed.Add(minInterval)); wait > 0 && !sleep(p.ctx, wait) {
+				return
+			}
+			r := p.probe(p.ctx, step, steps)
+			if p.ctx.Err() != nil {
+				return
+			}
+			r.renewed = renew
+			probed = time.Now()
+			p.record(p.at, r)
+			received = p.at.received()
+		} else if !p.several {
+			p.rest()
+		}
+		timer.Reset(p.interval())
+	}
+}
+
+// interval returns how long it is until there may be a reason to probe.
+func (w *Watch) interval() time.Duration {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if !w.up {
+		return downInterval
+	}
+	interval := w.FailAfter / (questions + 1)
+	if w.several {
+		interval = min(interval, standbyInterval)
+	}
+	return interval
+}
+
+// sleep waits, and returns false if ctx ends first.
+func sleep(ctx context.Context, wait time.Duration) bool {
+	timer := time.NewTimer(wait)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// trial is one attempt of a probe.
+type trial struct {
+	conn *probeConn
+	report
+	kept bool
+}
+
+// probe asks the address, first on the connection that was kept, and on a new one each step that no answer has come, as
+// often as said. Only when nothing at all has come on any connection, the callers' too, the address is silent. A step
+// follows the one before it, so that a pause of this process counts as one at most.
+func (p *prober) probe(ctx context.Context, step time.Duration, steps int) (r report) {
+	asked, received := time.Now(), p.at.received()
+	ctx, cancel := context.WithCancel(ctx)
+	trials := make(chan trial, 3*steps+3)
+	var running sync.WaitGroup
+	attempts, left := 0, 0
+	begin := func(conn *probeConn) {
+		attempt := attempts
+		attempts++
+		left++
+		running.Go(func() {
+			next, r := p.try(ctx, conn, attempt)
+			trials <- trial{next, r, conn != nil}
+		})
+	}
+	begin(p.conn)
+	p.conn = nil
+	timer := time.NewTimer(step)
+	defer timer.Stop()
+	breaks := 0
+	var last report
+	for r.state == unasked && ctx.Err() == nil {
+		select {
+		case t := <-trials:
+			left--
+			last = t.report
+			switch {
+			case t.kept && t.state != answered: // it may have been ended for itself
+				begin(nil)
+			case breaks < questions && broken(t.report):
+				breaks++
+				begin(nil)
+			case t.state == unknown && left > 0: // another attempt may know
+			case t.state != silent:
+				r, p.conn = t.report, t.conn
+			}
+		case <-timer.C:
+			if p.asking.Load() == 0 { // there is no silence as long as nothing could be asked
+				if left == 0 { // such as when names cannot be looked up
+					r = report{state: unknown, err: last.err}
+				}
+				timer.Reset(step)
+				continue
+			}
+			if steps--; steps > 0 {
+				begin(nil)
+				timer.Reset(step)
+				continue
+			}
+			if r = (report{state: silent, err: errSilent}); p.at.received() != received {
+				r.state = alive
+			}
+		case <-ctx.Done():
+		}
+	}
+	cancel()
+	running.Wait()
+	close(trials)
+	for t := range trials {
+		t.conn.close()
+	}
+	r.asked, r.ended = asked, time.Now()
+	return r
+}
+
+// rest closes the connection that was kept.
+func (p *prober) rest() {
+	p.conn.close()
+	p.conn = nil
+}

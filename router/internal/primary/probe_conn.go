@@ -1,0 +1,123 @@
+package primary
+
+import (
+	"context"
+	"errors"
+	"net"
+	"slices"
+	"sync"
+
+	"github.com/jackc/pgx/v5/pgconn"
+)
+
+// probeConn is a connection of a prober's own.
+type probeConn struct {
+	*pgconn.PgConn
+	socket *probeSocket
+}
+
+func (c *probeConn) close() {
+	if c != nil {
+		_ = c.socket.Close()
+		<-c.end()
+	}
+}
+
+// end has pgx see that the connection is closed, so that it leaves nothing behind.
+func (c *probeConn) end() <-chan struct{} {
+	ctx, cancel := context.WithTimeout(context.Background(), closeLimit)
+	defer cancel()
+	_ = c.Close(ctx) // whatever it says, the connection is closed
+	return c.CleanupDone()
+}
+
+// probeSocket notes that something came.
+type probeSocket struct {
+	net.Conn
+	address *address
+}
+
+func (s *probeSocket) Read(p []byte) (int, error) {
+	n, err := s.Conn.Read(p)
+	if n > 0 {
+		s.address.probes.Add(1)
+	}
+	return n, err
+}
+
+// errLate is the error of a connection that is made for a probe that is over.
+var errLate = errors.New("the probe is over")
+
+// connect makes a connection to the address, as one of several attempts. ctx ends it.
+func (p *prober) connect(ctx context.Context, attempt int) (*probeConn, error) {
+	config := p.probing.Copy()
+	if err := p.prepare(ctx, config); err != nil {
+		return nil, err
+	}
+	p.asking.Add(1)
+	if p.several {
+		p.at.only(config)
+	}
+	config.ValidateConnect, config.Config.AfterConnect = nil, nil
+	config.OnNotice, config.OnNotification = nil, nil
+	lookup := config.LookupFunc
+	config.LookupFunc = func(ctx context.Context, host string) ([]string, error) {
+		ips, err := lookup(ctx, host)
+		if n := len(ips); n > 1 { // if one of them is silent, the next attempt begins with the next one
+			ips = slices.Concat(ips[attempt%n:], ips[:attempt%n])
+		}
+		return ips, err
+	}
+	var mu sync.Mutex
+	var last *probeSocket
+	over := false
+	dial := config.DialFunc
+	config.DialFunc = func(ctx context.Context, network, addr string) (net.Conn, error) {
+		mu.Lock()
+		late := over
+		mu.Unlock()
+		if late {
+			return nil, errLate // pgx asks a server to cancel what it broke off
+		}
+		conn, err := dial(ctx, network, addr)
+		if err != nil {
+			return nil, err
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		last = &probeSocket{conn, p.at}
+		return last, nil
+	}
+	conn, err := pgconn.ConnectConfig(ctx, &config.Config)
+	mu.Lock()
+	defer mu.Unlock()
+	over = true
+	if err != nil {
+		p.asking.Add(-1)
+		return nil, err
+	}
+	return &probeConn{conn, last}, nil
+}
+
+// try asks once, on a connection that was kept or on a new one. It returns the connection if it can be used again.
+func (p *prober) try(ctx context.Context, conn *probeConn, attempt int) (*probeConn, report) {
+	if conn == nil {
+		err := p.Try(ctx, func(ctx context.Context) (err error) {
+			conn, err = p.connect(ctx, attempt)
+			return err
+		})
+		if err != nil {
+			return nil, report{state: stateOf(err), err: err}
+		}
+	} else {
+		p.asking.Add(1)
+	}
+	defer p.asking.Add(-1)
+	stop := context.AfterFunc(ctx, func() { _ = conn.socket.Close() })
+	r, err := askRole(context.Background(), conn.PgConn) // that is what ends it
+	if err != nil || !stop() {
+		conn.close()
+		return nil, report{state: stateOf(err), err: err}
+	}
+	return conn, report{state: answered, role: r}
+}

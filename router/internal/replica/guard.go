@@ -1,0 +1,150 @@
+package replica
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgconn"
+)
+
+// GuardColumns are three columns, for a statement at the beginning of a transaction that reads, whose values [ParseSeen]
+// takes: they say which server it is, and how far that has replayed the log. Whatever the transaction reads after that
+// statement has at least so much. (A statement of the same snapshot, as all are of a transaction that is repeatable read, may
+// have less: then ask before the transaction, and make sure that it is on the same server.)
+const GuardColumns = `pg_catalog.pg_is_in_recovery(), coalesce((pg_catalog.pg_last_wal_replay_lsn() - '0/0')::int8, 0),
+	(extract(epoch from pg_catalog.pg_postmaster_start_time()) * 1000000)::int8`
+
+// Seen is what a server said of itself.
+type Seen struct {
+	Standby  bool
+	Replayed uint64 // a position in the log
+	Server   string // when it was started, to the microsecond: which of the servers of a cluster it is
+}
+
+// ParseSeen returns what the values of [GuardColumns] say, which are in the text format.
+func ParseSeen(values [][]byte) (Seen, error) {
+	if len(values) != 3 {
+		return Seen{}, errNoAnswer
+	}
+	replayed, err := strconv.ParseInt(string(values[1]), 10, 64)
+	if err != nil {
+		return Seen{}, fmt.Errorf("a server's position: %w", err)
+	}
+	return Seen{string(values[0]) == "t", uint64(replayed), string(values[2])}, nil
+}
+
+var (
+	errNoAnswer = errors.New("the server gave no answer to a question for its position")
+	errUnknown  = errors.New("nothing is known yet of the server that the connection leads to")
+	errBehind   = errors.New("the server that the connection leads to is behind")
+)
+
+// Ask asks the server of a connection of replica i how far it has replayed the log, and what else [Set.Check] needs to know
+// of it. The connection must be idle, or in a transaction. The error is that of the connection, or says why the server must not be
+// read: it was promoted, or is behind where the same server was.
+func (s *Set) Ask(ctx context.Context, i int, conn *pgconn.PgConn) (Seen, error) {
+	r := s.all[i]
+	values, err := ask(ctx, conn, `select `+GuardColumns)
+	if err != nil {
+		return Seen{}, err
+	}
+	seen, err := ParseSeen(values)
+	if err != nil {
+		return Seen{}, err
+	}
+	switch now := r.now.Load(); {
+	case !seen.Standby:
+		if now != nil && now.server == seen.Server {
+			r.doubt(errNoStandby)
+		}
+		return seen, errNoStandby
+	case now != nil && now.server == seen.Server && seen.Replayed < now.replayed:
+		r.doubt(errRegressed)
+		return seen, errRegressed
+	}
+	s.mu.Lock()
+	known, ok := r.servers[seen.Server]
+	current := ok && known.timeline >= s.timeline
+	s.mu.Unlock()
+	if current {
+		return seen, nil
+	}
+	return seen, r.learn(ctx, conn)
+}
+
+// Check returns why a server of replica i must not have answered a read that began at a time: what it had replayed then is
+// not what is wanted, or it is no standby of the primary. It is nil if the answer will do.
+func (s *Set) Check(i int, want *Want, began time.Time, seen Seen) error {
+	if !seen.Standby {
+		return errNoStandby
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	known, ok := s.all[i].servers[seen.Server]
+	switch {
+	case !ok:
+		return errUnknown
+	case s.system == 0:
+		return errNoLog
+	case known.system != s.system:
+		return errOther
+	case known.timeline < s.timeline:
+		return errTimeline
+	case !want.After.IsZero() && !known.has(want.After):
+		return errOtherPlace
+	case seen.Replayed < want.After.lsn:
+		return errNotThere
+	}
+	if asOf := s.log.asOf(seen.Replayed); asOf.IsZero() || began.Sub(asOf) > want.MaxLag {
+		return errBehind
+	}
+	return nil
+}
+
+// learn asks a server for its cluster, and the timelines that its data are known to be of. A replica that had got further
+// than a primary when that was promoted has changes that this one never had; it does not follow this one's timeline, but
+// may seem to, going by positions in the log. A pooler may ask another server than the one asked before.
+func (r *replica) learn(ctx context.Context, conn *pgconn.PgConn) error {
+	const query = `select (extract(epoch from pg_postmaster_start_time()) * 1000000)::int8,
+	(select system_identifier from pg_control_system()),
+	greatest(1, (select max(received_tli) from pg_stat_wal_receiver where status = 'streaming'),
+	(select timeline_id from pg_control_checkpoint()), (select min_recovery_end_timeline from pg_control_recovery()))::int8`
+	values, err := ask(ctx, conn, query)
+	if err != nil {
+		return err
+	}
+	system, err := strconv.ParseInt(string(values[1]), 10, 64)
+	if err != nil {
+		return fmt.Errorf("a server's cluster: %w", err)
+	}
+	timeline, err := strconv.ParseUint(string(values[2]), 10, 32)
+	if err != nil {
+		return fmt.Errorf("a server's timeline: %w", err)
+	}
+	r.set.mu.Lock()
+	defer r.set.mu.Unlock()
+	if len(r.servers) >= maxServers {
+		clear(r.servers)
+	}
+	r.servers[string(values[0])] = facts{system, uint32(timeline)}
+	return nil
+}
+
+// maxServers is of how many servers behind one replica something is known at most: those that were started again are other
+// ones.
+const maxServers = 256
+
+// ask returns the only row of a query, past pgx and its tracers.
+func ask(ctx context.Context, conn *pgconn.PgConn, query string) ([][]byte, error) {
+	result := conn.ExecParams(ctx, query, nil, nil, nil, nil).Read()
+	if result.Err != nil {
+		return nil, result.Err
+	}
+	if len(result.Rows) != 1 {
+		return nil, errNoAnswer
+	}
+	return result.Rows[0], nil
+}

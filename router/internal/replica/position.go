@@ -1,0 +1,83 @@
+package replica
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// Position is how far a host has come in its write-ahead log. The zero Position is before everything. Package router
+// documents it.
+type Position struct {
+	system   int64 // pg_control_system().system_identifier
+	timeline uint32
+	lsn      uint64
+}
+
+var errBadPosition = errors.New("a position: expected a text that Position.String has returned")
+
+// PositionQuery asks a primary for its position, for [ScanPosition].
+const PositionQuery = `select system_identifier, substr(pg_walfile_name(place), 1, 8), (place - '0/0')::int8,
+	current_setting('wal_block_size')::int8 from pg_control_system(), pg_current_wal_insert_lsn() as place`
+
+// ScanPosition returns the answer to [PositionQuery].
+func ScanPosition(row pgx.Row) (Position, error) {
+	var p Position
+	var timeline string
+	var lsn, block int64
+	if err := row.Scan(&p.system, &timeline, &lsn, &block); err != nil {
+		return Position{}, err
+	}
+	p.timeline, p.lsn = timelineOf(timeline), recordEnd(lsn, block)
+	return p, nil
+}
+
+// IsZero tells whether the position is the zero Position.
+func (p Position) IsZero() bool { return p == Position{} }
+
+// String returns the position as a text, such as 7434811045227790337/1/0/16B3748, and "" for the zero Position.
+func (p Position) String() string {
+	if p.IsZero() {
+		return ""
+	}
+	return fmt.Sprintf("%d/%d/%X/%X", p.system, p.timeline, p.lsn>>32, uint32(p.lsn))
+}
+
+// MarshalText returns what String does.
+func (p Position) MarshalText() ([]byte, error) { return []byte(p.String()), nil }
+
+// UnmarshalText reads what String returned. For anything else it returns an error and leaves the position as it is.
+func (p *Position) UnmarshalText(text []byte) error {
+	if len(text) == 0 {
+		*p = Position{}
+		return nil
+	}
+	var read Position
+	var high, low uint32
+	if _, err := fmt.Sscanf(string(text), "%d/%d/%X/%X", &read.system, &read.timeline, &high, &low); err != nil {
+		return errBadPosition
+	}
+	read.lsn = uint64(high)<<32 | uint64(low)
+	if read.String() != string(text) {
+		return errBadPosition
+	}
+	*p = read
+	return nil
+}
+
+// timelineOf returns the timeline with which the name of a file of the log begins.
+func timelineOf(name string) (timeline uint32) {
+	_, _ = fmt.Sscanf(name, "%08X", &timeline) // Postgres has made it
+	return timeline
+}
+
+// recordEnd returns where the last record before a place to insert at ends. At the beginning of a page the two differ by
+// the page's header, and a replica that has replayed that record is at its end. Headers have 24 bytes, the first of a file
+// 40; no record ends within one or right behind it.
+func recordEnd(lsn, block int64) uint64 {
+	if at := lsn % block; at == 24 || at == 40 {
+		lsn -= at
+	}
+	return uint64(lsn)
+}

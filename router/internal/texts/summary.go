@@ -1,0 +1,85 @@
+package texts
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/kiloshard/kiloshard/internal/sqltext"
+)
+
+// summaryLimit is how many words a summary has at most.
+const summaryLimit = 8
+
+// summarize returns what SQL does to which tables, in the order of its words, such as "SELECT photos likes". There is no
+// value in it, since strings and numbers are left out.
+func summarize(sql string) string {
+	var found []string
+	var opening, before string // the first word of the statement, and the word before this one
+	for token := range sqltext.Tokens(sql) {
+		if len(found) == summaryLimit {
+			break
+		}
+		w := wordOf(token)
+		switch {
+		case w == "":
+			continue
+		case w == ";":
+			opening, before = "", ""
+			continue
+		case opening == "":
+			opening = w
+			if w != "with" {
+				found = append(found, strings.ToUpper(w))
+			}
+		case before == opening && (opening == "create" || opening == "alter" || opening == "drop"):
+			found = append(found, strings.ToUpper(w)) // TABLE, INDEX, SCHEMA
+		case manipulates(w, before):
+			found = append(found, strings.ToUpper(w))
+		case namesTable(before) && !structure[w] && !slices.Contains(found, w):
+			found = append(found, w)
+		}
+		before = w
+	}
+	return strings.Join(found, " ")
+}
+
+// SummaryOf returns what a batch does: that of its statements where all do the same.
+func (c *Cache) SummaryOf(batch *pgx.Batch) string {
+	common := ""
+	for i, query := range batch.QueuedQueries {
+		summary := c.Of(query.SQL).Summary
+		if i > 0 && summary != common {
+			return "BATCH"
+		}
+		common = summary
+	}
+	return strings.TrimSpace("BATCH " + common)
+}
+
+// manipulates tells whether a word begins a part of a statement that reads or changes rows.
+func manipulates(w, before string) bool {
+	switch w {
+	case "select", "insert", "delete", "merge":
+		return before != "for"
+	case "update":
+		return before != "for" && before != "do" && before != "key" && before != "on"
+	}
+	return false
+}
+
+// namesTable tells whether the name of a table follows a word.
+func namesTable(w string) bool {
+	switch w {
+	case "from", "join", "into", "update", "only", "lateral", "copy", "truncate":
+		return true
+	}
+	return false
+}
+
+// structure are words that stand where a table might, and are none.
+var structure = map[string]bool{
+	"as": true, "by": true, "distinct": true, "group": true, "limit": true, "on": true, "only": true, "order": true,
+	"returning": true, "select": true, "set": true, "values": true, "where": true,
+}

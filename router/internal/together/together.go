@@ -1,0 +1,35 @@
+// Package together is between package many and the router: a caller that sends statements to many shards at once says
+// so, so that those of one host wait for each other and travel together.
+package together
+
+import "sync"
+
+// Crowd is statements that one caller sends at once.
+type Crowd struct{ underway sync.WaitGroup }
+
+// Join adds a statement to the crowd. All join before the first is sent.
+func (c *Crowd) Join() *Hint {
+	c.underway.Add(1)
+	return &Hint{crowd: c}
+}
+
+// Hint is the first argument of a statement of a crowd.
+type Hint struct {
+	crowd *Crowd
+	once  sync.Once
+}
+
+// Arrive says that the statement waits in a queue, or will not. It may be called more than once.
+func (h *Hint) Arrive() { h.once.Do(h.crowd.underway.Done) }
+
+// AwaitAll waits until all statements of the crowd have arrived.
+func (h *Hint) AwaitAll() { h.crowd.underway.Wait() }
+
+// Of returns the hint among the arguments of a statement, and nil if there is none.
+func Of(args []any) *Hint {
+	if len(args) == 0 {
+		return nil
+	}
+	hint, _ := args[0].(*Hint)
+	return hint
+}

@@ -1,0 +1,155 @@
+package many
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/kiloshard/kiloshard/router"
+	"github.com/kiloshard/kiloshard/router/internal/together"
+	"github.com/kiloshard/kiloshard/shards"
+)
+
+// UnreadError says which of the IDs that [GetMany] was asked for could not be read. Of the others it has returned
+// whatever there is.
+type UnreadError struct {
+	IDs     []shards.ID          // in the order in which they were asked for, each once
+	Partial *shards.PartialError // by their shards
+}
+
+// Error counts the IDs and says what [shards.PartialError.Error] does.
+func (e *UnreadError) Error() string {
+	return fmt.Sprintf("%d IDs could not be read: %v", len(e.IDs), e.Partial)
+}
+
+// Unwrap returns Partial.
+func (e *UnreadError) Unwrap() error { return e.Partial }
+
+// GetMany finds rows by their IDs, each in the shard that made its ID. q.SQL is a statement that takes the IDs as an
+// array, $1, and returns the ID as the first column of each row; q.Args follow as $2 and so on:
+//
+//	select id, owner, title from photos where id = any($1)
+//
+// The statement is sent once to each shard that has made one of the IDs, with those that it has made, each once.
+//
+// The rows are in the order of ids. An ID that is asked for twice has its row twice; one with several rows, as a join
+// may give, has them in the order in which they came. An ID that has no row is left out, and is no error.
+//
+// ctx governs all of it, and no connection is in use when it returns. The error is an [UnreadError], which comes with
+// the rows of all shards that are done, and wraps a [shards.PartialError] such as that of [CollectByShard]. IDs that no
+// shard can have made are unread too: [shards.ErrNoShard] is among the Causes then, and with q.FirstError nothing is
+// sent. Without q.Scan the error is a [shards.FieldError].
+func GetMany[T any](ctx context.Context, r *router.Router, ids []shards.ID, q Query[T]) ([]T, error) {
+	if err := q.check(); err != nil {
+		return nil, err
+	}
+	placed, lost := split(r, ids)
+	all, of, err := byShard(placed, r.ForID)
+	if err != nil {
+		return nil, err
+	}
+	found := make([]map[shards.ID][]T, len(all)) // nil for those that are not done
+	j := newJob(ctx, r, KindGetMany, q.Options)
+	defer j.stop()
+	if lost != nil {
+		j.causes = append(j.causes, lost)
+	}
+	if lost == nil || !q.FirstError {
+		j.ask(all, func(ctx context.Context, i int, hint *together.Hint) error {
+			rows, err := q.rows(ctx, all[i], append([]any{numbersOf(of[i])}, q.Args...), hint)
+			if err != nil {
+				return err
+			}
+			byID, err := byFirstColumn(rows, of[i], q.Scan)
+			if err == nil {
+				found[i] = byID
+			}
+			return err
+		})
+	}
+
+	at := make(map[shards.ID]map[shards.ID][]T, len(placed))
+	for i, some := range of {
+		for _, id := range some {
+			at[id] = found[i]
+		}
+	}
+	var rows []T
+	unread := &UnreadError{}
+	counted := map[shards.ID]bool{}
+	for _, id := range ids {
+		if byID := at[id]; byID != nil {
+			rows = append(rows, byID[id]...)
+		} else if !counted[id] {
+			counted[id] = true
+			unread.IDs = append(unread.IDs, id)
+		}
+	}
+	if err := j.result(all); !errors.As(err, &unread.Partial) {
+		if lost == nil {
+			return rows, nil
+		}
+		unread.Partial = &shards.PartialError{Done: setOf(all), Causes: j.causes}
+	}
+	return rows, unread
+}
+
+// split returns the IDs that have a shard, each once, and what is wrong with the others.
+func split(r *router.Router, ids []shards.ID) (placed []shards.ID, lost error) {
+	seen := make(map[shards.ID]bool, len(ids))
+	homeless := 0
+	for _, id := range ids {
+		if seen[id] {
+			continue
+		}
+		seen[id] = true
+		if _, err := r.ForID(id); err == nil {
+			placed = append(placed, id)
+		} else if homeless++; homeless == 1 {
+			lost = err
+		}
+	}
+	if lost != nil {
+		lost = fmt.Errorf("%d IDs of no shard: %w", homeless, lost)
+	}
+	return placed, lost
+}
+
+// numbersOf returns IDs as pgx knows to write them in every mode.
+func numbersOf(ids []shards.ID) []int64 {
+	numbers := make([]int64, len(ids))
+	for i, id := range ids {
+		numbers[i] = int64(id)
+	}
+	return numbers
+}
+
+// byFirstColumn reads rows by the ID in their first column, which is to be one of those asked for: a statement that
+// returns another column first would find nothing, and nobody would know why.
+func byFirstColumn[T any](rows pgx.Rows, asked []shards.ID, scan pgx.RowToFunc[T]) (map[shards.ID][]T, error) {
+	defer rows.Close()
+	wanted := make(map[shards.ID]bool, len(asked))
+	for _, id := range asked {
+		wanted[id] = true
+	}
+	byID := make(map[shards.ID][]T, len(asked))
+	var id shards.ID
+	columns := make([]any, max(1, len(rows.FieldDescriptions())))
+	columns[0] = &id
+	for rows.Next() {
+		if err := rows.Scan(columns...); err != nil {
+			return nil, fmt.Errorf("the first column is to be the ID: %w", err)
+		}
+		if !wanted[id] {
+			return nil, fmt.Errorf("the first column is to be the ID: %d was not asked for", id)
+		}
+		row, err := scan(rows)
+		if err != nil {
+			return nil, err
+		}
+		byID[id] = append(byID[id], row)
+	}
+	return byID, rows.Err()
+}

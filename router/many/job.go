@@ -1,0 +1,158 @@
+package many
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/kiloshard/kiloshard/router"
+	"github.com/kiloshard/kiloshard/shards"
+	"github.com/kiloshard/kiloshard/shards/connect"
+)
+
+// job is work over many shards: what has come of each so far, and what ends it early.
+//
+// It is not [fanout.Run], which serves those who change what is in shards: that begins nothing unless every host
+// answers, and lets batches go on for a while after an interrupt. Who asks for a page of rows wants what there is.
+type job struct {
+	router *router.Router
+	kind   Kind
+	opts   Options
+	caller context.Context
+	ctx    context.Context // ends with the caller's, and with the first failure if the options say so
+	stop   context.CancelFunc
+
+	mu     sync.Mutex // guards what follows
+	done   []shards.Number
+	failed []*shards.ShardError
+	causes []error
+}
+
+func newJob(ctx context.Context, r *router.Router, kind Kind, opts Options) *job {
+	j := &job{router: r, kind: kind, opts: opts, caller: ctx}
+	j.ctx, j.stop = context.WithCancel(ctx)
+	return j
+}
+
+// lane is the part of a job that is on one host.
+type lane struct {
+	*job
+	host   string
+	ctx    context.Context // ends with the job's, and when the host is given up
+	giveUp context.CancelFunc
+}
+
+// onHosts calls fn once a host, all at once, with the indexes of its shards in rising order, and waits for all.
+func (j *job) onHosts(all []router.Shard, fn func(l *lane, on []int)) {
+	began := time.Now()
+	byHost := map[string][]int{}
+	for i, s := range all {
+		name := s.Host().Name
+		byHost[name] = append(byHost[name], i)
+	}
+	var wait sync.WaitGroup
+	for name, on := range byHost {
+		wait.Go(func() {
+			ctx, giveUp := context.WithCancel(j.ctx)
+			defer giveUp()
+			fn(&lane{job: j, host: name, ctx: ctx, giveUp: giveUp}, on)
+		})
+	}
+	wait.Wait()
+	j.trace(len(all), began)
+}
+
+// limit returns the context of one shard.
+func (l *lane) limit() (context.Context, context.CancelFunc) {
+	if l.opts.Timeout > 0 {
+		return context.WithTimeout(l.ctx, l.opts.Timeout)
+	}
+	return context.WithCancel(l.ctx)
+}
+
+// ended notes what came of a shard, whose context, from limit, is not cancelled yet. A host that no connection can be
+// made to is given up: the next shard would only wait for the same again. One that answers, if only to refuse, is not.
+func (l *lane) ended(ctx context.Context, s router.Shard, err error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if err == nil {
+		l.done = append(l.done, s.Number())
+		return
+	}
+	if host := unreachable(err); ctx.Err() == nil && host != nil && host.Host == l.host {
+		l.causes = append(l.causes, host)
+		l.giveUp()
+	}
+	l.fail(s, err)
+}
+
+// unreachable returns the error of a host that no connection can be made to, if that is what an error says. None can be
+// had of a pool that is in use, or of a server that refuses to have more of them, too, but that passes.
+func unreachable(err error) (host *shards.HostError) {
+	var connecting *connect.Error
+	var refusal *pgconn.PgError
+	if !errors.As(err, &host) {
+		return nil
+	}
+	if errors.Is(host, router.ErrHostDown) || errors.As(host, &connecting) && !errors.As(host, &refusal) {
+		return host
+	}
+	return nil
+}
+
+// fail notes that a shard failed, be it after it seemed to be done. Its caller holds mu.
+func (j *job) fail(s router.Shard, err error) {
+	failure := failureOf(s, err)
+	j.failed = append(j.failed, failure)
+	if j.opts.FirstError && j.ctx.Err() == nil {
+		if len(j.causes) == 0 { // a host that was given up says it already
+			j.causes = append(j.causes, failure)
+		}
+		j.stop()
+	}
+}
+
+// failureOf makes an error one about the shard, unless it is that already.
+func failureOf(s router.Shard, err error) *shards.ShardError {
+	var already *shards.ShardError
+	if errors.As(err, &already) && already.Shard == s.Number() && error(already) == err { //nolint:errorlint // what is wrapped around it must not be lost
+		return already
+	}
+	return &shards.ShardError{Shard: s.Number(), Schema: s.Schema(), Host: s.Host().Name, Err: err}
+}
+
+// result returns nil if all shards are done, else a [shards.PartialError]. Nothing of the job may run any more.
+func (j *job) result(all []router.Shard) error {
+	slices.SortFunc(j.failed, func(a, b *shards.ShardError) int { return int(a.Shard) - int(b.Shard) })
+	var failed, left []shards.Number
+	for _, f := range j.failed {
+		failed = append(failed, f.Shard)
+	}
+	notDone := shards.SetOf(failed...)
+	done := shards.SetOf(slices.DeleteFunc(j.done, notDone.Has)...)
+	for _, s := range all {
+		if n := s.Number(); !notDone.Has(n) && !done.Has(n) {
+			left = append(left, n)
+		}
+	}
+	if len(failed) == 0 && len(left) == 0 {
+		return nil
+	}
+	if j.caller.Err() != nil {
+		j.causes = append(j.causes, interruption(j.caller))
+	}
+	return &shards.PartialError{Done: done, Failed: j.failed, NotAttempted: shards.SetOf(left...), Causes: j.causes}
+}
+
+// interruption returns why a context has ended.
+func interruption(ctx context.Context) error {
+	if cause := context.Cause(ctx); !errors.Is(cause, ctx.Err()) {
+		return fmt.Errorf("%w: %w", ctx.Err(), cause)
+	}
+	return ctx.Err()
+}

@@ -1,0 +1,162 @@
+package many
+
+import (
+	"container/heap"
+	"context"
+	"errors"
+	"iter"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/kiloshard/kiloshard/router"
+	"github.com/kiloshard/kiloshard/router/internal/together"
+	"github.com/kiloshard/kiloshard/shards"
+)
+
+var errNotInOrder = errors.New("the rows are not in the order of the merge: order by in the statement, and less, must say the same")
+
+// Merge asks every shard of a set and yields the first n rows of all in one order, or all rows if n is 0. less tells
+// whether a comes before b, and the statement must return its rows in that order. Of rows that are equal by it, those of
+// the lower shard come first. The statement may be limited to n rows, for no shard has more than n of the first n:
+//
+//	newest := func(a, b Photo) bool { return a.ID > b.ID }
+//	q := many.Query[Photo]{SQL: `select * from photos order by id desc limit 20`, Scan: pgx.RowToStructByName[Photo]}
+//	for photo, err := range many.Merge(ctx, r, r.All(), q, 20, newest) {
+//
+// Nothing is sent before the rows are ranged over, and all is sent again for each range. The first row is yielded when all
+// shards have answered. Up to n rows of each are in memory then. ctx governs the asking. No connection is in use while
+// rows are yielded, so that the body of the loop may use the router and leave at any row.
+//
+// An error is yielded last, after up to n rows of the other shards. It is one of those of [CollectByShard]. A shard is
+// among the Failed also when a row of it does not scan or is out of order, which counts when it comes to that row; those
+// before it may have been yielded. With q.FirstError no row comes after a failure.
+func Merge[T any](ctx context.Context, r *router.Router, set shards.Set, q Query[T], n int, less func(a, b T) bool) iter.Seq2[T, error] {
+	return func(yield func(T, error) bool) {
+		var none T
+		all, err := q.shards(r, set)
+		if err != nil {
+			yield(none, err)
+			return
+		}
+		j := newJob(ctx, r, KindMerge, q.Options)
+		defer j.stop()
+		answers := make([]*run[T], len(all))
+		j.ask(all, func(ctx context.Context, i int, hint *together.Hint) error {
+			rows, err := q.rows(ctx, all[i], q.Args, hint)
+			if err != nil {
+				return err
+			}
+			answers[i], err = readRun(rows, q.Scan, n)
+			return err
+		})
+		m := &merge[T]{job: j, less: less}
+		for i, answer := range answers {
+			if answer != nil {
+				answer.shard = all[i]
+				m.runs = append(m.runs, answer)
+			}
+		}
+		if m.each(n, func(row T) bool { return yield(row, nil) }) {
+			if err := j.result(all); err != nil {
+				yield(none, err)
+			}
+		}
+	}
+}
+
+// run is the answer of one shard: its rows that are still to be yielded, the first of which is next.
+type run[T any] struct {
+	shard router.Shard
+	rows  []T
+	err   error // of the row behind them, if that does not scan
+}
+
+// readRun reads the first n rows of an answer, or all if n is 0.
+func readRun[T any](rows pgx.Rows, scan pgx.RowToFunc[T], n int) (*run[T], error) {
+	r := &run[T]{}
+	for (n <= 0 || len(r.rows) < n) && r.err == nil && rows.Next() {
+		row, err := scan(rows)
+		if err != nil {
+			r.err = err
+			break
+		}
+		r.rows = append(r.rows, row)
+	}
+	rows.Close()
+	if err := rows.Err(); err != nil && r.err == nil {
+		return nil, err
+	}
+	return r, nil
+}
+
+// merge is a heap of the answers of shards, the one with the first row on top.
+type merge[T any] struct {
+	job  *job
+	less func(a, b T) bool
+	runs []*run[T]
+}
+
+func (m *merge[T]) Len() int { return len(m.runs) }
+
+func (m *merge[T]) Less(i, j int) bool {
+	a, b := m.runs[i], m.runs[j]
+	if m.less(a.rows[0], b.rows[0]) {
+		return true
+	}
+	return a.shard.Number() < b.shard.Number() && !m.less(b.rows[0], a.rows[0])
+}
+
+func (m *merge[T]) Swap(i, j int) { m.runs[i], m.runs[j] = m.runs[j], m.runs[i] }
+
+func (m *merge[T]) Push(any) { panic("bug: a merge does not grow") }
+
+func (m *merge[T]) Pop() any {
+	last := len(m.runs) - 1
+	popped := m.runs[last]
+	m.runs = m.runs[:last]
+	return popped
+}
+
+// each yields up to n rows in order, and tells whether the consumer has taken all of them.
+func (m *merge[T]) each(n int, yield func(T) bool) bool {
+	begun := m.runs[:0]
+	for _, r := range m.runs {
+		if m.more(r) {
+			begun = append(begun, r)
+		}
+	}
+	m.runs = begun
+	heap.Init(m)
+	for yielded := 0; len(m.runs) > 0 && (n <= 0 || yielded < n) && !m.over(); yielded++ {
+		top := m.runs[0]
+		row := top.rows[0]
+		if !yield(row) {
+			return false
+		}
+		top.rows = top.rows[1:]
+		switch {
+		case !m.more(top):
+			heap.Pop(m)
+		case m.less(top.rows[0], row):
+			m.job.fail(top.shard, errNotInOrder) // nobody else is at work on the job any more
+			heap.Pop(m)
+		default:
+			heap.Fix(m, 0)
+		}
+	}
+	return true
+}
+
+// over tells whether a failure has ended the merge.
+func (m *merge[T]) over() bool { return m.job.opts.FirstError && len(m.job.failed) > 0 }
+
+// more tells whether a shard has a row that is next. Where one is that does not scan, the shard has failed.
+func (m *merge[T]) more(r *run[T]) bool {
+	if len(r.rows) > 0 {
+		return true
+	}
+	if r.err != nil {
+		m.job.fail(r.shard, r.err)
+	}
+	return false
+}

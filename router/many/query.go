@@ -1,0 +1,121 @@
+package many
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/kiloshard/kiloshard/router"
+	"github.com/kiloshard/kiloshard/router/internal/together"
+	"github.com/kiloshard/kiloshard/shards"
+)
+
+// Query is a statement for many shards, and how to read its rows.
+type Query[T any] struct {
+	SQL  string           // one statement that returns rows, with the tables' names unqualified
+	Args []any            // the same for all shards; as for [router.Shard.Query]
+	Scan pgx.RowToFunc[T] // such as pgx.RowToStructByName[Photo]; may be called by several goroutines at once
+
+	// Reads has each shard be read by a [router.Reader]. A position in it counts for the shards of one host; those of the
+	// others are then read on their primaries. Defaults to nil, which is to read all shards on their primaries.
+	Reads *router.Reads
+
+	Options
+}
+
+func (q Query[T]) check() error {
+	if q.Scan == nil {
+		return &shards.FieldError{Field: "Scan", Found: "nil", Expected: "how to read a row, such as pgx.RowToStructByName"}
+	}
+	return nil
+}
+
+// shards returns the shards of the set if the query can be sent to them.
+func (q Query[T]) shards(r *router.Router, set shards.Set) ([]router.Shard, error) {
+	if err := q.check(); err != nil {
+		return nil, err
+	}
+	return handles(r, set)
+}
+
+// rows sends the statement to a shard, together with others if there is a hint.
+func (q Query[T]) rows(ctx context.Context, s router.Shard, args []any, hint *together.Hint) (pgx.Rows, error) {
+	if q.Reads != nil {
+		return s.ReadOnly(*q.Reads).Query(ctx, q.SQL, args...)
+	}
+	if hint != nil {
+		args = append([]any{hint}, args...)
+	}
+	return s.Query(ctx, q.SQL, args...)
+}
+
+// handles returns the shards of a set, in rising order.
+func handles(r *router.Router, set shards.Set) ([]router.Shard, error) {
+	all := make([]router.Shard, 0, set.Len())
+	for n := range set.All() {
+		s, err := r.ForShard(n)
+		if err != nil {
+			return nil, fmt.Errorf("the set %s: %w", set, err)
+		}
+		all = append(all, s)
+	}
+	return all, nil
+}
+
+// ask calls fn with the index of every shard, which is to send a statement there and read its rows. Of each host it does
+// so for PerHost shards at a time, for all at once by default, and takes what fn returns in the order of the shards: so
+// it is the first shard of a host that fails because nothing can connect there.
+func (j *job) ask(all []router.Shard, fn func(ctx context.Context, i int, hint *together.Hint) error) {
+	j.onHosts(all, func(l *lane, on []int) {
+		atOnce := l.opts.orPerHost(len(on)).PerHost
+		var begun []*asked
+		for turn, i := range on {
+			if l.ctx.Err() == nil {
+				begun = append(begun, l.begin(on[len(begun):min(turn+atOnce, len(on))], fn)...)
+			}
+			if turn == len(begun) {
+				return
+			}
+			l.end(all[i], begun[turn])
+		}
+	})
+}
+
+// asked is a statement under way.
+type asked struct {
+	ctx    context.Context // from limit
+	cancel context.CancelFunc
+	ended  chan error
+}
+
+// begin sends the statement to some shards.
+func (l *lane) begin(on []int, fn func(ctx context.Context, i int, hint *together.Hint) error) []*asked {
+	crowd := &together.Crowd{}
+	hints, all := make([]*together.Hint, len(on)), make([]*asked, len(on))
+	for k := range on {
+		hints[k] = crowd.Join()
+	}
+	for k, i := range on {
+		a := &asked{ended: make(chan error, 1)}
+		a.ctx, a.cancel = l.limit()
+		go func() {
+			defer hints[k].Arrive()
+			a.ended <- fn(a.ctx, i, hints[k])
+		}()
+		all[k] = a
+	}
+	return all
+}
+
+// end waits for the answer of a shard.
+func (l *lane) end(s router.Shard, a *asked) {
+	defer a.cancel()
+	err := <-a.ended
+	var unsent *shards.HostError
+	if errors.As(err, &unsent) && l.ctx.Err() != nil {
+		return // its turn never came
+	}
+	l.ended(a.ctx, s, err)
+}

@@ -1,0 +1,241 @@
+package many_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"os"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/kiloshard/kiloshard/internal/localpg"
+	"github.com/kiloshard/kiloshard/router"
+	"github.com/kiloshard/kiloshard/shards"
+	"github.com/kiloshard/kiloshard/shards/provision"
+	"github.com/kiloshard/kiloshard/shards/shardtest"
+	"github.com/kiloshard/kiloshard/shards/shardtest/leak"
+)
+
+const (
+	shardCount = 64
+	testLimit  = 5 * time.Minute // for one test
+)
+
+// patient has no host be down because the machine is busy and its server is silent for a while. One that refuses
+// connections is found down at once all the same.
+var patient = router.Failover{FailAfter: testLimit}
+
+// modes are the values of default_query_exec_mode that a router takes.
+var modes = []string{"cache_statement", "exec"}
+
+// server is where all tests have their databases.
+var server *localpg.Server
+
+func TestMain(m *testing.M) { os.Exit(run(m)) }
+
+func run(m *testing.M) int {
+	ctx, cancel := context.WithTimeout(context.Background(), testLimit)
+	defer cancel()
+	var err error
+	if server, err = localpg.Start(ctx, shardtest.ServerConfig()); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	code := m.Run()
+	if err := server.Stop(ctx); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		code = 1
+	}
+	return leak.Check(code)
+}
+
+// options say what a test's cluster is like. The zero value is one host with four connections.
+type options struct {
+	hosts int
+	conns int32
+	mode  string // default_query_exec_mode
+	pool  func(cfg *pgxpool.Config)
+	by    *shards.Strategy
+	on    *testBundle // whose databases to use; each test has its own if nil
+}
+
+// testBundle is a cluster of 64 shards, each with its own row 1 in the table photos, and a router over it.
+type testBundle struct {
+	*router.Router
+	plain *pgxpool.Pool // on the first host
+	dsns  []string      // of the hosts
+}
+
+func setup(t testing.TB, opts options) (*testBundle, context.Context) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), testLimit)
+	t.Cleanup(cancel)
+	var dsns []string
+	if opts.on != nil {
+		dsns = opts.on.dsns
+	} else {
+		for range max(opts.hosts, 1) {
+			dsns = append(dsns, createDatabase(ctx, t))
+		}
+	}
+	config := shards.Config{Cluster: "test", Shards: shardCount, Epoch: shardtest.Epoch}
+	if opts.by != nil {
+		config.Strategy = *opts.by
+	}
+	for i, dsn := range dsns {
+		config.Hosts = append(config.Hosts, shards.Host{Name: fmt.Sprintf("pg-%c", 'a'+i), DSN: withMode(t, dsn, opts.mode)})
+	}
+	config.Placement = shards.Evenly(shardCount, config.Hosts)
+	m, err := config.Map()
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := router.New(ctx, router.Config{Map: m, Failover: patient, Pool: func(_ shards.Host, cfg *pgxpool.Config) error {
+		if cfg.MaxConns = opts.conns; opts.conns == 0 {
+			cfg.MaxConns = 4
+		}
+		if opts.pool != nil {
+			opts.pool(cfg)
+		}
+		return nil
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(r.Close)
+	return &testBundle{Router: r, plain: openPool(ctx, t, dsns[0]), dsns: dsns}, ctx
+}
+
+func openPool(ctx context.Context, t testing.TB, dsn string) *pgxpool.Pool {
+	t.Helper()
+	pool, err := pgxpool.New(ctx, dsn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(pool.Close)
+	return pool
+}
+
+// withMode puts a default_query_exec_mode into a DSN.
+func withMode(t testing.TB, dsn, mode string) string {
+	t.Helper()
+	u, err := url.Parse(dsn)
+	if err != nil {
+		t.Fatal("bad DSN")
+	}
+	if q := u.Query(); mode != "" {
+		q.Set("default_query_exec_mode", mode)
+		u.RawQuery = q.Encode()
+	}
+	return u.String()
+}
+
+var (
+	templateDatabase = fmt.Sprintf("many_template_%d", os.Getpid())
+	databases        atomic.Int64
+	copying          sync.Mutex // a template can be copied by one session at a time
+)
+
+// makeTemplate makes the database that others are copies of.
+var makeTemplate = sync.OnceValue(func() error {
+	ctx, cancel := context.WithTimeout(context.Background(), testLimit)
+	defer cancel()
+	dsn, err := server.CreateDatabase(ctx, templateDatabase)
+	if err != nil {
+		return err
+	}
+	m, err := shardtest.MapConfig(shardCount, []shards.Host{{Name: "pg-a", DSN: dsn}}).Map()
+	if err != nil {
+		return err
+	}
+	if _, err := provision.Create(ctx, provision.CreateConfig{Map: m}); err != nil {
+		return err
+	}
+	var sql strings.Builder
+	for n := range shardCount {
+		fmt.Fprintf(&sql, `create table %[1]s.photos (id bigint primary key, owner bigint, title text);
+insert into %[1]s.photos values (1, %[2]d, 'of shard %[2]d');
+`, m.Schema(shards.Number(n)), n)
+	}
+	return onHost(ctx, dsn, sql.String())
+})
+
+// copyTemplate creates a database with all shards, and returns its name.
+func copyTemplate(ctx context.Context) (string, error) {
+	if err := makeTemplate(); err != nil {
+		return "", err
+	}
+	copying.Lock()
+	defer copying.Unlock()
+	name := fmt.Sprintf("many_%d_%d", os.Getpid(), databases.Add(1))
+	return name, onHost(ctx, server.DSN("postgres"), "create database "+name+" template "+templateDatabase)
+}
+
+func createDatabase(ctx context.Context, t testing.TB) (dsn string) {
+	t.Helper()
+	name, err := copyTemplate(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), testLimit)
+		defer cancel()
+		if err := onHost(ctx, server.DSN("postgres"), "drop database "+name+" with (force)"); err != nil {
+			t.Error(err)
+		}
+	})
+	return server.DSN(name)
+}
+
+// exampleRouter returns a router on a database of its own, which the server takes down in the end.
+func exampleRouter(ctx context.Context) *router.Router {
+	name, err := copyTemplate(ctx)
+	if err != nil {
+		panic(err)
+	}
+	m, err := shardtest.MapConfig(shardCount, []shards.Host{{Name: "pg-a", DSN: server.DSN(name)}}).Map()
+	if err != nil {
+		panic(err)
+	}
+	r, err := router.New(ctx, router.Config{Map: m, Failover: patient})
+	if err != nil {
+		panic(err)
+	}
+	return r
+}
+
+// onHost runs SQL past the router.
+func onHost(ctx context.Context, dsn, sql string) error {
+	conn, err := pgx.Connect(ctx, dsn)
+	if err != nil {
+		return errors.New("connect to a host")
+	}
+	defer conn.Close(ctx)
+	_, err = conn.Exec(ctx, sql)
+	return err
+}
+
+// run runs SQL past the router, on the first host.
+func (b *testBundle) run(ctx context.Context, t testing.TB, sql string) {
+	t.Helper()
+	if _, err := b.plain.Exec(ctx, sql); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// shard returns the handle of a shard.
+func (b *testBundle) shard(t testing.TB, n int) router.Shard {
+	t.Helper()
+	s, err := b.ForShard(shards.Number(n))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}

@@ -1,0 +1,53 @@
+package prove_test
+
+import (
+	"context"
+	"net/url"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	toxiproxy "github.com/Shopify/toxiproxy/v2"
+	"github.com/rs/zerolog"
+
+	"github.com/kiloshard/kiloshard/router"
+)
+
+// TestCloseWhenServersAreSilent has callers without any limit of time wait for a server that is not heard of any more, while its
+// connections stay. Close ends, and with it their waiting.
+func TestCloseWhenServersAreSilent(t *testing.T) {
+	t.Parallel()
+	server := start(t)
+	proxy := toxiproxy.NewProxy(toxiproxy.NewServer(toxiproxy.NewMetricsContainer(nil), zerolog.Nop()), "silent", "127.0.0.1:0", address(t, server))
+	if err := proxy.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(proxy.Stop)
+	u, err := url.Parse(server.DSN(database))
+	if err != nil {
+		t.Fatal("a server's DSN is no URL")
+	}
+	u.Host = proxy.Listen
+	r := open(t, router.Config{Failover: router.Failover{FailAfter: time.Hour}}, u.String())
+	s := shard(t, r, 1)
+	eventually(t, "calls are answered", func() bool { return read(t.Context(), s) == nil })
+	before := stats(r, 0).Calls
+	for _, stream := range []string{"upstream", "downstream"} {
+		if _, err := proxy.Toxics.AddToxicJson(strings.NewReader(`{"type": "timeout", "stream": "` + stream + `"}`)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var callers sync.WaitGroup
+	const count = 8
+	for range count {
+		callers.Go(func() {
+			if err := read(context.Background(), s); err == nil {
+				t.Error("an answer from nobody")
+			}
+		})
+	}
+	eventually(t, "all have called", func() bool { return stats(r, 0).Calls >= before+count })
+	r.Close()
+	callers.Wait()
+}

@@ -1,0 +1,250 @@
+package router_test
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/kiloshard/kiloshard/router"
+	"github.com/kiloshard/kiloshard/shards"
+)
+
+// randomStatements is how many statements TestRandomSQL sends; KILOSHARD_RANDOM_STATEMENTS says another number.
+const randomStatements = 3_000
+
+// randomSQL makes up SQL for a shard. What it writes carries the number of the shard.
+type randomSQL struct {
+	*rand.Rand
+	shard shards.Number
+}
+
+func pick[T any](r *rand.Rand, all ...T) T { return all[r.IntN(len(all))] }
+
+// read is a statement that returns owners, which all have to be the shard's.
+func (r randomSQL) read() string {
+	return r.comment() + pick(r.Rand,
+		`select owner from photos limit 3`,
+		`select owner from photos where id = 1`,
+		`select max(owner) from photos`,
+		`select owner from photos, public.wander() where id = 1`,
+		`select owner from public.moving, photos where id = 1`,
+		`with p as (select owner from photos limit 2) select owner from p`,
+		`table owners`,
+		`select owner from owners`,
+		`select owner from photos where id = 1 for update`,
+	)
+}
+
+// write is a statement that writes the shard's number.
+func (r randomSQL) write() string {
+	return r.comment() + pick(r.Rand,
+		fmt.Sprintf(`update photos set title = '%d'`, r.shard),
+		fmt.Sprintf(`insert into photos values (next_id(), %d, '%[1]d')`, r.shard),
+		fmt.Sprintf(`do $$ begin update photos set title = '%d'; end $$`, r.shard),
+		fmt.Sprintf(`with u as (update photos set title = '%d' returning owner) select owner from u`, r.shard),
+		fmt.Sprintf(`call public.write_after(%d)`, r.shard),
+		fmt.Sprintf(`do $$ begin commit; update photos set title = '%d'; end $$`, r.shard),
+		fmt.Sprintf(`do $$ begin rollback; update photos set title = '%d'; end $$`, r.shard),
+	)
+}
+
+// mess is a statement that does something to the session or to the transaction.
+func (r randomSQL) mess() string {
+	other := fmt.Sprintf("shard_%05d", r.IntN(shardCount))
+	return r.comment() + pick(r.Rand,
+		`select public.wander()`, `select public.wander_local()`, `select public.reset()`, `select public.atomic()`,
+		`set search_path = `+other, `set local search_path = `+other, `set session search_path to '`+other+`', public`,
+		`reset all`, `reset search_path`, `set schema '`+other+`'`, `discard all`, `discard plans`, `deallocate all`,
+		`set role random_role`, `reset role`, `set session authorization default`, `set transaction read only`,
+		`begin`, `commit`, `rollback`, `abort and chain`, `commit and chain`, `end`, `start transaction`, `savepoint a`, `rollback to a`, `release a`,
+		`prepare transaction 'random'`, `rollback prepared 'random'`,
+		`create temp table if not exists photos as select * from `+other+`.photos`, `create temp view owners as select owner from `+other+`.photos`,
+		`drop table if exists pg_temp.photos`, `do $$ begin perform set_config('search_path', '`+other+`', false); commit; end $$`,
+		`call public.commits()`, `select 'commit; rollback'`, `select 1/0`, `select`, ``, `;`, `create function pg_temp.x() returns int language sql as 'select 1'`,
+		fmt.Sprintf(`prepare p%d as update photos set title = '%[1]d'`, r.shard), fmt.Sprintf(`execute p%d`, r.shard), // others' stay on the session
+		`declare c cursor with hold for select owner from photos`, `close c`,
+	)
+}
+
+func (r randomSQL) comment() string {
+	return pick(r.Rand, "", "", "", "-- it's; commit\n", "/* commit; */ ", "/* /* */ */ ", `/* ' */ `, "/* $$ */ ", " \n\t")
+}
+
+func (r randomSQL) any() string { return pick(r.Rand, r.read, r.write, r.mess)() }
+
+// text is one statement, or a few in a string.
+func (r randomSQL) text() string {
+	parts := make([]string, 1+r.IntN(3))
+	for i := range parts {
+		parts[i] = r.any()
+	}
+	return strings.Join(parts, pick(r.Rand, ";", " ; ", ";\n"))
+}
+
+// owners reads rows to their end and checks those of the reads.
+func (r randomSQL) owners(rows pgx.Rows, sql string) error {
+	defer rows.Close()
+	for rows.Next() {
+		var owner *int64
+		if err := rows.Scan(&owner); err == nil && owner != nil && *owner != int64(r.shard) {
+			return fmt.Errorf("shard %d was answered by shard %d: %s", r.shard, *owner, sql)
+		}
+	}
+	return nil
+}
+
+// do makes one call to the shard. Its error says that another shard was read. The server may refuse what it likes.
+func (r randomSQL) do(ctx context.Context, s router.Shard) error {
+	switch r.IntN(6) {
+	case 0:
+		_, _ = s.Exec(ctx, r.text())
+	case 1:
+		sql := r.read()
+		rows, _ := s.Query(ctx, sql)
+		return r.owners(rows, sql)
+	case 2:
+		_, _ = s.Exec(ctx, r.write())
+	case 3:
+		_, _ = s.Exec(ctx, r.mess())
+	case 4:
+		var batch pgx.Batch
+		var err error
+		for range 1 + r.IntN(5) {
+			sql := r.any()
+			if r.IntN(2) == 0 {
+				sql = r.read()
+				batch.Queue(sql).Query(func(rows pgx.Rows) error {
+					if bad := r.owners(rows, sql); bad != nil {
+						err = bad
+					}
+					return nil
+				})
+				continue
+			}
+			batch.Queue(sql)
+		}
+		_ = s.SendBatch(ctx, &batch).Close()
+		return err
+	default:
+		opts := pgx.TxOptions{IsoLevel: pick(r.Rand, "", pgx.RepeatableRead)}
+		if r.IntN(4) == 0 {
+			opts.BeginQuery = pick(r.Rand, `begin; `+r.any(), r.any()+`; begin`, `begin -- `+r.any(), r.text())
+		}
+		if r.IntN(4) == 0 {
+			opts.CommitQuery = pick(r.Rand, `commit; `+r.any(), `commit`, r.text())
+		}
+		tx, err := s.BeginTx(ctx, opts)
+		if err != nil {
+			return nil
+		}
+		for range r.IntN(5) {
+			if sql := r.read(); r.IntN(2) == 0 {
+				rows, _ := tx.Query(ctx, sql)
+				if err := r.owners(rows, sql); err != nil {
+					_ = tx.Rollback(ctx)
+					return err
+				}
+				continue
+			}
+			_, _ = tx.Exec(ctx, r.text())
+		}
+		if r.IntN(2) == 0 {
+			_ = tx.Commit(ctx)
+		} else {
+			_ = tx.Rollback(ctx)
+		}
+	}
+	return nil
+}
+
+// Whatever SQL is thrown at shards that share few connections, no shard is ever read or written to by what was given to
+// another one.
+func TestRandomSQL(t *testing.T) {
+	t.Parallel()
+	for _, conns := range []int32{1, 3} {
+		t.Run(fmt.Sprintf("%d connections", conns), func(t *testing.T) {
+			t.Parallel()
+			b, ctx := setup(t, options{conns: conns})
+			throwAt(ctx, t, b)
+		})
+	}
+}
+
+// TestRandomSQLBehindPgBouncer does the same where the sessions are others' too.
+func TestRandomSQLBehindPgBouncer(t *testing.T) {
+	t.Parallel()
+	db, ctx := setup(t, options{})
+	b, ctx := setup(t, options{conns: 3, on: db, address: startPgBouncer(ctx, t, 3).Address(), dsn: execMode("exec")})
+	throwAt(ctx, t, b)
+}
+
+func throwAt(ctx context.Context, t *testing.T, b *testBundle) {
+	t.Helper()
+	statements := randomStatements
+	if given := os.Getenv("KILOSHARD_RANDOM_STATEMENTS"); given != "" {
+		var err error
+		if statements, err = strconv.Atoi(given); err != nil {
+			t.Fatalf("KILOSHARD_RANDOM_STATEMENTS: %q, expected how many", given)
+		}
+	}
+	b.run(ctx, t, `do $$ begin create role random_role; exception when duplicate_object then null; end $$;
+create function public.wander() returns int language plpgsql as $$ begin perform set_config('search' || '_path', 'shard_00063', false); return 1; end $$;
+create function public.wander_local() returns int language plpgsql as $$ begin set local search_path = shard_00062; return 1; end $$;
+create function public.reset() returns int language plpgsql as $$ begin reset all; return 1; end $$;
+create function public.atomic() returns int language sql begin atomic select set_config('search' || '_path', 'shard_00061', false); select 1; end;
+create view public.moving as select public.wander() as moved;
+create procedure public.write_after(n int) language plpgsql as $$ begin perform set_config('search_path', '', false); commit; execute 'update photos set title = ' || n; end $$;
+create procedure public.commits() language plpgsql as $$ begin perform set_config('search_path', 'shard_00060', false); commit; end $$;
+do $$ begin for n in 0..63 loop
+	execute format('create view shard_%1$s.owners as select owner from shard_%1$s.photos; grant usage on schema shard_%1$s to random_role; grant select, insert, update on shard_%1$s.photos to random_role', lpad(n::text, 5, '0'));
+end loop; end $$`)
+	t.Cleanup(func() {
+		_, _ = b.plain.Exec(context.WithoutCancel(ctx), `rollback prepared 'random'`) // there may be none
+		b.run(context.WithoutCancel(ctx), t, `drop owned by random_role`)
+	})
+	seed := rand.Uint64()
+	t.Logf("seed %d", seed)
+	const workers = 6
+	var wait sync.WaitGroup
+	for w := range workers {
+		wait.Go(func() {
+			random := rand.New(rand.NewPCG(seed, uint64(w)))
+			for range statements / workers {
+				n := shards.Number(random.IntN(shardCount))
+				short, cancel := context.WithTimeout(ctx, 2*time.Second) // a prepared transaction holds locks
+				err := (randomSQL{random, n}).do(short, b.shard(t, int(n)))
+				cancel()
+				if err != nil {
+					t.Error(err)
+					return
+				}
+			}
+		})
+	}
+	wait.Wait()
+	_, _ = b.plain.Exec(ctx, `rollback prepared 'random'`) // there may be none
+	good := 0
+	for n := range shardCount {
+		var strange, rows int
+		query := fmt.Sprintf(`select count(*) filter (where owner <> %d or title not in ('%[1]d', 'of shard %[1]d')), count(*) from shard_%05[1]d.photos`, n)
+		if err := b.plain.QueryRow(ctx, query).Scan(&strange, &rows); err != nil {
+			t.Fatal(err)
+		}
+		if strange > 0 {
+			t.Errorf("shard %d has %d rows of others", n, strange)
+		}
+		good += rows - 1
+	}
+	if good == 0 {
+		t.Error("no row was written, so that the test proves nothing")
+	}
+	t.Logf("%d rows were written", good)
+}

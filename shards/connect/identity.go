@@ -1,0 +1,97 @@
+package connect
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/kiloshard/kiloshard/shards"
+)
+
+// IdentityError says that a database holds shards of another cluster than the map's, or with another epoch, layout or
+// schema prefix. No statement but the one that found this was sent to it.
+type IdentityError struct {
+	Field           string // cluster, schema_prefix, epoch or layout
+	Found, Expected string
+}
+
+// Error names what was found and what was expected.
+func (e *IdentityError) Error() string {
+	if e.Field == "cluster" {
+		return fmt.Sprintf("this database belongs to cluster %q, expected cluster %q: the config or its DSN is that of another cluster", e.Found, e.Expected)
+	}
+	return fmt.Sprintf("this database has %s %s, expected %s %s as the map says: it cannot change while there are shards", e.Field, e.Found, e.Field, e.Expected)
+}
+
+// foreign is the SQLSTATE of settings that are somebody else's, which kiloshard verify names.
+const foreign = "KS001"
+
+// checkIdentity compares what a database says of its cluster with what the host's map expects. A database in which
+// nothing is installed says nothing, and so does one of an older release to a role that may not read its settings, and one in which somebody else has made that table; all pass.
+func checkIdentity(ctx context.Context, conn *pgconn.PgConn, host shards.Host) error {
+	expected, ok := host.Identity()
+	if !ok {
+		return nil
+	}
+	// Somebody else may have made what has this name. Of a plain table of Postgres's own types nothing runs when it is read.
+	const query = `
+do $$ begin
+	if exists (select from pg_catalog.pg_class c where c.oid operator(pg_catalog.=) pg_catalog.to_regclass('kiloshard.settings')
+		and (c.relkind operator(pg_catalog.<>) 'r' or c.relrowsecurity or c.relhassubclass or exists (
+			select from pg_catalog.pg_attribute a join pg_catalog.pg_type t on t.oid operator(pg_catalog.=) a.atttypid
+			where a.attrelid operator(pg_catalog.=) c.oid and a.attnum operator(pg_catalog.>) 0
+				and t.typnamespace operator(pg_catalog.<>) 'pg_catalog'::pg_catalog.regnamespace))) then
+		raise exception 'kiloshard.settings was made by somebody else' using errcode = '` + foreign + `';
+	end if;
+end $$;
+select pg_catalog.to_jsonb(s) from kiloshard.settings s`
+	results, err := conn.Exec(ctx, query).ReadAll()
+	var pg *pgconn.PgError
+	if errors.As(err, &pg) && (pg.Code == "42P01" || pg.Code == "3F000" || pg.Code == "42501" || pg.Code == foreign) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("reading kiloshard.settings: %w", err)
+	}
+	last := results[len(results)-1]
+	if len(last.Rows) == 0 {
+		return nil
+	}
+	return compareIdentity(last.Rows[0][0], expected)
+}
+
+// compareIdentity compares the row of kiloshard.settings, as JSON.
+func compareIdentity(row []byte, expected shards.Identity) error {
+	var found struct {
+		Cluster      string    `json:"cluster"`
+		SchemaPrefix string    `json:"schema_prefix"`
+		Epoch        time.Time `json:"epoch"`
+		TimeBits     int       `json:"time_bits"`
+		ShardBits    int       `json:"shard_bits"`
+		TypeBits     int       `json:"type_bits"` // missing in a version that knew no types
+		SequenceBits int       `json:"sequence_bits"`
+	}
+	if err := json.Unmarshal(row, &found); err != nil {
+		return fmt.Errorf("kiloshard.settings: %w", err)
+	}
+	layout := shards.Layout{Time: found.TimeBits, Shard: found.ShardBits, Type: found.TypeBits, Sequence: found.SequenceBits}
+	switch {
+	case found.Cluster != expected.Cluster:
+		return &IdentityError{"cluster", found.Cluster, expected.Cluster}
+	case found.SchemaPrefix != expected.SchemaPrefix:
+		return &IdentityError{"schema_prefix", found.SchemaPrefix, expected.SchemaPrefix}
+	case layout != expected.Layout:
+		return &IdentityError{"layout", usable(layout), usable(expected.Layout)}
+	case layout.HasTime() && !found.Epoch.Equal(expected.Epoch):
+		return &IdentityError{"epoch", moment(found.Epoch), moment(expected.Epoch)}
+	}
+	return nil
+}
+
+func usable(l shards.Layout) string { return l.String() + " (usable bits)" }
+
+func moment(t time.Time) string { return t.UTC().Format(time.RFC3339Nano) }

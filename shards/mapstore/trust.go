@@ -1,0 +1,156 @@
+package mapstore
+
+import (
+	"fmt"
+	"net/url"
+	"path"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/kiloshard/kiloshard/shards"
+)
+
+// CheckTrust returns a [shards.FieldError] for the first DSN that asks for more than [shards.Store] trusts those out of a
+// store with: a variable, a file, or a host.
+func CheckTrust(local shards.Store, c shards.Config) error {
+	for i, h := range c.Hosts {
+		if err := checkTrustOf(local, fmt.Sprintf("hosts[%d].dsn", i), h.DSN); err != nil {
+			return err
+		}
+		for k, dsn := range h.Replicas {
+			if err := checkTrustOf(local, fmt.Sprintf("hosts[%d].replicas[%d]", i, k), dsn); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func checkTrustOf(local shards.Store, field, dsn string) error {
+	if whole := variables.FindString(dsn); whole == dsn && named(local.Variables, variableName(whole)) {
+		return nil // all of it is this machine's
+	}
+	parts, ok := takeApart(dsn)
+	if !ok {
+		return &shards.FieldError{Field: field, Found: "a DSN that is not written as Postgres reads it", Expected: "a postgres:// URL, or keywords and values"}
+	}
+	for _, p := range parts {
+		for _, v := range variables.FindAllString(p.value+" "+p.key, -1) {
+			name := variableName(v)
+			if !named(local.Variables, name) && (p.key != "password" || !named([]string{"*_PASSWORD"}, name)) {
+				return &shards.FieldError{
+					Field: field, Found: "variable " + name + " in a DSN out of the store",
+					Expected: "in the place of the password one such as PG_A_PASSWORD; or kiloshard.yaml to name it in store.variables",
+				}
+			}
+		}
+		if p.key != "sslmode" && (slices.Contains(shards.LocalKeys, p.key) || fromLocalAlone.MatchString(p.key)) {
+			return &shards.FieldError{
+				Field: field, Found: p.key + " in a DSN out of the store", Expected: "none; kiloshard.yaml says it in store.local",
+			}
+		}
+		if p.key == "host" && len(local.Hosts) > 0 && !named(local.Hosts, p.value) {
+			return &shards.FieldError{
+				Field: field, Found: fmt.Sprintf("host %.100q in a DSN out of the store", p.value), Expected: "one that kiloshard.yaml names in store.hosts",
+			}
+		}
+	}
+	return nil
+}
+
+// fromLocalAlone are settings of which a DSN out of a store has none.
+var fromLocalAlone = regexp.MustCompile(`^(ssl(cert|key|root|crl|password|keylog).*|gss.*|krb.*|oauth.*|scram.*|hostaddr)$`)
+
+func variableName(variable string) string {
+	return strings.TrimSuffix(strings.TrimPrefix(variable, "${"), "}")
+}
+
+// named reports whether a pattern matches a name.
+func named(patterns []string, name string) bool {
+	return slices.ContainsFunc(patterns, func(pattern string) bool {
+		ok, err := path.Match(pattern, name)
+		return ok && err == nil
+	})
+}
+
+// setting is a part of a DSN, with its variables as they are written.
+type setting struct{ key, value string }
+
+// takeApart returns the settings of a DSN, and false if it is not written as Postgres reads it.
+func takeApart(dsn string) ([]setting, bool) {
+	if strings.ContainsAny(dsn, mark+"\n\r\t\x00") || inspect(dsn) == unreadable {
+		return nil, false
+	}
+	scheme, rest, ok := strings.Cut(dsn, "://")
+	if !ok || scheme != "postgres" && scheme != "postgresql" {
+		return keywordsOf(dsn)
+	}
+	authority, query, _ := strings.Cut(rest, "?")
+	authority, database, _ := strings.Cut(authority, "/")
+	settings := []setting{{"dbname", database}}
+	if at := strings.LastIndexByte(authority, '@'); at >= 0 {
+		user, password, _ := strings.Cut(authority[:at], ":")
+		if strings.Contains(variables.ReplaceAllString(user, ""), "$") {
+			return nil, false
+		}
+		settings, authority = append(settings, setting{"user", user}, setting{"password", password}), authority[at+1:]
+	}
+	for _, address := range strings.Split(authority, ",") {
+		host, port := address, ""
+		if colon := strings.LastIndexByte(address, ':'); colon >= 0 && !strings.HasSuffix(address, "]") {
+			host, port = address[:colon], address[colon+1:]
+		}
+		settings = append(settings, setting{"host", host}, setting{"port", port})
+	}
+	for _, pair := range strings.FieldsFunc(query, func(r rune) bool { return r == '&' }) {
+		key, value, _ := strings.Cut(pair, "=")
+		key, err := url.QueryUnescape(key)
+		if err != nil {
+			return nil, false
+		}
+		if plain, err := url.QueryUnescape(value); err == nil {
+			value = plain
+		}
+		settings = append(settings, hosts(strings.ToLower(strings.TrimSpace(key)), value)...)
+	}
+	return settings, true
+}
+
+// hosts takes apart a setting that may name several hosts.
+func hosts(key, value string) []setting {
+	if key != "host" {
+		return []setting{{key, value}}
+	}
+	var all []setting
+	for _, host := range strings.Split(value, ",") {
+		all = append(all, setting{key, host})
+	}
+	return all
+}
+
+// keywordsOf takes apart keywords and values.
+func keywordsOf(dsn string) ([]setting, bool) {
+	names := variables.FindAllString(dsn, -1)
+	dsn = variables.ReplaceAllString(dsn, mark)
+	back := func(text string) string {
+		for strings.Contains(text, mark) {
+			text, names = strings.Replace(text, mark, names[0], 1), names[1:]
+		}
+		return text
+	}
+	var settings []setting
+	for strings.TrimSpace(dsn) != "" {
+		at := keyword.FindStringSubmatchIndex(dsn)
+		if at == nil {
+			return nil, false
+		}
+		if at[2] < 0 { // variables in the place of any keywords
+			settings = append(settings, setting{"", back(dsn[at[0]:at[1]])})
+		} else {
+			settings = append(settings, hosts(strings.ToLower(dsn[at[2]:at[3]]), strings.Trim(back(dsn[at[4]:at[5]]), "'"))...)
+		}
+		dsn = dsn[at[1]:]
+	}
+	return settings, true
+}

@@ -1,0 +1,46 @@
+package provision
+
+import (
+	"context"
+	"errors"
+)
+
+// purpose is what [CreateConfig.begin] begins.
+type purpose struct {
+	locks bool // it changes something, so it takes the hosts' locks
+	makes bool // it also makes what is missing, and not only what is old
+}
+
+// begin connects to all hosts of the map, takes their locks, looks at what they hold, refuses what nobody may work on,
+// and plans what there is to do. Without an error the sessions are to be closed.
+func (cfg CreateConfig) begin(ctx context.Context, to purpose) (_ *sessions, _ *work, err error) {
+	hosts := cfg.Map.Hosts()
+	if to.makes && to.locks {
+		hosts = ofAnyCluster(hosts) // the installation refuses them while they hold shards, and takes them over else
+	}
+	s, err := connectAll(ctx, hosts)
+	if err != nil {
+		return nil, nil, err
+	}
+	defer func() {
+		if err != nil {
+			s.close(ctx)
+		}
+	}()
+	if err := s.checkDistinct(ctx); err != nil {
+		return nil, nil, err
+	}
+	if to.locks {
+		if err := s.lock(ctx, cfg.Wait); err != nil {
+			return nil, nil, err
+		}
+	}
+	inventories, err := s.takeAll(ctx, cfg.Map, false)
+	if err != nil {
+		return nil, nil, err
+	}
+	if err := errors.Join(untrusted(inventories), clash(cfg.Map, inventories)); err != nil {
+		return nil, nil, err
+	}
+	return s, plan(cfg.Map, inventories, to.makes), nil
+}

@@ -1,0 +1,59 @@
+package provision_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/kiloshard/kiloshard/shards"
+	"github.com/kiloshard/kiloshard/shards/provision"
+	"github.com/kiloshard/kiloshard/shards/shardtest"
+)
+
+// TestPromotedStandby splits a host as Instagram did: its physical standby is promoted, and half of the shards live there from
+// then on. Before the promotion, and when both names lead to one server, that is refused.
+func TestPromotedStandby(t *testing.T) {
+	t.Parallel()
+	primary := shardtest.OwnServer(t)
+	create(t, build(t, shardtest.MapConfig(8, []shards.Host{{Name: "pg-a", DSN: primary.DSN("postgres")}})))
+	standby := shardtest.Standby(t, primary, "standby")
+
+	m := build(t, shardtest.MapConfig(8, []shards.Host{{Name: "pg-a", DSN: primary.DSN("postgres")}, {Name: "pg-b", DSN: standby.DSN("postgres")}}))
+	refused := func(m *shards.Map, want string) {
+		t.Helper()
+		_, err := provision.Create(t.Context(), provision.CreateConfig{Map: m})
+		var field *shards.FieldError
+		if !errors.As(err, &field) || field.Found != want {
+			t.Errorf("create: got %v, expected %q", err, want)
+		}
+		if _, err := provision.Verify(t.Context(), m); !errors.As(err, &field) || field.Found != want {
+			t.Errorf("verify: got %v, expected %q", err, want)
+		}
+	}
+	refused(m, "host pg-b is a standby with the data of host pg-a")
+	if on(t, m.Hosts()[1], "select pg_promote()")[0] != "t" {
+		t.Fatal("the standby was not promoted")
+	}
+	if report := create(t, m); report.Created.Len() != 0 || report.Existed.Len() != 8 {
+		t.Errorf("got %+v, expected all shards to be there", report)
+	}
+	// What each of the two has of the other's is named, and no more.
+	differences, err := provision.Verify(t.Context(), m)
+	if err != nil || len(differences) != 8 {
+		t.Errorf("got %v, %v, expected 8 shards on two hosts", differences, err)
+	}
+	for _, d := range differences {
+		if d.Kind != provision.KindTwice {
+			t.Errorf("got %s", d)
+		}
+	}
+	for n := range m.All().All() {
+		on(t, m.Hosts()[1-m.HostIndex(n)], "drop schema "+m.Schema(n)+" cascade")
+	}
+	checkComplete(t, m)
+
+	// By another address it is the same database still.
+	c := m.Config()
+	c.Hosts[0].DSN = strings.Replace(standby.DSN("postgres"), "127.0.0.1", "localhost", 1)
+	refused(build(t, c), "hosts pg-a and pg-b are one and the same database")
+}

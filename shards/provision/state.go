@@ -1,0 +1,97 @@
+package provision
+
+import (
+	"github.com/kiloshard/kiloshard/shards"
+	"github.com/kiloshard/kiloshard/sql"
+)
+
+// state is how something that kiloshard installs compares with the present version of it.
+type state int
+
+const (
+	current state = iota
+	old           // all of it is there, in another version
+	missing       // or a part of it is
+)
+
+// present are the versions that this release installs, for one map.
+type present struct {
+	m                        *shards.Map
+	engine, shard, directory string
+	ledger, uuidv7           string
+	generators               map[shards.GeneratorKind]string
+}
+
+func presentOf(m *shards.Map) *present {
+	p := &present{
+		m: m, shard: sql.Version(sql.Shard(params(m), 0, m.Schema(0))), directory: sql.Version(sql.Directory(0, m.Schema(0))),
+		ledger: sql.Version(sql.Ledger()), uuidv7: sql.Version(sql.UUIDv7()), generators: map[shards.GeneratorKind]string{},
+	}
+	_, p.engine = sql.Engine(params(m))
+	for _, g := range m.Generators() {
+		p.generators[g.Kind] = sql.Version(named(g, helper, 0)[0].script())
+	}
+	return p
+}
+
+// stateOf compares the version of an object that is there.
+func (inv *inventory) stateOf(object, version string) state {
+	if inv.versions[object] != version {
+		return old
+	}
+	return current
+}
+
+// shardState compares all that makes a shard.
+func (p *present) shardState(inv *inventory, n shards.Number) state {
+	schema := p.m.Schema(n)
+	if !inv.found[schema].whole || !inv.hasDirectory(p.m, n) {
+		return missing
+	}
+	worst := inv.stateOf(schema+".next_id", p.shard)
+	if p.m.HasDirectory() {
+		worst = max(worst, inv.stateOf(schema+".kiloshard_directory", p.directory))
+	}
+	for _, w := range generatorsOf(p.m, n) {
+		worst = max(worst, p.generatorState(inv, w))
+	}
+	return worst
+}
+
+// generatorState compares one name of a generator in one place.
+func (p *present) generatorState(inv *inventory, w wantedGenerator) state {
+	if !inv.has(w) {
+		return missing
+	}
+	return inv.stateOf(w.Schema+"."+w.Function(), p.generators[w.kind])
+}
+
+// uuidv7State compares the function of the helper schema.
+func (p *present) uuidv7State(inv *inventory) state {
+	switch {
+	case !uuidv7(p.m):
+		return current
+	case !inv.uuidv7:
+		return missing
+	}
+	return inv.stateOf(helper+".uuidv7", p.uuidv7)
+}
+
+// engineState compares the helper schema's own functions.
+func (p *present) engineState(inv *inventory) state {
+	switch {
+	case inv.settings == nil:
+		return missing
+	case inv.settings.Engine != p.engine:
+		return old
+	}
+	return current
+}
+
+// ledgerState compares the ledger of migrations, which migrate makes where it is missing.
+func (p *present) ledgerState(inv *inventory) state {
+	if !inv.ledger {
+		return current
+	}
+	return inv.stateOf(helper+".ledger", p.ledger)
+}

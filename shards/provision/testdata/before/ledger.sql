@@ -1,0 +1,141 @@
+-- The ledger of migrations: which file was run where and when, by whom, how long it took, and how it
+-- failed. It stands beside tern's version tables, which say where each shard is.
+DO $kiloshard$
+BEGIN
+  IF pg_catalog.to_regnamespace('kiloshard') IS NULL THEN -- else it takes no right to create schemas
+    CREATE SCHEMA kiloshard;
+  END IF;
+EXCEPTION WHEN duplicate_schema THEN NULL; -- somebody else was quicker
+END
+$kiloshard$;
+
+CREATE TABLE IF NOT EXISTS kiloshard.ledger (
+  entry     bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+  run       text NOT NULL, -- which run of kiloshard
+  who       text NOT NULL, -- who ran it, as the client says
+  role      name NOT NULL DEFAULT session_user,
+  shard     int NOT NULL,
+  version   int NOT NULL, -- of the file
+  file      text NOT NULL,
+  direction text NOT NULL CHECK (direction IN ('up', 'down', 'force')),
+  checksum  text NOT NULL, -- SHA-256 of the file, in hexadecimal
+  began     timestamp with time zone NOT NULL,
+  took      interval NOT NULL,
+  current   boolean NOT NULL, -- it is what the shard's version rests on; of a statement, that the next run goes on behind it
+  sqlstate  text, -- of a failure; what it did was rolled back
+  error     text,
+  statement int -- which one of the file is done, from 1, if it is run outside of a transaction; null for the file as a whole
+);
+ALTER TABLE kiloshard.ledger ADD COLUMN IF NOT EXISTS statement int;
+CREATE INDEX IF NOT EXISTS ledger_current ON kiloshard.ledger (shard, version) WHERE current;
+CREATE INDEX IF NOT EXISTS ledger_run ON kiloshard.ledger (run, shard);
+CREATE INDEX IF NOT EXISTS ledger_statement ON kiloshard.ledger (shard) WHERE current AND statement IS NOT NULL;
+
+-- record_migration enters one file in one shard, as a part of the transaction that runs it. A file
+-- begins when its message came to the server, or, unless it is the first one there, when the one before it in the
+-- same run was done; or when the first of its statements did. With it no statement is one to go on behind any more.
+-- Whoever calls it has a search_path of pg_catalog.
+CREATE OR REPLACE FUNCTION kiloshard.record_migration(
+  run text, who text, shard int, version int, file text, direction text, checksum text, sqlstate text, error text, first boolean
+) RETURNS void LANGUAGE plpgsql AS $kiloshard$
+#variable_conflict use_variable
+DECLARE
+  began timestamp with time zone := statement_timestamp();
+BEGIN
+  IF NOT first THEN
+    began := greatest(began, (SELECT max(l.began + l.took) FROM kiloshard.ledger l WHERE l.run = run AND l.shard = shard));
+  END IF;
+  -- Mostly there is nothing to set aside, and this tells it by one look at an index.
+  IF error IS NULL AND EXISTS (
+    SELECT FROM kiloshard.ledger l WHERE l.shard = shard AND l.current AND (l.version >= version OR l.statement IS NOT NULL)
+  ) THEN
+    WITH statements AS (
+      UPDATE kiloshard.ledger l SET current = false WHERE l.shard = shard AND l.current AND l.statement IS NOT NULL
+      RETURNING l.run, l.began
+    ) SELECT coalesce(min(s.began), began) INTO began FROM statements s WHERE s.run = run;
+    IF direction = 'force' THEN
+      UPDATE kiloshard.ledger l SET current = false WHERE l.shard = shard AND l.version > version AND l.current;
+    ELSE
+      UPDATE kiloshard.ledger l SET current = false WHERE l.shard = shard AND l.version = version AND l.current;
+    END IF;
+  END IF;
+  INSERT INTO kiloshard.ledger (run, who, shard, version, file, direction, checksum, began, took, current, sqlstate, error)
+    VALUES (run, who, shard, version, file, direction, checksum, began, clock_timestamp() - began,
+      error IS NULL AND direction = 'up', sqlstate, error);
+END
+$kiloshard$;
+
+-- record_statement enters one statement of a file that is run outside of a transaction: it is done. The
+-- checksum is that of what the shard is given to run. It is told when the statement began, in seconds of
+-- the epoch by this server's clock, and returns the time now: when the next one begins. What is known of
+-- another file, or of the same in another form, is nothing to go on behind any more.
+CREATE OR REPLACE FUNCTION kiloshard.record_statement(
+  run text, who text, shard int, version int, file text, direction text, checksum text, statement int, began double precision
+) RETURNS double precision LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $kiloshard$
+#variable_conflict use_variable
+BEGIN
+  UPDATE kiloshard.ledger l SET current = false
+    WHERE l.shard = shard AND l.current AND l.statement IS NOT NULL
+      AND (l.version, l.direction, l.checksum) <> (version, direction, checksum);
+  INSERT INTO kiloshard.ledger (run, who, shard, version, file, direction, checksum, began, took, current, statement)
+    VALUES (run, who, shard, version, file, direction, checksum, to_timestamp(began),
+      clock_timestamp() - to_timestamp(began), true, statement);
+  RETURN extract(epoch FROM clock_timestamp());
+END
+$kiloshard$;
+
+-- begin_migration is what comes before a file in its transaction: it takes the shard's lock, makes tern's
+-- version table where there is none, checks that the shard stands at the version before the file's, which
+-- marks the row as this transaction's, and sets what the file is to run under. That it is a function
+-- saves parsing all that for each shard anew. It waits for no lock; a file's commit does not wait for the
+-- disk. Whoever calls it has a search_path of pg_catalog.
+CREATE OR REPLACE FUNCTION kiloshard.begin_migration(
+  class int, shard int, schema text, version int, path text, lock_timeout text, statement_timeout text, fresh boolean
+) RETURNS void LANGUAGE plpgsql AS $kiloshard$
+#variable_conflict use_variable
+DECLARE
+  found   int;
+  ignored text;
+BEGIN
+  IF NOT pg_catalog.pg_try_advisory_xact_lock(class, shard) THEN
+    RAISE EXCEPTION 'somebody else migrates %', schema USING ERRCODE = 'KSV02';
+  END IF;
+  ignored := pg_catalog.set_config('synchronous_commit', 'off', true);
+  IF fresh THEN -- as tern makes it
+    EXECUTE pg_catalog.format('create table if not exists %I.schema_version(version int4 not null primary key)', schema);
+    EXECUTE pg_catalog.format('insert into %1$I.schema_version(version) select 0 where 0 = (select count(*) from %1$I.schema_version)', schema);
+  END IF;
+  EXECUTE pg_catalog.format('update %I.schema_version set version = version returning version', schema) INTO STRICT found;
+  IF found <> version THEN
+    RAISE EXCEPTION '% is at version %, not %', schema, found, version USING ERRCODE = 'KSV01';
+  END IF;
+  IF lock_timeout <> '' THEN
+    ignored := pg_catalog.set_config('lock_timeout', lock_timeout, true);
+  END IF;
+  IF statement_timeout <> '' THEN
+    ignored := pg_catalog.set_config('statement_timeout', statement_timeout, true);
+  END IF;
+  ignored := pg_catalog.set_config('search_path', path, true);
+END
+$kiloshard$;
+
+-- end_migration is what comes behind a file in its transaction: it sets the version and enters the file into the
+-- ledger. It says false, and does nothing, when the row of the version is not marked by this transaction: then the file
+-- has ended the one that begin_migration was called in. Whoever calls it has a search_path of pg_catalog.
+CREATE OR REPLACE FUNCTION kiloshard.end_migration(
+  schema text, after int, run text, who text, shard int, version int, file text, direction text, checksum text, first boolean
+) RETURNS boolean LANGUAGE plpgsql AS $kiloshard$
+#variable_conflict use_variable
+DECLARE
+  found   int;
+  ignored text;
+BEGIN
+  EXECUTE pg_catalog.format('update %I.schema_version set version = %s'
+    ' where xmin = pg_catalog.pg_current_xact_id()::pg_catalog.xid returning version', schema, after) INTO found;
+  IF found IS NULL THEN
+    RETURN false;
+  END IF;
+  ignored := kiloshard.record_migration(run, who, shard, version, file, direction, checksum, null, null, first);
+  RETURN true;
+END
+$kiloshard$;

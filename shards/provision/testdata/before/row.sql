@@ -1,0 +1,39 @@
+-- next_{{.Name}}_id() makes 1, 2, 3 and so on without a gap: it adds one to a row, whose lock it holds
+-- until the transaction ends. A transaction that is rolled back gives its numbers back. The price:
+-- transactions that use one counter run one after the other, commit and all. Under REPEATABLE READ
+-- and SERIALIZABLE one that had to wait fails with a serialization failure and must be retried.
+--
+-- The functions run with their owner's rights, so that nobody else need be able to change the row.
+-- Who may draw numbers is said by GRANT EXECUTE.
+CREATE TABLE IF NOT EXISTS {{.Schema}}.counters (
+  name  text PRIMARY KEY,
+  value bigint NOT NULL -- the last one that was given
+) WITH (fillfactor = 10); -- so that the row's next version finds room beside it
+
+INSERT INTO {{.Schema}}.counters (name, value) VALUES ('{{.Name}}', 0) ON CONFLICT (name) DO NOTHING;
+
+CREATE OR REPLACE FUNCTION {{.Schema}}.next_{{.Name}}_id() RETURNS bigint
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $kiloshard$
+DECLARE
+  v bigint;
+BEGIN
+  UPDATE {{.Schema}}.counters SET value = value + 1 WHERE name = '{{.Name}}' RETURNING value INTO STRICT v;
+  RETURN v;
+END
+$kiloshard$;
+
+-- A thousand calls of next_{{.Name}}_id() in one transaction leave a thousand versions of the row behind,
+-- each one longer to get by; this makes n numbers with one.
+CREATE OR REPLACE FUNCTION {{.Schema}}.next_{{.Name}}_ids(n int) RETURNS SETOF bigint
+LANGUAGE plpgsql STRICT SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $kiloshard$
+DECLARE
+  v bigint;
+BEGIN
+  IF n > 0 THEN
+    UPDATE {{.Schema}}.counters SET value = value + n WHERE name = '{{.Name}}' RETURNING value INTO STRICT v;
+    RETURN QUERY SELECT generate_series(v - n + 1, v);
+  END IF;
+END
+$kiloshard$;
+
+REVOKE EXECUTE ON FUNCTION {{.Schema}}.next_{{.Name}}_id(), {{.Schema}}.next_{{.Name}}_ids(int) FROM PUBLIC;

@@ -1,0 +1,93 @@
+package provision
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/kiloshard/kiloshard/shards"
+	"github.com/kiloshard/kiloshard/sql"
+)
+
+// grant is the kind of what does no harm yet.
+const grant = "grant"
+
+// found is one thing that somebody else has made, or has hung on what is ours.
+type found struct{ Kind, Schema, What, Expected string }
+
+// UntrustedError says that somebody else has made, on a host, something that Kiloshard would use there with the rights
+// of its own role, or has hung something on it: an owner, a trigger, a rule, a policy or a default that is not ours.
+type UntrustedError struct {
+	Found    string // such as "schema kiloshard belongs to role mallory"
+	Expected string
+	More     int // how many others there are
+}
+
+// Error says what was found and what was expected.
+func (e *UntrustedError) Error() string {
+	text := e.Found + "; expected " + e.Expected
+	if e.More > 0 {
+		text += fmt.Sprintf("; and %d more: see kiloshard verify", e.More)
+	}
+	return text
+}
+
+// ours are the names of what a map's shards hold of Kiloshard's.
+func ours(m *shards.Map) sql.Ours {
+	o := sql.Ours{Prefix: m.Config().SchemaPrefix, Relations: []string{"next_id_seq", "schema_version"}, Functions: []string{"next_id", "next_ids"}}
+	if m.HasDirectory() {
+		o.Relations = append(o.Relations, "kiloshard_directory", "kiloshard_usage")
+	}
+	for _, g := range m.Generators() {
+		if g.Kind == shards.Row {
+			o.Relations = append(o.Relations, "counters")
+		}
+		for _, w := range named(g, helper, 0) {
+			o.Relations, o.Functions = append(o.Relations, w.Sequence()), append(o.Functions, w.Function(), w.Single())
+		}
+	}
+	return o
+}
+
+// takeForeign looks at catalogs alone, before anything of a schema is used.
+func (inv *inventory) takeForeign(ctx context.Context, conn *pgx.Conn, m *shards.Map) error {
+	rows, err := conn.Query(ctx, sql.Foreign(ours(m))+" ORDER BY kind <> 'owner', what NOT LIKE 'schema %', schema, what", pgx.QueryExecModeSimpleProtocol)
+	if err != nil {
+		return err
+	}
+	inv.foreign, err = pgx.CollectRows(rows, pgx.RowToStructByPos[found])
+	return err
+}
+
+// usable reports whether what is in the helper schema may be looked at.
+func (inv *inventory) usable() bool {
+	for _, f := range inv.foreign {
+		if f.Kind != grant && f.Schema == helper {
+			return false
+		}
+	}
+	return true
+}
+
+// untrusted returns a [shards.HostError] around an [UntrustedError] for each host that has something of somebody else's.
+func untrusted(inventories []*inventory) error {
+	var errs []error
+	for _, inv := range inventories {
+		var e *UntrustedError
+		for _, f := range inv.foreign {
+			switch {
+			case f.Kind == grant:
+			case e == nil:
+				e = &UntrustedError{Found: f.What, Expected: f.Expected}
+			default:
+				e.More++
+			}
+		}
+		if e != nil {
+			errs = append(errs, &shards.HostError{Host: inv.host.Name, Err: e})
+		}
+	}
+	return errors.Join(errs...)
+}

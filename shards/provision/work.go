@@ -1,0 +1,201 @@
+package provision
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/kiloshard/kiloshard/shards"
+	"github.com/kiloshard/kiloshard/shards/fanout"
+	"github.com/kiloshard/kiloshard/sql"
+)
+
+// work is what there is to do on the hosts of a map.
+type work struct {
+	m           *shards.Map
+	inventories []*inventory
+
+	scripts    []string // by host: what to install in its helper schema; empty for nothing
+	helpers    []string // hosts whose helper schema has something old
+	generators []string // to be made in helper schemas, such as "photo on tick-a"
+
+	missing, old, current []shards.Number
+}
+
+// plan compares what hosts hold with the present versions. The scripts of the helper schemas have what is old, and with
+// all also what is missing.
+func plan(m *shards.Map, inventories []*inventory, all bool) *work {
+	p := presentOf(m)
+	w := &work{m: m, inventories: inventories}
+	for _, inv := range inventories {
+		script, changed := w.helper(p, inv, all)
+		w.scripts = append(w.scripts, script)
+		if changed {
+			w.helpers = append(w.helpers, inv.host.Name)
+		}
+	}
+	for n := range m.All().All() {
+		switch p.shardState(inventories[m.HostIndex(n)], n) {
+		case missing:
+			w.missing = append(w.missing, n)
+		case old:
+			w.old = append(w.old, n)
+		default:
+			w.current = append(w.current, n)
+		}
+	}
+	return w
+}
+
+// helper returns the script for the helper schema of a host, and whether any of it is old.
+func (w *work) helper(p *present, inv *inventory, all bool) (script string, anyOld bool) {
+	var b strings.Builder
+	add := func(s state, script func() string) {
+		if s == old || s == missing && all {
+			b.WriteString(script())
+		}
+		anyOld = anyOld || s == old
+	}
+	add(p.engineState(inv), func() string { script, _ := sql.Engine(params(p.m)); return script })
+	add(p.ledgerState(inv), sql.Ledger)
+	add(p.uuidv7State(inv), sql.UUIDv7)
+	for _, g := range generatorsOn(p.m, inv.host) {
+		s := p.generatorState(inv, g)
+		if s == missing && all {
+			w.generators = append(w.generators, g.Name+" on "+inv.host.Name)
+		}
+		add(s, g.script)
+	}
+	return b.String(), anyOld
+}
+
+// install runs the scripts of the helper schemas on all hosts at once. Its sessions hold the hosts' locks.
+func (w *work) install(ctx context.Context, s *sessions) error {
+	return s.each(func(i int, conn *pgx.Conn) error {
+		if w.scripts[i] == "" {
+			return nil
+		}
+		return retryLocks(ctx, func() error { return execScript(ctx, conn, w.scripts[i]) })
+	})
+}
+
+// shards makes the given shards and returns those that it made, as [fanout.Run] does.
+func (w *work) shards(ctx context.Context, cfg CreateConfig, numbers []shards.Number) (shards.Set, error) {
+	return fanout.Run(ctx, fanout.Config[*pgx.Conn]{
+		Map:   w.m,
+		Open:  openToWork,
+		Close: func(ctx context.Context, conn *pgx.Conn) { _ = conn.Close(ctx) },
+		Alive: func(conn *pgx.Conn) bool { return !conn.IsClosed() },
+		Do: func(ctx context.Context, conn *pgx.Conn, batch []shards.Number) []error {
+			return w.batch(ctx, conn, batch)
+		},
+		PerHost:  cfg.PerHost,
+		Batch:    cfg.Batch,
+		Progress: cfg.Progress,
+	}, fanout.Plan(w.m, shards.SetOf(numbers...)))
+}
+
+// batch makes shards of one host in one transaction. When the server refuses that, each gets a transaction of its own,
+// so that one bad schema does not keep the others from being made.
+func (w *work) batch(ctx context.Context, conn *pgx.Conn, batch []shards.Number) []error {
+	err := w.make(ctx, conn, batch)
+	if err == nil || len(batch) == 1 || conn.IsClosed() || ctx.Err() != nil {
+		return slices.Repeat([]error{err}, len(batch))
+	}
+	errs := make([]error, len(batch))
+	for i := range batch {
+		if errs[i] = err; !conn.IsClosed() {
+			errs[i] = w.make(ctx, conn, batch[i:i+1])
+		}
+	}
+	return errs
+}
+
+// make makes shards of one host, all or none.
+func (w *work) make(ctx context.Context, conn *pgx.Conn, batch []shards.Number) error {
+	p := params(w.m)
+	var script strings.Builder
+	var incomplete []string
+	for _, n := range batch {
+		schema := w.m.Schema(n)
+		found, ok := w.inventories[w.m.HostIndex(n)].found[schema]
+		if !ok {
+			script.WriteString("CREATE SCHEMA " + schema + ";\n") // it must not be somebody else's
+		}
+		if !found.whole {
+			incomplete = append(incomplete, schema)
+		}
+		script.WriteString(sql.Shard(p, int(n), schema))
+		for _, g := range generatorsOf(w.m, n) {
+			script.WriteString(g.script())
+		}
+		if w.m.HasDirectory() {
+			script.WriteString(sql.Directory(int(n), schema))
+		}
+	}
+	script.WriteString(w.sequencesAreRight(incomplete))
+	err := retryLocks(ctx, func() error { return execScript(ctx, conn, script.String()) })
+	var pg *pgconn.PgError
+	if errors.As(err, &pg) && (pg.Code == "42P06" || pg.Code == "23505" && pg.ConstraintName == "pg_namespace_nspname_index") {
+		return fmt.Errorf("somebody else has made the schema meanwhile: %w", err)
+	}
+	return err
+}
+
+// sequencesAreRight returns a statement that fails unless each schema has a next_id_seq that makes IDs: a table or
+// sequence of that name that was there before is left as it is.
+func (w *work) sequencesAreRight(schemas []string) string {
+	const statement = `
+DO $kiloshard$
+DECLARE
+  wrong text;
+BEGIN
+  SELECT s.name INTO wrong FROM pg_catalog.unnest('{%s}'::name[]) s (name)
+    LEFT JOIN pg_class c ON c.relnamespace = s.name::regnamespace AND c.relname = 'next_id_seq'
+    LEFT JOIN pg_sequence q ON q.seqrelid = c.oid AND q.seqtypid = 'bigint'::regtype AND q.seqincrement = 1
+      AND q.seqcache = 1 AND q.seqmax = %d AND NOT q.seqcycle
+    WHERE q.seqrelid IS NULL ORDER BY 1 LIMIT 1;
+  IF FOUND THEN
+    RAISE EXCEPTION '%%.next_id_seq was there before and cannot make IDs', wrong USING ERRCODE = '%s',
+      HINT = 'Expected a sequence made by: CREATE SEQUENCE … MAXVALUE %[2]d';
+  END IF;
+END
+$kiloshard$;
+`
+	if len(schemas) == 0 {
+		return ""
+	}
+	return fmt.Sprintf(statement, strings.Join(schemas, ","), w.m.Layout().MaxSequenceValue(), sql.Refused)
+}
+
+// lockWait limits how long a script waits for a lock. Whoever comes after it in the lock's queue waits as long.
+const lockWait = 200 * time.Millisecond
+
+// lockTries is how often a script is run that has waited so long in vain, with pauses that grow to lockPause.
+const (
+	lockTries = 30
+	lockPause = time.Second
+)
+
+// retryLocks runs fn again while it fails because a lock is not free.
+func retryLocks(ctx context.Context, fn func() error) error {
+	pause := 50 * time.Millisecond
+	for try := 1; ; try++ {
+		err := fn()
+		if err == nil || try == lockTries || !waited(err) {
+			return err
+		}
+		select {
+		case <-time.After(pause):
+		case <-fanout.Interrupted(ctx):
+			return fmt.Errorf("interrupted, and not tried again: %w", err)
+		}
+		pause = min(2*pause, lockPause)
+	}
+}

@@ -1,0 +1,40 @@
+package sql
+
+import "strings"
+
+// Ours names what Kiloshard makes and uses in the schemas of shards. What it makes in its helper schema is known.
+type Ours struct {
+	Schemas   []string // of shards, plain identifiers; or else Prefix
+	Prefix    string   // of all schemas that are named like shards
+	Relations []string // tables and sequences
+	Functions []string // without their parameters
+
+	DatabaseOwner bool // what belongs to the database's owner counts as ours, unless the current role is a superuser
+}
+
+// Foreign returns a query for what somebody else has made, or has hung on, where only Kiloshard's own should be: schemas,
+// tables, sequences and functions whose owner is neither the current role, nor one that it is a member of, nor a
+// superuser; triggers, rules, policies and defaults of such tables; and grants by which somebody could make more of that. Its
+// rows are the kind, the schema, what was found, and what was expected. It looks at nothing but Postgres's catalogs. It must
+// be evaluated with a search_path of pg_catalog.
+func Foreign(o Ours) string { return render("foreign", trustData{o}) }
+
+// RefuseForeign returns a script that fails with SQLSTATE [Refused] if [Foreign] finds anything but grants, and that sets
+// the search_path for the rest of the transaction.
+func RefuseForeign(o Ours) string { return render("refuse foreign", trustData{o}) }
+
+// trustData is what trust.sql is rendered with.
+type trustData struct{ Ours }
+
+func (trustData) Refused() string { return Refused }
+
+// Shards is a condition on the name of a schema.
+func (d trustData) Shards() string {
+	if d.Prefix != "" {
+		return "n.nspname ~ '^" + d.Prefix + "[0-9]+$'"
+	}
+	return "n.nspname = ANY (" + names(d.Schemas) + ")"
+}
+
+// names returns plain identifiers as an array constant.
+func names(all []string) string { return "'{" + strings.Join(all, ",") + "}'::pg_catalog.name[]" }

@@ -1,0 +1,112 @@
+{{/* What stands where only Kiloshard's own should: one row for each object of somebody else's. A superuser is a member of every
+role as far as pg_has_role says, so membership is looked up here. Before Postgres 16 a member always inherits, or can take
+the role. */ -}}
+{{define "foreign"}}
+WITH RECURSIVE mine (role) AS (
+  SELECT oid FROM pg_catalog.pg_roles WHERE rolname = current_user
+  UNION
+  SELECT m.roleid FROM pg_catalog.pg_auth_members m JOIN mine ON mine.role = m.member
+  WHERE coalesce((to_jsonb(m) ->> 'inherit_option')::boolean OR (to_jsonb(m) ->> 'set_option')::boolean, true)
+), trusted AS (
+  SELECT role FROM mine UNION SELECT oid FROM pg_catalog.pg_roles WHERE rolsuper
+{{- if .DatabaseOwner}}
+  UNION SELECT d.datdba FROM pg_catalog.pg_database d JOIN pg_catalog.pg_roles r ON r.rolname = current_user AND NOT r.rolsuper
+  WHERE d.datname = current_database()
+{{- end}}
+), schemas AS (
+  SELECT n.*, n.nspname = 'kiloshard' AS helper FROM pg_catalog.pg_namespace n WHERE n.nspname = 'kiloshard' OR {{.Shards}}
+), relations AS (
+  SELECT c.*, s.nspname, s.helper, format('%I.%I', s.nspname, c.relname) AS name
+  FROM pg_catalog.pg_class c JOIN schemas s ON s.oid = c.relnamespace
+  WHERE c.relkind <> 'c' AND CASE WHEN s.helper THEN c.relname IN ('settings', 'ledger', 'maps', 'counters') OR c.relname ~ '^(setter_[0-9]+|next_.*_id_seq)$'
+    ELSE c.relname = ANY ({{names .Relations}}) END
+), functions AS (
+  SELECT p.oid, p.proowner, s.nspname FROM pg_catalog.pg_proc p JOIN schemas s ON s.oid = p.pronamespace
+  WHERE s.helper OR p.proname = ANY ({{names .Functions}})
+), grants AS (
+  SELECT nspname AS schema, 'schema ' || quote_ident(nspname) AS name, a.grantee, a.privilege_type FROM schemas, aclexplode(nspacl) a WHERE a.privilege_type = 'CREATE'
+  UNION ALL
+  SELECT nspname, name, a.grantee, a.privilege_type FROM relations, aclexplode(relacl) a
+  WHERE a.privilege_type IN ('TRIGGER', 'TRUNCATE', 'MAINTAIN') OR helper AND (relname = 'settings' AND a.privilege_type <> 'SELECT' OR relname LIKE 'setter\_%')
+), found (kind, schema, what, expected) AS (
+  SELECT 'owner', nspname, format('schema %I belongs to role %s', nspname, nspowner::regrole), 'owner'
+  FROM schemas WHERE nspowner NOT IN (SELECT role FROM trusted)
+  UNION ALL
+  SELECT 'owner', nspname, name || ' belongs to role ' || relowner::regrole, 'owner' FROM relations WHERE relowner NOT IN (SELECT role FROM trusted)
+  UNION ALL
+  SELECT 'owner', nspname, format('function %s belongs to role %s', oid::regprocedure, proowner::regrole), 'owner'
+  FROM functions WHERE proowner NOT IN (SELECT role FROM trusted)
+  UNION ALL
+  SELECT 'kind', nspname, name || ' is no plain table', 'the table that kiloshard makes'
+  FROM relations WHERE relname NOT LIKE '%\_seq' AND (relkind <> 'r' OR relhassubclass OR oid IN (SELECT inhrelid FROM pg_catalog.pg_inherits))
+  UNION ALL
+  SELECT 'trigger', nspname, format('trigger %I on %s', t.tgname, name), 'no trigger there'
+  FROM relations r JOIN pg_catalog.pg_trigger t ON t.tgrelid = r.oid
+  WHERE NOT t.tgisinternal AND NOT (helper AND relname = 'maps' AND t.tgfoid IN (SELECT f.oid FROM pg_catalog.pg_proc f
+    WHERE f.pronamespace = relnamespace AND f.proname IN ('keep_maps', 'note_map')))
+  UNION ALL
+  SELECT 'rule', nspname, format('rule %I on %s', w.rulename, name), 'no rule there' FROM relations r JOIN pg_catalog.pg_rewrite w ON w.ev_class = r.oid
+  UNION ALL
+  SELECT 'policy', nspname, name || ' has row-level security', 'none' FROM relations WHERE relrowsecurity
+  UNION ALL
+  SELECT 'default', nspname, format('column %I of %s has the default %s', a.attname, name, pg_get_expr(d.adbin, d.adrelid)), 'no such default'
+  FROM relations r JOIN pg_catalog.pg_attrdef d ON d.adrelid = r.oid JOIN pg_catalog.pg_attribute a ON a.attrelid = r.oid AND a.attnum = d.adnum
+  WHERE (relname, a.attname, pg_get_expr(d.adbin, d.adrelid)) NOT IN (
+    ('settings', 'one', 'true'), ('settings', 'type_bits', '0'), ('ledger', 'role', 'SESSION_USER'), ('maps', 'role', 'SESSION_USER'),
+    ('maps', 'made_at', 'clock_timestamp()'), ('kiloshard_directory', 'since', 'now()'), ('kiloshard_usage', 'one', 'true'))
+  UNION ALL
+  SELECT 'grant', schema, format('%s: %s may %s', name, CASE WHEN grantee = 0 THEN 'PUBLIC' ELSE 'role ' || grantee::regrole END, privilege_type), 'no such grant'
+  FROM grants WHERE grantee NOT IN (SELECT role FROM trusted)
+)
+SELECT kind, schema::text, what, CASE expected WHEN 'owner' THEN format('role %I, one that it is a member of, or a superuser', current_user) ELSE expected END AS expected
+FROM found
+{{- end}}
+{{- define "refuse foreign"}}
+-- Refuses to use what somebody else has made, before anything of it is used. The path counts for the rest of the transaction.
+DO $kiloshard$
+DECLARE
+  wrong record;
+BEGIN
+  PERFORM pg_catalog.set_config('search_path', 'pg_catalog, pg_temp', true);
+  SELECT * INTO wrong FROM ({{template "foreign" .}}) f WHERE kind <> 'grant' ORDER BY kind <> 'owner', what NOT LIKE 'schema %', what LIMIT 1;
+  IF FOUND THEN
+    RAISE EXCEPTION '%: expected %', wrong.what, wrong.expected USING ERRCODE = '{{.Refused}}',
+      HINT = 'Somebody else may have made it. Look at it, drop it or have it belong to the right role, and try again.';
+  END IF;
+END
+$kiloshard$;
+{{end}}
+
+{{- define "helper schema"}}
+DO $kiloshard$
+BEGIN
+  IF pg_catalog.to_regnamespace('kiloshard') IS NULL THEN -- else it takes no right to create schemas
+    CREATE SCHEMA kiloshard;
+  END IF;
+EXCEPTION WHEN duplicate_schema OR unique_violation THEN NULL; -- somebody else was quicker; who that was is looked at now
+END
+$kiloshard$;
+{{template "refuse foreign" .}}
+{{- end}}
+{{- define "one at a time"}}
+-- Waits for an installation under way, and keeps out others until this transaction ends. Anybody can hold this lock, so the
+-- wait is short and its error says who does.
+DO $kiloshard$
+DECLARE
+  holder text;
+BEGIN
+  FOR i IN 1 .. 250 LOOP
+    IF pg_catalog.pg_try_advisory_xact_lock({{.LockClass}}, 0) THEN
+      RETURN;
+    END IF;
+    PERFORM pg_catalog.pg_sleep(0.02);
+  END LOOP;
+  SELECT pg_catalog.format('process %s, role %s', l.pid, coalesce(a.usename, '?')) INTO holder
+  FROM pg_catalog.pg_locks l LEFT JOIN pg_catalog.pg_stat_activity a ON a.pid OPERATOR(pg_catalog.=) l.pid
+  WHERE l.locktype OPERATOR(pg_catalog.=) 'advisory' AND l.objsubid OPERATOR(pg_catalog.=) 2 AND l.granted
+    AND l.classid OPERATOR(pg_catalog.=) {{.LockClass}}::oid AND l.objid OPERATOR(pg_catalog.=) 0::oid LIMIT 1;
+  RAISE EXCEPTION 'the lock of those who install the helper schema is held by %', coalesce(holder, 'nobody any more')
+    USING ERRCODE = 'lock_not_available';
+END
+$kiloshard$;
+{{- end}}
