@@ -32,7 +32,15 @@ func (h *home) failed(err error) error {
 	if !h.safe && failure.SQLState(err) == "25006" {
 		h.host.watch.Refused()
 	}
-	return &shards.ShardError{Shard: h.number, Schema: h.schema, Host: h.host.Name, Err: failure.WithLost(sayMoved(err))}
+	return &shards.ShardError{Shard: h.number, Schema: h.schema, Host: h.host.Name, Err: failure.WithLost(sayGrant(sayMoved(err)))}
+}
+
+// sayGrant says what to do about a right that the role does not have.
+func sayGrant(err error) error {
+	if failure.SQLState(err) != "42501" {
+		return err
+	}
+	return fmt.Errorf("%w; kiloshard grant gives a role its rights on all shards", err)
 }
 
 func noShard(n shards.Number, m *shards.Map) error {

@@ -89,7 +89,7 @@ type Router struct {
 
 	log       *slog.Logger
 	tracers   []pgx.QueryTracer
-	directory *directory.Directory // written once, before the first snapshot with one
+	directory *directory.Directory // written once, before the first snapshot whose map allocates
 
 	turning sync.Mutex // held by whoever goes over to another map
 	closed  bool       // guarded by turning
@@ -150,7 +150,7 @@ func New(ctx context.Context, cfg Config) (*Router, error) {
 	if err != nil {
 		return nil, err
 	}
-	if m.HasDirectory() {
+	if m.Allocates() {
 		r.directory = r.newDirectory()
 	}
 	r.now.Store(first)

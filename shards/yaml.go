@@ -53,6 +53,9 @@ func Template(c Config) []byte {
 			{Name: "pg-b", DSN: "postgres://app:${PG_B_PASSWORD}@10.0.0.2/app"},
 		}
 	}
+	if c.Strategy.By == "" {
+		c.Strategy = Strategy{By: Modulo, RefuseIDs: true}
+	}
 	if len(c.Placement) == 0 {
 		c.Placement = Evenly(c.Shards, c.Hosts)
 	}

@@ -79,7 +79,7 @@ func workFlags(cmd *cobra.Command, cfg *provision.CreateConfig) {
 	cmd.Flags().BoolVar(&cfg.DryRun, "dry-run", false, "only say what there is to do")
 	cmd.Flags().IntVar(&cfg.PerHost, "parallel", defaultParallel, parallelUsage)
 	cmd.Flags().IntVar(&cfg.Batch, "batch", 64, "shards in a transaction")
-	cmd.Flags().DurationVar(&cfg.Wait, "wait", time.Minute, "how long to wait for another create or upgrade")
+	cmd.Flags().DurationVar(&cfg.Wait, "wait", time.Minute, "how long to wait for another create, upgrade or grant")
 }
 
 func (a *app) printUpgraded(dryRun bool, report provision.UpgradeReport, err error, took time.Duration) error {

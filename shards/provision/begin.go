@@ -42,5 +42,11 @@ func (cfg CreateConfig) begin(ctx context.Context, to purpose) (_ *sessions, _ *
 	if err := errors.Join(untrusted(inventories), clash(cfg.Map, inventories)); err != nil {
 		return nil, nil, err
 	}
-	return s, plan(cfg.Map, inventories, to.makes), nil
+	w := plan(cfg.Map, inventories, to.makes)
+	if to.makes {
+		if err := s.checkRoles(ctx, w.grants); err != nil {
+			return nil, nil, err
+		}
+	}
+	return s, w, nil
 }

@@ -17,17 +17,20 @@ const (
 // present are the versions that this release installs, for one map.
 type present struct {
 	m                        *shards.Map
-	engine, shard, directory string
+	engine, shard, keyTables string
 	ledger, uuidv7           string
 	generators               map[shards.GeneratorKind]string
 }
 
 func presentOf(m *shards.Map) *present {
 	p := &present{
-		m: m, shard: sql.Version(sql.Shard(params(m), 0, m.Schema(0))), directory: sql.Version(sql.Directory(0, m.Schema(0))),
+		m: m, shard: sql.Version(sql.Shard(params(m), 0, m.Schema(0))),
 		ledger: sql.Version(sql.Ledger()), uuidv7: sql.Version(sql.UUIDv7()), generators: map[shards.GeneratorKind]string{},
 	}
 	_, p.engine = sql.Engine(params(m))
+	if m.Allocates() {
+		p.keyTables = sql.Version(keyTablesOf(m).script(0, m.Schema(0)))
+	}
 	for _, g := range m.Generators() {
 		p.generators[g.Kind] = sql.Version(named(g, helper, 0)[0].script())
 	}
@@ -45,12 +48,12 @@ func (inv *inventory) stateOf(object, version string) state {
 // shardState compares all that makes a shard.
 func (p *present) shardState(inv *inventory, n shards.Number) state {
 	schema := p.m.Schema(n)
-	if !inv.found[schema].whole || !inv.hasDirectory(p.m, n) {
+	if !inv.found[schema].whole || !inv.hasKeyTables(p.m, n) {
 		return missing
 	}
 	worst := inv.stateOf(schema+".next_id", p.shard)
-	if p.m.HasDirectory() {
-		worst = max(worst, inv.stateOf(schema+".kiloshard_directory", p.directory))
+	if p.m.Allocates() {
+		worst = max(worst, inv.stateOf(schema+"."+keyTablesOf(p.m).marked, p.keyTables))
 	}
 	for _, w := range generatorsOf(p.m, n) {
 		worst = max(worst, p.generatorState(inv, w))

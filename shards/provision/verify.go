@@ -25,9 +25,10 @@ const (
 	KindLead      Kind = "lead"         // a sequence leads the clock: a failover that loses WAL could make IDs again
 	KindStray     Kind = "stray schema" // a schema that is named like a shard, which the map does not know
 	KindGenerator Kind = "generator"    // functions or the sequence of a generator are missing, or make other numbers than the map says
-	KindDirectory Kind = "directory"    // the tables of a directory are missing, or have other columns
+	KindDirectory Kind = "directory"    // the tables of the strategy are missing, or have other columns
 	KindEngine    Kind = "engine"       // the helper schema is missing, or has another epoch, layout or cluster
 	KindOld       Kind = "old version"  // an older release installed it: kiloshard upgrade brings it to the present
+	KindRights    Kind = "rights"       // a role that has rights on most shards has none on this one
 	KindForeign   Kind = "foreign"      // somebody else made it, hung something on it, or may do so
 )
 
@@ -61,7 +62,7 @@ func Verify(ctx context.Context, m *shards.Map) ([]Difference, error) {
 	if err != nil {
 		return nil, err
 	}
-	v := &verification{m: m, inventories: inventories, present: presentOf(m)}
+	v := &verification{m: m, inventories: inventories, present: presentOf(m), grants: grantsOf(m, inventories)}
 	if v.lost, err = sessions.lost(ctx, m, inventories); err != nil {
 		return nil, err
 	}
@@ -93,7 +94,8 @@ type verification struct {
 	m           *shards.Map
 	inventories []*inventory
 	present     *present
-	lost        shards.Set // missing, and known to a ledger
+	grants      []sql.Grant // that most shards have
+	lost        shards.Set  // missing, and known to a ledger
 	differences []Difference
 }
 
@@ -128,6 +130,7 @@ func (v *verification) engine(inv *inventory) {
 		}
 	}
 	v.ledger(inv)
+	v.rights(inv, helper)
 	if v.present.engineState(inv) == old {
 		v.old(inv, helper, "the helper schema", s.Engine, v.present.engine)
 		return
@@ -207,7 +210,8 @@ func (v *verification) parts(inv *inventory, n shards.Number) {
 		}
 	}
 	v.generatorsIn(inv, n)
-	v.directory(inv, n)
+	v.keyTables(inv, n)
+	v.rights(inv, name)
 	want := v.sequence()
 	switch found := inv.schemas[name].sequence; {
 	case found == nil:

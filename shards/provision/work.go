@@ -26,13 +26,15 @@ type work struct {
 	generators []string // to be made in helper schemas, such as "photo on tick-a"
 
 	missing, old, current []shards.Number
+
+	grants []sql.Grant // what new shards are given
 }
 
 // plan compares what hosts hold with the present versions. The scripts of the helper schemas have what is old, and with
 // all also what is missing.
 func plan(m *shards.Map, inventories []*inventory, all bool) *work {
 	p := presentOf(m)
-	w := &work{m: m, inventories: inventories}
+	w := &work{m: m, inventories: inventories, grants: grantsOf(m, inventories)}
 	for _, inv := range inventories {
 		script, changed := w.helper(p, inv, all)
 		w.scripts = append(w.scripts, script)
@@ -72,6 +74,9 @@ func (w *work) helper(p *present, inv *inventory, all bool) (script string, anyO
 		}
 		add(s, g.script)
 	}
+	if inv.settings != nil || b.Len() > 0 {
+		b.WriteString(w.helperGrants(inv, b.Len() > 0))
+	}
 	return b.String(), anyOld
 }
 
@@ -87,13 +92,18 @@ func (w *work) install(ctx context.Context, s *sessions) error {
 
 // shards makes the given shards and returns those that it made, as [fanout.Run] does.
 func (w *work) shards(ctx context.Context, cfg CreateConfig, numbers []shards.Number) (shards.Set, error) {
+	return w.each(ctx, cfg, numbers, w.make)
+}
+
+// each runs do in some shards, several of each host at a time, with a transaction for a batch of them.
+func (w *work) each(ctx context.Context, cfg CreateConfig, numbers []shards.Number, do func(context.Context, *pgx.Conn, []shards.Number) error) (shards.Set, error) {
 	return fanout.Run(ctx, fanout.Config[*pgx.Conn]{
 		Map:   w.m,
 		Open:  openToWork,
 		Close: func(ctx context.Context, conn *pgx.Conn) { _ = conn.Close(ctx) },
 		Alive: func(conn *pgx.Conn) bool { return !conn.IsClosed() },
 		Do: func(ctx context.Context, conn *pgx.Conn, batch []shards.Number) []error {
-			return w.batch(ctx, conn, batch)
+			return inBatches(ctx, conn, batch, do)
 		},
 		PerHost:  cfg.PerHost,
 		Batch:    cfg.Batch,
@@ -101,17 +111,17 @@ func (w *work) shards(ctx context.Context, cfg CreateConfig, numbers []shards.Nu
 	}, fanout.Plan(w.m, shards.SetOf(numbers...)))
 }
 
-// batch makes shards of one host in one transaction. When the server refuses that, each gets a transaction of its own,
-// so that one bad schema does not keep the others from being made.
-func (w *work) batch(ctx context.Context, conn *pgx.Conn, batch []shards.Number) []error {
-	err := w.make(ctx, conn, batch)
+// inBatches does something in shards of one host in one transaction. When the server refuses that, each gets a transaction
+// of its own, so that one bad schema does not hold up the others.
+func inBatches(ctx context.Context, conn *pgx.Conn, batch []shards.Number, do func(context.Context, *pgx.Conn, []shards.Number) error) []error {
+	err := do(ctx, conn, batch)
 	if err == nil || len(batch) == 1 || conn.IsClosed() || ctx.Err() != nil {
 		return slices.Repeat([]error{err}, len(batch))
 	}
 	errs := make([]error, len(batch))
 	for i := range batch {
 		if errs[i] = err; !conn.IsClosed() {
-			errs[i] = w.make(ctx, conn, batch[i:i+1])
+			errs[i] = do(ctx, conn, batch[i:i+1])
 		}
 	}
 	return errs
@@ -121,12 +131,13 @@ func (w *work) batch(ctx context.Context, conn *pgx.Conn, batch []shards.Number)
 func (w *work) make(ctx context.Context, conn *pgx.Conn, batch []shards.Number) error {
 	p := params(w.m)
 	var script strings.Builder
-	var incomplete []string
+	var made, incomplete []string
 	for _, n := range batch {
 		schema := w.m.Schema(n)
 		found, ok := w.inventories[w.m.HostIndex(n)].found[schema]
 		if !ok {
 			script.WriteString("CREATE SCHEMA " + schema + ";\n") // it must not be somebody else's
+			made = append(made, schema)
 		}
 		if !found.whole {
 			incomplete = append(incomplete, schema)
@@ -135,11 +146,16 @@ func (w *work) make(ctx context.Context, conn *pgx.Conn, batch []shards.Number) 
 		for _, g := range generatorsOf(w.m, n) {
 			script.WriteString(g.script())
 		}
-		if w.m.HasDirectory() {
-			script.WriteString(sql.Directory(int(n), schema))
+		if w.m.Allocates() {
+			script.WriteString(keyTablesOf(w.m).script(int(n), schema))
 		}
 	}
 	script.WriteString(w.sequencesAreRight(incomplete))
+	if len(made) > 0 {
+		for _, g := range w.grants {
+			script.WriteString(g.Shards(made))
+		}
+	}
 	err := retryLocks(ctx, func() error { return execScript(ctx, conn, script.String()) })
 	var pg *pgconn.PgError
 	if errors.As(err, &pg) && (pg.Code == "42P06" || pg.Code == "23505" && pg.ConstraintName == "pg_namespace_nspname_index") {
