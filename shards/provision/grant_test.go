@@ -75,7 +75,7 @@ func (b *grantBundle) as(t *testing.T, host int, role string, fn func(*pgx.Conn)
 	b.in(t, t.Context(), host, role, fn)
 }
 
-func (b *grantBundle) in(t *testing.T, ctx context.Context, host int, role string, fn func(*pgx.Conn)) { //nolint:revive // t comes first in tests
+func (b *grantBundle) in(t *testing.T, ctx context.Context, host int, role string, fn func(*pgx.Conn)) {
 	t.Helper()
 	dsn := b.m.Hosts()[host].ConnString()
 	if role != "" {
