@@ -18,21 +18,20 @@ var (
 	errBeginQuery = errors.New("BeginQuery must be one statement")
 )
 
-// begin begins a transaction on the line that the call was given, or gives the line back. With reading nothing may be written in it.
-func (c *call) begin(opts pgx.TxOptions, reading bool) (pgx.Tx, error) {
-	s := c.line.session
-	if err := s.begin(c.ctx, c.home.scope(), opts, reading); err != nil {
-		c.release()
-		return nil, c.home.failed(err)
+// BeginTx begins a transaction. With reading nothing may be written in it. The lease is given back when it is over, but not
+// after an error here. Attempt is what tracers are told. The error is about the shard.
+func (s *session) BeginTx(ctx context.Context, shard *hostShard, held lease, attempt int, opts pgx.TxOptions, reading bool) (pgx.Tx, error) {
+	if err := s.begin(ctx, shard.Scope(), opts, reading); err != nil {
+		return nil, shard.Failed(err)
 	}
-	return &tx{transaction: &transaction{home: c.home, lease: c, session: s, commit: opts.CommitQuery}}, nil
+	return &tx{transaction: &transaction{shard: shard, lease: held, attempt: attempt, session: s, commit: opts.CommitQuery}}, nil
 }
 
 // begin begins a transaction, in one round trip: an entry with a Sync of its own, which says whether the shard is there,
 // then the statement that begins the transaction, and the path. BEGIN has to come before any query, and SET is none.
 func (s *session) begin(ctx context.Context, sc scope, opts pgx.TxOptions, reading bool) error {
 	query := beginQuery(opts)
-	ctx, trace := s.host.trace.Query(ctx, s.conn, query, nil)
+	ctx, trace := s.host.Trace.Query(ctx, s.conn, query, nil)
 	own := opts.BeginQuery != ""
 	err := s.prepareMissing(ctx)
 	if err == nil {

@@ -75,7 +75,7 @@ func (c *call) publish(a *answer, err error) {
 
 // scope is the one of the call's statement.
 func (c *call) scope() scope {
-	sc := c.home.scope()
+	sc := c.home.Scope()
 	sc.reads = sc.reads || c.reads
 	return sc
 }

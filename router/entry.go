@@ -2,8 +2,6 @@ package router
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"math/rand/v2"
 	"time"
 
@@ -60,45 +58,6 @@ type scope struct {
 	reads  bool   // nothing may be written
 }
 
-// entryError says that an entry failed, so that nothing that came after it has run.
-type entryError struct{ cause error }
-
-func (e *entryError) Error() string {
-	if failure.SQLState(e.cause) == "42602" {
-		return "a statement that was sent together with this one has changed search_path: nothing after it was run"
-	}
-	return e.cause.Error()
-}
-func (e *entryError) Unwrap() error { return e.cause }
-
-// entryFailed returns the error of an entry.
-func entryFailed(sc scope, err error) error {
-	if err == nil || failure.SQLState(err) == "" || fatalError(err) || gone(err) {
-		return err
-	}
-	if failure.SQLState(err) == "22012" {
-		err = &pgconn.PgError{
-			Severity: "ERROR", SeverityUnlocalized: "ERROR", Code: "42501",
-			Message: fmt.Sprintf("permission denied for schema %s: the role has no USAGE on it", sc.schema),
-		}
-	}
-	return &entryError{err}
-}
-
-func fatalError(err error) bool {
-	var pgErr *pgconn.PgError
-	return errors.As(err, &pgErr) && failure.Fatal(pgErr)
-}
-
-// entryState returns the SQLSTATE with which an entry failed, empty if none did.
-func entryState(err error) string {
-	var failed *entryError
-	if errors.As(err, &failed) {
-		return failure.SQLState(failed.cause)
-	}
-	return ""
-}
-
 // baseTries is how often a session's own path is put back for one message: behind a pooler each try may meet another session, and
 // whatever makes that happen again and again is got out of by a pause.
 const (
@@ -110,20 +69,24 @@ const (
 func (s *session) inBase(ctx context.Context, sc scope, do func() error) error {
 	for try := 1; ; try++ {
 		err := do()
-		if sc.held || try == baseTries || entryState(err) != "42602" {
+		if sc.held || try == baseTries || !pathMoved(err) {
 			return err
 		}
-		if try > 3 && !pause(ctx, rand.N(basePause)) {
-			return err
+		if try > 3 {
+			select {
+			case <-time.After(rand.N(basePause)):
+			case <-ctx.Done():
+				return err
+			}
 		}
-		if err := s.setBase(ctx); err != nil {
+		if err := s.resetPath(ctx); err != nil {
 			return failure.BeforeSend(err)
 		}
 	}
 }
 
-// setBase puts the session's own path back. It is a message of its own: a transaction that rolls back would undo it.
-func (s *session) setBase(ctx context.Context) error {
+// resetPath puts the session's own path back. It is a message of its own: a transaction that rolls back would undo it.
+func (s *session) resetPath(ctx context.Context) error {
 	const query = `select pg_catalog.set_config('search_path', $1, false)`
 	_, err := s.conn.PgConn().ExecParams(ctx, query, [][]byte{[]byte(s.base)}, nil, nil, nil).Close()
 	return err
@@ -217,7 +180,7 @@ func (s *session) prepareOwn(ctx context.Context) error {
 
 // prepareMissing prepares the router's own queries if they are to be prepared and are not.
 func (s *session) prepareMissing(ctx context.Context) error {
-	if s.ownStatements != nil || s.pooled || s.host.mode != pgx.QueryExecModeCacheStatement {
+	if s.ownStatements != nil || s.pooled || s.host.Mode != pgx.QueryExecModeCacheStatement {
 		return nil
 	}
 	return s.prepareOwn(ctx)

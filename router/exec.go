@@ -18,7 +18,7 @@ func (s *session) exec(ctx context.Context, sc scope, sql string, args []any) (t
 	if err != nil {
 		return tag, err
 	}
-	ctx, trace := s.host.trace.Query(ctx, s.conn, sql, args)
+	ctx, trace := s.host.Trace.Query(ctx, s.conn, sql, args)
 	if len(st.args) == 0 {
 		tag, err = s.execString(ctx, sc, st)
 	} else {

@@ -49,7 +49,7 @@ func (g *group) giveUp() {
 	}
 	g.gaveUp = make(chan struct{})
 	g.line.stopping.Go(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), endLimit)
+		ctx, cancel := context.WithTimeout(context.Background(), EndLimit)
 		defer cancel()
 		for {
 			_ = g.conn.CancelRequest(ctx) // whether it has worked shows in the answers

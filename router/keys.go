@@ -136,13 +136,13 @@ type entryStore struct{ *Router }
 
 func (s entryStore) QueryRow(ctx context.Context, n shards.Number, query string, args ...any) pgx.Row {
 	rows, _ := s.Query(ctx, n, query, args...)
-	return row{rows}
+	return row{Rows: rows}
 }
 
 func (s entryStore) Query(ctx context.Context, n shards.Number, query string, args ...any) (pgx.Rows, error) {
 	shard, err := s.ForShard(n)
 	if err != nil {
-		return failedRows{err}, err
+		return failedRows(err), err
 	}
 	return shard.Query(ctx, query, args...)
 }
@@ -150,7 +150,7 @@ func (s entryStore) Query(ctx context.Context, n shards.Number, query string, ar
 func (s entryStore) Exec(ctx context.Context, n shards.Number, query string, args ...any) (pgconn.CommandTag, error) {
 	shard, err := s.ForShard(n)
 	if err != nil {
-		return noTag, err
+		return pgconn.CommandTag{}, err
 	}
 	return shard.Exec(ctx, query, args...)
 }

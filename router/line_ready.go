@@ -74,7 +74,7 @@ func (l *line) tryConnect(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	session, err := openSession(ctx, lease.Conn(), l.host)
+	session, err := openSession(ctx, lease.Conn(), l.host.sessionHost)
 	if err != nil {
 		_ = lease.Conn().Close(ctx) // whatever it says, the connection is closed
 		lease.Release()

@@ -165,7 +165,7 @@ func (l *line) take(c *call) {
 
 // learn makes the line one of the shard's. The caller holds mu.
 func (l *line) learn(h *home) {
-	l.known[h.number] = struct{}{}
+	l.known[h.Number] = struct{}{}
 	h.lines = append(h.lines, l)
 	l.homes = append(l.homes, h)
 }
@@ -177,7 +177,7 @@ func (l *line) use(h *home) {
 	case len(h.lines) == 0 && h.next.Load() == nil:
 		l.learn(h)
 	default:
-		l.known[h.number] = struct{}{}
+		l.known[h.Number] = struct{}{}
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -11,22 +12,24 @@ import (
 	"github.com/kiloshard/kiloshard/router/internal/texts"
 )
 
+// EndLimit is how long the end of a connection may take.
+const EndLimit = 5 * time.Second
+
 // openSession makes the session of a new connection.
 //
 // A pooler between here and the server shows in the number of the server's process, which it does not know: the number
 // that it gave us is its own. What is set for a session means nothing then, and what pgx prepares by itself on such a
 // connection would be lost: the connection is made again in another mode. The sessions behind it are others' too, so that
 // their own path, the base path, is what it is for the role; else it is empty.
-func openSession(ctx context.Context, conn *pgx.Conn, h *host) (*session, error) {
-	s := &session{host: h, conn: conn, wire: primary.ConnOf(conn.PgConn().Conn()), statements: newStatements(h.statements)}
-	h.types.set(conn.TypeMap())
+func openSession(ctx context.Context, conn *pgx.Conn, h *sessionHost) (*session, error) {
+	s := &session{host: h, conn: conn, wire: primary.ConnOf(conn.PgConn().Conn()), statements: newStatements(h.Statements)}
+	h.Types.set(conn.TypeMap())
 	server := "" // a pooler may lead to another one each time
-	if h.replica != nil {
-		seen, err := h.replica.of.Ask(ctx, h.replica.index, conn.PgConn())
-		if err != nil {
+	if h.ServerOf != nil {
+		var err error
+		if server, err = h.ServerOf(ctx, conn.PgConn()); err != nil {
 			return nil, err
 		}
-		server = seen.Server
 	}
 	const query = `select pg_catalog.pg_backend_pid(), reset_val from pg_catalog.pg_settings where name operator(pg_catalog.=) 'search_path'`
 	result := conn.PgConn().ExecParams(ctx, query, nil, nil, nil, nil).Read() // past pgx's tracer: it is no caller's
@@ -37,8 +40,8 @@ func openSession(ctx context.Context, conn *pgx.Conn, h *host) (*session, error)
 	s.pooled = pid != fmt.Sprint(conn.PgConn().PID())
 	switch {
 	case s.pooled && conn.Config().DefaultQueryExecMode != pgx.QueryExecModeExec:
-		if !h.pooled.Swap(true) {
-			h.log.Info("there is a pooler: nothing is prepared from now on", slog.String("host", h.Name))
+		if !h.Pooled.Swap(true) {
+			h.Log.Info("there is a pooler: nothing is prepared from now on", slog.String("host", h.Name))
 		}
 		return nil, errPooled
 	case s.pooled:
@@ -46,7 +49,7 @@ func openSession(ctx context.Context, conn *pgx.Conn, h *host) (*session, error)
 		return s, nil
 	}
 	s.server = server
-	if err := s.setBase(ctx); err != nil {
+	if err := s.resetPath(ctx); err != nil {
 		return nil, err
 	}
 	return s, s.prepareMissing(ctx)
@@ -58,17 +61,17 @@ func (s *session) clean() {
 	if !s.left || s.conn.IsClosed() || s.conn.PgConn().IsBusy() || s.conn.PgConn().TxStatus() != 'I' {
 		return // nothing was left, or the connection will be closed
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), endLimit)
+	ctx, cancel := context.WithTimeout(context.Background(), EndLimit)
 	defer cancel()
 	const query = `close all; set session authorization default; unlisten *; select pg_catalog.pg_advisory_unlock_all();
 discard temp; discard sequences; reset all`
 	s.left = false
 	_, err := s.conn.PgConn().Exec(ctx, query).ReadAll()
-	if err == nil && s.host.afterConnect != nil {
-		err = s.host.afterConnect(ctx, s.conn) // what it set has been reset too
+	if err == nil && s.host.AfterConnect != nil {
+		err = s.host.AfterConnect(ctx, s.conn) // what it set has been reset too
 	}
 	if err == nil {
-		err = s.setBase(ctx)
+		err = s.resetPath(ctx)
 	}
 	if err != nil {
 		_ = s.conn.Close(ctx) // whatever it says, the connection is closed
@@ -77,7 +80,7 @@ discard temp; discard sequences; reset all`
 
 // note looks at a caller's SQL before it runs in a transaction or a batch.
 func (s *session) note(sql string) error {
-	t := s.host.texts.Of(sql)
+	t := s.host.Texts.Of(sql)
 	s.left = s.left || t.Leaves
 	return refused(t)
 }

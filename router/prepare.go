@@ -120,8 +120,8 @@ func readPrepared(pipeline *pgconn.Pipeline, sc *scope) (p prepared, err error) 
 
 // tracePrepare begins the trace of a statement that is prepared.
 func (s *session) tracePrepare(ctx context.Context, key statementKey) tracers.Trace {
-	if !s.host.trace.Prepares() {
+	if !s.host.Trace.Prepares() {
 		return tracers.Trace{} // a name costs time
 	}
-	return s.host.trace.Prepare(ctx, s.conn, key.name(), key.sql)
+	return s.host.Trace.Prepare(ctx, s.conn, key.name(), key.sql)
 }

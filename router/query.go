@@ -6,26 +6,28 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// query runs a statement and returns its rows, which hold no lease yet. Its error is about the shard.
-func (s *session) query(ctx context.Context, h *home, sc scope, sql string, args []any) (*rows, error) {
+// query runs a statement and returns its rows, which give the lease back when they are closed if it is not nil. After an
+// error it is not given back. The error is about the shard.
+func (s *session) query(ctx context.Context, h *hostShard, held lease, sc scope, sql string, args []any) (pgx.Rows, error) {
 	st, err := s.parse(ctx, sql, args)
 	if err != nil {
-		return nil, h.failed(err)
+		return nil, h.Failed(err)
 	}
 	if !sc.held && callsProcedure(st.sql) {
-		return nil, h.failed(errProcedure)
+		return nil, h.Failed(errProcedure)
 	}
-	ctx, trace := s.host.trace.Query(ctx, s.conn, sql, args)
+	ctx, trace := s.host.Trace.Query(ctx, s.conn, sql, args)
 	answers, _, err := s.send(ctx, sc, []statement{st})
 	if err != nil {
 		trace.End(noTag, err)
-		return nil, h.failed(err)
+		return nil, h.Failed(err)
 	}
 	return &rows{
 		Rows:    pgx.RowsFromResultReader(s.conn.TypeMap(), answers.ResultReader()),
-		home:    h,
+		shard:   h,
 		conn:    s.conn,
 		answers: answers,
+		lease:   held,
 		trace:   trace,
 	}, nil
 }

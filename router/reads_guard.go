@@ -38,9 +38,9 @@ func (at station) guard(ctx context.Context, s *session, began time.Time) (serve
 	case err == nil:
 		return seen.Server, nil
 	case failure.Lost(err), ctx.Err() != nil:
-		return "", s.host.failed(err)
+		return "", at.home.Host.Failed(err)
 	}
-	return "", s.host.failed(guardError{err})
+	return "", at.home.Host.Failed(guardError{err})
 }
 
 // queryGuarded runs a statement in a transaction that asks its server first.
@@ -81,7 +81,7 @@ func (r *txResults) Close() error {
 
 // rollBack ends a transaction that has written nothing.
 func rollBack(tx pgx.Tx) {
-	ctx, cancel := context.WithTimeout(context.Background(), endLimit)
+	ctx, cancel := context.WithTimeout(context.Background(), EndLimit)
 	defer cancel()
 	_ = tx.Rollback(ctx) // it may have ended
 }
@@ -99,7 +99,7 @@ func (at station) begin(ctx context.Context, opts pgx.TxOptions) (pgx.Tx, error)
 	asked := ""
 	if !at.measured(s) {
 		if asked, err = at.guard(ctx, s, began); err != nil {
-			lease.release()
+			lease.Release()
 			return nil, err
 		}
 	}
@@ -109,7 +109,7 @@ func (at station) begin(ctx context.Context, opts pgx.TxOptions) (pgx.Tx, error)
 	}
 	server, err := at.guard(ctx, s, began)
 	if err == nil && server != asked {
-		err = s.host.failed(guardError{errServersTurn})
+		err = at.home.Host.Failed(guardError{errServersTurn})
 	}
 	if err != nil {
 		rollBack(begun)

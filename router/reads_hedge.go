@@ -52,12 +52,12 @@ func (r Reader) hedge(ctx context.Context, on *host, delay time.Duration, text *
 	case errors.Is(err, hedge.ErrClosing):
 		return r.inTurn(ctx, text, sql, args) // it goes to the shard's new home
 	case errors.Is(err, hedge.ErrFailed):
-		return failedRows{w.last}, w.last
+		return failedRows(w.last), w.last
 	case err != nil && ctx.Err() != nil && won.First.home != nil:
-		err = won.First.home.failed(ctx.Err())
+		err = won.First.home.Failed(ctx.Err())
 	}
 	if err != nil {
-		return failedRows{err}, err
+		return failedRows(err), err
 	}
 	text.ReaderWaited(time.Since(began))
 	if won.Won {
@@ -68,7 +68,7 @@ func (r Reader) hedge(ctx context.Context, on *host, delay time.Duration, text *
 
 // taken returns the rows of the winner, for which the caller's context counts from now on.
 func taken(ctx context.Context, rows pgx.Rows, cancel context.CancelFunc) pgx.Rows {
-	if _, whole := rows.(*answerRows); whole {
+	if inMemory(rows) {
 		cancel()
 		return rows
 	}

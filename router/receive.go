@@ -47,18 +47,22 @@ func (l *line) receiveGroup(pipeline *pgconn.Pipeline, group []sentCall) (again 
 				}
 			default:
 				c, started := &group[at], time.Now()
-				answers[at], err = readAnswer(c, result, min(longAnswer, groupAnswers-kept))
-				if answers[at] != nil {
-					kept += len(answers[at].bytes)
+				size := 0
+				answers[at], size, err = c.Receive(result, min(longAnswer, groupAnswers-kept))
+				switch {
+				case answers[at] != nil:
+					kept += size
+				case size > longAnswer:
+					c.text.LongAnswers()
 				}
-				l.host.texts.Observe(c.text, time.Since(started), at == 0)
+				l.host.Texts.Observe(c.text, time.Since(started), at == 0)
 			}
 		}
 		l.steps.Add(1)
 		switch {
 		case err != nil && failure.SQLState(err) == "":
 			return nil, err
-		case err != nil && fatalError(err):
+		case err != nil && failure.EndsConn(err):
 			return nil, err
 		case err != nil:
 			problem = err
@@ -68,27 +72,9 @@ func (l *line) receiveGroup(pipeline *pgconn.Pipeline, group []sentCall) (again 
 	}
 }
 
-// readAnswer reads an answer, and returns nil for one that is longer than there is room for.
-func readAnswer(c *sentCall, result *pgconn.ResultReader, room int) (*answer, error) {
-	a := &answer{fields: c.fields(result)}
-	for len(a.bytes) <= room {
-		if !result.NextRow() {
-			tag, err := result.Close()
-			a.tag = tag
-			return a, err
-		}
-		a.add(result.Values())
-	}
-	if len(a.bytes) > longAnswer {
-		c.text.LongAnswers()
-	}
-	_, err := result.Close()
-	return nil, err
-}
-
 // settleGroup hands out the answers of a group, if the path at its end was the entry's.
 func (l *line) settleGroup(group []sentCall, answers []*answer, path string) (again []sentCall) {
-	moved := len(group) > 1 && path != group[0].home.path
+	moved := len(group) > 1 && path != group[0].home.Path
 	for i := range group {
 		if moved {
 			group[i].text.KeepAlone()
@@ -111,13 +97,13 @@ func (l *line) settleFailed(group []sentCall, at int, problem error) (again []se
 		switch {
 		case at < 0:
 			c.last = entryFailed(c.scope(), problem)
-			c.moved = entryState(c.last) == "42602"
-			if c.moved || l.session.outOfDate(c, problem) {
+			c.moved = pathMoved(c.last)
+			if c.moved || l.session.OutOfDate(&c.read, c.scope(), problem) {
 				again = append(again, *c)
 				continue
 			}
 			c.end(nil, c.last)
-		case i != at || l.session.outOfDate(c, problem):
+		case i != at || l.session.OutOfDate(&c.read, c.scope(), problem):
 			again = append(again, *c)
 		default:
 			if len(group) > 1 {

@@ -13,7 +13,7 @@ import (
 
 // session is what the router knows of one connection. Whoever holds the connection may use it, nobody else.
 type session struct {
-	host       *host
+	host       *sessionHost
 	conn       *pgx.Conn
 	wire       *primary.Conn // nil if it is not known
 	statements *statements

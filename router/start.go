@@ -26,20 +26,20 @@ func (s Shard) queryTogether(ctx context.Context, t *tries, sql string, args []a
 	t.turns = turns
 	err := home.host.await(c)
 	if err == nil {
-		return c.answer.rows(c.home), true, nil
+		return c.answer.Rows(&c.home.hostShard), true, nil
 	}
 	again, err := c.again(ctx, t, err)
-	return failedRows{err}, !again, err
+	return failedRows(err), !again, err
 }
 
 // begin finds a line for a call that waits for others.
 func (h *host) begin(c *call) error {
 	if err := c.ctx.Err(); err != nil {
-		return h.failed(err)
+		return h.Failed(err)
 	}
 	l, err := h.lines.enter(c)
 	if err != nil {
-		return h.failed(err)
+		return h.Failed(err)
 	}
 	if l != nil {
 		h.lines.mu.Lock()

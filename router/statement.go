@@ -23,7 +23,7 @@ type statement struct {
 
 // parse takes apart the arguments of a call as pgx does: options come first, in any order.
 func (s *session) parse(ctx context.Context, sql string, args []any) (statement, error) {
-	st := statement{sql: sql, args: args, mode: s.host.mode}
+	st := statement{sql: sql, args: args, mode: s.host.Mode}
 	var rewriter pgx.QueryRewriter
 	for options := true; options && len(st.args) > 0; {
 		switch arg := st.args[0].(type) {
@@ -100,4 +100,16 @@ func (s *session) encode(desc *pgconn.StatementDescription, args []any) (err err
 		}
 	}()
 	return s.encoder.Build(s.conn.TypeMap(), desc, args)
+}
+
+// checkMode refuses the modes that ask for a statement's description in one round trip and send the statement in
+// another, without a name for it: the description would have to be asked for under the shard's path each time, or be
+// cached as if it were the same in all shards. It refuses the simple protocol too, because a text may hide several
+// statements there.
+func checkMode(mode pgx.QueryExecMode) error {
+	switch mode {
+	case pgx.QueryExecModeCacheStatement, pgx.QueryExecModeExec:
+		return nil
+	}
+	return fmt.Errorf("%s; expected cache_statement, or exec behind a pooler such as PgBouncer", mode)
 }
