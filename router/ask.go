@@ -7,14 +7,16 @@ import (
 
 	"github.com/kiloshard/kiloshard/router/internal/tracers"
 	"github.com/kiloshard/kiloshard/router/operation"
+
+	"github.com/kiloshard/kiloshard/router/internal/session"
 )
 
 // Release gives back the line that a call was given.
 func (c *call) Release() {
 	s := c.line.session
-	s.clean()
-	if after := c.line.host.afterRelease; after != nil && !s.conn.IsClosed() && !after(s.conn) {
-		_ = s.conn.Close(context.Background()) // whatever it says, the connection is closed
+	s.Clean()
+	if after := c.line.host.afterRelease; after != nil && !s.Conn.IsClosed() && !after(s.Conn) {
+		_ = s.Conn.Close(context.Background()) // whatever it says, the connection is closed
 	}
 	c.line.free(c)
 }
@@ -25,7 +27,7 @@ func (c *call) begin(opts pgx.TxOptions, reading bool) (pgx.Tx, error) {
 	if c.op != nil {
 		attempt = c.op.Attempt
 	}
-	tx, err := c.line.session.BeginTx(c.ctx, &c.home.hostShard, c, attempt, opts, reading)
+	tx, err := c.line.session.BeginTx(c.ctx, &c.home.Shard, c, attempt, opts, reading)
 	if err != nil {
 		c.Release()
 	}
@@ -56,12 +58,12 @@ func (h *host) leaseFor(ctx context.Context, home *home, kind operation.Kind, su
 // ask has a call be given either the answer to its statement, or a line on which the caller is to ask for it. The error
 // is a [shards.HostError] if there was no line, else a [shards.ShardError].
 func (c *call) ask() error {
-	if err := refused(c.text); err != nil {
+	if err := session.Refused(c.text); err != nil {
 		return c.home.Failed(err)
 	}
 	err := c.home.host.enter(c)
 	if c.line != nil && c.text.Leaves {
-		c.line.session.left = true
+		c.line.session.Left = true
 	}
 	return err
 }
@@ -118,7 +120,7 @@ func (h *host) enter(c *call) error {
 		c.line = nil
 		return h.Failed(err)
 	}
-	if c.server != "" && c.server != c.line.session.server {
+	if c.server != "" && c.server != c.line.session.Server {
 		c.line.free(c)
 		c.line = nil
 		return h.Failed(errOtherServer)
@@ -160,7 +162,7 @@ func (h *host) ping(ctx context.Context) error {
 		return err
 	}
 	defer c.Release()
-	if err := c.line.session.conn.Ping(ctx); err != nil {
+	if err := c.line.session.Conn.Ping(ctx); err != nil {
 		return h.Failed(err)
 	}
 	return nil

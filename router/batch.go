@@ -19,7 +19,7 @@ func (s Shard) SendBatch(ctx context.Context, b *pgx.Batch) pgx.BatchResults {
 		lease, err := s.home.acquire(ctx, &t, operation.Batch, "")
 		if err == nil {
 			var results pgx.BatchResults
-			if results, err = lease.line.session.SendBatch(lease.ctx, &lease.home.hostShard, lease, b); err == nil {
+			if results, err = lease.line.session.SendBatch(lease.ctx, &lease.home.Shard, lease, b); err == nil {
 				return results
 			}
 			lease.Release()

@@ -13,6 +13,8 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/kiloshard/kiloshard/router/internal/failure"
+
+	"github.com/kiloshard/kiloshard/router/internal/session"
 )
 
 // drive works for the calls that wait for a line, until it has no more to do.
@@ -45,10 +47,10 @@ func (l *line) work(calls []*call) {
 			return
 		}
 	}
-	group.begin(l.session.conn.PgConn())
+	group.begin(l.session.Conn.PgConn())
 	defer func() {
 		if !group.end() {
-			_ = l.session.conn.Close(ctx) // whatever it says, the connection is closed
+			_ = l.session.Conn.Close(ctx) // whatever it says, the connection is closed
 		}
 	}()
 	sent := l.sending[:0]
@@ -59,10 +61,10 @@ func (l *line) work(calls []*call) {
 	defer clear(sent)
 	again := l.round(ctx, sent)
 	if slices.ContainsFunc(again, func(c sentCall) bool { return c.moved }) {
-		_ = l.session.resetPath(ctx) // whoever has the line next enters for itself
+		_ = l.session.ResetPath(ctx) // whoever has the line next enters for itself
 	}
 	renewed, others := partition(again, func(c sentCall) bool { return c.Renewed() })
-	if len(renewed) > 0 && !l.session.broken() {
+	if len(renewed) > 0 && !l.session.Broken() {
 		// What failed as it would have failed without being prepared is not run twice.
 		var more []sentCall
 		renewed, more = l.describeCalls(ctx, renewed)
@@ -89,7 +91,7 @@ func partition(calls []sentCall, holds func(sentCall) bool) (those, others []sen
 // onServer returns the calls that want the server that the line leads to. The others fail.
 func (l *line) onServer(calls []*call) []*call {
 	return slices.DeleteFunc(slices.Clone(calls), func(c *call) bool {
-		other := c.server != "" && c.server != l.session.server
+		other := c.server != "" && c.server != l.session.Server
 		if other {
 			c.fail(l.host.Failed(errOtherServer))
 		}
@@ -100,7 +102,7 @@ func (l *line) onServer(calls []*call) []*call {
 // sentCall is a call with what is needed to send it.
 type sentCall struct {
 	*call
-	read
+	session.Read
 	moved bool  // the path of the session was not its own
 	last  error // with which it failed
 }
@@ -108,7 +110,7 @@ type sentCall struct {
 // round sends calls, those of one shard as a group, and reads their answers. It returns those whose callers are to ask again.
 func (l *line) round(ctx context.Context, calls []sentCall) (again []sentCall) {
 	s := l.session
-	calls = settleBad(calls, func(c *sentCall) error { return s.ParseRead(c.ctx, &c.read, c.sql, c.args) })
+	calls = settleBad(calls, func(c *sentCall) error { return s.ParseRead(c.ctx, &c.Read, c.sql, c.args) })
 	calls, again = l.describeCalls(ctx, calls)
 	if len(calls) == 0 {
 		return again
@@ -133,7 +135,7 @@ func (l *line) round(ctx context.Context, calls []sentCall) (again []sentCall) {
 	}
 	for _, group := range groups { // while the server is at work
 		for i := range group {
-			group[i].start(s.conn, len(calls))
+			group[i].start(s.Conn, len(calls))
 		}
 	}
 	unanswered := uint64(0)
@@ -166,10 +168,10 @@ func (l *line) round(ctx context.Context, calls []sentCall) (again []sentCall) {
 }
 
 // sendGroup sends the calls of one shard, and returns those that were sent. Others have been settled.
-func sendGroup(pipeline *readPipeline, calls []sentCall) []sentCall {
+func sendGroup(pipeline *session.Pipeline, calls []sentCall) []sentCall {
 	first := true
 	calls = settleBad(calls, func(c *sentCall) error {
-		err := pipeline.Send(&c.read, c.scope(), first)
+		err := pipeline.Send(&c.Read, c.scope(), first)
 		first = first && err != nil
 		return err
 	})
@@ -197,7 +199,7 @@ func (c *sentCall) start(conn *pgx.Conn, together int) {
 }
 
 // end hands out the answer to a call, and tells tracers, unless its caller does: who asks again, or may do so.
-func (c *sentCall) end(a *answer, err error) {
+func (c *sentCall) end(a *session.Answer, err error) {
 	mine := c.claim()
 	switch {
 	case c.op == nil, mine && (errors.Is(err, errApart) || err != nil && !c.op.Told()), !mine && c.late.Load():
@@ -243,9 +245,9 @@ func settleBad(calls []sentCall, do func(*sentCall) error) []sentCall {
 // good ones, and those that are to be tried again.
 func (l *line) describeCalls(ctx context.Context, calls []sentCall) (good, again []sentCall) {
 	s := l.session
-	var missing missingReads
+	var missing session.Missing
 	for i := range calls {
-		s.FindRead(&calls[i].read, calls[i].scope(), &missing)
+		s.FindRead(&calls[i].Read, calls[i].scope(), &missing)
 	}
 	did, lost := s.PrepareReads(ctx, &missing)
 	if !did {
@@ -256,14 +258,14 @@ func (l *line) describeCalls(ctx context.Context, calls []sentCall) (good, again
 		c := &calls[i]
 		err := lost
 		if err == nil {
-			err = s.TakePrepared(&c.read, c.scope(), &missing)
+			err = s.TakePrepared(&c.Read, c.scope(), &missing)
 		}
 		switch {
 		case err == nil && c.SameAsBefore():
 			c.end(nil, c.last)
 		case err == nil:
 			good = append(good, *c)
-		case pathMoved(err):
+		case session.PathMoved(err):
 			c.moved, c.last = true, err
 			again = append(again, *c)
 		default:

@@ -15,11 +15,13 @@ import (
 	"github.com/kiloshard/kiloshard/router/internal/tracers"
 	"github.com/kiloshard/kiloshard/shards"
 	"github.com/kiloshard/kiloshard/shards/connect"
+
+	"github.com/kiloshard/kiloshard/router/internal/session"
 )
 
 // host is a host of the map with its pool.
 type host struct {
-	*sessionHost
+	*session.Host
 	opened shards.Host // as it was when the host was opened
 
 	login    *connect.Login
@@ -65,7 +67,7 @@ func openHost(ctx context.Context, place shards.Host, cfg Config, replica *repli
 		all = append(all, tracers.SlowLog(cfg.Logger, cfg.SlowStatement))
 	}
 	h := &host{opened: place, login: login, plain: plain, alone: cfg.NoGroups, replica: replica}
-	h.sessionHost = &sessionHost{
+	h.Host = &session.Host{
 		Name:         place.Name,
 		Mode:         config.ConnConfig.DefaultQueryExecMode,
 		Statements:   cfg.Statements,
@@ -78,7 +80,7 @@ func openHost(ctx context.Context, place shards.Host, cfg Config, replica *repli
 	if replica != nil {
 		h.ServerOf = replica.server
 	}
-	if err := checkMode(h.Mode); err != nil {
+	if err := session.CheckMode(h.Mode); err != nil {
 		return nil, fmt.Errorf("default_query_exec_mode: %w", err)
 	}
 	config.ConnConfig.Tracer = h.Trace.Tracer()

@@ -5,6 +5,8 @@ import (
 	"log/slog"
 	"slices"
 	"time"
+
+	"github.com/kiloshard/kiloshard/router/internal/session"
 )
 
 // close has all lines end when they are free, and waits for that until ctx ends: then their connections are closed, free or
@@ -45,7 +47,7 @@ func (ls *lines) close(ctx context.Context, why error) {
 		ls.host.watch.Cut(why)
 		select {
 		case <-over:
-		case <-time.After(EndLimit): // somebody never gives back what he was given
+		case <-time.After(session.EndLimit): // somebody never gives back what he was given
 		}
 	}
 	ls.host.watch.Close()
@@ -74,7 +76,7 @@ func (l *line) end() {
 	}
 	l.lease, l.session = nil, nil
 	go func() { // the pool's Close waits for it
-		ctx, cancel := context.WithTimeout(context.Background(), EndLimit)
+		ctx, cancel := context.WithTimeout(context.Background(), session.EndLimit)
 		defer cancel()
 		_ = lease.Conn().Close(ctx) // whatever it says, the connection is closed
 		lease.Release()

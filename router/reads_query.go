@@ -11,6 +11,8 @@ import (
 	"github.com/kiloshard/kiloshard/router/internal/hedge"
 	"github.com/kiloshard/kiloshard/router/internal/replica"
 	"github.com/kiloshard/kiloshard/router/internal/texts"
+
+	"github.com/kiloshard/kiloshard/router/internal/session"
 )
 
 // Query runs a statement and returns its rows, as [Shard.Query] does. The first megabyte of them is in memory when it
@@ -33,7 +35,7 @@ func (r Reader) inTurn(ctx context.Context, text *texts.Text, sql string, args [
 	for {
 		at, err := w.next(ctx)
 		if err != nil {
-			return failedRows(err), err
+			return session.FailedRows(err), err
 		}
 		rows, err := at.query(ctx, sql, args)
 		if err == nil {
@@ -43,7 +45,7 @@ func (r Reader) inTurn(ctx context.Context, text *texts.Text, sql string, args [
 			return rows, nil
 		}
 		if !w.goesOn(ctx, at, err, text.Reads) {
-			return failedRows(w.last), w.last
+			return session.FailedRows(w.last), w.last
 		}
 	}
 }
@@ -51,7 +53,7 @@ func (r Reader) inTurn(ctx context.Context, text *texts.Text, sql string, args [
 // QueryRow runs a statement that returns one row at most, as [Shard.QueryRow] does.
 func (r Reader) QueryRow(ctx context.Context, sql string, args ...any) pgx.Row {
 	rows, _ := r.Query(ctx, sql, args...)
-	return row{Rows: rows}
+	return session.Row{Rows: rows}
 }
 
 // Exec runs one statement that only reads and returns its command tag. What it returns is dropped.
@@ -74,7 +76,7 @@ func (at station) query(ctx context.Context, sql string, args []any) (pgx.Rows, 
 	limited, done := at.until(ctx)
 	all, err := at.once(limited, sql, args)
 	if err == nil {
-		all, err = readAhead(&at.home.hostShard, all)
+		all, err = session.ReadAhead(&at.home.Shard, all)
 	}
 	if err != nil {
 		done()
@@ -83,7 +85,7 @@ func (at station) query(ctx context.Context, sql string, args []any) (pgx.Rows, 
 		}
 		return nil, err
 	}
-	if inMemory(all) {
+	if session.InMemory(all) {
 		done()
 		return all, nil
 	}

@@ -73,7 +73,7 @@ func (at station) batch(ctx context.Context, b *pgx.Batch) (pgx.BatchResults, er
 		lease.Release()
 		return at.batchGuarded(ctx, b)
 	}
-	results, err := lease.line.session.SendBatch(lease.ctx, &at.home.hostShard, lease, b)
+	results, err := lease.line.session.SendBatch(lease.ctx, &at.home.Shard, lease, b)
 	if err != nil {
 		lease.Release()
 	}

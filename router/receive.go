@@ -6,6 +6,8 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/kiloshard/kiloshard/router/internal/failure"
+
+	"github.com/kiloshard/kiloshard/router/internal/session"
 )
 
 // The answers of a group are kept until it has ended. One that is longer than longAnswer, in bytes, is not, nor are those past
@@ -20,7 +22,7 @@ const (
 func (l *line) receiveGroup(pipeline *pgconn.Pipeline, group []sentCall) (again []sentCall, lost error) {
 	var problem error
 	path, at := "", -1 // which result comes next: that of the entry, of the calls, of what asks for the path
-	answers, kept := make([]*answer, len(group)), 0
+	answers, kept := make([]*session.Answer, len(group)), 0
 	for {
 		if at >= 0 && at < len(group) {
 			group[at].group.current.Store(group[at].text)
@@ -29,7 +31,7 @@ func (l *line) receiveGroup(pipeline *pgconn.Pipeline, group []sentCall) (again 
 		switch result := result.(type) {
 		case nil:
 			if err == nil {
-				err = errNoAnswer
+				err = session.ErrNoAnswer
 			}
 		case *pgconn.PipelineSync:
 			if problem != nil {
@@ -73,7 +75,7 @@ func (l *line) receiveGroup(pipeline *pgconn.Pipeline, group []sentCall) (again 
 }
 
 // settleGroup hands out the answers of a group, if the path at its end was the entry's.
-func (l *line) settleGroup(group []sentCall, answers []*answer, path string) (again []sentCall) {
+func (l *line) settleGroup(group []sentCall, answers []*session.Answer, path string) (again []sentCall) {
 	moved := len(group) > 1 && path != group[0].home.Path
 	for i := range group {
 		if moved {
@@ -96,14 +98,14 @@ func (l *line) settleFailed(group []sentCall, at int, problem error) (again []se
 		c.last = problem
 		switch {
 		case at < 0:
-			c.last = entryFailed(c.scope(), problem)
-			c.moved = pathMoved(c.last)
-			if c.moved || l.session.OutOfDate(&c.read, c.scope(), problem) {
+			c.last = session.EntryFailed(c.scope(), problem)
+			c.moved = session.PathMoved(c.last)
+			if c.moved || l.session.OutOfDate(&c.Read, c.scope(), problem) {
 				again = append(again, *c)
 				continue
 			}
 			c.end(nil, c.last)
-		case i != at || l.session.OutOfDate(&c.read, c.scope(), problem):
+		case i != at || l.session.OutOfDate(&c.Read, c.scope(), problem):
 			again = append(again, *c)
 		default:
 			if len(group) > 1 {

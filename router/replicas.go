@@ -12,6 +12,8 @@ import (
 
 	"github.com/kiloshard/kiloshard/router/internal/replica"
 	"github.com/kiloshard/kiloshard/shards"
+
+	"github.com/kiloshard/kiloshard/router/internal/session"
 )
 
 // ErrNoReplica says that no replica of the host was such as a reader with ReplicaOnly wants it.
@@ -171,7 +173,7 @@ func (h *home) copy(rs *replicas, i int) (*home, error) {
 			return nil, err
 		}
 	}
-	at.CompareAndSwap(nil, &home{hostShard: hostShard{Number: h.Number, Schema: h.Schema, Path: h.Path, Reads: true, Host: on.sessionHost}, host: on})
+	at.CompareAndSwap(nil, &home{Shard: session.Shard{Number: h.Number, Schema: h.Schema, Path: h.Path, Reads: true, Host: on.Host}, host: on})
 	return at.Load(), nil
 }
 

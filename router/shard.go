@@ -11,11 +11,13 @@ import (
 
 	"github.com/kiloshard/kiloshard/router/internal/together"
 	"github.com/kiloshard/kiloshard/shards"
+
+	"github.com/kiloshard/kiloshard/router/internal/session"
 )
 
 // home is what a router knows of one shard.
 type home struct {
-	hostShard
+	session.Shard
 	host *host
 	next atomic.Pointer[home] // the home that the shard went to, nil as long as this is it
 
@@ -82,9 +84,9 @@ func (s Shard) exec(ctx context.Context, t *tries, sql string, args []any) (pgco
 	}
 	defer c.Release()
 	session, started := c.line.session, time.Now()
-	tag, err := session.exec(c.ctx, c.scope(), sql, args)
+	tag, err := session.Exec(c.ctx, c.scope(), sql, args)
 	c.home.host.Texts.Observe(c.text, time.Since(started), true)
-	if err == nil && session.conn.PgConn().TxStatus() != 'I' {
+	if err == nil && session.Conn.PgConn().TxStatus() != 'I' {
 		err = errTxLeft
 	}
 	return tag, c, c.home.Failed(err)
@@ -124,7 +126,7 @@ func (s Shard) queryAgain(ctx context.Context, t *tries, sql string, args []any)
 			return rows, nil
 		}
 		if again, err := c.again(ctx, t, err); !again {
-			return failedRows(err), err
+			return session.FailedRows(err), err
 		}
 	}
 }
@@ -142,14 +144,14 @@ func (s Shard) query(ctx context.Context, t *tries, sql string, args []any) (pgx
 // query returns the rows of a statement, whose call was given its answer or a line to ask for it.
 func (c *call) query(sql string, args []any) (pgx.Rows, error) {
 	if c.answer != nil {
-		return c.answer.Rows(&c.home.hostShard), nil
+		return c.answer.Rows(&c.home.Shard), nil
 	}
 	started := time.Now()
-	rows, err := c.line.session.query(c.ctx, &c.home.hostShard, c, c.scope(), sql, args)
+	rows, err := c.line.session.Query(c.ctx, &c.home.Shard, c, c.scope(), sql, args)
 	c.home.host.Texts.Observe(c.text, time.Since(started), true)
 	if err != nil {
 		c.Release()
-		return failedRows(err), err
+		return session.FailedRows(err), err
 	}
 	return rows, nil
 }
@@ -158,7 +160,7 @@ func (c *call) query(sql string, args []any) (pgx.Rows, error) {
 // must be called. It returns [pgx.ErrNoRows] if there is no row, and drops all rows but the first.
 func (s Shard) QueryRow(ctx context.Context, sql string, args ...any) pgx.Row {
 	rows, _ := s.Query(ctx, sql, args...)
-	return row{Rows: rows}
+	return session.Row{Rows: rows}
 }
 
 // NextID makes a new ID in the shard.

@@ -7,6 +7,8 @@ import (
 
 	"github.com/kiloshard/kiloshard/router/operation"
 	"github.com/kiloshard/kiloshard/shards"
+
+	"github.com/kiloshard/kiloshard/router/internal/session"
 )
 
 // snapshot is a map with all that a router needs to go by it. It never changes: the router goes over to the next one at
@@ -46,7 +48,7 @@ func (s *snapshot) turnTo(m *shards.Map, open func(shards.Host) (*host, error)) 
 		if named && i < len(s.homes) && s.homes[i].host == h {
 			next.homes[i] = s.homes[i]
 		} else {
-			next.homes[i] = &home{hostShard: hostShard{Number: n, Schema: m.Schema(n), Path: m.SearchPath(n), Host: h.sessionHost}, host: h}
+			next.homes[i] = &home{Shard: session.Shard{Number: n, Schema: m.Schema(n), Path: m.SearchPath(n), Host: h.Host}, host: h}
 		}
 	}
 	next.first = slices.Clone(next.homes)

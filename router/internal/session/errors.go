@@ -1,4 +1,4 @@
-package router
+package session
 
 import (
 	"errors"
@@ -11,13 +11,13 @@ import (
 	"github.com/kiloshard/kiloshard/router/internal/failure"
 )
 
-// errPooled says that a new connection leads to a pooler, for which it has to be made again in another mode.
-var errPooled = errors.New("there is a pooler before the server")
+// ErrPooled says that a new connection leads to a pooler, for which it has to be made again in another mode.
+var ErrPooled = errors.New("there is a pooler before the server")
 
 var (
 	errBatchBegin = errors.New("a batch with Batch.BeginTx cannot be sent to a shard: use BeginTx of the shard, and SendBatch of its transaction")
 	errListen     = errors.New("LISTEN needs a connection of its own, not one that is shared")
-	errNoAnswer   = errors.New("the server gave no answer to a statement")
+	ErrNoAnswer   = errors.New("the server gave no answer to a statement")
 	errProcedure  = errors.New("CALL and DO could commit and go on outside the shard: use Exec or a transaction")
 	errTxEnded    = errors.New("the transaction was ended by a statement of its own; use Commit or Rollback")
 )
@@ -33,8 +33,8 @@ func (e *entryError) Error() string {
 }
 func (e *entryError) Unwrap() error { return e.cause }
 
-// entryFailed returns the error of an entry.
-func entryFailed(sc scope, err error) error {
+// EntryFailed returns the error of an entry.
+func EntryFailed(sc Scope, err error) error {
 	if err == nil || failure.SQLState(err) == "" || failure.EndsConn(err) || gone(err) {
 		return err
 	}
@@ -56,8 +56,8 @@ func entryState(err error) string {
 	return ""
 }
 
-// pathMoved reports whether an entry failed because the path of the session was not the base path.
-func pathMoved(err error) bool { return entryState(err) == "42602" }
+// PathMoved reports whether an entry failed because the path of the session was not the base path.
+func PathMoved(err error) bool { return entryState(err) == "42602" }
 
 // withMoved adds [failure.ErrMoved] to the error of an entry that says so.
 func withMoved(err error) error {

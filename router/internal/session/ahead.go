@@ -1,4 +1,4 @@
-package router
+package session
 
 import (
 	"slices"
@@ -11,19 +11,19 @@ import (
 // aheadLimit is how much of an answer a reader has in memory, in bytes, before its caller gets it.
 const aheadLimit = 1 << 20
 
-// inMemory reports whether rows are all in memory, so that they hold no connection.
-func inMemory(rows pgx.Rows) bool {
+// InMemory reports whether rows are all in memory, so that they hold no connection.
+func InMemory(rows pgx.Rows) bool {
 	_, whole := rows.(*answerRows)
 	return whole
 }
 
-// readAhead reads rows into memory, up to their end or aheadLimit, unless they are there. Of more, the rest holds its
+// ReadAhead reads rows into memory, up to their end or aheadLimit, unless they are there. Of more, the rest holds its
 // connection.
-func readAhead(h *hostShard, live pgx.Rows) (pgx.Rows, error) {
-	if inMemory(live) {
+func ReadAhead(h *Shard, live pgx.Rows) (pgx.Rows, error) {
+	if InMemory(live) {
 		return live, nil
 	}
-	a := &answer{fields: slices.Clone(live.FieldDescriptions())} // the connection uses them again
+	a := &Answer{fields: slices.Clone(live.FieldDescriptions())} // the connection uses them again
 	for len(a.bytes) < aheadLimit {
 		if !live.Next() {
 			a.Tag = live.CommandTag()

@@ -1,4 +1,4 @@
-package router
+package session
 
 import (
 	"errors"
@@ -18,7 +18,7 @@ type lease interface{ Release() }
 // rows are the rows of one statement. Closing them reads what is left of its answer and gives the connection back.
 type rows struct {
 	pgx.Rows
-	shard   *hostShard
+	shard   *Shard
 	conn    *pgx.Conn
 	answers interface{ Close() error } // to be closed with the rows, or nil
 	lease   lease                      // to be given back with the rows, or nil
@@ -103,11 +103,11 @@ func (r *rows) Conn() *pgx.Conn {
 	return r.conn
 }
 
-// row is the first of some rows.
-type row struct{ Rows pgx.Rows }
+// Row is the first of some rows.
+type Row struct{ Rows pgx.Rows }
 
 // Scan closes the rows, whatever happens.
-func (r row) Scan(dest ...any) error {
+func (r Row) Scan(dest ...any) error {
 	defer r.Rows.Close()
 	if err := r.Rows.Err(); err != nil {
 		return err
@@ -128,8 +128,8 @@ func (r row) Scan(dest ...any) error {
 	return r.Rows.Err()
 }
 
-// failedRows returns the rows of a statement that failed before it had any.
-func failedRows(err error) pgx.Rows { return noRows{err} }
+// FailedRows returns the rows of a statement that failed before it had any.
+func FailedRows(err error) pgx.Rows { return noRows{err} }
 
 // noRows are those of a statement that failed before it had any.
 type noRows struct{ err error }

@@ -1,4 +1,4 @@
-package router
+package session
 
 import (
 	"context"
@@ -18,7 +18,7 @@ func (t *tx) CopyFrom(ctx context.Context, table pgx.Identifier, columns []strin
 		return 0, err
 	}
 	ctx = t.operation(ctx, operation.Copy, "COPY "+table[len(table)-1])
-	copied, err := t.session.conn.CopyFrom(ctx, table, columns, source)
+	copied, err := t.session.Conn.CopyFrom(ctx, table, columns, source)
 	return copied, t.shard.Failed(err)
 }
 
@@ -32,11 +32,11 @@ func (t *tx) qualify(ctx context.Context, table pgx.Identifier) (pgx.Identifier,
 from pg_catalog.pg_class c join pg_catalog.pg_namespace n on n.oid = c.relnamespace
 where c.oid = pg_catalog.to_regclass($1)`
 	var schema string
-	rows, err := t.session.query(ctx, t.shard, nil, t.scope(), query, []any{table.Sanitize()})
+	rows, err := t.session.Query(ctx, t.shard, nil, t.scope(), query, []any{table.Sanitize()})
 	if err != nil {
 		return table, err
 	}
-	err = row{Rows: rows}.Scan(&schema)
+	err = Row{Rows: rows}.Scan(&schema)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return table, nil // COPY says best what is missing
 	}

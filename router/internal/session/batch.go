@@ -1,4 +1,4 @@
-package router
+package session
 
 import (
 	"context"
@@ -8,7 +8,7 @@ import (
 
 // SendBatch sends the queries of a batch, which stand by themselves. The lease is given back when the results are closed, but
 // not after an error here, which is about the shard.
-func (s *session) SendBatch(ctx context.Context, shard *hostShard, held lease, b *pgx.Batch) (pgx.BatchResults, error) {
+func (s *Session) SendBatch(ctx context.Context, shard *Shard, held lease, b *pgx.Batch) (pgx.BatchResults, error) {
 	results, err := s.sendBatch(ctx, shard, shard.Scope(), b)
 	if err != nil {
 		return nil, err
@@ -17,17 +17,17 @@ func (s *session) SendBatch(ctx context.Context, shard *hostShard, held lease, b
 }
 
 // sendBatch sends the queries of a batch. Its error is about the shard.
-func (s *session) sendBatch(ctx context.Context, h *hostShard, sc scope, b *pgx.Batch) (pgx.BatchResults, error) {
-	ctx = s.host.Trace.Batch(ctx, s.conn, b, s.host.Texts.SummaryOf)
+func (s *Session) sendBatch(ctx context.Context, h *Shard, sc Scope, b *pgx.Batch) (pgx.BatchResults, error) {
+	ctx = s.host.Trace.Batch(ctx, s.Conn, b, s.host.Texts.SummaryOf)
 	results, err := s.startBatch(ctx, h, sc, b)
 	if err != nil {
-		s.host.Trace.BatchEnd(ctx, s.conn, err)
+		s.host.Trace.BatchEnd(ctx, s.Conn, err)
 		return nil, h.Failed(err)
 	}
 	return results, nil
 }
 
-func (s *session) startBatch(ctx context.Context, h *hostShard, sc scope, b *pgx.Batch) (pgx.BatchResults, error) {
+func (s *Session) startBatch(ctx context.Context, h *Shard, sc Scope, b *pgx.Batch) (pgx.BatchResults, error) {
 	if pgx.FailedBatchResults(b, errBatchBegin).Tx() != nil { // the one way to see that BeginTx was called
 		return nil, errBatchBegin
 	}

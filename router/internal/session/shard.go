@@ -1,4 +1,4 @@
-package router
+package session
 
 import (
 	"context"
@@ -17,7 +17,7 @@ import (
 )
 
 // sessionHost is what the sessions of one host share.
-type sessionHost struct {
+type Host struct {
 	Name         string
 	Place        atomic.Pointer[shards.Host] // as it is in the map now
 	Mode         pgx.QueryExecMode           // of statements that do not ask for one of their own
@@ -33,22 +33,22 @@ type sessionHost struct {
 }
 
 // Failed says which host an error is about.
-func (h *sessionHost) Failed(err error) error { return &shards.HostError{Host: h.Name, Err: err} }
+func (h *Host) Failed(err error) error { return &shards.HostError{Host: h.Name, Err: err} }
 
 // hostShard is a shard on a host.
-type hostShard struct {
+type Shard struct {
 	Number shards.Number
 	Schema string
 	Path   string // the search_path under which the names of the shard's tables resolve
 	Reads  bool   // nothing is written by way of it
-	Host   *sessionHost
+	Host   *Host
 }
 
 // Scope returns the scope of statements that stand by themselves.
-func (s *hostShard) Scope() scope { return scope{path: s.Path, schema: s.Schema, reads: s.Reads} }
+func (s *Shard) Scope() Scope { return Scope{path: s.Path, schema: s.Schema, Reads: s.Reads} }
 
 // Failed says which shard an error is about. The sentinels of pgx stay as they are, for callers who compare them.
-func (s *hostShard) Failed(err error) error {
+func (s *Shard) Failed(err error) error {
 	if err == nil || errors.Is(err, pgx.ErrTxClosed) || errors.Is(err, pgx.ErrTxCommitRollback) {
 		return err
 	}
@@ -59,7 +59,7 @@ func (s *hostShard) Failed(err error) error {
 }
 
 // Operation returns the context of an operation on the shard, and the operation; without tracers ctx and nil.
-func (s *hostShard) Operation(ctx context.Context, kind operation.Kind, summary string) (context.Context, *tracers.Operation) {
+func (s *Shard) Operation(ctx context.Context, kind operation.Kind, summary string) (context.Context, *tracers.Operation) {
 	if !s.Host.Trace.Any {
 		return ctx, nil
 	}

@@ -1,4 +1,4 @@
-package router
+package session
 
 import (
 	"context"
@@ -11,8 +11,8 @@ import (
 	"github.com/kiloshard/kiloshard/router/internal/failure"
 )
 
-// read is a statement of a group of reads on its way to the server.
-type read struct {
+// Read is a statement of a group of reads on its way to the server.
+type Read struct {
 	st      statement
 	kept    *keptStatement // nil if it is not prepared
 	known   bool           // the statement was prepared before
@@ -21,12 +21,12 @@ type read struct {
 }
 
 // Renewed reports whether the read may be sent again, because its prepared statement was out of date.
-func (r *read) Renewed() bool { return r.renewed }
+func (r *Read) Renewed() bool { return r.renewed }
 
 // Receive reads the answer to a read, and returns nil for one that is longer than there is room for, in bytes; size is how
 // much of it was read.
-func (r *read) Receive(result *pgconn.ResultReader, room int) (a *answer, size int, err error) {
-	a = &answer{fields: r.columns(result)}
+func (r *Read) Receive(result *pgconn.ResultReader, room int) (a *Answer, size int, err error) {
+	a = &Answer{fields: r.columns(result)}
 	for len(a.bytes) <= room {
 		if !result.NextRow() {
 			a.Tag, err = result.Close()
@@ -40,7 +40,7 @@ func (r *read) Receive(result *pgconn.ResultReader, room int) (a *answer, size i
 
 // columns returns the descriptions of the columns of a read's answer, for callers to keep: the connection uses its own
 // again.
-func (r *read) columns(result *pgconn.ResultReader) []pgconn.FieldDescription {
+func (r *Read) columns(result *pgconn.ResultReader) []pgconn.FieldDescription {
 	if r.kept == nil {
 		return slices.Clone(result.FieldDescriptions())
 	}
@@ -51,19 +51,19 @@ func (r *read) columns(result *pgconn.ResultReader) []pgconn.FieldDescription {
 }
 
 // ParseRead takes apart the arguments of a call.
-func (s *session) ParseRead(ctx context.Context, r *read, sql string, args []any) (err error) {
+func (s *Session) ParseRead(ctx context.Context, r *Read, sql string, args []any) (err error) {
 	r.st, err = s.parse(ctx, sql, args)
 	return err
 }
 
 // missingReads are the statements of reads that are to be prepared.
-type missingReads struct {
-	under map[statementKey]scope
+type Missing struct {
+	under map[statementKey]Scope
 	found map[statementKey]prepared
 }
 
 // FindRead finds the prepared statement of a read, or adds it to those that are missing.
-func (s *session) FindRead(r *read, sc scope, missing *missingReads) {
+func (s *Session) FindRead(r *Read, sc Scope, missing *Missing) {
 	if r.st.mode != pgx.QueryExecModeCacheStatement {
 		return
 	}
@@ -75,13 +75,13 @@ func (s *session) FindRead(r *read, sc scope, missing *missingReads) {
 	}
 	r.st.desc = nil
 	if missing.under == nil {
-		missing.under = map[statementKey]scope{}
+		missing.under = map[statementKey]Scope{}
 	}
 	missing.under[key] = sc
 }
 
 // PrepareReads prepares what is missing. It returns false if that was nothing. The error is one of the connection.
-func (s *session) PrepareReads(ctx context.Context, missing *missingReads) (did bool, err error) {
+func (s *Session) PrepareReads(ctx context.Context, missing *Missing) (did bool, err error) {
 	err = s.prepareMissing(ctx)
 	if len(missing.under) == 0 && err == nil {
 		return false, nil
@@ -93,7 +93,7 @@ func (s *session) PrepareReads(ctx context.Context, missing *missingReads) (did 
 }
 
 // TakePrepared gives a read its statement from those that were prepared. The error is that of its statement.
-func (s *session) TakePrepared(r *read, sc scope, missing *missingReads) error {
+func (s *Session) TakePrepared(r *Read, sc Scope, missing *Missing) error {
 	if r.st.mode != pgx.QueryExecModeCacheStatement || r.st.desc != nil {
 		return nil
 	}
@@ -106,7 +106,7 @@ func (s *session) TakePrepared(r *read, sc scope, missing *missingReads) error {
 
 // SameAsBefore reports whether a read whose statement was out of date is no other statement now that it has been prepared
 // again, so that it would fail once more.
-func (r *read) SameAsBefore() bool {
+func (r *Read) SameAsBefore() bool {
 	if r.before.desc != nil && sameShape(r.before, r.st) {
 		return true
 	}
@@ -115,7 +115,7 @@ func (r *read) SameAsBefore() bool {
 }
 
 // OutOfDate forgets a read's prepared statement if that may be what its error comes from.
-func (s *session) OutOfDate(r *read, sc scope, err error) bool {
+func (s *Session) OutOfDate(r *Read, sc Scope, err error) bool {
 	switch {
 	case err == nil || r.renewed:
 		return false
@@ -132,20 +132,20 @@ func (s *session) OutOfDate(r *read, sc scope, err error) bool {
 }
 
 // readPipeline sends groups of reads.
-type readPipeline struct {
+type Pipeline struct {
 	*pgconn.Pipeline
-	session *session
+	session *Session
 	to      sender
 }
 
 // StartReads begins to send groups of reads. Each is one transaction: its reads, an entry before the first, then EndGroup.
-func (s *session) StartReads(ctx context.Context) readPipeline {
-	pipeline := s.conn.PgConn().StartPipeline(ctx)
-	return readPipeline{pipeline, s, pipelineSender(pipeline)}
+func (s *Session) StartReads(ctx context.Context) Pipeline {
+	pipeline := s.Conn.PgConn().StartPipeline(ctx)
+	return Pipeline{pipeline, s, pipelineSender(pipeline)}
 }
 
 // Send sends a read, with an entry before it if it is the first of its group. After an error nothing was sent.
-func (p *readPipeline) Send(r *read, sc scope, first bool) error {
+func (p *Pipeline) Send(r *Read, sc Scope, first bool) error {
 	s := p.session
 	formats, err := s.encodeRead(r)
 	if err != nil {
@@ -167,7 +167,7 @@ func (p *readPipeline) Send(r *read, sc scope, first bool) error {
 }
 
 // EndGroup ends a group of so many reads. If there were several, its last answer is the path.
-func (p *readPipeline) EndGroup(reads int) {
+func (p *Pipeline) EndGroup(reads int) {
 	if reads > 1 {
 		p.session.own(p.to, leaveName, leaveQuery, nil)
 	}
@@ -175,7 +175,7 @@ func (p *readPipeline) EndGroup(reads int) {
 }
 
 // encodeRead encodes a read's arguments, and returns the formats of its results, which are the same each time.
-func (s *session) encodeRead(r *read) ([]int16, error) {
+func (s *Session) encodeRead(r *Read) ([]int16, error) {
 	if r.kept == nil || r.kept.formats == nil {
 		formats, err := s.encodeFor(&r.st)
 		if r.kept != nil {

@@ -1,4 +1,4 @@
-package router
+package session
 
 import (
 	"context"
@@ -14,10 +14,10 @@ import (
 
 // transaction is what a transaction and its savepoints share.
 type transaction struct {
-	shard      *hostShard
+	shard      *Shard
 	lease      lease // nil once it is over
 	attempt    int   // of how many by Retry
-	session    *session
+	session    *Session
 	names      map[string]string // SQL by the name that Prepare was given
 	commit     string            // the caller's own COMMIT, or empty
 	savepoints int               // how many there have been
@@ -39,7 +39,7 @@ func (t *tx) Begin(ctx context.Context) (pgx.Tx, error) {
 	}
 	t.savepoints++
 	name := "sp_" + strconv.Itoa(t.savepoints)
-	if _, err := t.session.conn.Exec(t.operation(ctx, operation.Tx, "SAVEPOINT"), "savepoint "+name); err != nil {
+	if _, err := t.session.Conn.Exec(t.operation(ctx, operation.Tx, "SAVEPOINT"), "savepoint "+name); err != nil {
 		return nil, t.shard.Failed(err)
 	}
 	return &tx{transaction: t.transaction, savepoint: name}, nil
@@ -77,7 +77,7 @@ func (t *tx) check() error {
 	switch {
 	case t.closed || t.lease == nil:
 		return pgx.ErrTxClosed
-	case t.session.conn.PgConn().TxStatus() == 'I':
+	case t.session.Conn.PgConn().TxStatus() == 'I':
 		return t.shard.Failed(errTxEnded)
 	}
 	return nil
@@ -92,21 +92,21 @@ func (t *transaction) operation(ctx context.Context, kind operation.Kind, summar
 	return ctx
 }
 
-func (t *transaction) scope() scope {
-	return scope{path: t.shard.Path, schema: t.shard.Schema, held: true}
+func (t *transaction) scope() Scope {
+	return Scope{path: t.shard.Path, schema: t.shard.Schema, held: true}
 }
 
 // Conn returns the connection. Who uses it may leave anything on its session.
 func (t *tx) Conn() *pgx.Conn {
-	t.session.left = true
-	return t.session.conn
+	t.session.Left = true
+	return t.session.Conn
 }
 
 // LargeObjects returns the large objects of the shard's database, which are in no schema. The first time it is a round trip.
 func (t *tx) LargeObjects() pgx.LargeObjects {
 	if t.large == nil && t.check() == nil {
 		// Only a transaction of pgx's own has them, and pgx takes whatever it runs for the beginning of one.
-		t.large, _ = t.session.conn.BeginTx(context.Background(), pgx.TxOptions{BeginQuery: "set local search_path = " + t.shard.Path})
+		t.large, _ = t.session.Conn.BeginTx(context.Background(), pgx.TxOptions{BeginQuery: "set local search_path = " + t.shard.Path})
 	}
 	if t.large == nil {
 		var none pgx.Batch
@@ -133,30 +133,30 @@ func (t *tx) Exec(ctx context.Context, sql string, args ...any) (pgconn.CommandT
 		return noTag, t.shard.Failed(err)
 	}
 	ctx = t.operation(ctx, operation.Tx, t.session.host.Texts.Of(sql).Summary)
-	tag, err := t.session.exec(ctx, t.scope(), sql, args)
+	tag, err := t.session.Exec(ctx, t.scope(), sql, args)
 	return tag, t.shard.Failed(err)
 }
 
 func (t *tx) Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error) {
 	if err := t.check(); err != nil {
-		return failedRows(err), err
+		return FailedRows(err), err
 	}
 	sql = t.text(sql)
 	if err := t.session.note(sql); err != nil {
 		err = t.shard.Failed(err)
-		return failedRows(err), err
+		return FailedRows(err), err
 	}
 	ctx = t.operation(ctx, operation.Tx, t.session.host.Texts.Of(sql).Summary)
-	rows, err := t.session.query(ctx, t.shard, nil, t.scope(), sql, args)
+	rows, err := t.session.Query(ctx, t.shard, nil, t.scope(), sql, args)
 	if err != nil {
-		return failedRows(err), err
+		return FailedRows(err), err
 	}
 	return rows, nil
 }
 
 func (t *tx) QueryRow(ctx context.Context, sql string, args ...any) pgx.Row {
 	rows, _ := t.Query(ctx, sql, args...)
-	return row{Rows: rows}
+	return Row{Rows: rows}
 }
 
 func (t *tx) SendBatch(ctx context.Context, b *pgx.Batch) pgx.BatchResults {
@@ -190,7 +190,7 @@ func (t *tx) Prepare(ctx context.Context, name, sql string) (*pgconn.StatementDe
 
 // commitOnce sends the COMMIT of a transaction.
 func (t *tx) commitOnce(ctx context.Context) error {
-	open := !t.session.conn.IsClosed()
+	open := !t.session.Conn.IsClosed()
 	err := t.commitAll(ctx)
 	if err == nil || !open || failure.NotCommitted(err) {
 		return err

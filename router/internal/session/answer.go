@@ -1,4 +1,4 @@
-package router
+package session
 
 import (
 	"errors"
@@ -10,8 +10,8 @@ import (
 	"github.com/jackc/pgx/v5/pgtype"
 )
 
-// answer is what the server said to one statement, read off the wire.
-type answer struct {
+// Answer is what the server said to one statement, read off the wire.
+type Answer struct {
 	fields []pgconn.FieldDescription
 	Tag    pgconn.CommandTag
 	bytes  []byte  // of all values, one after another
@@ -20,7 +20,7 @@ type answer struct {
 }
 
 // add copies a row.
-func (a *answer) add(row [][]byte) {
+func (a *Answer) add(row [][]byte) {
 	if a.bytes == nil { // a value without bytes is not null, which a slice of nil would be
 		a.bytes = make([]byte, 0, 64)
 	}
@@ -39,8 +39,8 @@ var errRowsClosed = errors.New("rows is closed")
 
 // answerRows are the rows of an answer. They hold no connection.
 type answerRows struct {
-	*answer
-	shard *hostShard
+	*Answer
+	shard *Shard
 	types *typeMap // borrowed from the host until the rows are closed
 
 	read   int // how many rows have been
@@ -59,8 +59,8 @@ type plan struct {
 }
 
 // Rows returns the rows of an answer. They hold no connection.
-func (a *answer) Rows(h *hostShard) *answerRows {
-	return &answerRows{answer: a, shard: h, types: h.Host.Types.borrow()}
+func (a *Answer) Rows(h *Shard) *answerRows {
+	return &answerRows{Answer: a, shard: h, types: h.Host.Types.borrow()}
 }
 
 func (r *answerRows) Close() {
