@@ -49,7 +49,7 @@ func (l *line) receiveGroup(pipeline *pgconn.Pipeline, group []sentCall) (again 
 				}
 			default:
 				c, started := &group[at], time.Now()
-				size := 0
+				var size int
 				answers[at], size, err = c.Receive(result, min(longAnswer, groupAnswers-kept))
 				switch {
 				case answers[at] != nil:

@@ -14,10 +14,12 @@ import (
 // ErrPooled says that a new connection leads to a pooler, for which it has to be made again in another mode.
 var ErrPooled = errors.New("there is a pooler before the server")
 
+// ErrNoAnswer says that the server broke the protocol.
+var ErrNoAnswer = errors.New("the server gave no answer to a statement")
+
 var (
 	errBatchBegin = errors.New("a batch with Batch.BeginTx cannot be sent to a shard: use BeginTx of the shard, and SendBatch of its transaction")
 	errListen     = errors.New("LISTEN needs a connection of its own, not one that is shared")
-	ErrNoAnswer   = errors.New("the server gave no answer to a statement")
 	errProcedure  = errors.New("CALL and DO could commit and go on outside the shard: use Exec or a transaction")
 	errTxEnded    = errors.New("the transaction was ended by a statement of its own; use Commit or Rollback")
 )

@@ -15,7 +15,7 @@ import (
 // EndLimit is how long the end of a connection may take.
 const EndLimit = 5 * time.Second
 
-// openSession makes the session of a new connection.
+// Open makes the session of a new connection.
 //
 // A pooler between here and the server shows in the number of the server's process, which it does not know: the number
 // that it gave us is its own. What is set for a session means nothing then, and what pgx prepares by itself on such a

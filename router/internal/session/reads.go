@@ -56,7 +56,7 @@ func (s *Session) ParseRead(ctx context.Context, r *Read, sql string, args []any
 	return err
 }
 
-// missingReads are the statements of reads that are to be prepared.
+// Missing are the statements of reads that are to be prepared.
 type Missing struct {
 	under map[statementKey]Scope
 	found map[statementKey]prepared
@@ -131,7 +131,7 @@ func (s *Session) OutOfDate(r *Read, sc Scope, err error) bool {
 	return false
 }
 
-// readPipeline sends groups of reads.
+// Pipeline sends groups of reads.
 type Pipeline struct {
 	*pgconn.Pipeline
 	session *Session

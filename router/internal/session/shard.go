@@ -16,7 +16,7 @@ import (
 	"github.com/kiloshard/kiloshard/shards"
 )
 
-// sessionHost is what the sessions of one host share.
+// Host is what the sessions of one host share.
 type Host struct {
 	Name         string
 	Place        atomic.Pointer[shards.Host] // as it is in the map now
@@ -35,7 +35,7 @@ type Host struct {
 // Failed says which host an error is about.
 func (h *Host) Failed(err error) error { return &shards.HostError{Host: h.Name, Err: err} }
 
-// hostShard is a shard on a host.
+// Shard is a shard on a host.
 type Shard struct {
 	Number shards.Number
 	Schema string
