@@ -263,7 +263,7 @@ func flow(items []string, write func(string) string) string {
 }
 
 func comment(text string) string {
-	return "# " + strings.ReplaceAll(text, "\n", "\n# ") + "\n"
+	return strings.ReplaceAll("# "+strings.ReplaceAll(text, "\n", "\n# ")+"\n", "# \n", "#\n")
 }
 
 // plainPattern is text that YAML cannot take for anything but text, even between brackets. The words
