@@ -31,7 +31,8 @@ func (a *app) upgradeCommand() *cobra.Command {
 		Long: `Brings what an older release installed to the present version: functions of shards, generators,
 directories, the ledger, the helper schema; on all hosts at once. Services write meanwhile. Run again,
 it changes nothing; interrupted, it finishes the shards under way, and another run goes on from there.
-It makes nothing that is missing: that is create, which upgrades too.`,
+It makes nothing that is missing: that is create, which upgrades too. With --repair it puts back functions
+that somebody has changed, as by ALTER FUNCTION.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := checkWork(cfg.CreateConfig); err != nil {
@@ -52,6 +53,7 @@ It makes nothing that is missing: that is create, which upgrades too.`,
 		},
 	}
 	workFlags(cmd, &cfg.CreateConfig)
+	cmd.Flags().BoolVar(&cfg.Repair, "repair", false, "also put back functions that somebody has changed since, as verify names them")
 	return cmd
 }
 

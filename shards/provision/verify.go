@@ -145,6 +145,9 @@ func usable(time, shard, typ, sequence int) string {
 	return shards.Layout{Time: time, Shard: shard, Type: typ, Sequence: sequence}.String() + " usable bits"
 }
 
+// repair is what to do about a function that somebody has changed.
+const repair = "; kiloshard upgrade --repair puts it back"
+
 // function compares one function of next_id or the engine with what the script would make of it.
 func (v *verification) function(kind Kind, inv *inventory, schema string, want sql.Function) {
 	v.compareFunction(kind, inv, schema, inv.schemas[schema].functions, want)
@@ -158,13 +161,13 @@ func (v *verification) compareFunction(kind Kind, inv *inventory, schema string,
 	case !ok:
 		v.differ(kind, inv, schema, name+" is missing", "the function; kiloshard create makes it")
 	case found.Definition != want.Definition:
-		v.differ(kind, inv, schema, name+" is "+found.Definition, want.Definition)
+		v.differ(kind, inv, schema, name+" is "+found.Definition, want.Definition+repair)
 	case found.Public != want.Public:
-		v.differ(kind, inv, schema, fmt.Sprintf("%s: PUBLIC may call it: %t", name, found.Public), fmt.Sprint(want.Public))
+		v.differ(kind, inv, schema, fmt.Sprintf("%s: PUBLIC may call it: %t", name, found.Public), fmt.Sprint(want.Public)+repair)
 	case found.Owner != "":
 		v.differ(kind, inv, schema, name+" belongs to role "+found.Owner, "the schema's owner")
 	case found.Body != want.Body:
-		v.differ(kind, inv, schema, name+" is "+oneLine(found.Body), oneLine(want.Body))
+		v.differ(kind, inv, schema, name+" is "+oneLine(found.Body), oneLine(want.Body)+repair)
 	}
 }
 

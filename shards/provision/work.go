@@ -30,13 +30,14 @@ type work struct {
 	grants []sql.Grant // what new shards are given
 }
 
-// plan compares what hosts hold with the present versions. The scripts of the helper schemas have what is old, and with
-// all also what is missing.
-func plan(m *shards.Map, inventories []*inventory, all bool) *work {
+// plan compares what hosts hold with the present versions. The scripts of the helper schemas have what is old, and
+// what is missing if that is to be made.
+func plan(m *shards.Map, inventories []*inventory, to purpose) *work {
 	p := presentOf(m)
+	p.repairs = to.repairs
 	w := &work{m: m, inventories: inventories, grants: grantsOf(m, inventories)}
 	for _, inv := range inventories {
-		script, changed := w.helper(p, inv, all)
+		script, changed := w.helper(p, inv, to.makes)
 		w.scripts = append(w.scripts, script)
 		if changed {
 			w.helpers = append(w.helpers, inv.host.Name)
@@ -64,7 +65,10 @@ func (w *work) helper(p *present, inv *inventory, all bool) (script string, anyO
 		}
 		anyOld = anyOld || s == old
 	}
-	add(p.engineState(inv), func() string { script, _ := sql.Engine(params(p.m)); return script })
+	add(p.engineState(inv), func() string {
+		script, _ := sql.Engine(params(p.m))
+		return script + inv.publicRights(helper, sql.Functions(script))
+	})
 	add(p.ledgerState(inv), sql.Ledger)
 	add(p.uuidv7State(inv), sql.UUIDv7)
 	for _, g := range generatorsOn(p.m, inv.host) {
@@ -143,6 +147,7 @@ func (w *work) make(ctx context.Context, conn *pgx.Conn, batch []shards.Number) 
 			incomplete = append(incomplete, schema)
 		}
 		script.WriteString(sql.Shard(p, int(n), schema))
+		script.WriteString(w.inventories[w.m.HostIndex(n)].publicRights(schema, sql.Functions(sql.Shard(p, int(n), schema))))
 		for _, g := range generatorsOf(w.m, n) {
 			script.WriteString(g.script())
 		}
