@@ -187,7 +187,9 @@ func (v *verification) shard(n shards.Number) {
 			kind, want = KindMisplaced, "on "+home.host.Name+"; correct the map's placement, or move the shard"
 		}
 		v.differ(kind, inv, name, "is here", want)
-		v.parts(inv, n)
+		if !atHome { // a copy of a shard that is at home is of no use, whole or not
+			v.parts(inv, n)
+		}
 	}
 	switch {
 	case atHome:
