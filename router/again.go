@@ -9,6 +9,7 @@ import (
 
 	"github.com/kiloshard/kiloshard/router/internal/failure"
 	"github.com/kiloshard/kiloshard/router/internal/tracers"
+	"github.com/kiloshard/kiloshard/router/operation"
 	"github.com/kiloshard/kiloshard/shards"
 )
 
@@ -65,8 +66,24 @@ func (t *tries) told(c *call, again bool, err error) {
 	}
 }
 
-// tryOn notes that a call is about to be made at a home.
-func (t *tries) tryOn(h *home) { t.turns = h.host.watch.Turns() }
+// Acquire makes a call for an operation on a shard, and returns it once it was given a line. It has the context of the
+// operation.
+func (t *tries) Acquire(ctx context.Context, at *connShard, kind operation.Kind, summary string) (*call, error) {
+	t.turns = at.conns.primary.Turns()
+	c := at.conns.leaseFor(ctx, at, kind, summary)
+	t.tell(c)
+	return c, at.conns.obtain(c)
+}
+
+// Ask makes a call of a single statement, or with whole of what may be several, and returns it once it was given its answer
+// or a line. With server it goes to no other server of a replica.
+func (t *tries) Ask(ctx context.Context, at *connShard, server, sql string, args []any, whole bool) (*call, error) {
+	t.turns = at.conns.primary.Turns()
+	c := at.conns.callFor(ctx, at, sql, args, whole)
+	c.server = server
+	t.tell(c)
+	return c, c.ask()
+}
 
 // again tells whether to make a call again that failed, and returns when there is a reason to think that it will go
 // better. repeats says that the call may run twice: it changes nothing. If it is not to be made again, the error is what
@@ -75,23 +92,23 @@ func (t *tries) tryOn(h *home) { t.turns = h.host.watch.Turns() }
 // What was not sent may be made again, and so may what changes nothing and was lost with its connection. On a host with
 // several addresses that is until Failover.Wait is over; on one with a single address it is tried a few times at once,
 // and not at all if there is no connection to be had. What is lost again and again may be what ends its server.
-func (h *host) again(ctx context.Context, home *home, t *tries, repeats bool, err error) (bool, error) {
+func (ls *lines) again(ctx context.Context, shard *connShard, t *tries, repeats bool, err error) (bool, error) {
 	if err == nil || ctx.Err() != nil || retired(err) {
 		return false, err
 	}
-	if errors.Is(err, ErrMoved) {
-		again := h.awaitMove(ctx, home)
+	if errors.Is(err, failure.ErrMoved) {
+		again := ls.awaitMove(ctx, shard)
 		if again {
-			h.resent.Add(1)
+			ls.resent.Add(1)
 		}
 		return again, err
 	}
-	w, moved := h.watch, home.next.Load() != nil
+	w, moved := ls.primary, shard.gone.Load()
 	if t.began.IsZero() {
 		t.began = time.Now()
 	}
 	t.count++
-	if errors.Is(err, ErrLost) {
+	if errors.Is(err, failure.ErrLost) {
 		t.lost++
 	}
 	if t.lost > againLimit || w.Several() && time.Since(t.began) > w.Wait || !w.Several() && t.count > againLimit {
@@ -99,14 +116,14 @@ func (h *host) again(ctx context.Context, home *home, t *tries, repeats bool, er
 	}
 	switch {
 	case failure.SQLState(err) == "25006":
-		again := w.Demoted(ctx, t.turns) && h.admit(ctx, home) == nil
+		again := w.Demoted(ctx, t.turns) && ls.admit(ctx, shard) == nil
 		if again {
-			h.resent.Add(1)
+			ls.resent.Add(1)
 		}
 		return again, err
 	case moved && failure.NoConn(err):
 		return true, nil
-	case !h.mayRepeat(repeats, err):
+	case !ls.mayRepeat(repeats, err):
 		return false, err
 	case w.Several() && !moved:
 		w.Confirm(ctx)
@@ -114,29 +131,29 @@ func (h *host) again(ctx context.Context, home *home, t *tries, repeats bool, er
 	if t.count > againLimit { // the host answers, and yet
 		pause(ctx, againPause)
 	}
-	switch down := h.admit(ctx, home); {
+	switch down := ls.admit(ctx, shard); {
 	case down == nil, retired(down): // it goes to the host that the map names now
 		if !failure.NoConn(err) {
-			h.resent.Add(1)
+			ls.resent.Add(1)
 		}
 		return true, nil
 	case ctx.Err() != nil:
 		return false, err
 	default:
-		return false, h.Failed(down)
+		return false, ls.Failed(down)
 	}
 }
 
 // mayRepeat tells whether a call that failed may be made again.
-func (h *host) mayRepeat(repeats bool, err error) bool {
+func (ls *lines) mayRepeat(repeats bool, err error) bool {
 	switch {
-	case errors.Is(err, ErrLost):
+	case errors.Is(err, failure.ErrLost):
 		return repeats
-	case errors.Is(err, ErrHostDown):
-		return h.watch.Several()
+	case errors.Is(err, failure.ErrHostDown):
+		return ls.primary.Several()
 	case failure.NoConn(err):
 		code := failure.SQLState(err)
-		return h.watch.Several() && (code == "" || strings.HasPrefix(code, "57P"))
+		return ls.primary.Several() && (code == "" || strings.HasPrefix(code, "57P"))
 	}
 	return failure.Unsent(err) || failure.EndedIdle(err)
 }
@@ -151,9 +168,9 @@ func (e demotedError) Unwrap() error     { return e.error }
 func (e demotedError) SafeToRetry() bool { return true }
 
 // sayDemoted tells of an error, for which a call is not made again, whether it comes from a server that takes no writes.
-func (h *host) sayDemoted(err error) error {
+func (ls *lines) sayDemoted(err error) error {
 	var shard *shards.ShardError
-	if failure.SQLState(err) != "25006" || !h.watch.ReadOnly() || !errors.As(err, &shard) {
+	if failure.SQLState(err) != "25006" || !ls.primary.ReadOnly() || !errors.As(err, &shard) {
 		return err
 	}
 	said := *shard
@@ -169,7 +186,7 @@ func (c *call) again(ctx context.Context, t *tries, err error) (bool, error) {
 	if errors.Is(err, errApart) {
 		c.awaitArguments()
 		t.apart = true
-		c.home.host.resent.Add(1)
+		c.shard.conns.resent.Add(1)
 		t.told(c, true, err)
 		return true, nil
 	}
@@ -178,9 +195,9 @@ func (c *call) again(ctx context.Context, t *tries, err error) (bool, error) {
 		t.told(c, true, err)
 		return true, nil
 	}
-	again, err := c.home.host.again(ctx, c.home, t, c.reads, err)
+	again, err := c.shard.conns.again(ctx, c.shard, t, c.reads, err)
 	if err != nil {
-		err = c.home.host.sayDemoted(err)
+		err = c.shard.conns.sayDemoted(err)
 	}
 	t.told(c, again, err)
 	return again, err
@@ -188,7 +205,7 @@ func (c *call) again(ctx context.Context, t *tries, err error) (bool, error) {
 
 // leaseAgain is [call.again] for what is sent on a line that the caller was given.
 func (c *call) leaseAgain(ctx context.Context, t *tries, repeats bool, err error) (bool, error) {
-	again, err := c.home.host.again(ctx, c.home, t, repeats, err)
+	again, err := c.shard.conns.again(ctx, c.shard, t, repeats, err)
 	t.told(c, again, err)
 	return again, err
 }
@@ -204,3 +221,12 @@ func pause(ctx context.Context, wait time.Duration) bool {
 		return false
 	}
 }
+
+// errRetired says that a host is not part of the map any more.
+var errRetired = errors.New("the host is no longer in the map")
+
+// errMoved says that a shard has left the host, for which a call to it was waiting.
+var errMoved = errors.New("the shard is now on another host")
+
+// retired tells whether a call came to a host that had just left the map, or that its shard had left. It was not sent.
+func retired(err error) bool { return errors.Is(err, errRetired) || errors.Is(err, errMoved) }

@@ -2,8 +2,11 @@ package router
 
 import (
 	"context"
+	"errors"
+	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/kiloshard/kiloshard/router/internal/tracers"
 	"github.com/kiloshard/kiloshard/router/operation"
@@ -15,7 +18,7 @@ import (
 func (c *call) Release() {
 	s := c.line.session
 	s.Clean()
-	if after := c.line.host.afterRelease; after != nil && !s.Conn.IsClosed() && !after(s.Conn) {
+	if after := c.line.afterRelease; after != nil && !s.Conn.IsClosed() && !after(s.Conn) {
 		_ = s.Conn.Close(context.Background()) // whatever it says, the connection is closed
 	}
 	c.line.free(c)
@@ -27,41 +30,47 @@ func (c *call) begin(opts pgx.TxOptions, reading bool) (pgx.Tx, error) {
 	if c.op != nil {
 		attempt = c.op.Attempt
 	}
-	tx, err := c.line.session.BeginTx(c.ctx, &c.home.Shard, c, attempt, opts, reading)
+	tx, err := c.line.session.BeginTx(c.ctx, &c.shard.Shard, c, attempt, opts, reading)
 	if err != nil {
 		c.Release()
 	}
 	return tx, err
 }
 
-// acquire returns a call that was given a line of the host. Its error is a [shards.HostError].
-func (h *host) acquire(ctx context.Context, home *home) (*call, error) {
-	c := &call{ctx: ctx, home: home, lease: true}
-	return c, h.enter(c)
+// SendBatch sends a batch on the line that the call was given, or gives the line back. Its error is about the shard.
+func (c *call) SendBatch(b *pgx.Batch) (pgx.BatchResults, error) {
+	results, err := c.line.session.SendBatch(c.ctx, &c.shard.Shard, c, b)
+	if err != nil {
+		c.Release()
+	}
+	return results, err
 }
 
-// acquireFor returns a call that was given a line for an operation, whose context it has.
-func (h *host) acquireFor(ctx context.Context, home *home, kind operation.Kind, summary string) (*call, error) {
-	c := h.leaseFor(ctx, home, kind, summary)
-	return c, h.enter(c)
+// Session returns the session of the line that the call was given.
+func (c *call) Session() *session.Session { return c.line.session }
+
+// acquire returns a call that was given a line of the host. Its error is a [shards.HostError].
+func (ls *lines) acquire(ctx context.Context, shard *connShard) (*call, error) {
+	c := &call{ctx: ctx, shard: shard, lease: true}
+	return c, ls.obtain(c)
 }
 
 // leaseFor returns a call that wants a line for an operation.
-func (h *host) leaseFor(ctx context.Context, home *home, kind operation.Kind, summary string) *call {
-	ctx, op := home.Operation(ctx, kind, summary)
+func (ls *lines) leaseFor(ctx context.Context, shard *connShard, kind operation.Kind, summary string) *call {
+	ctx, op := shard.Operation(ctx, kind, summary)
 	if op != nil && kind == operation.Tx {
 		op.Attempt = tracers.AttemptOf(ctx)
 	}
-	return &call{ctx: ctx, home: home, lease: true, op: op}
+	return &call{ctx: ctx, shard: shard, lease: true, op: op}
 }
 
 // ask has a call be given either the answer to its statement, or a line on which the caller is to ask for it. The error
 // is a [shards.HostError] if there was no line, else a [shards.ShardError].
 func (c *call) ask() error {
 	if err := session.Refused(c.text); err != nil {
-		return c.home.Failed(err)
+		return c.shard.Failed(err)
 	}
-	err := c.home.host.enter(c)
+	err := c.shard.conns.obtain(c)
 	if c.line != nil && c.text.Leaves {
 		c.line.session.Left = true
 	}
@@ -69,16 +78,16 @@ func (c *call) ask() error {
 }
 
 // callFor returns the call of a single statement, or with whole of what may be several.
-func (h *host) callFor(ctx context.Context, home *home, sql string, args []any, whole bool) *call {
-	t := h.Texts.Of(sql)
+func (ls *lines) callFor(ctx context.Context, shard *connShard, sql string, args []any, whole bool) *call {
+	t := ls.Texts.Of(sql)
 	kind := operation.Write
 	reads := t.OnlyReads()
 	if reads {
 		kind = operation.Read
 	}
-	ctx, op := home.Operation(ctx, kind, t.Summary)
-	c := &call{ctx: ctx, home: home, text: t, sql: sql, args: args, reads: reads, slow: h.Texts.Slow(t), op: op}
-	c.lease = whole || c.slow || !reads || t.Alone() || h.alone || !h.shares || !plainArgs(args)
+	ctx, op := shard.Operation(ctx, kind, t.Summary)
+	c := &call{ctx: ctx, shard: shard, text: t, sql: sql, args: args, reads: reads, slow: ls.Texts.Slow(t), op: op}
+	c.lease = whole || c.slow || !reads || t.Alone() || ls.alone || !ls.shares || !plainArgs(args)
 	return c
 }
 
@@ -96,50 +105,50 @@ func plainArgs(args []any) bool {
 	return true
 }
 
-// enter has a call wait for its line or its answer, as long as its context lasts.
-func (h *host) enter(c *call) error {
+// obtain has a call wait for its line or its answer, as long as its context lasts.
+func (ls *lines) obtain(c *call) error {
 	if c.ctx.Err() != nil {
-		return h.gaveUp(c)
+		return ls.gaveUp(c)
 	}
-	if err := h.admit(c.ctx, c.home); err != nil {
-		return h.Failed(err)
+	if err := ls.admit(c.ctx, c.shard); err != nil {
+		return ls.Failed(err)
 	}
-	l, err := h.lines.enter(c)
+	l, err := ls.enter(c)
 	switch {
 	case err != nil:
-		return h.Failed(err)
+		return ls.Failed(err)
 	case l != nil:
 		c.line = l
 	default:
-		if err := h.await(c); err != nil || c.line == nil {
+		if err := ls.await(c); err != nil || c.line == nil {
 			return err
 		}
 	}
 	if err := c.line.ready(c.ctx); err != nil {
 		c.line.free(c)
 		c.line = nil
-		return h.Failed(err)
+		return ls.Failed(err)
 	}
 	if c.server != "" && c.server != c.line.session.Server {
 		c.line.free(c)
 		c.line = nil
-		return h.Failed(errOtherServer)
+		return ls.Failed(errOtherServer)
 	}
 	c.op.Sent(1)
 	return nil
 }
 
 // await waits until a call is woken, with a line or with its answer.
-func (h *host) await(c *call) error {
+func (ls *lines) await(c *call) error {
 	select {
 	case <-c.woken:
 	case <-c.ctx.Done():
-		switch sent, left := h.lines.leave(c); {
+		switch sent, left := ls.leave(c); {
 		case left && sent:
 			c.left = true
-			return c.home.Failed(c.ctx.Err())
+			return c.shard.Failed(c.ctx.Err())
 		case left:
-			return h.gaveUp(c)
+			return ls.gaveUp(c)
 		}
 		<-c.woken
 	}
@@ -147,11 +156,11 @@ func (h *host) await(c *call) error {
 }
 
 // gaveUp returns the error of a call whose context ended while it waited: a [shards.HostError] only if nothing was sent.
-func (h *host) gaveUp(c *call) error {
+func (ls *lines) gaveUp(c *call) error {
 	if c.resent {
-		return c.home.Failed(c.ctx.Err())
+		return c.shard.Failed(c.ctx.Err())
 	}
-	return h.Failed(c.ctx.Err())
+	return ls.Failed(c.ctx.Err())
 }
 
 // unsent tells tracers of the error with which a caller gives a call up, if they have not heard of the call, and returns
@@ -163,15 +172,66 @@ func (c *call) unsent(err error) error {
 	return err
 }
 
-// ping asks the host for a sign of life.
-func (h *host) ping(ctx context.Context) error {
-	c, err := h.acquire(ctx, nil)
+// Ping asks the host for a sign of life.
+func (ls *lines) Ping(ctx context.Context) error {
+	c, err := ls.acquire(ctx, nil)
 	if err != nil {
 		return err
 	}
 	defer c.Release()
 	if err := c.line.session.Conn.Ping(ctx); err != nil {
-		return h.Failed(err)
+		return ls.Failed(err)
 	}
 	return nil
+}
+
+// admit returns when a call may go to the host, or its shard has gone elsewhere.
+func (ls *lines) admit(ctx context.Context, shard *connShard) error {
+	if ls.primary.Passing() {
+		return nil
+	}
+	return ls.primary.Admit(ctx, shard.left)
+}
+
+// left returns errMoved once the shard has gone to another host. The shard is nil for a call to no shard.
+func (s *connShard) left() error {
+	if s == nil || !s.gone.Load() {
+		return nil
+	}
+	return errMoved
+}
+
+// errOtherServer says that a connection to a replica leads to another server than the one that was measured.
+var errOtherServer = errors.New("the connection leads to another server than the one that was measured")
+
+var errTxLeft = errors.New("the SQL left its transaction open, which has been rolled back: use Begin")
+
+// exec runs SQL for a call that was given its answer or a line to ask for it.
+func (c *call) exec(sql string, args []any) (pgconn.CommandTag, error) {
+	if c.answer != nil {
+		return c.answer.Tag, nil
+	}
+	defer c.Release()
+	s, started := c.line.session, time.Now()
+	tag, err := s.Exec(c.ctx, c.scope(), sql, args)
+	c.shard.conns.Texts.Observe(c.text, time.Since(started), true)
+	if err == nil && s.Conn.PgConn().TxStatus() != 'I' {
+		err = errTxLeft
+	}
+	return tag, c.shard.Failed(err)
+}
+
+// query returns the rows of a statement, whose call was given its answer or a line to ask for it.
+func (c *call) query(sql string, args []any) (pgx.Rows, error) {
+	if c.answer != nil {
+		return c.answer.Rows(&c.shard.Shard), nil
+	}
+	started := time.Now()
+	rows, err := c.line.session.Query(c.ctx, &c.shard.Shard, c, c.scope(), sql, args)
+	c.shard.conns.Texts.Observe(c.text, time.Since(started), true)
+	if err != nil {
+		c.Release()
+		return session.FailedRows(err), err
+	}
+	return rows, nil
 }

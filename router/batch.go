@@ -19,10 +19,9 @@ func (s Shard) SendBatch(ctx context.Context, b *pgx.Batch) pgx.BatchResults {
 		lease, err := s.home.acquire(ctx, &t, operation.Batch, "")
 		if err == nil {
 			var results pgx.BatchResults
-			if results, err = lease.line.session.SendBatch(lease.ctx, &lease.home.Shard, lease, b); err == nil {
+			if results, err = lease.SendBatch(b); err == nil {
 				return results
 			}
-			lease.Release()
 		}
 		if again, err := lease.leaseAgain(ctx, &t, false, err); !again {
 			return pgx.FailedBatchResults(b, err)

@@ -26,12 +26,12 @@ const (
 // call is one wish for a line: for the line itself, or for the answer to a single statement.
 type call struct {
 	ctx    context.Context
-	home   *home  // nil for a lease of any line
-	lease  bool   // wants the line itself; else an answer will do
-	slow   bool   // will take long, as far as is known
-	reads  bool   // is sent as a read, which the server holds it to
-	resent bool   // was sent before, with others
-	server string // of a replica: no other one may answer; any if empty
+	shard  *connShard // nil for a lease of any line
+	lease  bool       // wants the line itself; else an answer will do
+	slow   bool       // will take long, as far as is known
+	reads  bool       // is sent as a read, which the server holds it to
+	resent bool       // was sent before, with others
+	server string     // of a replica: no other one may answer; any if empty
 
 	hint *together.Hint // of the statements that its caller starts, with which it waits to be sent; nil for one by itself
 
@@ -78,7 +78,7 @@ func (c *call) publish(a *session.Answer, err error) {
 
 // scope is the one of the call's statement.
 func (c *call) scope() session.Scope {
-	sc := c.home.Scope()
+	sc := c.shard.Scope()
 	sc.Reads = sc.Reads || c.reads
 	return sc
 }

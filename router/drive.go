@@ -37,12 +37,12 @@ func (l *line) work(calls []*call) {
 	ctx := context.Background() // the callers' may end, each by itself; see group.giveUp
 	if err := l.ready(ctx); err != nil {
 		for _, c := range calls {
-			c.fail(l.host.Failed(err))
+			c.fail(l.Failed(err))
 		}
 		return
 	}
 	group := calls[0].group
-	if l.host.replica != nil {
+	if l.ServerOf != nil {
 		if calls = l.onServer(calls); len(calls) == 0 {
 			return
 		}
@@ -93,7 +93,7 @@ func (l *line) onServer(calls []*call) []*call {
 	return slices.DeleteFunc(slices.Clone(calls), func(c *call) bool {
 		other := c.server != "" && c.server != l.session.Server
 		if other {
-			c.fail(l.host.Failed(errOtherServer))
+			c.fail(l.Failed(errOtherServer))
 		}
 		return other
 	})
@@ -115,12 +115,12 @@ func (l *line) round(ctx context.Context, calls []sentCall) (again []sentCall) {
 	if len(calls) == 0 {
 		return again
 	}
-	slices.SortStableFunc(calls, func(a, b sentCall) int { return cmp.Compare(a.home.Number, b.home.Number) })
+	slices.SortStableFunc(calls, func(a, b sentCall) int { return cmp.Compare(a.shard.Number, b.shard.Number) })
 	pipeline := s.StartReads(ctx)
 	var groups [][]sentCall
 	for rest := calls; len(rest) > 0; {
 		n := 1
-		for n < len(rest) && rest[n].home == rest[0].home {
+		for n < len(rest) && rest[n].shard == rest[0].shard {
 			n++
 		}
 		if group := sendGroup(&pipeline, rest[:n]); len(group) > 0 {
@@ -151,7 +151,7 @@ func (l *line) round(ctx context.Context, calls []sentCall) (again []sentCall) {
 		for i := range group {
 			err := lost
 			if failure.SQLState(err) == "" { // else the server has said why
-				err = fmt.Errorf("%w: %w", ErrLost, lost)
+				err = fmt.Errorf("%w: %w", failure.ErrLost, lost)
 			}
 			if !group[i].settled.Load() {
 				unanswered++
@@ -160,8 +160,8 @@ func (l *line) round(ctx context.Context, calls []sentCall) (again []sentCall) {
 		}
 	}
 	if unanswered > 0 {
-		l.host.lost.Add(unanswered)
-		l.host.Log.Warn("connection lost", slog.String("host", l.host.Name), slog.Uint64("unanswered", unanswered), slog.Any("error", lost))
+		l.lost.Add(unanswered)
+		l.Log.Warn("connection lost", slog.String("host", l.Name), slog.Uint64("unanswered", unanswered), slog.Any("error", lost))
 	}
 	_ = pipeline.Close() // what it says has been said to a call
 	return again
@@ -214,7 +214,7 @@ func (c *sentCall) end(a *session.Answer, err error) {
 		c.op.Finish(tag, err)
 	}
 	if mine {
-		c.publish(a, c.home.Failed(err))
+		c.publish(a, c.shard.Failed(err))
 	}
 }
 

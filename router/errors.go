@@ -9,7 +9,6 @@ import (
 
 var (
 	errClosed = errors.New("the router is closed")
-	errTxLeft = errors.New("the SQL left its transaction open, which has been rolled back: use Begin")
 )
 
 func noShard(n shards.Number, m *shards.Map) error {

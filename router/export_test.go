@@ -13,7 +13,7 @@ const LongAnswer = longAnswer
 // LimitHomes sets how many shards a connection to any host may have worked for.
 func (r *Router) LimitHomes(n int) {
 	for _, h := range r.now.Load().hosts {
-		h.knownLimit = n
+		h.lines.LimitKnown(n)
 	}
 }
 

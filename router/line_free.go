@@ -43,7 +43,7 @@ func (l *line) worn() bool {
 	}
 	conn := l.lease.Conn()
 	return l.session.Broken() || conn.PgConn().IsBusy() || conn.PgConn().TxStatus() != 'I' ||
-		len(l.known) > l.host.knownLimit || l.freed.After(l.expires)
+		len(l.known) > l.knownLimit || l.freed.After(l.expires)
 }
 
 // next decides what becomes of a line that has come free: it goes to who has waited longest, be it in its own queue, for
@@ -90,7 +90,7 @@ func (l *line) fetch() {
 	n = min(n, batchLimit)
 	for _, c := range l.waiting[:n] {
 		c.state, c.queue = callQueued, l
-		l.use(c.home)
+		l.use(c.shard)
 	}
 	l.queue = slices.Insert(l.queue, 0, l.waiting[:n]...)
 	l.waiting = l.waiting[n:]
@@ -135,7 +135,7 @@ func (l *line) steal() {
 	}
 	most := (len(longest.queue) + 1) / 2
 	longest.queue = slices.DeleteFunc(longest.queue, func(c *call) bool {
-		if len(l.queue) == most || !slices.Contains(c.home.lines, l) {
+		if len(l.queue) == most || !slices.Contains(c.shard.own, l) {
 			return false
 		}
 		c.queue = l

@@ -1,16 +1,19 @@
 package router
 
 import (
-	"runtime"
+	"context"
 	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/kiloshard/kiloshard/shards"
+	"github.com/kiloshard/kiloshard/shards/connect"
 
+	"github.com/kiloshard/kiloshard/router/internal/primary"
 	"github.com/kiloshard/kiloshard/router/internal/session"
 )
 
@@ -21,33 +24,58 @@ import (
 // to one of them, and if they are busy it waits in a line's queue rather than teach it to another line. A shard that has
 // had more under way than it has lines, on the average of its last few dozen calls, gets another one.
 type lines struct {
-	host *host
-	pool *pgxpool.Pool
+	*session.Host
+	pool      *pgxpool.Pool
+	login     *connect.Login
+	primary   *primary.Watch
+	awaitMove func(context.Context, *connShard) bool
+	alone     bool // every statement is sent by itself
+	shares    bool // calls may share a connection at all
 
-	few       int           // how many lines are used at least in a crowd
-	room      int           // for how many shards a line is meant
-	spare     int           // how many it may have before shards of other lines wait for those
-	idleLimit time.Duration // how long a line may be idle
-	period    time.Duration // how often that is looked at
+	// Of the pool's config.
+	lifetime, jitter time.Duration
+	prepareConn      func(context.Context, *pgx.Conn) (bool, error)
+	afterRelease     func(*pgx.Conn) bool
+
+	resent, lost atomic.Uint64 // see [connStats]
+
+	few        int           // how many lines are used at least in a crowd
+	knownLimit int           // the shards of a connection past which it is replaced
+	room       int           // for how many shards a line is meant
+	spare      int           // how many it may have before shards of other lines wait for those
+	idleLimit  time.Duration // how long a line may be idle
+	period     time.Duration // how often that is looked at
 
 	stopping sync.WaitGroup // what has servers stop
 
-	mu       sync.Mutex // guards what follows, and what lines, calls and homes say that it guards
-	all      []*line    // as many as the pool may have connections
-	waiting  []*call    // for any line, the first to come first
-	turns    uint64     // how many calls there were
-	inflight int        // the calls under way
-	load     float64    // the mean of that
-	sent     uint64     // how many times calls were sent, together or not
-	batches  uint64     // how many times calls were sent down a line together
-	batched  uint64     // how many calls these were
-	sizes    Sizes
-	timing   timing        // of groups
-	twice    float64       // how many calls may be asked for twice, see late.go
-	down     error         // why no calls are taken for the time being, nil as long as they are
-	closed   error         // why there are no lines any more, nil as long as there are
-	ended    chan struct{} // closed when all lines are absent after close
-	later    *time.Timer   // looks for lines that have been idle for too long; nil while there are none
+	mu       sync.Mutex             // guards what follows, and what lines, calls and homes say that it guards
+	all      []*line                // as many as the pool may have connections
+	waiting  []*call                // for any line, the first to come first
+	turns    uint64                 // how many calls there were
+	inflight int                    // the calls under way
+	load     float64                // the mean of that
+	sent     uint64                 // how many times calls were sent, together or not
+	batches  uint64                 // how many times calls were sent down a line together
+	batched  uint64                 // how many calls these were
+	sizes    [batchLimit + 1]uint64 // at index n, how many times n calls were sent together
+	timing   timing                 // of groups
+	twice    float64                // how many calls may be asked for twice, see late.go
+	down     error                  // why no calls are taken for the time being, nil as long as they are
+	closed   error                  // why there are no lines any more, nil as long as there are
+	ended    chan struct{}          // closed when all lines are absent after close
+	later    *time.Timer            // looks for lines that have been idle for too long; nil while there are none
+}
+
+// connShard is a shard on a host, and its lines.
+type connShard struct {
+	session.Shard
+	conns *lines
+	gone  atomic.Bool // it has gone to another host
+
+	// Guarded by lines.mu.
+	own      []*line // that have worked for it
+	inflight int     // the calls under way
+	load     float64 // the mean of that
 }
 
 // lineState is what a line is doing.
@@ -64,14 +92,14 @@ type line struct {
 	*lines
 
 	// Guarded by lines.mu.
-	state lineState
-	queue []*call                    // that wait for this line
-	homes []*home                    // that have this line among theirs
-	known map[shards.Number]struct{} // shards for which the connection has worked
-	slow  bool                       // what it does takes long: nobody should wait for it
-	group *group                     // that it works for
-	watch *time.Timer
-	armed bool // the watch is running
+	state  lineState
+	queue  []*call                    // that wait for this line
+	shards []*connShard               // that have this line among theirs
+	known  map[shards.Number]struct{} // shards for which the connection has worked
+	slow   bool                       // what it does takes long: nobody should wait for it
+	group  *group                     // that it works for
+	watch  *time.Timer
+	armed  bool // the watch is running
 
 	began    uint64  // how many times the host's calls had been sent when its own were, the latest time
 	pressure float64 // how many of its shards' last calls have found it busy, 0 to 1
@@ -90,18 +118,6 @@ type line struct {
 // loadCalls is over how many calls the number of those under way is averaged.
 const loadCalls = 32
 
-func newLines(h *host, pool *pgxpool.Pool) *lines {
-	config := pool.Config()
-	ls := &lines{
-		host: h, pool: pool, ended: make(chan struct{}),
-		twice: twiceBurst, few: max(2, runtime.GOMAXPROCS(0)), idleLimit: config.MaxConnIdleTime, period: config.HealthCheckPeriod,
-	}
-	for range config.MaxConns {
-		ls.all = append(ls.all, &line{lines: ls, known: map[shards.Number]struct{}{}})
-	}
-	return ls
-}
-
 // enter finds a line for a call. It returns the line if the caller is to use it, with or without a connection; else the
 // call waits, and is woken with a line or with an answer.
 func (ls *lines) enter(c *call) (*line, error) {
@@ -118,7 +134,7 @@ func (ls *lines) enter(c *call) (*line, error) {
 	ls.inflight++
 	ls.load += (float64(ls.inflight) - ls.load) / loadCalls
 	c.inflight = true
-	if h := c.home; h != nil {
+	if h := c.shard; h != nil {
 		h.inflight++
 		h.load += (float64(h.inflight) - h.load) / loadCalls
 	}
@@ -139,7 +155,7 @@ func (ls *lines) place(c *call, not *line) *line {
 		l.take(c)
 		return l
 	}
-	l.use(c.home)
+	l.use(c.shard)
 	c.state = callQueued
 	c.queue = l
 	l.queue = append(l.queue, c)
@@ -162,21 +178,21 @@ func (l *line) take(c *call) {
 	l.state = busy
 	l.slow = c.slow
 	l.steps.Add(1)
-	l.use(c.home)
+	l.use(c.shard)
 }
 
 // learn makes the line one of the shard's. The caller holds mu.
-func (l *line) learn(h *home) {
+func (l *line) learn(h *connShard) {
 	l.known[h.Number] = struct{}{}
-	h.lines = append(h.lines, l)
-	l.homes = append(l.homes, h)
+	h.own = append(h.own, l)
+	l.shards = append(l.shards, h)
 }
 
 // use notes that the line works for a shard, which becomes its own if it has no other. The caller holds mu.
-func (l *line) use(h *home) {
+func (l *line) use(h *connShard) {
 	switch {
-	case h == nil || slices.Contains(h.lines, l):
-	case len(h.lines) == 0 && h.next.Load() == nil:
+	case h == nil || slices.Contains(h.own, l):
+	case len(h.own) == 0 && !h.gone.Load():
 		l.learn(h)
 	default:
 		l.known[h.Number] = struct{}{}
@@ -184,26 +200,42 @@ func (l *line) use(h *home) {
 }
 
 // forget makes the line none of the shard's. The caller holds mu.
-func (l *line) forget(h *home) {
-	h.lines = slices.DeleteFunc(h.lines, func(other *line) bool { return other == l })
-	l.homes = slices.DeleteFunc(l.homes, func(other *home) bool { return other == h })
+func (l *line) forget(h *connShard) {
+	h.own = slices.DeleteFunc(h.own, func(other *line) bool { return other == l })
+	l.shards = slices.DeleteFunc(l.shards, func(other *connShard) bool { return other == h })
 }
 
-// drop makes all lines none of the shard's.
-func (ls *lines) drop(h *home) {
-	ls.mu.Lock()
-	defer ls.mu.Unlock()
-	for len(h.lines) > 0 {
-		h.lines[0].forget(h)
+// On puts a shard on a host. It is called once, before anything else.
+func (s *connShard) On(ls *lines, shard session.Shard) {
+	s.Shard, s.conns = shard, ls
+	s.Host = ls.Host
+}
+
+// Leave says that the shard has gone to another host: calls that wait for a line are to go there, and no line is kept for it.
+func (s *connShard) Leave() {
+	s.gone.Store(true)
+	s.conns.mu.Lock()
+	defer s.conns.mu.Unlock()
+	for len(s.own) > 0 {
+		s.own[0].forget(s)
 	}
 }
+
+// Gone reports whether the shard has gone to another host.
+func (s *connShard) Gone() bool { return s.gone.Load() }
+
+// Primary returns what is known of the host's primary.
+func (ls *lines) Primary() primary.Stats { return ls.primary.Stats() }
+
+// Wake has calls that wait for the host look whether their shards have left it.
+func (ls *lines) Wake() { ls.primary.Wake() }
 
 // forgetAll takes the line away from all its shards. The caller holds mu.
 func (l *line) forgetAll() {
-	for _, h := range l.homes {
-		h.lines = slices.DeleteFunc(h.lines, func(other *line) bool { return other == l })
+	for _, h := range l.shards {
+		h.own = slices.DeleteFunc(h.own, func(other *line) bool { return other == l })
 	}
-	l.homes = nil
+	l.shards = nil
 }
 
 // leave ends the wait of a call whose caller does not want to wait any longer, and tells whether a line was at work for
@@ -239,7 +271,7 @@ func (ls *lines) over(c *call) {
 	}
 	c.inflight = false
 	ls.inflight--
-	if c.home != nil {
-		c.home.inflight--
+	if c.shard != nil {
+		c.shard.inflight--
 	}
 }

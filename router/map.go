@@ -106,7 +106,7 @@ func (r *Router) turnTo(m *shards.Map, movesKeys bool) (*shards.Map, error) {
 	}
 	r.now.Store(next)
 	for _, h := range next.settle(before) {
-		r.ending.Go(func() { h.lines.close(r.life, errRetired) })
+		r.ending.Go(func() { h.close(r.life, errRetired) })
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -144,12 +144,3 @@ func (r *Router) mapTrouble(err error, refused bool) {
 		r.log.Warn("trouble with newer maps", slog.Int("version", version), slog.Any("error", err))
 	}
 }
-
-// errRetired says that a host is not part of the map any more.
-var errRetired = errors.New("the host is no longer in the map")
-
-// errMoved says that a shard has left the host, for which a call to it was waiting.
-var errMoved = errors.New("the shard is now on another host")
-
-// retired tells whether a call came to a host that had just left the map, or that its shard had left. It was not sent.
-func retired(err error) bool { return errors.Is(err, errRetired) || errors.Is(err, errMoved) }

@@ -46,15 +46,20 @@ func (r *reload) newest(ctx context.Context) {
 }
 
 // awaitMove waits for a map in which a shard that is not on this host has another one, and tells whether there is one.
-func (h *host) awaitMove(ctx context.Context, home *home) bool {
-	if h.reload == nil || h.reload.router.maps == nil {
-		return home.next.Load() != nil
+func (r *reload) awaitMove(ctx context.Context, at *connShard) bool {
+	if r == nil || r.router.maps == nil { // on a replica, or without a source
+		return at.Gone()
 	}
 	ctx, cancel := context.WithTimeout(ctx, movedLimit)
 	defer cancel()
-	for home.next.Load() == nil {
-		h.reload.newest(ctx)
-		if home.next.Load() == nil && !pause(ctx, movedPause) {
+	for !at.Gone() {
+		r.newest(ctx)
+		if at.Gone() {
+			break
+		}
+		select {
+		case <-time.After(movedPause):
+		case <-ctx.Done():
 			return false
 		}
 	}

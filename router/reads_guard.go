@@ -13,9 +13,6 @@ import (
 	"github.com/kiloshard/kiloshard/router/internal/session"
 )
 
-// errOtherServer says that a connection to a replica leads to another server than the one that was measured.
-var errOtherServer = errors.New("the connection leads to another server than the one that was measured")
-
 // errServersTurn says that a pooler has gone from one server to another.
 var errServersTurn = errors.New("the transaction was begun on another server than the one that was asked")
 
@@ -93,11 +90,11 @@ func rollBack(tx pgx.Tx) {
 func (at station) begin(ctx context.Context, opts pgx.TxOptions) (pgx.Tx, error) {
 	began := time.Now()
 	h := at.home
-	lease, err := h.host.acquireFor(ctx, h, operation.Tx, "BEGIN")
+	lease, err := new(tries).Acquire(ctx, &h.connShard, operation.Tx, "BEGIN")
 	if err != nil {
 		return nil, lease.unsent(err)
 	}
-	s := lease.line.session
+	s := lease.Session()
 	asked := ""
 	if !at.measured(s) {
 		if asked, err = at.guard(ctx, s, began); err != nil {

@@ -65,17 +65,13 @@ func (r Reader) SendBatch(ctx context.Context, b *pgx.Batch) pgx.BatchResults {
 }
 
 func (at station) batch(ctx context.Context, b *pgx.Batch) (pgx.BatchResults, error) {
-	lease, err := at.home.host.acquireFor(ctx, at.home, operation.Batch, "")
+	lease, err := new(tries).Acquire(ctx, &at.home.connShard, operation.Batch, "")
 	if err != nil {
 		return nil, lease.unsent(err)
 	}
-	if !at.measured(lease.line.session) {
+	if !at.measured(lease.Session()) {
 		lease.Release()
 		return at.batchGuarded(ctx, b)
 	}
-	results, err := lease.line.session.SendBatch(lease.ctx, &at.home.Shard, lease, b)
-	if err != nil {
-		lease.Release()
-	}
-	return results, err
+	return lease.SendBatch(b)
 }

@@ -189,11 +189,7 @@ func (at station) until(ctx context.Context) (context.Context, func()) {
 func (at station) once(ctx context.Context, sql string, args []any) (pgx.Rows, error) {
 	var t tries
 	for {
-		t.tryOn(at.home)
-		c := at.home.host.callFor(ctx, at.home, sql, args, false)
-		c.server = at.server
-		t.tell(c)
-		err := c.ask()
+		c, err := t.Ask(ctx, &at.home.connShard, at.server, sql, args, false)
 		if err == nil {
 			var rows pgx.Rows
 			if rows, err = c.query(sql, args); err == nil {

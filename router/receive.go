@@ -57,7 +57,7 @@ func (l *line) receiveGroup(pipeline *pgconn.Pipeline, group []sentCall) (again 
 				case size > longAnswer:
 					c.text.LongAnswers()
 				}
-				l.host.Texts.Observe(c.text, time.Since(started), at == 0)
+				l.Texts.Observe(c.text, time.Since(started), at == 0)
 			}
 		}
 		l.steps.Add(1)
@@ -76,7 +76,7 @@ func (l *line) receiveGroup(pipeline *pgconn.Pipeline, group []sentCall) (again 
 
 // settleGroup hands out the answers of a group, if the path at its end was the entry's.
 func (l *line) settleGroup(group []sentCall, answers []*session.Answer, path string) (again []sentCall) {
-	moved := len(group) > 1 && path != group[0].home.Path
+	moved := len(group) > 1 && path != group[0].shard.Path
 	for i := range group {
 		if moved {
 			group[i].text.KeepAlone()

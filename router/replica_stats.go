@@ -60,7 +60,7 @@ func (rs *replicas) stats() ReadStats {
 			one.Why = known.Why.Error()
 		}
 		if h := r.pool.Load(); h != nil {
-			one.Conns = h.lines.stats().Conns
+			one.Conns = h.lines.Stats().Conns
 		}
 		s.Replicas = append(s.Replicas, one)
 	}

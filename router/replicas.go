@@ -65,7 +65,7 @@ func newReplicas(ctx context.Context, h *host, cfg Config) (*replicas, error) {
 		rs.all = append(rs.all, r)
 		servers = append(servers, replica.Server{Name: r.place.Name, Connect: r.connect})
 	}
-	rs.Set = replica.New(ctx, replica.Server{Name: h.Name, Connect: h.connectBeside}, servers)
+	rs.Set = replica.New(ctx, replica.Server{Name: h.Name, Connect: func(ctx context.Context) (*pgx.Conn, error) { return h.ConnectBeside(ctx) }}, servers)
 	return rs, nil
 }
 
@@ -82,7 +82,7 @@ func (r *replicaHost) open() (*host, error) {
 	if r.closed != nil {
 		return nil, &shards.HostError{Host: r.place.Name, Err: r.closed}
 	}
-	h, err := openHost(r.of.base, r.place, r.of.cfg, r)
+	h, err := openHost(r.of.base, r.place, r.of.cfg, nil, r)
 	if err != nil {
 		return nil, &shards.HostError{Host: r.place.Name, Err: err}
 	}
@@ -96,30 +96,13 @@ func (r *replicaHost) connect(ctx context.Context) (*pgx.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	return h.connectBeside(ctx)
+	return h.ConnectBeside(ctx)
 }
 
 // server returns which of its servers a connection leads to.
 func (r *replicaHost) server(ctx context.Context, conn *pgconn.PgConn) (string, error) {
 	seen, err := r.of.Ask(ctx, r.index, conn)
 	return seen.Server, err
-}
-
-// connectBeside makes a connection as the pool does, beside it.
-func (h *host) connectBeside(ctx context.Context) (conn *pgx.Conn, err error) {
-	pool := h.lines.pool.Config()
-	err = h.login.Try(ctx, func(ctx context.Context) (err error) {
-		config := pool.ConnConfig.Copy()
-		config.Tracer = nil
-		if pool.BeforeConnect != nil {
-			if err := pool.BeforeConnect(ctx, config); err != nil {
-				return err
-			}
-		}
-		conn, err = pgx.ConnectConfig(ctx, config)
-		return err
-	})
-	return conn, err
 }
 
 // close closes the replicas, because the primary is closed for a reason, and waits until nothing is under way with them.
@@ -142,7 +125,7 @@ func (r *replicaHost) close(ctx context.Context, why error) {
 	h := r.pool.Load()
 	r.opening.Unlock()
 	if h != nil {
-		h.lines.close(ctx, why)
+		h.close(ctx, why)
 	}
 }
 
@@ -173,7 +156,7 @@ func (h *home) copy(rs *replicas, i int) (*home, error) {
 			return nil, err
 		}
 	}
-	at.CompareAndSwap(nil, &home{Shard: session.Shard{Number: h.Number, Schema: h.Schema, Path: h.Path, Reads: true, Host: on.Host}, host: on})
+	at.CompareAndSwap(nil, newHome(on, session.Shard{Number: h.Number, Schema: h.Schema, Path: h.Path, Reads: true}))
 	return at.Load(), nil
 }
 
@@ -187,7 +170,7 @@ func (h *home) dropCopies(next *home) {
 	for i := range *all {
 		if c := (*all)[i].Load(); c != nil {
 			c.next.Store(next)
-			c.host.lines.drop(c)
+			c.Leave()
 		}
 	}
 }

@@ -138,11 +138,7 @@ func New(ctx context.Context, cfg Config) (*Router, error) {
 	r.life, r.endLife = context.WithCancel(ctx)
 	maps := &reload{router: r}
 	r.open = func(place shards.Host) (*host, error) {
-		h, err := openHost(ctx, place, cfg, nil)
-		if err == nil {
-			h.reload = maps
-		}
-		return h, err
+		return openHost(ctx, place, cfg, maps, nil)
 	}
 	r.newDirectory = func() *directory.Directory { return newDirectory(r, cfg) }
 	none := &snapshot{}

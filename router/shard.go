@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"sync/atomic"
-	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
@@ -17,16 +16,16 @@ import (
 
 // home is what a router knows of one shard.
 type home struct {
-	session.Shard
-	host *host
-	next atomic.Pointer[home] // the home that the shard went to, nil as long as this is it
-
+	connShard
+	host   *host
+	next   atomic.Pointer[home]   // the home that the shard went to, nil as long as this is it
 	copies atomic.Pointer[copies] // where it is read by readers
+}
 
-	// Guarded by the mu of the host's lines.
-	lines    []*line // that have worked for it
-	inflight int     // the calls under way
-	load     float64 // the mean of that
+func newHome(h *host, shard session.Shard) *home {
+	at := &home{host: h}
+	at.On(h.lines, shard)
+	return at
 }
 
 // Shard is the handle of one shard, with the methods of a [pgxpool.Pool]. Unqualified names in the SQL are those of the
@@ -76,20 +75,11 @@ func (s Shard) Exec(ctx context.Context, sql string, args ...any) (pgconn.Comman
 // exec runs SQL once.
 func (s Shard) exec(ctx context.Context, t *tries, sql string, args []any) (pgconn.CommandTag, *call, error) {
 	c, err := s.home.ask(ctx, t, sql, args, len(args) == 0)
-	switch {
-	case err != nil:
+	if err != nil {
 		return pgconn.CommandTag{}, c, err
-	case c.answer != nil:
-		return c.answer.Tag, c, nil
 	}
-	defer c.Release()
-	session, started := c.line.session, time.Now()
-	tag, err := session.Exec(c.ctx, c.scope(), sql, args)
-	c.home.host.Texts.Observe(c.text, time.Since(started), true)
-	if err == nil && session.Conn.PgConn().TxStatus() != 'I' {
-		err = errTxLeft
-	}
-	return tag, c, c.home.Failed(err)
+	tag, err := c.exec(sql, args)
+	return tag, c, err
 }
 
 func (s Shard) execInTx(ctx context.Context, sql string, args []any) (tag pgconn.CommandTag, err error) {
@@ -111,7 +101,7 @@ func (s Shard) Query(ctx context.Context, sql string, args ...any) (pgx.Rows, er
 	var t tries
 	if hint := together.Of(args); hint != nil {
 		args = args[1:]
-		if rows, done, err := s.queryTogether(ctx, &t, sql, args, hint); done {
+		if rows, done, err := t.QueryTogether(ctx, &s.home.now().connShard, sql, args, hint); done {
 			return rows, err
 		}
 	}
@@ -139,21 +129,6 @@ func (s Shard) query(ctx context.Context, t *tries, sql string, args []any) (pgx
 	}
 	rows, err := c.query(sql, args)
 	return rows, c, err
-}
-
-// query returns the rows of a statement, whose call was given its answer or a line to ask for it.
-func (c *call) query(sql string, args []any) (pgx.Rows, error) {
-	if c.answer != nil {
-		return c.answer.Rows(&c.home.Shard), nil
-	}
-	started := time.Now()
-	rows, err := c.line.session.Query(c.ctx, &c.home.Shard, c, c.scope(), sql, args)
-	c.home.host.Texts.Observe(c.text, time.Since(started), true)
-	if err != nil {
-		c.Release()
-		return session.FailedRows(err), err
-	}
-	return rows, nil
 }
 
 // QueryRow runs a statement that returns one row at most. Errors wait for the row's Scan, and so may the connection: Scan

@@ -48,7 +48,7 @@ func (s *snapshot) turnTo(m *shards.Map, open func(shards.Host) (*host, error)) 
 		if named && i < len(s.homes) && s.homes[i].host == h {
 			next.homes[i] = s.homes[i]
 		} else {
-			next.homes[i] = &home{Shard: session.Shard{Number: n, Schema: m.Schema(n), Path: m.SearchPath(n), Host: h.Host}, host: h}
+			next.homes[i] = newHome(h, session.Shard{Number: n, Schema: m.Schema(n), Path: m.SearchPath(n)})
 		}
 	}
 	next.first = slices.Clone(next.homes)
@@ -84,7 +84,7 @@ func (s *snapshot) settle(before *snapshot) (left []*host) {
 		}
 		if next := s.homes[old.Number]; next != old {
 			old.next.Store(next)
-			old.host.lines.drop(old)
+			old.Leave()
 			old.dropCopies(next)
 			if !slices.Contains(emptied, old.host) {
 				emptied = append(emptied, old.host)
@@ -92,7 +92,7 @@ func (s *snapshot) settle(before *snapshot) (left []*host) {
 		}
 	}
 	for _, h := range emptied {
-		h.watch.Wake()
+		h.lines.Wake()
 	}
 	for _, h := range before.hosts {
 		if !slices.Contains(s.hosts, h) {
@@ -118,11 +118,7 @@ func (h *home) now() *home {
 // acquire returns a call that was given a line, at the home that the shard has by then.
 func (h *home) acquire(ctx context.Context, t *tries, kind operation.Kind, summary string) (*call, error) {
 	for {
-		at := h.now()
-		t.tryOn(at)
-		c := at.host.leaseFor(ctx, at, kind, summary)
-		t.tell(c)
-		if err := at.host.enter(c); !retired(err) {
+		if c, err := t.Acquire(ctx, &h.now().connShard, kind, summary); !retired(err) {
 			return c, err
 		}
 	}
@@ -131,11 +127,7 @@ func (h *home) acquire(ctx context.Context, t *tries, kind operation.Kind, summa
 // ask is [call.ask] at the home that the shard has by then.
 func (h *home) ask(ctx context.Context, t *tries, sql string, args []any, whole bool) (*call, error) {
 	for {
-		at := h.now()
-		t.tryOn(at)
-		c := at.host.callFor(ctx, at, sql, args, whole)
-		t.tell(c)
-		if err := c.ask(); !retired(err) {
+		if c, err := t.Ask(ctx, &h.now().connShard, "", sql, args, whole); !retired(err) {
 			return c, err
 		}
 	}
@@ -145,7 +137,7 @@ func (h *home) ask(ctx context.Context, t *tries, sql string, args []any, whole 
 func closeAll(ctx context.Context, hosts []*host) {
 	var wait sync.WaitGroup
 	for _, h := range hosts {
-		wait.Go(func() { h.lines.close(ctx, errClosed) })
+		wait.Go(func() { h.close(ctx, errClosed) })
 	}
 	wait.Wait()
 }

@@ -10,43 +10,43 @@ import (
 	"github.com/kiloshard/kiloshard/router/internal/session"
 )
 
-// queryTogether is one try to query with a statement that its caller sends with others: it waits in the queue of a line,
-// also if that has nothing to do. It returns false if the statement is to be sent by itself, see [Shard.queryAgain].
-func (s Shard) queryTogether(ctx context.Context, t *tries, sql string, args []any, hint *together.Hint) (pgx.Rows, bool, error) {
+// QueryTogether is one try to query with a statement that its caller sends with others: it waits in the queue of a line,
+// also if that has nothing to do. It returns false if the statement is to be sent by itself.
+func (t *tries) QueryTogether(ctx context.Context, at *connShard, sql string, args []any, hint *together.Hint) (pgx.Rows, bool, error) {
 	defer hint.Arrive()
-	home := s.home.now()
-	c := home.host.callFor(ctx, home, sql, args, false)
-	if c.lease || session.Refused(c.text) != nil || !home.host.watch.Passing() {
+	ls := at.conns
+	c := ls.callFor(ctx, at, sql, args, false)
+	if c.lease || session.Refused(c.text) != nil || !ls.primary.Passing() {
 		return nil, false, nil
 	}
-	turns := home.host.watch.Turns()
+	turns := ls.primary.Turns()
 	c.hint, c.woken = hint, make(chan struct{})
-	if home.host.begin(c) != nil {
+	if ls.begin(c) != nil {
 		return nil, false, nil // by itself it is tried again if that may help
 	}
 	hint.Arrive()
 	t.turns = turns
-	err := home.host.await(c)
+	err := ls.await(c)
 	if err == nil {
-		return c.answer.Rows(&c.home.Shard), true, nil
+		return c.answer.Rows(&at.Shard), true, nil
 	}
 	again, err := c.again(ctx, t, err)
 	return session.FailedRows(err), !again, err
 }
 
 // begin finds a line for a call that waits for others.
-func (h *host) begin(c *call) error {
+func (ls *lines) begin(c *call) error {
 	if err := c.ctx.Err(); err != nil {
-		return h.Failed(err)
+		return ls.Failed(err)
 	}
-	l, err := h.lines.enter(c)
+	l, err := ls.enter(c)
 	if err != nil {
-		return h.Failed(err)
+		return ls.Failed(err)
 	}
 	if l != nil {
-		h.lines.mu.Lock()
+		ls.mu.Lock()
 		l.grant(c)
-		h.lines.mu.Unlock()
+		ls.mu.Unlock()
 	}
 	return nil
 }

@@ -29,7 +29,7 @@ type HostStats struct {
 }
 
 // Sizes count, at index n, how many times n calls were sent together.
-type Sizes [batchLimit + 1]uint64
+type Sizes [33]uint64
 
 // Stats returns figures on each host, in the order of the map.
 func (r *Router) Stats() []HostStats {
@@ -42,29 +42,12 @@ func (r *Router) Stats() []HostStats {
 }
 
 func (h *host) stats() HostStats {
-	s := h.lines.stats()
-	s.Pooler = h.Pooled.Load()
-	s.Resent, s.Lost = h.resent.Load(), h.lost.Load()
+	now := h.lines.Stats()
+	s := HostStats{
+		Host: h.Name, Conns: now.Conns, Max: now.Max, Idle: now.Idle, Waiting: now.Waiting, Pooler: h.Pooled.Load(),
+		Calls: now.Calls, Batches: now.Batches, Batched: now.Batched, Sizes: now.Sizes, Resent: now.Resent, Lost: now.Lost,
+	}
 	s.Retried, s.Exhausted = h.retried.Load(), h.exhausted.Load()
 	h.watchStats(&s)
-	return s
-}
-
-func (ls *lines) stats() HostStats {
-	ls.mu.Lock()
-	defer ls.mu.Unlock()
-	s := HostStats{
-		Host: ls.host.Name, Max: len(ls.all), Waiting: len(ls.waiting), Calls: ls.turns,
-		Batches: ls.batches, Batched: ls.batched, Sizes: ls.sizes,
-	}
-	for _, l := range ls.all {
-		if l.state != absent {
-			s.Conns++
-		}
-		if l.state == idle {
-			s.Idle++
-		}
-		s.Waiting += len(l.queue)
-	}
 	return s
 }
