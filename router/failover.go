@@ -100,7 +100,7 @@ func (b Breaker) String() string {
 
 // watchStats adds what is known of the primary.
 func (h *host) watchStats(s *HostStats) {
-	now := h.lines.Primary()
+	now := h.Pool.Primary()
 	switch {
 	case !now.Up:
 		s.Breaker = BreakerOpen

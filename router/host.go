@@ -8,11 +8,13 @@ import (
 
 	"github.com/kiloshard/kiloshard/shards"
 	"github.com/kiloshard/kiloshard/shards/connect"
+
+	"github.com/kiloshard/kiloshard/router/internal/conns"
 )
 
 // host is a host of the map with its connections.
 type host struct {
-	*lines
+	*conns.Pool
 	opened   shards.Host     // as it was when the host was opened
 	plain    *pgxpool.Config // of the pool, before the router changes it: see [Shard.PoolConfig]
 	replicas *replicas       // nil if it has none
@@ -34,21 +36,21 @@ func openHost(ctx context.Context, place shards.Host, cfg Config, maps *reload, 
 	}
 	h := &host{opened: place, plain: config.Copy()}
 	login.Attend(h.plain)
-	conns := connsConfig{
+	made := conns.Config{
 		Host: place, Pool: config, Login: login, Statements: cfg.Statements, Alone: cfg.NoGroups,
 		FailAfter: cfg.Failover.FailAfter, Wait: cfg.Failover.Wait, Tracers: cfg.Tracers, Logger: cfg.logger(),
 		AwaitMove: maps.awaitMove,
 	}
 	if cfg.Logger != nil {
-		conns.Slow = cfg.SlowStatement
+		made.Slow = cfg.SlowStatement
 	}
 	if replica != nil {
-		conns.ServerOf = replica.server
+		made.ServerOf = replica.server
 	}
 	if h.replicas, err = newReplicas(ctx, h, cfg); err != nil {
 		return nil, err
 	}
-	if h.lines, err = openLines(ctx, conns); err != nil {
+	if h.Pool, err = conns.Open(ctx, made); err != nil {
 		if h.replicas != nil {
 			h.replicas.close(ctx, err)
 		}
@@ -62,12 +64,12 @@ func (h *host) expect(shards int) {
 	if h.replicas != nil {
 		h.replicas.shards.Store(int64(shards))
 	}
-	h.lines.Expect(shards)
+	h.Pool.Expect(shards)
 }
 
-// close closes the connections to the host and its replicas, see [lines.Close].
+// close closes the connections to the host and its replicas, see [conns.Pool.Close].
 func (h *host) close(ctx context.Context, why error) {
-	h.lines.Close(ctx, why)
+	h.Pool.Close(ctx, why)
 	if h.replicas != nil {
 		h.replicas.close(ctx, why)
 	}

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/kiloshard/kiloshard/shards"
+
+	"github.com/kiloshard/kiloshard/router/internal/conns"
 )
 
 // Maps is where a router gets its map from and hears of its changes. The stores of package mapstore are.
@@ -106,7 +108,7 @@ func (r *Router) turnTo(m *shards.Map, movesKeys bool) (*shards.Map, error) {
 	}
 	r.now.Store(next)
 	for _, h := range next.settle(before) {
-		r.ending.Go(func() { h.close(r.life, errRetired) })
+		r.ending.Go(func() { h.close(r.life, conns.ErrRetired) })
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()

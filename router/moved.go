@@ -6,12 +6,8 @@ import (
 
 	"golang.org/x/sync/singleflight"
 
-	"github.com/kiloshard/kiloshard/router/internal/failure"
+	"github.com/kiloshard/kiloshard/router/internal/conns"
 )
-
-// ErrMoved says that a shard is not on the host where the router's map has it, and that no newer map was available within 3
-// seconds. Nothing of the statement has run. Its [shards.ShardError] names the shard and the host.
-var ErrMoved = failure.ErrMoved
 
 // movedLimit is how long a call waits for a map that says where its shard is, and movedPause how long between two looks.
 const (
@@ -46,7 +42,7 @@ func (r *reload) newest(ctx context.Context) {
 }
 
 // awaitMove waits for a map in which a shard that is not on this host has another one, and tells whether there is one.
-func (r *reload) awaitMove(ctx context.Context, at *connShard) bool {
+func (r *reload) awaitMove(ctx context.Context, at *conns.Shard) bool {
 	if r == nil || r.router.maps == nil { // on a replica, or without a source
 		return at.Gone()
 	}

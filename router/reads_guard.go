@@ -11,6 +11,8 @@ import (
 	"github.com/kiloshard/kiloshard/router/operation"
 
 	"github.com/kiloshard/kiloshard/router/internal/session"
+
+	"github.com/kiloshard/kiloshard/router/internal/conns"
 )
 
 // errServersTurn says that a pooler has gone from one server to another.
@@ -90,9 +92,9 @@ func rollBack(tx pgx.Tx) {
 func (at station) begin(ctx context.Context, opts pgx.TxOptions) (pgx.Tx, error) {
 	began := time.Now()
 	h := at.home
-	lease, err := new(tries).Acquire(ctx, &h.connShard, operation.Tx, "BEGIN")
+	lease, err := new(conns.Attempts).Acquire(ctx, &h.Shard, operation.Tx, "BEGIN")
 	if err != nil {
-		return nil, lease.unsent(err)
+		return nil, lease.Unsent(err)
 	}
 	s := lease.Session()
 	asked := ""
@@ -102,7 +104,7 @@ func (at station) begin(ctx context.Context, opts pgx.TxOptions) (pgx.Tx, error)
 			return nil, err
 		}
 	}
-	begun, err := lease.begin(opts, true)
+	begun, err := lease.Begin(opts, true)
 	if err != nil || asked == "" {
 		return begun, err
 	}

@@ -76,7 +76,7 @@ func (at station) query(ctx context.Context, sql string, args []any) (pgx.Rows, 
 	limited, done := at.until(ctx)
 	all, err := at.once(limited, sql, args)
 	if err == nil {
-		all, err = session.ReadAhead(&at.home.Shard, all)
+		all, err = session.ReadAhead(&at.home.Shard.Shard, all)
 	}
 	if err != nil {
 		done()

@@ -7,6 +7,8 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/kiloshard/kiloshard/router/operation"
+
+	"github.com/kiloshard/kiloshard/router/internal/conns"
 )
 
 var errReaderBegin = errors.New("a reader's transactions only read: expected no BeginQuery, and no access mode but read only")
@@ -65,9 +67,9 @@ func (r Reader) SendBatch(ctx context.Context, b *pgx.Batch) pgx.BatchResults {
 }
 
 func (at station) batch(ctx context.Context, b *pgx.Batch) (pgx.BatchResults, error) {
-	lease, err := new(tries).Acquire(ctx, &at.home.connShard, operation.Batch, "")
+	lease, err := new(conns.Attempts).Acquire(ctx, &at.home.Shard, operation.Batch, "")
 	if err != nil {
-		return nil, lease.unsent(err)
+		return nil, lease.Unsent(err)
 	}
 	if !at.measured(lease.Session()) {
 		lease.Release()

@@ -11,6 +11,8 @@ import (
 	"github.com/kiloshard/kiloshard/router/internal/failure"
 	"github.com/kiloshard/kiloshard/router/internal/replica"
 	"github.com/kiloshard/kiloshard/shards"
+
+	"github.com/kiloshard/kiloshard/router/internal/conns"
 )
 
 // ErrReadOnly says that a statement which writes was given to a [Reader]. It wraps the server's error, whose SQLSTATE is
@@ -93,7 +95,7 @@ func (w *walk) next(ctx context.Context) (station, error) {
 // another one, from where the walk begins again.
 func (w *walk) moved(err error) bool {
 	home := w.shard.home.now()
-	if home == w.home || !retired(err) && !errors.Is(err, errReplicaLeft) {
+	if home == w.home || !conns.Retired(err) && !errors.Is(err, errReplicaLeft) {
 		return false
 	}
 	w.home, w.not, w.over = home, 0, false
@@ -187,22 +189,22 @@ func (at station) until(ctx context.Context) (context.Context, func()) {
 // once runs a statement on this server. On the primary it is made again as [Shard.Query] does: no other server is left. On a
 // replica it goes down a connection to the server that was measured, or else asks its server first.
 func (at station) once(ctx context.Context, sql string, args []any) (pgx.Rows, error) {
-	var t tries
+	var t conns.Attempts
 	for {
-		c, err := t.Ask(ctx, &at.home.connShard, at.server, sql, args, false)
+		c, err := t.Ask(ctx, &at.home.Shard, at.server, sql, args, false)
 		if err == nil {
 			var rows pgx.Rows
-			if rows, err = c.query(sql, args); err == nil {
+			if rows, err = c.Query(sql, args); err == nil {
 				return rows, nil
 			}
 		}
-		if errors.Is(err, errOtherServer) {
+		if errors.Is(err, conns.ErrOtherServer) {
 			return at.queryGuarded(ctx, sql, args)
 		}
-		if at.replica != nil && !errors.Is(err, errApart) {
-			return nil, c.unsent(err)
+		if at.replica != nil && !errors.Is(err, conns.ErrApart) {
+			return nil, c.Unsent(err)
 		}
-		if again, err := c.again(ctx, &t, err); !again {
+		if again, err := c.Retry(ctx, &t, err); !again {
 			return nil, err
 		}
 	}

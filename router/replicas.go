@@ -13,7 +13,7 @@ import (
 	"github.com/kiloshard/kiloshard/router/internal/replica"
 	"github.com/kiloshard/kiloshard/shards"
 
-	"github.com/kiloshard/kiloshard/router/internal/session"
+	"github.com/kiloshard/kiloshard/router/internal/conns"
 )
 
 // ErrNoReplica says that no replica of the host was such as a reader with ReplicaOnly wants it.
@@ -65,7 +65,7 @@ func newReplicas(ctx context.Context, h *host, cfg Config) (*replicas, error) {
 		rs.all = append(rs.all, r)
 		servers = append(servers, replica.Server{Name: r.place.Name, Connect: r.connect})
 	}
-	rs.Set = replica.New(ctx, replica.Server{Name: h.Name, Connect: func(ctx context.Context) (*pgx.Conn, error) { return h.ConnectBeside(ctx) }}, servers)
+	rs.Set = replica.New(ctx, replica.Server{Name: h.opened.Name, Connect: func(ctx context.Context) (*pgx.Conn, error) { return h.ConnectBeside(ctx) }}, servers)
 	return rs, nil
 }
 
@@ -107,7 +107,7 @@ func (r *replicaHost) server(ctx context.Context, conn *pgconn.PgConn) (string, 
 
 // close closes the replicas, because the primary is closed for a reason, and waits until nothing is under way with them.
 func (rs *replicas) close(ctx context.Context, why error) {
-	if retired(why) {
+	if conns.Retired(why) {
 		why = errReplicaLeft
 	}
 	rs.Close(func() {
@@ -126,51 +126,5 @@ func (r *replicaHost) close(ctx context.Context, why error) {
 	r.opening.Unlock()
 	if h != nil {
 		h.close(ctx, why)
-	}
-}
-
-// copies are the homes in which readers find a shard: on the primary, and on each replica. They are made when they are
-// wanted: most shards of most hosts are read in few of them.
-type copies []atomic.Pointer[home]
-
-// copy returns the home in which readers find the shard on the primary, or on a replica, which is opened.
-func (h *home) copy(rs *replicas, i int) (*home, error) {
-	all := h.copies.Load()
-	if all == nil {
-		size := 1
-		if rs != nil {
-			size += len(rs.all)
-		}
-		made := make(copies, size)
-		h.copies.CompareAndSwap(nil, &made)
-		all = h.copies.Load()
-	}
-	at := &(*all)[i+1]
-	if found := at.Load(); found != nil {
-		return found, nil
-	}
-	on := h.host
-	if i != replica.Primary {
-		var err error
-		if on, err = rs.all[i].open(); err != nil {
-			return nil, err
-		}
-	}
-	at.CompareAndSwap(nil, newHome(on, session.Shard{Number: h.Number, Schema: h.Schema, Path: h.Path, Reads: true}))
-	return at.Load(), nil
-}
-
-// dropCopies makes the homes in which readers found the shard ones that no connection is kept for, since it has gone to
-// another home.
-func (h *home) dropCopies(next *home) {
-	all := h.copies.Load()
-	if all == nil {
-		return
-	}
-	for i := range *all {
-		if c := (*all)[i].Load(); c != nil {
-			c.next.Store(next)
-			c.Leave()
-		}
 	}
 }

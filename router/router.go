@@ -3,6 +3,7 @@ package router
 import (
 	"context"
 	"fmt"
+	"io"
 	"log/slog"
 	"slices"
 	"sync"
@@ -214,3 +215,6 @@ func (cfg Config) logger() *slog.Logger {
 	}
 	return cfg.Logger
 }
+
+// Format prints which map the router goes by, whatever the verb, so that no DSN is printed.
+func (r *Router) Format(s fmt.State, _ rune) { _, _ = io.WriteString(s, "router of "+r.Map().String()) }

@@ -3,30 +3,18 @@ package router
 import (
 	"context"
 	"fmt"
-	"sync/atomic"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/kiloshard/kiloshard/router/internal/together"
+	"github.com/kiloshard/kiloshard/router/operation"
 	"github.com/kiloshard/kiloshard/shards"
 
 	"github.com/kiloshard/kiloshard/router/internal/session"
+
+	"github.com/kiloshard/kiloshard/router/internal/conns"
 )
-
-// home is what a router knows of one shard.
-type home struct {
-	connShard
-	host   *host
-	next   atomic.Pointer[home]   // the home that the shard went to, nil as long as this is it
-	copies atomic.Pointer[copies] // where it is read by readers
-}
-
-func newHome(h *host, shard session.Shard) *home {
-	at := &home{host: h}
-	at.On(h.lines, shard)
-	return at
-}
 
 // Shard is the handle of one shard, with the methods of a [pgxpool.Pool]. Unqualified names in the SQL are those of the
 // shard's schema. Each method goes to the host where the map has the shard when it is called. A Shard is a small value that
@@ -62,10 +50,10 @@ func (s Shard) Exec(ctx context.Context, sql string, args ...any) (pgconn.Comman
 	if s.home.now().host.Texts.Of(sql).Calls {
 		return s.execInTx(ctx, sql, args)
 	}
-	var t tries
+	var t conns.Attempts
 	for {
 		tag, c, err := s.exec(ctx, &t, sql, args)
-		again, err := c.again(ctx, &t, err)
+		again, err := c.Retry(ctx, &t, err)
 		if !again {
 			return tag, err
 		}
@@ -73,12 +61,12 @@ func (s Shard) Exec(ctx context.Context, sql string, args ...any) (pgconn.Comman
 }
 
 // exec runs SQL once.
-func (s Shard) exec(ctx context.Context, t *tries, sql string, args []any) (pgconn.CommandTag, *call, error) {
+func (s Shard) exec(ctx context.Context, t *conns.Attempts, sql string, args []any) (pgconn.CommandTag, *conns.Request, error) {
 	c, err := s.home.ask(ctx, t, sql, args, len(args) == 0)
 	if err != nil {
 		return pgconn.CommandTag{}, c, err
 	}
-	tag, err := c.exec(sql, args)
+	tag, err := c.Exec(sql, args)
 	return tag, c, err
 }
 
@@ -98,10 +86,10 @@ func (s Shard) execInTx(ctx context.Context, sql string, args []any) (tag pgconn
 //
 //go:noinline
 func (s Shard) Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error) {
-	var t tries
+	var t conns.Attempts
 	if hint := together.Of(args); hint != nil {
 		args = args[1:]
-		if rows, done, err := t.QueryTogether(ctx, &s.home.now().connShard, sql, args, hint); done {
+		if rows, done, err := t.QueryTogether(ctx, &s.home.now().Shard, sql, args, hint); done {
 			return rows, err
 		}
 	}
@@ -109,25 +97,25 @@ func (s Shard) Query(ctx context.Context, sql string, args ...any) (pgx.Rows, er
 }
 
 // queryAgain runs a statement that has been tried before.
-func (s Shard) queryAgain(ctx context.Context, t *tries, sql string, args []any) (pgx.Rows, error) {
+func (s Shard) queryAgain(ctx context.Context, t *conns.Attempts, sql string, args []any) (pgx.Rows, error) {
 	for {
 		rows, c, err := s.query(ctx, t, sql, args)
 		if err == nil {
 			return rows, nil
 		}
-		if again, err := c.again(ctx, t, err); !again {
+		if again, err := c.Retry(ctx, t, err); !again {
 			return session.FailedRows(err), err
 		}
 	}
 }
 
 // query runs a statement once.
-func (s Shard) query(ctx context.Context, t *tries, sql string, args []any) (pgx.Rows, *call, error) {
+func (s Shard) query(ctx context.Context, t *conns.Attempts, sql string, args []any) (pgx.Rows, *conns.Request, error) {
 	c, err := s.home.ask(ctx, t, sql, args, false)
 	if err != nil {
 		return nil, c, err
 	}
-	rows, err := c.query(sql, args)
+	rows, err := c.Query(sql, args)
 	return rows, c, err
 }
 
@@ -136,6 +124,40 @@ func (s Shard) query(ctx context.Context, t *tries, sql string, args []any) (pgx
 func (s Shard) QueryRow(ctx context.Context, sql string, args ...any) pgx.Row {
 	rows, _ := s.Query(ctx, sql, args...)
 	return session.Row{Rows: rows}
+}
+
+// SendBatch sends the queries of a batch together, as one transaction, and returns their results, which hold a
+// connection until they are closed. Callbacks are called as those results say. The batch itself is left as it is.
+//
+// Statements that are new to the connection are prepared first, all in one round trip. A batch with Batch.BeginTx
+// fails, and so does one that goes on after a statement which ends the transaction.
+func (s Shard) SendBatch(ctx context.Context, b *pgx.Batch) pgx.BatchResults {
+	var t conns.Attempts
+	for {
+		lease, err := s.home.acquire(ctx, &t, operation.Batch, "")
+		if err == nil {
+			var results pgx.BatchResults
+			if results, err = lease.SendBatch(b); err == nil {
+				return results
+			}
+		}
+		if again, err := lease.RetryLease(ctx, &t, false, err); !again {
+			return pgx.FailedBatchResults(b, err)
+		}
+	}
+}
+
+// CopyFrom copies rows into a table with the COPY protocol, in a transaction of its own, and returns how many there
+// were. A table name of one part is looked up as in any statement.
+func (s Shard) CopyFrom(ctx context.Context, table pgx.Identifier, columns []string, source pgx.CopyFromSource) (copied int64, err error) {
+	err = s.Tx(ctx, pgx.TxOptions{}, func(tx pgx.Tx) error {
+		copied, err = tx.CopyFrom(ctx, table, columns, source)
+		return err
+	})
+	if err != nil {
+		return 0, err
+	}
+	return copied, nil
 }
 
 // NextID makes a new ID in the shard.

@@ -5,7 +5,6 @@ import (
 	"slices"
 	"sync"
 
-	"github.com/kiloshard/kiloshard/router/operation"
 	"github.com/kiloshard/kiloshard/shards"
 
 	"github.com/kiloshard/kiloshard/router/internal/session"
@@ -92,7 +91,7 @@ func (s *snapshot) settle(before *snapshot) (left []*host) {
 		}
 	}
 	for _, h := range emptied {
-		h.lines.Wake()
+		h.Pool.Wake()
 	}
 	for _, h := range before.hosts {
 		if !slices.Contains(s.hosts, h) {
@@ -102,38 +101,7 @@ func (s *snapshot) settle(before *snapshot) (left []*host) {
 	return left
 }
 
-// now returns the home that a shard has now.
-func (h *home) now() *home {
-	last := h.next.Load()
-	if last == nil {
-		return h
-	}
-	for next := last.next.Load(); next != nil; next = last.next.Load() {
-		last = next
-	}
-	h.next.Store(last) // those in between need not be kept
-	return last
-}
-
-// acquire returns a call that was given a line, at the home that the shard has by then.
-func (h *home) acquire(ctx context.Context, t *tries, kind operation.Kind, summary string) (*call, error) {
-	for {
-		if c, err := t.Acquire(ctx, &h.now().connShard, kind, summary); !retired(err) {
-			return c, err
-		}
-	}
-}
-
-// ask is [call.ask] at the home that the shard has by then.
-func (h *home) ask(ctx context.Context, t *tries, sql string, args []any, whole bool) (*call, error) {
-	for {
-		if c, err := t.Ask(ctx, &h.now().connShard, "", sql, args, whole); !retired(err) {
-			return c, err
-		}
-	}
-}
-
-// closeAll closes hosts, all at once, and waits for it, see [lines.close].
+// closeAll closes hosts, all at once, and waits for it, see [host.close].
 func closeAll(ctx context.Context, hosts []*host) {
 	var wait sync.WaitGroup
 	for _, h := range hosts {

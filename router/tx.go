@@ -6,6 +6,8 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/kiloshard/kiloshard/router/operation"
+
+	"github.com/kiloshard/kiloshard/router/internal/conns"
 )
 
 // Begin begins a transaction in the shard with the server's defaults. See [Shard.BeginTx].
@@ -18,25 +20,25 @@ func (s Shard) Begin(ctx context.Context) (pgx.Tx, error) { return s.BeginTx(ctx
 // shard, as the methods of Shard do; a name given to Prepare is good for the transaction only. What is sent by way of
 // Conn or LargeObjects is in the shard too, but is prepared by pgx, under its text alone.
 func (s Shard) BeginTx(ctx context.Context, opts pgx.TxOptions) (pgx.Tx, error) {
-	var t tries
+	var t conns.Attempts
 	for {
 		tx, lease, err := s.begin(ctx, &t, opts)
 		if err == nil {
 			return tx, nil
 		}
-		if again, err := lease.leaseAgain(ctx, &t, true, err); !again { // a BEGIN changes nothing
+		if again, err := lease.RetryLease(ctx, &t, true, err); !again { // a BEGIN changes nothing
 			return nil, err
 		}
 	}
 }
 
 // begin begins a transaction once.
-func (s Shard) begin(ctx context.Context, t *tries, opts pgx.TxOptions) (pgx.Tx, *call, error) {
+func (s Shard) begin(ctx context.Context, t *conns.Attempts, opts pgx.TxOptions) (pgx.Tx, *conns.Request, error) {
 	lease, err := s.home.acquire(ctx, t, operation.Tx, "BEGIN")
 	if err != nil {
 		return nil, lease, err
 	}
-	begun, err := lease.begin(opts, false)
+	begun, err := lease.Begin(opts, false)
 	return begun, lease, err
 }
 

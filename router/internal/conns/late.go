@@ -1,4 +1,4 @@
-package router
+package conns
 
 import "time"
 
@@ -89,7 +89,7 @@ func (l *line) expire(g *group) {
 		}
 		c.late.Store(true)
 		if c.claim() {
-			c.publish(nil, c.shard.Failed(errApart))
+			c.publish(nil, c.shard.Failed(ErrApart))
 			l.twice--
 		}
 	}

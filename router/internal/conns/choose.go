@@ -1,4 +1,4 @@
-package router
+package conns
 
 import (
 	"math"
@@ -28,7 +28,7 @@ const (
 
 // choose picks the line for a call: one that is not busy if the call should have it, a busy one if it should wait for
 // that one, nil if it should wait for whichever comes free. The caller holds mu.
-func (ls *lines) choose(c *call, not *line) *line {
+func (ls *Pool) choose(c *Request, not *line) *line {
 	h := c.shard
 	if h == nil {
 		return ls.hottest(not)
@@ -77,8 +77,8 @@ func (ls *lines) choose(c *call, not *line) *line {
 
 // sooner tells whether a call that waits for the first of two busy lines is likely to be sent before one that waits for
 // the other. Where the way is long, what counts is which of them is back first. The caller holds mu.
-func (ls *lines) sooner(l, other *line) bool {
-	if ls.Texts.RoundTrip() > farWay && max(len(l.queue), len(other.queue)) < batchLimit {
+func (ls *Pool) sooner(l, other *line) bool {
+	if ls.Texts.RoundTrip() > farWay && max(len(l.queue), len(other.queue)) < BatchLimit {
 		return l.began < other.began
 	}
 	return len(l.queue) < len(other.queue)
@@ -88,12 +88,12 @@ func (ls *lines) sooner(l, other *line) bool {
 //
 // As long as a shard has few calls under way and the connections are about enough for all, each call takes one that is free.
 // Else a line that carries many quick statements at a time costs both sides less than many lines that carry a few each.
-func (ls *lines) width(h *connShard, c *call) (use int, wide bool) {
+func (ls *Pool) width(h *Shard, c *Request) (use int, wide bool) {
 	if c.lease || h.load < hot && !ls.crowd() {
 		return len(h.own), h.load > float64(len(h.own))+spread
 	}
 	usual := max(c.text.Usual(), time.Microsecond)
-	each := min(max(1, float64(worthwhile)/float64(usual)), batchLimit)
+	each := min(max(1, float64(worthwhile)/float64(usual)), BatchLimit)
 	far := min(1, float64(ls.Texts.RoundTrip())/float64(farWay)) // where the way is long, calls under way cost nothing
 	all := max(float64(ls.few), ls.load/each, far*float64(len(ls.all)))
 	use = max(1, int(math.Ceil(all*h.load/ls.load)))
@@ -101,12 +101,12 @@ func (ls *lines) width(h *connShard, c *call) (use int, wide bool) {
 }
 
 // crowd tells whether there are many more calls under way than connections. The caller holds mu.
-func (ls *lines) crowd() bool { return ls.load > crowded*float64(len(ls.all)) }
+func (ls *Pool) crowd() bool { return ls.load > crowded*float64(len(ls.all)) }
 
 // hottest returns the line that was used last of those that are idle and have room for another shard, else one without a
 // connection, else the idle one with the fewest shards: a connection that has just been used is quicker than one that
 // the server's machine has to call to mind. The caller holds mu.
-func (ls *lines) hottest(not *line) *line {
+func (ls *Pool) hottest(not *line) *line {
 	var hottest, place *line
 	for _, l := range ls.all {
 		switch {
@@ -128,7 +128,7 @@ func (ls *lines) hottest(not *line) *line {
 
 // emptiest returns the line with the fewest shards; of those without a connection only if no other is as empty. free says
 // that it must not be busy, else it must not be slow. The caller holds mu.
-func (ls *lines) emptiest(not *line, free bool) *line {
+func (ls *Pool) emptiest(not *line, free bool) *line {
 	var emptiest *line
 	for _, l := range ls.all {
 		if l == not || free && l.state == busy || !free && l.slow {

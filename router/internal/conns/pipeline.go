@@ -1,4 +1,4 @@
-package router
+package conns
 
 import (
 	"cmp"
@@ -18,7 +18,7 @@ import (
 )
 
 // drive works for the calls that wait for a line, until it has no more to do.
-func (l *line) drive(calls []*call) {
+func (l *line) drive(calls []*Request) {
 	for calls != nil {
 		l.work(calls)
 		runtime.Gosched() // those who have their answers may have a next question
@@ -33,7 +33,7 @@ func (l *line) drive(calls []*call) {
 //
 // Of what is not answered so, the callers ask again, each on a connection of its own. Nothing happens twice by this, for all
 // of it only reads; and no caller waits for more than its group.
-func (l *line) work(calls []*call) {
+func (l *line) work(calls []*Request) {
 	ctx := context.Background() // the callers' may end, each by itself; see group.giveUp
 	if err := l.ready(ctx); err != nil {
 		for _, c := range calls {
@@ -55,7 +55,7 @@ func (l *line) work(calls []*call) {
 	}()
 	sent := l.sending[:0]
 	for _, c := range calls {
-		sent = append(sent, sentCall{call: c})
+		sent = append(sent, sentCall{Request: c})
 	}
 	l.sending = sent
 	defer clear(sent)
@@ -72,7 +72,7 @@ func (l *line) work(calls []*call) {
 	}
 	others = append(others, renewed...)
 	for i := range others {
-		others[i].end(nil, errApart)
+		others[i].end(nil, ErrApart)
 	}
 }
 
@@ -89,11 +89,11 @@ func partition(calls []sentCall, holds func(sentCall) bool) (those, others []sen
 }
 
 // onServer returns the calls that want the server that the line leads to. The others fail.
-func (l *line) onServer(calls []*call) []*call {
-	return slices.DeleteFunc(slices.Clone(calls), func(c *call) bool {
+func (l *line) onServer(calls []*Request) []*Request {
+	return slices.DeleteFunc(slices.Clone(calls), func(c *Request) bool {
 		other := c.server != "" && c.server != l.session.Server
 		if other {
-			c.fail(l.Failed(errOtherServer))
+			c.fail(l.Failed(ErrOtherServer))
 		}
 		return other
 	})
@@ -101,7 +101,7 @@ func (l *line) onServer(calls []*call) []*call {
 
 // sentCall is a call with what is needed to send it.
 type sentCall struct {
-	*call
+	*Request
 	session.Read
 	moved bool  // the path of the session was not its own
 	last  error // with which it failed
@@ -202,13 +202,13 @@ func (c *sentCall) start(conn *pgx.Conn, together int) {
 func (c *sentCall) end(a *session.Answer, err error) {
 	mine := c.claim()
 	switch {
-	case c.op == nil, mine && (errors.Is(err, errApart) || err != nil && !c.op.Told()), !mine && c.late.Load():
+	case c.op == nil, mine && (errors.Is(err, ErrApart) || err != nil && !c.op.Told()), !mine && c.late.Load():
 	default:
 		var tag pgconn.CommandTag
 		if a != nil {
 			tag = a.Tag
 		}
-		if !mine && (err == nil || errors.Is(err, errApart)) {
+		if !mine && (err == nil || errors.Is(err, ErrApart)) {
 			err = c.ctx.Err() // its caller has left
 		}
 		c.op.Finish(tag, err)

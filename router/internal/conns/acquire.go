@@ -1,4 +1,4 @@
-package router
+package conns
 
 import (
 	"context"
@@ -15,7 +15,7 @@ import (
 )
 
 // Release gives back the line that a call was given.
-func (c *call) Release() {
+func (c *Request) Release() {
 	s := c.line.session
 	s.Clean()
 	if after := c.line.afterRelease; after != nil && !s.Conn.IsClosed() && !after(s.Conn) {
@@ -24,8 +24,8 @@ func (c *call) Release() {
 	c.line.free(c)
 }
 
-// begin begins a transaction on the line that the call was given, or gives the line back. With reading nothing may be written in it.
-func (c *call) begin(opts pgx.TxOptions, reading bool) (pgx.Tx, error) {
+// Begin begins a transaction on the line that the call was given, or gives the line back. With reading nothing may be written in it.
+func (c *Request) Begin(opts pgx.TxOptions, reading bool) (pgx.Tx, error) {
 	attempt := 1
 	if c.op != nil {
 		attempt = c.op.Attempt
@@ -38,7 +38,7 @@ func (c *call) begin(opts pgx.TxOptions, reading bool) (pgx.Tx, error) {
 }
 
 // SendBatch sends a batch on the line that the call was given, or gives the line back. Its error is about the shard.
-func (c *call) SendBatch(b *pgx.Batch) (pgx.BatchResults, error) {
+func (c *Request) SendBatch(b *pgx.Batch) (pgx.BatchResults, error) {
 	results, err := c.line.session.SendBatch(c.ctx, &c.shard.Shard, c, b)
 	if err != nil {
 		c.Release()
@@ -47,26 +47,26 @@ func (c *call) SendBatch(b *pgx.Batch) (pgx.BatchResults, error) {
 }
 
 // Session returns the session of the line that the call was given.
-func (c *call) Session() *session.Session { return c.line.session }
+func (c *Request) Session() *session.Session { return c.line.session }
 
 // acquire returns a call that was given a line of the host. Its error is a [shards.HostError].
-func (ls *lines) acquire(ctx context.Context, shard *connShard) (*call, error) {
-	c := &call{ctx: ctx, shard: shard, lease: true}
+func (ls *Pool) acquire(ctx context.Context, shard *Shard) (*Request, error) {
+	c := &Request{ctx: ctx, shard: shard, lease: true}
 	return c, ls.obtain(c)
 }
 
 // leaseFor returns a call that wants a line for an operation.
-func (ls *lines) leaseFor(ctx context.Context, shard *connShard, kind operation.Kind, summary string) *call {
+func (ls *Pool) leaseFor(ctx context.Context, shard *Shard, kind operation.Kind, summary string) *Request {
 	ctx, op := shard.Operation(ctx, kind, summary)
 	if op != nil && kind == operation.Tx {
 		op.Attempt = tracers.AttemptOf(ctx)
 	}
-	return &call{ctx: ctx, shard: shard, lease: true, op: op}
+	return &Request{ctx: ctx, shard: shard, lease: true, op: op}
 }
 
 // ask has a call be given either the answer to its statement, or a line on which the caller is to ask for it. The error
 // is a [shards.HostError] if there was no line, else a [shards.ShardError].
-func (c *call) ask() error {
+func (c *Request) ask() error {
 	if err := session.Refused(c.text); err != nil {
 		return c.shard.Failed(err)
 	}
@@ -78,7 +78,7 @@ func (c *call) ask() error {
 }
 
 // callFor returns the call of a single statement, or with whole of what may be several.
-func (ls *lines) callFor(ctx context.Context, shard *connShard, sql string, args []any, whole bool) *call {
+func (ls *Pool) callFor(ctx context.Context, shard *Shard, sql string, args []any, whole bool) *Request {
 	t := ls.Texts.Of(sql)
 	kind := operation.Write
 	reads := t.OnlyReads()
@@ -86,7 +86,7 @@ func (ls *lines) callFor(ctx context.Context, shard *connShard, sql string, args
 		kind = operation.Read
 	}
 	ctx, op := shard.Operation(ctx, kind, t.Summary)
-	c := &call{ctx: ctx, shard: shard, text: t, sql: sql, args: args, reads: reads, slow: ls.Texts.Slow(t), op: op}
+	c := &Request{ctx: ctx, shard: shard, text: t, sql: sql, args: args, reads: reads, slow: ls.Texts.Slow(t), op: op}
 	c.lease = whole || c.slow || !reads || t.Alone() || ls.alone || !ls.shares || !plainArgs(args)
 	return c
 }
@@ -106,7 +106,7 @@ func plainArgs(args []any) bool {
 }
 
 // obtain has a call wait for its line or its answer, as long as its context lasts.
-func (ls *lines) obtain(c *call) error {
+func (ls *Pool) obtain(c *Request) error {
 	if c.ctx.Err() != nil {
 		return ls.gaveUp(c)
 	}
@@ -132,14 +132,14 @@ func (ls *lines) obtain(c *call) error {
 	if c.server != "" && c.server != c.line.session.Server {
 		c.line.free(c)
 		c.line = nil
-		return ls.Failed(errOtherServer)
+		return ls.Failed(ErrOtherServer)
 	}
 	c.op.Sent(1)
 	return nil
 }
 
 // await waits until a call is woken, with a line or with its answer.
-func (ls *lines) await(c *call) error {
+func (ls *Pool) await(c *Request) error {
 	select {
 	case <-c.woken:
 	case <-c.ctx.Done():
@@ -156,24 +156,24 @@ func (ls *lines) await(c *call) error {
 }
 
 // gaveUp returns the error of a call whose context ended while it waited: a [shards.HostError] only if nothing was sent.
-func (ls *lines) gaveUp(c *call) error {
+func (ls *Pool) gaveUp(c *Request) error {
 	if c.resent {
 		return c.shard.Failed(c.ctx.Err())
 	}
 	return ls.Failed(c.ctx.Err())
 }
 
-// unsent tells tracers of the error with which a caller gives a call up, if they have not heard of the call, and returns
+// Unsent tells tracers of the error with which a caller gives a call up, if they have not heard of the call, and returns
 // it. No line works for the call any more.
-func (c *call) unsent(err error) error {
-	if c.op != nil && !c.left && !retired(err) { // else it goes on elsewhere
+func (c *Request) Unsent(err error) error {
+	if c.op != nil && !c.left && !Retired(err) { // else it goes on elsewhere
 		c.op.Fail(err)
 	}
 	return err
 }
 
 // Ping asks the host for a sign of life.
-func (ls *lines) Ping(ctx context.Context) error {
+func (ls *Pool) Ping(ctx context.Context) error {
 	c, err := ls.acquire(ctx, nil)
 	if err != nil {
 		return err
@@ -186,7 +186,7 @@ func (ls *lines) Ping(ctx context.Context) error {
 }
 
 // admit returns when a call may go to the host, or its shard has gone elsewhere.
-func (ls *lines) admit(ctx context.Context, shard *connShard) error {
+func (ls *Pool) admit(ctx context.Context, shard *Shard) error {
 	if ls.primary.Passing() {
 		return nil
 	}
@@ -194,20 +194,20 @@ func (ls *lines) admit(ctx context.Context, shard *connShard) error {
 }
 
 // left returns errMoved once the shard has gone to another host. The shard is nil for a call to no shard.
-func (s *connShard) left() error {
+func (s *Shard) left() error {
 	if s == nil || !s.gone.Load() {
 		return nil
 	}
 	return errMoved
 }
 
-// errOtherServer says that a connection to a replica leads to another server than the one that was measured.
-var errOtherServer = errors.New("the connection leads to another server than the one that was measured")
+// ErrOtherServer says that a connection to a replica leads to another server than the one that was measured.
+var ErrOtherServer = errors.New("the connection leads to another server than the one that was measured")
 
 var errTxLeft = errors.New("the SQL left its transaction open, which has been rolled back: use Begin")
 
-// exec runs SQL for a call that was given its answer or a line to ask for it.
-func (c *call) exec(sql string, args []any) (pgconn.CommandTag, error) {
+// Exec runs SQL for a call that was given its answer or a line to ask for it.
+func (c *Request) Exec(sql string, args []any) (pgconn.CommandTag, error) {
 	if c.answer != nil {
 		return c.answer.Tag, nil
 	}
@@ -221,8 +221,8 @@ func (c *call) exec(sql string, args []any) (pgconn.CommandTag, error) {
 	return tag, c.shard.Failed(err)
 }
 
-// query returns the rows of a statement, whose call was given its answer or a line to ask for it.
-func (c *call) query(sql string, args []any) (pgx.Rows, error) {
+// Query returns the rows of a statement, whose call was given its answer or a line to ask for it.
+func (c *Request) Query(sql string, args []any) (pgx.Rows, error) {
 	if c.answer != nil {
 		return c.answer.Rows(&c.shard.Shard), nil
 	}

@@ -1,4 +1,4 @@
-package router
+package conns
 
 import (
 	"context"
@@ -16,7 +16,7 @@ import (
 // group are the calls that a line works for together.
 type group struct {
 	line    *line
-	calls   []*call
+	calls   []*Request
 	callers atomic.Int32               // who still wait
 	begun   atomic.Int64               // when, in Unix nanoseconds; 0 before
 	current atomic.Pointer[texts.Text] // that the server works for, as far as its answers tell

@@ -1,4 +1,4 @@
-package router
+package conns
 
 import (
 	"context"
@@ -19,8 +19,8 @@ import (
 	"github.com/kiloshard/kiloshard/shards/connect"
 )
 
-// connsConfig says how the connections of a host are made and used.
-type connsConfig struct {
+// Config says how the connections of a host are made and used.
+type Config struct {
 	Host       shards.Host
 	Pool       *pgxpool.Config // is changed
 	Login      *connect.Login
@@ -36,11 +36,11 @@ type connsConfig struct {
 	ServerOf func(context.Context, *pgconn.PgConn) (string, error)
 
 	// AwaitMove waits for a map in which a shard that is not on this host has another one, and tells whether there is one.
-	AwaitMove func(context.Context, *connShard) bool
+	AwaitMove func(context.Context, *Shard) bool
 }
 
-// openLines makes the pool of a host. It does not connect.
-func openLines(ctx context.Context, cfg connsConfig) (*lines, error) {
+// Open makes the pool of a host. It does not connect.
+func Open(ctx context.Context, cfg Config) (*Pool, error) {
 	pool := cfg.Pool
 	var all []pgx.QueryTracer
 	if own := pool.ConnConfig.Tracer; own != nil {
@@ -50,7 +50,7 @@ func openLines(ctx context.Context, cfg connsConfig) (*lines, error) {
 	if cfg.Slow > 0 {
 		all = append(all, tracers.SlowLog(cfg.Logger, cfg.Slow))
 	}
-	ls := &lines{
+	ls := &Pool{
 		Host: &session.Host{
 			Name:         cfg.Host.Name,
 			Mode:         pool.ConnConfig.DefaultQueryExecMode,
@@ -91,7 +91,7 @@ func openLines(ctx context.Context, cfg connsConfig) (*lines, error) {
 	}
 	ls.idleLimit, ls.period = pool.MaxConnIdleTime, pool.HealthCheckPeriod
 	for range pool.MaxConns {
-		ls.all = append(ls.all, &line{lines: ls, known: map[shards.Number]struct{}{}})
+		ls.all = append(ls.all, &line{Pool: ls, known: map[shards.Number]struct{}{}})
 	}
 	var err error
 	if ls.pool, err = pgxpool.NewWithConfig(ctx, pool); err != nil {
@@ -103,7 +103,7 @@ func openLines(ctx context.Context, cfg connsConfig) (*lines, error) {
 }
 
 // newWatch has the connections of a pool go where the primary is.
-func (ls *lines) newWatch(pool *pgxpool.Config, cfg connsConfig) *primary.Watch {
+func (ls *Pool) newWatch(pool *pgxpool.Config, cfg Config) *primary.Watch {
 	w := primary.New(primary.Config{
 		Host: ls.Name, Conn: pool.ConnConfig, Any: cfg.ServerOf != nil, BeforeConnect: pool.BeforeConnect, Try: ls.login.Try,
 		FailAfter: cfg.FailAfter, Wait: cfg.Wait, Logger: ls.Log,
@@ -123,7 +123,7 @@ func (ls *lines) newWatch(pool *pgxpool.Config, cfg connsConfig) *primary.Watch 
 }
 
 // takeHooks takes over what a pool does with each use of a connection: the pool itself gives a connection out once.
-func (ls *lines) takeHooks(config *pgxpool.Config) {
+func (ls *Pool) takeHooks(config *pgxpool.Config) {
 	ls.lifetime, ls.jitter = config.MaxConnLifetime, config.MaxConnLifetimeJitter
 	if ls.lifetime <= 0 {
 		ls.lifetime = forever
@@ -139,7 +139,7 @@ func (ls *lines) takeHooks(config *pgxpool.Config) {
 }
 
 // knowPooler has new connections prepare nothing once it is known that there is a pooler.
-func (ls *lines) knowPooler(config *pgxpool.Config) {
+func (ls *Pool) knowPooler(config *pgxpool.Config) {
 	before := config.BeforeConnect
 	config.BeforeConnect = func(ctx context.Context, c *pgx.ConnConfig) error {
 		if ls.Pooled.Load() {
@@ -162,7 +162,7 @@ const forever = 100 * 365 * 24 * time.Hour
 
 // Expect says how many shards the host has. A connection that has worked for many more than it is meant for is replaced:
 // what Postgres knows of a schema stays in the session's memory.
-func (ls *lines) Expect(shards int) {
+func (ls *Pool) Expect(shards int) {
 	ls.mu.Lock()
 	defer ls.mu.Unlock()
 	conns := len(ls.all)
@@ -173,14 +173,14 @@ func (ls *lines) Expect(shards int) {
 }
 
 // LimitKnown sets how many shards a connection may have worked for.
-func (ls *lines) LimitKnown(shards int) {
+func (ls *Pool) LimitKnown(shards int) {
 	ls.mu.Lock()
 	defer ls.mu.Unlock()
 	ls.knownLimit = shards
 }
 
 // ConnectBeside makes a connection as the pool does, beside it.
-func (ls *lines) ConnectBeside(ctx context.Context) (conn *pgx.Conn, err error) {
+func (ls *Pool) ConnectBeside(ctx context.Context) (conn *pgx.Conn, err error) {
 	pool := ls.pool.Config()
 	err = ls.login.Try(ctx, func(ctx context.Context) (err error) {
 		config := pool.ConnConfig.Copy()

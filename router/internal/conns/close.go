@@ -1,4 +1,4 @@
-package router
+package conns
 
 import (
 	"context"
@@ -11,7 +11,7 @@ import (
 
 // Close has all lines end when they are free, and waits for that until ctx ends: then their connections are closed, free or
 // not, and it returns within EndLimit. Calls that wait for a line get the error, as do those that come later.
-func (ls *lines) Close(ctx context.Context, why error) {
+func (ls *Pool) Close(ctx context.Context, why error) {
 	ls.primary.Retire(why)
 	ls.mu.Lock()
 	if ls.closed == nil {
@@ -51,7 +51,7 @@ func (ls *lines) Close(ctx context.Context, why error) {
 	ls.Log.Info("host closed", slog.String("host", ls.Name))
 }
 
-func (ls *lines) endIfEmpty() {
+func (ls *Pool) endIfEmpty() {
 	if ls.closed != nil && !slices.ContainsFunc(ls.all, func(l *line) bool { return l.state != absent }) {
 		select {
 		case <-ls.ended:
@@ -81,7 +81,7 @@ func (l *line) end() {
 }
 
 // lookForIdle ends lines that have been idle for as long as the pool's config allows, and looks again later.
-func (ls *lines) lookForIdle() {
+func (ls *Pool) lookForIdle() {
 	ls.mu.Lock()
 	defer ls.mu.Unlock()
 	ls.later = nil

@@ -1,4 +1,4 @@
-package router
+package conns
 
 import (
 	"context"
@@ -12,7 +12,7 @@ import (
 
 // QueryTogether is one try to query with a statement that its caller sends with others: it waits in the queue of a line,
 // also if that has nothing to do. It returns false if the statement is to be sent by itself.
-func (t *tries) QueryTogether(ctx context.Context, at *connShard, sql string, args []any, hint *together.Hint) (pgx.Rows, bool, error) {
+func (t *Attempts) QueryTogether(ctx context.Context, at *Shard, sql string, args []any, hint *together.Hint) (pgx.Rows, bool, error) {
 	defer hint.Arrive()
 	ls := at.conns
 	c := ls.callFor(ctx, at, sql, args, false)
@@ -30,12 +30,12 @@ func (t *tries) QueryTogether(ctx context.Context, at *connShard, sql string, ar
 	if err == nil {
 		return c.answer.Rows(&at.Shard), true, nil
 	}
-	again, err := c.again(ctx, t, err)
+	again, err := c.Retry(ctx, t, err)
 	return session.FailedRows(err), !again, err
 }
 
 // begin finds a line for a call that waits for others.
-func (ls *lines) begin(c *call) error {
+func (ls *Pool) begin(c *Request) error {
 	if err := c.ctx.Err(); err != nil {
 		return ls.Failed(err)
 	}
@@ -52,13 +52,13 @@ func (ls *lines) begin(c *call) error {
 }
 
 // grant gives a line to a call: to its caller, or if that waits for others, to a goroutine. The caller holds mu.
-func (l *line) grant(c *call) {
+func (l *line) grant(c *Request) {
 	if c.hint == nil {
 		c.wake(l, nil)
 		return
 	}
 	c.state, c.queue = callQueued, l
-	l.queue = append([]*call{c}, l.queue...)
+	l.queue = append([]*Request{c}, l.queue...)
 	go func() {
 		c.hint.AwaitAll()
 		l.mu.Lock()

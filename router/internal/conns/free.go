@@ -1,4 +1,4 @@
-package router
+package conns
 
 import (
 	"slices"
@@ -6,19 +6,19 @@ import (
 )
 
 const (
-	// batchLimit is how many calls are sent down a line together.
-	batchLimit = 32
+	// BatchLimit is how many calls are sent down a line together.
+	BatchLimit = 32
 )
 
 // free takes a line back from a caller, and has it go on with what waits.
-func (l *line) free(c *call) {
+func (l *line) free(c *Request) {
 	if work := l.finish(c); work != nil {
 		go l.drive(work)
 	}
 }
 
 // finish takes a line back from those whose work it has done, and returns the calls that it is to work for next.
-func (l *line) finish(done ...*call) []*call {
+func (l *line) finish(done ...*Request) []*Request {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, c := range done {
@@ -49,7 +49,7 @@ func (l *line) worn() bool {
 // next decides what becomes of a line that has come free: it goes to who has waited longest, be it in its own queue, for
 // any line, or in the queue of a line that has more to do. It returns calls for the line to work for. The caller holds
 // mu.
-func (l *line) next() []*call {
+func (l *line) next() []*Request {
 	if l.state == absent {
 		l.scatter()
 	}
@@ -83,11 +83,11 @@ func (l *line) next() []*call {
 // fetch takes calls that wait for any line into the line's queue, up to the first that wants a line itself. The caller
 // holds mu.
 func (l *line) fetch() {
-	n := slices.IndexFunc(l.waiting, func(c *call) bool { return c.lease })
+	n := slices.IndexFunc(l.waiting, func(c *Request) bool { return c.lease })
 	if n < 0 {
 		n = len(l.waiting)
 	}
-	n = min(n, batchLimit)
+	n = min(n, BatchLimit)
 	for _, c := range l.waiting[:n] {
 		c.state, c.queue = callQueued, l
 		l.use(c.shard)
@@ -97,8 +97,8 @@ func (l *line) fetch() {
 }
 
 // cut takes off the queue what is sent together. The caller holds mu.
-func (l *line) cut() []*call {
-	n := min(len(l.queue), batchLimit)
+func (l *line) cut() []*Request {
+	n := min(len(l.queue), BatchLimit)
 	work := slices.Clone(l.queue[:n])
 	g := &group{line: l, calls: work}
 	g.callers.Store(int32(n))
@@ -134,7 +134,7 @@ func (l *line) steal() {
 		return
 	}
 	most := (len(longest.queue) + 1) / 2
-	longest.queue = slices.DeleteFunc(longest.queue, func(c *call) bool {
+	longest.queue = slices.DeleteFunc(longest.queue, func(c *Request) bool {
 		if len(l.queue) == most || !slices.Contains(c.shard.own, l) {
 			return false
 		}
@@ -156,7 +156,7 @@ func (l *line) scatter() {
 }
 
 // lookLater has idle lines looked for. The caller holds mu.
-func (ls *lines) lookLater() {
+func (ls *Pool) lookLater() {
 	if ls.later == nil && ls.closed == nil {
 		ls.later = time.AfterFunc(ls.period, ls.lookForIdle)
 	}

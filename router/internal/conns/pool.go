@@ -1,4 +1,4 @@
-package router
+package conns
 
 import (
 	"context"
@@ -17,18 +17,18 @@ import (
 	"github.com/kiloshard/kiloshard/router/internal/session"
 )
 
-// lines are the connections of one host, and who uses them. pgxpool makes the connections and ends them; which of them a
+// Pool is the connections of one host, and who uses them. pgxpool makes the connections and ends them; which of them a
 // shard's work goes to is decided here.
 //
 // A shard has its lines: those that have worked for it, know its tables and keep its statements prepared. Its work goes
 // to one of them, and if they are busy it waits in a line's queue rather than teach it to another line. A shard that has
 // had more under way than it has lines, on the average of its last few dozen calls, gets another one.
-type lines struct {
+type Pool struct {
 	*session.Host
 	pool      *pgxpool.Pool
 	login     *connect.Login
 	primary   *primary.Watch
-	awaitMove func(context.Context, *connShard) bool
+	awaitMove func(context.Context, *Shard) bool
 	alone     bool // every statement is sent by itself
 	shares    bool // calls may share a connection at all
 
@@ -50,14 +50,14 @@ type lines struct {
 
 	mu       sync.Mutex             // guards what follows, and what lines, calls and homes say that it guards
 	all      []*line                // as many as the pool may have connections
-	waiting  []*call                // for any line, the first to come first
+	waiting  []*Request             // for any line, the first to come first
 	turns    uint64                 // how many calls there were
 	inflight int                    // the calls under way
 	load     float64                // the mean of that
 	sent     uint64                 // how many times calls were sent, together or not
 	batches  uint64                 // how many times calls were sent down a line together
 	batched  uint64                 // how many calls these were
-	sizes    [batchLimit + 1]uint64 // at index n, how many times n calls were sent together
+	sizes    [BatchLimit + 1]uint64 // at index n, how many times n calls were sent together
 	timing   timing                 // of groups
 	twice    float64                // how many calls may be asked for twice, see late.go
 	down     error                  // why no calls are taken for the time being, nil as long as they are
@@ -66,10 +66,10 @@ type lines struct {
 	later    *time.Timer            // looks for lines that have been idle for too long; nil while there are none
 }
 
-// connShard is a shard on a host, and its lines.
-type connShard struct {
+// Shard is a shard on a host, and its lines.
+type Shard struct {
 	session.Shard
-	conns *lines
+	conns *Pool
 	gone  atomic.Bool // it has gone to another host
 
 	// Guarded by lines.mu.
@@ -89,12 +89,12 @@ const (
 
 // line is one connection, or the place for one.
 type line struct {
-	*lines
+	*Pool
 
 	// Guarded by lines.mu.
 	state  lineState
-	queue  []*call                    // that wait for this line
-	shards []*connShard               // that have this line among theirs
+	queue  []*Request                 // that wait for this line
+	shards []*Shard                   // that have this line among theirs
 	known  map[shards.Number]struct{} // shards for which the connection has worked
 	slow   bool                       // what it does takes long: nobody should wait for it
 	group  *group                     // that it works for
@@ -120,7 +120,7 @@ const loadCalls = 32
 
 // enter finds a line for a call. It returns the line if the caller is to use it, with or without a connection; else the
 // call waits, and is woken with a line or with an answer.
-func (ls *lines) enter(c *call) (*line, error) {
+func (ls *Pool) enter(c *Request) (*line, error) {
 	ls.mu.Lock()
 	defer ls.mu.Unlock()
 	if ls.closed != nil {
@@ -142,7 +142,7 @@ func (ls *lines) enter(c *call) (*line, error) {
 }
 
 // place gives a call a line, or puts it into a queue. The caller holds mu.
-func (ls *lines) place(c *call, not *line) *line {
+func (ls *Pool) place(c *Request, not *line) *line {
 	l := ls.choose(c, not)
 	if c.woken == nil && (l == nil || l.state == busy) {
 		c.woken = make(chan struct{})
@@ -164,7 +164,7 @@ func (ls *lines) place(c *call, not *line) *line {
 }
 
 // wait has a call wait for any line, behind those that came before it. The caller holds mu.
-func (ls *lines) wait(c *call) {
+func (ls *Pool) wait(c *Request) {
 	c.state = callWaiting
 	at := len(ls.waiting)
 	for at > 0 && ls.waiting[at-1].turn > c.turn {
@@ -174,7 +174,7 @@ func (ls *lines) wait(c *call) {
 }
 
 // take marks a line as a caller's. The caller holds mu.
-func (l *line) take(c *call) {
+func (l *line) take(c *Request) {
 	l.state = busy
 	l.slow = c.slow
 	l.steps.Add(1)
@@ -182,14 +182,14 @@ func (l *line) take(c *call) {
 }
 
 // learn makes the line one of the shard's. The caller holds mu.
-func (l *line) learn(h *connShard) {
+func (l *line) learn(h *Shard) {
 	l.known[h.Number] = struct{}{}
 	h.own = append(h.own, l)
 	l.shards = append(l.shards, h)
 }
 
 // use notes that the line works for a shard, which becomes its own if it has no other. The caller holds mu.
-func (l *line) use(h *connShard) {
+func (l *line) use(h *Shard) {
 	switch {
 	case h == nil || slices.Contains(h.own, l):
 	case len(h.own) == 0 && !h.gone.Load():
@@ -200,19 +200,19 @@ func (l *line) use(h *connShard) {
 }
 
 // forget makes the line none of the shard's. The caller holds mu.
-func (l *line) forget(h *connShard) {
+func (l *line) forget(h *Shard) {
 	h.own = slices.DeleteFunc(h.own, func(other *line) bool { return other == l })
-	l.shards = slices.DeleteFunc(l.shards, func(other *connShard) bool { return other == h })
+	l.shards = slices.DeleteFunc(l.shards, func(other *Shard) bool { return other == h })
 }
 
-// On puts a shard on a host. It is called once, before anything else.
-func (s *connShard) On(ls *lines, shard session.Shard) {
+// Init puts a shard on a host. It is called once, before anything else.
+func (s *Shard) Init(ls *Pool, shard session.Shard) {
 	s.Shard, s.conns = shard, ls
 	s.Host = ls.Host
 }
 
 // Leave says that the shard has gone to another host: calls that wait for a line are to go there, and no line is kept for it.
-func (s *connShard) Leave() {
+func (s *Shard) Leave() {
 	s.gone.Store(true)
 	s.conns.mu.Lock()
 	defer s.conns.mu.Unlock()
@@ -222,13 +222,13 @@ func (s *connShard) Leave() {
 }
 
 // Gone reports whether the shard has gone to another host.
-func (s *connShard) Gone() bool { return s.gone.Load() }
+func (s *Shard) Gone() bool { return s.gone.Load() }
 
 // Primary returns what is known of the host's primary.
-func (ls *lines) Primary() primary.Stats { return ls.primary.Stats() }
+func (ls *Pool) Primary() primary.Stats { return ls.primary.Stats() }
 
 // Wake has calls that wait for the host look whether their shards have left it.
-func (ls *lines) Wake() { ls.primary.Wake() }
+func (ls *Pool) Wake() { ls.primary.Wake() }
 
 // forgetAll takes the line away from all its shards. The caller holds mu.
 func (l *line) forgetAll() {
@@ -240,9 +240,9 @@ func (l *line) forgetAll() {
 
 // leave ends the wait of a call whose caller does not want to wait any longer, and tells whether a line was at work for
 // it. It returns false if the call has been woken meanwhile: then it has to be taken as it is.
-func (ls *lines) leave(c *call) (sent, left bool) {
+func (ls *Pool) leave(c *Request) (sent, left bool) {
 	ls.mu.Lock()
-	mine := func(other *call) bool { return other == c }
+	mine := func(other *Request) bool { return other == c }
 	switch c.state {
 	case callWaiting:
 		ls.waiting = slices.DeleteFunc(ls.waiting, mine)
@@ -265,7 +265,7 @@ func (ls *lines) leave(c *call) (sent, left bool) {
 }
 
 // over notes that a call has ended. The caller holds mu.
-func (ls *lines) over(c *call) {
+func (ls *Pool) over(c *Request) {
 	if !c.inflight {
 		return
 	}

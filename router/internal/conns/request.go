@@ -1,4 +1,4 @@
-package router
+package conns
 
 import (
 	"context"
@@ -23,15 +23,15 @@ const (
 	callWoken
 )
 
-// call is one wish for a line: for the line itself, or for the answer to a single statement.
-type call struct {
+// Request is one wish for a line: for the line itself, or for the answer to a single statement.
+type Request struct {
 	ctx    context.Context
-	shard  *connShard // nil for a lease of any line
-	lease  bool       // wants the line itself; else an answer will do
-	slow   bool       // will take long, as far as is known
-	reads  bool       // is sent as a read, which the server holds it to
-	resent bool       // was sent before, with others
-	server string     // of a replica: no other one may answer; any if empty
+	shard  *Shard // nil for a lease of any line
+	lease  bool   // wants the line itself; else an answer will do
+	slow   bool   // will take long, as far as is known
+	reads  bool   // is sent as a read, which the server holds it to
+	resent bool   // was sent before, with others
+	server string // of a replica: no other one may answer; any if empty
 
 	hint *together.Hint // of the statements that its caller starts, with which it waits to be sent; nil for one by itself
 
@@ -59,7 +59,7 @@ type call struct {
 }
 
 // wake ends a call's wait with a line or an error. The caller holds lines.mu.
-func (c *call) wake(l *line, err error) {
+func (c *Request) wake(l *line, err error) {
 	c.state = callWoken
 	c.line = l
 	c.err = err
@@ -67,17 +67,17 @@ func (c *call) wake(l *line, err error) {
 }
 
 // claim is for whoever is about to say how a call ends. It returns false if its caller has left, or somebody else was first.
-func (c *call) claim() bool { return c.settled.CompareAndSwap(false, true) }
+func (c *Request) claim() bool { return c.settled.CompareAndSwap(false, true) }
 
 // publish ends the wait of a call that was claimed, with an answer or an error.
-func (c *call) publish(a *session.Answer, err error) {
+func (c *Request) publish(a *session.Answer, err error) {
 	c.answer, c.err = a, err
 	c.group.callers.Add(-1)
 	close(c.woken)
 }
 
 // scope is the one of the call's statement.
-func (c *call) scope() session.Scope {
+func (c *Request) scope() session.Scope {
 	sc := c.shard.Scope()
 	sc.Reads = sc.Reads || c.reads
 	return sc
@@ -85,7 +85,7 @@ func (c *call) scope() session.Scope {
 
 // fail ends a call that a line works for and that was not sent. Its caller, if there still is one, tells tracers unless it
 // tries again. It may call tracers.
-func (c *call) fail(err error) {
+func (c *Request) fail(err error) {
 	if c.claim() {
 		c.publish(nil, err)
 	} else {
@@ -94,7 +94,7 @@ func (c *call) fail(err error) {
 }
 
 // abandoned follows up on a call whose caller has left while a line works for it.
-func (c *call) abandoned() {
+func (c *Request) abandoned() {
 	c.arguments.Lock() // waits until they are no longer read
 	defer c.arguments.Unlock()
 	if c.group.callers.Add(-1) == 0 {
@@ -103,7 +103,7 @@ func (c *call) abandoned() {
 }
 
 // awaitArguments waits until nobody reads the arguments any more.
-func (c *call) awaitArguments() {
+func (c *Request) awaitArguments() {
 	c.arguments.Lock()
 	defer c.arguments.Unlock()
 }

@@ -1,4 +1,4 @@
-package router
+package conns
 
 import (
 	"context"
@@ -19,8 +19,8 @@ const againLimit = 3
 // againPause is how long a call waits that has failed more often than that.
 const againPause = 100 * time.Millisecond
 
-// tries are what became of a call so far.
-type tries struct {
+// Attempts are what became of a call so far.
+type Attempts struct {
 	began time.Time // zero before the first failure
 	count int
 	lost  int    // how many of them with a connection that it was sent on
@@ -33,12 +33,12 @@ type tries struct {
 	op *tracers.Operation // that goes on with the next
 }
 
-// errApart says that a read is to be asked for again by its caller, on a connection of its own: its group was late, or failed
+// ErrApart says that a read is to be asked for again by its caller, on a connection of its own: its group was late, or failed
 // because of another, or its answer is long, or the connection was lost before it was sent.
-var errApart = errors.New("to be asked for again, apart from others")
+var ErrApart = errors.New("to be asked for again, apart from others")
 
 // tell has a call and its operation know of those before it.
-func (t *tries) tell(c *call) {
+func (t *Attempts) tell(c *Request) {
 	c.lease, c.resent = c.lease || t.apart, t.apart
 	switch {
 	case c.op == nil:
@@ -52,11 +52,11 @@ func (t *tries) tell(c *call) {
 }
 
 // told notes what has become of a call's operation. Tracers hear of one that is given up unsent.
-func (t *tries) told(c *call, again bool, err error) {
+func (t *Attempts) told(c *Request, again bool, err error) {
 	switch {
 	case c.op == nil:
 	case !again:
-		_ = c.unsent(err)
+		_ = c.Unsent(err)
 	case c.op.GoesOn():
 		t.op = c.op
 	case c.op.Together > 0:
@@ -68,7 +68,7 @@ func (t *tries) told(c *call, again bool, err error) {
 
 // Acquire makes a call for an operation on a shard, and returns it once it was given a line. It has the context of the
 // operation.
-func (t *tries) Acquire(ctx context.Context, at *connShard, kind operation.Kind, summary string) (*call, error) {
+func (t *Attempts) Acquire(ctx context.Context, at *Shard, kind operation.Kind, summary string) (*Request, error) {
 	t.turns = at.conns.primary.Turns()
 	c := at.conns.leaseFor(ctx, at, kind, summary)
 	t.tell(c)
@@ -77,7 +77,7 @@ func (t *tries) Acquire(ctx context.Context, at *connShard, kind operation.Kind,
 
 // Ask makes a call of a single statement, or with whole of what may be several, and returns it once it was given its answer
 // or a line. With server it goes to no other server of a replica.
-func (t *tries) Ask(ctx context.Context, at *connShard, server, sql string, args []any, whole bool) (*call, error) {
+func (t *Attempts) Ask(ctx context.Context, at *Shard, server, sql string, args []any, whole bool) (*Request, error) {
 	t.turns = at.conns.primary.Turns()
 	c := at.conns.callFor(ctx, at, sql, args, whole)
 	c.server = server
@@ -92,8 +92,8 @@ func (t *tries) Ask(ctx context.Context, at *connShard, server, sql string, args
 // What was not sent may be made again, and so may what changes nothing and was lost with its connection. On a host with
 // several addresses that is until Failover.Wait is over; on one with a single address it is tried a few times at once,
 // and not at all if there is no connection to be had. What is lost again and again may be what ends its server.
-func (ls *lines) again(ctx context.Context, shard *connShard, t *tries, repeats bool, err error) (bool, error) {
-	if err == nil || ctx.Err() != nil || retired(err) {
+func (ls *Pool) again(ctx context.Context, shard *Shard, t *Attempts, repeats bool, err error) (bool, error) {
+	if err == nil || ctx.Err() != nil || Retired(err) {
 		return false, err
 	}
 	if errors.Is(err, failure.ErrMoved) {
@@ -132,7 +132,7 @@ func (ls *lines) again(ctx context.Context, shard *connShard, t *tries, repeats 
 		pause(ctx, againPause)
 	}
 	switch down := ls.admit(ctx, shard); {
-	case down == nil, retired(down): // it goes to the host that the map names now
+	case down == nil, Retired(down): // it goes to the host that the map names now
 		if !failure.NoConn(err) {
 			ls.resent.Add(1)
 		}
@@ -145,7 +145,7 @@ func (ls *lines) again(ctx context.Context, shard *connShard, t *tries, repeats 
 }
 
 // mayRepeat tells whether a call that failed may be made again.
-func (ls *lines) mayRepeat(repeats bool, err error) bool {
+func (ls *Pool) mayRepeat(repeats bool, err error) bool {
 	switch {
 	case errors.Is(err, failure.ErrLost):
 		return repeats
@@ -168,7 +168,7 @@ func (e demotedError) Unwrap() error     { return e.error }
 func (e demotedError) SafeToRetry() bool { return true }
 
 // sayDemoted tells of an error, for which a call is not made again, whether it comes from a server that takes no writes.
-func (ls *lines) sayDemoted(err error) error {
+func (ls *Pool) sayDemoted(err error) error {
 	var shard *shards.ShardError
 	if failure.SQLState(err) != "25006" || !ls.primary.ReadOnly() || !errors.As(err, &shard) {
 		return err
@@ -178,12 +178,12 @@ func (ls *lines) sayDemoted(err error) error {
 	return &said
 }
 
-// again tells whether to make the call again, see [host.again].
-func (c *call) again(ctx context.Context, t *tries, err error) (bool, error) {
+// Retry tells whether to make the call again, see [Pool.again].
+func (c *Request) Retry(ctx context.Context, t *Attempts, err error) (bool, error) {
 	if err == nil {
 		return false, nil
 	}
-	if errors.Is(err, errApart) {
+	if errors.Is(err, ErrApart) {
 		c.awaitArguments()
 		t.apart = true
 		c.shard.conns.resent.Add(1)
@@ -203,8 +203,8 @@ func (c *call) again(ctx context.Context, t *tries, err error) (bool, error) {
 	return again, err
 }
 
-// leaseAgain is [call.again] for what is sent on a line that the caller was given.
-func (c *call) leaseAgain(ctx context.Context, t *tries, repeats bool, err error) (bool, error) {
+// RetryLease is [Request.Retry] for what is sent on a line that the caller was given.
+func (c *Request) RetryLease(ctx context.Context, t *Attempts, repeats bool, err error) (bool, error) {
 	again, err := c.shard.conns.again(ctx, c.shard, t, repeats, err)
 	t.told(c, again, err)
 	return again, err
@@ -222,11 +222,11 @@ func pause(ctx context.Context, wait time.Duration) bool {
 	}
 }
 
-// errRetired says that a host is not part of the map any more.
-var errRetired = errors.New("the host is no longer in the map")
+// ErrRetired says that a host is not part of the map any more.
+var ErrRetired = errors.New("the host is no longer in the map")
 
 // errMoved says that a shard has left the host, for which a call to it was waiting.
 var errMoved = errors.New("the shard is now on another host")
 
-// retired tells whether a call came to a host that had just left the map, or that its shard had left. It was not sent.
-func retired(err error) bool { return errors.Is(err, errRetired) || errors.Is(err, errMoved) }
+// Retired tells whether a call came to a host that had just left the map, or that its shard had left. It was not sent.
+func Retired(err error) bool { return errors.Is(err, ErrRetired) || errors.Is(err, errMoved) }
