@@ -97,15 +97,3 @@ func (b Breaker) String() string {
 		return "closed"
 	}
 }
-
-// watchStats adds what is known of the primary.
-func (h *host) watchStats(s *HostStats) {
-	now := h.Pool.Primary()
-	switch {
-	case !now.Up:
-		s.Breaker = BreakerOpen
-	case now.HalfOpen:
-		s.Breaker = BreakerHalfOpen
-	}
-	s.DownSince, s.Primary, s.Timeline, s.RoleChanges = now.DownSince, now.Primary, now.Timeline, now.Changes
-}

@@ -2,14 +2,18 @@ package router
 
 import (
 	"context"
+	"errors"
+	"sync"
 	"sync/atomic"
 
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"github.com/kiloshard/kiloshard/router/internal/conns"
+	"github.com/kiloshard/kiloshard/router/internal/replica"
 	"github.com/kiloshard/kiloshard/shards"
 	"github.com/kiloshard/kiloshard/shards/connect"
-
-	"github.com/kiloshard/kiloshard/router/internal/conns"
 )
 
 // host is a host of the map with its connections.
@@ -22,9 +26,12 @@ type host struct {
 	retried, exhausted atomic.Uint64 // see HostStats
 }
 
+// awaitMove is [conns.Config.AwaitMove].
+type awaitMove = func(context.Context, *conns.Shard) bool
+
 // openHost opens a host of the map, or with replica not nil that replica as a host of its own: nothing that is about
-// primaries may be asked of it. maps is nil then.
-func openHost(ctx context.Context, place shards.Host, cfg Config, maps *reload, replica *replicaHost) (*host, error) {
+// primaries may be asked of it, and no shard of it moves by itself.
+func openHost(ctx context.Context, place shards.Host, cfg Config, awaitMove awaitMove, replica *replicaHost) (*host, error) {
 	login, config, err := connect.ForPool(place.WithCredentials(cfg.Credentials))
 	if err != nil {
 		return nil, err
@@ -39,7 +46,7 @@ func openHost(ctx context.Context, place shards.Host, cfg Config, maps *reload, 
 	made := conns.Config{
 		Host: place, Pool: config, Login: login, Statements: cfg.Statements, Alone: cfg.NoGroups,
 		FailAfter: cfg.Failover.FailAfter, Wait: cfg.Failover.Wait, Tracers: cfg.Tracers, Logger: cfg.logger(),
-		AwaitMove: maps.awaitMove,
+		AwaitMove: awaitMove,
 	}
 	if cfg.Logger != nil {
 		made.Slow = cfg.SlowStatement
@@ -72,5 +79,118 @@ func (h *host) close(ctx context.Context, why error) {
 	h.Pool.Close(ctx, why)
 	if h.replicas != nil {
 		h.replicas.close(ctx, why)
+	}
+}
+
+// ErrNoReplica says that no replica of the host was such as a reader with ReplicaOnly wants it.
+var ErrNoReplica = replica.ErrNone
+
+// errReplicaLeft says that a replica's host has left the map, for which a reader looks for the shard's new home.
+var errReplicaLeft = errors.New("the host of the replica is no longer in use")
+
+// replicas are those of a host, which is their primary.
+type replicas struct {
+	*replica.Set
+	primary *host
+	cfg     Config
+	base    context.Context // of their pools
+	all     []*replicaHost
+
+	shards   atomic.Int64  // of the host
+	fallback atomic.Uint64 // reads that the primary got
+	hedged   atomic.Uint64 // reads that were sent twice
+	won      atomic.Uint64 // of them, how many the second was quicker with
+}
+
+// replicaHost is a replica as a host, which is opened when it is wanted for the first time.
+type replicaHost struct {
+	place shards.Host // see [shards.Host.Replica]
+	of    *replicas
+	index int
+
+	reads  atomic.Uint64 // how many were sent
+	failed atomic.Uint64 // how many of them went elsewhere
+	pool   atomic.Pointer[host]
+
+	opening sync.Mutex
+	closed  error // guarded by opening
+}
+
+// newReplicas returns the replicas of a host, nil if it has none.
+func newReplicas(ctx context.Context, h *host, cfg Config) (*replicas, error) {
+	if len(h.opened.Replicas) == 0 {
+		return nil, nil //nolint:nilnil // see above
+	}
+	rs := &replicas{primary: h, cfg: cfg, base: context.WithoutCancel(ctx)}
+	var servers []replica.Server
+	for i := range h.opened.Replicas {
+		r := &replicaHost{place: h.opened.Replica(i), of: rs, index: i}
+		if _, err := pgxpool.ParseConfig(r.place.ConnString()); err != nil {
+			return nil, &shards.HostError{Host: r.place.Name, Err: shards.ErrBadDSN}
+		}
+		rs.all = append(rs.all, r)
+		servers = append(servers, replica.Server{Name: r.place.Name, Connect: r.connect})
+	}
+	rs.Set = replica.New(ctx, replica.Server{Name: h.opened.Name, Connect: func(ctx context.Context) (*pgx.Conn, error) { return h.ConnectBeside(ctx) }}, servers)
+	return rs, nil
+}
+
+// open returns the replica as a host.
+func (r *replicaHost) open() (*host, error) {
+	if h := r.pool.Load(); h != nil {
+		return h, nil
+	}
+	r.opening.Lock()
+	defer r.opening.Unlock()
+	if h := r.pool.Load(); h != nil {
+		return h, nil
+	}
+	if r.closed != nil {
+		return nil, &shards.HostError{Host: r.place.Name, Err: r.closed}
+	}
+	h, err := openHost(r.of.base, r.place, r.of.cfg, nil, r)
+	if err != nil {
+		return nil, &shards.HostError{Host: r.place.Name, Err: err}
+	}
+	h.expect(int(r.of.shards.Load()))
+	r.pool.Store(h)
+	return h, nil
+}
+
+func (r *replicaHost) connect(ctx context.Context) (*pgx.Conn, error) {
+	h, err := r.open()
+	if err != nil {
+		return nil, err
+	}
+	return h.ConnectBeside(ctx)
+}
+
+// server returns which of its servers a connection leads to.
+func (r *replicaHost) server(ctx context.Context, conn *pgconn.PgConn) (string, error) {
+	seen, err := r.of.Ask(ctx, r.index, conn)
+	return seen.Server, err
+}
+
+// close closes the replicas, because the primary is closed for a reason, and waits until nothing is under way with them.
+func (rs *replicas) close(ctx context.Context, why error) {
+	if conns.Retired(why) {
+		why = errReplicaLeft
+	}
+	rs.Close(func() {
+		var wait sync.WaitGroup
+		for _, r := range rs.all {
+			wait.Go(func() { r.close(ctx, why) })
+		}
+		wait.Wait()
+	})
+}
+
+func (r *replicaHost) close(ctx context.Context, why error) {
+	r.opening.Lock()
+	r.closed = why
+	h := r.pool.Load()
+	r.opening.Unlock()
+	if h != nil {
+		h.close(ctx, why)
 	}
 }

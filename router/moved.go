@@ -43,7 +43,7 @@ func (r *reload) newest(ctx context.Context) {
 
 // awaitMove waits for a map in which a shard that is not on this host has another one, and tells whether there is one.
 func (r *reload) awaitMove(ctx context.Context, at *conns.Shard) bool {
-	if r == nil || r.router.maps == nil { // on a replica, or without a source
+	if r.router.maps == nil {
 		return at.Gone()
 	}
 	ctx, cancel := context.WithTimeout(ctx, movedLimit)

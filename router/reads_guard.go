@@ -18,9 +18,6 @@ import (
 // errServersTurn says that a pooler has gone from one server to another.
 var errServersTurn = errors.New("the transaction was begun on another server than the one that was asked")
 
-// guardError says that a server was asked whether it may be read, and may not: the replica may lead to others that may.
-type guardError struct{ error }
-
 func (e guardError) Unwrap() error { return e.error }
 
 // measured reports whether a session is on the server for which the replica was chosen.

@@ -8,11 +8,10 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/kiloshard/kiloshard/router/internal/conns"
 	"github.com/kiloshard/kiloshard/router/internal/failure"
 	"github.com/kiloshard/kiloshard/router/internal/replica"
 	"github.com/kiloshard/kiloshard/shards"
-
-	"github.com/kiloshard/kiloshard/router/internal/conns"
 )
 
 // ErrReadOnly says that a statement which writes was given to a [Reader]. It wraps the server's error, whose SQLSTATE is
@@ -33,15 +32,6 @@ type walk struct {
 
 func (r *Reader) walk() *walk {
 	return &walk{shard: r.shard, home: r.shard.home.now(), want: r.reads.want()}
-}
-
-// station is a server on the way: the shard's home there, and the replica if it is one.
-type station struct {
-	home    *home
-	replica *replicaHost
-	life    context.Context // of the replica
-	server  string          // for which it was chosen
-	want    *replica.Want
 }
 
 // next returns the server to read from next.
@@ -173,6 +163,18 @@ func readOnly(err error) error {
 	return &explained
 }
 
+// guardError says that a server was asked whether it may be read, and may not: the replica may lead to others that may.
+type guardError struct{ error }
+
+// station is a server on the way: the shard's home there, and the replica if it is one.
+type station struct {
+	home    *home
+	replica *replicaHost
+	life    context.Context // of the replica
+	server  string          // for which it was chosen
+	want    *replica.Want
+}
+
 // until returns a context that ends with ctx, or when the replica does not answer any more.
 func (at station) until(ctx context.Context) (context.Context, func()) {
 	ctx, cancel := context.WithCancelCause(ctx)
@@ -186,26 +188,21 @@ func (at station) until(ctx context.Context) (context.Context, func()) {
 	}
 }
 
-// once runs a statement on this server. On the primary it is made again as [Shard.Query] does: no other server is left. On a
-// replica it goes down a connection to the server that was measured, or else asks its server first.
-func (at station) once(ctx context.Context, sql string, args []any) (pgx.Rows, error) {
-	var t conns.Attempts
-	for {
-		c, err := t.Ask(ctx, &at.home.Shard, at.server, sql, args, false)
-		if err == nil {
-			var rows pgx.Rows
-			if rows, err = c.Query(sql, args); err == nil {
-				return rows, nil
-			}
-		}
-		if errors.Is(err, conns.ErrOtherServer) {
-			return at.queryGuarded(ctx, sql, args)
-		}
-		if at.replica != nil && !errors.Is(err, conns.ErrApart) {
-			return nil, c.Unsent(err)
-		}
-		if again, err := c.Retry(ctx, &t, err); !again {
-			return nil, err
-		}
+// endedRows have something done when they end.
+type endedRows struct {
+	pgx.Rows
+	done func()
+}
+
+func (r *endedRows) Next() bool {
+	if r.Rows.Next() {
+		return true
 	}
+	r.done()
+	return false
+}
+
+func (r *endedRows) Close() {
+	r.Rows.Close()
+	r.done()
 }

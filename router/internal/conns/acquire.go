@@ -2,7 +2,6 @@ package conns
 
 import (
 	"context"
-	"errors"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -200,11 +199,6 @@ func (s *Shard) left() error {
 	}
 	return errMoved
 }
-
-// ErrOtherServer says that a connection to a replica leads to another server than the one that was measured.
-var ErrOtherServer = errors.New("the connection leads to another server than the one that was measured")
-
-var errTxLeft = errors.New("the SQL left its transaction open, which has been rolled back: use Begin")
 
 // Exec runs SQL for a call that was given its answer or a line to ask for it.
 func (c *Request) Exec(sql string, args []any) (pgconn.CommandTag, error) {

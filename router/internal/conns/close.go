@@ -97,3 +97,10 @@ func (ls *Pool) lookForIdle() {
 	}
 	ls.endIfEmpty()
 }
+
+// lookLater has idle lines looked for. The caller holds mu.
+func (ls *Pool) lookLater() {
+	if ls.later == nil && ls.closed == nil {
+		ls.later = time.AfterFunc(ls.period, ls.lookForIdle)
+	}
+}

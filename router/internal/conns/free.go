@@ -1,13 +1,9 @@
 package conns
 
 import (
+	"runtime"
 	"slices"
 	"time"
-)
-
-const (
-	// BatchLimit is how many calls are sent down a line together.
-	BatchLimit = 32
 )
 
 // free takes a line back from a caller, and has it go on with what waits.
@@ -28,7 +24,9 @@ func (l *line) finish(done ...*Request) []*Request {
 	l.freed = time.Now()
 	if g := l.group; g != nil {
 		l.group = nil
-		l.timing.answered(g, l.freed)
+		if at := g.begun.Load(); at != 0 && !g.stuck {
+			l.timing.answered(time.Duration(l.freed.UnixNano() - at))
+		}
 	}
 	if l.worn() {
 		l.end()
@@ -155,9 +153,28 @@ func (l *line) scatter() {
 	}
 }
 
-// lookLater has idle lines looked for. The caller holds mu.
-func (ls *Pool) lookLater() {
-	if ls.later == nil && ls.closed == nil {
-		ls.later = time.AfterFunc(ls.period, ls.lookForIdle)
+// grant gives a line to a call: to its caller, or if that waits for others, to a goroutine. The caller holds mu.
+func (l *line) grant(c *Request) {
+	if c.hint == nil {
+		c.wake(l, nil)
+		return
+	}
+	c.state, c.queue = callQueued, l
+	l.queue = append([]*Request{c}, l.queue...)
+	go func() {
+		c.hint.AwaitAll()
+		l.mu.Lock()
+		work := l.next()
+		l.mu.Unlock()
+		l.drive(work)
+	}()
+}
+
+// drive works for the calls that wait for a line, until it has no more to do.
+func (l *line) drive(calls []*Request) {
+	for calls != nil {
+		l.work(calls)
+		runtime.Gosched() // those who have their answers may have a next question
+		calls = l.finish(calls...)
 	}
 }

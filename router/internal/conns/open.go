@@ -36,6 +36,7 @@ type Config struct {
 	ServerOf func(context.Context, *pgconn.PgConn) (string, error)
 
 	// AwaitMove waits for a map in which a shard that is not on this host has another one, and tells whether there is one.
+	// It may be nil.
 	AwaitMove func(context.Context, *Shard) bool
 }
 

@@ -3,28 +3,16 @@ package conns
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
-	"runtime"
 	"slices"
 
-	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/kiloshard/kiloshard/router/internal/failure"
 
 	"github.com/kiloshard/kiloshard/router/internal/session"
 )
-
-// drive works for the calls that wait for a line, until it has no more to do.
-func (l *line) drive(calls []*Request) {
-	for calls != nil {
-		l.work(calls)
-		runtime.Gosched() // those who have their answers may have a next question
-		calls = l.finish(calls...)
-	}
-}
 
 // work sends calls down the line together and hands their answers out. Those of one shard are a group: they share an entry,
 // a transaction that the server holds to reading, and a Sync. The last statement of a group asks for the path: only if it
@@ -99,14 +87,6 @@ func (l *line) onServer(calls []*Request) []*Request {
 	})
 }
 
-// sentCall is a call with what is needed to send it.
-type sentCall struct {
-	*Request
-	session.Read
-	moved bool  // the path of the session was not its own
-	last  error // with which it failed
-}
-
 // round sends calls, those of one shard as a group, and reads their answers. It returns those whose callers are to ask again.
 func (l *line) round(ctx context.Context, calls []sentCall) (again []sentCall) {
 	s := l.session
@@ -179,66 +159,6 @@ func sendGroup(pipeline *session.Pipeline, calls []sentCall) []sentCall {
 		pipeline.EndGroup(len(calls))
 	}
 	return calls
-}
-
-// start tells tracers that a call is sent. Its arguments are the caller's again if that has left.
-func (c *sentCall) start(conn *pgx.Conn, together int) {
-	if c.op == nil {
-		return
-	}
-	c.arguments.Lock()
-	defer c.arguments.Unlock()
-	if c.late.Load() {
-		return // the operation is its caller's
-	}
-	args := c.args
-	if c.settled.Load() {
-		args = nil
-	}
-	c.op.Start(conn, c.sql, args, together)
-}
-
-// end hands out the answer to a call, and tells tracers, unless its caller does: who asks again, or may do so.
-func (c *sentCall) end(a *session.Answer, err error) {
-	mine := c.claim()
-	switch {
-	case c.op == nil, mine && (errors.Is(err, ErrApart) || err != nil && !c.op.Told()), !mine && c.late.Load():
-	default:
-		var tag pgconn.CommandTag
-		if a != nil {
-			tag = a.Tag
-		}
-		if !mine && (err == nil || errors.Is(err, ErrApart)) {
-			err = c.ctx.Err() // its caller has left
-		}
-		c.op.Finish(tag, err)
-	}
-	if mine {
-		c.publish(a, c.shard.Failed(err))
-	}
-}
-
-// settleBad does something with every call, settles those where it goes wrong, and returns the others. It reads the
-// callers' arguments.
-func settleBad(calls []sentCall, do func(*sentCall) error) []sentCall {
-	try := func(c *sentCall) error {
-		c.arguments.Lock()
-		defer c.arguments.Unlock()
-		if c.settled.Load() {
-			return context.Canceled // nobody waits for it
-		}
-		return do(c)
-	}
-	good := calls[:0]
-	for i := range calls {
-		c := &calls[i]
-		if err := try(c); err != nil {
-			c.end(nil, err)
-			continue
-		}
-		good = append(good, *c)
-	}
-	return good
 }
 
 // describeCalls finds or prepares the calls' statements, and settles the calls for which that goes wrong. It returns the

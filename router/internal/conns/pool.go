@@ -2,19 +2,21 @@ package conns
 
 import (
 	"context"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
-
-	"github.com/kiloshard/kiloshard/shards"
-	"github.com/kiloshard/kiloshard/shards/connect"
 
 	"github.com/kiloshard/kiloshard/router/internal/primary"
 	"github.com/kiloshard/kiloshard/router/internal/session"
+	"github.com/kiloshard/kiloshard/router/internal/texts"
+	"github.com/kiloshard/kiloshard/router/internal/together"
+	"github.com/kiloshard/kiloshard/router/internal/tracers"
+	"github.com/kiloshard/kiloshard/shards"
+	"github.com/kiloshard/kiloshard/shards/connect"
 )
 
 // Pool is the connections of one host, and who uses them. pgxpool makes the connections and ends them; which of them a
@@ -118,160 +120,83 @@ type line struct {
 // loadCalls is over how many calls the number of those under way is averaged.
 const loadCalls = 32
 
-// enter finds a line for a call. It returns the line if the caller is to use it, with or without a connection; else the
-// call waits, and is woken with a line or with an answer.
-func (ls *Pool) enter(c *Request) (*line, error) {
-	ls.mu.Lock()
-	defer ls.mu.Unlock()
-	if ls.closed != nil {
-		return nil, ls.closed
-	}
-	if ls.down != nil {
-		return nil, ls.down
-	}
-	ls.turns++
-	c.turn = ls.turns
-	ls.inflight++
-	ls.load += (float64(ls.inflight) - ls.load) / loadCalls
-	c.inflight = true
-	if h := c.shard; h != nil {
-		h.inflight++
-		h.load += (float64(h.inflight) - h.load) / loadCalls
-	}
-	return ls.place(c, nil), nil
-}
-
-// place gives a call a line, or puts it into a queue. The caller holds mu.
-func (ls *Pool) place(c *Request, not *line) *line {
-	l := ls.choose(c, not)
-	if c.woken == nil && (l == nil || l.state == busy) {
-		c.woken = make(chan struct{})
-	}
-	switch {
-	case l == nil:
-		ls.wait(c)
-		return nil
-	case l.state != busy:
-		l.take(c)
-		return l
-	}
-	l.use(c.shard)
-	c.state = callQueued
-	c.queue = l
-	l.queue = append(l.queue, c)
-	l.watchOver()
-	return nil
-}
-
-// wait has a call wait for any line, behind those that came before it. The caller holds mu.
-func (ls *Pool) wait(c *Request) {
-	c.state = callWaiting
-	at := len(ls.waiting)
-	for at > 0 && ls.waiting[at-1].turn > c.turn {
-		at--
-	}
-	ls.waiting = slices.Insert(ls.waiting, at, c)
-}
-
-// take marks a line as a caller's. The caller holds mu.
-func (l *line) take(c *Request) {
-	l.state = busy
-	l.slow = c.slow
-	l.steps.Add(1)
-	l.use(c.shard)
-}
-
-// learn makes the line one of the shard's. The caller holds mu.
-func (l *line) learn(h *Shard) {
-	l.known[h.Number] = struct{}{}
-	h.own = append(h.own, l)
-	l.shards = append(l.shards, h)
-}
-
-// use notes that the line works for a shard, which becomes its own if it has no other. The caller holds mu.
-func (l *line) use(h *Shard) {
-	switch {
-	case h == nil || slices.Contains(h.own, l):
-	case len(h.own) == 0 && !h.gone.Load():
-		l.learn(h)
-	default:
-		l.known[h.Number] = struct{}{}
-	}
-}
-
-// forget makes the line none of the shard's. The caller holds mu.
-func (l *line) forget(h *Shard) {
-	h.own = slices.DeleteFunc(h.own, func(other *line) bool { return other == l })
-	l.shards = slices.DeleteFunc(l.shards, func(other *Shard) bool { return other == h })
-}
-
-// Init puts a shard on a host. It is called once, before anything else.
-func (s *Shard) Init(ls *Pool, shard session.Shard) {
-	s.Shard, s.conns = shard, ls
-	s.Host = ls.Host
-}
-
-// Leave says that the shard has gone to another host: calls that wait for a line are to go there, and no line is kept for it.
-func (s *Shard) Leave() {
-	s.gone.Store(true)
-	s.conns.mu.Lock()
-	defer s.conns.mu.Unlock()
-	for len(s.own) > 0 {
-		s.own[0].forget(s)
-	}
-}
-
-// Gone reports whether the shard has gone to another host.
-func (s *Shard) Gone() bool { return s.gone.Load() }
-
 // Primary returns what is known of the host's primary.
 func (ls *Pool) Primary() primary.Stats { return ls.primary.Stats() }
 
 // Wake has calls that wait for the host look whether their shards have left it.
 func (ls *Pool) Wake() { ls.primary.Wake() }
 
-// forgetAll takes the line away from all its shards. The caller holds mu.
-func (l *line) forgetAll() {
-	for _, h := range l.shards {
-		h.own = slices.DeleteFunc(h.own, func(other *line) bool { return other == l })
-	}
-	l.shards = nil
+// callState is where a call is.
+type callState int
+
+const (
+	callNew callState = iota
+	callWaiting
+	callQueued
+	callSent // a line works for it
+	callWoken
+)
+
+// Request is one wish for a line: for the line itself, or for the answer to a single statement.
+type Request struct {
+	ctx    context.Context
+	shard  *Shard // nil for a lease of any line
+	lease  bool   // wants the line itself; else an answer will do
+	slow   bool   // will take long, as far as is known
+	reads  bool   // is sent as a read, which the server holds it to
+	resent bool   // was sent before, with others
+	server string // of a replica: no other one may answer; any if empty
+
+	hint *together.Hint // of the statements that its caller starts, with which it waits to be sent; nil for one by itself
+
+	text *texts.Text
+	sql  string
+	args []any
+	op   *tracers.Operation // nil if nobody is told of it
+	left bool               // its caller has left while a line was at work for it, which tells tracers
+
+	// Guarded by lines.mu.
+	state    callState
+	queue    *line  // in whose queue it waits
+	turn     uint64 // the calls of a host in the order in which they came
+	inflight bool   // counted among the calls under way
+	group    *group // that it was sent with
+
+	arguments sync.Mutex  // held while args are read: they are the caller's again once it has left
+	settled   atomic.Bool // it has an answer, or its caller has left; whichever comes first
+	late      atomic.Bool // its caller asks again, and has its operation
+
+	woken  chan struct{} // closed when what follows is there
+	line   *line         // the caller's from then on
+	answer *session.Answer
+	err    error
 }
 
-// leave ends the wait of a call whose caller does not want to wait any longer, and tells whether a line was at work for
-// it. It returns false if the call has been woken meanwhile: then it has to be taken as it is.
-func (ls *Pool) leave(c *Request) (sent, left bool) {
-	ls.mu.Lock()
-	mine := func(other *Request) bool { return other == c }
-	switch c.state {
-	case callWaiting:
-		ls.waiting = slices.DeleteFunc(ls.waiting, mine)
-		ls.over(c)
-	case callQueued:
-		c.queue.queue = slices.DeleteFunc(c.queue.queue, mine)
-		ls.over(c)
-	case callSent:
-		sent = true
-	default:
-		ls.mu.Unlock()
-		return false, false
-	}
-	left = !sent || c.settled.CompareAndSwap(false, true)
-	ls.mu.Unlock()
-	if sent && left {
-		c.abandoned()
-	}
-	return sent, left
+// group are the calls that a line works for together.
+type group struct {
+	line    *line
+	calls   []*Request
+	callers atomic.Int32               // who still wait
+	begun   atomic.Int64               // when, in Unix nanoseconds; 0 before
+	current atomic.Pointer[texts.Text] // that the server works for, as far as its answers tell
+
+	stuck bool // guarded by lines.mu: nobody waits for it, and the server does not get on with it
+
+	mu     sync.Mutex // guards what follows
+	conn   *pgconn.PgConn
+	over   bool          // the line has done what it can
+	gaveUp chan struct{} // not nil when nobody waits any more; closed when the line is done
 }
 
-// over notes that a call has ended. The caller holds mu.
-func (ls *Pool) over(c *Request) {
-	if !c.inflight {
-		return
-	}
-	c.inflight = false
-	ls.inflight--
-	if c.shard != nil {
-		c.shard.inflight--
-	}
+// sentCall is a call with what is needed to send it.
+type sentCall struct {
+	*Request
+	session.Read
+	moved bool  // the path of the session was not its own
+	last  error // with which it failed
 }
+
+const (
+	// BatchLimit is how many calls are sent down a line together.
+	BatchLimit = 32
+)

@@ -1,62 +1,8 @@
 package conns
 
 import (
-	"context"
-	"sync"
-	"sync/atomic"
-
-	"github.com/kiloshard/kiloshard/router/internal/texts"
-	"github.com/kiloshard/kiloshard/router/internal/together"
-	"github.com/kiloshard/kiloshard/router/internal/tracers"
-
 	"github.com/kiloshard/kiloshard/router/internal/session"
 )
-
-// callState is where a call is.
-type callState int
-
-const (
-	callNew callState = iota
-	callWaiting
-	callQueued
-	callSent // a line works for it
-	callWoken
-)
-
-// Request is one wish for a line: for the line itself, or for the answer to a single statement.
-type Request struct {
-	ctx    context.Context
-	shard  *Shard // nil for a lease of any line
-	lease  bool   // wants the line itself; else an answer will do
-	slow   bool   // will take long, as far as is known
-	reads  bool   // is sent as a read, which the server holds it to
-	resent bool   // was sent before, with others
-	server string // of a replica: no other one may answer; any if empty
-
-	hint *together.Hint // of the statements that its caller starts, with which it waits to be sent; nil for one by itself
-
-	text *texts.Text
-	sql  string
-	args []any
-	op   *tracers.Operation // nil if nobody is told of it
-	left bool               // its caller has left while a line was at work for it, which tells tracers
-
-	// Guarded by lines.mu.
-	state    callState
-	queue    *line  // in whose queue it waits
-	turn     uint64 // the calls of a host in the order in which they came
-	inflight bool   // counted among the calls under way
-	group    *group // that it was sent with
-
-	arguments sync.Mutex  // held while args are read: they are the caller's again once it has left
-	settled   atomic.Bool // it has an answer, or its caller has left; whichever comes first
-	late      atomic.Bool // its caller asks again, and has its operation
-
-	woken  chan struct{} // closed when what follows is there
-	line   *line         // the caller's from then on
-	answer *session.Answer
-	err    error
-}
 
 // wake ends a call's wait with a line or an error. The caller holds lines.mu.
 func (c *Request) wake(l *line, err error) {

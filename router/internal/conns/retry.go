@@ -3,7 +3,6 @@ package conns
 import (
 	"context"
 	"errors"
-	"fmt"
 	"strings"
 	"time"
 
@@ -32,10 +31,6 @@ type Attempts struct {
 
 	op *tracers.Operation // that goes on with the next
 }
-
-// ErrApart says that a read is to be asked for again by its caller, on a connection of its own: its group was late, or failed
-// because of another, or its answer is long, or the connection was lost before it was sent.
-var ErrApart = errors.New("to be asked for again, apart from others")
 
 // tell has a call and its operation know of those before it.
 func (t *Attempts) tell(c *Request) {
@@ -97,7 +92,7 @@ func (ls *Pool) again(ctx context.Context, shard *Shard, t *Attempts, repeats bo
 		return false, err
 	}
 	if errors.Is(err, failure.ErrMoved) {
-		again := ls.awaitMove(ctx, shard)
+		again := ls.moves(ctx, shard)
 		if again {
 			ls.resent.Add(1)
 		}
@@ -144,6 +139,14 @@ func (ls *Pool) again(ctx context.Context, shard *Shard, t *Attempts, repeats bo
 	}
 }
 
+// moves waits for a map in which a shard that is not on this host has another one, and tells whether there is one.
+func (ls *Pool) moves(ctx context.Context, shard *Shard) bool {
+	if ls.awaitMove == nil {
+		return shard.Gone()
+	}
+	return ls.awaitMove(ctx, shard)
+}
+
 // mayRepeat tells whether a call that failed may be made again.
 func (ls *Pool) mayRepeat(repeats bool, err error) bool {
 	switch {
@@ -157,15 +160,6 @@ func (ls *Pool) mayRepeat(repeats bool, err error) bool {
 	}
 	return failure.Unsent(err) || failure.EndedIdle(err)
 }
-
-// demotedError says that a server refused to write because it is not the primary any more.
-type demotedError struct{ error }
-
-func (e demotedError) Error() string {
-	return fmt.Sprintf("the server no longer takes writes: %v", e.error)
-}
-func (e demotedError) Unwrap() error     { return e.error }
-func (e demotedError) SafeToRetry() bool { return true }
 
 // sayDemoted tells of an error, for which a call is not made again, whether it comes from a server that takes no writes.
 func (ls *Pool) sayDemoted(err error) error {
@@ -221,12 +215,3 @@ func pause(ctx context.Context, wait time.Duration) bool {
 		return false
 	}
 }
-
-// ErrRetired says that a host is not part of the map any more.
-var ErrRetired = errors.New("the host is no longer in the map")
-
-// errMoved says that a shard has left the host, for which a call to it was waiting.
-var errMoved = errors.New("the shard is now on another host")
-
-// Retired tells whether a call came to a host that had just left the map, or that its shard had left. It was not sent.
-func Retired(err error) bool { return errors.Is(err, ErrRetired) || errors.Is(err, errMoved) }

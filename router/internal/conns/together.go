@@ -50,20 +50,3 @@ func (ls *Pool) begin(c *Request) error {
 	}
 	return nil
 }
-
-// grant gives a line to a call: to its caller, or if that waits for others, to a goroutine. The caller holds mu.
-func (l *line) grant(c *Request) {
-	if c.hint == nil {
-		c.wake(l, nil)
-		return
-	}
-	c.state, c.queue = callQueued, l
-	l.queue = append([]*Request{c}, l.queue...)
-	go func() {
-		c.hint.AwaitAll()
-		l.mu.Lock()
-		work := l.next()
-		l.mu.Unlock()
-		l.drive(work)
-	}()
-}
