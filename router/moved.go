@@ -2,16 +2,16 @@ package router
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"time"
 
 	"golang.org/x/sync/singleflight"
+
+	"github.com/kiloshard/kiloshard/router/internal/failure"
 )
 
 // ErrMoved says that a shard is not on the host where the router's map has it, and that no newer map was available within 3
 // seconds. Nothing of the statement has run. Its [shards.ShardError] names the shard and the host.
-var ErrMoved = errors.New("the shard is not on the host that the map names")
+var ErrMoved = failure.ErrMoved
 
 // movedLimit is how long a call waits for a map that says where its shard is, and movedPause how long between two looks.
 const (
@@ -59,12 +59,4 @@ func (h *host) awaitMove(ctx context.Context, home *home) bool {
 		}
 	}
 	return true
-}
-
-// sayMoved adds ErrMoved to the error of an entry that says so.
-func sayMoved(err error) error {
-	if entryState(err) != "3F000" || errors.Is(err, ErrMoved) {
-		return err
-	}
-	return fmt.Errorf("%w: %w", ErrMoved, err)
 }
