@@ -6,12 +6,8 @@ import (
 
 	"golang.org/x/sync/singleflight"
 
-	"github.com/kiloshard/kiloshard/router/internal/failure"
+	"github.com/kiloshard/kiloshard/router/internal/conns"
 )
-
-// ErrMoved says that a shard is not on the host where the router's map has it, and that no newer map was available within 3
-// seconds. Nothing of the statement has run. Its [shards.ShardError] names the shard and the host.
-var ErrMoved = failure.ErrMoved
 
 // movedLimit is how long a call waits for a map that says where its shard is, and movedPause how long between two looks.
 const (
@@ -46,15 +42,20 @@ func (r *reload) newest(ctx context.Context) {
 }
 
 // awaitMove waits for a map in which a shard that is not on this host has another one, and tells whether there is one.
-func (h *host) awaitMove(ctx context.Context, home *home) bool {
-	if h.reload == nil || h.reload.router.maps == nil {
-		return home.next.Load() != nil
+func (r *reload) awaitMove(ctx context.Context, at *conns.Shard) bool {
+	if r.router.maps == nil {
+		return at.Gone()
 	}
 	ctx, cancel := context.WithTimeout(ctx, movedLimit)
 	defer cancel()
-	for home.next.Load() == nil {
-		h.reload.newest(ctx)
-		if home.next.Load() == nil && !pause(ctx, movedPause) {
+	for !at.Gone() {
+		r.newest(ctx)
+		if at.Gone() {
+			break
+		}
+		select {
+		case <-time.After(movedPause):
+		case <-ctx.Done():
 			return false
 		}
 	}
