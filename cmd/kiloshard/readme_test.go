@@ -177,7 +177,7 @@ func (n *newcomer) runsTableOfSQL(host shards.Host) {
 	_, table, _ := strings.Cut(string(text), "## In SQL\n")
 	table, _, _ = strings.Cut(table, "\n## ")
 	called := 0
-	for _, m := range regexp.MustCompile("(?m)^\\| (.*?) \\|").FindAllStringSubmatch(table, -1) {
+	for _, m := range regexp.MustCompile(`(?m)^\| (.*?) \|`).FindAllStringSubmatch(table, -1) {
 		for _, span := range regexp.MustCompile("`([^`]*\\([^`]*)`").FindAllStringSubmatch(m[1], -1) {
 			call := strings.NewReplacer("(id)", "(shard_00042.next_id())", "(n)", "(3)", "(t)", "(now())").Replace(span[1])
 			if strings.Contains(call, ", 1)") || strings.HasPrefix(call, "id_type") {
