@@ -82,7 +82,7 @@ $kiloshard$;
 -- begin_migration is what comes before a file in its transaction: it takes the shard's lock, makes tern's
 -- version table where there is none, checks that the shard stands at the version before the file's, which
 -- marks the row as this transaction's, and sets what the file is to run under. That it is a function
--- saves parsing all that for each shard anew. It waits for no lock; a file's commit does not wait for the
+-- saves parsing all that again for each shard. It waits for no lock; a file's commit does not wait for the
 -- disk. Whoever calls it has a search_path of pg_catalog.
 CREATE OR REPLACE FUNCTION kiloshard.begin_migration(
   class int, shard int, schema text, version int, path text, lock_timeout text, statement_timeout text, fresh boolean

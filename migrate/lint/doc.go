@@ -1,4 +1,4 @@
-// Package lint finds statements in a migration that lock a table for long, write it anew, break
+// Package lint finds statements in a migration that lock a table for long, rewrite it, break
 // services that still run, or cannot work in every shard.
 //
 // It reads SQL by Postgres 17's own parser (libpg_query, as WebAssembly: no C compiler is needed).

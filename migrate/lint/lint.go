@@ -13,7 +13,7 @@ type Kind string
 // The kinds of warnings.
 const (
 	Locks    Kind = "locks"    // blocks reads or writes for as long as it goes through data or waits in a queue
-	Rewrites Kind = "rewrites" // writes the whole table anew, while nobody can use it
+	Rewrites Kind = "rewrites" // rewrites the whole table, while nobody can use it
 	Breaks   Kind = "breaks"   // services that still use what was there fail
 	Fails    Kind = "fails"    // cannot work, or not in every shard
 )

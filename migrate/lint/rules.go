@@ -34,24 +34,24 @@ var (
 // ALTER TABLE.
 var (
 	columnTypeRule = rule{
-		"alter-column-type", Rewrites, "ACCESS EXCLUSIVE lock while table and indexes are written anew: blocks reads and writes, unless the old type is " +
+		"alter-column-type", Rewrites, "ACCESS EXCLUSIVE lock while table and indexes are rewritten: blocks reads and writes, unless the old type is " +
 			"binary compatible, as varchar is to text and to a longer varchar",
 		"add a column of the new type, write both, fill it in batches, then switch services over",
 	}
 	volatileDefaultRule = rule{
-		"add-column-volatile-default", Rewrites, "ACCESS EXCLUSIVE lock while the table is written anew, for %s may give each row another value: blocks reads and writes",
+		"add-column-volatile-default", Rewrites, "ACCESS EXCLUSIVE lock while the table is rewritten, for %s may give each row another value: blocks reads and writes",
 		"add the column without a default, then SET DEFAULT, then fill old rows in batches; a constant or now() is no rewrite",
 	}
 	serialColumnRule = rule{
-		"add-column-serial", Rewrites, "ACCESS EXCLUSIVE lock while the table is written anew to number its rows: blocks reads and writes",
+		"add-column-serial", Rewrites, "ACCESS EXCLUSIVE lock while the table is rewritten to number its rows: blocks reads and writes",
 		newColumn,
 	}
 	identityColumnRule = rule{
-		"add-column-identity", Rewrites, "ACCESS EXCLUSIVE lock while the table is written anew to number its rows: blocks reads and writes",
+		"add-column-identity", Rewrites, "ACCESS EXCLUSIVE lock while the table is rewritten to number its rows: blocks reads and writes",
 		newColumn,
 	}
 	storedColumnRule = rule{
-		"add-column-stored", Rewrites, "ACCESS EXCLUSIVE lock while the table is written anew to compute the column: blocks reads and writes",
+		"add-column-stored", Rewrites, "ACCESS EXCLUSIVE lock while the table is rewritten to compute the column: blocks reads and writes",
 		"add a plain column and a trigger that fills it, then fill old rows in batches",
 	}
 	notNullColumnRule = rule{
@@ -83,7 +83,7 @@ var (
 		"VALIDATE CONSTRAINT in a later file",
 	}
 	setExpressionRule = rule{
-		"set-expression", Rewrites, "ACCESS EXCLUSIVE lock while the table is written anew to compute the column: blocks reads and writes",
+		"set-expression", Rewrites, "ACCESS EXCLUSIVE lock while the table is rewritten to compute the column: blocks reads and writes",
 		newColumn,
 	}
 	setTablespaceRule = rule{
@@ -91,11 +91,11 @@ var (
 		"pg_repack, or a new table that is filled in batches",
 	}
 	setLoggedRule = rule{
-		"set-logged", Rewrites, "ACCESS EXCLUSIVE lock while the table is written anew: blocks reads and writes",
+		"set-logged", Rewrites, "ACCESS EXCLUSIVE lock while the table is rewritten: blocks reads and writes",
 		"create the table as it is to be, and fill it in batches",
 	}
 	setAccessMethodRule = rule{
-		"set-access-method", Rewrites, "ACCESS EXCLUSIVE lock while the table is written anew: blocks reads and writes",
+		"set-access-method", Rewrites, "ACCESS EXCLUSIVE lock while the table is rewritten: blocks reads and writes",
 		"a new table that is filled in batches",
 	}
 	dropColumnRule = rule{
@@ -123,11 +123,11 @@ var (
 		"keep it in the shard's schema",
 	}
 	vacuumFullRule = rule{
-		"vacuum-full", Rewrites, "ACCESS EXCLUSIVE lock while the table is written anew: blocks reads and writes",
+		"vacuum-full", Rewrites, "ACCESS EXCLUSIVE lock while the table is rewritten: blocks reads and writes",
 		"VACUUM, or pg_repack",
 	}
 	clusterRule = rule{
-		"cluster", Rewrites, "ACCESS EXCLUSIVE lock while the table is written anew: blocks reads and writes",
+		"cluster", Rewrites, "ACCESS EXCLUSIVE lock while the table is rewritten: blocks reads and writes",
 		"pg_repack",
 	}
 	lockTableRule = rule{

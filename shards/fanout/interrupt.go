@@ -14,7 +14,7 @@ func WithAbort(ctx, abort context.Context) context.Context {
 }
 
 // Interrupted returns, of the context that a Do was given, a channel that is closed when the context of its Run has ended:
-// what is under way may be finished, but is not to begin anew. Of any other context it is that of its own end.
+// what is under way may be finished, but is not to begin again. Of any other context it is that of its own end.
 func Interrupted(ctx context.Context) <-chan struct{} {
 	if run, ok := ctx.Value(interruptKey{}).(context.Context); ok {
 		return run.Done()

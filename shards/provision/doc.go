@@ -3,7 +3,7 @@
 //
 // [Create] first connects to every host and looks at what is there; when a host does not answer,
 // or holds something that contradicts the map, it changes nothing anywhere. Then it installs the
-// helper schema where it is not installed yet, and creates the shards that are lacking: many
+// helper schema where it is not installed yet, and creates the shards that are missing: many
 // schemas in one transaction and one round trip, several transactions at a time on each host. A
 // batch of shards exists wholly or not at all, so a Create that was interrupted, or whose host went
 // away, is taken up by running it again. Run on a complete cluster it changes nothing.

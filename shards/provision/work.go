@@ -198,7 +198,7 @@ $kiloshard$;
 // lockWait limits how long a script waits for a lock. Whoever comes after it in the lock's queue waits as long.
 const lockWait = 200 * time.Millisecond
 
-// lockTries is how often a script is run that has waited so long in vain, with pauses that grow to lockPause.
+// lockTries is how often a script is run that did not get its lock, with pauses that grow to lockPause.
 const (
 	lockTries = 30
 	lockPause = time.Second

@@ -10,14 +10,14 @@ import (
 	"go.uber.org/goleak"
 )
 
-// patience is how long a goroutine may take to end.
-const patience = time.Minute
+// endLimit is how long a goroutine may take to end.
+const endLimit = time.Minute
 
 // Find is [goleak.Find] of what is still there after a minute.
-func Find(options ...goleak.Option) error { return find(patience, options...) }
+func Find(options ...goleak.Option) error { return find(endLimit, options...) }
 
-func find(patience time.Duration, options ...goleak.Option) error {
-	deadline := time.Now().Add(patience)
+func find(limit time.Duration, options ...goleak.Option) error {
+	deadline := time.Now().Add(limit)
 	for {
 		err := goleak.Find(options...)
 		if err == nil || time.Now().After(deadline) {
@@ -28,13 +28,13 @@ func find(patience time.Duration, options ...goleak.Option) error {
 
 // Check is for a TestMain of its own: code is how its tests have ended, and what is returned is how it ends. What tests that
 // passed have left, it tells standard error, and returns 1.
-func Check(code int, options ...goleak.Option) int { return check(patience, code, options...) }
+func Check(code int, options ...goleak.Option) int { return check(endLimit, code, options...) }
 
-func check(patience time.Duration, code int, options ...goleak.Option) int {
+func check(limit time.Duration, code int, options ...goleak.Option) int {
 	if code != 0 {
 		return code
 	}
-	if err := find(patience, options...); err != nil {
+	if err := find(limit, options...); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
