@@ -18,7 +18,7 @@ WITH RECURSIVE mine (role) AS (
 ), relations AS (
   SELECT c.*, s.nspname, s.helper, format('%I.%I', s.nspname, c.relname) AS name
   FROM pg_catalog.pg_class c JOIN schemas s ON s.oid = c.relnamespace
-  WHERE c.relkind <> 'c' AND CASE WHEN s.helper THEN c.relname IN ('settings', 'ledger', 'maps', 'counters') OR c.relname ~ '^(setter_[0-9]+|next_.*_id_seq)$'
+  WHERE c.relkind <> 'c' AND CASE WHEN s.helper THEN c.relname IN ('settings', 'ledger', 'maps', 'counters', 'moves', 'move_markers') OR c.relname ~ '^(setter_[0-9]+|next_.*_id_seq)$'
     ELSE c.relname = ANY ({{names .Relations}}) END
 ), functions AS (
   SELECT p.oid, p.proowner, s.nspname FROM pg_catalog.pg_proc p JOIN schemas s ON s.oid = p.pronamespace
