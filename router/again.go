@@ -38,7 +38,7 @@ var errApart = errors.New("to be asked for again, apart from others")
 
 // tell has a call and its operation know of those before it.
 func (t *tries) tell(c *call) {
-	c.lease = c.lease || t.apart
+	c.lease, c.resent = c.lease || t.apart, t.apart
 	switch {
 	case c.op == nil:
 	case t.op != nil:

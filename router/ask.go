@@ -83,8 +83,8 @@ func plainArgs(args []any) bool {
 
 // enter has a call wait for its line or its answer, as long as its context lasts.
 func (h *host) enter(c *call) error {
-	if err := c.ctx.Err(); err != nil {
-		return h.failed(err)
+	if c.ctx.Err() != nil {
+		return h.gaveUp(c)
 	}
 	if err := h.admit(c.ctx, c.home); err != nil {
 		return h.failed(err)
@@ -124,11 +124,19 @@ func (h *host) await(c *call) error {
 			c.left = true
 			return c.home.failed(c.ctx.Err())
 		case left:
-			return h.failed(c.ctx.Err())
+			return h.gaveUp(c)
 		}
 		<-c.woken
 	}
 	return c.err
+}
+
+// gaveUp returns the error of a call whose context ended while it waited: a [shards.HostError] only if nothing was sent.
+func (h *host) gaveUp(c *call) error {
+	if c.resent {
+		return c.home.failed(c.ctx.Err())
+	}
+	return h.failed(c.ctx.Err())
 }
 
 // unsent tells tracers of the error with which a caller gives a call up, if they have not heard of the call, and returns

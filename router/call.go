@@ -28,6 +28,7 @@ type call struct {
 	lease  bool   // wants the line itself; else an answer will do
 	slow   bool   // will take long, as far as is known
 	reads  bool   // is sent as a read, which the server holds it to
+	resent bool   // was sent before, with others
 	server string // of a replica: no other one may answer; any if empty
 
 	hint *together.Hint // of the statements that its caller starts, with which it waits to be sent; nil for one by itself
