@@ -178,7 +178,7 @@ func (c *call) again(ctx context.Context, t *tries, err error) (bool, error) {
 		t.told(c, true, err)
 		return true, nil
 	}
-	again, err := c.home.host.again(ctx, c.home, t, c.reads, err)
+	again, err := c.home.host.again(ctx, c.home, t, c.reads, c.orMoved(ctx, err))
 	if err != nil {
 		err = c.home.host.sayDemoted(err)
 	}

@@ -2,6 +2,7 @@ package router
 
 import (
 	"context"
+	"errors"
 
 	"github.com/jackc/pgx/v5"
 
@@ -62,7 +63,7 @@ func (s *session) startBatch(ctx context.Context, h *home, sc scope, b *pgx.Batc
 		return &results{session: s, ctx: ctx, home: h}, nil
 	}
 	answers, sent, err := s.send(ctx, sc, all)
-	if err != nil && (!sent || entryState(err) != "") {
+	if err = sayGone(err); err != nil && (!sent || entryState(err) != "" || errors.Is(err, ErrMoved)) {
 		return nil, err
 	}
 	r := &results{session: s, ctx: ctx, home: h, queued: b.QueuedQueries, all: all, first: err}

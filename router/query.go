@@ -19,6 +19,9 @@ func (s *session) query(ctx context.Context, h *home, sc scope, sql string, args
 	answers, _, err := s.send(ctx, sc, []statement{st})
 	if err != nil {
 		trace.End(noTag, err)
+		if sc.held {
+			err = sayGone(err)
+		}
 		return nil, h.failed(err)
 	}
 	return &rows{

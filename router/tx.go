@@ -169,7 +169,7 @@ func (t *tx) Exec(ctx context.Context, sql string, args ...any) (pgconn.CommandT
 	}
 	ctx = t.operation(ctx, operation.Tx, t.session.host.texts.Of(sql).Summary)
 	tag, err := t.session.exec(ctx, t.scope(), sql, args)
-	return tag, t.home.failed(err)
+	return tag, t.home.failed(sayGone(err))
 }
 
 func (t *tx) Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error) {

@@ -30,9 +30,10 @@ CREATE TABLE IF NOT EXISTS kiloshard.move_markers (
   PRIMARY KEY (move, attempt)
 );
 
--- shard_has_moved says where a shard went, as an error. The views that stand in place of its tables call it.
-CREATE OR REPLACE FUNCTION kiloshard.shard_has_moved(number int) RETURNS SETOF int
-LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $kiloshard$
+-- shard_has_moved says where a shard went, as an error. The views that stand in place of its tables call it. It is said to
+-- be immutable so that it is called when a statement is planned: before any of the statement's answer is sent.
+CREATE OR REPLACE FUNCTION kiloshard.shard_has_moved(number int) RETURNS bigint
+LANGUAGE plpgsql IMMUTABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $kiloshard$
 DECLARE
   m record;
 BEGIN
@@ -42,7 +43,7 @@ BEGIN
 END
 $kiloshard$;
 
--- refuse_moved does the same for writes to these views. Its argument is the shard's number.
+-- refuse_moved does the same for COPY to these views. Its argument is the shard's number.
 CREATE OR REPLACE FUNCTION kiloshard.refuse_moved() RETURNS trigger
 LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp AS $kiloshard$
 BEGIN

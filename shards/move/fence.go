@@ -11,25 +11,35 @@ import (
 
 // fenceScript makes the fence under a name of its own: a schema that has, in place of each table and view, a view of the same
 // columns whose use raises where the shard went, and the functions that make IDs, which do so too.
+//
+// They raise when a statement is planned, as the rules have it also for writes that return rows: a client that has had
+// nothing of an answer can send the statement elsewhere. The triggers are for COPY, which knows no rules.
 const fenceScript = `
 DO $kiloshard$
 DECLARE
   fence CONSTANT name := '%[1]s';
   shard CONSTANT int := %[3]d;
+  view text;
+  event text;
   r record;
 BEGIN
   EXECUTE format('DROP SCHEMA IF EXISTS %%I CASCADE', fence);
   EXECUTE format('CREATE SCHEMA %%I', fence);
   FOR r IN
-    SELECT c.relname, (SELECT string_agg(format('NULL::%%s AS %%I', format_type(a.atttypid, a.atttypmod), a.attname), ', ' ORDER BY a.attnum)
-      FROM pg_attribute a WHERE a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped) AS columns
-    FROM pg_class c WHERE c.relnamespace = '%[2]s'::regnamespace AND c.relkind IN ('r', 'p', 'v', 'm', 'f')
+    SELECT c.relname, string_agg(format('NULL::%%s AS %%I', format_type(a.atttypid, a.atttypmod), a.attname), ', ' ORDER BY a.attnum) AS columns
+    FROM pg_class c LEFT JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped
+    WHERE c.relnamespace = '%[2]s'::regnamespace AND c.relkind IN ('r', 'p', 'v', 'm', 'f') GROUP BY c.oid
   LOOP
-    EXECUTE format('CREATE VIEW %%I.%%I AS SELECT %%s FROM kiloshard.shard_has_moved(%%s)', fence, r.relname, r.columns, shard);
-    EXECUTE format('CREATE TRIGGER moved INSTEAD OF INSERT OR UPDATE OR DELETE ON %%I.%%I FOR EACH ROW EXECUTE FUNCTION kiloshard.refuse_moved(%%s)', fence, r.relname, shard);
+    view := format('%%I.%%I', fence, r.relname);
+    EXECUTE format('CREATE VIEW %%s AS SELECT %%s FROM kiloshard.shard_has_moved(%%s)', view, r.columns, shard);
+    FOREACH event IN ARRAY ARRAY['INSERT', 'UPDATE', 'DELETE'] LOOP
+      EXECUTE format('CREATE RULE refuse_%%s AS ON %%1$s TO %%s DO INSTEAD INSERT INTO kiloshard.move_markers SELECT %%L, kiloshard.shard_has_moved(%%s)%%s',
+        event, view, '', shard, ' RETURNING ' || r.columns);
+    END LOOP;
+    EXECUTE format('CREATE TRIGGER refuse_copy INSTEAD OF INSERT ON %%s FOR EACH ROW EXECUTE FUNCTION kiloshard.refuse_moved(%%s)', view, shard);
   END LOOP;
-  EXECUTE format('CREATE FUNCTION %%I.next_id() RETURNS bigint LANGUAGE sql AS $f$ SELECT kiloshard.shard_has_moved(%%s)::bigint $f$', fence, shard);
-  EXECUTE format('CREATE FUNCTION %%I.next_ids(n int) RETURNS SETOF bigint LANGUAGE sql AS $f$ SELECT kiloshard.shard_has_moved(%%s)::bigint $f$', fence, shard);
+  EXECUTE format('CREATE FUNCTION %%I.next_id() RETURNS bigint LANGUAGE sql IMMUTABLE AS $f$ SELECT kiloshard.shard_has_moved(%%s) $f$', fence, shard);
+  EXECUTE format('CREATE FUNCTION %%I.next_ids(n int) RETURNS SETOF bigint LANGUAGE sql IMMUTABLE AS $f$ SELECT kiloshard.shard_has_moved(%%s) $f$', fence, shard);
   EXECUTE format('CREATE VIEW %%I.%[4]s AS SELECT target, fenced FROM kiloshard.moves WHERE id = ''%[5]s''', fence);
   EXECUTE format('GRANT USAGE ON SCHEMA %%I TO PUBLIC', fence);
   EXECUTE format('GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA %%I TO PUBLIC', fence);

@@ -37,6 +37,8 @@ func TestMove(t *testing.T) {
 	for _, statement := range []string{
 		`select * from shard_00001.photos`, `insert into shard_00001.photos (title) values ('x')`, `update shard_00001.photos set title = 'x'`,
 		`delete from shard_00001.likes`, `select shard_00001.next_id()`, `copy shard_00001.events (what) from program 'echo x'`, `select * from shard_00001.glad`,
+		`insert into shard_00001.photos (title) values ('x') returning id, mood`, `update shard_00001.photos set title = 'x' where id = 1 returning *`,
+		`select count(*) from shard_00001.photos where false`, `select * from shard_00001.photos for update`,
 	} {
 		if err := b.try(0, statement); err == nil || !strings.Contains(err.Error(), "shard 1 moved to pg-b at ") {
 			t.Errorf("%s: got %v", statement, err)
