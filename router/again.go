@@ -20,11 +20,12 @@ const againPause = 100 * time.Millisecond
 
 // tries are what became of a call so far.
 type tries struct {
-	began time.Time // zero before the first failure
-	count int
-	lost  int    // how many of them with a connection that it was sent on
-	turns uint64 // of the host's watch when the call was made
-	apart bool   // the next is to have a connection of its own
+	began  time.Time // zero before the first failure
+	count  int
+	lost   int       // how many of them with a connection that it was sent on
+	turns  uint64    // of the host's watch when the call was made
+	missed time.Time // when its shard was first not there; zero if it always was
+	apart  bool      // the next is to have a connection of its own
 
 	asked time.Time // when the service asked for it, by the first operation; zero without tracers
 	sent  int       // how often it was sent
@@ -80,7 +81,7 @@ func (h *host) again(ctx context.Context, home *home, t *tries, repeats bool, er
 		return false, err
 	}
 	if errors.Is(err, ErrMoved) {
-		again := h.awaitMove(ctx, home)
+		again := h.awaitMove(ctx, home, t)
 		if again {
 			h.resent.Add(1)
 		}

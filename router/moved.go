@@ -19,10 +19,12 @@ import (
 // seconds. Nothing of the statement has run. Its [shards.ShardError] names the shard and the host.
 var ErrMoved = errors.New("the shard is not on the host that the map names")
 
-// movedLimit is how long a call waits for a map that says where its shard is, and movedPause how long between two looks.
+// movedLimit is how long a call waits for a map that says where its shard is, movedPause how long between two looks, and
+// movedLooks how many there are before it sees whether the shard is back.
 const (
 	movedLimit = 3 * time.Second
 	movedPause = 50 * time.Millisecond
+	movedLooks = 5
 )
 
 // reload asks the source of maps for the newest one, once for all calls that want it at the same time.
@@ -51,14 +53,22 @@ func (r *reload) newest(ctx context.Context) {
 	}
 }
 
-// awaitMove waits for a map in which a shard that is not on this host has another one, and tells whether there is one.
-func (h *host) awaitMove(ctx context.Context, home *home) bool {
+// awaitMove waits for a map in which a shard that is not on this host has another one, and tells whether to send the call
+// again: there is one, or it is time to see whether the shard is back, as it is after a move that was aborted.
+func (h *host) awaitMove(ctx context.Context, home *home, t *tries) bool {
 	if h.reload == nil || h.reload.router.maps == nil {
 		return home.next.Load() != nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, movedLimit)
-	defer cancel()
-	for home.next.Load() == nil {
+	if t.missed.IsZero() {
+		t.missed = time.Now()
+	}
+	for range movedLooks {
+		if home.next.Load() != nil {
+			return true
+		}
+		if time.Since(t.missed) > movedLimit {
+			return false
+		}
 		h.reload.newest(ctx)
 		if home.next.Load() == nil && !pause(ctx, movedPause) {
 			return false

@@ -16,7 +16,12 @@ import (
 	"github.com/kiloshard/kiloshard/shards/shardtest/leak"
 )
 
-func TestMain(m *testing.M) { os.Exit(leak.Check(shardtest.Run(m))) }
+func TestMain(m *testing.M) {
+	if os.Getenv(killAt) != "" {
+		mover()
+	}
+	os.Exit(leak.Check(shardtest.Run(m)))
+}
 
 var migrations = fstest.MapFS{
 	"001_photos.sql": {Data: []byte(`
@@ -33,6 +38,7 @@ create view glad as select * from photos where mood = 'glad';`)},
 type bundle struct {
 	t     testing.TB
 	m     *shards.Map
+	path  string // of the map
 	store mapstore.Store
 	cfg   move.Config
 }
@@ -62,7 +68,7 @@ func setup(t testing.TB) *bundle {
 	if _, err := store.Swap(t.Context(), 0, mapstore.Change{Config: c, By: "test"}); err != nil {
 		t.Fatal(err)
 	}
-	b := &bundle{t: t, store: store}
+	b := &bundle{t: t, path: path, store: store}
 	b.cfg = move.Config{Map: b.load(), Store: store, Shards: shards.SetOf(1), To: "pg-b", LoginWithPassword: true}
 	if s, ok := t.(*testing.T); ok {
 		b.cfg.Events = func(e move.Event) { s.Logf("shard %d, %s: %s", e.Shard, e.Step, e.What) }
