@@ -124,7 +124,7 @@ func (h *host) again(ctx context.Context, home *home, t *tries, repeats bool, er
 	case ctx.Err() != nil:
 		return false, err
 	default:
-		return false, h.failed(down)
+		return false, h.Failed(down)
 	}
 }
 

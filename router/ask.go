@@ -7,16 +7,31 @@ import (
 
 	"github.com/kiloshard/kiloshard/router/internal/tracers"
 	"github.com/kiloshard/kiloshard/router/operation"
+
+	"github.com/kiloshard/kiloshard/router/internal/session"
 )
 
-// release gives back the line that a call was given.
-func (c *call) release() {
+// Release gives back the line that a call was given.
+func (c *call) Release() {
 	s := c.line.session
-	s.clean()
-	if after := s.host.afterRelease; after != nil && !s.conn.IsClosed() && !after(s.conn) {
-		_ = s.conn.Close(context.Background()) // whatever it says, the connection is closed
+	s.Clean()
+	if after := c.line.host.afterRelease; after != nil && !s.Conn.IsClosed() && !after(s.Conn) {
+		_ = s.Conn.Close(context.Background()) // whatever it says, the connection is closed
 	}
 	c.line.free(c)
+}
+
+// begin begins a transaction on the line that the call was given, or gives the line back. With reading nothing may be written in it.
+func (c *call) begin(opts pgx.TxOptions, reading bool) (pgx.Tx, error) {
+	attempt := 1
+	if c.op != nil {
+		attempt = c.op.Attempt
+	}
+	tx, err := c.line.session.BeginTx(c.ctx, &c.home.Shard, c, attempt, opts, reading)
+	if err != nil {
+		c.Release()
+	}
+	return tx, err
 }
 
 // acquire returns a call that was given a line of the host. Its error is a [shards.HostError].
@@ -33,7 +48,7 @@ func (h *host) acquireFor(ctx context.Context, home *home, kind operation.Kind, 
 
 // leaseFor returns a call that wants a line for an operation.
 func (h *host) leaseFor(ctx context.Context, home *home, kind operation.Kind, summary string) *call {
-	ctx, op := home.operation(ctx, kind, summary)
+	ctx, op := home.Operation(ctx, kind, summary)
 	if op != nil && kind == operation.Tx {
 		op.Attempt = tracers.AttemptOf(ctx)
 	}
@@ -43,26 +58,26 @@ func (h *host) leaseFor(ctx context.Context, home *home, kind operation.Kind, su
 // ask has a call be given either the answer to its statement, or a line on which the caller is to ask for it. The error
 // is a [shards.HostError] if there was no line, else a [shards.ShardError].
 func (c *call) ask() error {
-	if err := refused(c.text); err != nil {
-		return c.home.failed(err)
+	if err := session.Refused(c.text); err != nil {
+		return c.home.Failed(err)
 	}
 	err := c.home.host.enter(c)
 	if c.line != nil && c.text.Leaves {
-		c.line.session.left = true
+		c.line.session.Left = true
 	}
 	return err
 }
 
 // callFor returns the call of a single statement, or with whole of what may be several.
 func (h *host) callFor(ctx context.Context, home *home, sql string, args []any, whole bool) *call {
-	t := h.texts.Of(sql)
+	t := h.Texts.Of(sql)
 	kind := operation.Write
 	reads := t.OnlyReads()
 	if reads {
 		kind = operation.Read
 	}
-	ctx, op := home.operation(ctx, kind, t.Summary)
-	c := &call{ctx: ctx, home: home, text: t, sql: sql, args: args, reads: reads, slow: h.texts.Slow(t), op: op}
+	ctx, op := home.Operation(ctx, kind, t.Summary)
+	c := &call{ctx: ctx, home: home, text: t, sql: sql, args: args, reads: reads, slow: h.Texts.Slow(t), op: op}
 	c.lease = whole || c.slow || !reads || t.Alone() || h.alone || !h.shares || !plainArgs(args)
 	return c
 }
@@ -87,12 +102,12 @@ func (h *host) enter(c *call) error {
 		return h.gaveUp(c)
 	}
 	if err := h.admit(c.ctx, c.home); err != nil {
-		return h.failed(err)
+		return h.Failed(err)
 	}
 	l, err := h.lines.enter(c)
 	switch {
 	case err != nil:
-		return h.failed(err)
+		return h.Failed(err)
 	case l != nil:
 		c.line = l
 	default:
@@ -103,12 +118,12 @@ func (h *host) enter(c *call) error {
 	if err := c.line.ready(c.ctx); err != nil {
 		c.line.free(c)
 		c.line = nil
-		return h.failed(err)
+		return h.Failed(err)
 	}
-	if c.server != "" && c.server != c.line.session.server {
+	if c.server != "" && c.server != c.line.session.Server {
 		c.line.free(c)
 		c.line = nil
-		return h.failed(errOtherServer)
+		return h.Failed(errOtherServer)
 	}
 	c.op.Sent(1)
 	return nil
@@ -122,7 +137,7 @@ func (h *host) await(c *call) error {
 		switch sent, left := h.lines.leave(c); {
 		case left && sent:
 			c.left = true
-			return c.home.failed(c.ctx.Err())
+			return c.home.Failed(c.ctx.Err())
 		case left:
 			return h.gaveUp(c)
 		}
@@ -134,9 +149,9 @@ func (h *host) await(c *call) error {
 // gaveUp returns the error of a call whose context ended while it waited: a [shards.HostError] only if nothing was sent.
 func (h *host) gaveUp(c *call) error {
 	if c.resent {
-		return c.home.failed(c.ctx.Err())
+		return c.home.Failed(c.ctx.Err())
 	}
-	return h.failed(c.ctx.Err())
+	return h.Failed(c.ctx.Err())
 }
 
 // unsent tells tracers of the error with which a caller gives a call up, if they have not heard of the call, and returns
@@ -154,19 +169,9 @@ func (h *host) ping(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	defer c.release()
-	if err := c.line.session.conn.Ping(ctx); err != nil {
-		return h.failed(err)
+	defer c.Release()
+	if err := c.line.session.Conn.Ping(ctx); err != nil {
+		return h.Failed(err)
 	}
 	return nil
-}
-
-// operation returns the context of an operation on a shard, and the operation; without tracers ctx and nil.
-func (h *home) operation(ctx context.Context, kind operation.Kind, summary string) (context.Context, *tracers.Operation) {
-	if !h.host.trace.Any {
-		return ctx, nil
-	}
-	return h.host.trace.Begin(ctx, operation.Info{
-		Shard: h.number, Host: h.host.Name, Place: h.host.place.Load(), Schema: h.schema, Kind: kind, Summary: summary,
-	})
 }

@@ -8,6 +8,8 @@ import (
 	"github.com/kiloshard/kiloshard/router/internal/texts"
 	"github.com/kiloshard/kiloshard/router/internal/together"
 	"github.com/kiloshard/kiloshard/router/internal/tracers"
+
+	"github.com/kiloshard/kiloshard/router/internal/session"
 )
 
 // callState is where a call is.
@@ -52,7 +54,7 @@ type call struct {
 
 	woken  chan struct{} // closed when what follows is there
 	line   *line         // the caller's from then on
-	answer *answer
+	answer *session.Answer
 	err    error
 }
 
@@ -68,16 +70,16 @@ func (c *call) wake(l *line, err error) {
 func (c *call) claim() bool { return c.settled.CompareAndSwap(false, true) }
 
 // publish ends the wait of a call that was claimed, with an answer or an error.
-func (c *call) publish(a *answer, err error) {
+func (c *call) publish(a *session.Answer, err error) {
 	c.answer, c.err = a, err
 	c.group.callers.Add(-1)
 	close(c.woken)
 }
 
 // scope is the one of the call's statement.
-func (c *call) scope() scope {
-	sc := c.home.scope()
-	sc.reads = sc.reads || c.reads
+func (c *call) scope() session.Scope {
+	sc := c.home.Scope()
+	sc.Reads = sc.Reads || c.reads
 	return sc
 }
 

@@ -78,7 +78,7 @@ func (ls *lines) choose(c *call, not *line) *line {
 // sooner tells whether a call that waits for the first of two busy lines is likely to be sent before one that waits for
 // the other. Where the way is long, what counts is which of them is back first. The caller holds mu.
 func (ls *lines) sooner(l, other *line) bool {
-	if ls.host.texts.RoundTrip() > farWay && max(len(l.queue), len(other.queue)) < batchLimit {
+	if ls.host.Texts.RoundTrip() > farWay && max(len(l.queue), len(other.queue)) < batchLimit {
 		return l.began < other.began
 	}
 	return len(l.queue) < len(other.queue)
@@ -94,7 +94,7 @@ func (ls *lines) width(h *home, c *call) (use int, wide bool) {
 	}
 	usual := max(c.text.Usual(), time.Microsecond)
 	each := min(max(1, float64(worthwhile)/float64(usual)), batchLimit)
-	far := min(1, float64(ls.host.texts.RoundTrip())/float64(farWay)) // where the way is long, calls under way cost nothing
+	far := min(1, float64(ls.host.Texts.RoundTrip())/float64(farWay)) // where the way is long, calls under way cost nothing
 	all := max(float64(ls.few), ls.load/each, far*float64(len(ls.all)))
 	use = max(1, int(math.Ceil(all*h.load/ls.load)))
 	return use, use > len(h.lines)

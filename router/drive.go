@@ -13,6 +13,8 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/kiloshard/kiloshard/router/internal/failure"
+
+	"github.com/kiloshard/kiloshard/router/internal/session"
 )
 
 // drive works for the calls that wait for a line, until it has no more to do.
@@ -35,7 +37,7 @@ func (l *line) work(calls []*call) {
 	ctx := context.Background() // the callers' may end, each by itself; see group.giveUp
 	if err := l.ready(ctx); err != nil {
 		for _, c := range calls {
-			c.fail(l.host.failed(err))
+			c.fail(l.host.Failed(err))
 		}
 		return
 	}
@@ -45,10 +47,10 @@ func (l *line) work(calls []*call) {
 			return
 		}
 	}
-	group.begin(l.session.conn.PgConn())
+	group.begin(l.session.Conn.PgConn())
 	defer func() {
 		if !group.end() {
-			_ = l.session.conn.Close(ctx) // whatever it says, the connection is closed
+			_ = l.session.Conn.Close(ctx) // whatever it says, the connection is closed
 		}
 	}()
 	sent := l.sending[:0]
@@ -59,13 +61,13 @@ func (l *line) work(calls []*call) {
 	defer clear(sent)
 	again := l.round(ctx, sent)
 	if slices.ContainsFunc(again, func(c sentCall) bool { return c.moved }) {
-		_ = l.session.setBase(ctx) // whoever has the line next enters for itself
+		_ = l.session.ResetPath(ctx) // whoever has the line next enters for itself
 	}
-	renewed, others := partition(again, func(c sentCall) bool { return c.renewed })
-	if len(renewed) > 0 && !l.session.broken() {
+	renewed, others := partition(again, func(c sentCall) bool { return c.Renewed() })
+	if len(renewed) > 0 && !l.session.Broken() {
 		// What failed as it would have failed without being prepared is not run twice.
 		var more []sentCall
-		renewed, more = l.session.describeCalls(ctx, renewed)
+		renewed, more = l.describeCalls(ctx, renewed)
 		others = append(others, more...)
 	}
 	others = append(others, renewed...)
@@ -89,9 +91,9 @@ func partition(calls []sentCall, holds func(sentCall) bool) (those, others []sen
 // onServer returns the calls that want the server that the line leads to. The others fail.
 func (l *line) onServer(calls []*call) []*call {
 	return slices.DeleteFunc(slices.Clone(calls), func(c *call) bool {
-		other := c.server != "" && c.server != l.session.server
+		other := c.server != "" && c.server != l.session.Server
 		if other {
-			c.fail(l.host.failed(errOtherServer))
+			c.fail(l.host.Failed(errOtherServer))
 		}
 		return other
 	})
@@ -100,12 +102,7 @@ func (l *line) onServer(calls []*call) []*call {
 // sentCall is a call with what is needed to send it.
 type sentCall struct {
 	*call
-	st      statement
-	kept    *keptStatement // nil if it is not prepared
-	known   bool           // the statement was prepared before
-	renewed bool           // it is sent again if its prepared statement was out of date
-	before  statement      // as it was then
-
+	session.Read
 	moved bool  // the path of the session was not its own
 	last  error // with which it failed
 }
@@ -113,23 +110,20 @@ type sentCall struct {
 // round sends calls, those of one shard as a group, and reads their answers. It returns those whose callers are to ask again.
 func (l *line) round(ctx context.Context, calls []sentCall) (again []sentCall) {
 	s := l.session
-	calls = s.settleBad(calls, s.parseCall)
-	calls, again = s.describeCalls(ctx, calls)
+	calls = settleBad(calls, func(c *sentCall) error { return s.ParseRead(c.ctx, &c.Read, c.sql, c.args) })
+	calls, again = l.describeCalls(ctx, calls)
 	if len(calls) == 0 {
 		return again
 	}
-	slices.SortStableFunc(calls, func(a, b sentCall) int { return cmp.Compare(a.home.number, b.home.number) })
-	pipeline := s.conn.PgConn().StartPipeline(ctx)
-	to := pipelineSender(pipeline)
+	slices.SortStableFunc(calls, func(a, b sentCall) int { return cmp.Compare(a.home.Number, b.home.Number) })
+	pipeline := s.StartReads(ctx)
 	var groups [][]sentCall
 	for rest := calls; len(rest) > 0; {
 		n := 1
 		for n < len(rest) && rest[n].home == rest[0].home {
 			n++
 		}
-		var group []sentCall
-		if group = s.sendGroup(to, rest[:n]); len(group) > 0 {
-			pipeline.SendPipelineSync()
+		if group := sendGroup(&pipeline, rest[:n]); len(group) > 0 {
 			groups = append(groups, group)
 		}
 		rest = rest[n:]
@@ -141,14 +135,14 @@ func (l *line) round(ctx context.Context, calls []sentCall) (again []sentCall) {
 	}
 	for _, group := range groups { // while the server is at work
 		for i := range group {
-			group[i].start(s.conn, len(calls))
+			group[i].start(s.Conn, len(calls))
 		}
 	}
 	unanswered := uint64(0)
 	for _, group := range groups {
 		if lost == nil {
 			var more []sentCall
-			more, lost = l.receiveGroup(pipeline, group)
+			more, lost = l.receiveGroup(pipeline.Pipeline, group)
 			again = append(again, more...)
 			if lost == nil {
 				continue
@@ -167,37 +161,22 @@ func (l *line) round(ctx context.Context, calls []sentCall) (again []sentCall) {
 	}
 	if unanswered > 0 {
 		l.host.lost.Add(unanswered)
-		l.host.log.Warn("connection lost", slog.String("host", l.host.Name), slog.Uint64("unanswered", unanswered), slog.Any("error", lost))
+		l.host.Log.Warn("connection lost", slog.String("host", l.host.Name), slog.Uint64("unanswered", unanswered), slog.Any("error", lost))
 	}
 	_ = pipeline.Close() // what it says has been said to a call
 	return again
 }
 
 // sendGroup sends the calls of one shard, and returns those that were sent. Others have been settled.
-func (s *session) sendGroup(to sender, calls []sentCall) []sentCall {
-	entered := false
-	calls = s.settleBad(calls, func(c *sentCall) error {
-		formats, err := s.encodeCall(c)
-		if err != nil {
-			return err
-		}
-		if !entered {
-			s.own(to, readEntryName, readEntryQuery, s.entryValues(c.scope()))
-			entered = true
-		}
-		if d := c.st.desc; d != nil && d.Name != "" {
-			to.prepared(d, s.encoder.ParamValues, s.encoder.ParamFormats, formats)
-			return nil
-		}
-		var oids []uint32
-		if d := c.st.desc; d != nil {
-			oids = d.ParamOIDs
-		}
-		to.params(c.st.sql, s.encoder.ParamValues, oids, s.encoder.ParamFormats, formats)
-		return nil
+func sendGroup(pipeline *session.Pipeline, calls []sentCall) []sentCall {
+	first := true
+	calls = settleBad(calls, func(c *sentCall) error {
+		err := pipeline.Send(&c.Read, c.scope(), first)
+		first = first && err != nil
+		return err
 	})
-	if len(calls) > 1 {
-		s.own(to, leaveName, leaveQuery, nil)
+	if len(calls) > 0 {
+		pipeline.EndGroup(len(calls))
 	}
 	return calls
 }
@@ -220,14 +199,14 @@ func (c *sentCall) start(conn *pgx.Conn, together int) {
 }
 
 // end hands out the answer to a call, and tells tracers, unless its caller does: who asks again, or may do so.
-func (c *sentCall) end(a *answer, err error) {
+func (c *sentCall) end(a *session.Answer, err error) {
 	mine := c.claim()
 	switch {
 	case c.op == nil, mine && (errors.Is(err, errApart) || err != nil && !c.op.Told()), !mine && c.late.Load():
 	default:
-		tag := noTag
+		var tag pgconn.CommandTag
 		if a != nil {
-			tag = a.tag
+			tag = a.Tag
 		}
 		if !mine && (err == nil || errors.Is(err, errApart)) {
 			err = c.ctx.Err() // its caller has left
@@ -235,13 +214,13 @@ func (c *sentCall) end(a *answer, err error) {
 		c.op.Finish(tag, err)
 	}
 	if mine {
-		c.publish(a, c.home.failed(err))
+		c.publish(a, c.home.Failed(err))
 	}
 }
 
 // settleBad does something with every call, settles those where it goes wrong, and returns the others. It reads the
 // callers' arguments.
-func (s *session) settleBad(calls []sentCall, do func(*sentCall) error) []sentCall {
+func settleBad(calls []sentCall, do func(*sentCall) error) []sentCall {
 	try := func(c *sentCall) error {
 		c.arguments.Lock()
 		defer c.arguments.Unlock()
@@ -262,98 +241,31 @@ func (s *session) settleBad(calls []sentCall, do func(*sentCall) error) []sentCa
 	return good
 }
 
-// encodeCall encodes a call's arguments, and returns the formats of its results, which are the same each time.
-func (s *session) encodeCall(c *sentCall) ([]int16, error) {
-	if c.kept == nil || c.kept.formats == nil {
-		formats, err := s.encodeFor(&c.st)
-		if c.kept != nil {
-			c.kept.formats = formats
-		}
-		return formats, err
-	}
-	if want, got := len(c.st.desc.ParamOIDs), len(c.st.args); want != got {
-		return nil, fmt.Errorf("expected %d arguments, got %d", want, got)
-	}
-	return c.kept.formats, s.encode(c.st.desc, c.st.args)
-}
-
-// fields returns the descriptions of the columns of a call's answer, for callers to keep: the connection uses its own
-// again.
-func (c *sentCall) fields(result *pgconn.ResultReader) []pgconn.FieldDescription {
-	if c.kept == nil {
-		return slices.Clone(result.FieldDescriptions())
-	}
-	if c.kept.fields == nil {
-		c.kept.fields = slices.Clone(result.FieldDescriptions())
-	}
-	return c.kept.fields
-}
-
-// outOfDate forgets a call's prepared statement if that may be what its error comes from.
-func (s *session) outOfDate(c *sentCall, err error) bool {
-	switch {
-	case err == nil || c.renewed:
-		return false
-	case gone(err):
-		s.forget()
-		c.renewed, c.before = true, statement{}
-		return true
-	case c.known && maybeStale(err):
-		s.statements.drop(statementKey{c.home.path, c.st.sql})
-		c.renewed, c.before = true, c.st
-		return true
-	}
-	return false
-}
-
-func (s *session) parseCall(c *sentCall) (err error) {
-	c.st, err = s.parse(c.ctx, c.sql, c.args)
-	return err
-}
-
 // describeCalls finds or prepares the calls' statements, and settles the calls for which that goes wrong. It returns the
 // good ones, and those that are to be tried again.
-func (s *session) describeCalls(ctx context.Context, calls []sentCall) (good, again []sentCall) {
-	missing := map[statementKey]scope{}
+func (l *line) describeCalls(ctx context.Context, calls []sentCall) (good, again []sentCall) {
+	s := l.session
+	var missing session.Missing
 	for i := range calls {
-		c := &calls[i]
-		if c.st.mode != pgx.QueryExecModeCacheStatement {
-			continue
-		}
-		key := statementKey{c.home.path, c.st.sql}
-		c.kept = s.statements.kept(key)
-		if c.known = c.kept != nil; c.known {
-			c.st.desc = c.kept.desc
-		} else {
-			c.st.desc = nil
-			missing[key] = c.scope()
-		}
+		s.FindRead(&calls[i].Read, calls[i].scope(), &missing)
 	}
-	lost := s.prepareMissing(ctx)
-	if len(missing) == 0 && lost == nil {
+	did, lost := s.PrepareReads(ctx, &missing)
+	if !did {
 		return calls, nil
 	}
-	var found map[statementKey]prepared
-	if lost == nil && len(missing) > 0 {
-		found, lost = s.prepare(ctx, missing)
-	}
-	lost = failure.BeforeSend(lost)
 	good = calls[:0]
 	for i := range calls {
 		c := &calls[i]
 		err := lost
-		if err == nil && c.st.mode == pgx.QueryExecModeCacheStatement && c.st.desc == nil {
-			key := statementKey{c.home.path, c.st.sql}
-			c.st.desc, err = found[key].desc, found[key].err
-			c.kept = s.statements.kept(key)
+		if err == nil {
+			err = s.TakePrepared(&c.Read, c.scope(), &missing)
 		}
 		switch {
-		case err == nil && c.before.desc != nil && sameShape(c.before, c.st):
+		case err == nil && c.SameAsBefore():
 			c.end(nil, c.last)
 		case err == nil:
-			c.before = statement{}
 			good = append(good, *c)
-		case entryState(err) == "42602":
+		case session.PathMoved(err):
 			c.moved, c.last = true, err
 			again = append(again, *c)
 		default:

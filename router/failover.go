@@ -106,7 +106,7 @@ func (b Breaker) String() string {
 func newWatch(h *host, config *pgxpool.Config, failover Failover) *primary.Watch {
 	w := primary.New(primary.Config{
 		Host: h.Name, Conn: config.ConnConfig, Any: h.replica != nil, BeforeConnect: config.BeforeConnect, Try: h.login.Try,
-		FailAfter: failover.FailAfter, Wait: failover.Wait, Logger: h.log,
+		FailAfter: failover.FailAfter, Wait: failover.Wait, Logger: h.Log,
 		Busy: func() bool { return h.lines.busy() },
 		Down: func(why error) {
 			h.lines.fall(why)

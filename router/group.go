@@ -9,6 +9,8 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/kiloshard/kiloshard/router/internal/texts"
+
+	"github.com/kiloshard/kiloshard/router/internal/session"
 )
 
 // group are the calls that a line works for together.
@@ -49,7 +51,7 @@ func (g *group) giveUp() {
 	}
 	g.gaveUp = make(chan struct{})
 	g.line.stopping.Go(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), endLimit)
+		ctx, cancel := context.WithTimeout(context.Background(), session.EndLimit)
 		defer cancel()
 		for {
 			_ = g.conn.CancelRequest(ctx) // whether it has worked shows in the answers

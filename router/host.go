@@ -15,36 +15,30 @@ import (
 	"github.com/kiloshard/kiloshard/router/internal/tracers"
 	"github.com/kiloshard/kiloshard/shards"
 	"github.com/kiloshard/kiloshard/shards/connect"
+
+	"github.com/kiloshard/kiloshard/router/internal/session"
 )
 
 // host is a host of the map with its pool.
 type host struct {
-	shards.Host // as it was when the host was opened
+	*session.Host
+	opened shards.Host // as it was when the host was opened
 
-	place      atomic.Pointer[shards.Host] // as it is in the map now
-	login      *connect.Login
-	plain      *pgxpool.Config // of the pool, before the router changes it: see [Shard.PoolConfig]
-	lines      *lines
-	watch      *primary.Watch
-	mode       pgx.QueryExecMode // of statements that do not ask for one of their own
-	statements int               // kept prepared on each connection
-	trace      tracers.Tracers
-	log        *slog.Logger
-	texts      *texts.Cache
-	reload     *reload // of the map; nil if it is a replica
-	types      typeMaps
-	alone      bool         // every statement is sent by itself
-	pooled     atomic.Bool  // there is a pooler before the server
-	shares     bool         // calls may share a connection at all
-	replicas   *replicas    // nil if it has none
-	replica    *replicaHost // nil unless it is one
+	login    *connect.Login
+	plain    *pgxpool.Config // of the pool, before the router changes it: see [Shard.PoolConfig]
+	lines    *lines
+	watch    *primary.Watch
+	reload   *reload      // of the map; nil if it is a replica
+	alone    bool         // every statement is sent by itself
+	shares   bool         // calls may share a connection at all
+	replicas *replicas    // nil if it has none
+	replica  *replicaHost // nil unless it is one
 
 	resent, retried, exhausted, lost atomic.Uint64 // see HostStats
 
 	// Of the pool's config.
 	lifetime, jitter time.Duration
 	prepareConn      func(context.Context, *pgx.Conn) (bool, error)
-	afterConnect     func(context.Context, *pgx.Conn) error
 	afterRelease     func(*pgx.Conn) bool
 
 	knownLimit int // the shards of a connection past which it is replaced; guarded by lines.mu
@@ -72,28 +66,30 @@ func openHost(ctx context.Context, place shards.Host, cfg Config, replica *repli
 	if cfg.Logger != nil && cfg.SlowStatement > 0 {
 		all = append(all, tracers.SlowLog(cfg.Logger, cfg.SlowStatement))
 	}
-	h := &host{
-		Host:       place,
-		login:      login,
-		plain:      plain,
-		mode:       config.ConnConfig.DefaultQueryExecMode,
-		statements: cfg.Statements,
-		trace:      tracers.Of(all),
-		texts:      texts.NewCache(),
-		alone:      cfg.NoGroups,
-		replica:    replica,
-		log:        cfg.logger(),
+	h := &host{opened: place, login: login, plain: plain, alone: cfg.NoGroups, replica: replica}
+	h.Host = &session.Host{
+		Name:         place.Name,
+		Mode:         config.ConnConfig.DefaultQueryExecMode,
+		Statements:   cfg.Statements,
+		Trace:        tracers.Of(all),
+		Log:          cfg.logger(),
+		Texts:        texts.NewCache(),
+		AfterConnect: config.AfterConnect,
+		Refused:      func() { h.watch.Refused() },
 	}
-	if err := checkMode(h.mode); err != nil {
+	if replica != nil {
+		h.ServerOf = replica.server
+	}
+	if err := session.CheckMode(h.Mode); err != nil {
 		return nil, fmt.Errorf("default_query_exec_mode: %w", err)
 	}
-	config.ConnConfig.Tracer = h.trace.Tracer()
+	config.ConnConfig.Tracer = h.Trace.Tracer()
 	// What pgx sends by itself it describes each time: CopyFrom would else encode for columns as they were once.
 	config.ConnConfig.DefaultQueryExecMode = pgx.QueryExecModeDescribeExec
-	if h.mode == pgx.QueryExecModeExec {
+	if h.Mode == pgx.QueryExecModeExec {
 		config.ConnConfig.DefaultQueryExecMode = pgx.QueryExecModeExec
 	}
-	h.place.Store(&place)
+	h.Place.Store(&place)
 	h.takeHooks(config)
 	h.knowPooler(config)
 	login.Attend(config)
@@ -111,7 +107,7 @@ func openHost(ctx context.Context, place shards.Host, cfg Config, replica *repli
 	h.lines = newLines(h, pool)
 	h.shares = h.prepareConn == nil && h.afterRelease == nil
 	close(opened)
-	h.log.Info("host opened", slog.String("host", h.Name), slog.String("address", h.Address()), slog.Int("connections", len(h.lines.all)))
+	h.Log.Info("host opened", slog.String("host", h.Name), slog.String("address", h.opened.Address()), slog.Int("connections", len(h.lines.all)))
 	if h.replicas, err = newReplicas(ctx, h, cfg); err != nil {
 		h.watch.Retire(err)
 		pool.Close()
@@ -127,7 +123,7 @@ func (h *host) takeHooks(config *pgxpool.Config) {
 	if h.lifetime <= 0 {
 		h.lifetime = forever
 	}
-	h.afterConnect, h.afterRelease = config.AfterConnect, config.AfterRelease
+	h.afterRelease = config.AfterRelease
 	h.prepareConn = config.PrepareConn
 	if before := config.BeforeAcquire; before != nil && h.prepareConn == nil { //nolint:staticcheck // deprecated, and still in use
 		h.prepareConn = func(ctx context.Context, conn *pgx.Conn) (bool, error) { return before(ctx, conn), nil }
@@ -140,7 +136,7 @@ func (h *host) takeHooks(config *pgxpool.Config) {
 func (h *host) knowPooler(config *pgxpool.Config) {
 	before := config.BeforeConnect
 	config.BeforeConnect = func(ctx context.Context, c *pgx.ConnConfig) error {
-		if h.pooled.Load() {
+		if h.Pooled.Load() {
 			c.DefaultQueryExecMode = pgx.QueryExecModeExec
 		}
 		if before == nil {
@@ -171,18 +167,4 @@ func (h *host) expect(shards int) {
 	h.lines.room = max(leastRoom, share)
 	h.lines.spare = h.lines.room - share
 	h.knownLimit = knownMore * h.lines.room
-}
-
-func (h *host) failed(err error) error { return &shards.HostError{Host: h.Name, Err: err} }
-
-// checkMode refuses the modes that ask for a statement's description in one round trip and send the statement in
-// another, without a name for it: the description would have to be asked for under the shard's path each time, or be
-// cached as if it were the same in all shards. It refuses the simple protocol too, because a text may hide several
-// statements there.
-func checkMode(mode pgx.QueryExecMode) error {
-	switch mode {
-	case pgx.QueryExecModeCacheStatement, pgx.QueryExecModeExec:
-		return nil
-	}
-	return fmt.Errorf("%s; expected cache_statement, or exec behind a pooler such as PgBouncer", mode)
 }

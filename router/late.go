@@ -89,7 +89,7 @@ func (l *line) expire(g *group) {
 		}
 		c.late.Store(true)
 		if c.claim() {
-			c.publish(nil, c.home.failed(errApart))
+			c.publish(nil, c.home.Failed(errApart))
 			l.twice--
 		}
 	}

@@ -42,7 +42,7 @@ func (l *line) worn() bool {
 		return true
 	}
 	conn := l.lease.Conn()
-	return l.session.broken() || conn.PgConn().IsBusy() || conn.PgConn().TxStatus() != 'I' ||
+	return l.session.Broken() || conn.PgConn().IsBusy() || conn.PgConn().TxStatus() != 'I' ||
 		len(l.known) > l.host.knownLimit || l.freed.After(l.expires)
 }
 

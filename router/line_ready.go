@@ -9,6 +9,8 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/kiloshard/kiloshard/router/internal/failure"
+
+	"github.com/kiloshard/kiloshard/router/internal/session"
 )
 
 // pingAfter is how long a line may have been idle without being asked for a sign of life first, as in pgxpool; pingLimit is
@@ -21,7 +23,7 @@ const (
 // ready gives a caller's line a connection that works. After an error the line is still the caller's.
 func (l *line) ready(ctx context.Context) error {
 	for {
-		if l.lease != nil && time.Since(l.freed) > pingAfter && !l.session.broken() {
+		if l.lease != nil && time.Since(l.freed) > pingAfter && !l.session.Broken() {
 			limited, cancel := context.WithTimeout(ctx, pingLimit)
 			err := l.lease.Conn().Ping(limited)
 			cancel()
@@ -29,7 +31,7 @@ func (l *line) ready(ctx context.Context) error {
 				return err
 			} // else the connection is closed
 		}
-		if l.lease != nil && l.session.broken() {
+		if l.lease != nil && l.session.Broken() {
 			_ = l.lease.Conn().Close(ctx) // whatever it says, the connection is closed
 			l.lease.Release()
 			l.lease, l.session = nil, nil
@@ -54,7 +56,7 @@ func (l *line) ready(ctx context.Context) error {
 
 func (l *line) connect(ctx context.Context) error {
 	err := l.tryConnect(ctx)
-	if errors.Is(err, errPooled) {
+	if errors.Is(err, session.ErrPooled) {
 		err = l.tryConnect(ctx)
 	}
 	if err != nil {
@@ -74,7 +76,7 @@ func (l *line) tryConnect(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	session, err := openSession(ctx, lease.Conn(), l.host)
+	session, err := session.Open(ctx, lease.Conn(), l.host.Host)
 	if err != nil {
 		_ = lease.Conn().Close(ctx) // whatever it says, the connection is closed
 		lease.Release()

@@ -10,6 +10,8 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/kiloshard/kiloshard/shards"
+
+	"github.com/kiloshard/kiloshard/router/internal/session"
 )
 
 // lines are the connections of one host, and who uses them. pgxpool makes the connections and ends them; which of them a
@@ -79,7 +81,7 @@ type line struct {
 
 	// Whoever has the line may use these.
 	lease   *pgxpool.Conn // nil without a connection
-	session *session
+	session *session.Session
 	sending []sentCall // used again and again
 	freed   time.Time  // when it was last given back
 	expires time.Time  // when its connection is to be closed
@@ -165,7 +167,7 @@ func (l *line) take(c *call) {
 
 // learn makes the line one of the shard's. The caller holds mu.
 func (l *line) learn(h *home) {
-	l.known[h.number] = struct{}{}
+	l.known[h.Number] = struct{}{}
 	h.lines = append(h.lines, l)
 	l.homes = append(l.homes, h)
 }
@@ -177,7 +179,7 @@ func (l *line) use(h *home) {
 	case len(h.lines) == 0 && h.next.Load() == nil:
 		l.learn(h)
 	default:
-		l.known[h.number] = struct{}{}
+		l.known[h.Number] = struct{}{}
 	}
 }
 

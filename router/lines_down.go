@@ -16,7 +16,7 @@ func (ls *lines) fall(why error) {
 	refuse := func(calls []*call) {
 		for _, c := range calls {
 			ls.over(c)
-			c.wake(nil, ls.host.failed(why))
+			c.wake(nil, ls.host.Failed(why))
 		}
 	}
 	refuse(ls.waiting)

@@ -5,13 +5,12 @@ import (
 	"log/slog"
 	"slices"
 	"time"
+
+	"github.com/kiloshard/kiloshard/router/internal/session"
 )
 
-// endLimit is how long the end of a connection may take.
-const endLimit = 5 * time.Second
-
 // close has all lines end when they are free, and waits for that until ctx ends: then their connections are closed, free or
-// not, and it returns within endLimit. Calls that wait for a line get the error, as do those that come later.
+// not, and it returns within EndLimit. Calls that wait for a line get the error, as do those that come later.
 func (ls *lines) close(ctx context.Context, why error) {
 	if rs := ls.host.replicas; rs != nil {
 		defer rs.close(ctx, why)
@@ -24,7 +23,7 @@ func (ls *lines) close(ctx context.Context, why error) {
 			ls.later.Stop()
 		}
 		for _, c := range ls.waiting {
-			c.wake(nil, ls.host.failed(why))
+			c.wake(nil, ls.host.Failed(why))
 		}
 		ls.waiting = nil
 		for _, l := range ls.all {
@@ -48,11 +47,11 @@ func (ls *lines) close(ctx context.Context, why error) {
 		ls.host.watch.Cut(why)
 		select {
 		case <-over:
-		case <-time.After(endLimit): // somebody never gives back what he was given
+		case <-time.After(session.EndLimit): // somebody never gives back what he was given
 		}
 	}
 	ls.host.watch.Close()
-	ls.host.log.Info("host closed", slog.String("host", ls.host.Name))
+	ls.host.Log.Info("host closed", slog.String("host", ls.host.Name))
 }
 
 func (ls *lines) endIfEmpty() {
@@ -77,7 +76,7 @@ func (l *line) end() {
 	}
 	l.lease, l.session = nil, nil
 	go func() { // the pool's Close waits for it
-		ctx, cancel := context.WithTimeout(context.Background(), endLimit)
+		ctx, cancel := context.WithTimeout(context.Background(), session.EndLimit)
 		defer cancel()
 		_ = lease.Conn().Close(ctx) // whatever it says, the connection is closed
 		lease.Release()

@@ -4,20 +4,18 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
-	"github.com/jackc/pgx/v5"
 	"golang.org/x/sync/singleflight"
 
 	"github.com/kiloshard/kiloshard/internal/sqltext"
 	"github.com/kiloshard/kiloshard/router/internal/failure"
-	"github.com/kiloshard/kiloshard/sql"
+	"github.com/kiloshard/kiloshard/router/internal/session"
 )
 
 // ErrMoved says that a shard is not on the host where the router's map has it, and that no newer map was available within 3
 // seconds. Nothing of the statement has run. Its [shards.ShardError] names the shard and the host.
-var ErrMoved = errors.New("the shard is not on the host that the map names")
+var ErrMoved = failure.ErrMoved
 
 // movedLimit is how long a call waits for a map that says where its shard is, movedPause how long between two looks, and
 // movedLooks how many there are before it sees whether the shard is back.
@@ -77,33 +75,10 @@ func (h *host) awaitMove(ctx context.Context, home *home, t *tries) bool {
 	return true
 }
 
-// sayGone adds ErrMoved to the error of a statement that came upon the fence of a shard, where all that it belongs to has had
-// no effect: in a transaction, which the error has ended.
-func sayGone(err error) error {
-	if failure.SQLState(err) != sql.ShardGone || errors.Is(err, ErrMoved) {
-		return err
-	}
-	return fmt.Errorf("%w: %w", ErrMoved, err)
-}
-
-// mayBeGone reports whether a statement may have failed because its shard has moved away between its entry and itself:
-// it came upon the fence, upon nothing where something was, or upon a sequence that gives nothing any more.
-func mayBeGone(err error) bool {
-	if entryState(err) != "" {
-		return false
-	}
-	switch code := failure.SQLState(err); code {
-	case sql.ShardGone, sql.Refused, "55000", "2200H":
-		return true
-	default:
-		return strings.HasPrefix(code, "42") || strings.HasPrefix(code, "0A")
-	}
-}
-
-// orMoved returns ErrMoved in place of the error of a statement whose shard is not there any more: the error has undone all
+// orMoved returns [ErrMoved] in place of the error of a statement whose shard is not there any more: the error has undone all
 // that the statement did. An entry by itself tells. Of several statements sent as one text some may have taken effect.
 func (c *call) orMoved(ctx context.Context, err error) error {
-	if !mayBeGone(err) || ctx.Err() != nil {
+	if !session.MayHaveMoved(err) || ctx.Err() != nil {
 		return err
 	}
 	scanner := sqltext.Scanner{Text: c.sql}
@@ -111,27 +86,15 @@ func (c *call) orMoved(ctx context.Context, err error) error {
 		return err
 	}
 	if c.home.next.Load() != nil {
-		return c.home.failed(fmt.Errorf("%w: %w", ErrMoved, err))
+		return c.home.Failed(fmt.Errorf("%w: %w", ErrMoved, err))
 	}
 	lease, leaseErr := c.home.host.acquire(ctx, c.home)
 	if leaseErr != nil {
 		return err
 	}
-	defer lease.release()
-	answers, _, entryErr := lease.line.session.send(ctx, c.home.scope(), []statement{{sql: "select", mode: pgx.QueryExecModeExec}})
-	if entryErr == nil {
-		_ = answers.Close() // nothing was asked
-	}
-	if entryState(entryErr) == "3F000" {
-		return c.home.failed(entryErr)
+	defer lease.Release()
+	if checkErr := lease.line.session.CheckEntry(ctx, &c.home.Shard); errors.Is(checkErr, ErrMoved) {
+		return checkErr
 	}
 	return err
-}
-
-// sayMoved adds ErrMoved to the error of an entry that says so.
-func sayMoved(err error) error {
-	if entryState(err) != "3F000" || errors.Is(err, ErrMoved) {
-		return err
-	}
-	return fmt.Errorf("%w: %w", ErrMoved, err)
 }

@@ -1,9 +1,7 @@
 package router
 
 import (
-	"context"
 	"errors"
-	"fmt"
 
 	"github.com/kiloshard/kiloshard/router/internal/failure"
 )
@@ -23,13 +21,3 @@ var ErrOutcomeUnknown = failure.ErrOutcomeUnknown
 // connection that was lost after the statement was sent. What ran before is the caller's to know: the error of one
 // statement says nothing of a COMMIT that was sent as SQL.
 func SafeToRetry(err error) bool { return errors.Is(err, ErrMoved) || failure.SafeToRetry(err) }
-
-// commitOnce sends the COMMIT of a transaction.
-func (t *tx) commitOnce(ctx context.Context) error {
-	open := !t.session.conn.IsClosed()
-	err := t.commitAll(ctx)
-	if err == nil || !open || failure.NotCommitted(err) {
-		return err
-	}
-	return fmt.Errorf("%w: %w", ErrOutcomeUnknown, err)
-}

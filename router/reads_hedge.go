@@ -9,6 +9,8 @@ import (
 
 	"github.com/kiloshard/kiloshard/router/internal/hedge"
 	"github.com/kiloshard/kiloshard/router/internal/texts"
+
+	"github.com/kiloshard/kiloshard/router/internal/session"
 )
 
 // hedgeFloor is the shortest time that HedgeP95 comes to.
@@ -52,12 +54,12 @@ func (r Reader) hedge(ctx context.Context, on *host, delay time.Duration, text *
 	case errors.Is(err, hedge.ErrClosing):
 		return r.inTurn(ctx, text, sql, args) // it goes to the shard's new home
 	case errors.Is(err, hedge.ErrFailed):
-		return failedRows{w.last}, w.last
+		return session.FailedRows(w.last), w.last
 	case err != nil && ctx.Err() != nil && won.First.home != nil:
-		err = won.First.home.failed(ctx.Err())
+		err = won.First.home.Failed(ctx.Err())
 	}
 	if err != nil {
-		return failedRows{err}, err
+		return session.FailedRows(err), err
 	}
 	text.ReaderWaited(time.Since(began))
 	if won.Won {
@@ -68,7 +70,7 @@ func (r Reader) hedge(ctx context.Context, on *host, delay time.Duration, text *
 
 // taken returns the rows of the winner, for which the caller's context counts from now on.
 func taken(ctx context.Context, rows pgx.Rows, cancel context.CancelFunc) pgx.Rows {
-	if _, whole := rows.(*answerRows); whole {
+	if session.InMemory(rows) {
 		cancel()
 		return rows
 	}

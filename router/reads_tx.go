@@ -19,7 +19,7 @@ func (r Reader) Begin(ctx context.Context) (pgx.Tx, error) { return r.BeginTx(ct
 // transactions on replicas. That there was a query in it keeps everybody from making it one that writes.
 func (r Reader) BeginTx(ctx context.Context, opts pgx.TxOptions) (pgx.Tx, error) {
 	if opts.BeginQuery != "" || opts.AccessMode != "" && opts.AccessMode != pgx.ReadOnly {
-		return nil, r.shard.home.now().failed(errReaderBegin)
+		return nil, r.shard.home.now().Failed(errReaderBegin)
 	}
 	opts.AccessMode = pgx.ReadOnly
 	w := r.walk()
@@ -70,13 +70,12 @@ func (at station) batch(ctx context.Context, b *pgx.Batch) (pgx.BatchResults, er
 		return nil, lease.unsent(err)
 	}
 	if !at.measured(lease.line.session) {
-		lease.release()
+		lease.Release()
 		return at.batchGuarded(ctx, b)
 	}
-	results, err := lease.line.session.sendBatch(lease.ctx, at.home, at.home.scope(), b)
+	results, err := lease.line.session.SendBatch(lease.ctx, &at.home.Shard, lease, b)
 	if err != nil {
-		lease.release()
-		return nil, err
+		lease.Release()
 	}
-	return &leasedResults{results, lease}, nil
+	return results, err
 }

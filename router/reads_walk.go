@@ -50,7 +50,7 @@ func (w *walk) next(ctx context.Context) (station, error) {
 		switch {
 		case rs != nil:
 			if at, err = rs.Find(ctx, &w.want, w.not); err != nil {
-				err = w.home.host.failed(err)
+				err = w.home.host.Failed(err)
 			}
 		case w.want.ReplicaOnly:
 			err = &shards.HostError{Host: w.home.host.Name, Err: fmt.Errorf("the map has none: %w", ErrNoReplica)}

@@ -6,6 +6,8 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/kiloshard/kiloshard/router/internal/failure"
+
+	"github.com/kiloshard/kiloshard/router/internal/session"
 )
 
 // The answers of a group are kept until it has ended. One that is longer than longAnswer, in bytes, is not, nor are those past
@@ -20,7 +22,7 @@ const (
 func (l *line) receiveGroup(pipeline *pgconn.Pipeline, group []sentCall) (again []sentCall, lost error) {
 	var problem error
 	path, at := "", -1 // which result comes next: that of the entry, of the calls, of what asks for the path
-	answers, kept := make([]*answer, len(group)), 0
+	answers, kept := make([]*session.Answer, len(group)), 0
 	for {
 		if at >= 0 && at < len(group) {
 			group[at].group.current.Store(group[at].text)
@@ -29,7 +31,7 @@ func (l *line) receiveGroup(pipeline *pgconn.Pipeline, group []sentCall) (again 
 		switch result := result.(type) {
 		case nil:
 			if err == nil {
-				err = errNoAnswer
+				err = session.ErrNoAnswer
 			}
 		case *pgconn.PipelineSync:
 			if problem != nil {
@@ -47,18 +49,22 @@ func (l *line) receiveGroup(pipeline *pgconn.Pipeline, group []sentCall) (again 
 				}
 			default:
 				c, started := &group[at], time.Now()
-				answers[at], err = readAnswer(c, result, min(longAnswer, groupAnswers-kept))
-				if answers[at] != nil {
-					kept += len(answers[at].bytes)
+				var size int
+				answers[at], size, err = c.Receive(result, min(longAnswer, groupAnswers-kept))
+				switch {
+				case answers[at] != nil:
+					kept += size
+				case size > longAnswer:
+					c.text.LongAnswers()
 				}
-				l.host.texts.Observe(c.text, time.Since(started), at == 0)
+				l.host.Texts.Observe(c.text, time.Since(started), at == 0)
 			}
 		}
 		l.steps.Add(1)
 		switch {
 		case err != nil && failure.SQLState(err) == "":
 			return nil, err
-		case err != nil && fatalError(err):
+		case err != nil && failure.EndsConn(err):
 			return nil, err
 		case err != nil:
 			problem = err
@@ -68,27 +74,9 @@ func (l *line) receiveGroup(pipeline *pgconn.Pipeline, group []sentCall) (again 
 	}
 }
 
-// readAnswer reads an answer, and returns nil for one that is longer than there is room for.
-func readAnswer(c *sentCall, result *pgconn.ResultReader, room int) (*answer, error) {
-	a := &answer{fields: c.fields(result)}
-	for len(a.bytes) <= room {
-		if !result.NextRow() {
-			tag, err := result.Close()
-			a.tag = tag
-			return a, err
-		}
-		a.add(result.Values())
-	}
-	if len(a.bytes) > longAnswer {
-		c.text.LongAnswers()
-	}
-	_, err := result.Close()
-	return nil, err
-}
-
 // settleGroup hands out the answers of a group, if the path at its end was the entry's.
-func (l *line) settleGroup(group []sentCall, answers []*answer, path string) (again []sentCall) {
-	moved := len(group) > 1 && path != group[0].home.path
+func (l *line) settleGroup(group []sentCall, answers []*session.Answer, path string) (again []sentCall) {
+	moved := len(group) > 1 && path != group[0].home.Path
 	for i := range group {
 		if moved {
 			group[i].text.KeepAlone()
@@ -110,14 +98,14 @@ func (l *line) settleFailed(group []sentCall, at int, problem error) (again []se
 		c.last = problem
 		switch {
 		case at < 0:
-			c.last = entryFailed(c.scope(), problem)
-			c.moved = entryState(c.last) == "42602"
-			if c.moved || l.session.outOfDate(c, problem) {
+			c.last = session.EntryFailed(c.scope(), problem)
+			c.moved = session.PathMoved(c.last)
+			if c.moved || l.session.OutOfDate(&c.Read, c.scope(), problem) {
 				again = append(again, *c)
 				continue
 			}
 			c.end(nil, c.last)
-		case i != at || l.session.outOfDate(c, problem):
+		case i != at || l.session.OutOfDate(&c.Read, c.scope(), problem):
 			again = append(again, *c)
 		default:
 			if len(group) > 1 {

@@ -7,10 +7,13 @@ import (
 	"sync/atomic"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/kiloshard/kiloshard/router/internal/replica"
 	"github.com/kiloshard/kiloshard/shards"
+
+	"github.com/kiloshard/kiloshard/router/internal/session"
 )
 
 // ErrNoReplica says that no replica of the host was such as a reader with ReplicaOnly wants it.
@@ -49,13 +52,13 @@ type replicaHost struct {
 
 // newReplicas returns the replicas of a host, nil if it has none.
 func newReplicas(ctx context.Context, h *host, cfg Config) (*replicas, error) {
-	if len(h.Replicas) == 0 {
+	if len(h.opened.Replicas) == 0 {
 		return nil, nil //nolint:nilnil // see above
 	}
 	rs := &replicas{primary: h, cfg: cfg, base: context.WithoutCancel(ctx)}
 	var servers []replica.Server
-	for i := range h.Replicas {
-		r := &replicaHost{place: h.Replica(i), of: rs, index: i}
+	for i := range h.opened.Replicas {
+		r := &replicaHost{place: h.opened.Replica(i), of: rs, index: i}
 		if _, err := pgxpool.ParseConfig(r.place.ConnString()); err != nil {
 			return nil, &shards.HostError{Host: r.place.Name, Err: shards.ErrBadDSN}
 		}
@@ -94,6 +97,12 @@ func (r *replicaHost) connect(ctx context.Context) (*pgx.Conn, error) {
 		return nil, err
 	}
 	return h.connectBeside(ctx)
+}
+
+// server returns which of its servers a connection leads to.
+func (r *replicaHost) server(ctx context.Context, conn *pgconn.PgConn) (string, error) {
+	seen, err := r.of.Ask(ctx, r.index, conn)
+	return seen.Server, err
 }
 
 // connectBeside makes a connection as the pool does, beside it.
@@ -164,7 +173,7 @@ func (h *home) copy(rs *replicas, i int) (*home, error) {
 			return nil, err
 		}
 	}
-	at.CompareAndSwap(nil, &home{number: h.number, schema: h.schema, path: h.path, host: on, safe: true})
+	at.CompareAndSwap(nil, &home{Shard: session.Shard{Number: h.Number, Schema: h.Schema, Path: h.Path, Reads: true, Host: on.Host}, host: on})
 	return at.Load(), nil
 }
 

@@ -11,16 +11,15 @@ import (
 
 	"github.com/kiloshard/kiloshard/router/internal/together"
 	"github.com/kiloshard/kiloshard/shards"
+
+	"github.com/kiloshard/kiloshard/router/internal/session"
 )
 
 // home is what a router knows of one shard.
 type home struct {
-	number shards.Number
-	schema string
-	path   string // the search_path under which the names of the shard's tables resolve
-	host   *host
-	next   atomic.Pointer[home] // the home that the shard went to, nil as long as this is it
-	safe   bool                 // nothing is written by way of it
+	session.Shard
+	host *host
+	next atomic.Pointer[home] // the home that the shard went to, nil as long as this is it
 
 	copies atomic.Pointer[copies] // where it is read by readers
 
@@ -41,18 +40,18 @@ type home struct {
 type Shard struct{ home *home }
 
 // Number returns the shard's number.
-func (s Shard) Number() shards.Number { return s.home.number }
+func (s Shard) Number() shards.Number { return s.home.Number }
 
 // Schema returns the name of the shard's schema, such as shard_00042.
-func (s Shard) Schema() string { return s.home.now().schema }
+func (s Shard) Schema() string { return s.home.now().Schema }
 
 // Host returns the host on which the shard lives now.
-func (s Shard) Host() shards.Host { return *s.home.now().host.place.Load() }
+func (s Shard) Host() shards.Host { return *s.home.now().host.Place.Load() }
 
 // String returns the shard's number, schema and host.
 func (s Shard) String() string {
 	h := s.home.now()
-	return fmt.Sprintf("shard %d (%s on %s)", h.number, h.schema, h.host.Name)
+	return fmt.Sprintf("shard %d (%s on %s)", h.Number, h.Schema, h.host.Name)
 }
 
 // Exec runs SQL and returns the command tag of its last statement. Without arguments the SQL may hold several
@@ -61,7 +60,7 @@ func (s Shard) String() string {
 // Statements that refuse to run in a transaction, such as VACUUM and CREATE INDEX CONCURRENTLY, fail. The package's
 // section on limits tells of statements that end the transaction themselves.
 func (s Shard) Exec(ctx context.Context, sql string, args ...any) (pgconn.CommandTag, error) {
-	if s.home.now().host.texts.Of(sql).Calls {
+	if s.home.now().host.Texts.Of(sql).Calls {
 		return s.execInTx(ctx, sql, args)
 	}
 	var t tries
@@ -79,20 +78,18 @@ func (s Shard) exec(ctx context.Context, t *tries, sql string, args []any) (pgco
 	c, err := s.home.ask(ctx, t, sql, args, len(args) == 0)
 	switch {
 	case err != nil:
-		return noTag, c, err
+		return pgconn.CommandTag{}, c, err
 	case c.answer != nil:
-		rows := c.answer.rows(c.home)
-		rows.Close()
-		return rows.CommandTag(), c, rows.Err()
+		return c.answer.Tag, c, nil
 	}
-	defer c.release()
+	defer c.Release()
 	session, started := c.line.session, time.Now()
-	tag, err := session.exec(c.ctx, c.scope(), sql, args)
-	c.home.host.texts.Observe(c.text, time.Since(started), true)
-	if err == nil && session.conn.PgConn().TxStatus() != 'I' {
+	tag, err := session.Exec(c.ctx, c.scope(), sql, args)
+	c.home.host.Texts.Observe(c.text, time.Since(started), true)
+	if err == nil && session.Conn.PgConn().TxStatus() != 'I' {
 		err = errTxLeft
 	}
-	return tag, c, c.home.failed(err)
+	return tag, c, c.home.Failed(err)
 }
 
 func (s Shard) execInTx(ctx context.Context, sql string, args []any) (tag pgconn.CommandTag, err error) {
@@ -129,7 +126,7 @@ func (s Shard) queryAgain(ctx context.Context, t *tries, sql string, args []any)
 			return rows, nil
 		}
 		if again, err := c.again(ctx, t, err); !again {
-			return failedRows{err}, err
+			return session.FailedRows(err), err
 		}
 	}
 }
@@ -147,16 +144,15 @@ func (s Shard) query(ctx context.Context, t *tries, sql string, args []any) (pgx
 // query returns the rows of a statement, whose call was given its answer or a line to ask for it.
 func (c *call) query(sql string, args []any) (pgx.Rows, error) {
 	if c.answer != nil {
-		return c.answer.rows(c.home), nil
+		return c.answer.Rows(&c.home.Shard), nil
 	}
 	started := time.Now()
-	rows, err := c.line.session.query(c.ctx, c.home, c.scope(), sql, args)
-	c.home.host.texts.Observe(c.text, time.Since(started), true)
+	rows, err := c.line.session.Query(c.ctx, &c.home.Shard, c, c.scope(), sql, args)
+	c.home.host.Texts.Observe(c.text, time.Since(started), true)
 	if err != nil {
-		c.release()
-		return failedRows{err}, err
+		c.Release()
+		return session.FailedRows(err), err
 	}
-	rows.lease = c
 	return rows, nil
 }
 
@@ -164,7 +160,7 @@ func (c *call) query(sql string, args []any) (pgx.Rows, error) {
 // must be called. It returns [pgx.ErrNoRows] if there is no row, and drops all rows but the first.
 func (s Shard) QueryRow(ctx context.Context, sql string, args ...any) pgx.Row {
 	rows, _ := s.Query(ctx, sql, args...)
-	return row{rows}
+	return session.Row{Rows: rows}
 }
 
 // NextID makes a new ID in the shard.
@@ -182,6 +178,3 @@ func (s Shard) NextIDs(ctx context.Context, n int) ([]shards.ID, error) {
 	err := s.QueryRow(ctx, query, n).Scan(&ids)
 	return ids, err
 }
-
-// scope is the one of statements that stand by themselves.
-func (h *home) scope() scope { return scope{path: h.path, schema: h.schema, reads: h.safe} }

@@ -7,6 +7,8 @@ import (
 
 	"github.com/kiloshard/kiloshard/router/operation"
 	"github.com/kiloshard/kiloshard/shards"
+
+	"github.com/kiloshard/kiloshard/router/internal/session"
 )
 
 // snapshot is a map with all that a router needs to go by it. It never changes: the router goes over to the next one at
@@ -46,7 +48,7 @@ func (s *snapshot) turnTo(m *shards.Map, open func(shards.Host) (*host, error)) 
 		if named && i < len(s.homes) && s.homes[i].host == h {
 			next.homes[i] = s.homes[i]
 		} else {
-			next.homes[i] = &home{number: n, schema: m.Schema(n), path: m.SearchPath(n), host: h}
+			next.homes[i] = &home{Shard: session.Shard{Number: n, Schema: m.Schema(n), Path: m.SearchPath(n), Host: h.Host}, host: h}
 		}
 	}
 	next.first = slices.Clone(next.homes)
@@ -57,7 +59,7 @@ func (s *snapshot) turnTo(m *shards.Map, open func(shards.Host) (*host, error)) 
 // hostLike returns the host of the same name and database, nil if there is none.
 func (s *snapshot) hostLike(place shards.Host) *host {
 	for _, h := range s.hosts {
-		if h.Name == place.Name && h.SameDatabase(place) {
+		if h.Name == place.Name && h.opened.SameDatabase(place) {
 			return h
 		}
 	}
@@ -72,15 +74,15 @@ func (s *snapshot) settle(before *snapshot) (left []*host) {
 		count[s.shards.HostIndex(shards.Number(n))]++
 	}
 	for i, h := range s.hosts {
-		h.place.Store(&s.shards.Hosts()[i])
+		h.Place.Store(&s.shards.Hosts()[i])
 		h.expect(count[i])
 	}
 	var emptied []*host // by some shards
 	for _, old := range before.homes {
-		if int(old.number) >= len(s.homes) {
+		if int(old.Number) >= len(s.homes) {
 			continue // handles of it go on as they are
 		}
-		if next := s.homes[old.number]; next != old {
+		if next := s.homes[old.Number]; next != old {
 			old.next.Store(next)
 			old.host.lines.drop(old)
 			old.dropCopies(next)

@@ -6,6 +6,8 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/kiloshard/kiloshard/router/internal/together"
+
+	"github.com/kiloshard/kiloshard/router/internal/session"
 )
 
 // queryTogether is one try to query with a statement that its caller sends with others: it waits in the queue of a line,
@@ -14,7 +16,7 @@ func (s Shard) queryTogether(ctx context.Context, t *tries, sql string, args []a
 	defer hint.Arrive()
 	home := s.home.now()
 	c := home.host.callFor(ctx, home, sql, args, false)
-	if c.lease || refused(c.text) != nil || !home.host.watch.Passing() {
+	if c.lease || session.Refused(c.text) != nil || !home.host.watch.Passing() {
 		return nil, false, nil
 	}
 	turns := home.host.watch.Turns()
@@ -26,20 +28,20 @@ func (s Shard) queryTogether(ctx context.Context, t *tries, sql string, args []a
 	t.turns = turns
 	err := home.host.await(c)
 	if err == nil {
-		return c.answer.rows(c.home), true, nil
+		return c.answer.Rows(&c.home.Shard), true, nil
 	}
 	again, err := c.again(ctx, t, err)
-	return failedRows{err}, !again, err
+	return session.FailedRows(err), !again, err
 }
 
 // begin finds a line for a call that waits for others.
 func (h *host) begin(c *call) error {
 	if err := c.ctx.Err(); err != nil {
-		return h.failed(err)
+		return h.Failed(err)
 	}
 	l, err := h.lines.enter(c)
 	if err != nil {
-		return h.failed(err)
+		return h.Failed(err)
 	}
 	if l != nil {
 		h.lines.mu.Lock()

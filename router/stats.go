@@ -43,7 +43,7 @@ func (r *Router) Stats() []HostStats {
 
 func (h *host) stats() HostStats {
 	s := h.lines.stats()
-	s.Pooler = h.pooled.Load()
+	s.Pooler = h.Pooled.Load()
 	s.Resent, s.Lost = h.resent.Load(), h.lost.Load()
 	s.Retried, s.Exhausted = h.retried.Load(), h.exhausted.Load()
 	h.watchStats(&s)

@@ -1,4 +1,4 @@
-package router
+package session
 
 import (
 	"context"
@@ -18,21 +18,20 @@ var (
 	errBeginQuery = errors.New("BeginQuery must be one statement")
 )
 
-// begin begins a transaction on the line that the call was given, or gives the line back. With reading nothing may be written in it.
-func (c *call) begin(opts pgx.TxOptions, reading bool) (pgx.Tx, error) {
-	s := c.line.session
-	if err := s.begin(c.ctx, c.home.scope(), opts, reading); err != nil {
-		c.release()
-		return nil, c.home.failed(err)
+// BeginTx begins a transaction. With reading nothing may be written in it. The lease is given back when it is over, but not
+// after an error here. Attempt is what tracers are told. The error is about the shard.
+func (s *Session) BeginTx(ctx context.Context, shard *Shard, held lease, attempt int, opts pgx.TxOptions, reading bool) (pgx.Tx, error) {
+	if err := s.begin(ctx, shard.Scope(), opts, reading); err != nil {
+		return nil, shard.Failed(err)
 	}
-	return &tx{transaction: &transaction{home: c.home, lease: c, session: s, commit: opts.CommitQuery}}, nil
+	return &tx{transaction: &transaction{shard: shard, lease: held, attempt: attempt, session: s, commit: opts.CommitQuery}}, nil
 }
 
 // begin begins a transaction, in one round trip: an entry with a Sync of its own, which says whether the shard is there,
 // then the statement that begins the transaction, and the path. BEGIN has to come before any query, and SET is none.
-func (s *session) begin(ctx context.Context, sc scope, opts pgx.TxOptions, reading bool) error {
+func (s *Session) begin(ctx context.Context, sc Scope, opts pgx.TxOptions, reading bool) error {
 	query := beginQuery(opts)
-	ctx, trace := s.host.trace.Query(ctx, s.conn, query, nil)
+	ctx, trace := s.host.Trace.Query(ctx, s.Conn, query, nil)
 	own := opts.BeginQuery != ""
 	err := s.prepareMissing(ctx)
 	if err == nil {
@@ -53,15 +52,15 @@ func (s *session) begin(ctx context.Context, sc scope, opts pgx.TxOptions, readi
 	return err
 }
 
-func (s *session) beginOnce(ctx context.Context, sc scope, query string, own, reading bool) error {
+func (s *Session) beginOnce(ctx context.Context, sc Scope, query string, own, reading bool) error {
 	if len(s.pieces(query)) != 1 {
 		return errBeginQuery
 	}
-	pipeline := s.conn.PgConn().StartPipeline(ctx)
+	pipeline := s.Conn.PgConn().StartPipeline(ctx)
 	to := pipelineSender(pipeline)
 	s.enter(to, sc, false, "")
 	pipeline.SendPipelineSync()
-	var second *scope
+	var second *Scope
 	switch {
 	case own && s.pooled: // the session may be another one after the Sync
 		second = &sc
@@ -91,10 +90,10 @@ func (s *session) beginOnce(ctx context.Context, sc scope, query string, own, re
 			err = begin.err
 		}
 	}
-	if err == nil && s.conn.PgConn().TxStatus() != 'T' {
+	if err == nil && s.Conn.PgConn().TxStatus() != 'T' {
 		err = errNotBegun
 	}
-	if err != nil && !s.conn.IsClosed() && s.conn.PgConn().TxStatus() != 'I' {
+	if err != nil && !s.Conn.IsClosed() && s.Conn.PgConn().TxStatus() != 'I' {
 		if rollbackErr := s.rollback(ctx); rollbackErr != nil {
 			return rollbackErr
 		}
@@ -121,9 +120,9 @@ func beginQuery(opts pgx.TxOptions) string {
 }
 
 // execute returns what runs a statement of the router's own in a transaction.
-func (s *session) execute(query string) func(context.Context) error {
+func (s *Session) execute(query string) func(context.Context) error {
 	return func(ctx context.Context) error {
-		_, err := s.conn.Exec(ctx, query)
+		_, err := s.Conn.Exec(ctx, query)
 		return err
 	}
 }
@@ -137,10 +136,10 @@ func (t *transaction) rollbackAll(ctx context.Context) error {
 }
 
 // rollback rolls back what was begun. A connection on which that goes wrong is closed.
-func (s *session) rollback(ctx context.Context) error {
-	_, err := s.conn.Exec(ctx, "rollback")
+func (s *Session) rollback(ctx context.Context) error {
+	_, err := s.Conn.Exec(ctx, "rollback")
 	if err != nil {
-		_ = s.conn.Close(ctx) // whatever it says, the connection is closed
+		_ = s.Conn.Close(ctx) // whatever it says, the connection is closed
 	}
 	return err
 }
@@ -154,18 +153,18 @@ func (t *transaction) commitAll(ctx context.Context) error {
 	case t.commit == "" && t.large != nil:
 		return t.large.Commit(ctx)
 	case t.commit == "":
-		tag, err = s.conn.Exec(ctx, "commit")
+		tag, err = s.Conn.Exec(ctx, "commit")
 	default:
 		if t.large != nil {
 			defer t.large.Rollback(ctx) // it has ended, and is to know that
 		}
-		tag, err = s.exec(ctx, t.scope(), t.commit, nil)
+		tag, err = s.Exec(ctx, t.scope(), t.commit, nil)
 	}
-	switch status := s.conn.PgConn().TxStatus(); {
+	switch status := s.Conn.PgConn().TxStatus(); {
 	case err != nil && status != 'I':
-		_ = s.conn.Close(ctx) // there is an error already
+		_ = s.Conn.Close(ctx) // there is an error already
 	case err == nil && status != 'I':
-		_ = s.conn.Close(ctx) // whatever it says, the connection is closed
+		_ = s.Conn.Close(ctx) // whatever it says, the connection is closed
 		return fmt.Errorf("CommitQuery has left the transaction open: %s", t.commit)
 	case err == nil && tag.String() == "ROLLBACK":
 		return pgx.ErrTxCommitRollback

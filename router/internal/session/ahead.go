@@ -1,4 +1,4 @@
-package router
+package session
 
 import (
 	"slices"
@@ -11,17 +11,27 @@ import (
 // aheadLimit is how much of an answer a reader has in memory, in bytes, before its caller gets it.
 const aheadLimit = 1 << 20
 
-// readAhead reads rows into memory, up to their end or aheadLimit. Of more, the rest holds its connection.
-func readAhead(h *home, live pgx.Rows) (pgx.Rows, error) {
-	a := &answer{fields: slices.Clone(live.FieldDescriptions())} // the connection uses them again
+// InMemory reports whether rows are all in memory, so that they hold no connection.
+func InMemory(rows pgx.Rows) bool {
+	_, whole := rows.(*answerRows)
+	return whole
+}
+
+// ReadAhead reads rows into memory, up to their end or aheadLimit, unless they are there. Of more, the rest holds its
+// connection.
+func ReadAhead(h *Shard, live pgx.Rows) (pgx.Rows, error) {
+	if InMemory(live) {
+		return live, nil
+	}
+	a := &Answer{fields: slices.Clone(live.FieldDescriptions())} // the connection uses them again
 	for len(a.bytes) < aheadLimit {
 		if !live.Next() {
-			a.tag = live.CommandTag()
-			return a.rows(h), live.Err()
+			a.Tag = live.CommandTag()
+			return a.Rows(h), live.Err()
 		}
 		a.add(live.RawValues())
 	}
-	head := a.rows(h)
+	head := a.Rows(h)
 	return &aheadRows{Rows: head, head: head, live: live}, nil
 }
 

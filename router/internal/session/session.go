@@ -1,4 +1,4 @@
-package router
+package session
 
 import (
 	"context"
@@ -11,24 +11,24 @@ import (
 	"github.com/kiloshard/kiloshard/router/internal/primary"
 )
 
-// session is what the router knows of one connection. Whoever holds the connection may use it, nobody else.
-type session struct {
-	host       *host
-	conn       *pgx.Conn
+// Session is what the router knows of one connection. Whoever holds the connection may use it, nobody else.
+type Session struct {
+	host       *Host
+	Conn       *pgx.Conn
 	wire       *primary.Conn // nil if it is not known
 	statements *statements
 	encoder    pgx.ExtendedQueryBuilder
 
-	server        string                                  // of a replica, which the session is on; empty if unknown
+	Server        string                                  // of a replica, which the session is on; empty if unknown
 	ownStatements map[string]*pgconn.StatementDescription // the router's own, by name; nil where nothing is prepared
 
 	pooled bool   // a pooler may give each transaction to another server session
 	base   string // the path that the session has between messages: see entryQuery
-	left   bool   // something of a caller's may be left on it
+	Left   bool   // something of a caller's may be left on it
 }
 
-// broken tells whether the connection is closed, be it that pgx does not know it yet.
-func (s *session) broken() bool { return s.conn.IsClosed() || s.wire != nil && s.wire.Cut() }
+// Broken tells whether the connection is closed, be it that pgx does not know it yet.
+func (s *Session) Broken() bool { return s.Conn.IsClosed() || s.wire != nil && s.wire.Cut() }
 
 // send sends statements together with one Sync, an entry before each, and returns their answers, the first one
 // opened. It tells whether they were sent. Everything up to a Sync is one transaction to Postgres, unless the caller has begun one: the path is set
@@ -40,7 +40,7 @@ func (s *session) broken() bool { return s.conn.IsClosed() || s.wire != nil && s
 // the second time is all there is. (Of what no rollback undoes there is only what any failed statement may leave too,
 // such as a gap in a sequence.) Nor has the caller seen any of the first answers. In a transaction of the caller's the
 // error has undone what came before as well, and only the caller can repeat that.
-func (s *session) send(ctx context.Context, sc scope, all []statement) (answers reply, sent bool, err error) {
+func (s *Session) send(ctx context.Context, sc Scope, all []statement) (answers reply, sent bool, err error) {
 	if !sc.held {
 		if err := s.prepareMissing(ctx); err != nil {
 			return answers, false, failure.BeforeSend(err)
@@ -62,8 +62,8 @@ func (s *session) send(ctx context.Context, sc scope, all []statement) (answers 
 
 // describe finds or prepares the statements that are to be prepared. It tells whether there was one that had been
 // prepared before.
-func (s *session) describe(ctx context.Context, sc scope, all []statement) (known bool, err error) {
-	missing := map[statementKey]scope{}
+func (s *Session) describe(ctx context.Context, sc Scope, all []statement) (known bool, err error) {
+	missing := map[statementKey]Scope{}
 	for i := range all {
 		st := &all[i]
 		if st.mode != pgx.QueryExecModeCacheStatement {
@@ -112,10 +112,10 @@ func (r reply) next() bool {
 }
 
 // try sends the statements once. It tells whether they were sent.
-func (s *session) try(ctx context.Context, sc scope, all []statement) (reply, bool, error) {
+func (s *Session) try(ctx context.Context, sc Scope, all []statement) (reply, bool, error) {
 	var batch pgconn.Batch
 	to := batchSender(&batch)
-	bare := sc.held && s.conn.PgConn().TxStatus() == 'E' // only the end of a transaction or of a savepoint helps now
+	bare := sc.held && s.Conn.PgConn().TxStatus() == 'E' // only the end of a transaction or of a savepoint helps now
 	for i := range all {
 		if i > 0 || !bare {
 			s.enter(to, sc, i > 0, all[i].sql)
@@ -124,7 +124,7 @@ func (s *session) try(ctx context.Context, sc scope, all []statement) (reply, bo
 			return reply{}, false, err
 		}
 	}
-	answers := reply{s.conn.PgConn().ExecBatch(ctx, &batch)}
+	answers := reply{s.Conn.PgConn().ExecBatch(ctx, &batch)}
 	entered := bare
 	if !bare && answers.NextResult() {
 		_, err := answers.ResultReader().Close()
@@ -134,9 +134,9 @@ func (s *session) try(ctx context.Context, sc scope, all []statement) (reply, bo
 		err := answers.Close()
 		switch {
 		case err == nil:
-			err = errNoAnswer
+			err = ErrNoAnswer
 		case !entered:
-			err = entryFailed(sc, err)
+			err = EntryFailed(sc, err)
 		}
 		return reply{}, true, err
 	}
@@ -144,7 +144,7 @@ func (s *session) try(ctx context.Context, sc scope, all []statement) (reply, bo
 }
 
 // renew prepares the statements anew after an error if that may help, and tells whether they can be sent again.
-func (s *session) renew(ctx context.Context, sc scope, all []statement, known, sent bool, cause error) bool {
+func (s *Session) renew(ctx context.Context, sc Scope, all []statement, known, sent bool, cause error) bool {
 	if entryState(cause) != "" {
 		return false
 	}
@@ -174,7 +174,7 @@ func (s *session) renew(ctx context.Context, sc scope, all []statement, known, s
 }
 
 // forget forgets all prepared statements.
-func (s *session) forget() {
+func (s *Session) forget() {
 	s.statements.dropAll()
 	s.ownStatements = nil
 }

@@ -1,4 +1,4 @@
-package router
+package session
 
 import (
 	"context"
@@ -17,9 +17,9 @@ var (
 
 // results are those of a batch, without the one of the path's setting.
 type results struct {
-	session *session
+	session *Session
 	ctx     context.Context
-	home    *home
+	shard   *Shard
 	queued  []*pgx.QueuedQuery // the caller's; read only
 	all     []statement
 	answers *reply // open at the first; nil if there is none
@@ -39,7 +39,7 @@ func (r *results) Exec() (pgconn.CommandTag, error) {
 	tag, err := reader.Close()
 	trace.End(tag, err)
 	if err != nil {
-		r.err = r.home.failed(err)
+		r.err = r.shard.Failed(err)
 	}
 	return tag, r.err
 }
@@ -47,12 +47,12 @@ func (r *results) Exec() (pgconn.CommandTag, error) {
 func (r *results) Query() (pgx.Rows, error) {
 	reader, trace, err := r.advance()
 	if err != nil {
-		return failedRows{err}, err
+		return FailedRows(err), err
 	}
 	r.rows = &rows{
-		Rows:  pgx.RowsFromResultReader(r.session.conn.TypeMap(), reader),
-		home:  r.home,
-		conn:  r.session.conn,
+		Rows:  pgx.RowsFromResultReader(r.session.Conn.TypeMap(), reader),
+		shard: r.shard,
+		conn:  r.session.Conn,
 		trace: trace,
 	}
 	return r.rows, nil
@@ -60,7 +60,7 @@ func (r *results) Query() (pgx.Rows, error) {
 
 func (r *results) QueryRow() pgx.Row {
 	rows, _ := r.Query()
-	return row{rows}
+	return Row{Rows: rows}
 }
 
 func (r *results) Tx() pgx.Tx { return nil }
@@ -83,10 +83,10 @@ func (r *results) Close() error {
 	r.closed = true
 	if r.answers != nil {
 		if err := r.answers.Close(); r.err == nil {
-			r.err = r.home.failed(err)
+			r.err = r.shard.Failed(err)
 		}
 	}
-	r.session.host.trace.BatchEnd(r.ctx, r.session.conn, r.err)
+	r.session.host.Trace.BatchEnd(r.ctx, r.session.Conn, r.err)
 	return r.err
 }
 
@@ -103,7 +103,7 @@ func (r *results) advance() (*pgconn.ResultReader, tracers.Trace, error) {
 	}
 	st := &r.all[r.next]
 	r.next++
-	trace := r.session.host.trace.Answer(r.ctx, r.session.conn, st.sql, st.args)
+	trace := r.session.host.Trace.Answer(r.ctx, r.session.Conn, st.sql, st.args)
 	err := r.first
 	if r.next > 1 && !r.answers.next() {
 		if err = r.answers.Close(); err == nil {
@@ -112,7 +112,7 @@ func (r *results) advance() (*pgconn.ResultReader, tracers.Trace, error) {
 	}
 	if err != nil {
 		trace.End(noTag, err)
-		r.err = r.home.failed(err)
+		r.err = r.shard.Failed(err)
 		return nil, trace, r.err
 	}
 	return r.answers.ResultReader(), trace, nil
@@ -133,13 +133,13 @@ func (r *results) finishRows() {
 // leasedResults give their connection back when they are closed.
 type leasedResults struct {
 	pgx.BatchResults
-	lease *call
+	lease lease
 }
 
 func (r *leasedResults) Close() error {
 	defer func() {
 		if r.lease != nil {
-			r.lease.release()
+			r.lease.Release()
 			r.lease = nil
 		}
 	}()

@@ -1,4 +1,4 @@
-package router
+package session
 
 import (
 	"errors"
@@ -12,13 +12,16 @@ import (
 
 var noTag pgconn.CommandTag
 
+// lease is a connection that is given back.
+type lease interface{ Release() }
+
 // rows are the rows of one statement. Closing them reads what is left of its answer and gives the connection back.
 type rows struct {
 	pgx.Rows
-	home    *home
+	shard   *Shard
 	conn    *pgx.Conn
 	answers interface{ Close() error } // to be closed with the rows, or nil
-	lease   *call                      // to be given back with the rows, or nil
+	lease   lease                      // to be given back with the rows, or nil
 	trace   tracers.Trace
 
 	closed  bool
@@ -33,7 +36,7 @@ func (r *rows) Close() {
 	}
 	r.closed = true
 	if r.lease != nil {
-		defer r.lease.release()
+		defer r.lease.Release()
 	}
 	r.Rows.Close()
 	err := r.Rows.Err()
@@ -44,7 +47,7 @@ func (r *rows) Close() {
 		}
 	}
 	r.trace.End(r.Rows.CommandTag(), err)
-	r.err = r.home.failed(err)
+	r.err = r.shard.Failed(err)
 	if r.scanErr != nil {
 		r.err = r.scanErr
 	}
@@ -100,13 +103,13 @@ func (r *rows) Conn() *pgx.Conn {
 	return r.conn
 }
 
-// row is the first of some rows.
-type row struct{ rows pgx.Rows }
+// Row is the first of some rows.
+type Row struct{ Rows pgx.Rows }
 
 // Scan closes the rows, whatever happens.
-func (r row) Scan(dest ...any) error {
-	defer r.rows.Close()
-	if err := r.rows.Err(); err != nil {
+func (r Row) Scan(dest ...any) error {
+	defer r.Rows.Close()
+	if err := r.Rows.Err(); err != nil {
 		return err
 	}
 	for _, d := range dest {
@@ -114,27 +117,30 @@ func (r row) Scan(dest ...any) error {
 			return errors.New("cannot scan into *pgtype.DriverBytes from QueryRow")
 		}
 	}
-	if !r.rows.Next() {
-		if err := r.rows.Err(); err != nil {
+	if !r.Rows.Next() {
+		if err := r.Rows.Err(); err != nil {
 			return err
 		}
 		return pgx.ErrNoRows
 	}
-	_ = r.rows.Scan(dest...) // its error is that of the rows too
-	r.rows.Close()
-	return r.rows.Err()
+	_ = r.Rows.Scan(dest...) // its error is that of the rows too
+	r.Rows.Close()
+	return r.Rows.Err()
 }
 
-// failedRows are those of a statement that failed before it had any.
-type failedRows struct{ err error }
+// FailedRows returns the rows of a statement that failed before it had any.
+func FailedRows(err error) pgx.Rows { return noRows{err} }
 
-func (r failedRows) Close()                                       {}
-func (r failedRows) Err() error                                   { return r.err }
-func (r failedRows) CommandTag() pgconn.CommandTag                { return noTag }
-func (r failedRows) FieldDescriptions() []pgconn.FieldDescription { return nil }
-func (r failedRows) Next() bool                                   { return false }
-func (r failedRows) Scan(...any) error                            { return r.err }
-func (r failedRows) Values() ([]any, error)                       { return nil, r.err }
-func (r failedRows) RawValues() [][]byte                          { return nil }
-func (r failedRows) Conn() *pgx.Conn                              { return nil }
-func (r failedRows) TypeMap() *pgtype.Map                         { return nil }
+// noRows are those of a statement that failed before it had any.
+type noRows struct{ err error }
+
+func (r noRows) Close()                                       {}
+func (r noRows) Err() error                                   { return r.err }
+func (r noRows) CommandTag() pgconn.CommandTag                { return noTag }
+func (r noRows) FieldDescriptions() []pgconn.FieldDescription { return nil }
+func (r noRows) Next() bool                                   { return false }
+func (r noRows) Scan(...any) error                            { return r.err }
+func (r noRows) Values() ([]any, error)                       { return nil, r.err }
+func (r noRows) RawValues() [][]byte                          { return nil }
+func (r noRows) Conn() *pgx.Conn                              { return nil }
+func (r noRows) TypeMap() *pgtype.Map                         { return nil }

@@ -1,4 +1,4 @@
-package router
+package session
 
 import (
 	"context"
@@ -22,8 +22,8 @@ type statement struct {
 }
 
 // parse takes apart the arguments of a call as pgx does: options come first, in any order.
-func (s *session) parse(ctx context.Context, sql string, args []any) (statement, error) {
-	st := statement{sql: sql, args: args, mode: s.host.mode}
+func (s *Session) parse(ctx context.Context, sql string, args []any) (statement, error) {
+	st := statement{sql: sql, args: args, mode: s.host.Mode}
 	var rewriter pgx.QueryRewriter
 	for options := true; options && len(st.args) > 0; {
 		switch arg := st.args[0].(type) {
@@ -41,12 +41,12 @@ func (s *session) parse(ctx context.Context, sql string, args []any) (statement,
 		}
 		st.args = st.args[1:]
 	}
-	if err := checkMode(st.mode); err != nil {
+	if err := CheckMode(st.mode); err != nil {
 		return st, fmt.Errorf("pgx.QueryExecMode: %w", err)
 	}
 	if rewriter != nil {
 		var err error
-		if st.sql, st.args, err = rewriter.RewriteQuery(ctx, s.conn, st.sql, st.args); err != nil {
+		if st.sql, st.args, err = rewriter.RewriteQuery(ctx, s.Conn, st.sql, st.args); err != nil {
 			return st, fmt.Errorf("rewrite query failed: %w", err)
 		}
 	}
@@ -54,7 +54,7 @@ func (s *session) parse(ctx context.Context, sql string, args []any) (statement,
 }
 
 // queue sends the statement and its arguments, in the formats that pgx chooses.
-func (s *session) queue(to sender, st *statement) error {
+func (s *Session) queue(to sender, st *statement) error {
 	formats, err := s.encodeFor(st)
 	switch {
 	case err != nil:
@@ -70,7 +70,7 @@ func (s *session) queue(to sender, st *statement) error {
 }
 
 // encodeFor encodes a statement's arguments, and returns the formats of its results.
-func (s *session) encodeFor(st *statement) (formats []int16, err error) {
+func (s *Session) encodeFor(st *statement) (formats []int16, err error) {
 	if st.desc != nil && len(st.desc.ParamOIDs) != len(st.args) {
 		return nil, fmt.Errorf("expected %d arguments, got %d", len(st.desc.ParamOIDs), len(st.args))
 	}
@@ -92,12 +92,24 @@ func (s *session) encodeFor(st *statement) (formats []int16, err error) {
 }
 
 // encode encodes arguments. A method of one that panics is an error, since the connection is others' too.
-func (s *session) encode(desc *pgconn.StatementDescription, args []any) (err error) {
+func (s *Session) encode(desc *pgconn.StatementDescription, args []any) (err error) {
 	defer func() {
 		if cause := recover(); cause != nil {
 			s.encoder = pgx.ExtendedQueryBuilder{}
 			err = fmt.Errorf("panic while the arguments were encoded: %v\n%s", cause, debug.Stack())
 		}
 	}()
-	return s.encoder.Build(s.conn.TypeMap(), desc, args)
+	return s.encoder.Build(s.Conn.TypeMap(), desc, args)
+}
+
+// CheckMode refuses the modes that ask for a statement's description in one round trip and send the statement in
+// another, without a name for it: the description would have to be asked for under the shard's path each time, or be
+// cached as if it were the same in all shards. It refuses the simple protocol too, because a text may hide several
+// statements there.
+func CheckMode(mode pgx.QueryExecMode) error {
+	switch mode {
+	case pgx.QueryExecModeCacheStatement, pgx.QueryExecModeExec:
+		return nil
+	}
+	return fmt.Errorf("%s; expected cache_statement, or exec behind a pooler such as PgBouncer", mode)
 }

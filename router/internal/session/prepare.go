@@ -1,4 +1,4 @@
-package router
+package session
 
 import (
 	"context"
@@ -22,9 +22,9 @@ type prepared struct {
 // is one round trip. Each statement has an entry and a Sync of its own: the path is set local to its implicit transaction,
 // in which the server looks up the tables, and one that fails fails alone. Those that are prepared outlive that
 // transaction. The error is one of the connection or an [entryError].
-func (s *session) prepare(ctx context.Context, missing map[statementKey]scope) (map[statementKey]prepared, error) {
+func (s *Session) prepare(ctx context.Context, missing map[statementKey]Scope) (map[statementKey]prepared, error) {
 	found := make(map[statementKey]prepared, len(missing))
-	pipeline := s.conn.PgConn().StartPipeline(ctx)
+	pipeline := s.Conn.PgConn().StartPipeline(ctx)
 	closing := s.statements.unwanted
 	for _, name := range closing {
 		pipeline.SendDeallocate(name)
@@ -53,7 +53,7 @@ func (s *session) prepare(ctx context.Context, missing map[statementKey]scope) (
 		sc := missing[key]
 		answer, err = readPrepared(pipeline, &sc)
 		if answer.err == nil && err == nil && answer.desc == nil {
-			err = fmt.Errorf("bug: %w", errNoAnswer)
+			err = fmt.Errorf("bug: %w", ErrNoAnswer)
 		}
 		trace.End(noTag, answer.err)
 		if answer.err == nil && err == nil {
@@ -75,7 +75,7 @@ func (s *session) prepare(ctx context.Context, missing map[statementKey]scope) (
 
 // ask queues what has one statement prepared. A name is closed before it is given out: to close one that does not exist
 // is no error, so it does not matter what became of an earlier attempt.
-func (s *session) ask(pipeline *pgconn.Pipeline, sc scope, key statementKey) {
+func (s *Session) ask(pipeline *pgconn.Pipeline, sc Scope, key statementKey) {
 	s.enter(pipelineSender(pipeline), sc, false, "")
 	name := ""
 	if s.keeps(key) {
@@ -87,17 +87,17 @@ func (s *session) ask(pipeline *pgconn.Pipeline, sc scope, key statementKey) {
 }
 
 // keeps tells whether a statement is prepared under a name; else it is only described.
-func (s *session) keeps(key statementKey) bool { return !s.pooled && len(key.sql) <= texts.LongText }
+func (s *Session) keeps(key statementKey) bool { return !s.pooled && len(key.sql) <= texts.LongText }
 
 // readPrepared reads the answers up to the next Sync, the first of them that to the entry into sc unless that is nil. The
 // error is one of the connection.
-func readPrepared(pipeline *pgconn.Pipeline, sc *scope) (p prepared, err error) {
+func readPrepared(pipeline *pgconn.Pipeline, sc *Scope) (p prepared, err error) {
 	for {
 		result, problem := pipeline.GetResults()
 		switch result := result.(type) {
 		case nil:
 			if problem == nil {
-				problem = errNoAnswer
+				problem = ErrNoAnswer
 			}
 		case *pgconn.PipelineSync:
 			return p, nil
@@ -107,7 +107,7 @@ func readPrepared(pipeline *pgconn.Pipeline, sc *scope) (p prepared, err error) 
 			p.desc = result
 		}
 		if sc != nil {
-			problem, sc = entryFailed(*sc, problem), nil
+			problem, sc = EntryFailed(*sc, problem), nil
 		}
 		if problem != nil && p.err == nil {
 			p.err = problem
@@ -119,9 +119,9 @@ func readPrepared(pipeline *pgconn.Pipeline, sc *scope) (p prepared, err error) 
 }
 
 // tracePrepare begins the trace of a statement that is prepared.
-func (s *session) tracePrepare(ctx context.Context, key statementKey) tracers.Trace {
-	if !s.host.trace.Prepares() {
+func (s *Session) tracePrepare(ctx context.Context, key statementKey) tracers.Trace {
+	if !s.host.Trace.Prepares() {
 		return tracers.Trace{} // a name costs time
 	}
-	return s.host.trace.Prepare(ctx, s.conn, key.name(), key.sql)
+	return s.host.Trace.Prepare(ctx, s.Conn, key.name(), key.sql)
 }

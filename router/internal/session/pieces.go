@@ -1,4 +1,4 @@
-package router
+package session
 
 import "github.com/kiloshard/kiloshard/internal/sqltext"
 
@@ -10,8 +10,8 @@ type piece struct {
 
 // pieces takes a string of statements apart at its semicolons, as psql does. Each piece is sent in a message that Postgres
 // takes one statement from and no more: a string that is cut in the wrong place fails, with a syntax error.
-func (s *session) pieces(sql string) []piece {
-	scanner := sqltext.Scanner{Text: sql, Escapes: s.conn.PgConn().ParameterStatus("standard_conforming_strings") == "off"}
+func (s *Session) pieces(sql string) []piece {
+	scanner := sqltext.Scanner{Text: sql, Escapes: s.Conn.PgConn().ParameterStatus("standard_conforming_strings") == "off"}
 	found, _ := scanner.Split()
 	all := make([]piece, len(found))
 	for i, statement := range found {

@@ -1,9 +1,10 @@
-package router
+package session
 
 import (
 	"context"
 	"fmt"
 	"log/slog"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -11,22 +12,24 @@ import (
 	"github.com/kiloshard/kiloshard/router/internal/texts"
 )
 
-// openSession makes the session of a new connection.
+// EndLimit is how long the end of a connection may take.
+const EndLimit = 5 * time.Second
+
+// Open makes the session of a new connection.
 //
 // A pooler between here and the server shows in the number of the server's process, which it does not know: the number
 // that it gave us is its own. What is set for a session means nothing then, and what pgx prepares by itself on such a
 // connection would be lost: the connection is made again in another mode. The sessions behind it are others' too, so that
 // their own path, the base path, is what it is for the role; else it is empty.
-func openSession(ctx context.Context, conn *pgx.Conn, h *host) (*session, error) {
-	s := &session{host: h, conn: conn, wire: primary.ConnOf(conn.PgConn().Conn()), statements: newStatements(h.statements)}
-	h.types.set(conn.TypeMap())
+func Open(ctx context.Context, conn *pgx.Conn, h *Host) (*Session, error) {
+	s := &Session{host: h, Conn: conn, wire: primary.ConnOf(conn.PgConn().Conn()), statements: newStatements(h.Statements)}
+	h.Types.set(conn.TypeMap())
 	server := "" // a pooler may lead to another one each time
-	if h.replica != nil {
-		seen, err := h.replica.of.Ask(ctx, h.replica.index, conn.PgConn())
-		if err != nil {
+	if h.ServerOf != nil {
+		var err error
+		if server, err = h.ServerOf(ctx, conn.PgConn()); err != nil {
 			return nil, err
 		}
-		server = seen.Server
 	}
 	const query = `select pg_catalog.pg_backend_pid(), reset_val from pg_catalog.pg_settings where name operator(pg_catalog.=) 'search_path'`
 	result := conn.PgConn().ExecParams(ctx, query, nil, nil, nil, nil).Read() // past pgx's tracer: it is no caller's
@@ -37,53 +40,53 @@ func openSession(ctx context.Context, conn *pgx.Conn, h *host) (*session, error)
 	s.pooled = pid != fmt.Sprint(conn.PgConn().PID())
 	switch {
 	case s.pooled && conn.Config().DefaultQueryExecMode != pgx.QueryExecModeExec:
-		if !h.pooled.Swap(true) {
-			h.log.Info("there is a pooler: nothing is prepared from now on", slog.String("host", h.Name))
+		if !h.Pooled.Swap(true) {
+			h.Log.Info("there is a pooler: nothing is prepared from now on", slog.String("host", h.Name))
 		}
-		return nil, errPooled
+		return nil, ErrPooled
 	case s.pooled:
 		s.base = ofRole
 		return s, nil
 	}
-	s.server = server
-	if err := s.setBase(ctx); err != nil {
+	s.Server = server
+	if err := s.ResetPath(ctx); err != nil {
 		return nil, err
 	}
 	return s, s.prepareMissing(ctx)
 }
 
-// clean takes off the session what callers may have left on it, if there was any sign of it. A connection for which that
+// Clean takes off the session what callers may have left on it, if there was any sign of it. A connection for which that
 // goes wrong is closed.
-func (s *session) clean() {
-	if !s.left || s.conn.IsClosed() || s.conn.PgConn().IsBusy() || s.conn.PgConn().TxStatus() != 'I' {
+func (s *Session) Clean() {
+	if !s.Left || s.Conn.IsClosed() || s.Conn.PgConn().IsBusy() || s.Conn.PgConn().TxStatus() != 'I' {
 		return // nothing was left, or the connection will be closed
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), endLimit)
+	ctx, cancel := context.WithTimeout(context.Background(), EndLimit)
 	defer cancel()
 	const query = `close all; set session authorization default; unlisten *; select pg_catalog.pg_advisory_unlock_all();
 discard temp; discard sequences; reset all`
-	s.left = false
-	_, err := s.conn.PgConn().Exec(ctx, query).ReadAll()
-	if err == nil && s.host.afterConnect != nil {
-		err = s.host.afterConnect(ctx, s.conn) // what it set has been reset too
+	s.Left = false
+	_, err := s.Conn.PgConn().Exec(ctx, query).ReadAll()
+	if err == nil && s.host.AfterConnect != nil {
+		err = s.host.AfterConnect(ctx, s.Conn) // what it set has been reset too
 	}
 	if err == nil {
-		err = s.setBase(ctx)
+		err = s.ResetPath(ctx)
 	}
 	if err != nil {
-		_ = s.conn.Close(ctx) // whatever it says, the connection is closed
+		_ = s.Conn.Close(ctx) // whatever it says, the connection is closed
 	}
 }
 
 // note looks at a caller's SQL before it runs in a transaction or a batch.
-func (s *session) note(sql string) error {
-	t := s.host.texts.Of(sql)
-	s.left = s.left || t.Leaves
-	return refused(t)
+func (s *Session) note(sql string) error {
+	t := s.host.Texts.Of(sql)
+	s.Left = s.Left || t.Leaves
+	return Refused(t)
 }
 
-// refused returns why a shard does not take SQL.
-func refused(t *texts.Text) error {
+// Refused returns why a shard does not take SQL.
+func Refused(t *texts.Text) error {
 	if t.Listen {
 		return errListen
 	}

@@ -1,9 +1,7 @@
-package router
+package session
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"math/rand/v2"
 	"time"
 
@@ -56,51 +54,12 @@ var ownQueries = map[string]string{
 	entryName: entryQuery, readEntryName: readEntryQuery, heldEntryName: heldEntryQuery, leaveName: leaveQuery,
 }
 
-// scope says where the unqualified names of a statement resolve.
-type scope struct {
+// Scope says where the unqualified names of a statement resolve.
+type Scope struct {
 	path   string // a search_path
 	schema string // of the shard, which comes first in it
 	held   bool   // the statement is in a transaction of the caller's
-	reads  bool   // nothing may be written
-}
-
-// entryError says that an entry failed, so that nothing that came after it has run.
-type entryError struct{ cause error }
-
-func (e *entryError) Error() string {
-	if failure.SQLState(e.cause) == "42602" {
-		return "a statement that was sent together with this one has changed search_path: nothing after it was run"
-	}
-	return e.cause.Error()
-}
-func (e *entryError) Unwrap() error { return e.cause }
-
-// entryFailed returns the error of an entry.
-func entryFailed(sc scope, err error) error {
-	if err == nil || failure.SQLState(err) == "" || fatalError(err) || gone(err) {
-		return err
-	}
-	if failure.SQLState(err) == "22012" {
-		err = &pgconn.PgError{
-			Severity: "ERROR", SeverityUnlocalized: "ERROR", Code: "42501",
-			Message: fmt.Sprintf("permission denied for schema %s: the role has no USAGE on it", sc.schema),
-		}
-	}
-	return &entryError{err}
-}
-
-func fatalError(err error) bool {
-	var pgErr *pgconn.PgError
-	return errors.As(err, &pgErr) && failure.Fatal(pgErr)
-}
-
-// entryState returns the SQLSTATE with which an entry failed, empty if none did.
-func entryState(err error) string {
-	var failed *entryError
-	if errors.As(err, &failed) {
-		return failure.SQLState(failed.cause)
-	}
-	return ""
+	Reads  bool   // nothing may be written
 }
 
 // baseTries is how often a session's own path is put back for one message: behind a pooler each try may meet another session, and
@@ -111,39 +70,43 @@ const (
 )
 
 // inBase does something that begins with an entry, and does it again after the path of the session has been put back.
-func (s *session) inBase(ctx context.Context, sc scope, do func() error) error {
+func (s *Session) inBase(ctx context.Context, sc Scope, do func() error) error {
 	for try := 1; ; try++ {
 		err := do()
-		if sc.held || try == baseTries || entryState(err) != "42602" {
+		if sc.held || try == baseTries || !PathMoved(err) {
 			return err
 		}
-		if try > 3 && !pause(ctx, rand.N(basePause)) {
-			return err
+		if try > 3 {
+			select {
+			case <-time.After(rand.N(basePause)):
+			case <-ctx.Done():
+				return err
+			}
 		}
-		if err := s.setBase(ctx); err != nil {
+		if err := s.ResetPath(ctx); err != nil {
 			return failure.BeforeSend(err)
 		}
 	}
 }
 
-// setBase puts the session's own path back. It is a message of its own: a transaction that rolls back would undo it.
-func (s *session) setBase(ctx context.Context) error {
+// ResetPath puts the session's own path back. It is a message of its own: a transaction that rolls back would undo it.
+func (s *Session) ResetPath(ctx context.Context) error {
 	const query = `select pg_catalog.set_config('search_path', $1, false)`
-	_, err := s.conn.PgConn().ExecParams(ctx, query, [][]byte{[]byte(s.base)}, nil, nil, nil).Close()
+	_, err := s.Conn.PgConn().ExecParams(ctx, query, [][]byte{[]byte(s.base)}, nil, nil, nil).Close()
 	return err
 }
 
 // entryValues are the arguments of an entry.
-func (s *session) entryValues(sc scope) [][]byte {
+func (s *Session) entryValues(sc Scope) [][]byte {
 	return [][]byte{[]byte(sc.path), []byte(sc.schema), []byte(s.base)}
 }
 
 // entry returns the name and the text of the entry of a message, or with more of a statement that is not its first.
-func (s *session) entry(sc scope, more bool) (name, query string) {
+func (s *Session) entry(sc Scope, more bool) (name, query string) {
 	switch {
 	case sc.held && !more:
 		return heldEntryName, heldEntryQuery
-	case sc.reads && !sc.held:
+	case sc.Reads && !sc.held:
 		return readEntryName, readEntryQuery
 	}
 	return entryName, entryQuery
@@ -166,7 +129,7 @@ func pipelineSender(p *pgconn.Pipeline) sender {
 }
 
 // own sends one of the router's own queries.
-func (s *session) own(to sender, name, query string, values [][]byte) {
+func (s *Session) own(to sender, name, query string, values [][]byte) {
 	if desc := s.ownStatements[name]; desc != nil {
 		to.prepared(desc, values, nil, nil)
 		return
@@ -175,7 +138,7 @@ func (s *session) own(to sender, name, query string, values [][]byte) {
 }
 
 // enter sends an entry for a statement.
-func (s *session) enter(to sender, sc scope, more bool, sql string) {
+func (s *Session) enter(to sender, sc Scope, more bool, sql string) {
 	if sc.held && !more && noQuery(sql) {
 		to.params("set local search_path = "+sc.path, nil, nil, nil, nil)
 		return
@@ -185,8 +148,8 @@ func (s *session) enter(to sender, sc scope, more bool, sql string) {
 }
 
 // prepareOwn prepares the router's own queries, in one round trip. Somebody may have deallocated them.
-func (s *session) prepareOwn(ctx context.Context) error {
-	pipeline := s.conn.PgConn().StartPipeline(ctx)
+func (s *Session) prepareOwn(ctx context.Context) error {
+	pipeline := s.Conn.PgConn().StartPipeline(ctx)
 	var names []string
 	for name, query := range ownQueries {
 		names = append(names, name)
@@ -220,8 +183,8 @@ func (s *session) prepareOwn(ctx context.Context) error {
 }
 
 // prepareMissing prepares the router's own queries if they are to be prepared and are not.
-func (s *session) prepareMissing(ctx context.Context) error {
-	if s.ownStatements != nil || s.pooled || s.host.mode != pgx.QueryExecModeCacheStatement {
+func (s *Session) prepareMissing(ctx context.Context) error {
+	if s.ownStatements != nil || s.pooled || s.host.Mode != pgx.QueryExecModeCacheStatement {
 		return nil
 	}
 	return s.prepareOwn(ctx)

@@ -1,4 +1,4 @@
-package router
+package session
 
 import (
 	"container/list"

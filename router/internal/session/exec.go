@@ -1,4 +1,4 @@
-package router
+package session
 
 import (
 	"context"
@@ -11,14 +11,14 @@ import (
 	"github.com/kiloshard/kiloshard/router/internal/texts"
 )
 
-// exec runs SQL and returns the command tag of its last statement. All of it is one message, and so one transaction
+// Exec runs SQL and returns the command tag of its last statement. All of it is one message, and so one transaction
 // unless it says otherwise.
-func (s *session) exec(ctx context.Context, sc scope, sql string, args []any) (tag pgconn.CommandTag, err error) {
+func (s *Session) Exec(ctx context.Context, sc Scope, sql string, args []any) (tag pgconn.CommandTag, err error) {
 	st, err := s.parse(ctx, sql, args)
 	if err != nil {
 		return tag, err
 	}
-	ctx, trace := s.host.trace.Query(ctx, s.conn, sql, args)
+	ctx, trace := s.host.Trace.Query(ctx, s.Conn, sql, args)
 	if len(st.args) == 0 {
 		tag, err = s.execString(ctx, sc, st)
 	} else {
@@ -28,7 +28,7 @@ func (s *session) exec(ctx context.Context, sc scope, sql string, args []any) (t
 	return tag, err
 }
 
-func (s *session) execStatement(ctx context.Context, sc scope, st statement) (pgconn.CommandTag, error) {
+func (s *Session) execStatement(ctx context.Context, sc Scope, st statement) (pgconn.CommandTag, error) {
 	answers, _, err := s.send(ctx, sc, []statement{st})
 	if err != nil {
 		return noTag, err
@@ -38,7 +38,7 @@ func (s *session) execStatement(ctx context.Context, sc scope, st statement) (pg
 }
 
 // execString runs a string of statements.
-func (s *session) execString(ctx context.Context, sc scope, st statement) (tag pgconn.CommandTag, err error) {
+func (s *Session) execString(ctx context.Context, sc Scope, st statement) (tag pgconn.CommandTag, err error) {
 	parts := s.pieces(st.sql)
 	if len(parts) == 0 {
 		parts = []piece{{st.sql, 0}}

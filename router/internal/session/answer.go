@@ -1,4 +1,4 @@
-package router
+package session
 
 import (
 	"errors"
@@ -10,17 +10,17 @@ import (
 	"github.com/jackc/pgx/v5/pgtype"
 )
 
-// answer is what the server said to one statement, read off the wire.
-type answer struct {
+// Answer is what the server said to one statement, read off the wire.
+type Answer struct {
 	fields []pgconn.FieldDescription
-	tag    pgconn.CommandTag
+	Tag    pgconn.CommandTag
 	bytes  []byte  // of all values, one after another
 	ends   []int32 // where each value ends in bytes; the complement of that for null
 	count  int     // how many rows: those without columns have no values
 }
 
 // add copies a row.
-func (a *answer) add(row [][]byte) {
+func (a *Answer) add(row [][]byte) {
 	if a.bytes == nil { // a value without bytes is not null, which a slice of nil would be
 		a.bytes = make([]byte, 0, 64)
 	}
@@ -39,8 +39,8 @@ var errRowsClosed = errors.New("rows is closed")
 
 // answerRows are the rows of an answer. They hold no connection.
 type answerRows struct {
-	*answer
-	home  *home
+	*Answer
+	shard *Shard
 	types *typeMap // borrowed from the host until the rows are closed
 
 	read   int // how many rows have been
@@ -58,9 +58,9 @@ type plan struct {
 	kind reflect.Type
 }
 
-// rows returns the rows of an answer.
-func (a *answer) rows(h *home) *answerRows {
-	return &answerRows{answer: a, home: h, types: h.host.types.borrow()}
+// Rows returns the rows of an answer. They hold no connection.
+func (a *Answer) Rows(h *Shard) *answerRows {
+	return &answerRows{Answer: a, shard: h, types: h.Host.Types.borrow()}
 }
 
 func (r *answerRows) Close() {
@@ -68,11 +68,11 @@ func (r *answerRows) Close() {
 		return
 	}
 	r.closed = true
-	r.home.host.types.giveBack(r.types)
+	r.shard.Host.Types.giveBack(r.types)
 }
 
 func (r *answerRows) Err() error                                   { return r.err }
-func (r *answerRows) CommandTag() pgconn.CommandTag                { return r.tag }
+func (r *answerRows) CommandTag() pgconn.CommandTag                { return r.Tag }
 func (r *answerRows) FieldDescriptions() []pgconn.FieldDescription { return r.fields }
 func (r *answerRows) RawValues() [][]byte                          { return r.row }
 func (r *answerRows) Conn() *pgx.Conn                              { return nil }
