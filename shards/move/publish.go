@@ -61,9 +61,11 @@ func (j *job) unpublish(ctx context.Context) error {
 	return run(ctx, j.from, "DROP PUBLICATION IF EXISTS "+name(j.made()))
 }
 
-// subscribe makes the subscription on the target, which begins to copy.
+// subscribe makes the subscription on the target, which begins to copy. One that is there is whole, and may have copied
+// rows already.
 func (j *job) subscribe(ctx context.Context) error {
-	if err := j.unsubscribe(ctx); err != nil {
+	there, err := j.subscribed(ctx)
+	if err != nil || there {
 		return err
 	}
 	if err := j.makeSubscription(ctx, j.to); err != nil {
@@ -73,11 +75,16 @@ func (j *job) subscribe(ctx context.Context) error {
 	return nil
 }
 
+func (j *job) subscribed(ctx context.Context) (there bool, err error) {
+	const query = `SELECT EXISTS (SELECT FROM pg_subscription WHERE subname = $1 AND subdbid = (SELECT oid FROM pg_database WHERE datname = current_database()))`
+	err = j.to.QueryRow(ctx, query, j.made()).Scan(&there)
+	return there, err
+}
+
 // unsubscribe drops the subscription if it is there, and not the slot, which [job.unpublish] drops.
 func (j *job) unsubscribe(ctx context.Context) error {
-	var there bool
-	const query = `SELECT EXISTS (SELECT FROM pg_subscription WHERE subname = $1 AND subdbid = (SELECT oid FROM pg_database WHERE datname = current_database()))`
-	if err := j.to.QueryRow(ctx, query, j.made()).Scan(&there); err != nil || !there {
+	there, err := j.subscribed(ctx)
+	if err != nil || !there {
 		return err
 	}
 	n := name(j.made())
