@@ -24,6 +24,7 @@ func (engineData) Relations() []string { return nil }
 func (engineData) Functions() []string { return nil }
 func (engineData) DatabaseOwner() bool { return false }
 
+func (engineData) FenceMark() string   { return FenceMark }
 func (engineData) Refused() string     { return Refused }
 func (engineData) Release() string     { return release }
 func (engineData) ShardMoved() string  { return ShardMoved }

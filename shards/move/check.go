@@ -83,6 +83,14 @@ WHERE d.classid = 'pg_class'::regclass AND d.objid IN (SELECT oid FROM pg_class 
 
 // check finds all that is known beforehand to keep the shard from being moved. It changes nothing.
 func (j *job) check(ctx context.Context) error {
+	var under bool
+	err := j.from.QueryRow(ctx, `SELECT EXISTS (SELECT FROM kiloshard.moves WHERE shard = $1 AND outcome IS NULL)`, j.Shard).Scan(&under)
+	switch {
+	case err != nil:
+		return err
+	case under:
+		return fmt.Errorf("%w: see kiloshard move status", ErrUnderWay)
+	}
 	e := &CheckError{}
 	const longest = 63
 	if len(j.moved()) > longest {

@@ -61,7 +61,7 @@ func (j *job) erect(ctx context.Context, tx pgx.Tx, sequences []sequence) error 
 	statements := ""
 	for _, s := range sequences {
 		if s.Increment > 0 {
-			statements += fmt.Sprintf("ALTER SEQUENCE %s MAXVALUE %d;\n", name(j.Schema, s.Name), max(s.Last, s.Start))
+			statements += fmt.Sprintf("ALTER SEQUENCE %s MAXVALUE %d;\n", name(j.Schema, s.Name), max(s.Last, s.Start, s.Min+1))
 		}
 	}
 	statements += fmt.Sprintf("ALTER SCHEMA %s RENAME TO %s;\nALTER SCHEMA %s RENAME TO %[1]s;", j.Schema, j.moved(), j.fence())

@@ -31,12 +31,11 @@ func Run(ctx context.Context, cfg Config) (Report, error) {
 	var todo []Move
 	var unmoved []shards.Number
 	for n := range cfg.Shards.All() {
-		from := cfg.Map.Host(n).Name
-		if from == cfg.To {
+		if cfg.Map.Host(n).Name == cfg.To {
 			unmoved = append(unmoved, n)
 			continue
 		}
-		todo = append(todo, Move{ID: newID(), Shard: n, Schema: cfg.Map.Schema(n), Source: from, Target: cfg.To, Step: Prepare, Who: cfg.By})
+		todo = append(todo, cfg.newMove(n))
 	}
 	report, err := each(ctx, cfg, todo, func(ctx context.Context, j *job) error {
 		if err := j.check(ctx); err != nil {

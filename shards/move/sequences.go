@@ -12,6 +12,7 @@ type sequence struct {
 	Name      string
 	Start     int64
 	Increment int64
+	Min       int64
 	Max       int64
 	Last      int64
 	Called    bool // Last was given
@@ -20,7 +21,7 @@ type sequence struct {
 // sequencesOf returns the sequences of a schema as they are now.
 func sequencesOf(ctx context.Context, tx pgx.Tx, schema string) ([]sequence, error) {
 	const query = `
-		SELECT c.relname, s.seqstart, s.seqincrement, s.seqmax, 0::bigint, false
+		SELECT c.relname, s.seqstart, s.seqincrement, s.seqmin, s.seqmax, 0::bigint, false
 		FROM pg_class c JOIN pg_sequence s ON s.seqrelid = c.oid WHERE c.relnamespace = $1::regnamespace ORDER BY 1`
 	rows, err := tx.Query(ctx, query, schema)
 	if err != nil {

@@ -110,29 +110,16 @@ func (j *job) verifyUnderFence(ctx context.Context, tx pgx.Tx) error {
 
 // verifyBefore compares what can be compared while nobody waits: the structure, which somebody may have changed by hand, and
 // the rows of a large shard.
-//
-// The rows are compared as of one moment: writers are held up until the target has all that they have done, snapshots are
-// taken on both sides, and writers go on while these are compared.
 func (j *job) verifyBefore(ctx context.Context) error {
-	if err := j.verifyStructure(ctx); err != nil {
-		return err
-	}
 	if err := j.measure(ctx); err != nil {
 		return err
 	}
 	if j.small = j.bytes <= j.cfg.VerifyUnderFence; j.small {
-		return nil
+		return j.verifyStructure(ctx)
 	}
-	source, target, err := j.snapshots(ctx)
-	defer func() { closeConn(ctx, source); closeConn(ctx, target) }()
-	if err != nil {
+	if err := j.compareAsOfOneMoment(ctx); err != nil {
 		return err
 	}
-	j.event("comparing")
-	if err := j.compare(ctx, source, j.Schema, target); err != nil {
-		return err
-	}
-	j.event("compared")
 	return j.catchUp(ctx)
 }
 
