@@ -11,16 +11,12 @@ import (
 	"github.com/kiloshard/kiloshard/router/operation"
 
 	"github.com/kiloshard/kiloshard/router/internal/session"
-)
 
-// errOtherServer says that a connection to a replica leads to another server than the one that was measured.
-var errOtherServer = errors.New("the connection leads to another server than the one that was measured")
+	"github.com/kiloshard/kiloshard/router/internal/conns"
+)
 
 // errServersTurn says that a pooler has gone from one server to another.
 var errServersTurn = errors.New("the transaction was begun on another server than the one that was asked")
-
-// guardError says that a server was asked whether it may be read, and may not: the replica may lead to others that may.
-type guardError struct{ error }
 
 func (e guardError) Unwrap() error { return e.error }
 
@@ -93,11 +89,11 @@ func rollBack(tx pgx.Tx) {
 func (at station) begin(ctx context.Context, opts pgx.TxOptions) (pgx.Tx, error) {
 	began := time.Now()
 	h := at.home
-	lease, err := h.host.acquireFor(ctx, h, operation.Tx, "BEGIN")
+	lease, err := new(conns.Attempts).Acquire(ctx, &h.Shard, operation.Tx, "BEGIN")
 	if err != nil {
-		return nil, lease.unsent(err)
+		return nil, lease.Unsent(err)
 	}
-	s := lease.line.session
+	s := lease.Session()
 	asked := ""
 	if !at.measured(s) {
 		if asked, err = at.guard(ctx, s, began); err != nil {
@@ -105,7 +101,7 @@ func (at station) begin(ctx context.Context, opts pgx.TxOptions) (pgx.Tx, error)
 			return nil, err
 		}
 	}
-	begun, err := lease.begin(opts, true)
+	begun, err := lease.Begin(opts, true)
 	if err != nil || asked == "" {
 		return begun, err
 	}

@@ -2,14 +2,12 @@ package router
 
 import (
 	"context"
-	"errors"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/kiloshard/kiloshard/router/internal/hedge"
-	"github.com/kiloshard/kiloshard/router/internal/replica"
 	"github.com/kiloshard/kiloshard/router/internal/texts"
 
 	"github.com/kiloshard/kiloshard/router/internal/session"
@@ -23,7 +21,10 @@ func (r Reader) Query(ctx context.Context, sql string, args ...any) (pgx.Rows, e
 	text := h.Texts.Of(sql)
 	if delay := h.hedgeDelay(text, r.reads); delay > 0 {
 		if kept, ok := hedge.KeepArgs(args); ok {
-			return r.hedge(ctx, h, delay, text, sql, kept)
+			if rows, done, err := r.hedge(ctx, h, delay, text, sql, kept); done {
+				return rows, err
+			}
+			args = kept
 		}
 	}
 	return r.inTurn(ctx, text, sql, args)
@@ -69,44 +70,4 @@ func (r Reader) Exec(ctx context.Context, sql string, args ...any) (pgconn.Comma
 // CopyFrom fails with [ErrReadOnly]. It is there for the sake of generated code.
 func (r Reader) CopyFrom(context.Context, pgx.Identifier, []string, pgx.CopyFromSource) (int64, error) {
 	return 0, r.shard.home.now().Failed(ErrReadOnly)
-}
-
-// query runs a statement on a server, and reads the first part of the answer.
-func (at station) query(ctx context.Context, sql string, args []any) (pgx.Rows, error) {
-	limited, done := at.until(ctx)
-	all, err := at.once(limited, sql, args)
-	if err == nil {
-		all, err = session.ReadAhead(&at.home.Shard, all)
-	}
-	if err != nil {
-		done()
-		if errors.Is(context.Cause(limited), replica.ErrSilent) && ctx.Err() == nil {
-			err = at.home.Failed(replica.ErrSilent)
-		}
-		return nil, err
-	}
-	if session.InMemory(all) {
-		done()
-		return all, nil
-	}
-	return &endedRows{all, done}, nil
-}
-
-// endedRows have something done when they end.
-type endedRows struct {
-	pgx.Rows
-	done func()
-}
-
-func (r *endedRows) Next() bool {
-	if r.Rows.Next() {
-		return true
-	}
-	r.done()
-	return false
-}
-
-func (r *endedRows) Close() {
-	r.Rows.Close()
-	r.done()
 }

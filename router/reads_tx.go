@@ -7,6 +7,8 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/kiloshard/kiloshard/router/operation"
+
+	"github.com/kiloshard/kiloshard/router/internal/conns"
 )
 
 var errReaderBegin = errors.New("a reader's transactions only read: expected no BeginQuery, and no access mode but read only")
@@ -65,17 +67,13 @@ func (r Reader) SendBatch(ctx context.Context, b *pgx.Batch) pgx.BatchResults {
 }
 
 func (at station) batch(ctx context.Context, b *pgx.Batch) (pgx.BatchResults, error) {
-	lease, err := at.home.host.acquireFor(ctx, at.home, operation.Batch, "")
+	lease, err := new(conns.Attempts).Acquire(ctx, &at.home.Shard, operation.Batch, "")
 	if err != nil {
-		return nil, lease.unsent(err)
+		return nil, lease.Unsent(err)
 	}
-	if !at.measured(lease.line.session) {
+	if !at.measured(lease.Session()) {
 		lease.Release()
 		return at.batchGuarded(ctx, b)
 	}
-	results, err := lease.line.session.SendBatch(lease.ctx, &at.home.Shard, lease, b)
-	if err != nil {
-		lease.Release()
-	}
-	return results, err
+	return lease.SendBatch(b)
 }

@@ -5,7 +5,6 @@ import (
 	"slices"
 	"sync"
 
-	"github.com/kiloshard/kiloshard/router/operation"
 	"github.com/kiloshard/kiloshard/shards"
 
 	"github.com/kiloshard/kiloshard/router/internal/session"
@@ -48,7 +47,7 @@ func (s *snapshot) turnTo(m *shards.Map, open func(shards.Host) (*host, error)) 
 		if named && i < len(s.homes) && s.homes[i].host == h {
 			next.homes[i] = s.homes[i]
 		} else {
-			next.homes[i] = &home{Shard: session.Shard{Number: n, Schema: m.Schema(n), Path: m.SearchPath(n), Host: h.Host}, host: h}
+			next.homes[i] = newHome(h, session.Shard{Number: n, Schema: m.Schema(n), Path: m.SearchPath(n)})
 		}
 	}
 	next.first = slices.Clone(next.homes)
@@ -84,7 +83,7 @@ func (s *snapshot) settle(before *snapshot) (left []*host) {
 		}
 		if next := s.homes[old.Number]; next != old {
 			old.next.Store(next)
-			old.host.lines.drop(old)
+			old.Leave()
 			old.dropCopies(next)
 			if !slices.Contains(emptied, old.host) {
 				emptied = append(emptied, old.host)
@@ -92,7 +91,7 @@ func (s *snapshot) settle(before *snapshot) (left []*host) {
 		}
 	}
 	for _, h := range emptied {
-		h.watch.Wake()
+		h.Pool.Wake()
 	}
 	for _, h := range before.hosts {
 		if !slices.Contains(s.hosts, h) {
@@ -102,50 +101,11 @@ func (s *snapshot) settle(before *snapshot) (left []*host) {
 	return left
 }
 
-// now returns the home that a shard has now.
-func (h *home) now() *home {
-	last := h.next.Load()
-	if last == nil {
-		return h
-	}
-	for next := last.next.Load(); next != nil; next = last.next.Load() {
-		last = next
-	}
-	h.next.Store(last) // those in between need not be kept
-	return last
-}
-
-// acquire returns a call that was given a line, at the home that the shard has by then.
-func (h *home) acquire(ctx context.Context, t *tries, kind operation.Kind, summary string) (*call, error) {
-	for {
-		at := h.now()
-		t.tryOn(at)
-		c := at.host.leaseFor(ctx, at, kind, summary)
-		t.tell(c)
-		if err := at.host.enter(c); !retired(err) {
-			return c, err
-		}
-	}
-}
-
-// ask is [call.ask] at the home that the shard has by then.
-func (h *home) ask(ctx context.Context, t *tries, sql string, args []any, whole bool) (*call, error) {
-	for {
-		at := h.now()
-		t.tryOn(at)
-		c := at.host.callFor(ctx, at, sql, args, whole)
-		t.tell(c)
-		if err := c.ask(); !retired(err) {
-			return c, err
-		}
-	}
-}
-
-// closeAll closes hosts, all at once, and waits for it, see [lines.close].
+// closeAll closes hosts, all at once, and waits for it, see [host.close].
 func closeAll(ctx context.Context, hosts []*host) {
 	var wait sync.WaitGroup
 	for _, h := range hosts {
-		wait.Go(func() { h.lines.close(ctx, errClosed) })
+		wait.Go(func() { h.close(ctx, errClosed) })
 	}
 	wait.Wait()
 }

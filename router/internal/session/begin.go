@@ -3,29 +3,17 @@ package session
 import (
 	"context"
 	"errors"
-	"fmt"
-	"slices"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/kiloshard/kiloshard/router/internal/failure"
-	"github.com/kiloshard/kiloshard/router/internal/texts"
 )
 
 var (
 	errNotBegun   = errors.New("BeginQuery has begun no transaction")
 	errBeginQuery = errors.New("BeginQuery must be one statement")
 )
-
-// BeginTx begins a transaction. With reading nothing may be written in it. The lease is given back when it is over, but not
-// after an error here. Attempt is what tracers are told. The error is about the shard.
-func (s *Session) BeginTx(ctx context.Context, shard *Shard, held lease, attempt int, opts pgx.TxOptions, reading bool) (pgx.Tx, error) {
-	if err := s.begin(ctx, shard.Scope(), opts, reading); err != nil {
-		return nil, shard.Failed(err)
-	}
-	return &tx{transaction: &transaction{shard: shard, lease: held, attempt: attempt, session: s, commit: opts.CommitQuery}}, nil
-}
 
 // begin begins a transaction, in one round trip: an entry with a Sync of its own, which says whether the shard is there,
 // then the statement that begins the transaction, and the path. BEGIN has to come before any query, and SET is none.
@@ -119,22 +107,6 @@ func beginQuery(opts pgx.TxOptions) string {
 	return query
 }
 
-// execute returns what runs a statement of the router's own in a transaction.
-func (s *Session) execute(query string) func(context.Context) error {
-	return func(ctx context.Context) error {
-		_, err := s.Conn.Exec(ctx, query)
-		return err
-	}
-}
-
-// rollbackAll rolls the transaction back.
-func (t *transaction) rollbackAll(ctx context.Context) error {
-	if t.large != nil {
-		return t.large.Rollback(ctx)
-	}
-	return t.session.rollback(ctx)
-}
-
 // rollback rolls back what was begun. A connection on which that goes wrong is closed.
 func (s *Session) rollback(ctx context.Context) error {
 	_, err := s.Conn.Exec(ctx, "rollback")
@@ -142,41 +114,4 @@ func (s *Session) rollback(ctx context.Context) error {
 		_ = s.Conn.Close(ctx) // whatever it says, the connection is closed
 	}
 	return err
-}
-
-// commitAll commits the transaction, by a query of the caller's own if there is one.
-func (t *transaction) commitAll(ctx context.Context) error {
-	s := t.session
-	var tag pgconn.CommandTag
-	var err error
-	switch {
-	case t.commit == "" && t.large != nil:
-		return t.large.Commit(ctx)
-	case t.commit == "":
-		tag, err = s.Conn.Exec(ctx, "commit")
-	default:
-		if t.large != nil {
-			defer t.large.Rollback(ctx) // it has ended, and is to know that
-		}
-		tag, err = s.Exec(ctx, t.scope(), t.commit, nil)
-	}
-	switch status := s.Conn.PgConn().TxStatus(); {
-	case err != nil && status != 'I':
-		_ = s.Conn.Close(ctx) // there is an error already
-	case err == nil && status != 'I':
-		_ = s.Conn.Close(ctx) // whatever it says, the connection is closed
-		return fmt.Errorf("CommitQuery has left the transaction open: %s", t.commit)
-	case err == nil && tag.String() == "ROLLBACK":
-		return pgx.ErrTxCommitRollback
-	}
-	return err
-}
-
-// beforeQueries are words that begin statements which may have to come before any query of a transaction, or which Postgres
-// takes after an error. They have an entry that is no query.
-var beforeQueries = []string{"set", "commit", "end", "rollback", "abort", "savepoint", "release"}
-
-// noQuery tells whether a statement begins with one of those words.
-func noQuery(sql string) bool {
-	return slices.Contains(beforeQueries, texts.FirstWord(sql))
 }

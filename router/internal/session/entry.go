@@ -3,12 +3,14 @@ package session
 import (
 	"context"
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/kiloshard/kiloshard/router/internal/failure"
+	"github.com/kiloshard/kiloshard/router/internal/texts"
 	"github.com/kiloshard/kiloshard/sql"
 )
 
@@ -52,14 +54,6 @@ const (
 // ownQueries are the router's own statements, which each direct connection keeps prepared.
 var ownQueries = map[string]string{
 	entryName: entryQuery, readEntryName: readEntryQuery, heldEntryName: heldEntryQuery, leaveName: leaveQuery,
-}
-
-// Scope says where the unqualified names of a statement resolve.
-type Scope struct {
-	path   string // a search_path
-	schema string // of the shard, which comes first in it
-	held   bool   // the statement is in a transaction of the caller's
-	Reads  bool   // nothing may be written
 }
 
 // baseTries is how often a session's own path is put back for one message: behind a pooler each try may meet another session, and
@@ -188,4 +182,13 @@ func (s *Session) prepareMissing(ctx context.Context) error {
 		return nil
 	}
 	return s.prepareOwn(ctx)
+}
+
+// beforeQueries are words that begin statements which may have to come before any query of a transaction, or which Postgres
+// takes after an error. They have an entry that is no query.
+var beforeQueries = []string{"set", "commit", "end", "rollback", "abort", "savepoint", "release"}
+
+// noQuery tells whether a statement begins with one of those words.
+func noQuery(sql string) bool {
+	return slices.Contains(beforeQueries, texts.FirstWord(sql))
 }

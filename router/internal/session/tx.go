@@ -197,3 +197,56 @@ func (t *tx) commitOnce(ctx context.Context) error {
 	}
 	return fmt.Errorf("%w: %w", failure.ErrOutcomeUnknown, err)
 }
+
+// BeginTx begins a transaction. With reading nothing may be written in it. The lease is given back when it is over, but not
+// after an error here. Attempt is what tracers are told. The error is about the shard.
+func (s *Session) BeginTx(ctx context.Context, shard *Shard, held lease, attempt int, opts pgx.TxOptions, reading bool) (pgx.Tx, error) {
+	if err := s.begin(ctx, shard.Scope(), opts, reading); err != nil {
+		return nil, shard.Failed(err)
+	}
+	return &tx{transaction: &transaction{shard: shard, lease: held, attempt: attempt, session: s, commit: opts.CommitQuery}}, nil
+}
+
+// rollbackAll rolls the transaction back.
+func (t *transaction) rollbackAll(ctx context.Context) error {
+	if t.large != nil {
+		return t.large.Rollback(ctx)
+	}
+	return t.session.rollback(ctx)
+}
+
+// commitAll commits the transaction, by a query of the caller's own if there is one.
+func (t *transaction) commitAll(ctx context.Context) error {
+	s := t.session
+	var tag pgconn.CommandTag
+	var err error
+	switch {
+	case t.commit == "" && t.large != nil:
+		return t.large.Commit(ctx)
+	case t.commit == "":
+		tag, err = s.Conn.Exec(ctx, "commit")
+	default:
+		if t.large != nil {
+			defer t.large.Rollback(ctx) // it has ended, and is to know that
+		}
+		tag, err = s.Exec(ctx, t.scope(), t.commit, nil)
+	}
+	switch status := s.Conn.PgConn().TxStatus(); {
+	case err != nil && status != 'I':
+		_ = s.Conn.Close(ctx) // there is an error already
+	case err == nil && status != 'I':
+		_ = s.Conn.Close(ctx) // whatever it says, the connection is closed
+		return fmt.Errorf("CommitQuery has left the transaction open: %s", t.commit)
+	case err == nil && tag.String() == "ROLLBACK":
+		return pgx.ErrTxCommitRollback
+	}
+	return err
+}
+
+// execute returns what runs a statement of the router's own in a transaction.
+func (s *Session) execute(query string) func(context.Context) error {
+	return func(ctx context.Context) error {
+		_, err := s.Conn.Exec(ctx, query)
+		return err
+	}
+}

@@ -1,4 +1,4 @@
-package router
+package conns
 
 import (
 	"math"
@@ -28,14 +28,14 @@ const (
 
 // choose picks the line for a call: one that is not busy if the call should have it, a busy one if it should wait for
 // that one, nil if it should wait for whichever comes free. The caller holds mu.
-func (ls *lines) choose(c *call, not *line) *line {
-	h := c.home
+func (ls *Pool) choose(c *Request, not *line) *line {
+	h := c.shard
 	if h == nil {
 		return ls.hottest(not)
 	}
 	use, wide := ls.width(h, c)
 	var quickest *line // of the shard's own that are busy
-	for i, l := range h.lines {
+	for i, l := range h.own {
 		switch {
 		case l == not || i >= use && quickest != nil:
 		case c.hint != nil && l.state == busy && !l.slow && len(l.queue) < startedTogether:
@@ -48,7 +48,7 @@ func (ls *lines) choose(c *call, not *line) *line {
 		}
 	}
 	if quickest == nil || c.lease {
-		if l := ls.hottest(not); l != nil || c.lease || len(h.lines) > 0 {
+		if l := ls.hottest(not); l != nil || c.lease || len(h.own) > 0 {
 			return l
 		}
 		return ls.emptiest(not, false) // all are busy, and the shard is new
@@ -61,9 +61,9 @@ func (ls *lines) choose(c *call, not *line) *line {
 	}
 	other := ls.emptiest(not, true)
 	switch {
-	case other == nil || slices.Contains(h.lines, other):
+	case other == nil || slices.Contains(h.own, other):
 		return quickest
-	case wide || spare && len(other.homes) < ls.spare:
+	case wide || spare && len(other.shards) < ls.spare:
 		other.learn(h)
 		return other
 	case !pressed || other.pressure > quickest.pressure/4:
@@ -77,8 +77,8 @@ func (ls *lines) choose(c *call, not *line) *line {
 
 // sooner tells whether a call that waits for the first of two busy lines is likely to be sent before one that waits for
 // the other. Where the way is long, what counts is which of them is back first. The caller holds mu.
-func (ls *lines) sooner(l, other *line) bool {
-	if ls.host.Texts.RoundTrip() > farWay && max(len(l.queue), len(other.queue)) < batchLimit {
+func (ls *Pool) sooner(l, other *line) bool {
+	if ls.Texts.RoundTrip() > farWay && max(len(l.queue), len(other.queue)) < BatchLimit {
 		return l.began < other.began
 	}
 	return len(l.queue) < len(other.queue)
@@ -88,32 +88,32 @@ func (ls *lines) sooner(l, other *line) bool {
 //
 // As long as a shard has few calls under way and the connections are about enough for all, each call takes one that is free.
 // Else a line that carries many quick statements at a time costs both sides less than many lines that carry a few each.
-func (ls *lines) width(h *home, c *call) (use int, wide bool) {
+func (ls *Pool) width(h *Shard, c *Request) (use int, wide bool) {
 	if c.lease || h.load < hot && !ls.crowd() {
-		return len(h.lines), h.load > float64(len(h.lines))+spread
+		return len(h.own), h.load > float64(len(h.own))+spread
 	}
 	usual := max(c.text.Usual(), time.Microsecond)
-	each := min(max(1, float64(worthwhile)/float64(usual)), batchLimit)
-	far := min(1, float64(ls.host.Texts.RoundTrip())/float64(farWay)) // where the way is long, calls under way cost nothing
+	each := min(max(1, float64(worthwhile)/float64(usual)), BatchLimit)
+	far := min(1, float64(ls.Texts.RoundTrip())/float64(farWay)) // where the way is long, calls under way cost nothing
 	all := max(float64(ls.few), ls.load/each, far*float64(len(ls.all)))
 	use = max(1, int(math.Ceil(all*h.load/ls.load)))
-	return use, use > len(h.lines)
+	return use, use > len(h.own)
 }
 
 // crowd tells whether there are many more calls under way than connections. The caller holds mu.
-func (ls *lines) crowd() bool { return ls.load > crowded*float64(len(ls.all)) }
+func (ls *Pool) crowd() bool { return ls.load > crowded*float64(len(ls.all)) }
 
 // hottest returns the line that was used last of those that are idle and have room for another shard, else one without a
 // connection, else the idle one with the fewest shards: a connection that has just been used is quicker than one that
 // the server's machine has to call to mind. The caller holds mu.
-func (ls *lines) hottest(not *line) *line {
+func (ls *Pool) hottest(not *line) *line {
 	var hottest, place *line
 	for _, l := range ls.all {
 		switch {
 		case l == not:
 		case l.state == absent && place == nil:
 			place = l
-		case l.state == idle && len(l.homes) < ls.room && (hottest == nil || l.freed.After(hottest.freed)):
+		case l.state == idle && len(l.shards) < ls.room && (hottest == nil || l.freed.After(hottest.freed)):
 			hottest = l
 		}
 	}
@@ -128,14 +128,14 @@ func (ls *lines) hottest(not *line) *line {
 
 // emptiest returns the line with the fewest shards; of those without a connection only if no other is as empty. free says
 // that it must not be busy, else it must not be slow. The caller holds mu.
-func (ls *lines) emptiest(not *line, free bool) *line {
+func (ls *Pool) emptiest(not *line, free bool) *line {
 	var emptiest *line
 	for _, l := range ls.all {
 		if l == not || free && l.state == busy || !free && l.slow {
 			continue
 		}
-		fewer := emptiest == nil || len(l.homes) < len(emptiest.homes)
-		if fewer || len(l.homes) == len(emptiest.homes) && emptiest.state == absent {
+		fewer := emptiest == nil || len(l.shards) < len(emptiest.shards)
+		if fewer || len(l.shards) == len(emptiest.shards) && emptiest.state == absent {
 			emptiest = l
 		}
 	}

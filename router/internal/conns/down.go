@@ -1,7 +1,7 @@
-package router
+package conns
 
 // busy tells whether there are calls under way.
-func (ls *lines) busy() bool {
+func (ls *Pool) busy() bool {
 	ls.mu.Lock()
 	defer ls.mu.Unlock()
 	return ls.inflight > 0
@@ -9,14 +9,14 @@ func (ls *lines) busy() bool {
 
 // fall has calls fail from now on, those too that wait for a line. What is under way fails with its connection, which
 // somebody else closes.
-func (ls *lines) fall(why error) {
+func (ls *Pool) fall(why error) {
 	ls.mu.Lock()
 	defer ls.mu.Unlock()
 	ls.down = why
-	refuse := func(calls []*call) {
+	refuse := func(calls []*Request) {
 		for _, c := range calls {
 			ls.over(c)
-			c.wake(nil, ls.host.Failed(why))
+			c.wake(nil, ls.Failed(why))
 		}
 	}
 	refuse(ls.waiting)
@@ -29,7 +29,7 @@ func (ls *lines) fall(why error) {
 }
 
 // rise has calls be taken again, on new connections: what came free meanwhile may not have outlived its server.
-func (ls *lines) rise() {
+func (ls *Pool) rise() {
 	ls.mu.Lock()
 	defer ls.mu.Unlock()
 	ls.down = nil
@@ -37,13 +37,13 @@ func (ls *lines) rise() {
 }
 
 // renew has connections be made anew for the next calls. Those in use somebody else closes.
-func (ls *lines) renew() {
+func (ls *Pool) renew() {
 	ls.mu.Lock()
 	defer ls.mu.Unlock()
 	ls.endIdle()
 }
 
-func (ls *lines) endIdle() {
+func (ls *Pool) endIdle() {
 	for _, l := range ls.all {
 		if l.state == idle {
 			l.end()

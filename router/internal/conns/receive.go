@@ -1,4 +1,4 @@
-package router
+package conns
 
 import (
 	"time"
@@ -13,7 +13,7 @@ import (
 // The answers of a group are kept until it has ended. One that is longer than longAnswer, in bytes, is not, nor are those past
 // groupAnswers of them together: they are asked for apart.
 const (
-	longAnswer   = 256 << 10
+	LongAnswer   = 256 << 10
 	groupAnswers = 1 << 20
 )
 
@@ -50,14 +50,14 @@ func (l *line) receiveGroup(pipeline *pgconn.Pipeline, group []sentCall) (again 
 			default:
 				c, started := &group[at], time.Now()
 				var size int
-				answers[at], size, err = c.Receive(result, min(longAnswer, groupAnswers-kept))
+				answers[at], size, err = c.Receive(result, min(LongAnswer, groupAnswers-kept))
 				switch {
 				case answers[at] != nil:
 					kept += size
-				case size > longAnswer:
+				case size > LongAnswer:
 					c.text.LongAnswers()
 				}
-				l.host.Texts.Observe(c.text, time.Since(started), at == 0)
+				l.Texts.Observe(c.text, time.Since(started), at == 0)
 			}
 		}
 		l.steps.Add(1)
@@ -76,7 +76,7 @@ func (l *line) receiveGroup(pipeline *pgconn.Pipeline, group []sentCall) (again 
 
 // settleGroup hands out the answers of a group, if the path at its end was the entry's.
 func (l *line) settleGroup(group []sentCall, answers []*session.Answer, path string) (again []sentCall) {
-	moved := len(group) > 1 && path != group[0].home.Path
+	moved := len(group) > 1 && path != group[0].shard.Path
 	for i := range group {
 		if moved {
 			group[i].text.KeepAlone()

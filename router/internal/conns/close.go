@@ -1,4 +1,4 @@
-package router
+package conns
 
 import (
 	"context"
@@ -9,13 +9,10 @@ import (
 	"github.com/kiloshard/kiloshard/router/internal/session"
 )
 
-// close has all lines end when they are free, and waits for that until ctx ends: then their connections are closed, free or
+// Close has all lines end when they are free, and waits for that until ctx ends: then their connections are closed, free or
 // not, and it returns within EndLimit. Calls that wait for a line get the error, as do those that come later.
-func (ls *lines) close(ctx context.Context, why error) {
-	if rs := ls.host.replicas; rs != nil {
-		defer rs.close(ctx, why)
-	}
-	ls.host.watch.Retire(why)
+func (ls *Pool) Close(ctx context.Context, why error) {
+	ls.primary.Retire(why)
 	ls.mu.Lock()
 	if ls.closed == nil {
 		ls.closed = why
@@ -23,7 +20,7 @@ func (ls *lines) close(ctx context.Context, why error) {
 			ls.later.Stop()
 		}
 		for _, c := range ls.waiting {
-			c.wake(nil, ls.host.Failed(why))
+			c.wake(nil, ls.Failed(why))
 		}
 		ls.waiting = nil
 		for _, l := range ls.all {
@@ -44,17 +41,17 @@ func (ls *lines) close(ctx context.Context, why error) {
 	select {
 	case <-over:
 	case <-ctx.Done():
-		ls.host.watch.Cut(why)
+		ls.primary.Cut(why)
 		select {
 		case <-over:
 		case <-time.After(session.EndLimit): // somebody never gives back what he was given
 		}
 	}
-	ls.host.watch.Close()
-	ls.host.Log.Info("host closed", slog.String("host", ls.host.Name))
+	ls.primary.Close()
+	ls.Log.Info("host closed", slog.String("host", ls.Name))
 }
 
-func (ls *lines) endIfEmpty() {
+func (ls *Pool) endIfEmpty() {
 	if ls.closed != nil && !slices.ContainsFunc(ls.all, func(l *line) bool { return l.state != absent }) {
 		select {
 		case <-ls.ended:
@@ -84,7 +81,7 @@ func (l *line) end() {
 }
 
 // lookForIdle ends lines that have been idle for as long as the pool's config allows, and looks again later.
-func (ls *lines) lookForIdle() {
+func (ls *Pool) lookForIdle() {
 	ls.mu.Lock()
 	defer ls.mu.Unlock()
 	ls.later = nil
@@ -99,4 +96,11 @@ func (ls *lines) lookForIdle() {
 		ls.lookLater()
 	}
 	ls.endIfEmpty()
+}
+
+// lookLater has idle lines looked for. The caller holds mu.
+func (ls *Pool) lookLater() {
+	if ls.later == nil && ls.closed == nil {
+		ls.later = time.AfterFunc(ls.period, ls.lookForIdle)
+	}
 }

@@ -1,24 +1,20 @@
-package router
+package conns
 
 import (
+	"runtime"
 	"slices"
 	"time"
 )
 
-const (
-	// batchLimit is how many calls are sent down a line together.
-	batchLimit = 32
-)
-
 // free takes a line back from a caller, and has it go on with what waits.
-func (l *line) free(c *call) {
+func (l *line) free(c *Request) {
 	if work := l.finish(c); work != nil {
 		go l.drive(work)
 	}
 }
 
 // finish takes a line back from those whose work it has done, and returns the calls that it is to work for next.
-func (l *line) finish(done ...*call) []*call {
+func (l *line) finish(done ...*Request) []*Request {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, c := range done {
@@ -28,7 +24,9 @@ func (l *line) finish(done ...*call) []*call {
 	l.freed = time.Now()
 	if g := l.group; g != nil {
 		l.group = nil
-		l.timing.answered(g, l.freed)
+		if at := g.begun.Load(); at != 0 && !g.stuck {
+			l.timing.answered(time.Duration(l.freed.UnixNano() - at))
+		}
 	}
 	if l.worn() {
 		l.end()
@@ -43,13 +41,13 @@ func (l *line) worn() bool {
 	}
 	conn := l.lease.Conn()
 	return l.session.Broken() || conn.PgConn().IsBusy() || conn.PgConn().TxStatus() != 'I' ||
-		len(l.known) > l.host.knownLimit || l.freed.After(l.expires)
+		len(l.known) > l.knownLimit || l.freed.After(l.expires)
 }
 
 // next decides what becomes of a line that has come free: it goes to who has waited longest, be it in its own queue, for
 // any line, or in the queue of a line that has more to do. It returns calls for the line to work for. The caller holds
 // mu.
-func (l *line) next() []*call {
+func (l *line) next() []*Request {
 	if l.state == absent {
 		l.scatter()
 	}
@@ -83,22 +81,22 @@ func (l *line) next() []*call {
 // fetch takes calls that wait for any line into the line's queue, up to the first that wants a line itself. The caller
 // holds mu.
 func (l *line) fetch() {
-	n := slices.IndexFunc(l.waiting, func(c *call) bool { return c.lease })
+	n := slices.IndexFunc(l.waiting, func(c *Request) bool { return c.lease })
 	if n < 0 {
 		n = len(l.waiting)
 	}
-	n = min(n, batchLimit)
+	n = min(n, BatchLimit)
 	for _, c := range l.waiting[:n] {
 		c.state, c.queue = callQueued, l
-		l.use(c.home)
+		l.use(c.shard)
 	}
 	l.queue = slices.Insert(l.queue, 0, l.waiting[:n]...)
 	l.waiting = l.waiting[n:]
 }
 
 // cut takes off the queue what is sent together. The caller holds mu.
-func (l *line) cut() []*call {
-	n := min(len(l.queue), batchLimit)
+func (l *line) cut() []*Request {
+	n := min(len(l.queue), BatchLimit)
 	work := slices.Clone(l.queue[:n])
 	g := &group{line: l, calls: work}
 	g.callers.Store(int32(n))
@@ -134,8 +132,8 @@ func (l *line) steal() {
 		return
 	}
 	most := (len(longest.queue) + 1) / 2
-	longest.queue = slices.DeleteFunc(longest.queue, func(c *call) bool {
-		if len(l.queue) == most || !slices.Contains(c.home.lines, l) {
+	longest.queue = slices.DeleteFunc(longest.queue, func(c *Request) bool {
+		if len(l.queue) == most || !slices.Contains(c.shard.own, l) {
 			return false
 		}
 		c.queue = l
@@ -155,9 +153,28 @@ func (l *line) scatter() {
 	}
 }
 
-// lookLater has idle lines looked for. The caller holds mu.
-func (ls *lines) lookLater() {
-	if ls.later == nil && ls.closed == nil {
-		ls.later = time.AfterFunc(ls.period, ls.lookForIdle)
+// grant gives a line to a call: to its caller, or if that waits for others, to a goroutine. The caller holds mu.
+func (l *line) grant(c *Request) {
+	if c.hint == nil {
+		c.wake(l, nil)
+		return
+	}
+	c.state, c.queue = callQueued, l
+	l.queue = append([]*Request{c}, l.queue...)
+	go func() {
+		c.hint.AwaitAll()
+		l.mu.Lock()
+		work := l.next()
+		l.mu.Unlock()
+		l.drive(work)
+	}()
+}
+
+// drive works for the calls that wait for a line, until it has no more to do.
+func (l *line) drive(calls []*Request) {
+	for calls != nil {
+		l.work(calls)
+		runtime.Gosched() // those who have their answers may have a next question
+		calls = l.finish(calls...)
 	}
 }

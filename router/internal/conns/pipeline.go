@@ -1,30 +1,18 @@
-package router
+package conns
 
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
-	"runtime"
 	"slices"
 
-	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/kiloshard/kiloshard/router/internal/failure"
 
 	"github.com/kiloshard/kiloshard/router/internal/session"
 )
-
-// drive works for the calls that wait for a line, until it has no more to do.
-func (l *line) drive(calls []*call) {
-	for calls != nil {
-		l.work(calls)
-		runtime.Gosched() // those who have their answers may have a next question
-		calls = l.finish(calls...)
-	}
-}
 
 // work sends calls down the line together and hands their answers out. Those of one shard are a group: they share an entry,
 // a transaction that the server holds to reading, and a Sync. The last statement of a group asks for the path: only if it
@@ -33,16 +21,16 @@ func (l *line) drive(calls []*call) {
 //
 // Of what is not answered so, the callers ask again, each on a connection of its own. Nothing happens twice by this, for all
 // of it only reads; and no caller waits for more than its group.
-func (l *line) work(calls []*call) {
+func (l *line) work(calls []*Request) {
 	ctx := context.Background() // the callers' may end, each by itself; see group.giveUp
 	if err := l.ready(ctx); err != nil {
 		for _, c := range calls {
-			c.fail(l.host.Failed(err))
+			c.fail(l.Failed(err))
 		}
 		return
 	}
 	group := calls[0].group
-	if l.host.replica != nil {
+	if l.ServerOf != nil {
 		if calls = l.onServer(calls); len(calls) == 0 {
 			return
 		}
@@ -55,7 +43,7 @@ func (l *line) work(calls []*call) {
 	}()
 	sent := l.sending[:0]
 	for _, c := range calls {
-		sent = append(sent, sentCall{call: c})
+		sent = append(sent, sentCall{Request: c})
 	}
 	l.sending = sent
 	defer clear(sent)
@@ -72,7 +60,7 @@ func (l *line) work(calls []*call) {
 	}
 	others = append(others, renewed...)
 	for i := range others {
-		others[i].end(nil, errApart)
+		others[i].end(nil, ErrApart)
 	}
 }
 
@@ -89,22 +77,14 @@ func partition(calls []sentCall, holds func(sentCall) bool) (those, others []sen
 }
 
 // onServer returns the calls that want the server that the line leads to. The others fail.
-func (l *line) onServer(calls []*call) []*call {
-	return slices.DeleteFunc(slices.Clone(calls), func(c *call) bool {
+func (l *line) onServer(calls []*Request) []*Request {
+	return slices.DeleteFunc(slices.Clone(calls), func(c *Request) bool {
 		other := c.server != "" && c.server != l.session.Server
 		if other {
-			c.fail(l.host.Failed(errOtherServer))
+			c.fail(l.Failed(ErrOtherServer))
 		}
 		return other
 	})
-}
-
-// sentCall is a call with what is needed to send it.
-type sentCall struct {
-	*call
-	session.Read
-	moved bool  // the path of the session was not its own
-	last  error // with which it failed
 }
 
 // round sends calls, those of one shard as a group, and reads their answers. It returns those whose callers are to ask again.
@@ -115,12 +95,12 @@ func (l *line) round(ctx context.Context, calls []sentCall) (again []sentCall) {
 	if len(calls) == 0 {
 		return again
 	}
-	slices.SortStableFunc(calls, func(a, b sentCall) int { return cmp.Compare(a.home.Number, b.home.Number) })
+	slices.SortStableFunc(calls, func(a, b sentCall) int { return cmp.Compare(a.shard.Number, b.shard.Number) })
 	pipeline := s.StartReads(ctx)
 	var groups [][]sentCall
 	for rest := calls; len(rest) > 0; {
 		n := 1
-		for n < len(rest) && rest[n].home == rest[0].home {
+		for n < len(rest) && rest[n].shard == rest[0].shard {
 			n++
 		}
 		if group := sendGroup(&pipeline, rest[:n]); len(group) > 0 {
@@ -151,7 +131,7 @@ func (l *line) round(ctx context.Context, calls []sentCall) (again []sentCall) {
 		for i := range group {
 			err := lost
 			if failure.SQLState(err) == "" { // else the server has said why
-				err = fmt.Errorf("%w: %w", ErrLost, lost)
+				err = fmt.Errorf("%w: %w", failure.ErrLost, lost)
 			}
 			if !group[i].settled.Load() {
 				unanswered++
@@ -160,8 +140,8 @@ func (l *line) round(ctx context.Context, calls []sentCall) (again []sentCall) {
 		}
 	}
 	if unanswered > 0 {
-		l.host.lost.Add(unanswered)
-		l.host.Log.Warn("connection lost", slog.String("host", l.host.Name), slog.Uint64("unanswered", unanswered), slog.Any("error", lost))
+		l.lost.Add(unanswered)
+		l.Log.Warn("connection lost", slog.String("host", l.Name), slog.Uint64("unanswered", unanswered), slog.Any("error", lost))
 	}
 	_ = pipeline.Close() // what it says has been said to a call
 	return again
@@ -179,66 +159,6 @@ func sendGroup(pipeline *session.Pipeline, calls []sentCall) []sentCall {
 		pipeline.EndGroup(len(calls))
 	}
 	return calls
-}
-
-// start tells tracers that a call is sent. Its arguments are the caller's again if that has left.
-func (c *sentCall) start(conn *pgx.Conn, together int) {
-	if c.op == nil {
-		return
-	}
-	c.arguments.Lock()
-	defer c.arguments.Unlock()
-	if c.late.Load() {
-		return // the operation is its caller's
-	}
-	args := c.args
-	if c.settled.Load() {
-		args = nil
-	}
-	c.op.Start(conn, c.sql, args, together)
-}
-
-// end hands out the answer to a call, and tells tracers, unless its caller does: who asks again, or may do so.
-func (c *sentCall) end(a *session.Answer, err error) {
-	mine := c.claim()
-	switch {
-	case c.op == nil, mine && (errors.Is(err, errApart) || err != nil && !c.op.Told()), !mine && c.late.Load():
-	default:
-		var tag pgconn.CommandTag
-		if a != nil {
-			tag = a.Tag
-		}
-		if !mine && (err == nil || errors.Is(err, errApart)) {
-			err = c.ctx.Err() // its caller has left
-		}
-		c.op.Finish(tag, err)
-	}
-	if mine {
-		c.publish(a, c.home.Failed(err))
-	}
-}
-
-// settleBad does something with every call, settles those where it goes wrong, and returns the others. It reads the
-// callers' arguments.
-func settleBad(calls []sentCall, do func(*sentCall) error) []sentCall {
-	try := func(c *sentCall) error {
-		c.arguments.Lock()
-		defer c.arguments.Unlock()
-		if c.settled.Load() {
-			return context.Canceled // nobody waits for it
-		}
-		return do(c)
-	}
-	good := calls[:0]
-	for i := range calls {
-		c := &calls[i]
-		if err := try(c); err != nil {
-			c.end(nil, err)
-			continue
-		}
-		good = append(good, *c)
-	}
-	return good
 }
 
 // describeCalls finds or prepares the calls' statements, and settles the calls for which that goes wrong. It returns the

@@ -1,4 +1,4 @@
-package router
+package conns
 
 import (
 	"context"
@@ -41,10 +41,10 @@ func (l *line) ready(ctx context.Context) error {
 				return err
 			}
 		}
-		if l.host.prepareConn == nil {
+		if l.prepareConn == nil {
 			return nil
 		}
-		ok, err := l.host.prepareConn(ctx, l.lease.Conn())
+		ok, err := l.prepareConn(ctx, l.lease.Conn())
 		if !ok {
 			_ = l.lease.Conn().Close(ctx) // whatever it says, the connection is closed
 		}
@@ -60,29 +60,29 @@ func (l *line) connect(ctx context.Context) error {
 		err = l.tryConnect(ctx)
 	}
 	if err != nil {
-		l.host.watch.Failed(err)
+		l.primary.Failed(err)
 	} else {
-		l.host.watch.Connected()
+		l.primary.Connected()
 	}
 	return err
 }
 
 func (l *line) tryConnect(ctx context.Context) error {
 	var lease *pgxpool.Conn
-	err := l.host.login.Try(ctx, func(ctx context.Context) (err error) {
+	err := l.login.Try(ctx, func(ctx context.Context) (err error) {
 		lease, err = l.pool.Acquire(ctx)
 		return err
 	})
 	if err != nil {
 		return err
 	}
-	session, err := session.Open(ctx, lease.Conn(), l.host.Host)
+	session, err := session.Open(ctx, lease.Conn(), l.Host)
 	if err != nil {
 		_ = lease.Conn().Close(ctx) // whatever it says, the connection is closed
 		lease.Release()
 		return failure.BeforeSend(err)
 	}
 	l.lease, l.session = lease, session
-	l.expires = time.Now().Add(l.host.lifetime + rand.N(l.host.jitter+1))
+	l.expires = time.Now().Add(l.lifetime + rand.N(l.jitter+1))
 	return nil
 }

@@ -1,14 +1,14 @@
-package router
+package conns
 
 import (
 	"context"
 	"errors"
-	"fmt"
 	"strings"
 	"time"
 
 	"github.com/kiloshard/kiloshard/router/internal/failure"
 	"github.com/kiloshard/kiloshard/router/internal/tracers"
+	"github.com/kiloshard/kiloshard/router/operation"
 	"github.com/kiloshard/kiloshard/shards"
 )
 
@@ -18,8 +18,8 @@ const againLimit = 3
 // againPause is how long a call waits that has failed more often than that.
 const againPause = 100 * time.Millisecond
 
-// tries are what became of a call so far.
-type tries struct {
+// Attempts are what became of a call so far.
+type Attempts struct {
 	began  time.Time // zero before the first failure
 	count  int
 	lost   int       // how many of them with a connection that it was sent on
@@ -33,12 +33,8 @@ type tries struct {
 	op *tracers.Operation // that goes on with the next
 }
 
-// errApart says that a read is to be asked for again by its caller, on a connection of its own: its group was late, or failed
-// because of another, or its answer is long, or the connection was lost before it was sent.
-var errApart = errors.New("to be asked for again, apart from others")
-
 // tell has a call and its operation know of those before it.
-func (t *tries) tell(c *call) {
+func (t *Attempts) tell(c *Request) {
 	c.lease, c.resent = c.lease || t.apart, t.apart
 	switch {
 	case c.op == nil:
@@ -52,11 +48,11 @@ func (t *tries) tell(c *call) {
 }
 
 // told notes what has become of a call's operation. Tracers hear of one that is given up unsent.
-func (t *tries) told(c *call, again bool, err error) {
+func (t *Attempts) told(c *Request, again bool, err error) {
 	switch {
 	case c.op == nil:
 	case !again:
-		_ = c.unsent(err)
+		_ = c.Unsent(err)
 	case c.op.GoesOn():
 		t.op = c.op
 	case c.op.Together > 0:
@@ -66,8 +62,24 @@ func (t *tries) told(c *call, again bool, err error) {
 	}
 }
 
-// tryOn notes that a call is about to be made at a home.
-func (t *tries) tryOn(h *home) { t.turns = h.host.watch.Turns() }
+// Acquire makes a call for an operation on a shard, and returns it once it was given a line. It has the context of the
+// operation.
+func (t *Attempts) Acquire(ctx context.Context, at *Shard, kind operation.Kind, summary string) (*Request, error) {
+	t.turns = at.conns.primary.Turns()
+	c := at.conns.leaseFor(ctx, at, kind, summary)
+	t.tell(c)
+	return c, at.conns.obtain(c)
+}
+
+// Ask makes a call of a single statement, or with whole of what may be several, and returns it once it was given its answer
+// or a line. With server it goes to no other server of a replica.
+func (t *Attempts) Ask(ctx context.Context, at *Shard, server, sql string, args []any, whole bool) (*Request, error) {
+	t.turns = at.conns.primary.Turns()
+	c := at.conns.callFor(ctx, at, sql, args, whole)
+	c.server = server
+	t.tell(c)
+	return c, c.ask()
+}
 
 // again tells whether to make a call again that failed, and returns when there is a reason to think that it will go
 // better. repeats says that the call may run twice: it changes nothing. If it is not to be made again, the error is what
@@ -76,23 +88,23 @@ func (t *tries) tryOn(h *home) { t.turns = h.host.watch.Turns() }
 // What was not sent may be made again, and so may what changes nothing and was lost with its connection. On a host with
 // several addresses that is until Failover.Wait is over; on one with a single address it is tried a few times at once,
 // and not at all if there is no connection to be had. What is lost again and again may be what ends its server.
-func (h *host) again(ctx context.Context, home *home, t *tries, repeats bool, err error) (bool, error) {
-	if err == nil || ctx.Err() != nil || retired(err) {
+func (ls *Pool) again(ctx context.Context, shard *Shard, t *Attempts, repeats bool, err error) (bool, error) {
+	if err == nil || ctx.Err() != nil || Retired(err) {
 		return false, err
 	}
-	if errors.Is(err, ErrMoved) {
-		again := h.awaitMove(ctx, home, t)
+	if errors.Is(err, failure.ErrMoved) {
+		again := ls.moves(ctx, shard, t)
 		if again {
-			h.resent.Add(1)
+			ls.resent.Add(1)
 		}
 		return again, err
 	}
-	w, moved := h.watch, home.next.Load() != nil
+	w, moved := ls.primary, shard.gone.Load()
 	if t.began.IsZero() {
 		t.began = time.Now()
 	}
 	t.count++
-	if errors.Is(err, ErrLost) {
+	if errors.Is(err, failure.ErrLost) {
 		t.lost++
 	}
 	if t.lost > againLimit || w.Several() && time.Since(t.began) > w.Wait || !w.Several() && t.count > againLimit {
@@ -100,14 +112,14 @@ func (h *host) again(ctx context.Context, home *home, t *tries, repeats bool, er
 	}
 	switch {
 	case failure.SQLState(err) == "25006":
-		again := w.Demoted(ctx, t.turns) && h.admit(ctx, home) == nil
+		again := w.Demoted(ctx, t.turns) && ls.admit(ctx, shard) == nil
 		if again {
-			h.resent.Add(1)
+			ls.resent.Add(1)
 		}
 		return again, err
 	case moved && failure.NoConn(err):
 		return true, nil
-	case !h.mayRepeat(repeats, err):
+	case !ls.mayRepeat(repeats, err):
 		return false, err
 	case w.Several() && !moved:
 		w.Confirm(ctx)
@@ -115,46 +127,37 @@ func (h *host) again(ctx context.Context, home *home, t *tries, repeats bool, er
 	if t.count > againLimit { // the host answers, and yet
 		pause(ctx, againPause)
 	}
-	switch down := h.admit(ctx, home); {
-	case down == nil, retired(down): // it goes to the host that the map names now
+	switch down := ls.admit(ctx, shard); {
+	case down == nil, Retired(down): // it goes to the host that the map names now
 		if !failure.NoConn(err) {
-			h.resent.Add(1)
+			ls.resent.Add(1)
 		}
 		return true, nil
 	case ctx.Err() != nil:
 		return false, err
 	default:
-		return false, h.Failed(down)
+		return false, ls.Failed(down)
 	}
 }
 
 // mayRepeat tells whether a call that failed may be made again.
-func (h *host) mayRepeat(repeats bool, err error) bool {
+func (ls *Pool) mayRepeat(repeats bool, err error) bool {
 	switch {
-	case errors.Is(err, ErrLost):
+	case errors.Is(err, failure.ErrLost):
 		return repeats
-	case errors.Is(err, ErrHostDown):
-		return h.watch.Several()
+	case errors.Is(err, failure.ErrHostDown):
+		return ls.primary.Several()
 	case failure.NoConn(err):
 		code := failure.SQLState(err)
-		return h.watch.Several() && (code == "" || strings.HasPrefix(code, "57P"))
+		return ls.primary.Several() && (code == "" || strings.HasPrefix(code, "57P"))
 	}
 	return failure.Unsent(err) || failure.EndedIdle(err)
 }
 
-// demotedError says that a server refused to write because it is not the primary any more.
-type demotedError struct{ error }
-
-func (e demotedError) Error() string {
-	return fmt.Sprintf("the server no longer takes writes: %v", e.error)
-}
-func (e demotedError) Unwrap() error     { return e.error }
-func (e demotedError) SafeToRetry() bool { return true }
-
 // sayDemoted tells of an error, for which a call is not made again, whether it comes from a server that takes no writes.
-func (h *host) sayDemoted(err error) error {
+func (ls *Pool) sayDemoted(err error) error {
 	var shard *shards.ShardError
-	if failure.SQLState(err) != "25006" || !h.watch.ReadOnly() || !errors.As(err, &shard) {
+	if failure.SQLState(err) != "25006" || !ls.primary.ReadOnly() || !errors.As(err, &shard) {
 		return err
 	}
 	said := *shard
@@ -162,15 +165,15 @@ func (h *host) sayDemoted(err error) error {
 	return &said
 }
 
-// again tells whether to make the call again, see [host.again].
-func (c *call) again(ctx context.Context, t *tries, err error) (bool, error) {
+// Retry tells whether to make the call again, see [Pool.again].
+func (c *Request) Retry(ctx context.Context, t *Attempts, err error) (bool, error) {
 	if err == nil {
 		return false, nil
 	}
-	if errors.Is(err, errApart) {
+	if errors.Is(err, ErrApart) {
 		c.awaitArguments()
 		t.apart = true
-		c.home.host.resent.Add(1)
+		c.shard.conns.resent.Add(1)
 		t.told(c, true, err)
 		return true, nil
 	}
@@ -179,17 +182,17 @@ func (c *call) again(ctx context.Context, t *tries, err error) (bool, error) {
 		t.told(c, true, err)
 		return true, nil
 	}
-	again, err := c.home.host.again(ctx, c.home, t, c.reads, c.orMoved(ctx, err))
+	again, err := c.shard.conns.again(ctx, c.shard, t, c.reads, c.orMoved(ctx, err))
 	if err != nil {
-		err = c.home.host.sayDemoted(err)
+		err = c.shard.conns.sayDemoted(err)
 	}
 	t.told(c, again, err)
 	return again, err
 }
 
-// leaseAgain is [call.again] for what is sent on a line that the caller was given.
-func (c *call) leaseAgain(ctx context.Context, t *tries, repeats bool, err error) (bool, error) {
-	again, err := c.home.host.again(ctx, c.home, t, repeats, err)
+// RetryLease is [Request.Retry] for what is sent on a line that the caller was given.
+func (c *Request) RetryLease(ctx context.Context, t *Attempts, repeats bool, err error) (bool, error) {
+	again, err := c.shard.conns.again(ctx, c.shard, t, repeats, err)
 	t.told(c, again, err)
 	return again, err
 }

@@ -1,33 +1,13 @@
-package router
+package conns
 
 import (
 	"context"
-	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/jackc/pgx/v5/pgconn"
 
-	"github.com/kiloshard/kiloshard/router/internal/texts"
-
 	"github.com/kiloshard/kiloshard/router/internal/session"
 )
-
-// group are the calls that a line works for together.
-type group struct {
-	line    *line
-	calls   []*call
-	callers atomic.Int32               // who still wait
-	begun   atomic.Int64               // when, in Unix nanoseconds; 0 before
-	current atomic.Pointer[texts.Text] // that the server works for, as far as its answers tell
-
-	stuck bool // guarded by lines.mu: nobody waits for it, and the server does not get on with it
-
-	mu     sync.Mutex // guards what follows
-	conn   *pgconn.PgConn
-	over   bool          // the line has done what it can
-	gaveUp chan struct{} // not nil when nobody waits any more; closed when the line is done
-}
 
 // cancelAgain is how long the server has for stopping one statement before it is asked again.
 const cancelAgain = 20 * time.Millisecond
