@@ -17,6 +17,9 @@ type Config struct {
 	Shards shards.Set
 	To     string // the host that they move to
 
+	// Targets are the hosts of shards that move to another one than To, as [Drain] and [Rebalance] plan them.
+	Targets map[shards.Number]string
+
 	// Login is what the target adds to the address of the source to log in there, as keywords and values of libpq, such as
 	// "user=mover passfile=/var/lib/postgresql/.pgpass". The files are the target's. It must not hold a password.
 	Login string

@@ -1,6 +1,7 @@
 package move
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -24,9 +25,6 @@ type Planned struct {
 func Plan(ctx context.Context, cfg Config) ([]Planned, error) {
 	cfg, err := cfg.withDefaults()
 	if err != nil {
-		return nil, err
-	}
-	if _, err := cfg.host(cfg.To); err != nil {
 		return nil, err
 	}
 	var all []Planned
@@ -66,7 +64,7 @@ func (j *job) plan(ctx context.Context, p *Planned) error {
 
 // newMove returns a move that is about to begin.
 func (c Config) newMove(n shards.Number) Move {
-	return Move{ID: newID(), Shard: n, Schema: c.Map.Schema(n), Source: c.Map.Host(n).Name, Target: c.To, Step: Prepare, Who: c.By}
+	return Move{ID: newID(), Shard: n, Schema: c.Map.Schema(n), Source: c.Map.Host(n).Name, Target: cmp.Or(c.Targets[n], c.To), Step: Prepare, Who: c.By}
 }
 
 // Verify compares all rows of moves that have come to the cutover, as of one moment, for which writers wait. It is for a move

@@ -25,17 +25,18 @@ func Run(ctx context.Context, cfg Config) (Report, error) {
 	if err != nil {
 		return Report{}, err
 	}
-	if _, err := cfg.host(cfg.To); err != nil {
-		return Report{}, err
-	}
 	var todo []Move
 	var unmoved []shards.Number
 	for n := range cfg.Shards.All() {
-		if cfg.Map.Host(n).Name == cfg.To {
+		m := cfg.newMove(n)
+		if m.Source == m.Target {
 			unmoved = append(unmoved, n)
 			continue
 		}
-		todo = append(todo, cfg.newMove(n))
+		if _, err := cfg.host(m.Target); err != nil {
+			return Report{}, err
+		}
+		todo = append(todo, m)
 	}
 	report, err := each(ctx, cfg, todo, func(ctx context.Context, j *job) error {
 		if err := j.check(ctx); err != nil {
