@@ -81,6 +81,15 @@ func (j *job) erect(ctx context.Context, tx pgx.Tx, sequences []sequence) error 
 	return err
 }
 
+// isFenced reports whether the source is known to refuse, once nobody is about to make it do so.
+func (j *job) isFenced(ctx context.Context) bool {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanUpLimit)
+	defer cancel()
+	var step Step
+	err := j.from.QueryRow(ctx, `SELECT step FROM kiloshard.moves WHERE id = $1 FOR UPDATE`, j.ID).Scan(&step)
+	return err == nil && step == Fenced
+}
+
 // unfence undoes what [job.erect] did. The map must name the source, and must not be about to name the target.
 func (j *job) unfence(ctx context.Context) error {
 	var maxima map[string]int64

@@ -79,20 +79,25 @@ func (j *job) tell(e Event) {
 	}
 }
 
-// advance takes a move from the step that it is in to its end.
+// advance takes a move from the step that it is in to its end. From the fence until the map has changed nobody is served, so
+// an interrupt has to wait.
 func (j *job) advance(ctx context.Context) error {
 	for {
-		next, err := j.do(ctx)
-		if err != nil {
-			return j.noted(ctx, err)
+		working := ctx
+		if j.Step == Fenced {
+			working = context.WithoutCancel(ctx)
 		}
-		if next == Finished {
+		next, err := j.do(working)
+		if next == Fenced {
+			working = context.WithoutCancel(ctx)
+		}
+		switch {
+		case err != nil:
+			return j.noted(ctx, err)
+		case next == Finished:
 			return j.finish(ctx)
 		}
-		if next == j.Step { // the fence has written its own step
-			continue
-		}
-		if err := j.setStep(ctx, next); err != nil {
+		if err := j.setStep(working, next); err != nil {
 			return err
 		}
 	}
@@ -112,7 +117,11 @@ func (j *job) do(ctx context.Context) (Step, error) {
 	case Copy:
 		return Cutover, j.copy(ctx)
 	case Cutover:
-		return Fenced, j.cutover(ctx)
+		err := j.cutover(ctx)
+		if err != nil && j.isFenced(ctx) { // the answer to its COMMIT was lost
+			err = nil
+		}
+		return Fenced, err
 	case Fenced:
 		return Switched, j.switchMap(ctx)
 	case Switched:

@@ -32,7 +32,7 @@ func (j *job) makeSubscription(ctx context.Context, conn beginner) error {
 	}
 	defer func() { _ = tx.Rollback(context.WithoutCancel(ctx)) }()
 	if j.cfg.LoginWithPassword {
-		const quiet = `SET LOCAL log_min_error_statement = panic; SET LOCAL log_min_duration_statement = -1; SET LOCAL log_statement = none; SET LOCAL log_parameter_max_length = 0; SET LOCAL log_parameter_max_length_on_error = 0`
+		const quiet = `SET LOCAL log_min_error_statement = panic; SET LOCAL log_min_duration_statement = -1; SET LOCAL log_statement = none; SET LOCAL log_error_verbosity = terse; SET LOCAL log_parameter_max_length = 0; SET LOCAL log_parameter_max_length_on_error = 0`
 		if _, err := tx.Exec(ctx, quiet); err != nil {
 			return fmt.Errorf("a subscription with a password takes a role on %s that may keep it out of the server's log: %w", j.Target, err)
 		}

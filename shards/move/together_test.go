@@ -74,6 +74,27 @@ func TestMigrateDuringMove(t *testing.T) {
 	b.clean()
 }
 
+// A mover that is interrupted around the fence leaves a shard that one host serves.
+func TestInterrupted(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	b.exec(0, fill)
+	for _, at := range []string{"cutover: locked", "cutover: carried", "cutover: released", "fenced: begun", "fenced: switched"} {
+		b.cfg.Map = b.load()
+		b.cfg.To = other(b.m.Host(1).Name)
+		b.interrupted(at)
+		b.load()
+		b.exec(b.m.HostIndex(1), `begin; insert into shard_00001.photos (title) values ('served'); rollback`)
+		b.cfg.Map = b.load()
+		if _, err := move.Resume(t.Context(), b.cfg); err != nil {
+			t.Fatal(err)
+		}
+		b.served(b.cfg.To, "after the resume")
+		b.equal("host", b.load().Host(1).Name, b.cfg.To)
+		b.clean()
+	}
+}
+
 // A shard that was changed by hand since it was copied does not move.
 func TestStructureChanged(t *testing.T) {
 	t.Parallel()
