@@ -70,7 +70,10 @@ func (j *job) conninfo(ctx context.Context) (string, error) {
 		}
 	}
 	values := [][2]string{
-		{"host", strings.Join(addresses, ",")}, {"port", strings.Join(ports, ",")}, {"dbname", c.Database}, {"user", c.User},
+		{"host", strings.Join(addresses, ",")},
+		{"port", strings.Join(ports, ",")},
+		{"dbname", c.Database},
+		{"user", c.User},
 		{"application_name", j.made()},
 	}
 	dsn := j.src.ConnString()
