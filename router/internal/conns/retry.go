@@ -20,11 +20,12 @@ const againPause = 100 * time.Millisecond
 
 // Attempts are what became of a call so far.
 type Attempts struct {
-	began time.Time // zero before the first failure
-	count int
-	lost  int    // how many of them with a connection that it was sent on
-	turns uint64 // of the host's watch when the call was made
-	apart bool   // the next is to have a connection of its own
+	began  time.Time // zero before the first failure
+	count  int
+	lost   int       // how many of them with a connection that it was sent on
+	turns  uint64    // of the host's watch when the call was made
+	missed time.Time // when its shard was first not there; zero if it always was
+	apart  bool      // the next is to have a connection of its own
 
 	asked time.Time // when the service asked for it, by the first operation; zero without tracers
 	sent  int       // how often it was sent
@@ -92,7 +93,7 @@ func (ls *Pool) again(ctx context.Context, shard *Shard, t *Attempts, repeats bo
 		return false, err
 	}
 	if errors.Is(err, failure.ErrMoved) {
-		again := ls.moves(ctx, shard)
+		again := ls.moves(ctx, shard, t)
 		if again {
 			ls.resent.Add(1)
 		}
@@ -139,14 +140,6 @@ func (ls *Pool) again(ctx context.Context, shard *Shard, t *Attempts, repeats bo
 	}
 }
 
-// moves waits for a map in which a shard that is not on this host has another one, and tells whether there is one.
-func (ls *Pool) moves(ctx context.Context, shard *Shard) bool {
-	if ls.awaitMove == nil {
-		return shard.Gone()
-	}
-	return ls.awaitMove(ctx, shard)
-}
-
 // mayRepeat tells whether a call that failed may be made again.
 func (ls *Pool) mayRepeat(repeats bool, err error) bool {
 	switch {
@@ -189,7 +182,7 @@ func (c *Request) Retry(ctx context.Context, t *Attempts, err error) (bool, erro
 		t.told(c, true, err)
 		return true, nil
 	}
-	again, err := c.shard.conns.again(ctx, c.shard, t, c.reads, err)
+	again, err := c.shard.conns.again(ctx, c.shard, t, c.reads, c.orMoved(ctx, err))
 	if err != nil {
 		err = c.shard.conns.sayDemoted(err)
 	}
