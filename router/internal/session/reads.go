@@ -119,8 +119,8 @@ func (s *Session) OutOfDate(r *Read, sc Scope, err error) bool {
 	switch {
 	case err == nil || r.renewed:
 		return false
-	case gone(err):
-		s.forget()
+	case isUnknown(err):
+		s.forgetAll()
 		r.renewed, r.before = true, statement{}
 		return true
 	case r.known && maybeStale(err):
