@@ -11,6 +11,8 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/kiloshard/kiloshard/router/internal/routertest"
+
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -88,7 +90,7 @@ func TestFailsOnce(t *testing.T) {
 			t.Parallel()
 			var mu sync.Mutex
 			errs := map[string]int{}
-			role := fmt.Sprintf("app_%s_%d", strings.ToLower(c.state), databases.Load())
+			role := fmt.Sprintf("app_%s_%d", strings.ToLower(c.state), routertest.Unique())
 			b, ctx := setup(t, options{conns: 1, pool: func(cfg *pgxpool.Config) {
 				cfg.ConnConfig.OnPgError = func(_ *pgconn.PgConn, err *pgconn.PgError) bool {
 					mu.Lock()
