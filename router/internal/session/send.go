@@ -50,9 +50,10 @@ func (s *Session) describe(ctx context.Context, sc Scope, all []statement) (know
 			continue
 		}
 		key := statementKey{sc.path, st.sql}
-		if st.desc = s.statements.get(key); st.desc != nil {
-			known = true
+		if kept := s.statements.get(key); kept != nil {
+			st.desc, known = kept.desc, true
 		} else {
+			st.desc = nil
 			missing[key] = sc
 		}
 	}
