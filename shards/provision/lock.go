@@ -15,7 +15,7 @@ import (
 )
 
 // ErrBusy says that another [Create] or [Upgrade] is at work on a host.
-var ErrBusy = errors.New("another create or upgrade is at work")
+var ErrBusy = errors.New("another create, upgrade or grant is at work")
 
 // The lock that a Create or Upgrade holds on each host, for the length of its session there: [sql.LockClass] and this
 // key, which is no sequence's OID.
