@@ -1,6 +1,7 @@
 package migrate
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -38,7 +39,7 @@ func (s *session) awaitShard(ctx context.Context, n shards.Number, schema string
 	return s.poll(ctx, fmt.Sprintf("select pg_catalog.pg_try_advisory_xact_lock(%d, %d)", sql.ShardLock, n), n, schema)
 }
 
-// poll runs a query until it says true. It returns [ErrLockHeld] when whoever has the lock is not another run, which would
+// poll runs a query until it says true. It returns [ErrMoving] when a mover has the lock, and [ErrLockHeld] when whoever has the lock is not another run, which would
 // end some day.
 func (s *session) poll(ctx context.Context, query string, n shards.Number, schema string) error {
 	for pause := shardPollFirst; ; pause = min(2*pause, shardPollLast) {
@@ -49,6 +50,9 @@ func (s *session) poll(ctx context.Context, query string, n shards.Number, schem
 		if pause == shardPollLast {
 			if err := s.checkHolder(ctx, n, schema); err != nil {
 				return err
+			}
+			if moving, err := s.moving(ctx); err != nil || moving.Has(n) {
+				return cmp.Or(err, ErrMoving)
 			}
 		}
 		select {

@@ -21,11 +21,12 @@ const retryPause = 100 * time.Millisecond
 // Attempts makes the requests of one call of the service, one after another, and knows how the earlier ones ended. The zero
 // Attempts is ready to use.
 type Attempts struct {
-	began time.Time // zero before the first failure
-	count int
-	lost  int    // how many of them with a connection that it was sent on
-	turns uint64 // of the host's watch when the request was made
-	apart bool   // the next is to have a connection of its own
+	began  time.Time // zero before the first failure
+	count  int
+	lost   int       // how many of them with a connection that it was sent on
+	turns  uint64    // of the host's watch when the request was made
+	missed time.Time // when its shard was first not there; zero if it always was
+	apart  bool      // the next is to have a connection of its own
 
 	asked time.Time // when the service asked for it, by the first operation; zero without tracers
 	sent  int       // how often it was sent
@@ -93,7 +94,7 @@ func (p *Pool) retry(ctx context.Context, shard *Shard, t *Attempts, repeats boo
 		return false, err
 	}
 	if errors.Is(err, failure.ErrMoved) {
-		again := p.awaitMoved(ctx, shard)
+		again := p.awaitMoved(ctx, shard, t)
 		if again {
 			p.resent.Add(1)
 		}
@@ -140,14 +141,6 @@ func (p *Pool) retry(ctx context.Context, shard *Shard, t *Attempts, repeats boo
 	}
 }
 
-// awaitMoved waits for a map in which a shard that is not on this host has another one, and tells whether there is one.
-func (p *Pool) awaitMoved(ctx context.Context, shard *Shard) bool {
-	if p.awaitMove == nil {
-		return shard.Gone()
-	}
-	return p.awaitMove(ctx, shard)
-}
-
 // mayRepeat reports whether a request that failed may be repeated.
 func (p *Pool) mayRepeat(repeats bool, err error) bool {
 	switch {
@@ -190,7 +183,7 @@ func (r *Request) Retry(ctx context.Context, t *Attempts, err error) (bool, erro
 		t.record(r, true, err)
 		return true, nil
 	}
-	again, err := r.shard.pool.retry(ctx, r.shard, t, r.reads, err)
+	again, err := r.shard.pool.retry(ctx, r.shard, t, r.reads, r.orMoved(ctx, err))
 	if err != nil {
 		err = r.shard.pool.withDemoted(err)
 	}

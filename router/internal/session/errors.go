@@ -69,14 +69,6 @@ func withGrant(err error) error {
 	return fmt.Errorf("%w; kiloshard grant gives a role its rights on all shards", err)
 }
 
-// withMoved adds [failure.ErrMoved] to the error of an entry that says so.
-func withMoved(err error) error {
-	if entryState(err) != "3F000" || errors.Is(err, failure.ErrMoved) {
-		return err
-	}
-	return fmt.Errorf("%w: %w", failure.ErrMoved, err)
-}
-
 // isUnknown reports whether the server does not know one of the router's prepared statements, which then has not run.
 func isUnknown(err error) bool {
 	var pgErr *pgconn.PgError
