@@ -53,19 +53,21 @@ insert into photos (id, title) values (shard_00001.next_id(), a || b); return 1;
 type losingConn struct {
 	net.Conn
 	after []byte
-	seen  bool
-	lose  bool
+	seen  bool        // by Write alone
+	lose  atomic.Bool // pgx reads beside a write that takes long
 }
 
 func (c *losingConn) Write(b []byte) (int, error) {
-	c.lose = c.lose || c.seen
+	if c.seen {
+		c.lose.Store(true)
+	}
 	c.seen = c.seen || bytes.Contains(b, c.after)
 	return c.Conn.Write(b)
 }
 
 func (c *losingConn) Read(b []byte) (int, error) {
 	n, err := c.Conn.Read(b) // the server has done it
-	if c.lose {
+	if c.lose.Load() {
 		_ = c.Close()
 		return 0, net.ErrClosed
 	}
