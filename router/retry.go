@@ -52,7 +52,7 @@ func (r Retry) Tx(ctx context.Context, s Shard, opts pgx.TxOptions, fn func(pgx.
 	pause := min(r.Backoff, r.MaxBackoff)
 	for attempt := 1; ; attempt++ {
 		err := s.Tx(tracers.WithAttempt(ctx, attempt), opts, fn)
-		again, h := failure.Conflict(err) || errors.Is(err, ErrMoved), s.home.now().host
+		again, h := failure.Conflict(err) || errors.Is(err, ErrMoved), s.placement.now().host
 		switch {
 		case err == nil:
 			return nil

@@ -11,40 +11,40 @@ import (
 	"github.com/kiloshard/kiloshard/router/internal/session"
 )
 
-// movedLimit is how long a call waits for a shard that is not there: for a map that says where it is, or for its return.
+// movedLimit is how long a request waits for a shard that is not there: for a map that says where it is, or for its return.
 const movedLimit = 3 * time.Second
 
-// moves waits for a map in which a shard that is not on this host has another one, and tells whether to make the call again:
+// awaitMoved waits for a map in which a shard that is not on this host has another one, and tells whether to repeat the request:
 // there is one, or it is time to see whether the shard is back, as it is after a move that was aborted.
-func (ls *Pool) moves(ctx context.Context, shard *Shard, t *Attempts) bool {
+func (p *Pool) awaitMoved(ctx context.Context, shard *Shard, t *Attempts) bool {
 	if t.missed.IsZero() {
 		t.missed = time.Now()
 	}
-	if ls.awaitMove == nil || shard.Gone() || time.Since(t.missed) > movedLimit {
+	if p.awaitMove == nil || shard.Gone() || time.Since(t.missed) > movedLimit {
 		return shard.Gone()
 	}
-	return ls.awaitMove(ctx, shard)
+	return p.awaitMove(ctx, shard)
 }
 
 // orMoved returns [failure.ErrMoved] in place of the error of a statement whose shard is not there any more: the error has
 // undone all that the statement did. An entry by itself tells. Of several statements sent as one text some may have taken effect.
-func (c *Request) orMoved(ctx context.Context, err error) error {
+func (r *Request) orMoved(ctx context.Context, err error) error {
 	if !session.MayHaveMoved(err) || ctx.Err() != nil {
 		return err
 	}
-	scanner := sqltext.Scanner{Text: c.sql}
+	scanner := sqltext.Scanner{Text: r.sql}
 	if found, _ := scanner.Split(); len(found) > 1 {
 		return err
 	}
-	if c.shard.Gone() {
-		return c.shard.Failed(fmt.Errorf("%w: %w", failure.ErrMoved, err))
+	if r.shard.Gone() {
+		return r.shard.Failed(fmt.Errorf("%w: %w", failure.ErrMoved, err))
 	}
-	lease, leaseErr := c.shard.conns.acquire(ctx, c.shard)
+	lease, leaseErr := r.shard.pool.acquireAny(ctx, r.shard)
 	if leaseErr != nil {
 		return err
 	}
 	defer lease.Release()
-	if checkErr := lease.line.session.CheckEntry(ctx, &c.shard.Shard); errors.Is(checkErr, failure.ErrMoved) {
+	if checkErr := lease.lane.session.CheckEntry(ctx, &r.shard.Shard); errors.Is(checkErr, failure.ErrMoved) {
 		return checkErr
 	}
 	return err

@@ -63,8 +63,8 @@ const (
 	basePause = 2 * time.Millisecond // at most, from the fourth try on
 )
 
-// inBase does something that begins with an entry, and does it again after the path of the session has been put back.
-func (s *Session) inBase(ctx context.Context, sc Scope, do func() error) error {
+// withBasePath calls do, which begins with an entry, and again once the path of the session has been put back.
+func (s *Session) withBasePath(ctx context.Context, sc Scope, do func() error) error {
 	for try := 1; ; try++ {
 		err := do()
 		if sc.held || try == baseTries || !PathMoved(err) {
