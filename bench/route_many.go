@@ -57,11 +57,11 @@ func (b *routeBench) compareSides(
 		return err
 	}
 	best, ours := bestOf(laps[:len(plains)]), laps[len(plains):]
-	if len(plains) > 1 {
-		name += fmt.Sprintf(" (plain: %d conns)", s.conns[best])
-	}
 	b.addLaps(name+", "+onOneShard, goroutines, ours[0], laps[best], metrics...)
 	b.addLaps(name+", "+onAllShards(m), goroutines, ours[1], laps[best], metrics...)
+	if len(plains) > 1 {
+		b.add(name+", the best of plain", goroutines, "connections", []float64{float64(s.conns[best])}, nil)
+	}
 	return nil
 }
 
