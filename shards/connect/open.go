@@ -19,6 +19,9 @@ const defaultLimit = 30 * time.Second
 // Open opens a session on the host. adjust may change how, before the host's credentials are asked for; it may be nil. ctx
 // governs the opening; beside it each address of the host has the connect_timeout of the DSN, 30 s without one.
 //
+// Statements may take as long as they do, but where the host does not answer any more they fail with [ErrSilent], after two to
+// three times that limit.
+//
 // A host of a map is asked whose shards it holds. The error is an [Error], an [IdentityError], or that of ctx.
 func Open(ctx context.Context, host shards.Host, adjust func(*pgx.ConnConfig)) (*pgx.Conn, error) {
 	l := &logins{host: host}
@@ -26,10 +29,12 @@ func Open(ctx context.Context, host shards.Host, adjust func(*pgx.ConnConfig)) (
 	if err != nil {
 		return nil, err
 	}
+	lookout := l.attend(config)
 	conn, err := pgx.ConnectConfig(ctx, config)
 	if err != nil {
 		return nil, l.explain(err)
 	}
+	lookout.opened(l, config, conn.PgConn())
 	if err := checkIdentity(ctx, conn.PgConn(), host); err != nil {
 		_ = conn.Close(ctx)
 		return nil, err
@@ -48,10 +53,12 @@ func OpenPlain(ctx context.Context, host shards.Host, adjust func(*pgconn.Config
 	if err != nil {
 		return nil, err
 	}
+	lookout := l.attend(config)
 	conn, err := pgconn.ConnectConfig(ctx, &config.Config)
 	if err != nil {
 		return nil, l.explain(err)
 	}
+	lookout.opened(l, config, conn)
 	if err := checkIdentity(ctx, conn, host); err != nil {
 		_ = conn.Close(ctx)
 		return nil, err
