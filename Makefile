@@ -2,7 +2,7 @@
 
 MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := help
-.PHONY: help demo example test prove lint bench build go
+.PHONY: help demo example test test-libraries test-programs prove lint bench build go
 
 # Says in a second, before anything is compiled, where Postgres comes from, or that there is none.
 LOOK := internal/localpg/look.sh
@@ -17,8 +17,8 @@ demo: go ## the whole story on throw-away local hosts; KEEP=1 keeps them
 example: go ## the example service under load while the map changes, a migration runs and a host fails; FOR=60s
 	@go run ./router/example/cmd/try -for $(or $(FOR),60s)
 
-# With the race detector programs, and the parser of migrate/lint, take minutes more; what they import has it.
-# Where Postgres may still fail to come, from a DSN, Docker or a download, one test tries that before all others do.
+# Where Postgres may still fail to come, from a DSN, Docker or a download, one test tries that before all others do. The
+# two halves run at the same time: one often waits for servers.
 test: go ## all tests, those of libraries with the race detector if there is a C compiler
 	@source=$$($(LOOK) "$$KILOSHARD_TEST_POSTGRES") || exit; \
 	race=-race; \
@@ -26,12 +26,18 @@ test: go ## all tests, those of libraries with the race detector if there is a C
 		if [ "$$CI" = true ]; then echo "make test: no C compiler, so no race detector: install gcc and libc6-dev" >&2; exit 1; fi; \
 		echo "make test: no C compiler, so without the race detector" >&2; race=; \
 	}; \
-	plain='/cmd/|/migrate/lint$$'; \
 	[ $$source = local ] || go test $$race -count=1 -run='^TestHostsAreEmpty$$' ./shards/shardtest || exit; \
-	status=0; set -x; \
-	go test $$race -shuffle=on -timeout=20m $$(go list ./... | grep -vE "$$plain") || status=$$?; \
-	go test -shuffle=on -timeout=20m $$(go list ./... | grep -E "$$plain") || status=$$?; \
-	exit $$status
+	$(MAKE) -k -j2 RACE=$$race test-libraries test-programs
+
+# With the race detector programs, and the parser of migrate/lint, take minutes more; what they import has it.
+PROGRAMS := /cmd/|/migrate/lint$$
+
+# The package that takes longest goes first.
+test-libraries:
+	go test $(RACE) -shuffle=on -timeout=20m $$({ go list ./shards/mapstore; go list ./... | grep -vE '$(PROGRAMS)'; } | awk '!seen[$$0]++')
+
+test-programs:
+	go test -shuffle=on -timeout=20m $$(go list ./... | grep -E '$(PROGRAMS)')
 
 prove: go ## IDs under real faults, minutes long; IMAGE=postgres:17 for another Postgres, PROVE=published to see it fail
 ifdef IMAGE

@@ -43,7 +43,7 @@ func openNetwork(hosts []shards.Host, delay time.Duration) (*network, error) {
 		}
 		n.proxies = append(n.proxies, proxy)
 		for _, direction := range []string{"upstream", "downstream"} {
-			toxic := fmt.Sprintf(`{"type": "latency", "stream": %q, "attributes": {"latency": %d}}`, direction, delay.Milliseconds())
+			toxic := toxicOf(delay, direction)
 			if _, err := proxy.Toxics.AddToxicJson(strings.NewReader(toxic)); err != nil {
 				n.close()
 				return nil, fmt.Errorf("proxy to host %s: %w", host.Name, err)

@@ -11,8 +11,9 @@ import (
 const (
 	onOneShard = "one shard"
 
-	// routeDelay is that of the network, each way.
+	// Those of a network, each way.
 	routeDelay = time.Millisecond
+	shortDelay = 250 * time.Microsecond
 
 	// slowEvery is which call is a slow one in the part slow.
 	slowEvery = 500
@@ -20,8 +21,9 @@ const (
 
 func onAllShards(m *shards.Map) string { return fmt.Sprintf("%d shards", m.Len()) }
 
-// withSides runs fn with the sides over few shards of one host, which far leads to; a nil one is none.
-func (b *routeBench) withSides(ctx context.Context, delay time.Duration, fn func(m *shards.Map, s *routeSides) error) error {
+// withSides runs fn with the sides over few shards of one host, behind a network with a delay each way. There is a plain
+// pool for each of conns.
+func (b *routeBench) withSides(ctx context.Context, delay time.Duration, conns []int, fn func(m *shards.Map, s *routeSides) error) error {
 	m, err := b.newCluster(ctx, routeShards, 1)
 	if err != nil {
 		return err
@@ -36,7 +38,7 @@ func (b *routeBench) withSides(ctx context.Context, delay time.Duration, fn func
 			return err
 		}
 	}
-	s, err := openSides(ctx, m)
+	s, err := openSides(ctx, m, conns)
 	if err != nil {
 		return err
 	}
@@ -49,38 +51,61 @@ func (b *routeBench) compareSides(
 	ctx context.Context, m *shards.Map, s *routeSides, st statement, name string, goroutines int, metrics ...string,
 ) error {
 	b.progress("%s, goroutines: %d", name, goroutines)
-	plain, one, spread := s.calls(st)
-	laps, err := b.compare(ctx, goroutines, plain, one, spread)
+	plains, one, spread := s.calls(st)
+	laps, err := b.compare(ctx, goroutines, append(plains, one, spread)...)
 	if err != nil {
 		return err
 	}
-	b.addLaps(name+", "+onOneShard, goroutines, laps[1], laps[0], metrics...)
-	b.addLaps(name+", "+onAllShards(m), goroutines, laps[2], laps[0], metrics...)
+	best, ours := bestOf(laps[:len(plains)]), laps[len(plains):]
+	if len(plains) > 1 {
+		name += fmt.Sprintf(" (plain: %d conns)", s.conns[best])
+	}
+	b.addLaps(name+", "+onOneShard, goroutines, ours[0], laps[best], metrics...)
+	b.addLaps(name+", "+onAllShards(m), goroutines, ours[1], laps[best], metrics...)
 	return nil
 }
 
-// measureLone has one goroutine, on one shard.
-func measureLone(ctx context.Context, b *routeBench) error {
-	return b.withSides(ctx, 0, func(_ *shards.Map, s *routeSides) error {
-		for _, kind := range []struct {
-			name string
-			st   statement
-		}{{"select", selects}, {"insert", inserts}} {
-			b.progress("%s", kind.name)
-			plain, one, _ := s.calls(kind.st)
-			laps, err := b.compare(ctx, 1, plain, one)
-			if err != nil {
-				return err
-			}
-			b.addLaps(kind.name+", "+onOneShard, 1, laps[1], laps[0], perSecond, p50, mean)
+// bestOf returns which of some sides made the most calls a second.
+func bestOf(sides [][]lap) (best int) {
+	for i, laps := range sides {
+		if median(values(laps, perSecond)) > median(values(sides[best], perSecond)) {
+			best = i
 		}
-		return nil
-	})
+	}
+	return best
+}
+
+// measureLone has one goroutine, on one shard, here and over a network.
+func measureLone(ctx context.Context, b *routeBench) error {
+	for _, far := range []struct {
+		suffix string
+		delay  time.Duration
+	}{{"", 0}, {fmt.Sprintf(", %v a round trip", 2*shortDelay), shortDelay}} {
+		err := b.withSides(ctx, far.delay, []int{routeConns}, func(_ *shards.Map, s *routeSides) error {
+			for _, kind := range []struct {
+				name string
+				st   statement
+			}{{"select", selects}, {"insert", inserts}} {
+				b.progress("%s%s", kind.name, far.suffix)
+				plains, one, _ := s.calls(kind.st)
+				laps, err := b.compare(ctx, 1, plains[0], one)
+				if err != nil {
+					return err
+				}
+				b.addLaps(kind.name+", "+onOneShard+far.suffix, 1, laps[1], laps[0], perSecond, p50, mean)
+			}
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // measureMany has many goroutines on few connections.
 func measureMany(ctx context.Context, b *routeBench) error {
-	return b.withSides(ctx, 0, func(m *shards.Map, s *routeSides) error {
+	return b.withSides(ctx, 0, plainConns, func(m *shards.Map, s *routeSides) error {
 		for _, goroutines := range b.cfg.Goroutines {
 			if err := b.compareSides(ctx, m, s, selects, "select", goroutines, perSecond, p50, p99, p999); err != nil {
 				return err
@@ -92,7 +117,7 @@ func measureMany(ctx context.Context, b *routeBench) error {
 
 // measureDelay does the same over a slower network.
 func measureDelay(ctx context.Context, b *routeBench) error {
-	return b.withSides(ctx, routeDelay, func(m *shards.Map, s *routeSides) error {
+	return b.withSides(ctx, routeDelay, []int{routeConns}, func(m *shards.Map, s *routeSides) error {
 		return b.compareSides(ctx, m, s, selects, "select", 256, perSecond, p50, p99, p999)
 	})
 }
@@ -109,14 +134,14 @@ func measureSlow(ctx context.Context, b *routeBench) error {
 			return quick(ctx, on, owner, worker, i)
 		}
 	}
-	return b.withSides(ctx, 0, func(m *shards.Map, s *routeSides) error {
+	return b.withSides(ctx, 0, []int{routeConns}, func(m *shards.Map, s *routeSides) error {
 		return b.compareSides(ctx, m, s, mixed, "select beside slow calls", 64, p50, p99, p999, perSecond)
 	})
 }
 
 // measureInserts has goroutines whose every call waits for the disk.
 func measureInserts(ctx context.Context, b *routeBench) error {
-	return b.withSides(ctx, 0, func(m *shards.Map, s *routeSides) error {
+	return b.withSides(ctx, 0, []int{routeConns}, func(m *shards.Map, s *routeSides) error {
 		const goroutines = 64
 		return b.compareSides(ctx, m, s, inserts, "insert", goroutines, perSecond, p50, p99)
 	})

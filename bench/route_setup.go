@@ -6,9 +6,11 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+	"testing/fstest"
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"github.com/kiloshard/kiloshard/migrate"
 	"github.com/kiloshard/kiloshard/router"
 	"github.com/kiloshard/kiloshard/shards"
 	"github.com/kiloshard/kiloshard/shards/provision"
@@ -22,13 +24,15 @@ const (
 	photosPerShard = 40
 )
 
-// tablesLoop makes a table of photos in each shard of a host, with the shard's number as the owner of all of them, and a
-// table for inserts in the first shards.
-var tablesLoop = fmt.Sprintf(`
+// routeMigration makes the table of photos: the hosts are migrated ones, with all that migrations leave there.
+var routeMigration = fstest.MapFS{"001_photos.sql": {Data: []byte(photosTable + ";\n")}}
+
+// photosLoop fills the table of photos in each shard of a host, with the shard's number as the owner of all of them, and
+// makes a table for inserts in the first shards.
+var photosLoop = fmt.Sprintf(`
 	DO $loop$ DECLARE n int; schema text; done int := 0; BEGIN
 		SET client_min_messages = warning; SET synchronous_commit = off;
 		FOR n, schema IN SELECT right(nspname, 5)::int, nspname FROM pg_namespace WHERE nspname ~ '^shard_\d{5}$' ORDER BY 1 LOOP
-			EXECUTE format('CREATE TABLE %%I.photos (id bigint PRIMARY KEY, owner bigint NOT NULL, title text NOT NULL)', schema);
 			EXECUTE format('INSERT INTO %%I.photos SELECT id, $1, ''photo '' || id FROM generate_series(1, %d) AS id', schema) USING n;
 			IF n < %d THEN
 				EXECUTE format('CREATE TABLE %%1$I.notes (id bigint PRIMARY KEY DEFAULT %%1$I.next_id(), '
@@ -39,7 +43,7 @@ var tablesLoop = fmt.Sprintf(`
 		END LOOP;
 	END $loop$`, photosPerShard, routeShards)
 
-// newCluster creates shards with their tables, evenly on new hosts, and ends with a checkpoint.
+// newCluster creates and migrates shards, evenly on new hosts, and ends with a checkpoint.
 func (b *routeBench) newCluster(ctx context.Context, count, hostCount int) (*shards.Map, error) {
 	hosts, err := b.cfg.NewHosts(ctx)
 	if err != nil {
@@ -55,15 +59,23 @@ func (b *routeBench) newCluster(ctx context.Context, count, hostCount int) (*sha
 	if err := b.describe(ctx, hosts[0]); err != nil {
 		return nil, err
 	}
-	if _, err := provision.Create(ctx, provision.CreateConfig{Map: m}); err != nil {
+	if err := makeShards(ctx, m); err != nil {
 		return nil, err
 	}
 	return m, together(hostCount, func(i int) error {
-		if err := execOn(ctx, hosts[i], tablesLoop); err != nil {
-			return err
-		}
 		return checkpoint(ctx, hosts[i]) // so that none of what was just made is written while a side has its turn
 	})
+}
+
+// makeShards creates the shards of a map, migrates them and fills their tables.
+func makeShards(ctx context.Context, m *shards.Map) error {
+	if _, err := provision.Create(ctx, provision.CreateConfig{Map: m}); err != nil {
+		return err
+	}
+	if _, err := migrate.Run(ctx, migrate.Config{Map: m, Files: routeMigration}); err != nil {
+		return err
+	}
+	return together(len(m.Hosts()), func(i int) error { return execOn(ctx, m.Hosts()[i], photosLoop) })
 }
 
 func routeMap(count int, hosts []shards.Host) (*shards.Map, error) {
@@ -114,6 +126,11 @@ func openRouterWith(ctx context.Context, m *shards.Map, cfg router.Config) (*rou
 // openPlain opens a pgxpool to a host, whose sessions have a name on the server.
 func openPlain(ctx context.Context, host shards.Host, name string, settings ...string) (*pgxpool.Pool, error) {
 	return pgxpool.New(ctx, poolDSN(host.ConnString(), name, settings))
+}
+
+// openPlainWith opens a pgxpool with so many connections.
+func openPlainWith(ctx context.Context, host shards.Host, conns int) (*pgxpool.Pool, error) {
+	return openPlain(ctx, host, plainName, "pool_max_conns", fmt.Sprint(conns))
 }
 
 func poolDSN(dsn, name string, settings []string) string {

@@ -13,22 +13,30 @@ import (
 	"github.com/kiloshard/kiloshard/shards"
 )
 
+// plainConns are the connections of the plain pools that are tried where the number matters. The best of them counts.
+var plainConns = []int{4, 8, routeConns}
+
 // routeSides are those of the parts that are about few shards of one host, each with connections of its own.
 type routeSides struct {
-	plain  *pgxpool.Pool  // on the schema of shard 0
+	plains []*pgxpool.Pool // on the schema of shard 0, one for each of conns
+	conns  []int
 	one    *router.Router // for shard 0 alone
 	spread *router.Router // for all shards
 }
 
-func openSides(ctx context.Context, m *shards.Map) (_ *routeSides, err error) {
-	s := &routeSides{}
+func openSides(ctx context.Context, m *shards.Map, conns []int) (_ *routeSides, err error) {
+	s := &routeSides{conns: conns}
 	defer func() {
 		if err != nil {
 			s.close()
 		}
 	}()
-	if s.plain, err = openPlain(ctx, m.Hosts()[0], plainName); err != nil {
-		return nil, err
+	for _, n := range conns {
+		plain, err := openPlainWith(ctx, m.Hosts()[0], n)
+		if err != nil {
+			return nil, err
+		}
+		s.plains = append(s.plains, plain)
 	}
 	if s.one, err = openRouter(ctx, m); err != nil {
 		return nil, err
@@ -38,8 +46,8 @@ func openSides(ctx context.Context, m *shards.Map) (_ *routeSides, err error) {
 }
 
 func (s *routeSides) close() {
-	if s.plain != nil {
-		s.plain.Close()
+	for _, plain := range s.plains {
+		plain.Close()
 	}
 	for _, r := range []*router.Router{s.one, s.spread} {
 		if r != nil {
@@ -58,11 +66,13 @@ type querier interface {
 // of all photos there.
 type statement func(prefix string) func(ctx context.Context, on querier, owner int64, worker, i int) (apart bool, err error)
 
-// calls returns a statement's calls: of pgxpool, of the router on one shard, and spread over all.
-func (s *routeSides) calls(st statement) (plain, one, spread call) {
+// calls returns a statement's calls: of each pgxpool, of the router on one shard, and spread over all.
+func (s *routeSides) calls(st statement) (plains []call, one, spread call) {
 	qualified := st("shard_00000.")
-	plain = func(ctx context.Context, worker, i int) (bool, error) { return qualified(ctx, s.plain, 0, worker, i) }
-	return plain, oursOver(s.one, st, 1), oursOver(s.spread, st, int64(s.spread.Map().Len()))
+	for _, plain := range s.plains {
+		plains = append(plains, func(ctx context.Context, worker, i int) (bool, error) { return qualified(ctx, plain, 0, worker, i) })
+	}
+	return plains, oursOver(s.one, st, 1), oursOver(s.spread, st, int64(s.spread.Map().Len()))
 }
 
 // oursOver spreads calls over so many keys.

@@ -10,7 +10,6 @@ import (
 
 	"github.com/kiloshard/kiloshard/router"
 	"github.com/kiloshard/kiloshard/shards"
-	"github.com/kiloshard/kiloshard/shards/provision"
 )
 
 const (
@@ -106,10 +105,7 @@ func (b *routeBench) hostsOfSwaps(ctx context.Context, count int) ([]shards.Host
 		if err != nil {
 			return err
 		}
-		if _, err := provision.Create(ctx, provision.CreateConfig{Map: m}); err != nil {
-			return err
-		}
-		if err := execOn(ctx, hosts[i], tablesLoop); err != nil {
+		if err := makeShards(ctx, m); err != nil {
 			return err
 		}
 		if err := execOn(ctx, hosts[i], fmt.Sprintf(swapsLoop, hosts[i].Name)); err != nil {

@@ -3,54 +3,39 @@ package router
 import (
 	"errors"
 	"fmt"
-	"slices"
-	"strings"
-
-	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/kiloshard/kiloshard/router/internal/failure"
+
 	"github.com/kiloshard/kiloshard/shards"
 )
 
-var (
-	errBatchBegin = errors.New("a batch with Batch.BeginTx cannot be sent to a shard: use BeginTx of the shard, and SendBatch of its transaction")
-	errNoAnswer   = errors.New("the server gave no answer to a statement")
-	errPooled     = errors.New("there is a pooler before the server")
-	errProcedure  = errors.New("CALL and DO could commit and go on outside the shard: use Exec or a transaction")
-	errClosed     = errors.New("the router is closed")
-	errListen     = errors.New("LISTEN needs a connection of its own, not one that is shared")
-	errTxLeft     = errors.New("the SQL left its transaction open, which has been rolled back: use Begin")
-	errTxEnded    = errors.New("the transaction was ended by a statement of its own; use Commit or Rollback")
-)
-
-// failed says which shard an error is about. The sentinels of pgx stay as they are, for callers who compare them.
-func (h *home) failed(err error) error {
-	if err == nil || errors.Is(err, pgx.ErrTxClosed) || errors.Is(err, pgx.ErrTxCommitRollback) {
-		return err
-	}
-	if !h.safe && failure.SQLState(err) == "25006" {
-		h.host.watch.Refused()
-	}
-	return &shards.ShardError{Shard: h.number, Schema: h.schema, Host: h.host.Name, Err: failure.WithLost(sayMoved(err))}
-}
+var errClosed = errors.New("the router is closed")
 
 func noShard(n shards.Number, m *shards.Map) error {
 	return fmt.Errorf("shard %d, the map has shards 0 to %d: %w", n, m.Len()-1, shards.ErrNoShard)
 }
 
-// gone tells whether the server does not know one of the router's prepared statements, which then has not run.
-func gone(err error) bool {
-	var pgErr *pgconn.PgError
-	return errors.As(err, &pgErr) && pgErr.Code == "26000" && strings.Contains(pgErr.Message, namePrefix)
-}
+// ErrLost says that a connection was lost after a statement was sent and before its answer came: the statement may have
+// taken effect or not, and only its data can tell. Of a statement in a transaction that was not committed it is known:
+// it has not.
+var ErrLost = failure.ErrLost
 
-// staleStates are the errors that can come from a prepared statement that was described before a table changed: its result
-// has another shape (0A000), a type does not fit any more (42804, 42846, 42883, 42P18), an argument that is now a text was
-// announced as a number (22P02), the type of an argument is gone (42704, XX000).
-var staleStates = []string{"0A000", "22P02", "42704", "42804", "42846", "42883", "42P18", "XX000"}
+// ErrOutcomeUnknown says that the answer to a COMMIT did not come: the connection broke, or ctx ended, once it was sent.
+// The transaction may have taken effect or not, and only its data can tell.
+var ErrOutcomeUnknown = failure.ErrOutcomeUnknown
 
-// maybeStale tells whether an error can come from a prepared statement that is out of date.
-func maybeStale(err error) bool {
-	return slices.Contains(staleStates, failure.SQLState(err))
-}
+// SafeToRetry tells whether an error of a transaction, or of a single statement, says that nothing of it has taken
+// effect and that the same may go through if it is run again: it lost against others (SQLSTATE 40001, a serialization
+// failure, or 40P01, a deadlock), it met a server that had become a standby, its session had been idle for too
+// long (25P03, 57P05), or it was never sent: its host was down
+// ([ErrHostDown]), its shard was not there ([ErrMoved]), or there was no connection to it for a reason that may pass. It is false for everything that says nothing about this, for
+// the end of a context, for [ErrLost] and for [ErrOutcomeUnknown].
+//
+// It is stricter than [pgconn.SafeToRetry], which holds for [pgconn.ErrConnClosed]: pgx reports that also for a
+// connection that was lost after the statement was sent. What ran before is the caller's to know: the error of one
+// statement says nothing of a COMMIT that was sent as SQL.
+func SafeToRetry(err error) bool { return errors.Is(err, ErrMoved) || failure.SafeToRetry(err) }
+
+// ErrMoved says that a shard is not on the host where the router's map has it, and that no newer map was available within 3
+// seconds. Nothing of the statement has run. Its [shards.ShardError] names the shard and the host.
+var ErrMoved = failure.ErrMoved

@@ -2,24 +2,26 @@ package router
 
 import (
 	"time"
+
+	"github.com/kiloshard/kiloshard/router/internal/conns"
 )
 
 // Batch is how many calls are sent together at most.
-const Batch = batchLimit
+const Batch = conns.BatchLimit
 
 // LongAnswer is the size of an answer past which it is not kept for a caller who shares a connection.
-const LongAnswer = longAnswer
+const LongAnswer = conns.LongAnswer
 
 // LimitHomes sets how many shards a connection to any host may have worked for.
 func (r *Router) LimitHomes(n int) {
 	for _, h := range r.now.Load().hosts {
-		h.knownLimit = n
+		h.Pool.LimitKnown(n)
 	}
 }
 
 // Slow tells whether a statement is kept away from others on the shard's host.
 func (s Shard) Slow(sql string) bool {
-	texts := s.home.host.texts
+	texts := s.home.host.Texts
 	return texts.Slow(texts.Of(sql))
 }
 

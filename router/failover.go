@@ -1,13 +1,9 @@
 package router
 
 import (
-	"context"
 	"time"
 
-	"github.com/jackc/pgx/v5/pgxpool"
-
 	"github.com/kiloshard/kiloshard/router/internal/failure"
-	"github.com/kiloshard/kiloshard/router/internal/primary"
 	"github.com/kiloshard/kiloshard/shards"
 )
 
@@ -100,52 +96,4 @@ func (b Breaker) String() string {
 	default:
 		return "closed"
 	}
-}
-
-// newWatch has the connections of a pool go where the primary is.
-func newWatch(h *host, config *pgxpool.Config, failover Failover) *primary.Watch {
-	w := primary.New(primary.Config{
-		Host: h.Name, Conn: config.ConnConfig, Any: h.replica != nil, BeforeConnect: config.BeforeConnect, Try: h.login.Try,
-		FailAfter: failover.FailAfter, Wait: failover.Wait, Logger: h.log,
-		Busy: func() bool { return h.lines.busy() },
-		Down: func(why error) {
-			h.lines.fall(why)
-			h.lines.pool.Reset()
-		},
-		Up: func() { h.lines.rise() },
-		Moved: func() {
-			h.lines.renew()
-			h.lines.pool.Reset()
-		},
-	})
-	config.BeforeConnect = w.BeforeConnect
-	return w
-}
-
-// admit returns when a call may go to the host, or its home has gone elsewhere.
-func (h *host) admit(ctx context.Context, home *home) error {
-	if h.watch.Passing() {
-		return nil
-	}
-	return h.watch.Admit(ctx, home.left)
-}
-
-// left returns errMoved once the shard has gone to another home. The home is nil for a call to no shard.
-func (h *home) left() error {
-	if h == nil || h.next.Load() == nil {
-		return nil
-	}
-	return errMoved
-}
-
-// watchStats adds what is known of the primary.
-func (h *host) watchStats(s *HostStats) {
-	now := h.watch.Stats()
-	switch {
-	case !now.Up:
-		s.Breaker = BreakerOpen
-	case now.HalfOpen:
-		s.Breaker = BreakerHalfOpen
-	}
-	s.DownSince, s.Primary, s.Timeline, s.RoleChanges = now.DownSince, now.Primary, now.Timeline, now.Changes
 }

@@ -2,57 +2,36 @@ package router
 
 import (
 	"context"
-	"fmt"
-	"log/slog"
+	"errors"
+	"sync"
 	"sync/atomic"
-	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 
-	"github.com/kiloshard/kiloshard/router/internal/primary"
-	"github.com/kiloshard/kiloshard/router/internal/texts"
-	"github.com/kiloshard/kiloshard/router/internal/tracers"
+	"github.com/kiloshard/kiloshard/router/internal/conns"
+	"github.com/kiloshard/kiloshard/router/internal/replica"
 	"github.com/kiloshard/kiloshard/shards"
 	"github.com/kiloshard/kiloshard/shards/connect"
 )
 
-// host is a host of the map with its pool.
+// host is a host of the map with its connections.
 type host struct {
-	shards.Host // as it was when the host was opened
+	*conns.Pool
+	opened   shards.Host     // as it was when the host was opened
+	plain    *pgxpool.Config // of the pool, before the router changes it: see [Shard.PoolConfig]
+	replicas *replicas       // nil if it has none
 
-	place      atomic.Pointer[shards.Host] // as it is in the map now
-	login      *connect.Login
-	plain      *pgxpool.Config // of the pool, before the router changes it: see [Shard.PoolConfig]
-	lines      *lines
-	watch      *primary.Watch
-	mode       pgx.QueryExecMode // of statements that do not ask for one of their own
-	statements int               // kept prepared on each connection
-	trace      tracers.Tracers
-	log        *slog.Logger
-	texts      *texts.Cache
-	reload     *reload // of the map; nil if it is a replica
-	types      typeMaps
-	alone      bool         // every statement is sent by itself
-	pooled     atomic.Bool  // there is a pooler before the server
-	shares     bool         // calls may share a connection at all
-	replicas   *replicas    // nil if it has none
-	replica    *replicaHost // nil unless it is one
-
-	resent, retried, exhausted, lost atomic.Uint64 // see HostStats
-
-	// Of the pool's config.
-	lifetime, jitter time.Duration
-	prepareConn      func(context.Context, *pgx.Conn) (bool, error)
-	afterConnect     func(context.Context, *pgx.Conn) error
-	afterRelease     func(*pgx.Conn) bool
-
-	knownLimit int // the shards of a connection past which it is replaced; guarded by lines.mu
+	retried, exhausted atomic.Uint64 // see HostStats
 }
 
+// awaitMove is [conns.Config.AwaitMove].
+type awaitMove = func(context.Context, *conns.Shard) bool
+
 // openHost opens a host of the map, or with replica not nil that replica as a host of its own: nothing that is about
-// primaries may be asked of it.
-func openHost(ctx context.Context, place shards.Host, cfg Config, replica *replicaHost) (*host, error) {
+// primaries may be asked of it, and no shard of it moves by itself.
+func openHost(ctx context.Context, place shards.Host, cfg Config, awaitMove awaitMove, replica *replicaHost) (*host, error) {
 	login, config, err := connect.ForPool(place.WithCredentials(cfg.Credentials))
 	if err != nil {
 		return nil, err
@@ -62,127 +41,156 @@ func openHost(ctx context.Context, place shards.Host, cfg Config, replica *repli
 			return nil, err
 		}
 	}
-	plain := config.Copy()
-	login.Attend(plain)
-	var all []pgx.QueryTracer
-	if own := config.ConnConfig.Tracer; own != nil {
-		all = append(all, own)
+	h := &host{opened: place, plain: config.Copy()}
+	login.Attend(h.plain)
+	made := conns.Config{
+		Host: place, Pool: config, Login: login, Statements: cfg.Statements, Alone: cfg.NoGroups,
+		FailAfter: cfg.Failover.FailAfter, Wait: cfg.Failover.Wait, Tracers: cfg.Tracers, Logger: cfg.logger(),
+		AwaitMove: awaitMove,
 	}
-	all = append(all, cfg.Tracers...)
-	if cfg.Logger != nil && cfg.SlowStatement > 0 {
-		all = append(all, tracers.SlowLog(cfg.Logger, cfg.SlowStatement))
+	if cfg.Logger != nil {
+		made.Slow = cfg.SlowStatement
 	}
-	h := &host{
-		Host:       place,
-		login:      login,
-		plain:      plain,
-		mode:       config.ConnConfig.DefaultQueryExecMode,
-		statements: cfg.Statements,
-		trace:      tracers.Of(all),
-		texts:      texts.NewCache(),
-		alone:      cfg.NoGroups,
-		replica:    replica,
-		log:        cfg.logger(),
+	if replica != nil {
+		made.ServerOf = replica.server
 	}
-	if err := checkMode(h.mode); err != nil {
-		return nil, fmt.Errorf("default_query_exec_mode: %w", err)
-	}
-	config.ConnConfig.Tracer = h.trace.Tracer()
-	// What pgx sends by itself it describes each time: CopyFrom would else encode for columns as they were once.
-	config.ConnConfig.DefaultQueryExecMode = pgx.QueryExecModeDescribeExec
-	if h.mode == pgx.QueryExecModeExec {
-		config.ConnConfig.DefaultQueryExecMode = pgx.QueryExecModeExec
-	}
-	h.place.Store(&place)
-	h.takeHooks(config)
-	h.knowPooler(config)
-	login.Attend(config)
-	h.watch = newWatch(h, config, cfg.Failover)
-	opened := make(chan struct{}) // a pool with a least number of connections makes them as soon as it is there
-	before := config.BeforeConnect
-	config.BeforeConnect = func(ctx context.Context, c *pgx.ConnConfig) error {
-		<-opened
-		return before(ctx, c)
-	}
-	pool, err := pgxpool.NewWithConfig(ctx, config)
-	if err != nil {
+	if h.replicas, err = newReplicas(ctx, h, cfg); err != nil {
 		return nil, err
 	}
-	h.lines = newLines(h, pool)
-	h.shares = h.prepareConn == nil && h.afterRelease == nil
-	close(opened)
-	h.log.Info("host opened", slog.String("host", h.Name), slog.String("address", h.Address()), slog.Int("connections", len(h.lines.all)))
-	if h.replicas, err = newReplicas(ctx, h, cfg); err != nil {
-		h.watch.Retire(err)
-		pool.Close()
-		h.watch.Close()
+	if h.Pool, err = conns.Open(ctx, made); err != nil {
+		if h.replicas != nil {
+			h.replicas.close(ctx, err)
+		}
 		return nil, err
 	}
 	return h, nil
 }
 
-// takeHooks takes over what a pool does with each use of a connection: the pool itself gives a connection out once.
-func (h *host) takeHooks(config *pgxpool.Config) {
-	h.lifetime, h.jitter = config.MaxConnLifetime, config.MaxConnLifetimeJitter
-	if h.lifetime <= 0 {
-		h.lifetime = forever
-	}
-	h.afterConnect, h.afterRelease = config.AfterConnect, config.AfterRelease
-	h.prepareConn = config.PrepareConn
-	if before := config.BeforeAcquire; before != nil && h.prepareConn == nil { //nolint:staticcheck // deprecated, and still in use
-		h.prepareConn = func(ctx context.Context, conn *pgx.Conn) (bool, error) { return before(ctx, conn), nil }
-	}
-	config.PrepareConn, config.AfterRelease = nil, nil
-	config.BeforeAcquire = nil //nolint:staticcheck // deprecated, and still in use
-}
-
-// knowPooler has new connections prepare nothing once it is known that there is a pooler.
-func (h *host) knowPooler(config *pgxpool.Config) {
-	before := config.BeforeConnect
-	config.BeforeConnect = func(ctx context.Context, c *pgx.ConnConfig) error {
-		if h.pooled.Load() {
-			c.DefaultQueryExecMode = pgx.QueryExecModeExec
-		}
-		if before == nil {
-			return nil
-		}
-		return before(ctx, c)
-	}
-}
-
-// leastRoom is for how many shards there is room on a connection at least: so many cost no more than one.
-const leastRoom = 64
-
-// knownMore is for how many times the shards that it is meant for a connection may have worked.
-const knownMore = 8
-
-const forever = 100 * 365 * 24 * time.Hour
-
-// expect says how many shards the host has. A connection that has worked for many more than it is meant for is replaced:
-// what Postgres knows of a schema stays in the session's memory.
+// expect says how many shards the host has.
 func (h *host) expect(shards int) {
 	if h.replicas != nil {
 		h.replicas.shards.Store(int64(shards))
 	}
-	h.lines.mu.Lock()
-	defer h.lines.mu.Unlock()
-	conns := len(h.lines.all)
-	share := (shards + conns - 1) / conns
-	h.lines.room = max(leastRoom, share)
-	h.lines.spare = h.lines.room - share
-	h.knownLimit = knownMore * h.lines.room
+	h.Pool.Expect(shards)
 }
 
-func (h *host) failed(err error) error { return &shards.HostError{Host: h.Name, Err: err} }
-
-// checkMode refuses the modes that ask for a statement's description in one round trip and send the statement in
-// another, without a name for it: the description would have to be asked for under the shard's path each time, or be
-// cached as if it were the same in all shards. It refuses the simple protocol too, because a text may hide several
-// statements there.
-func checkMode(mode pgx.QueryExecMode) error {
-	switch mode {
-	case pgx.QueryExecModeCacheStatement, pgx.QueryExecModeExec:
-		return nil
+// close closes the connections to the host and its replicas, see [conns.Pool.Close].
+func (h *host) close(ctx context.Context, why error) {
+	h.Pool.Close(ctx, why)
+	if h.replicas != nil {
+		h.replicas.close(ctx, why)
 	}
-	return fmt.Errorf("%s; expected cache_statement, or exec behind a pooler such as PgBouncer", mode)
+}
+
+// ErrNoReplica says that no replica of the host was such as a reader with ReplicaOnly wants it.
+var ErrNoReplica = replica.ErrNone
+
+// errReplicaLeft says that a replica's host has left the map, for which a reader looks for the shard's new home.
+var errReplicaLeft = errors.New("the host of the replica is no longer in use")
+
+// replicas are those of a host, which is their primary.
+type replicas struct {
+	*replica.Set
+	primary *host
+	cfg     Config
+	base    context.Context // of their pools
+	all     []*replicaHost
+
+	shards   atomic.Int64  // of the host
+	fallback atomic.Uint64 // reads that the primary got
+	hedged   atomic.Uint64 // reads that were sent twice
+	won      atomic.Uint64 // of them, how many the second was quicker with
+}
+
+// replicaHost is a replica as a host, which is opened when it is wanted for the first time.
+type replicaHost struct {
+	place shards.Host // see [shards.Host.Replica]
+	of    *replicas
+	index int
+
+	reads  atomic.Uint64 // how many were sent
+	failed atomic.Uint64 // how many of them went elsewhere
+	pool   atomic.Pointer[host]
+
+	opening sync.Mutex
+	closed  error // guarded by opening
+}
+
+// newReplicas returns the replicas of a host, nil if it has none.
+func newReplicas(ctx context.Context, h *host, cfg Config) (*replicas, error) {
+	if len(h.opened.Replicas) == 0 {
+		return nil, nil //nolint:nilnil // see above
+	}
+	rs := &replicas{primary: h, cfg: cfg, base: context.WithoutCancel(ctx)}
+	var servers []replica.Server
+	for i := range h.opened.Replicas {
+		r := &replicaHost{place: h.opened.Replica(i), of: rs, index: i}
+		if _, err := pgxpool.ParseConfig(r.place.ConnString()); err != nil {
+			return nil, &shards.HostError{Host: r.place.Name, Err: shards.ErrBadDSN}
+		}
+		rs.all = append(rs.all, r)
+		servers = append(servers, replica.Server{Name: r.place.Name, Connect: r.connect})
+	}
+	rs.Set = replica.New(ctx, replica.Server{Name: h.opened.Name, Connect: func(ctx context.Context) (*pgx.Conn, error) { return h.ConnectBeside(ctx) }}, servers)
+	return rs, nil
+}
+
+// open returns the replica as a host.
+func (r *replicaHost) open() (*host, error) {
+	if h := r.pool.Load(); h != nil {
+		return h, nil
+	}
+	r.opening.Lock()
+	defer r.opening.Unlock()
+	if h := r.pool.Load(); h != nil {
+		return h, nil
+	}
+	if r.closed != nil {
+		return nil, &shards.HostError{Host: r.place.Name, Err: r.closed}
+	}
+	h, err := openHost(r.of.base, r.place, r.of.cfg, nil, r)
+	if err != nil {
+		return nil, &shards.HostError{Host: r.place.Name, Err: err}
+	}
+	h.expect(int(r.of.shards.Load()))
+	r.pool.Store(h)
+	return h, nil
+}
+
+func (r *replicaHost) connect(ctx context.Context) (*pgx.Conn, error) {
+	h, err := r.open()
+	if err != nil {
+		return nil, err
+	}
+	return h.ConnectBeside(ctx)
+}
+
+// server returns which of its servers a connection leads to.
+func (r *replicaHost) server(ctx context.Context, conn *pgconn.PgConn) (string, error) {
+	seen, err := r.of.Ask(ctx, r.index, conn)
+	return seen.Server, err
+}
+
+// close closes the replicas, because the primary is closed for a reason, and waits until nothing is under way with them.
+func (rs *replicas) close(ctx context.Context, why error) {
+	if conns.Retired(why) {
+		why = errReplicaLeft
+	}
+	rs.Close(func() {
+		var wait sync.WaitGroup
+		for _, r := range rs.all {
+			wait.Go(func() { r.close(ctx, why) })
+		}
+		wait.Wait()
+	})
+}
+
+func (r *replicaHost) close(ctx context.Context, why error) {
+	r.opening.Lock()
+	r.closed = why
+	h := r.pool.Load()
+	r.opening.Unlock()
+	if h != nil {
+		h.close(ctx, why)
+	}
 }

@@ -81,25 +81,39 @@ func TestShardsNeverMix(t *testing.T) {
 	}
 }
 
-// Each release of a connection leaves it set to another shard, with a table of its own that hides photos wherever a
-// path lets it.
+// hooks of a pool that leave a session set to another shard, with a table of its own that hides photos wherever a path
+// lets it.
+var hooks = map[string]func(*pgxpool.Config){
+	"PrepareConn": func(cfg *pgxpool.Config) {
+		cfg.PrepareConn = func(ctx context.Context, conn *pgx.Conn) (bool, error) {
+			_, err := conn.Exec(ctx, poison)
+			return true, err
+		}
+	},
+	"BeforeAcquire": func(cfg *pgxpool.Config) {
+		cfg.BeforeAcquire = func(ctx context.Context, conn *pgx.Conn) bool { //nolint:staticcheck // services have it
+			_, err := conn.Exec(ctx, poison)
+			return err == nil
+		}
+	},
+	"AfterRelease": func(cfg *pgxpool.Config) {
+		cfg.AfterRelease = func(conn *pgx.Conn) bool {
+			_, err := conn.Exec(context.Background(), poison)
+			return err == nil
+		}
+	},
+}
+
 func TestPoisonedConnections(t *testing.T) {
 	t.Parallel()
 	db, _ := setup(t, options{})
-	for _, mode := range modes {
-		t.Run(mode, func(t *testing.T) {
-			b, ctx := setup(t, options{
-				on:  db,
-				dsn: execMode(mode),
-				pool: func(cfg *pgxpool.Config) {
-					cfg.PrepareConn = func(ctx context.Context, conn *pgx.Conn) (bool, error) {
-						_, err := conn.Exec(ctx, poison)
-						return true, err
-					}
-				},
+	for name, hook := range hooks {
+		for _, mode := range modes {
+			t.Run(name+", "+mode, func(t *testing.T) {
+				b, ctx := setup(t, options{on: db, dsn: execMode(mode), pool: hook})
+				askAll(ctx, t, b)
 			})
-			askAll(ctx, t, b)
-		})
+		}
 	}
 }
 

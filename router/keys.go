@@ -9,6 +9,8 @@ import (
 
 	"github.com/kiloshard/kiloshard/router/internal/directory"
 	"github.com/kiloshard/kiloshard/shards"
+
+	"github.com/kiloshard/kiloshard/router/internal/session"
 )
 
 // Nowhere is where a key is that belongs to no shard, for [Router.Assign].
@@ -136,13 +138,13 @@ type entryStore struct{ *Router }
 
 func (s entryStore) QueryRow(ctx context.Context, n shards.Number, query string, args ...any) pgx.Row {
 	rows, _ := s.Query(ctx, n, query, args...)
-	return row{rows}
+	return session.Row{Rows: rows}
 }
 
 func (s entryStore) Query(ctx context.Context, n shards.Number, query string, args ...any) (pgx.Rows, error) {
 	shard, err := s.ForShard(n)
 	if err != nil {
-		return failedRows{err}, err
+		return session.FailedRows(err), err
 	}
 	return shard.Query(ctx, query, args...)
 }
@@ -150,7 +152,7 @@ func (s entryStore) Query(ctx context.Context, n shards.Number, query string, ar
 func (s entryStore) Exec(ctx context.Context, n shards.Number, query string, args ...any) (pgconn.CommandTag, error) {
 	shard, err := s.ForShard(n)
 	if err != nil {
-		return noTag, err
+		return pgconn.CommandTag{}, err
 	}
 	return shard.Exec(ctx, query, args...)
 }

@@ -3,44 +3,13 @@ package router
 import (
 	"context"
 	"errors"
-	"iter"
 	"log/slog"
 	"time"
 
 	"github.com/kiloshard/kiloshard/shards"
+
+	"github.com/kiloshard/kiloshard/router/internal/conns"
 )
-
-// Maps is where a router gets its map from and hears of its changes. The stores of package mapstore are.
-type Maps interface {
-	// Load returns the map as it is now, or the last one that is known.
-	Load(ctx context.Context) (*shards.Map, error)
-
-	// Watch yields the map whenever it is newer than version after, and an error for each vain attempt to hear of it. It
-	// goes on until ctx ends.
-	Watch(ctx context.Context, after int) iter.Seq2[*shards.Map, error]
-}
-
-// staler is a source of maps that knows whether its map may not be the present one, as a mapstore.Source does, and when
-// that is over: why is nil then.
-type staler interface {
-	Stale() (since time.Time, why error)
-}
-
-// MapState says by which map a router goes.
-type MapState struct {
-	Version int       // of the map; 0 if it was never in a store
-	Since   time.Time // when the router went over to it
-	Swaps   uint64    // how often it has gone over to another one
-
-	// Err is why that may not be the newest one, since ErrAt: a newer one was refused, none can be heard of, or the
-	// router has started from a copy. Of Maps other than a mapstore.Source it is what went wrong last since then, at
-	// ErrAt, and stays until there is a newer map, for they do not tell when trouble is over.
-	Err   error
-	ErrAt time.Time
-}
-
-// Map returns the map by which the router decides at this moment.
-func (r *Router) Map() *shards.Map { return r.now.Load().shards }
 
 // MapState tells by which map the router goes, and whether it hears of newer ones.
 func (r *Router) MapState() MapState {
@@ -54,12 +23,6 @@ func (r *Router) MapState() MapState {
 		state.Err, state.ErrAt = unheard.err, unheard.at
 	}
 	return state
-}
-
-// trouble is that the source has no newer map, since a time.
-type trouble struct {
-	err error
-	at  time.Time
 }
 
 // SetMap has the router go by another map from now on. What is under way finishes where it began: a statement, rows,
@@ -106,7 +69,7 @@ func (r *Router) turnTo(m *shards.Map, movesKeys bool) (*shards.Map, error) {
 	}
 	r.now.Store(next)
 	for _, h := range next.settle(before) {
-		r.ending.Go(func() { h.lines.close(r.life, errRetired) })
+		r.ending.Go(func() { h.close(r.life, conns.ErrRetired) })
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -144,12 +107,3 @@ func (r *Router) mapTrouble(err error, refused bool) {
 		r.log.Warn("trouble with newer maps", slog.Int("version", version), slog.Any("error", err))
 	}
 }
-
-// errRetired says that a host is not part of the map any more.
-var errRetired = errors.New("the host is no longer in the map")
-
-// errMoved says that a shard has left the host, for which a call to it was waiting.
-var errMoved = errors.New("the shard is now on another host")
-
-// retired tells whether a call came to a host that had just left the map, or that its shard had left. It was not sent.
-func retired(err error) bool { return errors.Is(err, errRetired) || errors.Is(err, errMoved) }

@@ -2,16 +2,12 @@ package router
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"time"
 
 	"golang.org/x/sync/singleflight"
-)
 
-// ErrMoved says that a shard is not on the host where the router's map has it, and that no newer map was available within 3
-// seconds. Nothing of the statement has run. Its [shards.ShardError] names the shard and the host.
-var ErrMoved = errors.New("the shard is not on the host that the map names")
+	"github.com/kiloshard/kiloshard/router/internal/conns"
+)
 
 // movedLimit is how long a call waits for a map that says where its shard is, and movedPause how long between two looks.
 const (
@@ -46,25 +42,22 @@ func (r *reload) newest(ctx context.Context) {
 }
 
 // awaitMove waits for a map in which a shard that is not on this host has another one, and tells whether there is one.
-func (h *host) awaitMove(ctx context.Context, home *home) bool {
-	if h.reload == nil || h.reload.router.maps == nil {
-		return home.next.Load() != nil
+func (r *reload) awaitMove(ctx context.Context, at *conns.Shard) bool {
+	if r.router.maps == nil {
+		return at.Gone()
 	}
 	ctx, cancel := context.WithTimeout(ctx, movedLimit)
 	defer cancel()
-	for home.next.Load() == nil {
-		h.reload.newest(ctx)
-		if home.next.Load() == nil && !pause(ctx, movedPause) {
+	for !at.Gone() {
+		r.newest(ctx)
+		if at.Gone() {
+			break
+		}
+		select {
+		case <-time.After(movedPause):
+		case <-ctx.Done():
 			return false
 		}
 	}
 	return true
-}
-
-// sayMoved adds ErrMoved to the error of an entry that says so.
-func sayMoved(err error) error {
-	if entryState(err) != "3F000" || errors.Is(err, ErrMoved) {
-		return err
-	}
-	return fmt.Errorf("%w: %w", ErrMoved, err)
 }

@@ -3,89 +3,90 @@ package router
 import (
 	"context"
 	"fmt"
-	"log/slog"
+	"slices"
+	"time"
 
-	"github.com/jackc/pgx/v5"
-
-	"github.com/kiloshard/kiloshard/router/internal/primary"
-	"github.com/kiloshard/kiloshard/router/internal/texts"
+	"github.com/kiloshard/kiloshard/router/internal/directory"
+	"github.com/kiloshard/kiloshard/shards"
 )
 
-// openSession makes the session of a new connection.
+// New checks the DSN of every host and makes the pools. It does not connect: the first statement on a host does, and
+// [Router.Ping] does. The values of ctx are passed on to the hooks of the pools; its end means nothing to them.
 //
-// A pooler between here and the server shows in the number of the server's process, which it does not know: the number
-// that it gave us is its own. What is set for a session means nothing then, and what pgx prepares by itself on such a
-// connection would be lost: the connection is made again in another mode. The sessions behind it are others' too, so that
-// their own path, the base path, is what it is for the role; else it is empty.
-func openSession(ctx context.Context, conn *pgx.Conn, h *host) (*session, error) {
-	s := &session{host: h, conn: conn, wire: primary.ConnOf(conn.PgConn().Conn()), statements: newStatements(h.statements)}
-	h.types.set(conn.TypeMap())
-	server := "" // a pooler may lead to another one each time
-	if h.replica != nil {
-		seen, err := h.replica.of.Ask(ctx, h.replica.index, conn.PgConn())
-		if err != nil {
-			return nil, err
-		}
-		server = seen.Server
-	}
-	const query = `select pg_catalog.pg_backend_pid(), reset_val from pg_catalog.pg_settings where name operator(pg_catalog.=) 'search_path'`
-	result := conn.PgConn().ExecParams(ctx, query, nil, nil, nil, nil).Read() // past pgx's tracer: it is no caller's
-	if result.Err != nil {
-		return nil, result.Err
-	}
-	pid, ofRole := string(result.Rows[0][0]), string(result.Rows[0][1])
-	s.pooled = pid != fmt.Sprint(conn.PgConn().PID())
+// With Config.Maps it loads the map first, which ctx governs.
+//
+// The error is what Maps says, a [shards.HostError] for a host whose DSN or pool is wrong, without the DSN, and a
+// [shards.FieldError] for a Config that is wrong otherwise. After an error nothing is left open.
+func New(ctx context.Context, cfg Config) (*Router, error) {
 	switch {
-	case s.pooled && conn.Config().DefaultQueryExecMode != pgx.QueryExecModeExec:
-		if !h.pooled.Swap(true) {
-			h.log.Info("there is a pooler: nothing is prepared from now on", slog.String("host", h.Name))
-		}
-		return nil, errPooled
-	case s.pooled:
-		s.base = ofRole
-		return s, nil
+	case cfg.Map == nil && cfg.Maps == nil:
+		return nil, &shards.FieldError{Field: "Map", Found: "nil", Expected: "a map of the shards, or Maps"}
+	case cfg.Map != nil && cfg.Maps != nil:
+		return nil, &shards.FieldError{Field: "Map", Found: "both Map and Maps", Expected: "one of them"}
+	case cfg.Statements < 0:
+		return nil, &shards.FieldError{Field: "Statements", Found: "less than 0", Expected: "how many statements a connection keeps, or 0 for 1024"}
+	case cfg.DirectoryCache < 0:
+		return nil, &shards.FieldError{Field: "DirectoryCache", Found: "less than 0", Expected: "how many entries are kept, or 0 for 100,000"}
+	case cfg.DirectoryMaxAge < 0:
+		return nil, &shards.FieldError{Field: "DirectoryMaxAge", Found: "less than 0", Expected: "how long an entry is used, or 0 for a minute"}
+	case cfg.Statements == 0:
+		cfg.Statements = defaultStatements
 	}
-	s.server = server
-	if err := s.setBase(ctx); err != nil {
+	var err error
+	if cfg.Failover, err = cfg.Failover.withDefaults(); err != nil {
 		return nil, err
 	}
-	return s, s.prepareMissing(ctx)
-}
-
-// clean takes off the session what callers may have left on it, if there was any sign of it. A connection for which that
-// goes wrong is closed.
-func (s *session) clean() {
-	if !s.left || s.conn.IsClosed() || s.conn.PgConn().IsBusy() || s.conn.PgConn().TxStatus() != 'I' {
-		return // nothing was left, or the connection will be closed
+	m := cfg.Map
+	if cfg.Maps != nil {
+		if m, err = cfg.Maps.Load(ctx); err != nil {
+			return nil, fmt.Errorf("map: %w", err)
+		}
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), endLimit)
-	defer cancel()
-	const query = `close all; set session authorization default; unlisten *; select pg_catalog.pg_advisory_unlock_all();
-discard temp; discard sequences; reset all`
-	s.left = false
-	_, err := s.conn.PgConn().Exec(ctx, query).ReadAll()
-	if err == nil && s.host.afterConnect != nil {
-		err = s.host.afterConnect(ctx, s.conn) // what it set has been reset too
+	ctx = context.WithoutCancel(ctx)
+	r := &Router{
+		log: cfg.logger(), tracers: slices.Clone(cfg.Tracers), maps: cfg.Maps, stop: func() {},
 	}
-	if err == nil {
-		err = s.setBase(ctx)
+	r.life, r.endLife = context.WithCancel(ctx)
+	maps := &reload{router: r}
+	r.open = func(place shards.Host) (*host, error) {
+		return openHost(ctx, place, cfg, maps.awaitMove, nil)
 	}
+	r.newDirectory = func() *directory.Directory { return newDirectory(r, cfg) }
+	none := &snapshot{}
+	first, err := none.turnTo(m, r.open)
 	if err != nil {
-		_ = s.conn.Close(ctx) // whatever it says, the connection is closed
+		return nil, err
 	}
+	if m.HasDirectory() {
+		r.directory = r.newDirectory()
+	}
+	r.now.Store(first)
+	first.settle(none)
+	r.state = MapState{Version: m.Version(), Since: time.Now()}
+	if cfg.Maps != nil {
+		ctx, stop := context.WithCancel(ctx)
+		r.stop = stop
+		r.ending.Go(func() { r.follow(ctx, cfg.Maps) })
+	}
+	return r, nil
 }
 
-// note looks at a caller's SQL before it runs in a transaction or a batch.
-func (s *session) note(sql string) error {
-	t := s.host.texts.Of(sql)
-	s.left = s.left || t.Leaves
-	return refused(t)
-}
+// closeLimit is how long Close waits.
+const closeLimit = 10 * time.Second
 
-// refused returns why a shard does not take SQL.
-func refused(t *texts.Text) error {
-	if t.Listen {
-		return errListen
+// Close closes all connections. It waits until every connection that is in use has been given back: rows closed,
+// transactions ended. After 10 s it closes the others, also those to a server that is silent, and returns within 5 s.
+// Calls made afterwards fail.
+func (r *Router) Close() {
+	r.stop()
+	r.turning.Lock()
+	r.closed = true
+	r.turning.Unlock()
+	if r.directory != nil {
+		r.directory.Close(errClosed)
 	}
-	return nil
+	defer time.AfterFunc(closeLimit, r.endLife).Stop()
+	closeAll(r.life, r.now.Load().hosts)
+	r.ending.Wait()
+	r.endLife()
 }

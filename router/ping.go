@@ -22,7 +22,7 @@ func (r *Router) PingEach(ctx context.Context) []HostPing {
 	for i, h := range hosts {
 		wait.Go(func() {
 			start := time.Now()
-			err := h.ping(ctx)
+			err := h.Ping(ctx)
 			all[i] = HostPing{Host: h.Name, Took: time.Since(start), Err: err}
 		})
 	}

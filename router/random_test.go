@@ -214,12 +214,24 @@ end loop; end $$`)
 	t.Logf("seed %d", seed)
 	const workers = 6
 	var wait sync.WaitGroup
+	stop := make(chan struct{})
+	var janitor sync.WaitGroup
+	janitor.Go(func() { // a prepared transaction holds its locks
+		for {
+			select {
+			case <-stop:
+				return
+			case <-time.After(5 * time.Millisecond):
+				_, _ = b.plain.Exec(ctx, `rollback prepared 'random'`) // there may be none
+			}
+		}
+	})
 	for w := range workers {
 		wait.Go(func() {
 			random := rand.New(rand.NewPCG(seed, uint64(w)))
 			for range statements / workers {
 				n := shards.Number(random.IntN(shardCount))
-				short, cancel := context.WithTimeout(ctx, 2*time.Second) // a prepared transaction holds locks
+				short, cancel := context.WithTimeout(ctx, 2*time.Second) // callers may wait for each other's locks
 				err := (randomSQL{random, n}).do(short, b.shard(t, int(n)))
 				cancel()
 				if err != nil {
@@ -230,6 +242,8 @@ end loop; end $$`)
 		})
 	}
 	wait.Wait()
+	close(stop)
+	janitor.Wait()
 	_, _ = b.plain.Exec(ctx, `rollback prepared 'random'`) // there may be none
 	good := 0
 	for n := range shardCount {

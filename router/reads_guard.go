@@ -9,28 +9,26 @@ import (
 
 	"github.com/kiloshard/kiloshard/router/internal/failure"
 	"github.com/kiloshard/kiloshard/router/operation"
-)
 
-// errOtherServer says that a connection to a replica leads to another server than the one that was measured.
-var errOtherServer = errors.New("the connection leads to another server than the one that was measured")
+	"github.com/kiloshard/kiloshard/router/internal/session"
+
+	"github.com/kiloshard/kiloshard/router/internal/conns"
+)
 
 // errServersTurn says that a pooler has gone from one server to another.
 var errServersTurn = errors.New("the transaction was begun on another server than the one that was asked")
 
-// guardError says that a server was asked whether it may be read, and may not: the replica may lead to others that may.
-type guardError struct{ error }
-
 func (e guardError) Unwrap() error { return e.error }
 
 // measured reports whether a session is on the server for which the replica was chosen.
-func (at station) measured(s *session) bool {
-	return at.replica == nil || s.server != "" && s.server == at.server
+func (at station) measured(s *session.Session) bool {
+	return at.replica == nil || s.Server != "" && s.Server == at.server
 }
 
 // guard asks the server of a session whether it may be read, and returns which one that is.
-func (at station) guard(ctx context.Context, s *session, began time.Time) (server string, err error) {
+func (at station) guard(ctx context.Context, s *session.Session, began time.Time) (server string, err error) {
 	set := at.replica.of.Set
-	seen, err := set.Ask(ctx, at.replica.index, s.conn.PgConn())
+	seen, err := set.Ask(ctx, at.replica.index, s.Conn.PgConn())
 	if err == nil {
 		err = set.Check(at.replica.index, at.want, began, seen)
 	}
@@ -38,9 +36,9 @@ func (at station) guard(ctx context.Context, s *session, began time.Time) (serve
 	case err == nil:
 		return seen.Server, nil
 	case failure.Lost(err), ctx.Err() != nil:
-		return "", s.host.failed(err)
+		return "", at.home.Host.Failed(err)
 	}
-	return "", s.host.failed(guardError{err})
+	return "", at.home.Host.Failed(guardError{err})
 }
 
 // queryGuarded runs a statement in a transaction that asks its server first.
@@ -81,7 +79,7 @@ func (r *txResults) Close() error {
 
 // rollBack ends a transaction that has written nothing.
 func rollBack(tx pgx.Tx) {
-	ctx, cancel := context.WithTimeout(context.Background(), endLimit)
+	ctx, cancel := context.WithTimeout(context.Background(), session.EndLimit)
 	defer cancel()
 	_ = tx.Rollback(ctx) // it may have ended
 }
@@ -91,25 +89,25 @@ func rollBack(tx pgx.Tx) {
 func (at station) begin(ctx context.Context, opts pgx.TxOptions) (pgx.Tx, error) {
 	began := time.Now()
 	h := at.home
-	lease, err := h.host.acquireFor(ctx, h, operation.Tx, "BEGIN")
+	lease, err := new(conns.Attempts).Acquire(ctx, &h.Shard, operation.Tx, "BEGIN")
 	if err != nil {
-		return nil, lease.unsent(err)
+		return nil, lease.Unsent(err)
 	}
-	s := lease.line.session
+	s := lease.Session()
 	asked := ""
 	if !at.measured(s) {
 		if asked, err = at.guard(ctx, s, began); err != nil {
-			lease.release()
+			lease.Release()
 			return nil, err
 		}
 	}
-	begun, err := lease.begin(opts, true)
+	begun, err := lease.Begin(opts, true)
 	if err != nil || asked == "" {
 		return begun, err
 	}
 	server, err := at.guard(ctx, s, began)
 	if err == nil && server != asked {
-		err = s.host.failed(guardError{errServersTurn})
+		err = at.home.Host.Failed(guardError{errServersTurn})
 	}
 	if err != nil {
 		rollBack(begun)

@@ -9,6 +9,8 @@ import (
 
 	"github.com/kiloshard/kiloshard/router/internal/hedge"
 	"github.com/kiloshard/kiloshard/router/internal/texts"
+
+	"github.com/kiloshard/kiloshard/router/internal/session"
 )
 
 // hedgeFloor is the shortest time that HedgeP95 comes to.
@@ -30,7 +32,9 @@ func (h *host) hedgeDelay(t *texts.Text, want Reads) time.Duration {
 
 // hedge runs a statement on one server, and if that has not answered after a while on another one too. What either
 // answers first is returned. A server that fails is made up for by the next one, as in Query.
-func (r Reader) hedge(ctx context.Context, on *host, delay time.Duration, text *texts.Text, sql string, args []any) (pgx.Rows, error) {
+//
+// It returns false if the statement is to be sent once, to one server after another.
+func (r Reader) hedge(ctx context.Context, on *host, delay time.Duration, text *texts.Text, sql string, args []any) (rows pgx.Rows, done bool, err error) {
 	rs, w, began := on.replicas, r.walk(), time.Now()
 	rs.Budget.Earn()
 	race := hedge.Race[station, pgx.Rows]{
@@ -50,25 +54,25 @@ func (r Reader) hedge(ctx context.Context, on *host, delay time.Duration, text *
 	}
 	switch {
 	case errors.Is(err, hedge.ErrClosing):
-		return r.inTurn(ctx, text, sql, args) // it goes to the shard's new home
+		return nil, false, nil // it goes to the shard's new home
 	case errors.Is(err, hedge.ErrFailed):
-		return failedRows{w.last}, w.last
+		return session.FailedRows(w.last), true, w.last
 	case err != nil && ctx.Err() != nil && won.First.home != nil:
-		err = won.First.home.failed(ctx.Err())
+		err = won.First.home.Failed(ctx.Err())
 	}
 	if err != nil {
-		return failedRows{err}, err
+		return session.FailedRows(err), true, err
 	}
 	text.ReaderWaited(time.Since(began))
 	if won.Won {
 		rs.won.Add(1)
 	}
-	return taken(ctx, won.Answer, won.Cancel), nil
+	return taken(ctx, won.Answer, won.Cancel), true, nil
 }
 
 // taken returns the rows of the winner, for which the caller's context counts from now on.
 func taken(ctx context.Context, rows pgx.Rows, cancel context.CancelFunc) pgx.Rows {
-	if _, whole := rows.(*answerRows); whole {
+	if session.InMemory(rows) {
 		cancel()
 		return rows
 	}

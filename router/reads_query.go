@@ -2,15 +2,15 @@ package router
 
 import (
 	"context"
-	"errors"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/kiloshard/kiloshard/router/internal/hedge"
-	"github.com/kiloshard/kiloshard/router/internal/replica"
 	"github.com/kiloshard/kiloshard/router/internal/texts"
+
+	"github.com/kiloshard/kiloshard/router/internal/session"
 )
 
 // Query runs a statement and returns its rows, as [Shard.Query] does. The first megabyte of them is in memory when it
@@ -18,10 +18,13 @@ import (
 // the rest holds a connection until they are closed or read to their end.
 func (r Reader) Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error) {
 	h := r.shard.home.now().host
-	text := h.texts.Of(sql)
+	text := h.Texts.Of(sql)
 	if delay := h.hedgeDelay(text, r.reads); delay > 0 {
 		if kept, ok := hedge.KeepArgs(args); ok {
-			return r.hedge(ctx, h, delay, text, sql, kept)
+			if rows, done, err := r.hedge(ctx, h, delay, text, sql, kept); done {
+				return rows, err
+			}
+			args = kept
 		}
 	}
 	return r.inTurn(ctx, text, sql, args)
@@ -33,7 +36,7 @@ func (r Reader) inTurn(ctx context.Context, text *texts.Text, sql string, args [
 	for {
 		at, err := w.next(ctx)
 		if err != nil {
-			return failedRows{err}, err
+			return session.FailedRows(err), err
 		}
 		rows, err := at.query(ctx, sql, args)
 		if err == nil {
@@ -43,7 +46,7 @@ func (r Reader) inTurn(ctx context.Context, text *texts.Text, sql string, args [
 			return rows, nil
 		}
 		if !w.goesOn(ctx, at, err, text.Reads) {
-			return failedRows{w.last}, w.last
+			return session.FailedRows(w.last), w.last
 		}
 	}
 }
@@ -51,14 +54,14 @@ func (r Reader) inTurn(ctx context.Context, text *texts.Text, sql string, args [
 // QueryRow runs a statement that returns one row at most, as [Shard.QueryRow] does.
 func (r Reader) QueryRow(ctx context.Context, sql string, args ...any) pgx.Row {
 	rows, _ := r.Query(ctx, sql, args...)
-	return row{rows}
+	return session.Row{Rows: rows}
 }
 
 // Exec runs one statement that only reads and returns its command tag. What it returns is dropped.
 func (r Reader) Exec(ctx context.Context, sql string, args ...any) (pgconn.CommandTag, error) {
 	rows, err := r.Query(ctx, sql, args...)
 	if err != nil {
-		return noTag, err
+		return pgconn.CommandTag{}, err
 	}
 	rows.Close()
 	return rows.CommandTag(), rows.Err()
@@ -66,46 +69,5 @@ func (r Reader) Exec(ctx context.Context, sql string, args ...any) (pgconn.Comma
 
 // CopyFrom fails with [ErrReadOnly]. It is there for the sake of generated code.
 func (r Reader) CopyFrom(context.Context, pgx.Identifier, []string, pgx.CopyFromSource) (int64, error) {
-	return 0, r.shard.home.now().failed(ErrReadOnly)
-}
-
-// query runs a statement on a server, and reads the first part of the answer.
-func (at station) query(ctx context.Context, sql string, args []any) (pgx.Rows, error) {
-	limited, done := at.until(ctx)
-	all, err := at.once(limited, sql, args)
-	switch live := all.(type) {
-	case *rows, *endedRows:
-		all, err = readAhead(at.home, live)
-	}
-	if err != nil {
-		done()
-		if errors.Is(context.Cause(limited), replica.ErrSilent) && ctx.Err() == nil {
-			err = at.home.failed(replica.ErrSilent)
-		}
-		return nil, err
-	}
-	if these, ok := all.(*answerRows); ok { // all is there
-		done()
-		return these, nil
-	}
-	return &endedRows{all, done}, nil
-}
-
-// endedRows have something done when they end.
-type endedRows struct {
-	pgx.Rows
-	done func()
-}
-
-func (r *endedRows) Next() bool {
-	if r.Rows.Next() {
-		return true
-	}
-	r.done()
-	return false
-}
-
-func (r *endedRows) Close() {
-	r.Rows.Close()
-	r.done()
+	return 0, r.shard.home.now().Failed(ErrReadOnly)
 }

@@ -7,6 +7,8 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/kiloshard/kiloshard/router/operation"
+
+	"github.com/kiloshard/kiloshard/router/internal/conns"
 )
 
 var errReaderBegin = errors.New("a reader's transactions only read: expected no BeginQuery, and no access mode but read only")
@@ -19,7 +21,7 @@ func (r Reader) Begin(ctx context.Context) (pgx.Tx, error) { return r.BeginTx(ct
 // transactions on replicas. That there was a query in it keeps everybody from making it one that writes.
 func (r Reader) BeginTx(ctx context.Context, opts pgx.TxOptions) (pgx.Tx, error) {
 	if opts.BeginQuery != "" || opts.AccessMode != "" && opts.AccessMode != pgx.ReadOnly {
-		return nil, r.shard.home.now().failed(errReaderBegin)
+		return nil, r.shard.home.now().Failed(errReaderBegin)
 	}
 	opts.AccessMode = pgx.ReadOnly
 	w := r.walk()
@@ -65,18 +67,13 @@ func (r Reader) SendBatch(ctx context.Context, b *pgx.Batch) pgx.BatchResults {
 }
 
 func (at station) batch(ctx context.Context, b *pgx.Batch) (pgx.BatchResults, error) {
-	lease, err := at.home.host.acquireFor(ctx, at.home, operation.Batch, "")
+	lease, err := new(conns.Attempts).Acquire(ctx, &at.home.Shard, operation.Batch, "")
 	if err != nil {
-		return nil, lease.unsent(err)
+		return nil, lease.Unsent(err)
 	}
-	if !at.measured(lease.line.session) {
-		lease.release()
+	if !at.measured(lease.Session()) {
+		lease.Release()
 		return at.batchGuarded(ctx, b)
 	}
-	results, err := lease.line.session.sendBatch(lease.ctx, at.home, at.home.scope(), b)
-	if err != nil {
-		lease.release()
-		return nil, err
-	}
-	return &leasedResults{results, lease}, nil
+	return lease.SendBatch(b)
 }

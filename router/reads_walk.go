@@ -8,6 +8,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/kiloshard/kiloshard/router/internal/conns"
 	"github.com/kiloshard/kiloshard/router/internal/failure"
 	"github.com/kiloshard/kiloshard/router/internal/replica"
 	"github.com/kiloshard/kiloshard/shards"
@@ -33,15 +34,6 @@ func (r *Reader) walk() *walk {
 	return &walk{shard: r.shard, home: r.shard.home.now(), want: r.reads.want()}
 }
 
-// station is a server on the way: the shard's home there, and the replica if it is one.
-type station struct {
-	home    *home
-	replica *replicaHost
-	life    context.Context // of the replica
-	server  string          // for which it was chosen
-	want    *replica.Want
-}
-
 // next returns the server to read from next.
 func (w *walk) next(ctx context.Context) (station, error) {
 	for !w.over {
@@ -50,7 +42,7 @@ func (w *walk) next(ctx context.Context) (station, error) {
 		switch {
 		case rs != nil:
 			if at, err = rs.Find(ctx, &w.want, w.not); err != nil {
-				err = w.home.host.failed(err)
+				err = w.home.host.Failed(err)
 			}
 		case w.want.ReplicaOnly:
 			err = &shards.HostError{Host: w.home.host.Name, Err: fmt.Errorf("the map has none: %w", ErrNoReplica)}
@@ -93,7 +85,7 @@ func (w *walk) next(ctx context.Context) (station, error) {
 // another one, from where the walk begins again.
 func (w *walk) moved(err error) bool {
 	home := w.shard.home.now()
-	if home == w.home || !retired(err) && !errors.Is(err, errReplicaLeft) {
+	if home == w.home || !conns.Retired(err) && !errors.Is(err, errReplicaLeft) {
 		return false
 	}
 	w.home, w.not, w.over = home, 0, false
@@ -171,6 +163,18 @@ func readOnly(err error) error {
 	return &explained
 }
 
+// guardError says that a server was asked whether it may be read, and may not: the replica may lead to others that may.
+type guardError struct{ error }
+
+// station is a server on the way: the shard's home there, and the replica if it is one.
+type station struct {
+	home    *home
+	replica *replicaHost
+	life    context.Context // of the replica
+	server  string          // for which it was chosen
+	want    *replica.Want
+}
+
 // until returns a context that ends with ctx, or when the replica does not answer any more.
 func (at station) until(ctx context.Context) (context.Context, func()) {
 	ctx, cancel := context.WithCancelCause(ctx)
@@ -184,30 +188,21 @@ func (at station) until(ctx context.Context) (context.Context, func()) {
 	}
 }
 
-// once runs a statement on this server. On the primary it is made again as [Shard.Query] does: no other server is left. On a
-// replica it goes down a connection to the server that was measured, or else asks its server first.
-func (at station) once(ctx context.Context, sql string, args []any) (pgx.Rows, error) {
-	var t tries
-	for {
-		t.tryOn(at.home)
-		c := at.home.host.callFor(ctx, at.home, sql, args, false)
-		c.server = at.server
-		t.tell(c)
-		err := c.ask()
-		if err == nil {
-			var rows pgx.Rows
-			if rows, err = c.query(sql, args); err == nil {
-				return rows, nil
-			}
-		}
-		if errors.Is(err, errOtherServer) {
-			return at.queryGuarded(ctx, sql, args)
-		}
-		if at.replica != nil && !errors.Is(err, errApart) {
-			return nil, c.unsent(err)
-		}
-		if again, err := c.again(ctx, &t, err); !again {
-			return nil, err
-		}
+// endedRows have something done when they end.
+type endedRows struct {
+	pgx.Rows
+	done func()
+}
+
+func (r *endedRows) Next() bool {
+	if r.Rows.Next() {
+		return true
 	}
+	r.done()
+	return false
+}
+
+func (r *endedRows) Close() {
+	r.Rows.Close()
+	r.done()
 }

@@ -59,7 +59,7 @@ func (r Retry) Tx(ctx context.Context, s Shard, opts pgx.TxOptions, fn func(pgx.
 			return err
 		case !again || attempt >= r.Attempts:
 			h.exhausted.Add(1)
-			h.log.Warn("transaction failed for good", slog.String("host", h.Name), slog.Int("shard", int(s.Number())),
+			h.Log.Warn("transaction failed for good", slog.String("host", h.Name), slog.Int("shard", int(s.Number())),
 				slog.Int("attempts", attempt), slog.String("sqlstate", failure.SQLState(err)))
 			return &RetryError{Attempts: attempt, Err: err}
 		}

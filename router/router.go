@@ -3,6 +3,7 @@ package router
 import (
 	"context"
 	"fmt"
+	"io"
 	"log/slog"
 	"slices"
 	"sync"
@@ -10,69 +11,10 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/kiloshard/kiloshard/router/internal/directory"
 	"github.com/kiloshard/kiloshard/shards"
 )
-
-// defaultStatements is enough for 64 shards of 16 statements on each connection.
-const defaultStatements = 1024
-
-// Config says what a [Router] routes to, and how.
-type Config struct {
-	// Map says where every shard lives, for a router whose map changes by [Router.SetMap] only. Either Map or Maps is
-	// required.
-	Map *shards.Map
-
-	// Maps is the source of the map. The router loads the map from it and follows each newer one.
-	Maps Maps
-
-	// Pool adjusts the pool of a host before it is made: its size, TLS, a tracer. It is called once for each host; its
-	// error ends [New], or keeps the router from following a later map. It is also called once for each replica, which has a
-	// name such as pg-a/0, before its first read; its error keeps that replica from being used. Pool must not call the
-	// router, and hooks that it sets must leave the prepared statements of a connection alone. Defaults to what the DSN says.
-	Pool func(host shards.Host, cfg *pgxpool.Config) error
-
-	// Credentials returns the credentials for each new connection, which replace those of the DSN: tokens that are good for
-	// minutes, passwords from a vault. Defaults to what the map's hosts have of [shards.Map.WithCredentials].
-	Credentials shards.CredentialsFunc
-
-	// Statements is how many prepared statements a connection keeps, those of all its shards together, the least recently
-	// used closed first. They take most of a session's memory on the server, some 15 kB each. Defaults to 1024.
-	Statements int
-
-	// DirectoryCache is how many entries of a directory are kept in memory, the least recently used dropped first.
-	// Defaults to 100,000.
-	DirectoryCache int
-
-	// DirectoryMaxAge is how long an entry of the directory is used before it is read again. So it is how long a key that
-	// another process has moved is still taken to its old shard. Defaults to one minute.
-	DirectoryMaxAge time.Duration
-
-	// Failover says when a host counts as down, and how long calls wait for a new primary.
-	Failover Failover
-
-	// NoGroups sends each statement by itself. It is for services whose views or operators hide functions that write and
-	// swallow their own errors: in a group, which only reads, these would be called without effect.
-	NoGroups bool
-
-	// Tracers trace the statements of the service on all hosts, in this order, after a tracer in the pool's config. Each is
-	// called by those of pgx's tracing interfaces that it has, by [operation.UnsentTracer], and by package many's Tracer.
-	// [operation.Of] returns the shard and more. Packages tracing and metrics have such tracers. Without tracers nothing is
-	// spent on them.
-	Tracers []pgx.QueryTracer
-
-	// Logger logs changes of the map, hosts that are opened and closed, a host that is down or up again, a primary at
-	// another address, two primaries, a pooler that was noticed, connections that were lost with calls under way, trouble
-	// with a directory's counts, transactions that [Retry] gives up, and slow statements. It never logs arguments or
-	// passwords. Defaults to silence.
-	Logger *slog.Logger
-
-	// SlowStatement is the time, waiting included, from which on a statement or a batch is logged as slow: with its text if
-	// it has arguments, which are left out. Defaults to never.
-	SlowStatement time.Duration
-}
 
 // Router takes a key or an ID to the handle of its shard. It has one pool of connections for each host. It is safe for
 // concurrent use.
@@ -97,71 +39,6 @@ type Router struct {
 	mu      sync.Mutex // guards what follows; may be taken with turning held
 	state   MapState   // its Err that of a map that was refused
 	unheard trouble    // of the source, which may be over
-}
-
-// New checks the DSN of every host and makes the pools. It does not connect: the first statement on a host does, and
-// [Router.Ping] does. The values of ctx are passed on to the hooks of the pools; its end means nothing to them.
-//
-// With Config.Maps it loads the map first, which ctx governs.
-//
-// The error is what Maps says, a [shards.HostError] for a host whose DSN or pool is wrong, without the DSN, and a
-// [shards.FieldError] for a Config that is wrong otherwise. After an error nothing is left open.
-func New(ctx context.Context, cfg Config) (*Router, error) {
-	switch {
-	case cfg.Map == nil && cfg.Maps == nil:
-		return nil, &shards.FieldError{Field: "Map", Found: "nil", Expected: "a map of the shards, or Maps"}
-	case cfg.Map != nil && cfg.Maps != nil:
-		return nil, &shards.FieldError{Field: "Map", Found: "both Map and Maps", Expected: "one of them"}
-	case cfg.Statements < 0:
-		return nil, &shards.FieldError{Field: "Statements", Found: "less than 0", Expected: "how many statements a connection keeps, or 0 for 1024"}
-	case cfg.DirectoryCache < 0:
-		return nil, &shards.FieldError{Field: "DirectoryCache", Found: "less than 0", Expected: "how many entries are kept, or 0 for 100,000"}
-	case cfg.DirectoryMaxAge < 0:
-		return nil, &shards.FieldError{Field: "DirectoryMaxAge", Found: "less than 0", Expected: "how long an entry is used, or 0 for a minute"}
-	case cfg.Statements == 0:
-		cfg.Statements = defaultStatements
-	}
-	var err error
-	if cfg.Failover, err = cfg.Failover.withDefaults(); err != nil {
-		return nil, err
-	}
-	m := cfg.Map
-	if cfg.Maps != nil {
-		if m, err = cfg.Maps.Load(ctx); err != nil {
-			return nil, fmt.Errorf("map: %w", err)
-		}
-	}
-	ctx = context.WithoutCancel(ctx)
-	r := &Router{
-		log: cfg.logger(), tracers: slices.Clone(cfg.Tracers), maps: cfg.Maps, stop: func() {},
-	}
-	r.life, r.endLife = context.WithCancel(ctx)
-	maps := &reload{router: r}
-	r.open = func(place shards.Host) (*host, error) {
-		h, err := openHost(ctx, place, cfg, nil)
-		if err == nil {
-			h.reload = maps
-		}
-		return h, err
-	}
-	r.newDirectory = func() *directory.Directory { return newDirectory(r, cfg) }
-	none := &snapshot{}
-	first, err := none.turnTo(m, r.open)
-	if err != nil {
-		return nil, err
-	}
-	if m.HasDirectory() {
-		r.directory = r.newDirectory()
-	}
-	r.now.Store(first)
-	first.settle(none)
-	r.state = MapState{Version: m.Version(), Since: time.Now()}
-	if cfg.Maps != nil {
-		ctx, stop := context.WithCancel(ctx)
-		r.stop = stop
-		r.ending.Go(func() { r.follow(ctx, cfg.Maps) })
-	}
-	return r, nil
 }
 
 // ForID returns the shard that made an ID. It returns [shards.ErrNoShard] for an ID that no shard of the map can have
@@ -191,30 +68,27 @@ func (r *Router) All() shards.Set { return r.Map().All() }
 // many does.
 func (r *Router) Tracers() []pgx.QueryTracer { return slices.Clone(r.tracers) }
 
-// closeLimit is how long Close waits.
-const closeLimit = 10 * time.Second
+// Format prints which map the router goes by, whatever the verb, so that no DSN is printed.
+func (r *Router) Format(s fmt.State, _ rune) { _, _ = io.WriteString(s, "router of "+r.Map().String()) }
 
-// Close closes all connections. It waits until every connection that is in use has been given back: rows closed,
-// transactions ended. After 10 s it closes the others, also those to a server that is silent, and returns within 5 s.
-// Calls made afterwards fail.
-func (r *Router) Close() {
-	r.stop()
-	r.turning.Lock()
-	r.closed = true
-	r.turning.Unlock()
-	if r.directory != nil {
-		r.directory.Close(errClosed)
-	}
-	defer time.AfterFunc(closeLimit, r.endLife).Stop()
-	closeAll(r.life, r.now.Load().hosts)
-	r.ending.Wait()
-	r.endLife()
+// MapState says by which map a router goes.
+type MapState struct {
+	Version int       // of the map; 0 if it was never in a store
+	Since   time.Time // when the router went over to it
+	Swaps   uint64    // how often it has gone over to another one
+
+	// Err is why that may not be the newest one, since ErrAt: a newer one was refused, none can be heard of, or the
+	// router has started from a copy. Of Maps other than a mapstore.Source it is what went wrong last since then, at
+	// ErrAt, and stays until there is a newer map, for they do not tell when trouble is over.
+	Err   error
+	ErrAt time.Time
 }
 
-// logger returns the logger of a config, which is silent if there is none.
-func (cfg Config) logger() *slog.Logger {
-	if cfg.Logger == nil {
-		return slog.New(slog.DiscardHandler)
-	}
-	return cfg.Logger
+// trouble is that the source has no newer map, since a time.
+type trouble struct {
+	err error
+	at  time.Time
 }
+
+// Map returns the map by which the router decides at this moment.
+func (r *Router) Map() *shards.Map { return r.now.Load().shards }

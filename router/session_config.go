@@ -26,7 +26,7 @@ import (
 func (s Shard) PoolConfig() *pgxpool.Config {
 	at := s.home.now()
 	config := at.host.plain.Copy()
-	config.ConnConfig.RuntimeParams["search_path"] = at.path
+	config.ConnConfig.RuntimeParams["search_path"] = at.Path
 	if config.ConnConfig.ValidateConnect == nil {
 		config.ConnConfig.ValidateConnect = pgconn.ValidateConnectTargetSessionAttrsReadWrite
 	}
@@ -71,7 +71,7 @@ func (s Shard) lead(ctx context.Context, c *pgx.ConnConfig) error {
 	c.Host, c.Port, c.TLSConfig, c.Fallbacks = fresh.Host, fresh.Port, fresh.TLSConfig, fresh.Fallbacks
 	c.Database, c.User, c.Password = fresh.Database, fresh.User, fresh.Password
 	c.LookupFunc, c.AfterNetConnect = fresh.LookupFunc, fresh.AfterNetConnect
-	c.RuntimeParams["search_path"] = at.path
+	c.RuntimeParams["search_path"] = at.Path
 	after := c.AfterConnect
 	c.AfterConnect = func(ctx context.Context, conn *pgconn.PgConn) error {
 		conn.CustomData()[ledTo] = at.host

@@ -3,32 +3,18 @@ package router
 import (
 	"context"
 	"fmt"
-	"sync/atomic"
-	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/kiloshard/kiloshard/router/internal/together"
+	"github.com/kiloshard/kiloshard/router/operation"
 	"github.com/kiloshard/kiloshard/shards"
+
+	"github.com/kiloshard/kiloshard/router/internal/session"
+
+	"github.com/kiloshard/kiloshard/router/internal/conns"
 )
-
-// home is what a router knows of one shard.
-type home struct {
-	number shards.Number
-	schema string
-	path   string // the search_path under which the names of the shard's tables resolve
-	host   *host
-	next   atomic.Pointer[home] // the home that the shard went to, nil as long as this is it
-	safe   bool                 // nothing is written by way of it
-
-	copies atomic.Pointer[copies] // where it is read by readers
-
-	// Guarded by the mu of the host's lines.
-	lines    []*line // that have worked for it
-	inflight int     // the calls under way
-	load     float64 // the mean of that
-}
 
 // Shard is the handle of one shard, with the methods of a [pgxpool.Pool]. Unqualified names in the SQL are those of the
 // shard's schema. Each method goes to the host where the map has the shard when it is called. A Shard is a small value that
@@ -41,18 +27,18 @@ type home struct {
 type Shard struct{ home *home }
 
 // Number returns the shard's number.
-func (s Shard) Number() shards.Number { return s.home.number }
+func (s Shard) Number() shards.Number { return s.home.Number }
 
 // Schema returns the name of the shard's schema, such as shard_00042.
-func (s Shard) Schema() string { return s.home.now().schema }
+func (s Shard) Schema() string { return s.home.now().Schema }
 
 // Host returns the host on which the shard lives now.
-func (s Shard) Host() shards.Host { return *s.home.now().host.place.Load() }
+func (s Shard) Host() shards.Host { return *s.home.now().host.Place.Load() }
 
 // String returns the shard's number, schema and host.
 func (s Shard) String() string {
 	h := s.home.now()
-	return fmt.Sprintf("shard %d (%s on %s)", h.number, h.schema, h.host.Name)
+	return fmt.Sprintf("shard %d (%s on %s)", h.Number, h.Schema, h.host.Name)
 }
 
 // Exec runs SQL and returns the command tag of its last statement. Without arguments the SQL may hold several
@@ -61,13 +47,13 @@ func (s Shard) String() string {
 // Statements that refuse to run in a transaction, such as VACUUM and CREATE INDEX CONCURRENTLY, fail. The package's
 // section on limits tells of statements that end the transaction themselves.
 func (s Shard) Exec(ctx context.Context, sql string, args ...any) (pgconn.CommandTag, error) {
-	if s.home.now().host.texts.Of(sql).Calls {
+	if s.home.now().host.Texts.Of(sql).Calls {
 		return s.execInTx(ctx, sql, args)
 	}
-	var t tries
+	var t conns.Attempts
 	for {
 		tag, c, err := s.exec(ctx, &t, sql, args)
-		again, err := c.again(ctx, &t, err)
+		again, err := c.Retry(ctx, &t, err)
 		if !again {
 			return tag, err
 		}
@@ -75,24 +61,13 @@ func (s Shard) Exec(ctx context.Context, sql string, args ...any) (pgconn.Comman
 }
 
 // exec runs SQL once.
-func (s Shard) exec(ctx context.Context, t *tries, sql string, args []any) (pgconn.CommandTag, *call, error) {
+func (s Shard) exec(ctx context.Context, t *conns.Attempts, sql string, args []any) (pgconn.CommandTag, *conns.Request, error) {
 	c, err := s.home.ask(ctx, t, sql, args, len(args) == 0)
-	switch {
-	case err != nil:
-		return noTag, c, err
-	case c.answer != nil:
-		rows := c.answer.rows(c.home)
-		rows.Close()
-		return rows.CommandTag(), c, rows.Err()
+	if err != nil {
+		return pgconn.CommandTag{}, c, err
 	}
-	defer c.release()
-	session, started := c.line.session, time.Now()
-	tag, err := session.exec(c.ctx, c.scope(), sql, args)
-	c.home.host.texts.Observe(c.text, time.Since(started), true)
-	if err == nil && session.conn.PgConn().TxStatus() != 'I' {
-		err = errTxLeft
-	}
-	return tag, c, c.home.failed(err)
+	tag, err := c.Exec(sql, args)
+	return tag, c, err
 }
 
 func (s Shard) execInTx(ctx context.Context, sql string, args []any) (tag pgconn.CommandTag, err error) {
@@ -111,10 +86,10 @@ func (s Shard) execInTx(ctx context.Context, sql string, args []any) (tag pgconn
 //
 //go:noinline
 func (s Shard) Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error) {
-	var t tries
+	var t conns.Attempts
 	if hint := together.Of(args); hint != nil {
 		args = args[1:]
-		if rows, done, err := s.queryTogether(ctx, &t, sql, args, hint); done {
+		if rows, done, err := t.QueryTogether(ctx, &s.home.now().Shard, sql, args, hint); done {
 			return rows, err
 		}
 	}
@@ -122,49 +97,67 @@ func (s Shard) Query(ctx context.Context, sql string, args ...any) (pgx.Rows, er
 }
 
 // queryAgain runs a statement that has been tried before.
-func (s Shard) queryAgain(ctx context.Context, t *tries, sql string, args []any) (pgx.Rows, error) {
+func (s Shard) queryAgain(ctx context.Context, t *conns.Attempts, sql string, args []any) (pgx.Rows, error) {
 	for {
 		rows, c, err := s.query(ctx, t, sql, args)
 		if err == nil {
 			return rows, nil
 		}
-		if again, err := c.again(ctx, t, err); !again {
-			return failedRows{err}, err
+		if again, err := c.Retry(ctx, t, err); !again {
+			return session.FailedRows(err), err
 		}
 	}
 }
 
 // query runs a statement once.
-func (s Shard) query(ctx context.Context, t *tries, sql string, args []any) (pgx.Rows, *call, error) {
+func (s Shard) query(ctx context.Context, t *conns.Attempts, sql string, args []any) (pgx.Rows, *conns.Request, error) {
 	c, err := s.home.ask(ctx, t, sql, args, false)
 	if err != nil {
 		return nil, c, err
 	}
-	rows, err := c.query(sql, args)
+	rows, err := c.Query(sql, args)
 	return rows, c, err
-}
-
-// query returns the rows of a statement, whose call was given its answer or a line to ask for it.
-func (c *call) query(sql string, args []any) (pgx.Rows, error) {
-	if c.answer != nil {
-		return c.answer.rows(c.home), nil
-	}
-	started := time.Now()
-	rows, err := c.line.session.query(c.ctx, c.home, c.scope(), sql, args)
-	c.home.host.texts.Observe(c.text, time.Since(started), true)
-	if err != nil {
-		c.release()
-		return failedRows{err}, err
-	}
-	rows.lease = c
-	return rows, nil
 }
 
 // QueryRow runs a statement that returns one row at most. Errors wait for the row's Scan, and so may the connection: Scan
 // must be called. It returns [pgx.ErrNoRows] if there is no row, and drops all rows but the first.
 func (s Shard) QueryRow(ctx context.Context, sql string, args ...any) pgx.Row {
 	rows, _ := s.Query(ctx, sql, args...)
-	return row{rows}
+	return session.Row{Rows: rows}
+}
+
+// SendBatch sends the queries of a batch together, as one transaction, and returns their results, which hold a
+// connection until they are closed. Callbacks are called as those results say. The batch itself is left as it is.
+//
+// Statements that are new to the connection are prepared first, all in one round trip. A batch with Batch.BeginTx
+// fails, and so does one that goes on after a statement which ends the transaction.
+func (s Shard) SendBatch(ctx context.Context, b *pgx.Batch) pgx.BatchResults {
+	var t conns.Attempts
+	for {
+		lease, err := s.home.acquire(ctx, &t, operation.Batch, "")
+		if err == nil {
+			var results pgx.BatchResults
+			if results, err = lease.SendBatch(b); err == nil {
+				return results
+			}
+		}
+		if again, err := lease.RetryLease(ctx, &t, false, err); !again {
+			return pgx.FailedBatchResults(b, err)
+		}
+	}
+}
+
+// CopyFrom copies rows into a table with the COPY protocol, in a transaction of its own, and returns how many there
+// were. A table name of one part is looked up as in any statement.
+func (s Shard) CopyFrom(ctx context.Context, table pgx.Identifier, columns []string, source pgx.CopyFromSource) (copied int64, err error) {
+	err = s.Tx(ctx, pgx.TxOptions{}, func(tx pgx.Tx) error {
+		copied, err = tx.CopyFrom(ctx, table, columns, source)
+		return err
+	})
+	if err != nil {
+		return 0, err
+	}
+	return copied, nil
 }
 
 // NextID makes a new ID in the shard.
@@ -183,5 +176,40 @@ func (s Shard) NextIDs(ctx context.Context, n int) ([]shards.ID, error) {
 	return ids, err
 }
 
-// scope is the one of statements that stand by themselves.
-func (h *home) scope() scope { return scope{path: h.path, schema: h.schema, reads: h.safe} }
+// Begin begins a transaction in the shard with the server's defaults. See [Shard.BeginTx].
+func (s Shard) Begin(ctx context.Context) (pgx.Tx, error) { return s.BeginTx(ctx, pgx.TxOptions{}) }
+
+// BeginTx begins a transaction in the shard, in one round trip. ctx governs the beginning only: the transaction, and
+// with it a connection, lasts until Commit or Rollback.
+//
+// The transaction is pgx's own but for this: Exec, Query, QueryRow and SendBatch prepare their statements for the
+// shard, as the methods of Shard do; a name given to Prepare is good for the transaction only. What is sent by way of
+// Conn or LargeObjects is in the shard too, but is prepared by pgx, under its text alone.
+func (s Shard) BeginTx(ctx context.Context, opts pgx.TxOptions) (pgx.Tx, error) {
+	var t conns.Attempts
+	for {
+		tx, lease, err := s.begin(ctx, &t, opts)
+		if err == nil {
+			return tx, nil
+		}
+		if again, err := lease.RetryLease(ctx, &t, true, err); !again { // a BEGIN changes nothing
+			return nil, err
+		}
+	}
+}
+
+// begin begins a transaction once.
+func (s Shard) begin(ctx context.Context, t *conns.Attempts, opts pgx.TxOptions) (pgx.Tx, *conns.Request, error) {
+	lease, err := s.home.acquire(ctx, t, operation.Tx, "BEGIN")
+	if err != nil {
+		return nil, lease, err
+	}
+	begun, err := lease.Begin(opts, false)
+	return begun, lease, err
+}
+
+// Tx runs fn in a transaction, which it commits if fn returns nil and else rolls back. It returns fn's error as it is.
+// fn runs once; [Retry] is for those that may run again. [ErrOutcomeUnknown] says that the COMMIT had no answer.
+func (s Shard) Tx(ctx context.Context, opts pgx.TxOptions, fn func(pgx.Tx) error) error {
+	return pgx.BeginTxFunc(ctx, s, opts, fn)
+}

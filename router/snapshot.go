@@ -5,8 +5,9 @@ import (
 	"slices"
 	"sync"
 
-	"github.com/kiloshard/kiloshard/router/operation"
 	"github.com/kiloshard/kiloshard/shards"
+
+	"github.com/kiloshard/kiloshard/router/internal/session"
 )
 
 // snapshot is a map with all that a router needs to go by it. It never changes: the router goes over to the next one at
@@ -46,7 +47,7 @@ func (s *snapshot) turnTo(m *shards.Map, open func(shards.Host) (*host, error)) 
 		if named && i < len(s.homes) && s.homes[i].host == h {
 			next.homes[i] = s.homes[i]
 		} else {
-			next.homes[i] = &home{number: n, schema: m.Schema(n), path: m.SearchPath(n), host: h}
+			next.homes[i] = newHome(h, session.Shard{Number: n, Schema: m.Schema(n), Path: m.SearchPath(n)})
 		}
 	}
 	next.first = slices.Clone(next.homes)
@@ -57,7 +58,7 @@ func (s *snapshot) turnTo(m *shards.Map, open func(shards.Host) (*host, error)) 
 // hostLike returns the host of the same name and database, nil if there is none.
 func (s *snapshot) hostLike(place shards.Host) *host {
 	for _, h := range s.hosts {
-		if h.Name == place.Name && h.SameDatabase(place) {
+		if h.Name == place.Name && h.opened.SameDatabase(place) {
 			return h
 		}
 	}
@@ -72,17 +73,17 @@ func (s *snapshot) settle(before *snapshot) (left []*host) {
 		count[s.shards.HostIndex(shards.Number(n))]++
 	}
 	for i, h := range s.hosts {
-		h.place.Store(&s.shards.Hosts()[i])
+		h.Place.Store(&s.shards.Hosts()[i])
 		h.expect(count[i])
 	}
 	var emptied []*host // by some shards
 	for _, old := range before.homes {
-		if int(old.number) >= len(s.homes) {
+		if int(old.Number) >= len(s.homes) {
 			continue // handles of it go on as they are
 		}
-		if next := s.homes[old.number]; next != old {
+		if next := s.homes[old.Number]; next != old {
 			old.next.Store(next)
-			old.host.lines.drop(old)
+			old.Leave()
 			old.dropCopies(next)
 			if !slices.Contains(emptied, old.host) {
 				emptied = append(emptied, old.host)
@@ -90,7 +91,7 @@ func (s *snapshot) settle(before *snapshot) (left []*host) {
 		}
 	}
 	for _, h := range emptied {
-		h.watch.Wake()
+		h.Pool.Wake()
 	}
 	for _, h := range before.hosts {
 		if !slices.Contains(s.hosts, h) {
@@ -100,50 +101,11 @@ func (s *snapshot) settle(before *snapshot) (left []*host) {
 	return left
 }
 
-// now returns the home that a shard has now.
-func (h *home) now() *home {
-	last := h.next.Load()
-	if last == nil {
-		return h
-	}
-	for next := last.next.Load(); next != nil; next = last.next.Load() {
-		last = next
-	}
-	h.next.Store(last) // those in between need not be kept
-	return last
-}
-
-// acquire returns a call that was given a line, at the home that the shard has by then.
-func (h *home) acquire(ctx context.Context, t *tries, kind operation.Kind, summary string) (*call, error) {
-	for {
-		at := h.now()
-		t.tryOn(at)
-		c := at.host.leaseFor(ctx, at, kind, summary)
-		t.tell(c)
-		if err := at.host.enter(c); !retired(err) {
-			return c, err
-		}
-	}
-}
-
-// ask is [call.ask] at the home that the shard has by then.
-func (h *home) ask(ctx context.Context, t *tries, sql string, args []any, whole bool) (*call, error) {
-	for {
-		at := h.now()
-		t.tryOn(at)
-		c := at.host.callFor(ctx, at, sql, args, whole)
-		t.tell(c)
-		if err := c.ask(); !retired(err) {
-			return c, err
-		}
-	}
-}
-
-// closeAll closes hosts, all at once, and waits for it, see [lines.close].
+// closeAll closes hosts, all at once, and waits for it, see [host.close].
 func closeAll(ctx context.Context, hosts []*host) {
 	var wait sync.WaitGroup
 	for _, h := range hosts {
-		wait.Go(func() { h.lines.close(ctx, errClosed) })
+		wait.Go(func() { h.close(ctx, errClosed) })
 	}
 	wait.Wait()
 }

@@ -23,7 +23,7 @@ func TestServiceIsSmall(t *testing.T) {
 	if len(modules) < 2 || len(modules) > mostModules {
 		t.Errorf("%d modules, expected at most %d:\n%s", len(modules), mostModules, strings.Join(modules, "\n"))
 	}
-	goCommand(t, "build", "-trimpath", "-o", program, "./testdata/service")
+	goCommand(t, "build", "-o", program, "./testdata/service")
 	info, err := os.Stat(program)
 	if err != nil {
 		t.Fatal(err)

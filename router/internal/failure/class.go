@@ -28,6 +28,12 @@ func Fatal(err *pgconn.PgError) bool {
 	return severity == "FATAL" || severity == "PANIC"
 }
 
+// EndsConn reports whether an error is one of the server's that is the end of the connection.
+func EndsConn(err error) bool {
+	var pgErr *pgconn.PgError
+	return errors.As(err, &pgErr) && Fatal(pgErr)
+}
+
 func severityOf(err *pgconn.PgError) string {
 	if err.SeverityUnlocalized != "" {
 		return err.SeverityUnlocalized

@@ -13,6 +13,7 @@ var (
 	ErrLost           = errors.New("the connection was lost before the answer came: the statement may have run")
 	ErrOutcomeUnknown = errors.New("COMMIT was sent and not answered, so the transaction may have taken effect or not")
 	ErrHostDown       = errors.New("the host is down")
+	ErrMoved          = errors.New("the shard is not on the host that the map names")
 )
 
 // DownError says that a call was not sent, because its host is down. It wraps [ErrHostDown].

@@ -1,0 +1,198 @@
+package conns
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"runtime"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/kiloshard/kiloshard/router/internal/primary"
+	"github.com/kiloshard/kiloshard/router/internal/session"
+	"github.com/kiloshard/kiloshard/router/internal/texts"
+	"github.com/kiloshard/kiloshard/router/internal/tracers"
+	"github.com/kiloshard/kiloshard/shards"
+	"github.com/kiloshard/kiloshard/shards/connect"
+)
+
+// Config says how the connections of a host are made and used.
+type Config struct {
+	Host       shards.Host
+	Pool       *pgxpool.Config // is changed
+	Login      *connect.Login
+	Statements int  // kept prepared on each connection
+	Alone      bool // every statement is sent by itself
+	FailAfter  time.Duration
+	Wait       time.Duration
+	Tracers    []pgx.QueryTracer // after one in the pool's config
+	Slow       time.Duration     // from which on an operation is logged, 0 for never
+	Logger     *slog.Logger
+
+	// ServerOf returns which server of a replica a connection leads to. It is nil for a primary.
+	ServerOf func(context.Context, *pgconn.PgConn) (string, error)
+
+	// AwaitMove waits for a map in which a shard that is not on this host has another one, and tells whether there is one.
+	// It may be nil.
+	AwaitMove func(context.Context, *Shard) bool
+}
+
+// Open makes the pool of a host. It does not connect.
+func Open(ctx context.Context, cfg Config) (*Pool, error) {
+	pool := cfg.Pool
+	var all []pgx.QueryTracer
+	if own := pool.ConnConfig.Tracer; own != nil {
+		all = append(all, own)
+	}
+	all = append(all, cfg.Tracers...)
+	if cfg.Slow > 0 {
+		all = append(all, tracers.SlowLog(cfg.Logger, cfg.Slow))
+	}
+	ls := &Pool{
+		Host: &session.Host{
+			Name:         cfg.Host.Name,
+			Mode:         pool.ConnConfig.DefaultQueryExecMode,
+			Statements:   cfg.Statements,
+			Trace:        tracers.Of(all),
+			Log:          cfg.Logger,
+			Texts:        texts.NewCache(),
+			AfterConnect: pool.AfterConnect,
+			ServerOf:     cfg.ServerOf,
+		},
+		login:     cfg.Login,
+		alone:     cfg.Alone,
+		awaitMove: cfg.AwaitMove,
+		ended:     make(chan struct{}),
+		twice:     twiceBurst,
+		few:       max(2, runtime.GOMAXPROCS(0)),
+	}
+	ls.Refused = func() { ls.primary.Refused() }
+	if err := session.CheckMode(ls.Mode); err != nil {
+		return nil, fmt.Errorf("default_query_exec_mode: %w", err)
+	}
+	pool.ConnConfig.Tracer = ls.Trace.Tracer()
+	// What pgx sends by itself it describes each time: CopyFrom would else encode for columns as they were once.
+	pool.ConnConfig.DefaultQueryExecMode = pgx.QueryExecModeDescribeExec
+	if ls.Mode == pgx.QueryExecModeExec {
+		pool.ConnConfig.DefaultQueryExecMode = pgx.QueryExecModeExec
+	}
+	ls.Place.Store(&cfg.Host)
+	ls.takeHooks(pool)
+	ls.knowPooler(pool)
+	ls.login.Attend(pool)
+	ls.primary = ls.newWatch(pool, cfg)
+	opened := make(chan struct{}) // a pool with a least number of connections makes them as soon as it is there
+	before := pool.BeforeConnect
+	pool.BeforeConnect = func(ctx context.Context, c *pgx.ConnConfig) error {
+		<-opened
+		return before(ctx, c)
+	}
+	ls.idleLimit, ls.period = pool.MaxConnIdleTime, pool.HealthCheckPeriod
+	for range pool.MaxConns {
+		ls.all = append(ls.all, &line{Pool: ls, known: map[shards.Number]struct{}{}})
+	}
+	var err error
+	if ls.pool, err = pgxpool.NewWithConfig(ctx, pool); err != nil {
+		return nil, err
+	}
+	close(opened)
+	ls.Log.Info("host opened", slog.String("host", ls.Name), slog.String("address", cfg.Host.Address()), slog.Int("connections", len(ls.all)))
+	return ls, nil
+}
+
+// newWatch has the connections of a pool go where the primary is.
+func (ls *Pool) newWatch(pool *pgxpool.Config, cfg Config) *primary.Watch {
+	w := primary.New(primary.Config{
+		Host: ls.Name, Conn: pool.ConnConfig, Any: cfg.ServerOf != nil, BeforeConnect: pool.BeforeConnect, Try: ls.login.Try,
+		FailAfter: cfg.FailAfter, Wait: cfg.Wait, Logger: ls.Log,
+		Busy: ls.busy,
+		Down: func(why error) {
+			ls.fall(why)
+			ls.pool.Reset()
+		},
+		Up: ls.rise,
+		Moved: func() {
+			ls.renew()
+			ls.pool.Reset()
+		},
+	})
+	pool.BeforeConnect = w.BeforeConnect
+	return w
+}
+
+// takeHooks takes over what a pool does with each use of a connection: the pool itself gives a connection out once.
+func (ls *Pool) takeHooks(config *pgxpool.Config) {
+	ls.lifetime, ls.jitter = config.MaxConnLifetime, config.MaxConnLifetimeJitter
+	if ls.lifetime <= 0 {
+		ls.lifetime = forever
+	}
+	ls.afterRelease = config.AfterRelease
+	ls.prepareConn = config.PrepareConn
+	if before := config.BeforeAcquire; before != nil && ls.prepareConn == nil { //nolint:staticcheck // deprecated, and still in use
+		ls.prepareConn = func(ctx context.Context, conn *pgx.Conn) (bool, error) { return before(ctx, conn), nil }
+	}
+	ls.shares = ls.prepareConn == nil && ls.afterRelease == nil
+	config.PrepareConn, config.AfterRelease = nil, nil
+	config.BeforeAcquire = nil //nolint:staticcheck // deprecated, and still in use
+}
+
+// knowPooler has new connections prepare nothing once it is known that there is a pooler.
+func (ls *Pool) knowPooler(config *pgxpool.Config) {
+	before := config.BeforeConnect
+	config.BeforeConnect = func(ctx context.Context, c *pgx.ConnConfig) error {
+		if ls.Pooled.Load() {
+			c.DefaultQueryExecMode = pgx.QueryExecModeExec
+		}
+		if before == nil {
+			return nil
+		}
+		return before(ctx, c)
+	}
+}
+
+// leastRoom is for how many shards there is room on a connection at least: so many cost no more than one.
+const leastRoom = 64
+
+// knownMore is for how many times the shards that it is meant for a connection may have worked.
+const knownMore = 8
+
+const forever = 100 * 365 * 24 * time.Hour
+
+// Expect says how many shards the host has. A connection that has worked for many more than it is meant for is replaced:
+// what Postgres knows of a schema stays in the session's memory.
+func (ls *Pool) Expect(shards int) {
+	ls.mu.Lock()
+	defer ls.mu.Unlock()
+	conns := len(ls.all)
+	share := (shards + conns - 1) / conns
+	ls.room = max(leastRoom, share)
+	ls.spare = ls.room - share
+	ls.knownLimit = knownMore * ls.room
+}
+
+// LimitKnown sets how many shards a connection may have worked for.
+func (ls *Pool) LimitKnown(shards int) {
+	ls.mu.Lock()
+	defer ls.mu.Unlock()
+	ls.knownLimit = shards
+}
+
+// ConnectBeside makes a connection as the pool does, beside it.
+func (ls *Pool) ConnectBeside(ctx context.Context) (conn *pgx.Conn, err error) {
+	pool := ls.pool.Config()
+	err = ls.login.Try(ctx, func(ctx context.Context) (err error) {
+		config := pool.ConnConfig.Copy()
+		config.Tracer = nil
+		if pool.BeforeConnect != nil {
+			if err := pool.BeforeConnect(ctx, config); err != nil {
+				return err
+			}
+		}
+		conn, err = pgx.ConnectConfig(ctx, config)
+		return err
+	})
+	return conn, err
+}

@@ -1,0 +1,117 @@
+package session
+
+import (
+	"context"
+	"errors"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/kiloshard/kiloshard/router/internal/failure"
+)
+
+var (
+	errNotBegun   = errors.New("BeginQuery has begun no transaction")
+	errBeginQuery = errors.New("BeginQuery must be one statement")
+)
+
+// begin begins a transaction, in one round trip: an entry with a Sync of its own, which says whether the shard is there,
+// then the statement that begins the transaction, and the path. BEGIN has to come before any query, and SET is none.
+func (s *Session) begin(ctx context.Context, sc Scope, opts pgx.TxOptions, reading bool) error {
+	query := beginQuery(opts)
+	ctx, trace := s.host.Trace.Query(ctx, s.Conn, query, nil)
+	own := opts.BeginQuery != ""
+	err := s.prepareMissing(ctx)
+	if err == nil {
+		err = s.inBase(ctx, sc, func() error {
+			err := s.beginOnce(ctx, sc, query, own, reading)
+			if gone(err) { // the entry, so that there is a transaction no more
+				s.forget()
+				err = s.beginOnce(ctx, sc, query, own, reading)
+			}
+			return err
+		})
+	}
+	tag := noTag
+	if err == nil {
+		tag = pgconn.NewCommandTag("BEGIN")
+	}
+	trace.End(tag, err)
+	return err
+}
+
+func (s *Session) beginOnce(ctx context.Context, sc Scope, query string, own, reading bool) error {
+	if len(s.pieces(query)) != 1 {
+		return errBeginQuery
+	}
+	pipeline := s.Conn.PgConn().StartPipeline(ctx)
+	to := pipelineSender(pipeline)
+	s.enter(to, sc, false, "")
+	pipeline.SendPipelineSync()
+	var second *Scope
+	switch {
+	case own && s.pooled: // the session may be another one after the Sync
+		second = &sc
+		s.enter(to, sc, false, "")
+	case own: // it may be anything, and begin a transaction besides
+		to.params("set local search_path = "+sc.path, nil, nil, nil, nil)
+	}
+	to.params(query, nil, nil, nil, nil)
+	to.params("set local search_path = "+sc.path, nil, nil, nil, nil)
+	if reading {
+		to.params("select", nil, nil, nil, nil) // after a query the transaction cannot be made one that writes
+	}
+	pipeline.SendPipelineSync()
+	err := pipeline.Flush()
+	var entry, begin prepared
+	if err == nil {
+		entry, err = readPrepared(pipeline, &sc)
+	}
+	if err == nil {
+		begin, err = readPrepared(pipeline, second)
+	}
+	if closeErr := pipeline.Close(); err == nil && failure.SQLState(closeErr) == "" {
+		err = closeErr
+	}
+	if err == nil {
+		if err = entry.err; err == nil {
+			err = begin.err
+		}
+	}
+	if err == nil && s.Conn.PgConn().TxStatus() != 'T' {
+		err = errNotBegun
+	}
+	if err != nil && !s.Conn.IsClosed() && s.Conn.PgConn().TxStatus() != 'I' {
+		if rollbackErr := s.rollback(ctx); rollbackErr != nil {
+			return rollbackErr
+		}
+	}
+	return err
+}
+
+// beginQuery returns the statement that begins a transaction.
+func beginQuery(opts pgx.TxOptions) string {
+	if opts.BeginQuery != "" {
+		return opts.BeginQuery
+	}
+	query := "begin"
+	if opts.IsoLevel != "" {
+		query += " isolation level " + string(opts.IsoLevel)
+	}
+	if opts.AccessMode != "" {
+		query += " " + string(opts.AccessMode)
+	}
+	if opts.DeferrableMode != "" {
+		query += " " + string(opts.DeferrableMode)
+	}
+	return query
+}
+
+// rollback rolls back what was begun. A connection on which that goes wrong is closed.
+func (s *Session) rollback(ctx context.Context) error {
+	_, err := s.Conn.Exec(ctx, "rollback")
+	if err != nil {
+		_ = s.Conn.Close(ctx) // whatever it says, the connection is closed
+	}
+	return err
+}

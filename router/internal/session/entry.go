@@ -1,0 +1,190 @@
+package session
+
+import (
+	"context"
+	"math/rand/v2"
+	"slices"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/kiloshard/kiloshard/router/internal/failure"
+	"github.com/kiloshard/kiloshard/router/internal/texts"
+)
+
+// The entry is the query that stands before every statement of a shard, in the same transaction. It sets the search_path
+// to the shard's, local to that transaction, and fails, so that nothing after it runs,
+//
+//   - with 42602 if the session's own path is neither the base path ($3) nor the shard's ($1). What ends the transaction
+//     (a COMMIT hidden in the text, a procedure that commits) thus never meets another shard's tables: there is only the
+//     base path then, under which no shard's tables are found;
+//   - with 3F000 if the shard's schema ($2) does not exist, and with 22012 if the role has no USAGE on it: Postgres would
+//     pass over such a schema and take a table of a schema behind it.
+//
+// Names are qualified, because the path that it runs under is not to be trusted.
+const entryCheck = `1 operator(pg_catalog./) pg_catalog.has_schema_privilege((case when pg_catalog.current_setting('search_path') operator(pg_catalog.=) $3::pg_catalog.text
+ or pg_catalog.current_setting('search_path') operator(pg_catalog.=) $1::pg_catalog.text then $2::pg_catalog.text else '' end)::pg_catalog.regnamespace::pg_catalog.oid, 'usage')::pg_catalog.int4`
+
+const (
+	entryQuery     = `select ` + entryCheck + `, pg_catalog.set_config('search_path', $1, true)`
+	readEntryQuery = `select ` + entryCheck + `, pg_catalog.set_config('search_path', $1, true), pg_catalog.set_config('transaction_read_only', 'on', true)`
+
+	// heldEntryQuery is the entry of a message in a transaction of the caller's, where a function may have moved the path of
+	// the session since the last one: it is put back. Nothing but a statement of its own, which has an entry before it, ends
+	// such a transaction.
+	heldEntryQuery = `select pg_catalog.set_config('search_path', $3, false), 1 operator(pg_catalog./) pg_catalog.has_schema_privilege(
+($2::pg_catalog.text)::pg_catalog.regnamespace::pg_catalog.oid, 'usage')::pg_catalog.int4, pg_catalog.set_config('search_path', $1, true)`
+
+	// leaveQuery is the end of a group of reads: their answers are good if the path is still the entry's.
+	leaveQuery = `select pg_catalog.current_setting('search_path')`
+)
+
+const (
+	entryName     = namePrefix + "entry"
+	readEntryName = namePrefix + "read_entry"
+	heldEntryName = namePrefix + "held_entry"
+	leaveName     = namePrefix + "leave"
+)
+
+// ownQueries are the router's own statements, which each direct connection keeps prepared.
+var ownQueries = map[string]string{
+	entryName: entryQuery, readEntryName: readEntryQuery, heldEntryName: heldEntryQuery, leaveName: leaveQuery,
+}
+
+// baseTries is how often a session's own path is put back for one message: behind a pooler each try may meet another session, and
+// whatever makes that happen again and again is got out of by a pause.
+const (
+	baseTries = 50
+	basePause = 2 * time.Millisecond // at most, from the fourth try on
+)
+
+// inBase does something that begins with an entry, and does it again after the path of the session has been put back.
+func (s *Session) inBase(ctx context.Context, sc Scope, do func() error) error {
+	for try := 1; ; try++ {
+		err := do()
+		if sc.held || try == baseTries || !PathMoved(err) {
+			return err
+		}
+		if try > 3 {
+			select {
+			case <-time.After(rand.N(basePause)):
+			case <-ctx.Done():
+				return err
+			}
+		}
+		if err := s.ResetPath(ctx); err != nil {
+			return failure.BeforeSend(err)
+		}
+	}
+}
+
+// ResetPath puts the session's own path back. It is a message of its own: a transaction that rolls back would undo it.
+func (s *Session) ResetPath(ctx context.Context) error {
+	const query = `select pg_catalog.set_config('search_path', $1, false)`
+	_, err := s.Conn.PgConn().ExecParams(ctx, query, [][]byte{[]byte(s.base)}, nil, nil, nil).Close()
+	return err
+}
+
+// entryValues are the arguments of an entry.
+func (s *Session) entryValues(sc Scope) [][]byte {
+	return [][]byte{[]byte(sc.path), []byte(sc.schema), []byte(s.base)}
+}
+
+// entry returns the name and the text of the entry of a message, or with more of a statement that is not its first.
+func (s *Session) entry(sc Scope, more bool) (name, query string) {
+	switch {
+	case sc.held && !more:
+		return heldEntryName, heldEntryQuery
+	case sc.Reads && !sc.held:
+		return readEntryName, readEntryQuery
+	}
+	return entryName, entryQuery
+}
+
+// sender takes queries that are sent together: a pgconn.Batch or a pgconn.Pipeline.
+type sender struct {
+	params   func(sql string, values [][]byte, oids []uint32, formats, resultFormats []int16)
+	prepared func(desc *pgconn.StatementDescription, values [][]byte, formats, resultFormats []int16)
+}
+
+func batchSender(b *pgconn.Batch) sender { return sender{b.ExecParams, b.ExecStatement} }
+
+// pipelineSender has the server describe the result of each statement: when pgx skips statements after an error in a
+// pipeline, it keeps their descriptions, and takes them for those of statements further on (pgx 5.12).
+func pipelineSender(p *pgconn.Pipeline) sender {
+	return sender{p.SendQueryParams, func(desc *pgconn.StatementDescription, values [][]byte, formats, resultFormats []int16) {
+		p.SendQueryPrepared(desc.Name, values, formats, resultFormats)
+	}}
+}
+
+// own sends one of the router's own queries.
+func (s *Session) own(to sender, name, query string, values [][]byte) {
+	if desc := s.ownStatements[name]; desc != nil {
+		to.prepared(desc, values, nil, nil)
+		return
+	}
+	to.params(query, values, nil, nil, nil)
+}
+
+// enter sends an entry for a statement.
+func (s *Session) enter(to sender, sc Scope, more bool, sql string) {
+	if sc.held && !more && noQuery(sql) {
+		to.params("set local search_path = "+sc.path, nil, nil, nil, nil)
+		return
+	}
+	name, query := s.entry(sc, more)
+	s.own(to, name, query, s.entryValues(sc))
+}
+
+// prepareOwn prepares the router's own queries, in one round trip. Somebody may have deallocated them.
+func (s *Session) prepareOwn(ctx context.Context) error {
+	pipeline := s.Conn.PgConn().StartPipeline(ctx)
+	var names []string
+	for name, query := range ownQueries {
+		names = append(names, name)
+		pipeline.SendDeallocate(name)
+		pipeline.SendPrepare(name, query, nil)
+	}
+	pipeline.SendPipelineSync()
+	err := pipeline.Flush()
+	all := map[string]*pgconn.StatementDescription{}
+	for err == nil {
+		var result any
+		if result, err = pipeline.GetResults(); err != nil {
+			break
+		}
+		if desc, ok := result.(*pgconn.StatementDescription); ok {
+			name := names[len(all)]
+			desc.Name, desc.SQL = name, ownQueries[name]
+			all[name] = desc
+		}
+		if _, ok := result.(*pgconn.PipelineSync); ok {
+			break
+		}
+	}
+	if closeErr := pipeline.Close(); err == nil {
+		err = closeErr
+	}
+	if err == nil {
+		s.ownStatements = all
+	}
+	return err
+}
+
+// prepareMissing prepares the router's own queries if they are to be prepared and are not.
+func (s *Session) prepareMissing(ctx context.Context) error {
+	if s.ownStatements != nil || s.pooled || s.host.Mode != pgx.QueryExecModeCacheStatement {
+		return nil
+	}
+	return s.prepareOwn(ctx)
+}
+
+// beforeQueries are words that begin statements which may have to come before any query of a transaction, or which Postgres
+// takes after an error. They have an entry that is no query.
+var beforeQueries = []string{"set", "commit", "end", "rollback", "abort", "savepoint", "release"}
+
+// noQuery tells whether a statement begins with one of those words.
+func noQuery(sql string) bool {
+	return slices.Contains(beforeQueries, texts.FirstWord(sql))
+}

@@ -1,0 +1,86 @@
+package session
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/kiloshard/kiloshard/router/internal/failure"
+)
+
+// ErrPooled says that a new connection leads to a pooler, for which it has to be made again in another mode.
+var ErrPooled = errors.New("there is a pooler before the server")
+
+// ErrNoAnswer says that the server broke the protocol.
+var ErrNoAnswer = errors.New("the server gave no answer to a statement")
+
+var (
+	errBatchBegin = errors.New("a batch with Batch.BeginTx cannot be sent to a shard: use BeginTx of the shard, and SendBatch of its transaction")
+	errListen     = errors.New("LISTEN needs a connection of its own, not one that is shared")
+	errProcedure  = errors.New("CALL and DO could commit and go on outside the shard: use Exec or a transaction")
+	errTxEnded    = errors.New("the transaction was ended by a statement of its own; use Commit or Rollback")
+)
+
+// entryError says that an entry failed, so that nothing that came after it has run.
+type entryError struct{ cause error }
+
+func (e *entryError) Error() string {
+	if failure.SQLState(e.cause) == "42602" {
+		return "a statement that was sent together with this one has changed search_path: nothing after it was run"
+	}
+	return e.cause.Error()
+}
+func (e *entryError) Unwrap() error { return e.cause }
+
+// EntryFailed returns the error of an entry.
+func EntryFailed(sc Scope, err error) error {
+	if err == nil || failure.SQLState(err) == "" || failure.EndsConn(err) || gone(err) {
+		return err
+	}
+	if failure.SQLState(err) == "22012" {
+		err = &pgconn.PgError{
+			Severity: "ERROR", SeverityUnlocalized: "ERROR", Code: "42501",
+			Message: fmt.Sprintf("permission denied for schema %s: the role has no USAGE on it", sc.schema),
+		}
+	}
+	return &entryError{err}
+}
+
+// entryState returns the SQLSTATE with which an entry failed, empty if none did.
+func entryState(err error) string {
+	var failed *entryError
+	if errors.As(err, &failed) {
+		return failure.SQLState(failed.cause)
+	}
+	return ""
+}
+
+// PathMoved reports whether an entry failed because the path of the session was not the base path.
+func PathMoved(err error) bool { return entryState(err) == "42602" }
+
+// withMoved adds [failure.ErrMoved] to the error of an entry that says so.
+func withMoved(err error) error {
+	if entryState(err) != "3F000" || errors.Is(err, failure.ErrMoved) {
+		return err
+	}
+	return fmt.Errorf("%w: %w", failure.ErrMoved, err)
+}
+
+// gone tells whether the server does not know one of the router's prepared statements, which then has not run.
+func gone(err error) bool {
+	var pgErr *pgconn.PgError
+	return errors.As(err, &pgErr) && pgErr.Code == "26000" && strings.Contains(pgErr.Message, namePrefix)
+}
+
+// staleStates are the errors that can come from a prepared statement that was described before a table changed: its result
+// has another shape (0A000), a type does not fit any more (42804, 42846, 42883, 42P18), an argument that is now a text was
+// announced as a number (22P02), the type of an argument is gone (42704, XX000).
+var staleStates = []string{"0A000", "22P02", "42704", "42804", "42846", "42883", "42P18", "XX000"}
+
+// maybeStale tells whether an error can come from a prepared statement that is out of date.
+func maybeStale(err error) bool {
+	return slices.Contains(staleStates, failure.SQLState(err))
+}

@@ -1,0 +1,127 @@
+package session
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/kiloshard/kiloshard/router/internal/failure"
+	"github.com/kiloshard/kiloshard/router/internal/texts"
+	"github.com/kiloshard/kiloshard/router/internal/tracers"
+)
+
+// prepared is what became of one statement that was to be prepared.
+type prepared struct {
+	desc *pgconn.StatementDescription
+	err  error
+}
+
+// prepare prepares statements, each under its path, closes those that were thrown out, and keeps the new ones. All of it
+// is one round trip. Each statement has an entry and a Sync of its own: the path is set local to its implicit transaction,
+// in which the server looks up the tables, and one that fails fails alone. Those that are prepared outlive that
+// transaction. The error is one of the connection or an [entryError].
+func (s *Session) prepare(ctx context.Context, missing map[statementKey]Scope) (map[statementKey]prepared, error) {
+	found := make(map[statementKey]prepared, len(missing))
+	pipeline := s.Conn.PgConn().StartPipeline(ctx)
+	closing := s.statements.unwanted
+	for _, name := range closing {
+		pipeline.SendDeallocate(name)
+	}
+	if len(closing) > 0 {
+		pipeline.SendPipelineSync()
+	}
+	var keys []statementKey
+	for key, sc := range missing {
+		keys = append(keys, key)
+		s.ask(pipeline, sc, key)
+	}
+	err := pipeline.Flush()
+	if err == nil && len(closing) > 0 {
+		var first prepared
+		if first, err = readPrepared(pipeline, nil); err == nil && first.err == nil {
+			s.statements.unwanted = slices.Delete(s.statements.unwanted, 0, len(closing))
+		}
+	}
+	for _, key := range keys {
+		if err != nil {
+			break
+		}
+		trace := s.tracePrepare(ctx, key)
+		var answer prepared
+		sc := missing[key]
+		answer, err = readPrepared(pipeline, &sc)
+		if answer.err == nil && err == nil && answer.desc == nil {
+			err = fmt.Errorf("bug: %w", ErrNoAnswer)
+		}
+		trace.End(noTag, answer.err)
+		if answer.err == nil && err == nil {
+			answer.desc.SQL = key.sql
+			if s.keeps(key) {
+				answer.desc.Name = key.name()
+			}
+			if len(key.sql) <= texts.LongText {
+				s.statements.put(key, answer.desc)
+			}
+		}
+		found[key] = answer
+	}
+	if closeErr := pipeline.Close(); err == nil && failure.SQLState(closeErr) == "" {
+		err = closeErr
+	}
+	return found, err
+}
+
+// ask queues what has one statement prepared. A name is closed before it is given out: to close one that does not exist
+// is no error, so it does not matter what became of an earlier attempt.
+func (s *Session) ask(pipeline *pgconn.Pipeline, sc Scope, key statementKey) {
+	s.enter(pipelineSender(pipeline), sc, false, "")
+	name := ""
+	if s.keeps(key) {
+		name = key.name()
+		pipeline.SendDeallocate(name)
+	}
+	pipeline.SendPrepare(name, key.sql, nil)
+	pipeline.SendPipelineSync()
+}
+
+// keeps tells whether a statement is prepared under a name; else it is only described.
+func (s *Session) keeps(key statementKey) bool { return !s.pooled && len(key.sql) <= texts.LongText }
+
+// readPrepared reads the answers up to the next Sync, the first of them that to the entry into sc unless that is nil. The
+// error is one of the connection.
+func readPrepared(pipeline *pgconn.Pipeline, sc *Scope) (p prepared, err error) {
+	for {
+		result, problem := pipeline.GetResults()
+		switch result := result.(type) {
+		case nil:
+			if problem == nil {
+				problem = ErrNoAnswer
+			}
+		case *pgconn.PipelineSync:
+			return p, nil
+		case *pgconn.ResultReader:
+			_, problem = result.Close()
+		case *pgconn.StatementDescription:
+			p.desc = result
+		}
+		if sc != nil {
+			problem, sc = EntryFailed(*sc, problem), nil
+		}
+		if problem != nil && p.err == nil {
+			p.err = problem
+		}
+		if failure.Lost(problem) || problem != nil && failure.SQLState(problem) == "" {
+			return p, problem
+		}
+	}
+}
+
+// tracePrepare begins the trace of a statement that is prepared.
+func (s *Session) tracePrepare(ctx context.Context, key statementKey) tracers.Trace {
+	if !s.host.Trace.Prepares() {
+		return tracers.Trace{} // a name costs time
+	}
+	return s.host.Trace.Prepare(ctx, s.Conn, key.name(), key.sql)
+}

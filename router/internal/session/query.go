@@ -1,0 +1,33 @@
+package session
+
+import (
+	"context"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// Query runs a statement and returns its rows, which give the lease back when they are closed if it is not nil. After an
+// error it is not given back. The error is about the shard.
+func (s *Session) Query(ctx context.Context, h *Shard, held lease, sc Scope, sql string, args []any) (pgx.Rows, error) {
+	st, err := s.parse(ctx, sql, args)
+	if err != nil {
+		return nil, h.Failed(err)
+	}
+	if !sc.held && callsProcedure(st.sql) {
+		return nil, h.Failed(errProcedure)
+	}
+	ctx, trace := s.host.Trace.Query(ctx, s.Conn, sql, args)
+	answers, _, err := s.send(ctx, sc, []statement{st})
+	if err != nil {
+		trace.End(noTag, err)
+		return nil, h.Failed(err)
+	}
+	return &rows{
+		Rows:    pgx.RowsFromResultReader(s.Conn.TypeMap(), answers.ResultReader()),
+		shard:   h,
+		conn:    s.Conn,
+		answers: answers,
+		lease:   held,
+		trace:   trace,
+	}, nil
+}

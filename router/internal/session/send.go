@@ -1,0 +1,171 @@
+package session
+
+import (
+	"context"
+	"slices"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/kiloshard/kiloshard/router/internal/failure"
+)
+
+// send sends statements together with one Sync, an entry before each, and returns their answers, the first one
+// opened. It tells whether they were sent. Everything up to a Sync is one transaction to Postgres, unless the caller has begun one: the path is set
+// local to it and gone after it, and either all statements take effect or none. The caller closes the answers.
+//
+// Prepared statements can be lost or out of date without the router's knowing. If the first answer says so, or the
+// arguments do not fit the description, the statements are prepared again and, if that has changed them, sent a second time. Nothing happens twice
+// by this: an error before the Sync has undone the implicit transaction with all that was in it, so that what is sent
+// the second time is all there is. (Of what no rollback undoes there is only what any failed statement may leave too,
+// such as a gap in a sequence.) Nor has the caller seen any of the first answers. In a transaction of the caller's the
+// error has undone what came before as well, and only the caller can repeat that.
+func (s *Session) send(ctx context.Context, sc Scope, all []statement) (answers reply, sent bool, err error) {
+	if !sc.held {
+		if err := s.prepareMissing(ctx); err != nil {
+			return answers, false, failure.BeforeSend(err)
+		}
+	}
+	err = s.inBase(ctx, sc, func() error {
+		known, err := s.describe(ctx, sc, all)
+		if err != nil {
+			return failure.BeforeSend(err)
+		}
+		answers, sent, err = s.try(ctx, sc, all)
+		if err != nil && s.renew(ctx, sc, all, known, sent, err) {
+			answers, sent, err = s.try(ctx, sc, all)
+		}
+		return err
+	})
+	return answers, sent, err
+}
+
+// describe finds or prepares the statements that are to be prepared. It tells whether there was one that had been
+// prepared before.
+func (s *Session) describe(ctx context.Context, sc Scope, all []statement) (known bool, err error) {
+	missing := map[statementKey]Scope{}
+	for i := range all {
+		st := &all[i]
+		if st.mode != pgx.QueryExecModeCacheStatement {
+			continue
+		}
+		key := statementKey{sc.path, st.sql}
+		if st.desc = s.statements.get(key); st.desc != nil {
+			known = true
+		} else {
+			missing[key] = sc
+		}
+	}
+	if len(missing) == 0 {
+		return known, nil
+	}
+	found, err := s.prepare(ctx, missing)
+	if err != nil {
+		return known, err
+	}
+	for i := range all {
+		st := &all[i]
+		if st.desc != nil || st.mode != pgx.QueryExecModeCacheStatement {
+			continue
+		}
+		answer := found[statementKey{sc.path, st.sql}]
+		if answer.err != nil {
+			return known, answer.err
+		}
+		st.desc = answer.desc
+	}
+	return known, nil
+}
+
+// try sends the statements once. It tells whether they were sent.
+func (s *Session) try(ctx context.Context, sc Scope, all []statement) (reply, bool, error) {
+	var batch pgconn.Batch
+	to := batchSender(&batch)
+	bare := sc.held && s.Conn.PgConn().TxStatus() == 'E' // only the end of a transaction or of a savepoint helps now
+	for i := range all {
+		if i > 0 || !bare {
+			s.enter(to, sc, i > 0, all[i].sql)
+		}
+		if err := s.queue(to, &all[i]); err != nil {
+			return reply{}, false, err
+		}
+	}
+	answers := reply{s.Conn.PgConn().ExecBatch(ctx, &batch)}
+	entered := bare
+	if !bare && answers.NextResult() {
+		_, err := answers.ResultReader().Close()
+		entered = err == nil
+	}
+	if !entered || !answers.NextResult() {
+		err := answers.Close()
+		switch {
+		case err == nil:
+			err = ErrNoAnswer
+		case !entered:
+			err = EntryFailed(sc, err)
+		}
+		return reply{}, true, err
+	}
+	return answers, true, nil
+}
+
+// renew prepares the statements anew after an error if that may help, and tells whether they can be sent again.
+func (s *Session) renew(ctx context.Context, sc Scope, all []statement, known, sent bool, cause error) bool {
+	if entryState(cause) != "" {
+		return false
+	}
+	lost := gone(cause)
+	switch {
+	case lost:
+		// Who deallocates one may have deallocated all, as DISCARD ALL does.
+		s.forget()
+		if sc.held || s.prepareOwn(ctx) != nil {
+			return false
+		}
+	case known && (!sent || maybeStale(cause)):
+		for _, st := range all {
+			s.statements.drop(statementKey{sc.path, st.sql})
+		}
+	default:
+		return false
+	}
+	if sent && sc.held {
+		return false
+	}
+	before := slices.Clone(all)
+	if _, err := s.describe(ctx, sc, all); err != nil {
+		return false // the first error says more
+	}
+	return lost || !slices.EqualFunc(before, all, sameShape)
+}
+
+// forget forgets all prepared statements.
+func (s *Session) forget() {
+	s.statements.dropAll()
+	s.ownStatements = nil
+}
+
+// sameShape tells whether a statement takes and returns the same types as before.
+func sameShape(a, b statement) bool {
+	if a.desc == nil || b.desc == nil {
+		return a.desc == b.desc
+	}
+	return slices.Equal(a.desc.ParamOIDs, b.desc.ParamOIDs) &&
+		slices.EqualFunc(a.desc.Fields, b.desc.Fields, func(a, b pgconn.FieldDescription) bool {
+			return a.Name == b.Name && a.DataTypeOID == b.DataTypeOID && a.TypeModifier == b.TypeModifier
+		})
+}
+
+// reply are the answers to statements that were sent together.
+type reply struct{ *pgconn.MultiResultReader }
+
+// next opens the answer to the next statement, past that to its entry. If there is none, Close tells why.
+func (r reply) next() bool {
+	if !r.NextResult() {
+		return false
+	}
+	if _, err := r.ResultReader().Close(); err != nil {
+		return false
+	}
+	return r.NextResult()
+}

@@ -1,0 +1,57 @@
+package router
+
+import (
+	"context"
+	"errors"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/kiloshard/kiloshard/router/internal/conns"
+	"github.com/kiloshard/kiloshard/router/internal/replica"
+	"github.com/kiloshard/kiloshard/router/internal/session"
+)
+
+// once runs a statement on this server. On the primary it is made again as [Shard.Query] does: no other server is left. On a
+// replica it goes down a connection to the server that was measured, or else asks its server first.
+func (at station) once(ctx context.Context, sql string, args []any) (pgx.Rows, error) {
+	var t conns.Attempts
+	for {
+		c, err := t.Ask(ctx, &at.home.Shard, at.server, sql, args, false)
+		if err == nil {
+			var rows pgx.Rows
+			if rows, err = c.Query(sql, args); err == nil {
+				return rows, nil
+			}
+		}
+		if errors.Is(err, conns.ErrOtherServer) {
+			return at.queryGuarded(ctx, sql, args)
+		}
+		if at.replica != nil && !errors.Is(err, conns.ErrApart) {
+			return nil, c.Unsent(err)
+		}
+		if again, err := c.Retry(ctx, &t, err); !again {
+			return nil, err
+		}
+	}
+}
+
+// query runs a statement on a server, and reads the first part of the answer.
+func (at station) query(ctx context.Context, sql string, args []any) (pgx.Rows, error) {
+	limited, done := at.until(ctx)
+	all, err := at.once(limited, sql, args)
+	if err == nil {
+		all, err = session.ReadAhead(&at.home.Shard.Shard, all)
+	}
+	if err != nil {
+		done()
+		if errors.Is(context.Cause(limited), replica.ErrSilent) && ctx.Err() == nil {
+			err = at.home.Failed(replica.ErrSilent)
+		}
+		return nil, err
+	}
+	if session.InMemory(all) {
+		done()
+		return all, nil
+	}
+	return &endedRows{all, done}, nil
+}
