@@ -148,7 +148,7 @@ func TestDirectoryIsLacking(t *testing.T) {
 	b, ctx := setup(t, options{on: db, config: onlyDirectory})
 	_, err := b.ForKey(ctx, shards.TextKey("alice"))
 	var pgErr *pgconn.PgError
-	if !errors.As(err, &pgErr) || !strings.Contains(err.Error(), "kiloshard create makes the tables of a directory") {
+	if !errors.As(err, &pgErr) || !strings.Contains(err.Error(), "kiloshard create makes the tables of the strategy") {
 		t.Errorf("got %v", err)
 	}
 	if _, err := b.ForNew(ctx, shards.TextKey("alice")); !errors.As(err, &pgErr) {

@@ -22,7 +22,7 @@ func exampleStrategy(ctx context.Context, s shards.Strategy) *router.Router {
 	if err != nil {
 		log.Fatal(err)
 	}
-	if m.HasDirectory() { // as kiloshard create does
+	if m.Allocates() { // as kiloshard create does
 		if _, err := provision.Create(ctx, provision.CreateConfig{Map: m}); err != nil {
 			log.Fatal(err)
 		}
@@ -105,6 +105,28 @@ func ExampleRouter_ForNew() {
 	// Output:
 	// before: key "alice@example.org" has no entry in the directory: no such shard
 	// the same afterwards: true
+}
+
+// Where keys are IDs, a new user gets any open shard, and the ID that it makes is the user's number from then on.
+func ExampleRouter_ForNew_id() {
+	ctx := context.Background()
+	r := exampleStrategy(ctx, shards.Strategy{By: shards.ByID})
+	defer r.Close()
+
+	given, err := r.ForNew(ctx)
+	if err != nil {
+		log.Fatal(err)
+	}
+	user, err := given.NextID(ctx) // or: insert into users … returning id
+	if err != nil {
+		log.Fatal(err)
+	}
+	found, err := r.ForKey(ctx, shards.NumberKey(int64(user)))
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println("the same afterwards:", given == found)
+	// Output: the same afterwards: true
 }
 
 // A user who was in shard 45 by modulo is moved to another one by hand.

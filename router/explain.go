@@ -3,6 +3,7 @@ package router
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/kiloshard/kiloshard/router/internal/directory"
 	"github.com/kiloshard/kiloshard/shards"
@@ -26,6 +27,9 @@ type Path struct {
 	Shard      shards.Number `json:"shard"`
 	Schema     string        `json:"schema"`
 	Host       string        `json:"host"` // the host's name
+
+	// Note says that the key may be an ID by mistake, and what to do; see [shards.Map.NoteID].
+	Note string `json:"note,omitempty"`
 }
 
 // Explain returns how a key is taken to its shard, which it finds as [Router.ForKey] does, with the same errors.
@@ -47,6 +51,7 @@ func (r *Router) Explain(ctx context.Context, key shards.Key) (Path, error) {
 	if err != nil {
 		return Path{}, err
 	}
+	p.Note = now.shards.NoteID(key, time.Now())
 	p.Shard, p.Schema, p.Host = n, s.Schema(), s.Host().Name
 	return p, nil
 }

@@ -2,6 +2,7 @@ package router
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/jackc/pgx/v5"
@@ -23,15 +24,17 @@ var (
 	ErrFull = directory.ErrFull
 	// ErrElsewhere says that a key is not in the shard that [Router.Assign] was given, so that nothing was changed.
 	ErrElsewhere = directory.ErrElsewhere
+	// ErrNeedsKey says that the strategy of the map takes new keys to a shard by the key alone.
+	ErrNeedsKey = errors.New("the strategy chooses no shard without a key")
 )
 
 // ForKey returns the shard of a key, such as a user's ID or an address, by the map's strategy.
 //
-// With modulo, hash and range it is arithmetic on the map: it takes no lock, allocates nothing, and ctx means nothing to
-// it. With a directory it may ask a host, until ctx ends, and may return an entry as old as [Config.DirectoryMaxAge].
+// With modulo, hash, range and id it is arithmetic on the map: it takes no lock, allocates nothing, and ctx means nothing to
+// it; with id, where keys are IDs, it is [Router.ForID]. With a directory it may ask a host, until ctx ends, and may return an entry as old as [Config.DirectoryMaxAge].
 //
 // It returns [shards.ErrNoShard] for a key in no range, without an entry where the map says no other place, or that is no
-// number where the strategy wants numbers; with a directory the errors of a [Shard], and a [shards.FieldError] for a text
+// number where the strategy wants numbers, and [shards.ErrIsID] for an ID if the map refuses IDs as keys; with a directory the errors of a [Shard], and a [shards.FieldError] for a text
 // of more than 1024 bytes or that is not UTF-8.
 func (r *Router) ForKey(ctx context.Context, key shards.Key) (Shard, error) {
 	now := r.now.Load()
@@ -59,6 +62,11 @@ func (r *Router) inDirectory(ctx context.Context, key shards.Key) (Shard, error)
 // of the key, in this process or another, returns that shard. However many ask at the same time, one shard is chosen. A key
 // that has an entry keeps it. With the other strategies it is [Router.ForKey].
 //
+// Without a key it chooses an open shard in the same way, for a user whose number is an ID which that shard makes, as the
+// default of a column or by [Shard.NextID]: with the strategy id, and with a directory where keys without an entry are IDs.
+// The ID is the key from then on. Each call counts one key in the shard that it returns, whether a row is inserted or not.
+// With other strategies the error is [ErrNeedsKey].
+//
 // Where the map says that keys without an entry are by another strategy, nothing tells an old key of that kind from a new
 // one: ForNew is for keys that have no rows yet.
 //
@@ -71,16 +79,22 @@ func (r *Router) inDirectory(ctx context.Context, key shards.Key) (Shard, error)
 // shard, its entry is written. A process that dies between the last two leaves a shard counted one key too high, never too
 // low. The router reads the counts of all shards once in [Config.DirectoryMaxAge] and adds its own keys: what others add
 // meanwhile costs evenness, not correctness.
-func (r *Router) ForNew(ctx context.Context, key shards.Key) (Shard, error) {
-	now := r.now.Load()
-	if !now.shards.HasDirectory() {
-		n, err := now.shards.For(key)
-		if err != nil {
-			return Shard{}, err
-		}
-		return now.on(n), nil
+func (r *Router) ForNew(ctx context.Context, key ...shards.Key) (Shard, error) {
+	m := r.Map()
+	var n shards.Number
+	var err error
+	switch {
+	case len(key) > 1:
+		return Shard{}, &shards.FieldError{Field: "key", Found: fmt.Sprintf("%d keys", len(key)), Expected: "one, or none"}
+	case len(key) == 0 && !m.MakesKeys():
+		return Shard{}, fmt.Errorf("strategy %s: %w; {by: id} does, and so does a directory with otherwise: {by: id}", m.Strategy(), ErrNeedsKey)
+	case len(key) == 0:
+		n, err = r.directory.Place(ctx)
+	case m.HasDirectory():
+		n, err = r.directory.Allocate(ctx, key[0])
+	default:
+		n, err = m.For(key[0])
 	}
-	n, err := r.directory.Allocate(ctx, key)
 	if err != nil {
 		return Shard{}, err
 	}

@@ -35,16 +35,18 @@ func TestLostWhileASessionIsMade(t *testing.T) {
 // deafConn is closed once the first query has been written to it.
 type deafConn struct {
 	net.Conn
-	asked bool
+	asked atomic.Bool // pgx reads beside a write that takes long
 }
 
 func (c *deafConn) Write(b []byte) (int, error) {
-	c.asked = c.asked || bytes.Contains(b, []byte("pg_backend_pid"))
+	if bytes.Contains(b, []byte("pg_backend_pid")) {
+		c.asked.Store(true)
+	}
 	return c.Conn.Write(b)
 }
 
 func (c *deafConn) Read(b []byte) (int, error) {
-	if c.asked {
+	if c.asked.Load() {
 		_ = c.Close()
 	}
 	return c.Conn.Read(b)

@@ -64,7 +64,7 @@ func (r *Router) turnTo(m *shards.Map, movesKeys bool) (*shards.Map, error) {
 	if err != nil {
 		return nil, err
 	}
-	if m.HasDirectory() && r.directory == nil {
+	if m.Allocates() && r.directory == nil {
 		r.directory = r.newDirectory()
 	}
 	r.now.Store(next)

@@ -57,7 +57,7 @@ func New(ctx context.Context, cfg Config) (*Router, error) {
 	if err != nil {
 		return nil, err
 	}
-	if m.HasDirectory() {
+	if m.Allocates() {
 		r.directory = r.newDirectory()
 	}
 	r.now.Store(first)

@@ -31,7 +31,7 @@ type Router struct {
 
 	log       *slog.Logger
 	tracers   []pgx.QueryTracer
-	directory *directory.Directory // written once, before the first snapshot with one
+	directory *directory.Directory // written once, before the first snapshot whose map allocates
 
 	turning sync.Mutex // held by whoever goes over to another map
 	closed  bool       // guarded by turning

@@ -100,7 +100,7 @@ func setup(t testing.TB, opts options) (*testBundle, context.Context) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if m.HasDirectory() && opts.on == nil {
+	if m.Allocates() && opts.on == nil {
 		if _, err := provision.Create(ctx, provision.CreateConfig{Map: m}); err != nil {
 			t.Fatal(err)
 		}

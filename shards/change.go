@@ -116,6 +116,14 @@ func checkStrategyChange(at string, a, b Strategy, shardsOfA, shardsOfB int) err
 		}
 		return changed(at+".by", a.By, b.By, why)
 	}
+	if b.RefuseIDs && !a.RefuseIDs {
+		err := changed(at+".refuse_ids", false, true, "keys as large as IDs are would have no shard any more")
+		err.MovesKeys = true
+		return err
+	}
+	if a.By == ByID {
+		return nil
+	}
 	if a.By == ByRange {
 		return checkRangesChange(at+".ranges", a, b)
 	}

@@ -48,6 +48,14 @@ var changes = []struct {
 	{name: "other digits", before: strategy(byHex), change: strategy(shards.Strategy{By: shards.Hash, Hash: shards.Hex, Digits: 4}), refused: "strategy.digits: from 8 to 4"},
 	{name: "the default digits written down", before: strategy(byHex), change: strategy(shards.Strategy{By: shards.Hash, Hash: shards.Hex, Digits: 8})},
 
+	{name: "keys that are IDs to a directory beside it", before: strategy(byID), change: strategy(directoryOf(&byID))},
+	{name: "more shards where keys are IDs", before: strategy(byID), change: func(c *shards.Config) { grow(16, 0)(c); c.Strategy = byID }},
+	{name: "another way to allocate IDs", before: strategy(byID), change: strategy(shards.Strategy{By: shards.ByID, Allocate: shards.Allocation{By: shards.LeastUsed}})},
+	{name: "modulo to keys that are IDs", change: strategy(byID), refused: "strategy.by: from modulo to id: nearly every key"},
+	{name: "keys that are IDs to modulo", before: strategy(byID), change: strategy(shards.Strategy{}), refused: "strategy.by: from id to modulo: nearly every key"},
+	{name: "IDs refused", change: strategy(shards.Strategy{RefuseIDs: true}), refused: "strategy.refuse_ids: from false to true: keys as large as IDs are would have no shard any more", keys: true},
+	{name: "IDs no longer refused", before: strategy(shards.Strategy{RefuseIDs: true}), change: strategy(shards.Strategy{})},
+
 	{name: "modulo to a directory", change: strategy(directoryOf(&shards.Strategy{By: shards.Modulo}))},
 	{name: "modulo to a directory of nothing", change: strategy(directoryOf(nil)), refused: "strategy.by: from modulo to directory: nearly every key"},
 	{name: "modulo to a directory of something else", change: strategy(directoryOf(&byXXHash)), refused: "strategy.otherwise.by: from modulo to hash"},
@@ -285,9 +293,12 @@ func changedMap(t *rapid.T, from *shards.Map) *shards.Map {
 	}
 	switch rapid.IntRange(0, 3).Draw(t, "new strategy") {
 	case 0:
-		c.Strategy.Of = rapid.SampledFrom([]int{0, from.Len()}).Draw(t, "of")
+		if c.Strategy.By != shards.ByID {
+			c.Strategy.Of = rapid.SampledFrom([]int{0, from.Len()}).Draw(t, "of")
+		}
 	case 1:
 		if s := c.Strategy; s.By != shards.Directory {
+			s.Allocate = shards.Allocation{}
 			c.Strategy = directoryOf(&s)
 		}
 	default:
@@ -305,9 +316,11 @@ func changedMap(t *rapid.T, from *shards.Map) *shards.Map {
 
 func smallStrategy(t *rapid.T, count int, outermost bool) shards.Strategy {
 	of := rapid.IntRange(0, count).Draw(t, "of")
-	switch by := rapid.IntRange(0, 7).Draw(t, "by"); {
+	switch by := rapid.IntRange(0, 8).Draw(t, "by"); {
 	case by == 0:
-		return shards.Strategy{By: shards.Modulo, Of: of}
+		return shards.Strategy{By: shards.Modulo, Of: of, RefuseIDs: rapid.Bool().Draw(t, "refuse IDs")}
+	case by == 8:
+		return shards.Strategy{By: shards.ByID}
 	case by == 1:
 		return shards.Strategy{By: shards.Hash, Of: of}
 	case by == 2 && outermost:
@@ -341,6 +354,9 @@ func keysNear(maps ...*shards.Map) []shards.Key {
 	var keys []shards.Key
 	for n := range int64(12) {
 		keys = append(keys, shards.NumberKey(n-1), shards.TextKey(string(rune('a'+n))), shards.TextKey(string(rune('a'+n))+"x"))
+	}
+	for n := range int64(5) { // IDs of a day after the epoch
+		keys = append(keys, shards.NumberKey(86_400_000<<23|n<<10))
 	}
 	return append(keys, shards.NumberKey(-1<<63), shards.NumberKey(1<<63-1), shards.TextKey(""), shards.TextKey("\U0010ffff"))
 }

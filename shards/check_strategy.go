@@ -11,9 +11,9 @@ func checkStrategy(c Config) error { return c.Strategy.check(c, "strategy", true
 
 // check returns a [FieldError] for the first field that is wrong. A nested strategy is one by arithmetic.
 func (s Strategy) check(c Config, at string, outermost bool) error {
-	known, expected := []string{Modulo, Hash, ByRange, Directory}, "modulo, hash, range or directory"
+	known, expected := []string{Modulo, Hash, ByRange, ByID, Directory}, "modulo, hash, range, directory or id"
 	if !outermost {
-		known, expected = known[:3], "modulo, hash or range"
+		known, expected = known[:4], "modulo, hash, range or id"
 	}
 	if !slices.Contains(known, s.By) {
 		return &FieldError{Field: at + ".by", Found: quoted(s.By), Expected: expected}
@@ -31,6 +31,8 @@ func (s Strategy) check(c Config, at string, outermost bool) error {
 		return s.checkRanges(c, at)
 	case Directory:
 		return s.checkDirectory(c, at)
+	case ByID:
+		return s.checkAllocation(c, at, outermost)
 	}
 	return nil
 }
@@ -47,7 +49,8 @@ func (s Strategy) checkUnused(at string) error {
 		{"digits", s.Digits != 0, []string{Hash}},
 		{"ranges", len(s.Ranges) > 0, []string{ByRange}},
 		{"otherwise", s.Otherwise != nil, []string{Directory}},
-		{"allocate", s.Allocate != Allocation{}, []string{Directory}},
+		{"allocate", s.Allocate != Allocation{}, []string{Directory, ByID}},
+		{"refuse_ids", s.RefuseIDs, []string{Modulo, Hash, ByRange}},
 	} {
 		if f.given && !slices.Contains(f.by, s.By) {
 			return &FieldError{Field: at + "." + f.name, Found: "a field that " + s.By + " does not have", Expected: "none"}
@@ -127,7 +130,20 @@ func (s Strategy) checkEnd(field string, i int) error {
 func (k Key) isText() bool { return utf8.ValidString(k.text) }
 
 func (s Strategy) checkDirectory(c Config, at string) error {
+	if err := s.checkAllocation(c, at, true); err != nil || s.Otherwise == nil {
+		return err
+	}
+	return s.Otherwise.check(c, at+".otherwise", false)
+}
+
+func (s Strategy) checkAllocation(c Config, at string, outermost bool) error {
 	a := s.Allocate
+	if !outermost {
+		if a != (Allocation{}) {
+			return &FieldError{Field: at + ".allocate", Found: "a field of the directory", Expected: "none"}
+		}
+		return nil
+	}
 	if !slices.Contains([]string{Weighted, LeastUsed, MostLeft}, a.By) {
 		return &FieldError{Field: at + ".allocate.by", Found: quoted(a.By), Expected: "weighted, least_used or capacity"}
 	}
@@ -139,8 +155,5 @@ func (s Strategy) checkDirectory(c Config, at string) error {
 			return &FieldError{Field: fmt.Sprintf("hosts[%d].capacity", i), Found: "missing", Expected: "the most keys on this host, or " + at + ".allocate.capacity, since keys are allocated by capacity"}
 		}
 	}
-	if s.Otherwise == nil {
-		return nil
-	}
-	return s.Otherwise.check(c, at+".otherwise", false)
+	return nil
 }

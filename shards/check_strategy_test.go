@@ -15,7 +15,7 @@ func TestCheckStrategy(t *testing.T) {
 	for _, test := range []struct {
 		name, strategy, err string
 	}{
-		{"no such strategy", `{by: consistent}`, `6: strategy.by: "consistent"; expected modulo, hash, range or directory`},
+		{"no such strategy", `{by: consistent}`, `6: strategy.by: "consistent"; expected modulo, hash, range, directory or id`},
 		{"no such hash", `{by: hash, hash: crc32}`, `6: strategy.hash: "crc32"; expected xxhash, md5 or hex`},
 		{"of more than there are", `{by: modulo, of: 2049}`, `6: strategy.of: 2049; expected 1 to 2048, since shards is 2048`},
 		{"of nothing", `{by: modulo, of: 0}`, `6: strategy.of: 0; expected a whole number, 1 or more`},
@@ -39,7 +39,12 @@ func TestCheckStrategy(t *testing.T) {
 		{"unknown shard", "\n  by: range\n  ranges:\n    - {from: 0, shard: 2048}", `9: strategy.ranges[0].shard: 2048; expected 0 to 2047, since shards is 2048`},
 		{"no such allocation", `{by: directory, allocate: {by: random}}`, `6: strategy.allocate.by: "random"; expected weighted, least_used or capacity`},
 		{"by capacity without one", `{by: directory, allocate: {by: capacity}}`, `9: hosts[0].capacity: missing; expected the most keys on this host`},
-		{"a directory in a directory", `{by: directory, otherwise: {by: directory}}`, `6: strategy.otherwise.by: "directory"; expected modulo, hash or range`},
+		{"a directory in a directory", `{by: directory, otherwise: {by: directory}}`, `6: strategy.otherwise.by: "directory"; expected modulo, hash, range or id`},
+		{"IDs refused and taken", `{by: id, refuse_ids: true}`, `6: strategy.refuse_ids: a field that id does not have; expected none`},
+		{"IDs refused by a directory", `{by: directory, refuse_ids: true}`, `6: strategy.refuse_ids: a field that directory does not have; expected none`},
+		{"a divisor of IDs", `{by: id, of: 16}`, `6: strategy.of: a field that id does not have; expected none`},
+		{"IDs by capacity without one", `{by: id, allocate: {by: capacity}}`, `9: hosts[0].capacity: missing; expected the most keys on this host`},
+		{"allocation of a directory's rest", `{by: directory, otherwise: {by: id, allocate: {by: weighted}}}`, `6: strategy.otherwise: unknown field "allocate"`},
 		{"a wrong way otherwise", `{by: directory, otherwise: {by: hash, hash: crc32}}`, `6: strategy.otherwise.hash: "crc32"; expected xxhash`},
 		{"allocation of modulo", `{by: modulo, allocate: {by: weighted}}`, `6: strategy.allocate: a field that modulo does not have; expected none`},
 	} {

@@ -20,6 +20,17 @@ func (inDirectory) explain(Key) string { return "" }
 // HasDirectory reports whether the strategy is a directory.
 func (m *Map) HasDirectory() bool { return m.config.Strategy.By == Directory }
 
+// Allocates reports whether the strategy chooses the shards of new keys: a directory, or [ByID]. Each shard then counts its
+// keys in its table kiloshard_usage.
+func (m *Map) Allocates() bool { return m.config.Strategy.allocates() }
+
+// MakesKeys reports whether an ID that any shard makes is a key with that shard: with [ByID], and with a directory in which
+// keys without an entry are IDs.
+func (m *Map) MakesKeys() bool {
+	s := m.config.Strategy
+	return s.By == ByID || s.By == Directory && s.Otherwise != nil && s.Otherwise.By == ByID
+}
+
 // EntryShard returns the shard whose table holds the directory's entry of a key: the remainder of the xxHash of its text
 // divided by [Strategy.Of]. It means nothing without a directory.
 func (m *Map) EntryShard(key Key) Number {
@@ -46,7 +57,7 @@ func (m *Map) ExplainOtherwise(key Key) string {
 // NoLimit is the capacity of a shard that has no limit.
 const NoLimit = math.MaxInt64
 
-// Capacity returns how many keys a directory may put into shard n: [Allocation.Capacity], or the shard's part of its
+// Capacity returns how many keys may be put into shard n: [Allocation.Capacity], or the shard's part of its
 // host's capacity if that is less, else [NoLimit]. The parts of all shards of a host add up to [Host.Capacity]. It
 // panics where [Map.Has] is false.
 func (m *Map) Capacity(n Number) int64 { return m.capacity[n] }

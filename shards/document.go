@@ -22,6 +22,10 @@ const (
 )
 
 // document is a config file while it is read.
+//
+// The library parses; its nodes are read here, and not by its strict decoder. That takes 123 and true for texts, "7" and 1e3
+// for the number, null for an empty host, and a second document for none; its errors name Go's types instead of fields,
+// and quote the line, in which there may be a password.
 type document struct {
 	file    string
 	lookup  func(name string) (string, bool)

@@ -76,7 +76,10 @@ type PartialError struct {
 // Error counts the three kinds and names the first failure and what stopped the work.
 func (e *PartialError) Error() string {
 	total := e.Done.Len() + len(e.Failed) + e.NotAttempted.Len()
-	text := fmt.Sprintf("%d of %d shards done, %d failed, %d not attempted", e.Done.Len(), total, len(e.Failed), e.NotAttempted.Len())
+	text := ""
+	if total > 0 || len(e.Causes) == 0 {
+		text = fmt.Sprintf("%d of %d shards done, %d failed, %d not attempted", e.Done.Len(), total, len(e.Failed), e.NotAttempted.Len())
+	}
 	var reasons []string
 	for _, cause := range e.Causes {
 		reasons = append(reasons, cause.Error())
@@ -91,10 +94,10 @@ func (e *PartialError) Error() string {
 	if more := len(e.Failed) - 1; more > 0 {
 		reasons = append(reasons, fmt.Sprintf("and %d more", more))
 	}
-	if len(reasons) > 0 {
-		text += ": " + strings.Join(reasons, "; ")
+	if text != "" && len(reasons) > 0 {
+		text += ": "
 	}
-	return text
+	return text + strings.Join(reasons, "; ")
 }
 
 // errSame stands for a text that was there just before.

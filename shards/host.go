@@ -21,7 +21,7 @@ type Host struct {
 	Replicas []string `json:"-"`      // DSNs as written; see ReplicaConnStrings
 	Weight   int      `json:"weight"` // its share beside other hosts, 1 or more; defaults to 1
 
-	// Of a directory, which puts new keys on hosts. No other strategy asks.
+	// Of the strategies that put new keys on hosts, a directory and ByID. No other one asks.
 	Closed   bool `json:"closed,omitempty"`   // gets no new keys; those that it has stay
 	Capacity int  `json:"capacity,omitempty"` // the most keys that are put here; each of its shards has an equal part. Defaults to no limit
 

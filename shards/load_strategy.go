@@ -23,10 +23,11 @@ func (d *document) strategy(to *Strategy) read {
 // arithmetic returns the fields of a strategy that asks no directory.
 func (d *document) arithmetic(to *Strategy) []field {
 	return []field{
-		{"by", d.text(&to.By, "modulo, hash, range or directory")},
+		{"by", d.text(&to.By, "modulo, hash, range, directory or id")},
 		{"of", d.count(&to.Of)},
 		{"hash", d.text(&to.Hash, "xxhash, md5 or hex")},
 		{"digits", d.count(&to.Digits)},
+		{"refuse_ids", d.boolean(&to.RefuseIDs)},
 		{"ranges", list(d, &to.Ranges, "a list of ranges such as {from: 0, shard: 0}", d.keyRange)},
 	}
 }

@@ -53,10 +53,10 @@ func (c Config) Map() (*Map, error) {
 	for n := range m.schemas {
 		m.schemas[n] = fmt.Sprintf("%s%0*d", c.SchemaPrefix, schemaDigits, n)
 	}
-	m.picker = c.Strategy.picker(c.Shards)
-	m.entries = Strategy{By: Hash, Of: c.Strategy.Of}.picker(c.Shards)
+	m.picker = c.Strategy.picker(c)
+	m.entries = Strategy{By: Hash, Of: c.Strategy.Of}.picker(c)
 	if c.Strategy.Otherwise != nil {
-		m.otherwise = c.Strategy.Otherwise.picker(c.Shards)
+		m.otherwise = c.Strategy.Otherwise.picker(c)
 	}
 	m.capacity = m.capacities()
 	return m, nil
@@ -142,20 +142,7 @@ func (m *Map) ForUUID(uuid [16]byte) Number { return m.ForBytes(uuid[:]) }
 
 // ForID returns the shard that made an ID. It returns [ErrNoShard] for an ID that no shard of the
 // map can have made.
-func (m *Map) ForID(id ID) (Number, error) {
-	parts := m.config.Layout.Parts(id)
-	n := parts.Shard
-	if id < 0 {
-		return 0, fmt.Errorf("ID %d is negative: %w", id, ErrNoShard)
-	}
-	if parts.Milliseconds > m.config.Layout.MaxMilliseconds() {
-		return 0, fmt.Errorf("ID %d is above what layout %s holds: %w", id, m.config.Layout, ErrNoShard)
-	}
-	if !m.Has(n) {
-		return 0, fmt.Errorf("ID %d names shard %d, the map has shards 0 to %d: %w", id, n, m.Len()-1, ErrNoShard)
-	}
-	return n, nil
-}
+func (m *Map) ForID(id ID) (Number, error) { return m.config.Layout.shardOf(id, m.Len()) }
 
 // Time returns the moment when an ID was made, to the millisecond, in UTC. IDs of a layout without a
 // time do not tell: for them it is the zero [time.Time].

@@ -11,6 +11,7 @@ const (
 	Hash      = "hash"      // the remainder of a hash of any text
 	ByRange   = "range"     // ranges of keys, each in one shard
 	Directory = "directory" // a table that says where each key is
+	ByID      = "id"        // a key is an ID, which names the shard that made it
 )
 
 // The hashes of [Strategy.Hash]. All read a key as the bytes of its text, a number as its decimal text.
@@ -33,7 +34,13 @@ const defaultDigits = 8
 // Modulo and hash divide by Of, and every key moves when Of changes: where shards may be opened later, write down how
 // many there are at the start. Ranges and a directory move no key that they do not name.
 type Strategy struct {
-	By string `json:"by"` // Modulo, Hash, ByRange or Directory; defaults to Modulo
+	By string `json:"by"` // Modulo, Hash, ByRange, Directory or ByID; defaults to Modulo
+
+	// RefuseIDs has modulo, hash and range refuse numbers that are as large as IDs are, with [ErrIsID]: all from the IDs
+	// on that were made an hour after the epoch, or by shard 1 where IDs have no time. An ID that is used as a key by
+	// mistake is looked up in another shard than its row is in, and not found. It is for keys that are smaller numbers,
+	// or texts. Defaults to false.
+	RefuseIDs bool `json:"refuse_ids,omitempty"`
 
 	// Of is by what modulo and hash divide, and over how many shards, from 0 up, a directory spreads its entries.
 	// Defaults to Config.Shards.
@@ -45,7 +52,7 @@ type Strategy struct {
 
 	// Otherwise is where a directory's keys without an entry are: by another strategy, or in no shard if nil.
 	Otherwise *Strategy `json:"otherwise,omitempty"`
-	// Allocate is how a directory chooses the shard of a new key.
+	// Allocate is how a directory chooses the shard of a new key, and ByID the shard that makes one.
 	Allocate Allocation `json:"allocate,omitzero"`
 }
 
@@ -59,7 +66,7 @@ const (
 	MostLeft = "capacity"
 )
 
-// Allocation is how a directory chooses the shard of a new key.
+// Allocation is how a directory chooses the shard of a new key, and [ByID] the shard that makes one.
 type Allocation struct {
 	By       string `json:"by"`                 // Weighted, LeastUsed or MostLeft; defaults to Weighted
 	Capacity int    `json:"capacity,omitempty"` // the most keys in one shard; defaults to no limit. See Host.Capacity
@@ -79,12 +86,13 @@ func (s Strategy) withDefaults() Strategy {
 	if s.By == Hash && s.Hash == Hex && s.Digits == 0 {
 		s.Digits = defaultDigits
 	}
-	if s.By == Directory && s.Allocate.By == "" {
+	if s.allocates() && s.Allocate.By == "" {
 		s.Allocate.By = Weighted
 	}
 	s.Ranges = append([]KeyRange(nil), s.Ranges...)
 	if s.Otherwise != nil {
 		otherwise := s.Otherwise.withDefaults()
+		otherwise.Allocate = s.Otherwise.Allocate // which belongs to the directory
 		s.Otherwise = &otherwise
 	}
 	return s
@@ -98,8 +106,23 @@ type picker interface {
 	explain(key Key) string
 }
 
-// picker returns the picker of a strategy that is checked, over count shards.
-func (s Strategy) picker(count int) picker {
+// allocates reports whether the strategy chooses the shards of new keys.
+func (s Strategy) allocates() bool { return s.By == Directory || s.By == ByID }
+
+// picker returns the picker of a strategy that is checked, in a config that is.
+func (s Strategy) picker(c Config) picker {
+	ids := byID{c.Layout, c.Epoch, c.Shards}
+	switch {
+	case s.By == ByID:
+		return ids
+	case s.RefuseIDs:
+		return notIDs{s.arithmetic(c.Shards), s.By, ids}
+	}
+	return s.arithmetic(c.Shards)
+}
+
+// arithmetic returns the picker of a strategy other than ByID, over count shards.
+func (s Strategy) arithmetic(count int) picker {
 	of := uint64(count)
 	if s.Of != 0 {
 		of = uint64(s.Of)
@@ -122,14 +145,15 @@ func (s Strategy) picker(count int) picker {
 // ForKey returns the shard of a number by the map's strategy. It allocates nothing.
 //
 // With modulo it is the remainder of the number, 0 or more also for a negative one; with hash the same as that of its
-// decimal text. It returns [ErrNoShard] for a number in no range, and [ErrInDirectory] when a directory is asked.
+// decimal text; with [ByID] it is [Map.ForID]. It returns [ErrNoShard] for a number in no range, [ErrInDirectory] when a
+// directory is asked, and [ErrIsID] for an ID that [Strategy.RefuseIDs] refuses.
 func (m *Map) ForKey(key int64) (Number, error) { return m.picker.forKey(key) }
 
 // ForText returns the shard of a text by the map's strategy. It allocates nothing, but for a text of more than 256 bytes
 // with md5 or hex. For the decimal text of a number it is the shard of the number.
 //
 // It returns [ErrNoShard] for a text in no range, and for one that is no number where the strategy wants numbers, which
-// are modulo and ranges of numbers; and [ErrInDirectory] when a directory is asked.
+// are modulo, ranges of numbers and IDs; [ErrInDirectory] and [ErrIsID] as ForKey does.
 func (m *Map) ForText(key string) (Number, error) { return m.picker.forText(key) }
 
 // For returns what [Map.ForKey] and [Map.ForText] do, and [ErrNoShard] for no key.

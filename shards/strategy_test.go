@@ -77,7 +77,10 @@ func TestHashesAreThoseOfOthers(t *testing.T) {
 func strategies(count int) *rapid.Generator[shards.Strategy] {
 	return rapid.Custom(func(t *rapid.T) shards.Strategy {
 		s := arithmetic(count).Draw(t, "arithmetic")
-		if !rapid.Bool().Draw(t, "directory") {
+		switch rapid.IntRange(0, 3).Draw(t, "directory") {
+		case 0:
+			return shards.Strategy{By: shards.ByID, Allocate: shards.Allocation{Capacity: rapid.IntRange(0, 100).Draw(t, "capacity")}}
+		case 1:
 			return s
 		}
 		d := shards.Strategy{By: shards.Directory, Allocate: shards.Allocation{
@@ -95,9 +98,13 @@ func strategies(count int) *rapid.Generator[shards.Strategy] {
 func arithmetic(count int) *rapid.Generator[shards.Strategy] {
 	return rapid.Custom(func(t *rapid.T) shards.Strategy {
 		of := rapid.IntRange(0, count).Draw(t, "of")
-		switch rapid.IntRange(0, 5).Draw(t, "by") {
+		switch rapid.IntRange(0, 6).Draw(t, "by") {
 		case 0:
-			return shards.Strategy{By: rapid.SampledFrom([]string{"", shards.Modulo}).Draw(t, "modulo"), Of: of}
+			return shards.Strategy{
+				By: rapid.SampledFrom([]string{"", shards.Modulo}).Draw(t, "modulo"), Of: of, RefuseIDs: rapid.Bool().Draw(t, "refuse IDs"),
+			}
+		case 4:
+			return shards.Strategy{By: shards.ByID}
 		case 1:
 			return shards.Strategy{By: shards.Hash, Hash: rapid.SampledFrom([]string{"", shards.XXHash, shards.MD5}).Draw(t, "hash"), Of: of}
 		case 2:
@@ -115,7 +122,7 @@ func arithmetic(count int) *rapid.Generator[shards.Strategy] {
 
 // ranges draws ranges with the given beginnings, some of which end where the next one begins.
 func ranges[T any](t *rapid.T, count int, froms []T, key func(T) shards.Key) shards.Strategy {
-	s := shards.Strategy{By: shards.ByRange}
+	s := shards.Strategy{By: shards.ByRange, RefuseIDs: rapid.Bool().Draw(t, "refuse IDs")}
 	for i, from := range froms {
 		r := shards.KeyRange{From: key(from), Shard: shards.Number(rapid.IntRange(0, count-1).Draw(t, "shard"))}
 		if i+1 < len(froms) && rapid.Bool().Draw(t, "to") {
@@ -149,7 +156,7 @@ func TestNumbersAndTheirTexts(t *testing.T) {
 			if explained := m.Explain(key); (explained != "") != (err == nil) {
 				t.Fatalf("%s: %s is explained as %q, with error %v", c.Strategy, key, explained, err)
 			}
-			if err != nil && !errors.Is(err, shards.ErrNoShard) || err == nil && !m.Has(n) {
+			if err != nil && !errors.Is(err, shards.ErrNoShard) && !errors.Is(err, shards.ErrIsID) || err == nil && !m.Has(n) {
 				t.Fatalf("%s: %s: shard %d, %v", c.Strategy, key, n, err)
 			}
 		}
@@ -223,9 +230,10 @@ func TestStrategiesAllocateNothing(t *testing.T) {
 	numbers := shards.Strategy{By: shards.ByRange, Ranges: []shards.KeyRange{{From: shards.NumberKey(0)}, {From: shards.NumberKey(50), Shard: 1}}}
 	texts := shards.Strategy{By: shards.ByRange, Ranges: []shards.KeyRange{{From: shards.TextKey("")}, {From: shards.TextKey("m"), Shard: 1}}}
 	address := strings.Repeat("a", 100) + "@example.org"
-	for _, s := range []shards.Strategy{{}, byXXHash, byMD5, byHex, numbers, texts} {
+	byID := shards.Strategy{By: shards.ByID}
+	for _, s := range []shards.Strategy{{}, {RefuseIDs: true}, byXXHash, byMD5, byHex, numbers, texts, byID} {
 		m := mapOf(t, 16, s)
-		if s.By != "" && s.By != shards.ByRange || len(s.Ranges) > 0 && s.Ranges[0].From == shards.TextKey("") {
+		if s.By != "" && s.By != shards.ByID && s.By != shards.ByRange || len(s.Ranges) > 0 && s.Ranges[0].From == shards.TextKey("") {
 			if allocs := testing.AllocsPerRun(100, func() { _, _ = m.ForText(address) }); allocs != 0 {
 				t.Errorf("%s: a text allocates %v times", s, allocs)
 			}

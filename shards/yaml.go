@@ -53,6 +53,9 @@ func Template(c Config) []byte {
 			{Name: "pg-b", DSN: "postgres://app:${PG_B_PASSWORD}@10.0.0.2/app?sslmode=verify-full"},
 		}
 	}
+	if c.Strategy.By == "" {
+		c.Strategy = Strategy{By: Modulo, RefuseIDs: true}
+	}
 	if len(c.Placement) == 0 {
 		c.Placement = Evenly(c.Shards, c.Hosts)
 	}
@@ -260,7 +263,7 @@ func flow(items []string, write func(string) string) string {
 }
 
 func comment(text string) string {
-	return "# " + strings.ReplaceAll(text, "\n", "\n# ") + "\n"
+	return strings.ReplaceAll("# "+strings.ReplaceAll(text, "\n", "\n# ")+"\n", "# \n", "#\n")
 }
 
 // plainPattern is text that YAML cannot take for anything but text, even between brackets. The words

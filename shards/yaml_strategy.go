@@ -8,16 +8,27 @@ import (
 const strategyComment = `How a key picks its shard. {by: modulo}: the remainder of a number divided by the number of shards.
 {by: hash, hash: xxhash}: that of a hash of any text; or md5, or hex, digits: 8, the first digits of the md5.
 {by: range, ranges: [{from: 0, shard: 0}, {from: 1000000, shard: 1}]}: each range up to where the next begins.
-{by: directory, otherwise: {by: modulo}, allocate: {by: weighted}}: a table in the shards says where each key is;
-new keys are put by weighted (the hosts' weights), least_used or capacity. A host with closed: true gets none,
-and capacity: 1000000 is the most that a host gets. of: 2048 keeps the divisor when more shards are opened.`
+{by: directory, otherwise: {by: modulo}, allocate: {by: weighted}}: a table in the shards says where each key is.
+{by: id, allocate: {by: weighted}}: a key is an ID that a shard made, and names that shard.
+of: 2048 keeps the divisor when more shards are opened. refuse_ids: true refuses keys as large as IDs are, so that an
+ID which is used as a key by mistake is an error, rather than a row that is not found; keys are smaller numbers, or texts.
+
+Where the number of a new user comes from: with id, a service asks for any open shard, and the ID of the row that it
+inserts there is the user's number, from then on the key. With a directory the key may be what the user brings, such as
+an address, and a shard is chosen for it. With the others the number is there before the shard: from a generator (see
+generators below) or another system. A shard is chosen by weighted (the hosts' weights), least_used or capacity. A host
+with closed: true gets no new users, and capacity: 1000000 is the most that a host gets.`
 
 // strategyField writes the field of the outermost level: ranges have a line each.
 func strategyField(s Strategy) string {
 	if s.By != ByRange {
 		return "strategy: " + strategyText(s)
 	}
-	text := "strategy:\n  by: range\n  ranges:"
+	text := "strategy:\n  by: range"
+	if s.RefuseIDs {
+		text += "\n  refuse_ids: true"
+	}
+	text += "\n  ranges:"
 	for _, r := range s.Ranges {
 		text += "\n    - " + rangeText(r)
 	}
@@ -35,6 +46,9 @@ func strategyText(s Strategy) string {
 	}
 	if s.Of != 0 {
 		fields = append(fields, fmt.Sprintf("of: %d", s.Of))
+	}
+	if s.RefuseIDs {
+		fields = append(fields, "refuse_ids: true")
 	}
 	if len(s.Ranges) > 0 {
 		ranges := make([]string, len(s.Ranges))

@@ -6,6 +6,9 @@ var DirectoryTables = map[string]string{
 	"kiloshard_usage":     "one boolean, keys bigint",
 }
 
+// UsageTables are those of them that a strategy has which counts keys, and has no entries.
+var UsageTables = map[string]string{"kiloshard_usage": DirectoryTables["kiloshard_usage"]}
+
 // Directory returns the script that makes the tables of a directory in a shard's schema, unless they are there. The
 // version stands in the comment of kiloshard_directory.
 func Directory(number int, schema string) string {
@@ -13,4 +16,13 @@ func Directory(number int, schema string) string {
 		return render("directory.sql", shardData{Number: number, Schema: schema})
 	}
 	return withVersion(script(number, schema), "TABLE "+schema+".kiloshard_directory", versionOf(script(0, "shard")))
+}
+
+// Usage returns the script that makes the table of [UsageTables] in a shard's schema, unless it is there. The version stands
+// in its comment.
+func Usage(number int, schema string) string {
+	script := func(number int, schema string) string {
+		return render("usage.sql", shardData{Number: number, Schema: schema})
+	}
+	return withVersion(script(number, schema), "TABLE "+schema+".kiloshard_usage", versionOf(script(0, "shard")))
 }

@@ -130,6 +130,7 @@ CREATE OR REPLACE FUNCTION kiloshard.begin_migration(
 DECLARE
   found   int;
   ignored text;
+  writer  pg_catalog.regrole;
 BEGIN
   IF NOT kiloshard.try_shard(class, shard, schema) THEN
     RAISE EXCEPTION 'somebody else migrates %', schema USING ERRCODE = '{{.ShardBusy}}';
@@ -138,6 +139,10 @@ BEGIN
   IF fresh THEN -- as tern makes it
     EXECUTE pg_catalog.format('create table if not exists %I.schema_version(version int4 not null primary key)', schema);
     EXECUTE pg_catalog.format('insert into %1$I.schema_version(version) select 0 where 0 = (select count(*) from %1$I.schema_version)', schema);
+    FOR writer IN SELECT DISTINCT a.grantee::pg_catalog.regrole FROM pg_catalog.pg_class c, pg_catalog.aclexplode(c.relacl) a
+      WHERE c.oid = pg_catalog.to_regclass(pg_catalog.format('%I.schema_version', schema)) AND a.privilege_type = 'INSERT' AND a.grantee NOT IN (0, c.relowner) LOOP
+      EXECUTE pg_catalog.format('revoke insert, update, delete on %I.schema_version from %s', schema, writer); -- by default privileges
+    END LOOP;
   END IF;
   EXECUTE pg_catalog.format('update %I.schema_version set version = version returning version', schema) INTO STRICT found;
   IF found <> version THEN

@@ -16,9 +16,9 @@ import (
 	"github.com/kiloshard/kiloshard/shards/shardtest"
 )
 
-var sqlBlock = regexp.MustCompile("(?s)```sql\n(.*?)```")
+var pageBlock = regexp.MustCompile("(?s)```(sql|sh)\n(.*?)```")
 
-// TestPrivileges runs the page's SQL, and tries what each role may do and what it may not.
+// TestPrivileges runs the page's SQL and commands, and tries what each role may do and what it may not.
 func TestPrivileges(t *testing.T) {
 	t.Parallel()
 	page, err := os.ReadFile("privileges.md")
@@ -61,12 +61,19 @@ func TestPrivileges(t *testing.T) {
 	}
 	var owner *pgx.Conn
 	var ownersMap *shards.Map
-	for i, block := range sqlBlock.FindAllStringSubmatch(string(page), -1) {
-		if strings.HasPrefix(block[1], "-- as photos_owner") || strings.HasPrefix(block[1], "-- as "+prefix) {
-			exec(t, owner, block[1])
+	for i, block := range pageBlock.FindAllStringSubmatch(string(page), -1) {
+		if block[1] == "sh" {
+			words := strings.Fields(block[2])
+			if len(words) < 3 || words[1] != "grant" || len(words) > 3 && words[3] != "--read-only" {
+				t.Fatalf("%q: expected kiloshard grant ROLE [--read-only]", block[2])
+			}
+			cfg := provision.GrantConfig{CreateConfig: provision.CreateConfig{Map: ownersMap}, Role: words[2], ReadOnly: len(words) > 3}
+			if report, err := provision.Grant(t.Context(), cfg); err != nil || report.Done.Len() != 4 {
+				t.Fatalf("%s: %v, %v", block[2], report, err)
+			}
 			continue
 		}
-		exec(t, admin, block[1])
+		exec(t, admin, block[2])
 		if i == 0 {
 			if ownersMap, err = shardtest.MapConfig(4, []shards.Host{as("owner")}).Map(); err != nil {
 				t.Fatal(err)

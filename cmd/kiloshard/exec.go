@@ -16,6 +16,7 @@ import (
 	"github.com/kiloshard/kiloshard/shards"
 	"github.com/kiloshard/kiloshard/shards/connect"
 	"github.com/kiloshard/kiloshard/shards/fanout"
+	"github.com/kiloshard/kiloshard/sql"
 )
 
 // execResult is what kiloshard exec prints as JSON.
@@ -57,7 +58,8 @@ func (a *app) execCommand() *cobra.Command {
 		Short: "Runs SQL in shards, a transaction in each",
 		Long: `Runs SQL in each of some shards, with the shard's search_path: a transaction in each, several of each host at
 a time. What fails in one is undone there, and the others go on. Rows that it gives are printed behind the
-number of their shard. What changes tables belongs into a migration: nothing of this is kept in the ledger.`,
+number of their shard. What changes tables belongs into a migration: nothing of this is kept in the ledger.
+A shard in which a migration or a move is at work is not touched, but with --read-only.`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if all == (narrowed != "") {
@@ -113,6 +115,9 @@ func (e *execution) open(ctx context.Context, host shards.Host) (*pgx.Conn, erro
 	})
 }
 
+// errShardLocked says that a migration or a move has the shard to itself.
+var errShardLocked = errors.New("a migration or a move is at work in the shard: run it again afterwards; SQL with --read-only does not wait for them")
+
 var errEndedTransaction = errors.New("the SQL ended its own transaction: what it did before that stays, and nothing after it was run in the shard; expected none of BEGIN, COMMIT and ROLLBACK in it")
 
 // run runs the SQL in one shard.
@@ -126,8 +131,15 @@ func (e *execution) run(ctx context.Context, conn *pgx.Conn, n shards.Number) er
 	if e.timeout > 0 {
 		begin += fmt.Sprintf("; set local statement_timeout = %d", max(1, e.timeout.Milliseconds()))
 	}
-	if _, err := conn.PgConn().Exec(ctx, begin).ReadAll(); err != nil {
+	if !e.readOnly { // several of these get along with each other
+		begin += fmt.Sprintf("; select pg_catalog.pg_try_advisory_xact_lock_shared(%d, %d)", sql.ShardLock, n)
+	}
+	began, err := conn.PgConn().Exec(ctx, begin).ReadAll()
+	if err != nil {
 		return e.undo(ctx, conn, err)
+	}
+	if last := began[len(began)-1]; !e.readOnly && string(last.Rows[0][0]) != "t" {
+		return e.undo(ctx, conn, errShardLocked)
 	}
 	results, err := conn.PgConn().Exec(ctx, e.sql).ReadAll()
 	if err != nil {

@@ -114,8 +114,12 @@ func (a *app) printAdvanced(cfg provision.AdvanceConfig, moved []provision.Advan
 			}
 			a.table(rows)
 		}
-		a.say("%s moved beyond %s in %s on %s; the others are beyond it", count(len(result.Advanced), "sequence"),
-			cfg.Beyond.UTC().Format("2006-01-02T15:04:05.000Z"), count(result.Shards, "shard"), cfg.Host)
+		rest := "the others are beyond it"
+		if partial != nil {
+			rest = fmt.Sprintf("%d failed, %d not attempted", len(result.Failed), result.NotAttempted.Len())
+		}
+		a.say("%s moved beyond %s in %s on %s; %s", count(len(result.Advanced), "sequence"),
+			cfg.Beyond.UTC().Format("2006-01-02T15:04:05.000Z"), count(result.Shards, "shard"), cfg.Host, rest)
 		for _, f := range result.Failed {
 			a.say("shard %d: %s", f.Shard, f.Error)
 		}

@@ -224,7 +224,7 @@ func TestInterruptCreate(t *testing.T) {
 	i.holds(someoneCreates)
 	i.signal()
 	i.ends(exitFailed)
-	if said := i.said.String(); !strings.Contains(said, "another create or upgrade is at work: process") {
+	if said := i.said.String(); !strings.Contains(said, "another create, upgrade or grant is at work: process") {
 		t.Errorf("it does not say what was awaited:\n%s", said)
 	}
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"errors"
+	"fmt"
 	"net/url"
 	"os"
 	"os/exec"
@@ -52,6 +53,7 @@ func TestScripts(t *testing.T) {
 					env.Setenv("PG_A_DSN", hosts[0].ConnString())
 					env.Setenv("PG_B_DSN", hosts[1].ConnString())
 					env.Setenv("PG_MAP_DSN", hosts[2].ConnString())
+					env.Setenv("PG_ROLE", fmt.Sprintf("script_%d", os.Getpid())) // for a script to make
 					wrong, err := url.Parse(hosts[1].ConnString())
 					if err != nil {
 						return err

@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"os"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -12,8 +13,8 @@ import (
 func (a *app) manCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "man DIRECTORY",
-		Short: "Writes the man pages of all commands",
-		Long:  `Writes a man page for each command into a directory, which is made if need be: man -l man/kiloshard-create.1`,
+		Short: "Writes the man pages of all commands and help topics",
+		Long:  `Writes a man page for each command and help topic into a directory, which is made if need be: man -l man/kiloshard-create.1`,
 		Args:  cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := os.MkdirAll(args[0], 0o777); err != nil {
@@ -23,7 +24,18 @@ func (a *app) manCommand() *cobra.Command {
 			header := &doc.GenManHeader{Section: "1", Source: "kiloshard " + programVersion(), Manual: "Kiloshard", Date: &now}
 			root := cmd.Root()
 			root.DisableAutoGenTag = true
-			return doc.GenManTree(root, header, args[0])
+			if err := doc.GenManTree(root, header, args[0]); err != nil {
+				return err
+			}
+			for _, topic := range root.Commands() {
+				if topic.IsAdditionalHelpTopicCommand() { // which GenManTree leaves out
+					topic.Long = strings.ReplaceAll(topic.Long, "\n  ", "\n      ") // a table stays one, as code does in Markdown
+					if err := doc.GenManTree(topic, header, args[0]); err != nil {
+						return err
+					}
+				}
+			}
+			return nil
 		},
 	}
 }

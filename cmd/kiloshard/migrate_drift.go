@@ -109,6 +109,10 @@ func (a *app) printDrift(report drift.Report, partial *shards.PartialError) erro
 		rows = append(rows, []string{fmt.Sprint(g.Version), thousands(g.Shards.Len()), g.Fingerprint[:12], where(g)})
 	}
 	return a.print(result, func() {
+		if total == 0 {
+			a.say("0 shards compared, %d not created", report.NotCreated.Len())
+			return
+		}
 		a.table(rows)
 		for i, g := range report.Groups {
 			if g.Main {

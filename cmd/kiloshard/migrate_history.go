@@ -54,7 +54,7 @@ was set by hand stands there as force, and a changed file that was accepted as a
 				return err
 			}
 			entries, err := migrate.History(cmd.Context(), migrate.Config{Map: m, Shards: set}, limit, run)
-			return errors.Join(a.printMigrateHistory(entries), err)
+			return errors.Join(a.printMigrateHistory(entries, err == nil), err)
 		},
 	}
 	cmd.Flags().StringVar(&narrowed, "shards", "", "only these shards, such as 0-9,77")
@@ -63,7 +63,8 @@ was set by hand stands there as force, and a changed file that was accepted as a
 	return cmd
 }
 
-func (a *app) printMigrateHistory(entries []migrate.HistoryEntry) error {
+// printMigrateHistory prints what the ledgers hold, of all hosts or of those that answered.
+func (a *app) printMigrateHistory(entries []migrate.HistoryEntry, all bool) error {
 	result := migrateHistoryResult{Entries: []ledgerEntry{}}
 	rows := [][]string{{"RUN", "WHO", "BEGAN", ">TOOK", "", "FILE", ">DONE", ">FAILED"}}
 	for _, e := range entries {
@@ -81,10 +82,11 @@ func (a *app) printMigrateHistory(entries []migrate.HistoryEntry) error {
 		})
 	}
 	return a.print(result, func() {
-		if len(entries) == 0 {
+		switch {
+		case len(entries) > 0:
+			a.table(rows)
+		case all:
 			a.say("the ledgers hold nothing")
-			return
 		}
-		a.table(rows)
 	})
 }

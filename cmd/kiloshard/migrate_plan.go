@@ -144,7 +144,7 @@ func newPlanResult(m *shards.Map, report migrate.PlanReport, partial *shards.Par
 // name none of their schemas.
 func newPlanFile(m *shards.Map, f migrate.PlanFile, schema string) planFile {
 	file := planFile{Version: f.Version, File: f.Name, Shards: f.Shards, Rendered: f.Rendered, Warnings: []planWarning{}, SQL: f.SQL}
-	opts := lint.Options{IsShard: func(schema string) bool { _, ok := m.NumberOf(schema); return ok }}
+	opts := lint.Options{IsShard: func(schema string) bool { _, ok := m.NumberOf(schema); return ok }, Outside: f.MarkAbove}
 	if f.Rendered {
 		opts.Schema = schema
 	}

@@ -120,8 +120,11 @@ type toldError struct{ *shards.PartialError }
 
 // Error counts, and says what stopped the work.
 func (e toldError) Error() string {
-	text := fmt.Sprintf("%d of %d shards done, %d failed, %d not attempted", e.Done.Len(), e.Done.Len()+len(e.Failed)+e.NotAttempted.Len(), len(e.Failed), e.NotAttempted.Len())
-	separator := ": "
+	text, separator := "", ""
+	if total := e.Done.Len() + len(e.Failed) + e.NotAttempted.Len(); total > 0 || len(e.Causes) == 0 {
+		text = fmt.Sprintf("%d of %d shards done, %d failed, %d not attempted", e.Done.Len(), total, len(e.Failed), e.NotAttempted.Len())
+		separator = ": "
+	}
 	for _, cause := range e.Causes {
 		text += separator + cause.Error()
 		separator = "; "

@@ -89,7 +89,7 @@ func (a *app) printMigrateStatus(cfg migrate.Config, report migrate.StatusReport
 					expected++
 				}
 			}
-			rows = append(rows, []string{host.Host, thousands(expected), "?", "does not answer", "?", ""})
+			rows = append(rows, []string{host.Host, thousands(expected), "?", missingHost(host.Err, "does not answer"), "?", ""})
 		}
 		result.Hosts = append(result.Hosts, versions)
 	}

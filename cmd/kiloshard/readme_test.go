@@ -1,7 +1,6 @@
 package main
 
 import (
-	"encoding/json"
 	"fmt"
 	"os"
 	"os/exec"
@@ -10,170 +9,188 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/kiloshard/kiloshard/shards/shardtest"
-)
-
-// readmeProgram makes a program of the README's snippets of Go, each in a function of its own, in the README's order. Its
-// main runs the first, the smallest program, as the README has it.
-const readmeProgram = `package main
-
-import (
-	"context"
-	"fmt"
-	"log"
-	"net/http"
-	"os"
-
-	"github.com/jackc/pgx/v5"
-	"github.com/prometheus/client_golang/prometheus"
-	"github.com/prometheus/client_golang/prometheus/promhttp"
-
-	"github.com/kiloshard/kiloshard/router"
-	"github.com/kiloshard/kiloshard/router/health"
-	"github.com/kiloshard/kiloshard/router/ids"
-	"github.com/kiloshard/kiloshard/router/metrics"
-	"github.com/kiloshard/kiloshard/router/tracing"
-	"github.com/kiloshard/kiloshard/shards"
-	"github.com/kiloshard/kiloshard/shards/mapstore"
-)
-
-func main() {
-	if err := smallest(context.Background(), 31341, "sunset"); err != nil {
-		log.Fatal(err)
-	}
-}
-
-func smallest(ctx context.Context, user int64, title string) error {
-	var id shards.ID
-	%s
-	if err != nil {
-		return err
-	}
-	fmt.Println("photo of user", user, "is in", shard)
-	return nil
-}
-
-func follows(ctx context.Context) error {
-	%s
-	if err == nil {
-		r.Close()
-	}
-	return err
-}
-
-func seen(ctx context.Context, source *mapstore.Source, mux *http.ServeMux) error {
-	%s
-	return err
-}
-
-func leases(ctx context.Context, shard router.Shard, children []string) ([]shards.ID, error) {
-	%s
-	return made, err
-}
-`
-
-// readmeService is the README's test of a service; what it leaves out is filled in.
-const readmeService = `package service
-
-import (
-	"os"
-	"testing"
-
-	"github.com/kiloshard/kiloshard/router"
 	"github.com/kiloshard/kiloshard/shards"
 	"github.com/kiloshard/kiloshard/shards/shardtest"
 )
 
-%s
-`
+// page is the README: its blocks of code by their language, in their order.
+type page map[string][]string
 
-const readmeFilledIn = `if err != nil {
-		t.Fatal(err)
-	}
-	defer r.Close()
-	shard, err := r.ForKey(t.Context(), shards.NumberKey(31341))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := shard.Exec(t.Context(), "insert into photos (user_id, title) values (31341, 'sunset')"); err != nil {
-		t.Fatal(err)
-	}`
-
-const readmeMigration = "create table photos (id bigint primary key default next_id(), user_id bigint not null, title text not null);\n"
-
-// TestReadme does as the README says: it has a cluster by the commands, a program of the smallest program, and the test of
-// a service. All other snippets are compiled.
-func TestReadme(t *testing.T) {
-	t.Parallel()
+func readme(t *testing.T) page {
+	t.Helper()
 	text, err := os.ReadFile("../../README.md")
 	if err != nil {
 		t.Fatal(err)
 	}
-	var snippets []any
-	for _, m := range regexp.MustCompile("(?s)```go\n(.*?)```").FindAllStringSubmatch(string(text), -1) {
-		snippets = append(snippets, m[1])
+	p := page{}
+	for _, m := range regexp.MustCompile("(?s)```([a-z]*)\n(.*?)```").FindAllStringSubmatch(string(text), -1) {
+		p[m[1]] = append(p[m[1]], m[2])
 	}
-	if len(snippets) != 5 {
-		t.Fatalf("%d snippets of Go, expected 5: give a new one its place here", len(snippets))
-	}
-	test := strings.ReplaceAll(snippets[4].(string), "…", readmeFilledIn)
-	dir := t.TempDir()
-	write := func(name, text string) string {
-		path := filepath.Join(dir, name)
-		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-			t.Fatal(err)
+	for language, want := range map[string]int{"go": 6, "sh": 6, "sql": 2, "yaml": 5, "": 5} {
+		if len(p[language]) != want {
+			t.Fatalf("%d blocks of code of language %q, expected %d: give a new one its place in the tests", len(p[language]), language, want)
 		}
-		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		return path
 	}
-	here, err := os.Getwd()
-	if err != nil {
-		t.Fatal(err)
-	}
-	// The files are seen by the compiler only, as packages of this module.
-	overlay, err := json.Marshal(map[string]map[string]string{"Replace": {
-		filepath.Join(here, "testdata/readme/main.go"):                 write("main.txt", fmt.Sprintf(readmeProgram, snippets[:4]...)),
-		filepath.Join(here, "testdata/readme/service/service_test.go"): write("test.txt", fmt.Sprintf(readmeService, test)),
-	}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	files := write("overlay.json", string(overlay))
-	program, tests := filepath.Join(dir, "program"), filepath.Join(dir, "service", "tests")
-	write("service/none", "")
-	run := func(in string, args ...string) string {
-		t.Helper()
-		cmd := exec.CommandContext(t.Context(), args[0], args[1:]...)
-		cmd.Dir, cmd.Env = in, append(os.Environ(), "PG_A_PASSWORD=unused", "PG_B_PASSWORD=unused")
-		out, err := cmd.CombinedOutput()
-		if err != nil {
-			t.Fatalf("%v: %v\n%s", args, err, out)
-		}
-		return string(out)
-	}
-	run(here, "go", "build", "-overlay", files, "-o", program, "./testdata/readme")
-	run(here, "go", "test", "-c", "-vet=off", "-overlay", files, "-o", tests, "./testdata/readme/service")
+	return p
+}
 
-	// As a new user: a config whose hosts are edited, shards, a migration, and the program.
-	run(dir, "kiloshard", "init")
-	config, err := os.ReadFile(filepath.Join(dir, "kiloshard.yaml"))
+// newcomer is a directory in which somebody types what the README says.
+type newcomer struct {
+	t   *testing.T
+	dir string   // where the last line has left its shell
+	env []string // beside the environment
+}
+
+func newNewcomer(t *testing.T) *newcomer {
+	return &newcomer{t: t, dir: t.TempDir(), env: []string{
+		"PG_A_PASSWORD=unused", "PG_B_PASSWORD=unused", "GOFLAGS=-buildvcs=false", "GOWORK=", "KILOSHARD_CONFIG=",
+	}}
+}
+
+// types runs one line in a shell, and returns what it prints.
+func (n *newcomer) types(line string) string {
+	n.t.Helper()
+	cmd := exec.CommandContext(n.t.Context(), "sh", "-e", "-c", line+"\npwd >&3")
+	cmd.Dir, cmd.Env = n.dir, append(os.Environ(), n.env...)
+	read, write, err := os.Pipe()
 	if err != nil {
-		t.Fatal(err)
+		n.t.Fatal(err)
 	}
-	edited := string(config)
-	for i, host := range shardtest.Hosts(t, 2) {
-		dsn := regexp.MustCompile(`(?m)(name: pg-` + string("ab"[i]) + `, dsn: )"[^"]*"`)
-		edited = dsn.ReplaceAllString(edited, `${1}"`+host.ConnString()+`"`)
+	defer func() { _ = read.Close() }()
+	cmd.ExtraFiles = []*os.File{write}
+	out, err := cmd.CombinedOutput()
+	_ = write.Close()
+	if err != nil {
+		n.t.Fatalf("%s: %v\n%s", line, err, out)
 	}
-	write("kiloshard.yaml", edited)
-	run(dir, "kiloshard", "create")
-	write("migrations/001_photos.sql", readmeMigration)
-	run(dir, "kiloshard", "migrate", "up")
-	run(dir, "kiloshard", "verify")
-	if out := run(dir, program); !strings.Contains(out, "photo of user 31341 is in shard") {
-		t.Errorf("the smallest program printed %q", out)
+	var dir string
+	if _, err := fmt.Fscanln(read, &dir); err != nil {
+		n.t.Fatal(err)
 	}
-	run(filepath.Join(dir, "service"), tests)
+	n.dir = dir
+	return string(out)
+}
+
+func (n *newcomer) writes(name, text string) {
+	n.t.Helper()
+	path := filepath.Join(n.dir, name)
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		n.t.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		n.t.Fatal(err)
+	}
+}
+
+// editsHosts changes what kiloshard init wrote, and returns it: the hosts are those of the test.
+func (n *newcomer) editsHosts(hosts []shards.Host) string {
+	n.t.Helper()
+	config, err := os.ReadFile(filepath.Join(n.dir, "kiloshard.yaml"))
+	if err != nil {
+		n.t.Fatal(err)
+	}
+	edited := regexp.MustCompile(`(?m)(name: pg-([ab]), dsn: )"[^"]*"`).ReplaceAllString(string(config), `${1}"$${PG_${2}_DSN}"`)
+	n.env = append(n.env, "PG_a_DSN="+hosts[0].ConnString(), "PG_b_DSN="+hosts[1].ConnString())
+	n.writes("kiloshard.yaml", edited)
+	return edited
+}
+
+// clones makes a clone of this repository as git clone does, with what is changed here and not committed yet.
+func (n *newcomer) clones() {
+	n.t.Helper()
+	root, err := filepath.Abs("../..")
+	if err != nil {
+		n.t.Fatal(err)
+	}
+	git := "git -c safe.directory='*' -C " + root
+	n.types("git -c safe.directory='*' clone --quiet --no-hardlinks " + root + " kiloshard")
+	n.types(git + " ls-files -d | (cd kiloshard && xargs -r rm -f)")
+	n.types("cd " + root + " && git -c safe.directory='*' ls-files -m -o --exclude-standard | while read -r f; do if [ -f \"$f\" ]; then echo \"$f\"; fi; done | tar -cf - -T - | tar -xf - -C " + n.dir + "/kiloshard; cd " + n.dir)
+}
+
+// TestReadme goes by the README alone, from a clone to a service of one's own with a test. In two things it is spared the
+// typing: the repository is cloned from here, and kiloshard is the program that is tested.
+func TestReadme(t *testing.T) {
+	t.Parallel()
+	p, n := readme(t), newNewcomer(t)
+	hosts := shardtest.Hosts(t, 2)
+	for line := range strings.Lines(p["sh"][1] + p["sh"][2]) {
+		line = regexp.MustCompile(` +#.*`).ReplaceAllString(strings.TrimSpace(line), "")
+		switch {
+		case strings.HasPrefix(line, "git clone "):
+			n.clones()
+		case strings.HasPrefix(line, "(cd kiloshard && go install ./cmd/kiloshard)"):
+			n.types("(cd kiloshard && go list ./cmd/kiloshard)")
+		case line == "go run .":
+			n.writes("main.go", p["go"][0])
+			n.writes("main_test.go", p["go"][5])
+			if out := n.types(line); !strings.Contains(out, "of user 31341 is in shard ") {
+				t.Errorf("%s printed %q", line, out)
+			}
+		default:
+			out := n.types(line)
+			switch line {
+			case "kiloshard init":
+				n.editsHosts(hosts)
+			case "kiloshard migrate new photos":
+				n.writes("migrations/001_photos.sql", p["sql"][0])
+			case "kiloshard verify":
+				if !strings.Contains(out, "all as the map says") {
+					t.Errorf("%s printed %q", line, out)
+				}
+			}
+		}
+	}
+	n.runsTableOfSQL(hosts[0])
+
+	// The commands of the sections on the map and on migrations, in the same cluster.
+	n.writes("migrations/002_likes.sql", "create table likes (photo_id bigint primary key);\n")
+	n.writes("smoke-test.sh", "#!/bin/sh\ntest -n \"$KILOSHARD_CANARY\"\n")
+	n.types("chmod +x smoke-test.sh")
+	if out := n.types(strings.TrimSpace(p["sh"][5])); !strings.Contains(out, "2,048 shards at version 2 now") {
+		t.Errorf("a canary printed %q", out)
+	}
+	n.env = append(n.env, `VISUAL=sed -i '/name: pg-b/s/weight: 1/weight: 1, closed: true/'`)
+	n.writes("store.yaml", fmt.Sprintf("cluster: photos\nstore: {kind: postgres, dsn: %q, variables: [\"*\"]}\n", shardtest.Hosts(t, 1)[0].ConnString()))
+	n.types("cp kiloshard.yaml file.yaml")
+	for line := range strings.Lines(p["sh"][4]) {
+		n.types(strings.Replace(strings.TrimSpace(line), "kiloshard map edit", "kiloshard -c file.yaml map edit", 1))
+	}
+	if out := n.types("kiloshard -c store.yaml map show"); !strings.Contains(out, "closed: true") {
+		t.Errorf("the map that was edited and imported is %s", out)
+	}
+
+	// What a page shows that needs no cluster is the same to the letter.
+	command, want, _ := strings.Cut(strings.TrimPrefix(p[""][3], "$ "), "\n")
+	if got := n.types(command); got != want {
+		t.Errorf("%s prints\n%s\nexpected\n%s", command, got, want)
+	}
+}
+
+// runsTableOfSQL calls the functions that the README lists, on a host that has shard 42.
+func (n *newcomer) runsTableOfSQL(host shards.Host) {
+	n.t.Helper()
+	text, err := os.ReadFile("../../README.md")
+	if err != nil {
+		n.t.Fatal(err)
+	}
+	_, table, _ := strings.Cut(string(text), "## In SQL\n")
+	table, _, _ = strings.Cut(table, "\n## ")
+	called := 0
+	for _, m := range regexp.MustCompile("(?m)^\\| (.*?) \\|").FindAllStringSubmatch(table, -1) {
+		for _, span := range regexp.MustCompile("`([^`]*\\([^`]*)`").FindAllStringSubmatch(m[1], -1) {
+			call := strings.NewReplacer("(id)", "(shard_00042.next_id())", "(n)", "(3)", "(t)", "(now())").Replace(span[1])
+			if strings.Contains(call, ", 1)") || strings.HasPrefix(call, "id_type") {
+				continue // of layouts with a type
+			}
+			if !strings.Contains(call, ".") || strings.HasPrefix(call, "id_") {
+				call = "kiloshard." + call
+			}
+			n.types(fmt.Sprintf(`kiloshard exec "create sequence if not exists photos_id_seq maxvalue 1125899906842623; select %s" --shards 42`, call))
+			called++
+		}
+	}
+	if called < 7 {
+		n.t.Errorf("%d functions were called on %s, expected those of the table", called, host.Name)
+	}
 }

@@ -32,6 +32,7 @@ type routed struct {
 	How        string `json:"how,omitempty"`
 	Arithmetic string `json:"arithmetic,omitempty"`
 	Entry      string `json:"entry,omitempty"`
+	Note       string `json:"note,omitempty"`
 	path       string
 }
 
@@ -72,6 +73,9 @@ directory, which is asked then. With --id for an ID that next_id() made, or the 
 				})
 				if r.path != "" {
 					a.say("%s", r.path)
+				}
+				if r.Note != "" {
+					a.warn("note: %s", r.Note)
 				}
 			})
 		},
@@ -131,12 +135,12 @@ func routeKey(ctx context.Context, m *shards.Map, text string) (routed, error) {
 	if err != nil {
 		return routed{}, err
 	}
-	return routed{placeOf(m, p.Shard), p.Key, p.Strategy, p.How, p.Arithmetic, p.Entry, p.String()}, nil
+	return routed{placeOf(m, p.Shard), p.Key, p.Strategy, p.How, p.Arithmetic, p.Entry, p.Note, p.String()}, nil
 }
 
 // parseKey returns the key that a text is: any where the strategy takes any, else a number.
 func parseKey(m *shards.Map, text, name string) (shards.Key, error) {
-	if m.Strategy().By == shards.Modulo {
+	if by := m.Strategy().By; by == shards.Modulo || by == shards.ByID {
 		number, err := parseInt(text, "a key", name)
 		return shards.NumberKey(number), err
 	}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/kiloshard/kiloshard/migrate"
 	"github.com/kiloshard/kiloshard/shards"
+	"github.com/kiloshard/kiloshard/shards/connect"
 	"github.com/kiloshard/kiloshard/shards/provision"
 )
 
@@ -61,6 +63,7 @@ type hostStatus struct {
 	Sessions  int             `json:"sessions"`
 
 	transactions int64
+	state        string // of one of which nothing is known, for people
 }
 
 func (a *app) statusCommand() *cobra.Command {
@@ -170,7 +173,7 @@ func (a *app) lookAtHosts(ctx context.Context, timeout time.Duration) (statusRes
 			result.Leads = append(result.Leads, leadStatus{s.Host.Name, l.Schema, l.Sequence, l.By.Seconds()})
 		}
 		if s.Err != nil {
-			h.Error = s.Err.Error()
+			h.Error, h.state = s.Err.Error(), missingHost(s.Err, "down")
 			result.down = append(result.down, h.Host)
 		}
 		result.Hosts = append(result.Hosts, h)
@@ -213,11 +216,19 @@ func (a *app) warnOfLeads(leads []leadStatus) {
 	}
 }
 
+// missingHost says why nothing is known of a host: it belongs to another cluster, or otherwise.
+func missingHost(err error, otherwise string) string {
+	if identity := (*connect.IdentityError)(nil); errors.As(err, &identity) {
+		return "not ours"
+	}
+	return otherwise
+}
+
 func statusRows(result statusResult) [][]string {
 	rows := [][]string{{"HOST", "ADDRESS", "STATE", "POSTGRES", ">SHARDS", "VERSIONS", ">SIZE", ">REPLICAS", ">LAG"}}
 	for _, h := range result.Hosts {
 		if !h.Up {
-			rows = append(rows, []string{h.Host, h.Address, "down", "?", fmt.Sprintf("?/%d", h.Expected), "?", "?", "?", "?"})
+			rows = append(rows, []string{h.Host, h.Address, h.state, "?", fmt.Sprintf("?/%d", h.Expected), "?", "?", "?", "?"})
 			continue
 		}
 		state := "up"

@@ -31,7 +31,8 @@ func (a *app) upgradeCommand() *cobra.Command {
 		Long: `Brings what an older release installed to the present version: functions of shards, generators,
 directories, the ledger, the helper schema; on all hosts at once. Services write meanwhile. Run again,
 it changes nothing; interrupted, it finishes the shards under way, and another run goes on from there.
-It makes nothing that is missing: that is create, which upgrades too.`,
+It makes nothing that is missing: that is create, which upgrades too. With --repair it puts back functions
+that somebody has changed, as by ALTER FUNCTION.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := checkWork(cfg.CreateConfig); err != nil {
@@ -52,6 +53,7 @@ It makes nothing that is missing: that is create, which upgrades too.`,
 		},
 	}
 	workFlags(cmd, &cfg.CreateConfig)
+	cmd.Flags().BoolVar(&cfg.Repair, "repair", false, "also put back functions that somebody has changed since, as verify names them")
 	return cmd
 }
 
@@ -79,7 +81,7 @@ func workFlags(cmd *cobra.Command, cfg *provision.CreateConfig) {
 	cmd.Flags().BoolVar(&cfg.DryRun, "dry-run", false, "only say what there is to do")
 	cmd.Flags().IntVar(&cfg.PerHost, "parallel", defaultParallel, parallelUsage)
 	cmd.Flags().IntVar(&cfg.Batch, "batch", 64, "shards in a transaction")
-	cmd.Flags().DurationVar(&cfg.Wait, "wait", time.Minute, "how long to wait for another create or upgrade")
+	cmd.Flags().DurationVar(&cfg.Wait, "wait", time.Minute, "how long to wait for another create, upgrade or grant")
 }
 
 func (a *app) printUpgraded(dryRun bool, report provision.UpgradeReport, err error, took time.Duration) error {

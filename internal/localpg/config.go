@@ -54,8 +54,7 @@ type Config struct {
 	// Image is the container image. Defaults to postgres:17.
 	Image string
 
-	// DownloadURL is the Maven repository that builds are downloaded from. Defaults to that of
-	// embedded-postgres.
+	// DownloadURL is the Maven repository that builds are downloaded from. Defaults to Maven Central.
 	DownloadURL string
 
 	// DownloadDir is where downloaded builds are kept. Defaults to kiloshard in os.UserCacheDir; for root, whose cache

@@ -7,7 +7,7 @@
 //  1. [DSN]: a server that the caller already has. Only databases are created on it, and dropped by [Server.Stop].
 //  2. [Local]: server binaries on this machine, version 15 or later; of several the newest.
 //  3. [Docker]: a container, by way of testcontainers-go.
-//  4. [Download]: a build fetched by embedded-postgres. It stays in the user's cache for the next time.
+//  4. [Download]: a build of github.com/zonkyio/embedded-postgres-binaries. It stays in the user's cache for the next time.
 //
 // A source that the caller names, and a DSN that the caller gives, is the only one tried. If none is available, the
 // error is one line that says what was tried and what to install.

@@ -60,13 +60,11 @@ look_download() {
   if why=$(repository_is_away); then missing "download: $why"; else found download; fi
 }
 
-# repository_is_away: succeeds, and prints why, if the repository of embedded-postgres does not answer. The HTTP client
+# repository_is_away: succeeds, and prints why, if the repository of builds does not answer. The HTTP client
 # is the go command, which uses a proxy as every Go program does: it requests a module that does not exist, and 404 is an
 # answer. Where this script cannot find out, it leaves the matter to Start.
 repository_is_away() {
-  module=github.com/fergusstrange/embedded-postgres
-  source=$(cd "$here" && go mod download $module && go list -m -f '{{.Dir}}' $module) 2>/dev/null || return 1
-  url=$(sed -n 's/.*binaryRepositoryURL: *"\(https[^"]*\)".*/\1/p' "$source/config.go")
+  url=$(sed -n 's/^const mavenCentral = "\(https[^"]*\)"$/\1/p' "$here/fetch_unix.go" 2>/dev/null)
   [ -n "$url" ] || return 1
   limit=
   if command -v timeout >/dev/null; then limit='timeout 3'; fi

@@ -32,6 +32,7 @@ type Warning struct {
 type Options struct {
 	Schema  string                   // the shard's own schema, which the text may name. Defaults to none
 	IsShard func(schema string) bool // tells the schemas of shards. Defaults to none
+	Outside bool                     // the text is run outside of a transaction, though no line in it says so
 }
 
 // Check returns the warnings for a migration's SQL, up or down, rendered, in the order of their
@@ -45,7 +46,7 @@ func Check(sql string, opts Options) ([]Warning, error) {
 	if err != nil {
 		return nil, err
 	}
-	l := &linter{text: sql, opts: opts, made: map[string]bool{}, notValid: map[string]bool{}, transaction: !disablesTx(sql)}
+	l := &linter{text: sql, opts: opts, made: map[string]bool{}, notValid: map[string]bool{}, transaction: !opts.Outside && !disablesTx(sql)}
 	for _, s := range statements {
 		l.now = s
 		l.statement(s.node)

@@ -11,7 +11,8 @@ import (
 
 // keepComments writes the config that plain holds over the text of the file, which holds the config from, and leaves alone what does
 // not change: the fields, entries of lists and comments that somebody wrote by hand. What it cannot edit so it returns as
-// [shards.Config.YAML] writes it, without comments.
+// [shards.Config.YAML] writes it, without comments. It edits lines: the YAML library can carry comments over, by its
+// comment map, but writes all else in its own way, such as what stands in quotes and on one line.
 func keepComments(old, plain []byte, from shards.Config) []byte {
 	before, err := from.YAML()
 	if err != nil {

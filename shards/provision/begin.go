@@ -9,6 +9,8 @@ import (
 type purpose struct {
 	locks bool // it changes something, so it takes the hosts' locks
 	makes bool // it also makes what is missing, and not only what is old
+
+	repairs bool // it takes functions that somebody has changed for old
 }
 
 // begin connects to all hosts of the map, takes their locks, looks at what they hold, refuses what nobody may work on,
@@ -35,12 +37,18 @@ func (cfg CreateConfig) begin(ctx context.Context, to purpose) (_ *sessions, _ *
 			return nil, nil, err
 		}
 	}
-	inventories, err := s.takeAll(ctx, cfg.Map, false)
+	inventories, err := s.takeAll(ctx, cfg.Map, to.repairs)
 	if err != nil {
 		return nil, nil, err
 	}
 	if err := errors.Join(untrusted(inventories), clash(cfg.Map, inventories)); err != nil {
 		return nil, nil, err
 	}
-	return s, plan(cfg.Map, inventories, to.makes), nil
+	w := plan(cfg.Map, inventories, to)
+	if to.makes {
+		if err := s.checkRoles(ctx, w.grants); err != nil {
+			return nil, nil, err
+		}
+	}
+	return s, w, nil
 }

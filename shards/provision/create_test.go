@@ -81,7 +81,7 @@ func TestCreateSaysWhoIsAtWork(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err := provision.Create(t.Context(), provision.CreateConfig{Map: m, Wait: time.Millisecond})
-	if !errors.Is(err, provision.ErrBusy) || !strings.Contains(err.Error(), fmt.Sprintf("host pg-b: another create or upgrade is at work: process %d, role ", pid)) {
+	if !errors.Is(err, provision.ErrBusy) || !strings.Contains(err.Error(), fmt.Sprintf("host pg-b: another create, upgrade or grant is at work: process %d, role ", pid)) {
 		t.Errorf("got %v, expected process %d on pg-b", err, pid)
 	}
 	for _, host := range m.Hosts() {

@@ -30,7 +30,9 @@ type inventory struct {
 	uuidv7     bool                       // whether the helper schema has the function
 	ledger     bool                       // whether it has the ledger of migrations
 
-	directories map[string]map[string]string // by schema and table: its columns
+	rights []right // of roles other than the owners
+
+	keyTables map[string]map[string]string // by schema and table: its columns
 
 	// Only for Verify: the same in detail, and the helper schema; and what the columns of tables in
 	// them call by default.
@@ -123,7 +125,7 @@ func take(ctx context.Context, conn *pgx.Conn, m *shards.Map, host shards.Host, 
 	if err := inv.takeForeign(ctx, conn, m); err != nil {
 		return nil, err
 	}
-	looks := []func(context.Context, *pgx.Conn, string) error{inv.takeFound, inv.takeVersions}
+	looks := []func(context.Context, *pgx.Conn, string) error{inv.takeFound, inv.takeVersions, inv.takeRights}
 	if inv.usable() {
 		looks = append(looks, inv.takeSettings)
 	}
@@ -133,8 +135,8 @@ func take(ctx context.Context, conn *pgx.Conn, m *shards.Map, host shards.Host, 
 			return err
 		})
 	}
-	if m.HasDirectory() {
-		looks = append(looks, inv.takeDirectory)
+	if m.Allocates() {
+		looks = append(looks, inv.takeKeyTables)
 	}
 	for _, look := range looks {
 		if err := look(ctx, conn, pattern); err != nil {

@@ -15,7 +15,7 @@ import (
 )
 
 // ErrBusy says that another [Create] or [Upgrade] is at work on a host.
-var ErrBusy = errors.New("another create or upgrade is at work")
+var ErrBusy = errors.New("another create, upgrade or grant is at work")
 
 // The locks that a Create or Upgrade holds on each host, for the length of a session there: a row of kiloshard.locks that only
 // the owner can lock, once that table is there, and an advisory lock of [sql.LockClass] and advisoryLock, for a host on which nothing is

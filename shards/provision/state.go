@@ -1,6 +1,9 @@
 package provision
 
 import (
+	"fmt"
+	"strings"
+
 	"github.com/kiloshard/kiloshard/shards"
 	"github.com/kiloshard/kiloshard/sql"
 )
@@ -17,21 +20,53 @@ const (
 // present are the versions that this release installs, for one map.
 type present struct {
 	m                        *shards.Map
-	engine, shard, directory string
+	engine, shard, keyTables string
 	ledger, uuidv7           string
+	repairs                  bool // what somebody has changed counts as old; the inventories are detailed
 	generators               map[shards.GeneratorKind]string
 }
 
 func presentOf(m *shards.Map) *present {
 	p := &present{
-		m: m, shard: sql.Version(sql.Shard(params(m), 0, m.Schema(0))), directory: sql.Version(sql.Directory(0, m.Schema(0))),
+		m: m, shard: sql.Version(sql.Shard(params(m), 0, m.Schema(0))),
 		ledger: sql.Version(sql.Ledger()), uuidv7: sql.Version(sql.UUIDv7()), generators: map[shards.GeneratorKind]string{},
 	}
 	_, p.engine = sql.Engine(params(m))
+	if m.Allocates() {
+		p.keyTables = sql.Version(keyTablesOf(m).script(0, m.Schema(0)))
+	}
 	for _, g := range m.Generators() {
 		p.generators[g.Kind] = sql.Version(named(g, helper, 0)[0].script())
 	}
 	return p
+}
+
+// changed reports whether one of the functions that a script makes is not as the script makes it.
+func changed(functions map[functionKey]function, script string) bool {
+	for _, want := range sql.Functions(script) {
+		found, ok := functions[functionKey{want.Name, want.Args}]
+		if !ok || found.Definition != want.Definition || found.Public != want.Public || found.Body != want.Body {
+			return true
+		}
+	}
+	return false
+}
+
+// publicRights returns the statements by which PUBLIC may call functions that are there, or may not. Making them again leaves that as it is.
+func (inv *inventory) publicRights(schema string, functions []sql.Function) string {
+	var b strings.Builder
+	for _, want := range functions {
+		found, ok := inv.schemas[schema].functions[functionKey{want.Name, want.Args}]
+		args, _, _ := strings.Cut(want.Definition, " RETURNS ")
+		switch {
+		case !ok || found.Public == want.Public:
+		case want.Public:
+			fmt.Fprintf(&b, "GRANT EXECUTE ON FUNCTION %s.%s%s TO PUBLIC;\n", schema, want.Name, args)
+		default:
+			fmt.Fprintf(&b, "REVOKE EXECUTE ON FUNCTION %s.%s%s FROM PUBLIC;\n", schema, want.Name, args)
+		}
+	}
+	return b.String()
 }
 
 // stateOf compares the version of an object that is there.
@@ -45,12 +80,15 @@ func (inv *inventory) stateOf(object, version string) state {
 // shardState compares all that makes a shard.
 func (p *present) shardState(inv *inventory, n shards.Number) state {
 	schema := p.m.Schema(n)
-	if !inv.found[schema].whole || !inv.hasDirectory(p.m, n) {
+	if !inv.found[schema].whole || !inv.hasKeyTables(p.m, n) {
 		return missing
 	}
 	worst := inv.stateOf(schema+".next_id", p.shard)
-	if p.m.HasDirectory() {
-		worst = max(worst, inv.stateOf(schema+".kiloshard_directory", p.directory))
+	if p.m.Allocates() {
+		worst = max(worst, inv.stateOf(schema+"."+keyTablesOf(p.m).marked, p.keyTables))
+	}
+	if p.repairs && changed(inv.schemas[schema].functions, sql.Shard(params(p.m), int(n), schema)) {
+		worst = old
 	}
 	for _, w := range generatorsOf(p.m, n) {
 		worst = max(worst, p.generatorState(inv, w))
@@ -62,6 +100,9 @@ func (p *present) shardState(inv *inventory, n shards.Number) state {
 func (p *present) generatorState(inv *inventory, w wantedGenerator) state {
 	if !inv.has(w) {
 		return missing
+	}
+	if p.repairs && changed(inv.generators[w.Schema].functions, w.script()) {
+		return old
 	}
 	return inv.stateOf(w.Schema+"."+w.Function(), p.generators[w.kind])
 }
@@ -84,6 +125,10 @@ func (p *present) engineState(inv *inventory) state {
 		return missing
 	case inv.settings.Engine != p.engine:
 		return old
+	case p.repairs:
+		if script, _ := sql.Engine(params(p.m)); changed(inv.schemas[helper].functions, script) {
+			return old
+		}
 	}
 	return current
 }

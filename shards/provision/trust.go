@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 
 	"github.com/jackc/pgx/v5"
 
@@ -37,9 +39,7 @@ func (e *UntrustedError) Error() string {
 // ours are the names of what a map's shards hold of Kiloshard's.
 func ours(m *shards.Map) sql.Ours {
 	o := sql.Ours{Prefix: m.Config().SchemaPrefix, Relations: []string{"next_id_seq", "schema_version"}, Functions: []string{"next_id", "next_ids"}}
-	if m.HasDirectory() {
-		o.Relations = append(o.Relations, "kiloshard_directory", "kiloshard_usage")
-	}
+	o.Relations = append(o.Relations, slices.Sorted(maps.Keys(keyTablesOf(m).columns))...)
 	for _, g := range m.Generators() {
 		if g.Kind == shards.Row {
 			o.Relations = append(o.Relations, "counters")

@@ -9,6 +9,10 @@ import (
 // UpgradeConfig says what [Upgrade] works on and how.
 type UpgradeConfig struct {
 	CreateConfig
+
+	// Repair also puts back functions that somebody has changed since they were installed, as ALTER FUNCTION … IMMUTABLE
+	// does: their bodies, their attributes, and whether PUBLIC may call them.
+	Repair bool
 }
 
 // UpgradeReport says what [Upgrade] did, or would do.
@@ -28,7 +32,7 @@ type UpgradeReport struct {
 // Upgrade goes on where one stopped. A dry run takes no lock and changes nothing.
 func Upgrade(ctx context.Context, cfg UpgradeConfig) (UpgradeReport, error) {
 	cfg.CreateConfig = cfg.withDefaults()
-	sessions, w, err := cfg.begin(ctx, purpose{locks: !cfg.DryRun})
+	sessions, w, err := cfg.begin(ctx, purpose{locks: !cfg.DryRun, repairs: cfg.Repair})
 	if err != nil {
 		return UpgradeReport{}, err
 	}

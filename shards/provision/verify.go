@@ -25,9 +25,10 @@ const (
 	KindLead      Kind = "lead"         // a sequence leads the clock: a failover that loses WAL could make IDs again
 	KindStray     Kind = "stray schema" // a schema that is named like a shard, which the map does not know
 	KindGenerator Kind = "generator"    // functions or the sequence of a generator are missing, or make other numbers than the map says
-	KindDirectory Kind = "directory"    // the tables of a directory are missing, or have other columns
+	KindDirectory Kind = "directory"    // the tables of the strategy are missing, or have other columns
 	KindEngine    Kind = "engine"       // the helper schema is missing, or has another epoch, layout or cluster
 	KindOld       Kind = "old version"  // an older release installed it: kiloshard upgrade brings it to the present
+	KindRights    Kind = "rights"       // a role that has rights on most shards has none on this one
 	KindForeign   Kind = "foreign"      // somebody else made it, hung something on it, or may do so
 )
 
@@ -61,7 +62,7 @@ func Verify(ctx context.Context, m *shards.Map) ([]Difference, error) {
 	if err != nil {
 		return nil, err
 	}
-	v := &verification{m: m, inventories: inventories, present: presentOf(m)}
+	v := &verification{m: m, inventories: inventories, present: presentOf(m), grants: grantsOf(m, inventories)}
 	if v.lost, err = sessions.lost(ctx, m, inventories); err != nil {
 		return nil, err
 	}
@@ -93,7 +94,8 @@ type verification struct {
 	m           *shards.Map
 	inventories []*inventory
 	present     *present
-	lost        shards.Set // missing, and known to a ledger
+	grants      []sql.Grant // that most shards have
+	lost        shards.Set  // missing, and known to a ledger
 	differences []Difference
 }
 
@@ -128,6 +130,7 @@ func (v *verification) engine(inv *inventory) {
 		}
 	}
 	v.ledger(inv)
+	v.rights(inv, helper)
 	if v.present.engineState(inv) == old {
 		v.old(inv, helper, "the helper schema", s.Engine, v.present.engine)
 		return
@@ -142,6 +145,9 @@ func usable(time, shard, typ, sequence int) string {
 	return shards.Layout{Time: time, Shard: shard, Type: typ, Sequence: sequence}.String() + " usable bits"
 }
 
+// repair is what to do about a function that somebody has changed.
+const repair = "; kiloshard upgrade --repair puts it back"
+
 // function compares one function of next_id or the engine with what the script would make of it.
 func (v *verification) function(kind Kind, inv *inventory, schema string, want sql.Function) {
 	v.compareFunction(kind, inv, schema, inv.schemas[schema].functions, want)
@@ -155,13 +161,13 @@ func (v *verification) compareFunction(kind Kind, inv *inventory, schema string,
 	case !ok:
 		v.differ(kind, inv, schema, name+" is missing", "the function; kiloshard create makes it")
 	case found.Definition != want.Definition:
-		v.differ(kind, inv, schema, name+" is "+found.Definition, want.Definition)
+		v.differ(kind, inv, schema, name+" is "+found.Definition, want.Definition+repair)
 	case found.Public != want.Public:
-		v.differ(kind, inv, schema, fmt.Sprintf("%s: PUBLIC may call it: %t", name, found.Public), fmt.Sprint(want.Public))
+		v.differ(kind, inv, schema, fmt.Sprintf("%s: PUBLIC may call it: %t", name, found.Public), fmt.Sprint(want.Public)+repair)
 	case found.Owner != "":
 		v.differ(kind, inv, schema, name+" belongs to role "+found.Owner, "the schema's owner")
 	case found.Body != want.Body:
-		v.differ(kind, inv, schema, name+" is "+oneLine(found.Body), oneLine(want.Body))
+		v.differ(kind, inv, schema, name+" is "+oneLine(found.Body), oneLine(want.Body)+repair)
 	}
 }
 
@@ -181,7 +187,9 @@ func (v *verification) shard(n shards.Number) {
 			kind, want = KindMisplaced, "on "+home.host.Name+"; correct the map's placement, or move the shard"
 		}
 		v.differ(kind, inv, name, "is here", want)
-		v.parts(inv, n)
+		if !atHome { // a copy of a shard that is at home is of no use, whole or not
+			v.parts(inv, n)
+		}
 	}
 	switch {
 	case atHome:
@@ -207,7 +215,8 @@ func (v *verification) parts(inv *inventory, n shards.Number) {
 		}
 	}
 	v.generatorsIn(inv, n)
-	v.directory(inv, n)
+	v.keyTables(inv, n)
+	v.rights(inv, name)
 	want := v.sequence()
 	switch found := inv.schemas[name].sequence; {
 	case found == nil:

@@ -26,15 +26,18 @@ type work struct {
 	generators []string // to be made in helper schemas, such as "photo on tick-a"
 
 	missing, old, current []shards.Number
+
+	grants []sql.Grant // what new shards are given
 }
 
-// plan compares what hosts hold with the present versions. The scripts of the helper schemas have what is old, and with
-// all also what is missing.
-func plan(m *shards.Map, inventories []*inventory, all bool) *work {
+// plan compares what hosts hold with the present versions. The scripts of the helper schemas have what is old, and
+// what is missing if that is to be made.
+func plan(m *shards.Map, inventories []*inventory, to purpose) *work {
 	p := presentOf(m)
-	w := &work{m: m, inventories: inventories}
+	p.repairs = to.repairs
+	w := &work{m: m, inventories: inventories, grants: grantsOf(m, inventories)}
 	for _, inv := range inventories {
-		script, changed := w.helper(p, inv, all)
+		script, changed := w.helper(p, inv, to.makes)
 		w.scripts = append(w.scripts, script)
 		if changed {
 			w.helpers = append(w.helpers, inv.host.Name)
@@ -62,7 +65,10 @@ func (w *work) helper(p *present, inv *inventory, all bool) (script string, anyO
 		}
 		anyOld = anyOld || s == old
 	}
-	add(p.engineState(inv), func() string { script, _ := sql.Engine(params(p.m)); return script })
+	add(p.engineState(inv), func() string {
+		script, _ := sql.Engine(params(p.m))
+		return script + inv.publicRights(helper, sql.Functions(script))
+	})
 	add(p.ledgerState(inv), sql.Ledger)
 	add(p.uuidv7State(inv), sql.UUIDv7)
 	for _, g := range generatorsOn(p.m, inv.host) {
@@ -71,6 +77,9 @@ func (w *work) helper(p *present, inv *inventory, all bool) (script string, anyO
 			w.generators = append(w.generators, g.Name+" on "+inv.host.Name)
 		}
 		add(s, g.script)
+	}
+	if inv.settings != nil || b.Len() > 0 {
+		b.WriteString(w.helperGrants(inv, b.Len() > 0))
 	}
 	return b.String(), anyOld
 }
@@ -87,13 +96,18 @@ func (w *work) install(ctx context.Context, s *sessions) error {
 
 // shards makes the given shards and returns those that it made, as [fanout.Run] does.
 func (w *work) shards(ctx context.Context, cfg CreateConfig, numbers []shards.Number) (shards.Set, error) {
+	return w.each(ctx, cfg, numbers, w.make)
+}
+
+// each runs do in some shards, several of each host at a time, with a transaction for a batch of them.
+func (w *work) each(ctx context.Context, cfg CreateConfig, numbers []shards.Number, do func(context.Context, *pgx.Conn, []shards.Number) error) (shards.Set, error) {
 	return fanout.Run(ctx, fanout.Config[*pgx.Conn]{
 		Map:   w.m,
 		Open:  openToWork,
 		Close: func(ctx context.Context, conn *pgx.Conn) { _ = conn.Close(ctx) },
 		Alive: func(conn *pgx.Conn) bool { return !conn.IsClosed() },
 		Do: func(ctx context.Context, conn *pgx.Conn, batch []shards.Number) []error {
-			return w.batch(ctx, conn, batch)
+			return inBatches(ctx, conn, batch, do)
 		},
 		PerHost:  cfg.PerHost,
 		Batch:    cfg.Batch,
@@ -101,17 +115,17 @@ func (w *work) shards(ctx context.Context, cfg CreateConfig, numbers []shards.Nu
 	}, fanout.Plan(w.m, shards.SetOf(numbers...)))
 }
 
-// batch makes shards of one host in one transaction. When the server refuses that, each gets a transaction of its own,
-// so that one bad schema does not keep the others from being made.
-func (w *work) batch(ctx context.Context, conn *pgx.Conn, batch []shards.Number) []error {
-	err := w.make(ctx, conn, batch)
+// inBatches does something in shards of one host in one transaction. When the server refuses that, each gets a transaction
+// of its own, so that one bad schema does not hold up the others.
+func inBatches(ctx context.Context, conn *pgx.Conn, batch []shards.Number, do func(context.Context, *pgx.Conn, []shards.Number) error) []error {
+	err := do(ctx, conn, batch)
 	if err == nil || len(batch) == 1 || conn.IsClosed() || ctx.Err() != nil {
 		return slices.Repeat([]error{err}, len(batch))
 	}
 	errs := make([]error, len(batch))
 	for i := range batch {
 		if errs[i] = err; !conn.IsClosed() {
-			errs[i] = w.make(ctx, conn, batch[i:i+1])
+			errs[i] = do(ctx, conn, batch[i:i+1])
 		}
 	}
 	return errs
@@ -121,25 +135,32 @@ func (w *work) batch(ctx context.Context, conn *pgx.Conn, batch []shards.Number)
 func (w *work) make(ctx context.Context, conn *pgx.Conn, batch []shards.Number) error {
 	p := params(w.m)
 	var script strings.Builder
-	var incomplete []string
+	var made, incomplete []string
 	for _, n := range batch {
 		schema := w.m.Schema(n)
 		found, ok := w.inventories[w.m.HostIndex(n)].found[schema]
 		if !ok {
 			script.WriteString("CREATE SCHEMA " + schema + ";\n") // it must not be somebody else's
+			made = append(made, schema)
 		}
 		if !found.whole {
 			incomplete = append(incomplete, schema)
 		}
 		script.WriteString(sql.Shard(p, int(n), schema))
+		script.WriteString(w.inventories[w.m.HostIndex(n)].publicRights(schema, sql.Functions(sql.Shard(p, int(n), schema))))
 		for _, g := range generatorsOf(w.m, n) {
 			script.WriteString(g.script())
 		}
-		if w.m.HasDirectory() {
-			script.WriteString(sql.Directory(int(n), schema))
+		if w.m.Allocates() {
+			script.WriteString(keyTablesOf(w.m).script(int(n), schema))
 		}
 	}
 	script.WriteString(w.sequencesAreRight(incomplete))
+	if len(made) > 0 {
+		for _, g := range w.grants {
+			script.WriteString(g.Shards(made))
+		}
+	}
 	err := retryLocks(ctx, func() error { return execScript(ctx, conn, script.String()) })
 	var pg *pgconn.PgError
 	if errors.As(err, &pg) && (pg.Code == "42P06" || pg.Code == "23505" && pg.ConstraintName == "pg_namespace_nspname_index") {

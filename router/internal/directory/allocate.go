@@ -28,6 +28,16 @@ func (d *Directory) Allocate(ctx context.Context, key shards.Key) (shards.Number
 	return e.shard, err
 }
 
+// Place returns a shard for a key that has no entry and gets none, such as an ID that the shard is going to make. It counts
+// the key there. If ctx ends meanwhile, or an answer is lost, the shard may count one key more than it has.
+func (d *Directory) Place(ctx context.Context) (shards.Number, error) {
+	a := d.allocator()
+	if err := d.countAgain(ctx, a, func() bool { return a.stale(d.maxAge) }); err != nil {
+		return 0, err
+	}
+	return d.takePlace(ctx, a)
+}
+
 // allocator returns the allocator for the present map.
 func (d *Directory) allocator() *allocator {
 	m := d.store.Map()

@@ -51,7 +51,8 @@ type Config struct {
 	Logger  *slog.Logger  // hears of trouble with counts; nil is silent
 }
 
-// Directory is safe for concurrent use. Its strategy, read from the Store's map at each call, must be a directory.
+// Directory is safe for concurrent use. Its strategy, read from the Store's map at each call, must be one
+// that allocates; only a directory has entries.
 type Directory struct {
 	store   Store
 	maxAge  time.Duration

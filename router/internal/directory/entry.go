@@ -59,7 +59,7 @@ func (d *Directory) holder(key string) shards.Number {
 // explain says what to do about missing tables.
 func explain(err error) error {
 	if failure.SQLState(err) == "42P01" {
-		return fmt.Errorf("%w; kiloshard create makes the tables of a directory", err)
+		return fmt.Errorf("%w; kiloshard create makes the tables of the strategy", err)
 	}
 	return err
 }

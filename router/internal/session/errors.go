@@ -61,6 +61,14 @@ func entryState(err error) string {
 // PathMoved reports whether an entry failed because the path of the session was not the base path.
 func PathMoved(err error) bool { return entryState(err) == "42602" }
 
+// withGrant adds what to do about a right that the role does not have.
+func withGrant(err error) error {
+	if failure.SQLState(err) != "42501" {
+		return err
+	}
+	return fmt.Errorf("%w; kiloshard grant gives a role its rights on all shards", err)
+}
+
 // withMoved adds [failure.ErrMoved] to the error of an entry that says so.
 func withMoved(err error) error {
 	if entryState(err) != "3F000" || errors.Is(err, failure.ErrMoved) {

@@ -55,7 +55,7 @@ func (s *Shard) Failed(err error) error {
 	if !s.Reads && failure.SQLState(err) == "25006" {
 		s.Host.Refused()
 	}
-	return &shards.ShardError{Shard: s.Number, Schema: s.Schema, Host: s.Host.Name, Err: failure.WithLost(withMoved(err))}
+	return &shards.ShardError{Shard: s.Number, Schema: s.Schema, Host: s.Host.Name, Err: failure.WithLost(withGrant(withMoved(err)))}
 }
 
 // Operation returns the context of an operation on the shard, and the operation; without tracers ctx and nil.

@@ -1,0 +1,86 @@
+package provision
+
+import (
+	"context"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/kiloshard/kiloshard/shards"
+	"github.com/kiloshard/kiloshard/sql"
+)
+
+// GrantConfig says what [Grant] grants, and how it works.
+type GrantConfig struct {
+	CreateConfig
+
+	Role     string
+	ReadOnly bool // only read
+	Revoke   bool // take the rights back instead
+}
+
+// GrantReport says what [Grant] did, or would do.
+type GrantReport struct {
+	Done    shards.Set // shards that were worked on
+	Missing shards.Set // shards that are not there; [Create] makes them, with what the role may on most of the others
+}
+
+// Grant gives a role the rights of a service on every shard that is there, and on the helper schemas: to use them, to make
+// IDs, and to read and write rows, or with ReadOnly only to read them. The same holds for tables that the current role makes
+// in a shard later, by its default privileges; and [Create] gives new shards what roles may on more than half of the others, so
+// that nothing else remembers a grant. A role that had more rights keeps them. Nobody but the owner may change the version
+// of a shard. Revoke takes back all rights of the role on these schemas.
+//
+// Its locks, its errors and what happens when ctx ends are those of [Create]; another Grant does the same again. It is an
+// error if a host does not have the role (a [shards.HostError]), unless to revoke, and nothing is changed then. A dry run takes no lock and
+// changes nothing: Done are the shards that it would change.
+func Grant(ctx context.Context, cfg GrantConfig) (GrantReport, error) {
+	cfg.CreateConfig = cfg.withDefaults()
+	s, w, err := cfg.begin(ctx, purpose{locks: !cfg.DryRun})
+	if err != nil {
+		return GrantReport{}, err
+	}
+	defer s.close(ctx)
+	g := sql.Grant{Role: cfg.Role, ReadOnly: cfg.ReadOnly}
+	if !cfg.Revoke {
+		if err := s.checkRoles(ctx, []sql.Grant{g}); err != nil {
+			return GrantReport{}, err
+		}
+	}
+	var there, missing []shards.Number
+	for n := range cfg.Map.All().All() {
+		inv, schema := w.inventories[cfg.Map.HostIndex(n)], cfg.Map.Schema(n)
+		_, found := inv.found[schema]
+		switch {
+		case !found:
+			missing = append(missing, n)
+		case cfg.DryRun && inv.may(g, schema) != cfg.Revoke:
+		default:
+			there = append(there, n)
+		}
+	}
+	report := GrantReport{Missing: shards.SetOf(missing...)}
+	if cfg.DryRun {
+		report.Done = shards.SetOf(there...)
+		return report, nil
+	}
+	helperScript, script := g.Helper(), g.Shards
+	if cfg.Revoke {
+		helperScript, script = g.RevokeHelper(), g.RevokeShards
+	}
+	if err := s.each(func(i int, conn *pgx.Conn) error {
+		if w.inventories[i].settings == nil {
+			return nil // nothing is installed
+		}
+		return retryLocks(ctx, func() error { return execScript(ctx, conn, helperScript) })
+	}); err != nil {
+		return report, err
+	}
+	report.Done, err = w.each(ctx, cfg.CreateConfig, there, func(ctx context.Context, conn *pgx.Conn, batch []shards.Number) error {
+		schemas := make([]string, len(batch))
+		for i, n := range batch {
+			schemas[i] = cfg.Map.Schema(n)
+		}
+		return retryLocks(ctx, func() error { return execScript(ctx, conn, script(schemas)) })
+	})
+	return report, err
+}
