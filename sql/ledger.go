@@ -49,5 +49,15 @@ func TryAdvisory(n int, schema string) string {
 	return fmt.Sprintf("select pg_catalog.pg_try_advisory_lock(%[1]d, %[2]d) or not kiloshard.shard_is_held(%[1]d, %[2]d, '%[3]s')", ShardLock, n, schema)
 }
 
+// TryBeside returns a query for whether nobody with rights in the schema migrates or moves the shard; nobody does then until the
+// transaction ends who takes the advisory lock.
+func TryBeside(n int, schema string) string {
+	return fmt.Sprintf(`select pg_catalog.pg_try_advisory_xact_lock_shared(%[1]d, %[2]d) or not exists (
+	select from pg_catalog.pg_locks l join pg_catalog.pg_stat_activity a on a.pid = l.pid
+	where l.locktype = 'advisory' and l.objsubid = 2 and l.granted and l.classid::bigint = %[1]d and l.objid::bigint = %[2]d
+		and l.database = (select d.oid from pg_catalog.pg_database d where d.datname = pg_catalog.current_database())
+		and pg_catalog.has_schema_privilege(a.usesysid, pg_catalog.to_regnamespace('%[3]s')::oid, 'create'))`, ShardLock, n, schema)
+}
+
 // LockHolder returns a query for who holds a lock of kiloshard.locks, in one text; it has no row if nobody does.
 func LockHolder(lock int) string { return render("locks holder", lock) }
