@@ -67,11 +67,11 @@ func (d *directory) acceptOn(ctx context.Context, sessions *sessions, cfg Config
 	if err := s.keepLedger(ctx, cfg.Map, work.Shards); err != nil {
 		return nil, err
 	}
-	_, changed, err := s.inventory(ctx, cfg.Map, d, work.Shards)
-	if err != nil {
+	inv := inventory{Work: work}
+	if err := s.inventory(ctx, cfg.Map, d, &inv); err != nil {
 		return nil, err
 	}
-	changed = slices.DeleteFunc(changed, func(c ChangedFile) bool { return !slices.Contains(versions, c.Version) })
+	changed := slices.DeleteFunc(inv.changed, func(c ChangedFile) bool { return !slices.Contains(versions, c.Version) })
 	script := "begin"
 	for _, c := range changed {
 		script += fmt.Sprintf(`;

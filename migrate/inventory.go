@@ -16,7 +16,8 @@ type inventory struct {
 	fanout.Work
 	shardVersions map[shards.Number]shardVersion
 	changed       []ChangedFile
-	err           error // a [shards.HostError]; then shardVersions is empty
+	moving        shards.Set // that are being moved to another host
+	err           error      // a [shards.HostError]; then shardVersions is empty
 }
 
 // look asks all hosts at once where their shards stand and which files they have in another form, by one message to each.
@@ -32,7 +33,7 @@ func look(ctx context.Context, sessions *sessions, m *shards.Map, d *directory, 
 			inventories[i] = inventory{Work: work}
 			s, err := sessions.take(ctx, work.Host)
 			if err == nil {
-				inventories[i].shardVersions, inventories[i].changed, err = s.inventory(ctx, m, d, work.Shards)
+				err = s.inventory(ctx, m, d, &inventories[i])
 				if err == nil && settled != nil && anyOf(inventories[i].shardVersions, settled) {
 					if err = s.flush(ctx); err != nil {
 						err = fmt.Errorf("%w: %w", ErrNotFlushed, err)
@@ -58,19 +59,21 @@ func anyOf(shardVersions map[shards.Number]shardVersion, holds func(shardVersion
 	return false
 }
 
-// inventory asks for both in one message.
-func (s *session) inventory(ctx context.Context, m *shards.Map, d *directory, numbers []shards.Number) (map[shards.Number]shardVersion, []ChangedFile, error) {
-	schemas := schemasOf(m, numbers)
-	answers, err := s.values(ctx, versions.Query(schemas)+";"+d.changedQuery())
+// inventory asks for all of it in one message.
+func (s *session) inventory(ctx context.Context, m *shards.Map, d *directory, inv *inventory) error {
+	schemas := schemasOf(m, inv.Shards)
+	answers, err := s.values(ctx, versions.Query(schemas)+";"+d.changedQuery()+";"+movingQuery)
 	if err != nil {
-		return nil, nil, fmt.Errorf("versions of its shards and its ledger: %w", err)
+		return fmt.Errorf("versions of its shards and its ledger: %w", err)
 	}
-	shardVersions, err := parseVersions(answers[0], schemas, numbers)
-	if err != nil {
-		return nil, nil, err
+	if inv.shardVersions, err = parseVersions(answers[0], schemas, inv.Shards); err != nil {
+		return err
 	}
-	changed, err := d.parseChanged(answers[1], shards.SetOf(numbers...))
-	return shardVersions, changed, err
+	if inv.changed, err = d.parseChanged(answers[1], shards.SetOf(inv.Shards...)); err != nil {
+		return err
+	}
+	inv.moving, err = parseMoving(answers[2])
+	return err
 }
 
 // troubles returns the hosts that did not answer, and the shards that no run may touch: those that

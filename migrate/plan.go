@@ -93,7 +93,7 @@ func Plan(ctx context.Context, cfg Config) (PlanReport, error) {
 		maps.Copy(r.shardVersions, host.shardVersions)
 		r.changes = mergeChanges(r.changes, host.changed)
 	}
-	work, upToDate := r.pending(readable)
+	work, upToDate, _ := r.pending(readable)
 	hosts = append(hosts, r.replaced()...)
 	report := PlanReport{Target: r.target, UpToDate: upToDate, Groups: r.groups(work), Changed: r.changes}
 	if len(work) > 0 {

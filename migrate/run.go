@@ -2,6 +2,7 @@ package migrate
 
 import (
 	"context"
+	"errors"
 	"maps"
 	"sync"
 	"time"
@@ -22,6 +23,7 @@ type run struct {
 	lockSessions  map[string]*session            // by host: holds tern's lock, and runs no file
 	shardVersions map[shards.Number]shardVersion // at the beginning of the run; not changed by it
 	changes       []ChangedFile                  // what the ledgers said then
+	moving        []shards.Range                 // shards that were being moved to another host
 	steps         steps
 	events        events
 
@@ -61,13 +63,17 @@ func (r *run) run(ctx context.Context) (done, upToDate shards.Set, err error) {
 	for _, host := range inventories {
 		maps.Copy(r.shardVersions, host.shardVersions)
 		r.changes = mergeChanges(r.changes, host.changed)
+		r.moving = append(r.moving, host.moving.Ranges()...)
 	}
-	work, upToDate := r.pending(plan)
+	work, upToDate, moving := r.pending(plan)
 	if replaced := r.replaced(); len(replaced) > 0 {
 		return done, upToDate, refusal(without(r.cfg.Shards, upToDate), nil, replaced...)
 	}
-	if len(work) == 0 {
+	switch {
+	case len(work) == 0 && moving.Len() == 0:
 		return done, upToDate, nil
+	case len(work) == 0:
+		return done, upToDate, refusal(moving, nil, movingError(moving))
 	}
 	all := without(r.cfg.Shards, upToDate)
 	if err := r.checkFiles(work); err != nil {
@@ -81,26 +87,34 @@ func (r *run) run(ctx context.Context) (done, upToDate shards.Set, err error) {
 	done, err = r.inPhases(ctx, work, all)
 	told()
 	done, err = r.flush(ctx, work, done, err)
+	if partial := (*shards.PartialError)(nil); moving.Len() > 0 && errors.As(err, &partial) {
+		partial.Causes = append(partial.Causes, movingError(moving))
+	}
 	return done, upToDate, err
 }
 
-// pending returns the part of the plan that has something to do, and the shards that have nothing.
-func (r *run) pending(plan []fanout.Work) (work []fanout.Work, upToDate shards.Set) {
-	var there []shards.Number
+// pending returns the part of the plan that has something to do, the shards that have nothing, and those that have and are
+// left alone because they are being moved.
+func (r *run) pending(plan []fanout.Work) (work []fanout.Work, upToDate, moving shards.Set) {
+	away := shards.SetOfRanges(r.moving...)
+	var there, leaving []shards.Number
 	for _, w := range plan {
 		var left []shards.Number
 		for _, n := range w.Shards {
-			if r.pendingAt(r.shardVersions[n].version) {
-				left = append(left, n)
-			} else {
+			switch {
+			case !r.pendingAt(r.shardVersions[n].version):
 				there = append(there, n)
+			case away.Has(n):
+				leaving = append(leaving, n)
+			default:
+				left = append(left, n)
 			}
 		}
 		if len(left) > 0 {
 			work = append(work, fanout.Work{Host: w.Host, Shards: left})
 		}
 	}
-	return work, shards.SetOf(there...)
+	return work, shards.SetOf(there...), shards.SetOf(leaving...)
 }
 
 // pendingAt reports whether there is something to do in a shard at a version.

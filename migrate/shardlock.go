@@ -1,6 +1,7 @@
 package migrate
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -95,12 +96,17 @@ func (s *session) awaitShard(ctx context.Context, n shards.Number, schema string
 	return s.poll(ctx, sql.TryShard(int(n), schema), n)
 }
 
-// poll runs a query until it says true.
+// poll runs a query until it says true. It returns [ErrMoving] when a mover has the lock.
 func (s *session) poll(ctx context.Context, query string, n shards.Number) error {
 	for pause := shardPollFirst; ; pause = min(2*pause, shardPollLast) {
 		got, err := s.value(ctx, query)
 		if err != nil || got == "t" {
 			return err
+		}
+		if pause == shardPollLast {
+			if moving, err := s.moving(ctx); err != nil || moving.Has(n) {
+				return cmp.Or(err, ErrMoving)
+			}
 		}
 		select {
 		case <-time.After(pause):

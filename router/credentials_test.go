@@ -14,6 +14,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/kiloshard/kiloshard/router/internal/routertest"
+
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
@@ -39,7 +41,7 @@ func withRole(t *testing.T, user, query string, password func() string) *secretR
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), testLimit)
 	t.Cleanup(cancel)
-	u, err := url.Parse(createDatabase(ctx, t))
+	u, err := url.Parse(routertest.CreateDatabase(ctx, t))
 	if err != nil {
 		t.Fatal("bad DSN")
 	}

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/kiloshard/kiloshard/router/internal/routertest"
+
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
@@ -202,7 +204,7 @@ func TestShardIsNotThere(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			role := "photos_app_" + strings.ReplaceAll(c.name, " ", "_") + fmt.Sprint(databases.Load())
+			role := "photos_app_" + strings.ReplaceAll(c.name, " ", "_") + fmt.Sprint(routertest.Unique())
 			b, ctx := setup(t, options{conns: 1, searchPath: []string{"shared"}, pool: func(cfg *pgxpool.Config) {
 				cfg.AfterConnect = func(ctx context.Context, conn *pgx.Conn) error {
 					_, err := conn.Exec(ctx, `set role `+role)

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"net/url"
 
+	"github.com/kiloshard/kiloshard/router/internal/routertest"
+
 	"github.com/kiloshard/kiloshard/router"
 	"github.com/kiloshard/kiloshard/shards"
 )
@@ -12,7 +14,7 @@ import (
 // Passwords come from a vault, for each connection anew.
 func ExampleConfig_credentials() {
 	ctx := context.Background()
-	dsn, err := url.Parse(exampleDSN())
+	dsn, err := url.Parse(routertest.ExampleDatabase(ctx))
 	if err != nil {
 		panic(err)
 	}

@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/kiloshard/kiloshard/router/internal/routertest"
+
 	"github.com/kiloshard/kiloshard/shards"
 )
 
@@ -20,7 +22,7 @@ func ExampleRouter_SetMap() {
 	fmt.Println(shard)
 
 	config := r.Map().Config() // as a mover of shards would change it
-	config.Hosts = append(config.Hosts, shards.Host{Name: "pg-b", DSN: exampleDSN()})
+	config.Hosts = append(config.Hosts, shards.Host{Name: "pg-b", DSN: routertest.ExampleDatabase(ctx)})
 	config.Placement = []shards.Placement{
 		{Shards: shards.SetOfRanges(shards.Range{First: 0, Last: 6}), Host: "pg-a"},
 		{Shards: shards.SetOfRanges(shards.Range{First: 7, Last: shardCount - 1}), Host: "pg-b"},

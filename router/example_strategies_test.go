@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"log"
 
+	"github.com/kiloshard/kiloshard/router/internal/routertest"
+
 	"github.com/kiloshard/kiloshard/router"
 	"github.com/kiloshard/kiloshard/shards"
 	"github.com/kiloshard/kiloshard/shards/provision"
@@ -15,7 +17,7 @@ import (
 func exampleStrategy(ctx context.Context, s shards.Strategy) *router.Router {
 	config := shards.Config{
 		Cluster: "test", Shards: shardCount, Epoch: epoch, Strategy: s,
-		Hosts:     []shards.Host{{Name: "pg-a", DSN: exampleDSN()}},
+		Hosts:     []shards.Host{{Name: "pg-a", DSN: routertest.ExampleDatabase(ctx)}},
 		Placement: []shards.Placement{{Shards: shards.SetOfRanges(shards.Range{First: 0, Last: shardCount - 1}), Host: "pg-a"}},
 	}
 	m, err := config.Map()

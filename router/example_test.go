@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"log"
 
+	"github.com/kiloshard/kiloshard/router/internal/routertest"
+
 	"github.com/jackc/pgx/v5"
 
 	"github.com/kiloshard/kiloshard/router"
@@ -18,7 +20,7 @@ func Example() {
 		Cluster:   "test",
 		Shards:    64,
 		Epoch:     epoch,
-		Hosts:     []shards.Host{{Name: "pg-a", DSN: exampleDSN()}},
+		Hosts:     []shards.Host{{Name: "pg-a", DSN: routertest.ExampleDatabase(ctx)}},
 		Placement: []shards.Placement{{Shards: shards.SetOfRanges(shards.Range{First: 0, Last: 63}), Host: "pg-a"}},
 	}
 	m, err := config.Map()

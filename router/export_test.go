@@ -21,7 +21,7 @@ func (r *Router) LimitHomes(n int) {
 
 // Slow tells whether a statement is kept away from others on the shard's host.
 func (s Shard) Slow(sql string) bool {
-	texts := s.home.host.Texts
+	texts := s.placement.host.Texts
 	return texts.Slow(texts.Of(sql))
 }
 

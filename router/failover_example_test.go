@@ -9,6 +9,8 @@ import (
 	"os"
 	"time"
 
+	"github.com/kiloshard/kiloshard/router/internal/routertest"
+
 	"github.com/kiloshard/kiloshard/router"
 	"github.com/kiloshard/kiloshard/shards"
 )
@@ -21,7 +23,7 @@ func ExampleDownError() {
 		Shards:  2,
 		Epoch:   epoch,
 		Hosts: []shards.Host{
-			{Name: "pg-a", DSN: exampleDSN()},
+			{Name: "pg-a", DSN: routertest.ExampleDatabase(ctx)},
 			{Name: "pg-b", DSN: "postgres://app@127.0.0.1:1,127.0.0.1:2/app"}, // a primary and its standby, both down
 		},
 		Placement: []shards.Placement{

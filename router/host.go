@@ -44,7 +44,7 @@ func openHost(ctx context.Context, place shards.Host, cfg Config, awaitMove awai
 	h := &host{opened: place, plain: config.Copy()}
 	login.Attend(h.plain)
 	made := conns.Config{
-		Host: place, Pool: config, Login: login, Statements: cfg.Statements, Alone: cfg.NoGroups,
+		Host: place, Pool: config, Login: login, Statements: cfg.Statements, NoGroups: cfg.NoGroups,
 		FailAfter: cfg.Failover.FailAfter, Wait: cfg.Failover.Wait, Tracers: cfg.Tracers, Logger: cfg.logger(),
 		AwaitMove: awaitMove,
 	}
@@ -85,7 +85,7 @@ func (h *host) close(ctx context.Context, why error) {
 // ErrNoReplica says that no replica of the host was such as a reader with ReplicaOnly wants it.
 var ErrNoReplica = replica.ErrNone
 
-// errReplicaLeft says that a replica's host has left the map, for which a reader looks for the shard's new home.
+// errReplicaLeft says that a replica's host has left the map, so that a reader looks for the shard on another host.
 var errReplicaLeft = errors.New("the host of the replica is no longer in use")
 
 // replicas are those of a host, which is their primary.

@@ -26,7 +26,7 @@ func (r *Router) MapState() MapState {
 }
 
 // SetMap has the router go by another map from now on. What is under way finishes where it began: a statement, rows,
-// a transaction. Whatever is begun afterwards goes to the shard's home in the new map, also on a [Shard] from before.
+// a transaction. Whatever is begun afterwards goes to the shard's host in the new map, also on a [Shard] from before.
 // The connections to a host that is in both maps, under the same name with the same DSN, go on; those to a host that
 // is not in the new one are closed when nobody uses them any more.
 //

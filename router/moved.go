@@ -9,10 +9,12 @@ import (
 	"github.com/kiloshard/kiloshard/router/internal/conns"
 )
 
-// movedLimit is how long a call waits for a map that says where its shard is, and movedPause how long between two looks.
+// movedLimit is how long the source of maps may take to answer, movedPause how long a call waits between two looks, and
+// movedLooks how many there are before it sees whether the shard is back.
 const (
 	movedLimit = 3 * time.Second
 	movedPause = 50 * time.Millisecond
+	movedLooks = 5
 )
 
 // reload asks the source of maps for the newest one, once for all calls that want it at the same time.
@@ -41,17 +43,16 @@ func (r *reload) newest(ctx context.Context) {
 	}
 }
 
-// awaitMove waits for a map in which a shard that is not on this host has another one, and tells whether there is one.
+// awaitMove waits for a map in which a shard that is not on this host has another one, and tells whether to make the call
+// again: there is one, or it has waited long enough to see whether the shard is back.
 func (r *reload) awaitMove(ctx context.Context, at *conns.Shard) bool {
 	if r.router.maps == nil {
 		return at.Gone()
 	}
-	ctx, cancel := context.WithTimeout(ctx, movedLimit)
-	defer cancel()
-	for !at.Gone() {
+	for range movedLooks {
 		r.newest(ctx)
 		if at.Gone() {
-			break
+			return true
 		}
 		select {
 		case <-time.After(movedPause):

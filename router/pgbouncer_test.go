@@ -8,6 +8,8 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/kiloshard/kiloshard/router/internal/routertest"
+
 	"github.com/jackc/pgx/v5"
 
 	"github.com/kiloshard/kiloshard/internal/localpg"
@@ -17,7 +19,7 @@ import (
 func startPgBouncer(ctx context.Context, t *testing.T, sessions int) *localpg.PgBouncer {
 	t.Helper()
 	bouncer, err := localpg.StartPgBouncer(ctx, localpg.PgBouncerConfig{
-		DSN: server.DSN("postgres"), Settings: map[string]string{"default_pool_size": fmt.Sprint(sessions)},
+		DSN: routertest.Server.DSN("postgres"), Settings: map[string]string{"default_pool_size": fmt.Sprint(sessions)},
 	})
 	switch {
 	case errors.Is(err, localpg.ErrUnavailable) && os.Getenv("CI") != "true":

@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/kiloshard/kiloshard/router/internal/routertest"
+
 	"github.com/jackc/pgx/v5"
 	"golang.org/x/sync/errgroup"
 
@@ -218,7 +220,7 @@ func isPromoted(t *testing.T, standby *localpg.Server) {
 func TestWrongReplicasAreNotUsed(t *testing.T) {
 	t.Parallel()
 	servers := theReplicated(t)
-	b, ctx := withReplicas(t, options{}, servers.primary().DSN("app"), "postgres://app:secret@127.0.0.1:1/app", server.DSN("postgres"))
+	b, ctx := withReplicas(t, options{}, servers.primary().DSN("app"), "postgres://app:secret@127.0.0.1:1/app", routertest.Server.DSN("postgres"))
 	b.await(ctx, t, "what is wrong with each", func(s router.ReadStats) bool {
 		for i, why := range []string{"no standby", "connect", "no standby"} {
 			if !strings.Contains(s.Replicas[i].Why, why) {

@@ -36,9 +36,9 @@ func (at station) guard(ctx context.Context, s *session.Session, began time.Time
 	case err == nil:
 		return seen.Server, nil
 	case failure.Lost(err), ctx.Err() != nil:
-		return "", at.home.Host.Failed(err)
+		return "", at.placement.Host.Failed(err)
 	}
-	return "", at.home.Host.Failed(guardError{err})
+	return "", at.placement.Host.Failed(guardError{err})
 }
 
 // queryGuarded runs a statement in a transaction that asks its server first.
@@ -88,8 +88,8 @@ func rollBack(tx pgx.Tx) {
 // the transaction, which may be on another one behind a pooler. What it reads is at least what was there before.
 func (at station) begin(ctx context.Context, opts pgx.TxOptions) (pgx.Tx, error) {
 	began := time.Now()
-	h := at.home
-	lease, err := new(conns.Attempts).Acquire(ctx, &h.Shard, operation.Tx, "BEGIN")
+	p := at.placement
+	lease, err := new(conns.Attempts).Acquire(ctx, &p.Shard, operation.Tx, "BEGIN")
 	if err != nil {
 		return nil, lease.Unsent(err)
 	}
@@ -107,7 +107,7 @@ func (at station) begin(ctx context.Context, opts pgx.TxOptions) (pgx.Tx, error)
 	}
 	server, err := at.guard(ctx, s, began)
 	if err == nil && server != asked {
-		err = at.home.Host.Failed(guardError{errServersTurn})
+		err = at.placement.Host.Failed(guardError{errServersTurn})
 	}
 	if err != nil {
 		rollBack(begun)

@@ -54,11 +54,11 @@ func (r Reader) hedge(ctx context.Context, on *host, delay time.Duration, text *
 	}
 	switch {
 	case errors.Is(err, hedge.ErrClosing):
-		return nil, false, nil // it goes to the shard's new home
+		return nil, false, nil // it goes to the shard's new host
 	case errors.Is(err, hedge.ErrFailed):
 		return session.FailedRows(w.last), true, w.last
-	case err != nil && ctx.Err() != nil && won.First.home != nil:
-		err = won.First.home.Failed(ctx.Err())
+	case err != nil && ctx.Err() != nil && won.First.placement != nil:
+		err = won.First.placement.Failed(ctx.Err())
 	}
 	if err != nil {
 		return session.FailedRows(err), true, err

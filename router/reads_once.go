@@ -16,7 +16,7 @@ import (
 func (at station) once(ctx context.Context, sql string, args []any) (pgx.Rows, error) {
 	var t conns.Attempts
 	for {
-		c, err := t.Ask(ctx, &at.home.Shard, at.server, sql, args, false)
+		c, err := t.Submit(ctx, &at.placement.Shard, at.server, sql, args, false)
 		if err == nil {
 			var rows pgx.Rows
 			if rows, err = c.Query(sql, args); err == nil {
@@ -40,12 +40,12 @@ func (at station) query(ctx context.Context, sql string, args []any) (pgx.Rows, 
 	limited, done := at.until(ctx)
 	all, err := at.once(limited, sql, args)
 	if err == nil {
-		all, err = session.ReadAhead(&at.home.Shard.Shard, all)
+		all, err = session.ReadAhead(&at.placement.Shard.Shard, all)
 	}
 	if err != nil {
 		done()
 		if errors.Is(context.Cause(limited), replica.ErrSilent) && ctx.Err() == nil {
-			err = at.home.Failed(replica.ErrSilent)
+			err = at.placement.Failed(replica.ErrSilent)
 		}
 		return nil, err
 	}

@@ -17,7 +17,7 @@ import (
 // returns, so that they hold no connection, and what goes wrong up to there the next server makes up for. Of more rows
 // the rest holds a connection until they are closed or read to their end.
 func (r Reader) Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error) {
-	h := r.shard.home.now().host
+	h := r.shard.placement.now().host
 	text := h.Texts.Of(sql)
 	if delay := h.hedgeDelay(text, r.reads); delay > 0 {
 		if kept, ok := hedge.KeepArgs(args); ok {
@@ -69,5 +69,5 @@ func (r Reader) Exec(ctx context.Context, sql string, args ...any) (pgconn.Comma
 
 // CopyFrom fails with [ErrReadOnly]. It is there for the sake of generated code.
 func (r Reader) CopyFrom(context.Context, pgx.Identifier, []string, pgx.CopyFromSource) (int64, error) {
-	return 0, r.shard.home.now().Failed(ErrReadOnly)
+	return 0, r.shard.placement.now().Failed(ErrReadOnly)
 }

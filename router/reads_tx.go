@@ -21,7 +21,7 @@ func (r Reader) Begin(ctx context.Context) (pgx.Tx, error) { return r.BeginTx(ct
 // transactions on replicas. That there was a query in it keeps everybody from making it one that writes.
 func (r Reader) BeginTx(ctx context.Context, opts pgx.TxOptions) (pgx.Tx, error) {
 	if opts.BeginQuery != "" || opts.AccessMode != "" && opts.AccessMode != pgx.ReadOnly {
-		return nil, r.shard.home.now().Failed(errReaderBegin)
+		return nil, r.shard.placement.now().Failed(errReaderBegin)
 	}
 	opts.AccessMode = pgx.ReadOnly
 	w := r.walk()
@@ -67,7 +67,7 @@ func (r Reader) SendBatch(ctx context.Context, b *pgx.Batch) pgx.BatchResults {
 }
 
 func (at station) batch(ctx context.Context, b *pgx.Batch) (pgx.BatchResults, error) {
-	lease, err := new(conns.Attempts).Acquire(ctx, &at.home.Shard, operation.Batch, "")
+	lease, err := new(conns.Attempts).Acquire(ctx, &at.placement.Shard, operation.Batch, "")
 	if err != nil {
 		return nil, lease.Unsent(err)
 	}

@@ -22,30 +22,30 @@ var errNoOther = errors.New("there is no other server to read from")
 
 // walk is the way of one read from server to server.
 type walk struct {
-	shard Shard
-	home  *home // of the shard, on the primary
-	want  replica.Want
-	not   replica.Tried
-	over  bool  // the primary has been tried
-	last  error // from the server before
+	shard     Shard
+	placement *placement // of the shard, on the primary
+	want      replica.Want
+	not       replica.Tried
+	over      bool  // the primary has been tried
+	last      error // from the server before
 }
 
 func (r *Reader) walk() *walk {
-	return &walk{shard: r.shard, home: r.shard.home.now(), want: r.reads.want()}
+	return &walk{shard: r.shard, placement: r.shard.placement.now(), want: r.reads.want()}
 }
 
 // next returns the server to read from next.
 func (w *walk) next(ctx context.Context) (station, error) {
 	for !w.over {
-		rs := w.home.host.replicas
+		rs := w.placement.host.replicas
 		at, err := replica.Choice{Index: replica.Primary}, error(nil)
 		switch {
 		case rs != nil:
 			if at, err = rs.Find(ctx, &w.want, w.not); err != nil {
-				err = w.home.host.Failed(err)
+				err = w.placement.host.Failed(err)
 			}
 		case w.want.ReplicaOnly:
-			err = &shards.HostError{Host: w.home.host.Name, Err: fmt.Errorf("the map has none: %w", ErrNoReplica)}
+			err = &shards.HostError{Host: w.placement.host.Name, Err: fmt.Errorf("the map has none: %w", ErrNoReplica)}
 		}
 		if err != nil && w.moved(errReplicaLeft) {
 			continue
@@ -54,19 +54,19 @@ func (w *walk) next(ctx context.Context) (station, error) {
 			w.over = true
 			return station{}, w.because(err)
 		}
-		home, err := w.home.copy(rs, at.Index)
+		placement, err := w.placement.copy(rs, at.Index)
 		switch {
 		case at.Index == replica.Primary:
 			w.over = true
 			if rs != nil {
 				rs.fallback.Add(1)
 			}
-			return station{home: home}, err
+			return station{placement: placement}, err
 		case err == nil:
 			r := rs.all[at.Index]
 			w.not.Add(at.Index)
 			r.reads.Add(1)
-			return station{home, r, at.Life, at.Server, &w.want}, nil
+			return station{placement, r, at.Life, at.Server, &w.want}, nil
 		}
 		if w.moved(err) {
 			continue
@@ -84,11 +84,11 @@ func (w *walk) next(ctx context.Context) (station, error) {
 // moved tells whether an error is that the host has left the map, so that nothing was sent, and the shard has gone to
 // another one, from where the walk begins again.
 func (w *walk) moved(err error) bool {
-	home := w.shard.home.now()
-	if home == w.home || !conns.Retired(err) && !errors.Is(err, errReplicaLeft) {
+	placement := w.shard.placement.now()
+	if placement == w.placement || !conns.Retired(err) && !errors.Is(err, errReplicaLeft) {
 		return false
 	}
-	w.home, w.not, w.over = home, 0, false
+	w.placement, w.not, w.over = placement, 0, false
 	return true
 }
 
@@ -166,13 +166,13 @@ func readOnly(err error) error {
 // guardError says that a server was asked whether it may be read, and may not: the replica may lead to others that may.
 type guardError struct{ error }
 
-// station is a server on the way: the shard's home there, and the replica if it is one.
+// station is a server on the way: the shard's placement there, and the replica if it is one.
 type station struct {
-	home    *home
-	replica *replicaHost
-	life    context.Context // of the replica
-	server  string          // for which it was chosen
-	want    *replica.Want
+	placement *placement
+	replica   *replicaHost
+	life      context.Context // of the replica
+	server    string          // for which it was chosen
+	want      *replica.Want
 }
 
 // until returns a context that ends with ctx, or when the replica does not answer any more.

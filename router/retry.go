@@ -2,6 +2,7 @@ package router
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
@@ -35,8 +36,8 @@ type Retry struct {
 }
 
 // Tx runs fn in a transaction of the shard as [Shard.Tx] does. If that fails with a serialization failure (SQLSTATE
-// 40001) or a deadlock (40P01), in fn or at the COMMIT, it is rolled back and run again after a pause, in a new
-// transaction. Nothing else is tried again.
+// 40001) or a deadlock (40P01), in fn or at the COMMIT, or because the shard has moved to another host meanwhile, it is rolled
+// back and run again after a pause, in a new transaction. Nothing else is tried again.
 //
 // So fn may run more than once: what it does outside the transaction happens each time, and what it fills must be
 // emptied first. It must return the error of a statement that fails: a transaction that goes on after one ends with
@@ -51,7 +52,7 @@ func (r Retry) Tx(ctx context.Context, s Shard, opts pgx.TxOptions, fn func(pgx.
 	pause := min(r.Backoff, r.MaxBackoff)
 	for attempt := 1; ; attempt++ {
 		err := s.Tx(tracers.WithAttempt(ctx, attempt), opts, fn)
-		again, h := failure.Conflict(err), s.home.now().host
+		again, h := failure.Conflict(err) || errors.Is(err, ErrMoved), s.placement.now().host
 		switch {
 		case err == nil:
 			return nil

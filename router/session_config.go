@@ -24,9 +24,9 @@ import (
 // PgBouncer refuses the search_path of a session unless its ignore_startup_parameters or track_extra_parameters name it,
 // and with the former does not set it: use a DSN that leads to the server.
 func (s Shard) PoolConfig() *pgxpool.Config {
-	at := s.home.now()
-	config := at.host.plain.Copy()
-	config.ConnConfig.RuntimeParams["search_path"] = at.Path
+	p := s.placement.now()
+	config := p.host.plain.Copy()
+	config.ConnConfig.RuntimeParams["search_path"] = p.Path
 	if config.ConnConfig.ValidateConnect == nil {
 		config.ConnConfig.ValidateConnect = pgconn.ValidateConnectTargetSessionAttrsReadWrite
 	}
@@ -34,7 +34,7 @@ func (s Shard) PoolConfig() *pgxpool.Config {
 	prepare, acquire := config.PrepareConn, config.BeforeAcquire //nolint:staticcheck // deprecated, and still in use
 	config.PrepareConn = func(ctx context.Context, conn *pgx.Conn) (bool, error) {
 		switch {
-		case conn.PgConn().CustomData()[ledTo] != s.home.now().host:
+		case conn.PgConn().CustomData()[ledTo] != s.placement.now().host:
 			return false, nil
 		case prepare != nil:
 			return prepare(ctx, conn)
@@ -62,19 +62,19 @@ const ledTo = "kiloshard.host"
 
 // lead has a config lead to the shard.
 func (s Shard) lead(ctx context.Context, c *pgx.ConnConfig) error {
-	at := s.home.now()
-	fresh := at.host.plain.ConnConfig.Copy()
+	p := s.placement.now()
+	fresh := p.host.plain.ConnConfig.Copy()
 	fresh.LookupFunc, fresh.AfterNetConnect = c.LookupFunc, c.AfterNetConnect // around which the credentials are asked for
-	if err := at.host.plain.BeforeConnect(ctx, fresh); err != nil {
-		return &shards.HostError{Host: at.host.Name, Err: err}
+	if err := p.host.plain.BeforeConnect(ctx, fresh); err != nil {
+		return &shards.HostError{Host: p.host.Name, Err: err}
 	}
 	c.Host, c.Port, c.TLSConfig, c.Fallbacks = fresh.Host, fresh.Port, fresh.TLSConfig, fresh.Fallbacks
 	c.Database, c.User, c.Password = fresh.Database, fresh.User, fresh.Password
 	c.LookupFunc, c.AfterNetConnect = fresh.LookupFunc, fresh.AfterNetConnect
-	c.RuntimeParams["search_path"] = at.Path
+	c.RuntimeParams["search_path"] = p.Path
 	after := c.AfterConnect
 	c.AfterConnect = func(ctx context.Context, conn *pgconn.PgConn) error {
-		conn.CustomData()[ledTo] = at.host
+		conn.CustomData()[ledTo] = p.host
 		if after == nil {
 			return nil
 		}

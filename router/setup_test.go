@@ -5,12 +5,10 @@ import (
 	"fmt"
 	"log/slog"
 	"net/url"
-	"os"
-	"strings"
-	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/kiloshard/kiloshard/router/internal/routertest"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -18,12 +16,11 @@ import (
 	"github.com/kiloshard/kiloshard/router"
 	"github.com/kiloshard/kiloshard/shards"
 	"github.com/kiloshard/kiloshard/shards/provision"
-	"github.com/kiloshard/kiloshard/shards/shardtest"
 )
 
 const (
-	shardCount = 64
-	testLimit  = 5 * time.Minute // for one test
+	shardCount = routertest.Shards
+	testLimit  = routertest.Limit // for one test
 )
 
 // patient has no host be down because the machine is busy and its server is silent for a while. One that refuses connections
@@ -76,7 +73,7 @@ func setup(t testing.TB, opts options) (*testBundle, context.Context) {
 		dsns = opts.on.dsns
 	} else {
 		for range max(opts.hosts, 1) {
-			dsns = append(dsns, createDatabase(ctx, t))
+			dsns = append(dsns, routertest.CreateDatabase(ctx, t))
 		}
 	}
 	config := shards.Config{
@@ -191,75 +188,11 @@ func openPlain(ctx context.Context, t testing.TB, dsn string) *pgxpool.Pool {
 	return pool
 }
 
-var templateDatabase = fmt.Sprintf("router_template_%d", os.Getpid())
-
-var (
-	databases    atomic.Int64
-	makeTemplate = sync.OnceValue(func() error {
-		ctx, cancel := context.WithTimeout(context.Background(), testLimit)
-		defer cancel()
-		dsn, err := server.CreateDatabase(ctx, templateDatabase)
-		if err != nil {
-			return err
-		}
-		m, err := shardtest.MapConfig(shardCount, []shards.Host{{Name: "pg-a", DSN: dsn}}).Map()
-		if err != nil {
-			return err
-		}
-		if _, err := provision.Create(ctx, provision.CreateConfig{Map: m}); err != nil {
-			return err
-		}
-		conn, err := pgx.Connect(ctx, dsn)
-		if err != nil {
-			return err
-		}
-		defer conn.Close(ctx)
-		var sql strings.Builder
-		for n := range shardCount {
-			fmt.Fprintf(&sql, `create table %[1]s.photos (id bigint primary key, owner bigint, title text);
-insert into %[1]s.photos values (1, %[2]d, 'of shard %[2]d');
-`, m.Schema(shards.Number(n)), n)
-		}
-		_, err = conn.Exec(ctx, sql.String())
-		return err
-	})
-)
-
-// createDatabase creates a database for one test as a copy of the template.
-func createDatabase(ctx context.Context, t testing.TB) (dsn string) {
-	t.Helper()
-	if err := makeTemplate(); err != nil {
-		t.Fatal(err)
-	}
-	name := fmt.Sprintf("router_%d_%d", os.Getpid(), databases.Add(1))
-	admin(ctx, t, "create database "+name+" template "+templateDatabase)
-	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), testLimit)
-		defer cancel()
-		admin(ctx, t, "drop database "+name+" with (force)")
-	})
-	return server.DSN(name)
-}
-
-var adminLock sync.Mutex // a template can be copied by one session at a time
-
 func admin(ctx context.Context, t testing.TB, sql string) {
 	t.Helper()
-	if err := execAdmin(ctx, sql); err != nil {
+	if err := routertest.Admin(ctx, sql); err != nil {
 		t.Error(err)
 	}
-}
-
-func execAdmin(ctx context.Context, sql string) error {
-	adminLock.Lock()
-	defer adminLock.Unlock()
-	conn, err := pgx.Connect(ctx, server.DSN("postgres"))
-	if err != nil {
-		return err
-	}
-	defer conn.Close(ctx)
-	_, err = conn.Exec(ctx, sql)
-	return err
 }
 
 // plainIn opens a pool whose sessions have the search_path that the router would set.
@@ -275,22 +208,10 @@ func plainIn(ctx context.Context, t testing.TB, dsn, mode, schema string) *pgxpo
 	return pool
 }
 
-// exampleDSN returns the DSN of a database with all shards. The server takes it down in the end.
-func exampleDSN() string {
-	if err := makeTemplate(); err != nil {
-		panic(err)
-	}
-	name := fmt.Sprintf("router_%d_%d", os.Getpid(), databases.Add(1))
-	if err := execAdmin(context.Background(), "create database "+name+" template "+templateDatabase); err != nil {
-		panic(err)
-	}
-	return server.DSN(name)
-}
-
 func exampleRouter(ctx context.Context) *router.Router {
 	config := shards.Config{
 		Cluster: "test", Shards: shardCount, Epoch: epoch,
-		Hosts:     []shards.Host{{Name: "pg-a", DSN: exampleDSN()}},
+		Hosts:     []shards.Host{{Name: "pg-a", DSN: routertest.ExampleDatabase(ctx)}},
 		Placement: []shards.Placement{{Shards: shards.SetOfRanges(shards.Range{First: 0, Last: shardCount - 1}), Host: "pg-a"}},
 	}
 	m, err := config.Map()

@@ -24,21 +24,21 @@ import (
 // An error of the server or the connection is a [shards.ShardError], which wraps pgx's error. A [shards.HostError] says
 // that there was no connection to the host, and that nothing was sent. [pgx.ErrNoRows] and the other sentinels of pgx are
 // returned as they are.
-type Shard struct{ home *home }
+type Shard struct{ placement *placement }
 
 // Number returns the shard's number.
-func (s Shard) Number() shards.Number { return s.home.Number }
+func (s Shard) Number() shards.Number { return s.placement.Number }
 
 // Schema returns the name of the shard's schema, such as shard_00042.
-func (s Shard) Schema() string { return s.home.now().Schema }
+func (s Shard) Schema() string { return s.placement.now().Schema }
 
 // Host returns the host on which the shard lives now.
-func (s Shard) Host() shards.Host { return *s.home.now().host.Place.Load() }
+func (s Shard) Host() shards.Host { return *s.placement.now().host.Place.Load() }
 
 // String returns the shard's number, schema and host.
 func (s Shard) String() string {
-	h := s.home.now()
-	return fmt.Sprintf("shard %d (%s on %s)", h.Number, h.Schema, h.host.Name)
+	p := s.placement.now()
+	return fmt.Sprintf("shard %d (%s on %s)", p.Number, p.Schema, p.host.Name)
 }
 
 // Exec runs SQL and returns the command tag of its last statement. Without arguments the SQL may hold several
@@ -47,7 +47,7 @@ func (s Shard) String() string {
 // Statements that refuse to run in a transaction, such as VACUUM and CREATE INDEX CONCURRENTLY, fail. The package's
 // section on limits tells of statements that end the transaction themselves.
 func (s Shard) Exec(ctx context.Context, sql string, args ...any) (pgconn.CommandTag, error) {
-	if s.home.now().host.Texts.Of(sql).Calls {
+	if s.placement.now().host.Texts.Of(sql).Calls {
 		return s.execInTx(ctx, sql, args)
 	}
 	var t conns.Attempts
@@ -62,7 +62,7 @@ func (s Shard) Exec(ctx context.Context, sql string, args ...any) (pgconn.Comman
 
 // exec runs SQL once.
 func (s Shard) exec(ctx context.Context, t *conns.Attempts, sql string, args []any) (pgconn.CommandTag, *conns.Request, error) {
-	c, err := s.home.ask(ctx, t, sql, args, len(args) == 0)
+	c, err := s.placement.submit(ctx, t, sql, args, len(args) == 0)
 	if err != nil {
 		return pgconn.CommandTag{}, c, err
 	}
@@ -89,7 +89,7 @@ func (s Shard) Query(ctx context.Context, sql string, args ...any) (pgx.Rows, er
 	var t conns.Attempts
 	if hint := together.Of(args); hint != nil {
 		args = args[1:]
-		if rows, done, err := t.QueryTogether(ctx, &s.home.now().Shard, sql, args, hint); done {
+		if rows, done, err := t.QueryTogether(ctx, &s.placement.now().Shard, sql, args, hint); done {
 			return rows, err
 		}
 	}
@@ -111,7 +111,7 @@ func (s Shard) queryAgain(ctx context.Context, t *conns.Attempts, sql string, ar
 
 // query runs a statement once.
 func (s Shard) query(ctx context.Context, t *conns.Attempts, sql string, args []any) (pgx.Rows, *conns.Request, error) {
-	c, err := s.home.ask(ctx, t, sql, args, false)
+	c, err := s.placement.submit(ctx, t, sql, args, false)
 	if err != nil {
 		return nil, c, err
 	}
@@ -134,7 +134,7 @@ func (s Shard) QueryRow(ctx context.Context, sql string, args ...any) pgx.Row {
 func (s Shard) SendBatch(ctx context.Context, b *pgx.Batch) pgx.BatchResults {
 	var t conns.Attempts
 	for {
-		lease, err := s.home.acquire(ctx, &t, operation.Batch, "")
+		lease, err := s.placement.acquire(ctx, &t, operation.Batch, "")
 		if err == nil {
 			var results pgx.BatchResults
 			if results, err = lease.SendBatch(b); err == nil {
@@ -200,7 +200,7 @@ func (s Shard) BeginTx(ctx context.Context, opts pgx.TxOptions) (pgx.Tx, error) 
 
 // begin begins a transaction once.
 func (s Shard) begin(ctx context.Context, t *conns.Attempts, opts pgx.TxOptions) (pgx.Tx, *conns.Request, error) {
-	lease, err := s.home.acquire(ctx, t, operation.Tx, "BEGIN")
+	lease, err := s.placement.acquire(ctx, t, operation.Tx, "BEGIN")
 	if err != nil {
 		return nil, lease, err
 	}

@@ -13,23 +13,23 @@ import (
 // snapshot is a map with all that a router needs to go by it. It never changes: the router goes over to the next one at
 // once, and who holds one finishes on it.
 type snapshot struct {
-	shards *shards.Map
-	hosts  []*host // in the order of the map
-	homes  []*home // by Number
+	shards     *shards.Map
+	hosts      []*host      // in the order of the map
+	placements []*placement // by Number
 
-	// Of each shard the home that it had first, by which its handles know it: those from before a move are equal to those
+	// The first placement of each shard, which its handles hold: those from before a move are equal to those
 	// from after it.
-	first []*home
+	first []*placement
 }
 
 // on returns the handle of a shard that the map has.
 func (s *snapshot) on(n shards.Number) Shard { return Shard{s.first[n]} }
 
-// turnTo makes the snapshot of a map. Hosts, and the homes of shards, that are as they were are those of the snapshot
+// turnTo makes the snapshot of a map. Hosts and placements that are as they were are those of the snapshot
 // before it, so that their connections and what these know go on.
 func (s *snapshot) turnTo(m *shards.Map, open func(shards.Host) (*host, error)) (next *snapshot, err error) {
 	var opened []*host
-	next = &snapshot{shards: m, homes: make([]*home, m.Len())}
+	next = &snapshot{shards: m, placements: make([]*placement, m.Len())}
 	for _, place := range m.Hosts() {
 		h := s.hostLike(place)
 		if h == nil {
@@ -42,15 +42,15 @@ func (s *snapshot) turnTo(m *shards.Map, open func(shards.Host) (*host, error)) 
 		next.hosts = append(next.hosts, h)
 	}
 	named := s.shards != nil && s.shards.Schema(0) == m.Schema(0) && s.shards.SearchPath(0) == m.SearchPath(0)
-	for i := range next.homes {
+	for i := range next.placements {
 		n, h := shards.Number(i), next.hosts[m.HostIndex(shards.Number(i))]
-		if named && i < len(s.homes) && s.homes[i].host == h {
-			next.homes[i] = s.homes[i]
+		if named && i < len(s.placements) && s.placements[i].host == h {
+			next.placements[i] = s.placements[i]
 		} else {
-			next.homes[i] = newHome(h, session.Shard{Number: n, Schema: m.Schema(n), Path: m.SearchPath(n)})
+			next.placements[i] = newPlacement(h, session.Shard{Number: n, Schema: m.Schema(n), Path: m.SearchPath(n)})
 		}
 	}
-	next.first = slices.Clone(next.homes)
+	next.first = slices.Clone(next.placements)
 	copy(next.first, s.first)
 	return next, nil
 }
@@ -65,11 +65,11 @@ func (s *snapshot) hostLike(place shards.Host) *host {
 	return nil
 }
 
-// settle tells hosts and homes of a snapshot that it is the one that counts, after another one. It returns the hosts that
+// settle tells hosts and placements of a snapshot that it is the one that counts, after another one. It returns the hosts that
 // are no longer part of it.
 func (s *snapshot) settle(before *snapshot) (left []*host) {
 	count := make([]int, len(s.hosts))
-	for n := range s.homes {
+	for n := range s.placements {
 		count[s.shards.HostIndex(shards.Number(n))]++
 	}
 	for i, h := range s.hosts {
@@ -77,11 +77,11 @@ func (s *snapshot) settle(before *snapshot) (left []*host) {
 		h.expect(count[i])
 	}
 	var emptied []*host // by some shards
-	for _, old := range before.homes {
-		if int(old.Number) >= len(s.homes) {
+	for _, old := range before.placements {
+		if int(old.Number) >= len(s.placements) {
 			continue // handles of it go on as they are
 		}
-		if next := s.homes[old.Number]; next != old {
+		if next := s.placements[old.Number]; next != old {
 			old.next.Store(next)
 			old.Leave()
 			old.dropCopies(next)

@@ -24,15 +24,18 @@ func (engineData) Relations() []string { return nil }
 func (engineData) Functions() []string { return nil }
 func (engineData) DatabaseOwner() bool { return false }
 
-func (engineData) Refused() string    { return Refused }
-func (engineData) Release() string    { return release }
-func (engineData) ShardMoved() string { return ShardMoved }
-func (engineData) ShardBusy() string  { return ShardBusy }
-func (engineData) LockClass() int     { return LockClass }
-func (engineData) Setters() int       { return Setters }
-func (engineData) WindowBehind() int  { return windowBehind }
-func (engineData) WindowAhead() int   { return windowAhead }
-func (engineData) WindowShort() int   { return windowShort }
+func (engineData) FenceMark() string   { return FenceMark }
+func (engineData) Refused() string     { return Refused }
+func (engineData) Release() string     { return release }
+func (engineData) ShardMoved() string  { return ShardMoved }
+func (engineData) ShardBusy() string   { return ShardBusy }
+func (engineData) ShardGone() string   { return ShardGone }
+func (engineData) ShardMoving() string { return ShardMoving }
+func (engineData) LockClass() int      { return LockClass }
+func (engineData) Setters() int        { return Setters }
+func (engineData) WindowBehind() int   { return windowBehind }
+func (engineData) WindowAhead() int    { return windowAhead }
+func (engineData) WindowShort() int    { return windowShort }
 
 // Slots is how many IDs a shard has in a millisecond.
 func (d engineData) Slots() int64 { return 1 << d.SequenceBits }

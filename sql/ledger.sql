@@ -135,6 +135,12 @@ BEGIN
   IF NOT kiloshard.try_shard(class, shard, schema) THEN
     RAISE EXCEPTION 'somebody else migrates %', schema USING ERRCODE = '{{.ShardBusy}}';
   END IF;
+  IF pg_catalog.to_regclass('kiloshard.moves') IS NOT NULL THEN -- a mover that was killed holds no lock
+    EXECUTE 'SELECT 1 FROM kiloshard.moves WHERE shard = $1 AND outcome IS NULL AND side = ''source''' INTO found USING shard;
+    IF found IS NOT NULL THEN
+      RAISE EXCEPTION '% is being moved to another host', schema USING ERRCODE = '{{.ShardMoving}}', HINT = 'See kiloshard move status.';
+    END IF;
+  END IF;
   ignored := pg_catalog.set_config('synchronous_commit', 'off', true);
   IF fresh THEN -- as tern makes it
     EXECUTE pg_catalog.format('create table if not exists %I.schema_version(version int4 not null primary key)', schema);

@@ -18,6 +18,12 @@ const (
 	ShardBusy  = "KSV02"
 )
 
+// ShardGone is the SQLSTATE with which the old place of a shard refuses, after the shard has moved to another host.
+const ShardGone = "KSM01"
+
+// ShardMoving is the SQLSTATE of a migration of a shard that is being moved to another host.
+const ShardMoving = "KSM02"
+
 // LockClass is the first key of the advisory lock of those who make shards, whose second is 1. It spells "kilo".
 const LockClass = 0x6B696C6F
 

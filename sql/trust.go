@@ -28,6 +28,8 @@ type trustData struct{ Ours }
 
 func (trustData) Refused() string { return Refused }
 
+func (trustData) FenceMark() string { return FenceMark }
+
 // Shards is a condition on the name of a schema.
 func (d trustData) Shards() string {
 	if d.Prefix != "" {

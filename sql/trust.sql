@@ -14,11 +14,14 @@ WITH RECURSIVE mine (role) AS (
   WHERE d.datname = current_database()
 {{- end}}
 ), schemas AS (
-  SELECT n.*, n.nspname = 'kiloshard' AS helper FROM pg_catalog.pg_namespace n WHERE n.nspname = 'kiloshard' OR {{.Shards}}
+  -- The fence of a shard that has moved away holds views that are meant to be there.
+  SELECT n.*, n.nspname = 'kiloshard' AS helper FROM pg_catalog.pg_namespace n WHERE (n.nspname = 'kiloshard' OR {{.Shards}})
+    AND NOT (n.nspowner IN (SELECT role FROM trusted) AND EXISTS (SELECT FROM pg_catalog.pg_class f
+      WHERE f.relnamespace = n.oid AND f.relname = '{{.FenceMark}}' AND f.relkind = 'v' AND f.relowner IN (SELECT role FROM trusted)))
 ), relations AS (
   SELECT c.*, s.nspname, s.helper, format('%I.%I', s.nspname, c.relname) AS name
   FROM pg_catalog.pg_class c JOIN schemas s ON s.oid = c.relnamespace
-  WHERE c.relkind <> 'c' AND CASE WHEN s.helper THEN c.relname IN ('settings', 'ledger', 'maps', 'counters', 'locks') OR c.relname ~ '^(setter_[0-9]+|next_.*_id_seq)$'
+  WHERE c.relkind <> 'c' AND CASE WHEN s.helper THEN c.relname IN ('settings', 'ledger', 'maps', 'counters', 'locks', 'moves', 'move_markers') OR c.relname ~ '^(setter_[0-9]+|next_.*_id_seq)$'
     ELSE c.relname = ANY ({{names .Relations}}) END
 ), functions AS (
   SELECT p.oid, p.proowner, s.nspname FROM pg_catalog.pg_proc p JOIN schemas s ON s.oid = p.pronamespace

@@ -94,7 +94,7 @@ Exit codes: 0 done, 1 failed, 2 wrong usage or config, 3 partly done and resumab
 	root.AddCommand(
 		a.initCommand(), a.createCommand(), a.upgradeCommand(), a.verifyCommand(), a.migrateCommand(), a.statusCommand(),
 		a.mapCommand(), a.routeCommand(), a.idCommand(), a.benchCommand(), a.demoCommand(), a.versionCommand(), a.etcdServerCommand(),
-		a.execCommand(), a.psqlCommand(), a.grantCommand(), a.manCommand(),
+		a.execCommand(), a.psqlCommand(), a.grantCommand(), a.moveCommand(), a.drainCommand(), a.rebalanceCommand(), a.manCommand(),
 	)
 	root.AddCommand(topics()...)
 	a.completions(root)

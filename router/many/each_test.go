@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/kiloshard/kiloshard/router/internal/routertest"
+
 	"pgregory.net/rapid"
 
 	"github.com/kiloshard/kiloshard/router"
@@ -222,7 +224,7 @@ func TestEachGivesUpHost(t *testing.T) {
 	}
 
 	// A host that only has no connection to spare is not given up, nor is one that refuses to make one.
-	b.dsns[1] = server.DSN("router_nowhere")
+	b.dsns[1] = routertest.Server.DSN("router_nowhere")
 	refusing, _ := setup(t, options{on: b})
 	err = many.Each(ctx, refusing.Router, parse(t, "30-36"), many.Options{PerHost: 1}, ask)
 	isHostError(t, err, "pg-b")

@@ -6,26 +6,21 @@ import (
 	"fmt"
 	"net/url"
 	"os"
-	"strings"
-	"sync"
-	"sync/atomic"
 	"testing"
-	"time"
+
+	"github.com/kiloshard/kiloshard/router/internal/routertest"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
-	"github.com/kiloshard/kiloshard/internal/localpg"
 	"github.com/kiloshard/kiloshard/router"
 	"github.com/kiloshard/kiloshard/shards"
-	"github.com/kiloshard/kiloshard/shards/provision"
 	"github.com/kiloshard/kiloshard/shards/shardtest"
-	"github.com/kiloshard/kiloshard/shards/shardtest/leak"
 )
 
 const (
-	shardCount = 64
-	testLimit  = 5 * time.Minute // for one test
+	shardCount = routertest.Shards
+	testLimit  = routertest.Limit // for one test
 )
 
 // patient has no host be down because the machine is busy and its server is silent for a while. One that refuses
@@ -35,26 +30,7 @@ var patient = router.Failover{FailAfter: testLimit}
 // modes are the values of default_query_exec_mode that a router takes.
 var modes = []string{"cache_statement", "exec"}
 
-// server is where all tests have their databases.
-var server *localpg.Server
-
-func TestMain(m *testing.M) { os.Exit(run(m)) }
-
-func run(m *testing.M) int {
-	ctx, cancel := context.WithTimeout(context.Background(), testLimit)
-	defer cancel()
-	var err error
-	if server, err = localpg.Start(ctx, shardtest.ServerConfig()); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 1
-	}
-	code := m.Run()
-	if err := server.Stop(ctx); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		code = 1
-	}
-	return leak.Check(code)
-}
+func TestMain(m *testing.M) { os.Exit(routertest.Main(m, nil, nil)) }
 
 // options say what a test's cluster is like. The zero value is one host with four connections.
 type options struct {
@@ -82,7 +58,7 @@ func setup(t testing.TB, opts options) (*testBundle, context.Context) {
 		dsns = opts.on.dsns
 	} else {
 		for range max(opts.hosts, 1) {
-			dsns = append(dsns, createDatabase(ctx, t))
+			dsns = append(dsns, routertest.CreateDatabase(ctx, t))
 		}
 	}
 	config := shards.Config{Cluster: "test", Shards: shardCount, Epoch: shardtest.Epoch}
@@ -137,70 +113,9 @@ func withMode(t testing.TB, dsn, mode string) string {
 	return u.String()
 }
 
-var (
-	templateDatabase = fmt.Sprintf("many_template_%d", os.Getpid())
-	databases        atomic.Int64
-	copying          sync.Mutex // a template can be copied by one session at a time
-)
-
-// makeTemplate makes the database that others are copies of.
-var makeTemplate = sync.OnceValue(func() error {
-	ctx, cancel := context.WithTimeout(context.Background(), testLimit)
-	defer cancel()
-	dsn, err := server.CreateDatabase(ctx, templateDatabase)
-	if err != nil {
-		return err
-	}
-	m, err := shardtest.MapConfig(shardCount, []shards.Host{{Name: "pg-a", DSN: dsn}}).Map()
-	if err != nil {
-		return err
-	}
-	if _, err := provision.Create(ctx, provision.CreateConfig{Map: m}); err != nil {
-		return err
-	}
-	var sql strings.Builder
-	for n := range shardCount {
-		fmt.Fprintf(&sql, `create table %[1]s.photos (id bigint primary key, owner bigint, title text);
-insert into %[1]s.photos values (1, %[2]d, 'of shard %[2]d');
-`, m.Schema(shards.Number(n)), n)
-	}
-	return onHost(ctx, dsn, sql.String())
-})
-
-// copyTemplate creates a database with all shards, and returns its name.
-func copyTemplate(ctx context.Context) (string, error) {
-	if err := makeTemplate(); err != nil {
-		return "", err
-	}
-	copying.Lock()
-	defer copying.Unlock()
-	name := fmt.Sprintf("many_%d_%d", os.Getpid(), databases.Add(1))
-	return name, onHost(ctx, server.DSN("postgres"), "create database "+name+" template "+templateDatabase)
-}
-
-func createDatabase(ctx context.Context, t testing.TB) (dsn string) {
-	t.Helper()
-	name, err := copyTemplate(ctx)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), testLimit)
-		defer cancel()
-		if err := onHost(ctx, server.DSN("postgres"), "drop database "+name+" with (force)"); err != nil {
-			t.Error(err)
-		}
-	})
-	return server.DSN(name)
-}
-
 // exampleRouter returns a router on a database of its own, which the server takes down in the end.
 func exampleRouter(ctx context.Context) *router.Router {
-	name, err := copyTemplate(ctx)
-	if err != nil {
-		panic(err)
-	}
-	m, err := shardtest.MapConfig(shardCount, []shards.Host{{Name: "pg-a", DSN: server.DSN(name)}}).Map()
+	m, err := shardtest.MapConfig(shardCount, []shards.Host{{Name: "pg-a", DSN: routertest.ExampleDatabase(ctx)}}).Map()
 	if err != nil {
 		panic(err)
 	}

@@ -138,6 +138,7 @@ func take(ctx context.Context, conn *pgx.Conn, m *shards.Map, host shards.Host, 
 	if m.Allocates() {
 		looks = append(looks, inv.takeKeyTables)
 	}
+	looks = append(looks, inv.leaveMoves)
 	for _, look := range looks {
 		if err := look(ctx, conn, pattern); err != nil {
 			return nil, err

@@ -97,6 +97,9 @@ func ServerConfig() localpg.Config {
 		Settings: map[string]string{
 			"fsync": "off", "synchronous_commit": "off", "full_page_writes": "off",
 			"max_connections": "400",
+			// For moves of shards, several at a time.
+			"wal_level": "logical", "max_replication_slots": "80", "max_wal_senders": "80",
+			"max_logical_replication_workers": "40", "max_worker_processes": "60", "wal_retrieve_retry_interval": "100ms",
 		},
 	}
 }

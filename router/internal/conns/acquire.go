@@ -13,49 +13,49 @@ import (
 	"github.com/kiloshard/kiloshard/router/internal/session"
 )
 
-// Release gives back the line that a call was given.
-func (c *Request) Release() {
-	s := c.line.session
+// Release gives back the lane that a request was given.
+func (r *Request) Release() {
+	s := r.lane.session
 	s.Clean()
-	if after := c.line.afterRelease; after != nil && !s.Conn.IsClosed() && !after(s.Conn) {
+	if after := r.lane.afterRelease; after != nil && !s.Conn.IsClosed() && !after(s.Conn) {
 		_ = s.Conn.Close(context.Background()) // whatever it says, the connection is closed
 	}
-	c.line.free(c)
+	r.lane.free(r)
 }
 
-// Begin begins a transaction on the line that the call was given, or gives the line back. With reading nothing may be written in it.
-func (c *Request) Begin(opts pgx.TxOptions, reading bool) (pgx.Tx, error) {
+// Begin begins a transaction on the lane that the request was given, or gives the lane back. With reading nothing may be written in it.
+func (r *Request) Begin(opts pgx.TxOptions, reading bool) (pgx.Tx, error) {
 	attempt := 1
-	if c.op != nil {
-		attempt = c.op.Attempt
+	if r.op != nil {
+		attempt = r.op.Attempt
 	}
-	tx, err := c.line.session.BeginTx(c.ctx, &c.shard.Shard, c, attempt, opts, reading)
+	tx, err := r.lane.session.BeginTx(r.ctx, &r.shard.Shard, r, attempt, opts, reading)
 	if err != nil {
-		c.Release()
+		r.Release()
 	}
 	return tx, err
 }
 
-// SendBatch sends a batch on the line that the call was given, or gives the line back. Its error is about the shard.
-func (c *Request) SendBatch(b *pgx.Batch) (pgx.BatchResults, error) {
-	results, err := c.line.session.SendBatch(c.ctx, &c.shard.Shard, c, b)
+// SendBatch sends a batch on the lane that the request was given, or gives the lane back. Its error is about the shard.
+func (r *Request) SendBatch(b *pgx.Batch) (pgx.BatchResults, error) {
+	results, err := r.lane.session.SendBatch(r.ctx, &r.shard.Shard, r, b)
 	if err != nil {
-		c.Release()
+		r.Release()
 	}
 	return results, err
 }
 
-// Session returns the session of the line that the call was given.
-func (c *Request) Session() *session.Session { return c.line.session }
+// Session returns the session of the lane that the request was given.
+func (r *Request) Session() *session.Session { return r.lane.session }
 
-// acquire returns a call that was given a line of the host. Its error is a [shards.HostError].
-func (ls *Pool) acquire(ctx context.Context, shard *Shard) (*Request, error) {
-	c := &Request{ctx: ctx, shard: shard, lease: true}
-	return c, ls.obtain(c)
+// acquireAny returns a request with a lane of the host. The error is a [shards.HostError].
+func (p *Pool) acquireAny(ctx context.Context, shard *Shard) (*Request, error) {
+	r := &Request{ctx: ctx, shard: shard, lease: true}
+	return r, p.await(r)
 }
 
-// leaseFor returns a call that wants a line for an operation.
-func (ls *Pool) leaseFor(ctx context.Context, shard *Shard, kind operation.Kind, summary string) *Request {
+// forLane returns a request that wants a lane for an operation.
+func (p *Pool) forLane(ctx context.Context, shard *Shard, kind operation.Kind, summary string) *Request {
 	ctx, op := shard.Operation(ctx, kind, summary)
 	if op != nil && kind == operation.Tx {
 		op.Attempt = tracers.AttemptOf(ctx)
@@ -63,34 +63,34 @@ func (ls *Pool) leaseFor(ctx context.Context, shard *Shard, kind operation.Kind,
 	return &Request{ctx: ctx, shard: shard, lease: true, op: op}
 }
 
-// ask has a call be given either the answer to its statement, or a line on which the caller is to ask for it. The error
-// is a [shards.HostError] if there was no line, else a [shards.ShardError].
-func (c *Request) ask() error {
-	if err := session.Refused(c.text); err != nil {
-		return c.shard.Failed(err)
+// submit waits until a request has either the answer to its statement, or a lane on which its caller sends it. The error
+// is a [shards.HostError] if there was no lane, else a [shards.ShardError].
+func (r *Request) submit() error {
+	if err := session.Refused(r.text); err != nil {
+		return r.shard.Failed(err)
 	}
-	err := c.shard.conns.obtain(c)
-	if c.line != nil && c.text.Leaves {
-		c.line.session.Left = true
+	err := r.shard.pool.await(r)
+	if r.lane != nil && r.text.Leaves {
+		r.lane.session.Left = true
 	}
 	return err
 }
 
-// callFor returns the call of a single statement, or with whole of what may be several.
-func (ls *Pool) callFor(ctx context.Context, shard *Shard, sql string, args []any, whole bool) *Request {
-	t := ls.Texts.Of(sql)
+// forStatement returns the request of a single statement, or with whole of what may be several.
+func (p *Pool) forStatement(ctx context.Context, shard *Shard, sql string, args []any, whole bool) *Request {
+	t := p.Texts.Of(sql)
 	kind := operation.Write
 	reads := t.OnlyReads()
 	if reads {
 		kind = operation.Read
 	}
 	ctx, op := shard.Operation(ctx, kind, t.Summary)
-	c := &Request{ctx: ctx, shard: shard, text: t, sql: sql, args: args, reads: reads, slow: ls.Texts.Slow(t), op: op}
-	c.lease = whole || c.slow || !reads || t.Alone() || ls.alone || !ls.shares || !plainArgs(args)
-	return c
+	r := &Request{ctx: ctx, shard: shard, text: t, sql: sql, args: args, reads: reads, slow: p.Texts.Slow(t), op: op}
+	r.lease = whole || r.slow || !reads || t.Alone() || p.noGroups || !p.shares || !plainArgs(args)
+	return r
 }
 
-// plainArgs tells whether a call's arguments are nothing but arguments, or [pgx.NamedArgs].
+// plainArgs tells whether a request's arguments are nothing but arguments, or [pgx.NamedArgs].
 func plainArgs(args []any) bool {
 	if len(args) == 0 {
 		return true
@@ -104,95 +104,98 @@ func plainArgs(args []any) bool {
 	return true
 }
 
-// obtain has a call wait for its line or its answer, as long as its context lasts.
-func (ls *Pool) obtain(c *Request) error {
-	if c.ctx.Err() != nil {
-		return ls.gaveUp(c)
+// await waits until a request has its lane or its answer, or its context ends.
+func (p *Pool) await(r *Request) error {
+	if r.ctx.Err() != nil {
+		return p.interrupted(r)
 	}
-	if err := ls.admit(c.ctx, c.shard); err != nil {
-		return ls.Failed(err)
+	if err := p.admit(r.ctx, r.shard); err != nil {
+		return p.Failed(err)
 	}
-	l, err := ls.enter(c)
+	l, err := p.admitRequest(r)
 	switch {
 	case err != nil:
-		return ls.Failed(err)
+		return p.Failed(err)
 	case l != nil:
-		c.line = l
+		r.lane = l
 	default:
-		if err := ls.await(c); err != nil || c.line == nil {
+		if err := p.awaitWoken(r); err != nil || r.lane == nil {
 			return err
 		}
 	}
-	if err := c.line.ready(c.ctx); err != nil {
-		c.line.free(c)
-		c.line = nil
-		return ls.Failed(err)
+	if err := r.lane.ready(r.ctx); err != nil {
+		r.lane.free(r)
+		r.lane = nil
+		if r.resent && r.ctx.Err() != nil { // see interrupted
+			return r.shard.Failed(err)
+		}
+		return p.Failed(err)
 	}
-	if c.server != "" && c.server != c.line.session.Server {
-		c.line.free(c)
-		c.line = nil
-		return ls.Failed(ErrOtherServer)
+	if r.server != "" && r.server != r.lane.session.Server {
+		r.lane.free(r)
+		r.lane = nil
+		return p.Failed(ErrOtherServer)
 	}
-	c.op.Sent(1)
+	r.op.Sent(1)
 	return nil
 }
 
-// await waits until a call is woken, with a line or with its answer.
-func (ls *Pool) await(c *Request) error {
+// awaitWoken waits until a request is woken, with a lane or with its answer.
+func (p *Pool) awaitWoken(r *Request) error {
 	select {
-	case <-c.woken:
-	case <-c.ctx.Done():
-		switch sent, left := ls.leave(c); {
+	case <-r.woken:
+	case <-r.ctx.Done():
+		switch sent, left := p.leave(r); {
 		case left && sent:
-			c.left = true
-			return c.shard.Failed(c.ctx.Err())
+			r.left = true
+			return r.shard.Failed(r.ctx.Err())
 		case left:
-			return ls.gaveUp(c)
+			return p.interrupted(r)
 		}
-		<-c.woken
+		<-r.woken
 	}
-	return c.err
+	return r.err
 }
 
-// gaveUp returns the error of a call whose context ended while it waited: a [shards.HostError] only if nothing was sent.
-func (ls *Pool) gaveUp(c *Request) error {
-	if c.resent {
-		return c.shard.Failed(c.ctx.Err())
+// interrupted returns the error of a request whose context ended while it waited: a [shards.HostError] only if nothing was sent.
+func (p *Pool) interrupted(r *Request) error {
+	if r.resent {
+		return r.shard.Failed(r.ctx.Err())
 	}
-	return ls.Failed(c.ctx.Err())
+	return p.Failed(r.ctx.Err())
 }
 
-// Unsent tells tracers of the error with which a caller gives a call up, if they have not heard of the call, and returns
-// it. No line works for the call any more.
-func (c *Request) Unsent(err error) error {
-	if c.op != nil && !c.left && !Retired(err) { // else it goes on elsewhere
-		c.op.Fail(err)
+// Unsent tells tracers of the error with which a caller gives a request up, if they have not heard of the request, and returns
+// it. No lane works for the request any more.
+func (r *Request) Unsent(err error) error {
+	if r.op != nil && !r.left && !Retired(err) { // else it goes on elsewhere
+		r.op.Fail(err)
 	}
 	return err
 }
 
 // Ping asks the host for a sign of life.
-func (ls *Pool) Ping(ctx context.Context) error {
-	c, err := ls.acquire(ctx, nil)
+func (p *Pool) Ping(ctx context.Context) error {
+	r, err := p.acquireAny(ctx, nil)
 	if err != nil {
 		return err
 	}
-	defer c.Release()
-	if err := c.line.session.Conn.Ping(ctx); err != nil {
-		return ls.Failed(err)
+	defer r.Release()
+	if err := r.lane.session.Conn.Ping(ctx); err != nil {
+		return p.Failed(err)
 	}
 	return nil
 }
 
-// admit returns when a call may go to the host, or its shard has gone elsewhere.
-func (ls *Pool) admit(ctx context.Context, shard *Shard) error {
-	if ls.primary.Passing() {
+// admit returns when a request may go to the host, or its shard has gone elsewhere.
+func (p *Pool) admit(ctx context.Context, shard *Shard) error {
+	if p.primary.Passing() {
 		return nil
 	}
-	return ls.primary.Admit(ctx, shard.left)
+	return p.primary.Admit(ctx, shard.left)
 }
 
-// left returns errMoved once the shard has gone to another host. The shard is nil for a call to no shard.
+// left returns errMoved once the shard has gone to another host. The shard is nil for a request to no shard.
 func (s *Shard) left() error {
 	if s == nil || !s.gone.Load() {
 		return nil
@@ -200,31 +203,31 @@ func (s *Shard) left() error {
 	return errMoved
 }
 
-// Exec runs SQL for a call that was given its answer or a line to ask for it.
-func (c *Request) Exec(sql string, args []any) (pgconn.CommandTag, error) {
-	if c.answer != nil {
-		return c.answer.Tag, nil
+// Exec runs SQL for a request that was given its answer or a lane to ask for it.
+func (r *Request) Exec(sql string, args []any) (pgconn.CommandTag, error) {
+	if r.answer != nil {
+		return r.answer.Tag, nil
 	}
-	defer c.Release()
-	s, started := c.line.session, time.Now()
-	tag, err := s.Exec(c.ctx, c.scope(), sql, args)
-	c.shard.conns.Texts.Observe(c.text, time.Since(started), true)
+	defer r.Release()
+	s, started := r.lane.session, time.Now()
+	tag, err := s.Exec(r.ctx, r.scope(), sql, args)
+	r.shard.pool.Texts.Observe(r.text, time.Since(started), true)
 	if err == nil && s.Conn.PgConn().TxStatus() != 'I' {
 		err = errTxLeft
 	}
-	return tag, c.shard.Failed(err)
+	return tag, r.shard.Failed(err)
 }
 
-// Query returns the rows of a statement, whose call was given its answer or a line to ask for it.
-func (c *Request) Query(sql string, args []any) (pgx.Rows, error) {
-	if c.answer != nil {
-		return c.answer.Rows(&c.shard.Shard), nil
+// Query returns the rows of a statement, whose request was given its answer or a lane to ask for it.
+func (r *Request) Query(sql string, args []any) (pgx.Rows, error) {
+	if r.answer != nil {
+		return r.answer.Rows(&r.shard.Shard), nil
 	}
 	started := time.Now()
-	rows, err := c.line.session.Query(c.ctx, &c.shard.Shard, c, c.scope(), sql, args)
-	c.shard.conns.Texts.Observe(c.text, time.Since(started), true)
+	rows, err := r.lane.session.Query(r.ctx, &r.shard.Shard, r, r.scope(), sql, args)
+	r.shard.pool.Texts.Observe(r.text, time.Since(started), true)
 	if err != nil {
-		c.Release()
+		r.Release()
 		return session.FailedRows(err), err
 	}
 	return rows, nil

@@ -9,60 +9,60 @@ import (
 	"github.com/kiloshard/kiloshard/router/internal/session"
 )
 
-// Close has all lines end when they are free, and waits for that until ctx ends: then their connections are closed, free or
-// not, and it returns within EndLimit. Calls that wait for a line get the error, as do those that come later.
-func (ls *Pool) Close(ctx context.Context, why error) {
-	ls.primary.Retire(why)
-	ls.mu.Lock()
-	if ls.closed == nil {
-		ls.closed = why
-		if ls.later != nil {
-			ls.later.Stop()
+// Close has all lanes end when they are free, and waits for that until ctx ends: then their connections are closed, free or
+// not, and it returns within EndLimit. Requests that wait for a lane get the error, as do those that come later.
+func (p *Pool) Close(ctx context.Context, why error) {
+	p.primary.Retire(why)
+	p.mu.Lock()
+	if p.closed == nil {
+		p.closed = why
+		if p.idleTimer != nil {
+			p.idleTimer.Stop()
 		}
-		for _, c := range ls.waiting {
-			c.wake(nil, ls.Failed(why))
+		for _, r := range p.waiting {
+			r.wake(nil, p.Failed(why))
 		}
-		ls.waiting = nil
-		for _, l := range ls.all {
+		p.waiting = nil
+		for _, l := range p.all {
 			if l.state == idle {
 				l.end()
 			}
 		}
-		ls.endIfEmpty()
+		p.endIfEmpty()
 	}
-	ls.mu.Unlock()
+	p.mu.Unlock()
 	over := make(chan struct{})
 	go func() {
 		defer close(over)
-		<-ls.ended
-		ls.stopping.Wait()
-		ls.pool.Close()
+		<-p.ended
+		p.stopping.Wait()
+		p.pool.Close()
 	}()
 	select {
 	case <-over:
 	case <-ctx.Done():
-		ls.primary.Cut(why)
+		p.primary.Cut(why)
 		select {
 		case <-over:
-		case <-time.After(session.EndLimit): // somebody never gives back what he was given
+		case <-time.After(session.EndLimit): // a caller never gives its lane back
 		}
 	}
-	ls.primary.Close()
-	ls.Log.Info("host closed", slog.String("host", ls.Name))
+	p.primary.Close()
+	p.Log.Info("host closed", slog.String("host", p.Name))
 }
 
-func (ls *Pool) endIfEmpty() {
-	if ls.closed != nil && !slices.ContainsFunc(ls.all, func(l *line) bool { return l.state != absent }) {
+func (p *Pool) endIfEmpty() {
+	if p.closed != nil && !slices.ContainsFunc(p.all, func(l *lane) bool { return l.state != absent }) {
 		select {
-		case <-ls.ended:
+		case <-p.ended:
 		default:
-			close(ls.ended)
+			close(p.ended)
 		}
 	}
 }
 
-// end closes the line's connection. The caller holds mu and the line.
-func (l *line) end() {
+// end closes the lane's connection. The caller holds mu and the lane.
+func (l *lane) end() {
 	l.forgetAll()
 	clear(l.known)
 	l.pressure = 0
@@ -80,27 +80,27 @@ func (l *line) end() {
 	}()
 }
 
-// lookForIdle ends lines that have been idle for as long as the pool's config allows, and looks again later.
-func (ls *Pool) lookForIdle() {
-	ls.mu.Lock()
-	defer ls.mu.Unlock()
-	ls.later = nil
+// closeIdle ends lanes that have been idle for as long as the pool's config allows, and looks again later.
+func (p *Pool) closeIdle() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.idleTimer = nil
 	left := false
-	for _, l := range ls.all {
-		if l.state == idle && time.Since(l.freed) > ls.idleLimit {
+	for _, l := range p.all {
+		if l.state == idle && time.Since(l.freed) > p.idleLimit {
 			l.end()
 		}
 		left = left || l.state != absent
 	}
 	if left {
-		ls.lookLater()
+		p.watchIdle()
 	}
-	ls.endIfEmpty()
+	p.endIfEmpty()
 }
 
-// lookLater has idle lines looked for. The caller holds mu.
-func (ls *Pool) lookLater() {
-	if ls.later == nil && ls.closed == nil {
-		ls.later = time.AfterFunc(ls.period, ls.lookForIdle)
+// watchIdle has idle lanes looked for. The caller holds mu.
+func (p *Pool) watchIdle() {
+	if p.idleTimer == nil && p.closed == nil {
+		p.idleTimer = time.AfterFunc(p.period, p.closeIdle)
 	}
 }

@@ -1,53 +1,53 @@
 package conns
 
-// busy tells whether there are calls under way.
-func (ls *Pool) busy() bool {
-	ls.mu.Lock()
-	defer ls.mu.Unlock()
-	return ls.inflight > 0
+// hasRequests tells whether there are requests under way.
+func (p *Pool) hasRequests() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.inflight > 0
 }
 
-// fall has calls fail from now on, those too that wait for a line. What is under way fails with its connection, which
-// somebody else closes.
-func (ls *Pool) fall(why error) {
-	ls.mu.Lock()
-	defer ls.mu.Unlock()
-	ls.down = why
-	refuse := func(calls []*Request) {
-		for _, c := range calls {
-			ls.over(c)
-			c.wake(nil, ls.Failed(why))
+// markDown makes requests fail from now on, including those that wait for a lane. What is under way fails with its
+// connection, which the caller closes.
+func (p *Pool) markDown(why error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.down = why
+	refuse := func(requests []*Request) {
+		for _, r := range requests {
+			p.over(r)
+			r.wake(nil, p.Failed(why))
 		}
 	}
-	refuse(ls.waiting)
-	ls.waiting = nil
-	for _, l := range ls.all {
+	refuse(p.waiting)
+	p.waiting = nil
+	for _, l := range p.all {
 		refuse(l.queue)
 		l.queue = nil
 	}
-	ls.endIdle()
+	p.endIdle()
 }
 
-// rise has calls be taken again, on new connections: what came free meanwhile may not have outlived its server.
-func (ls *Pool) rise() {
-	ls.mu.Lock()
-	defer ls.mu.Unlock()
-	ls.down = nil
-	ls.endIdle()
+// markUp accepts requests again, on new connections: one that was given back meanwhile may have lost its server.
+func (p *Pool) markUp() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.down = nil
+	p.endIdle()
 }
 
-// renew has connections be made anew for the next calls. Those in use somebody else closes.
-func (ls *Pool) renew() {
-	ls.mu.Lock()
-	defer ls.mu.Unlock()
-	ls.endIdle()
+// renew closes idle connections, so that the next requests have new ones. The caller closes those in use.
+func (p *Pool) renew() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.endIdle()
 }
 
-func (ls *Pool) endIdle() {
-	for _, l := range ls.all {
+func (p *Pool) endIdle() {
+	for _, l := range p.all {
 		if l.state == idle {
 			l.end()
 		}
 	}
-	ls.endIfEmpty()
+	p.endIfEmpty()
 }

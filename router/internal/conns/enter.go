@@ -4,103 +4,103 @@ import (
 	"slices"
 )
 
-// enter finds a line for a call. It returns the line if the caller is to use it, with or without a connection; else the
-// call waits, and is woken with a line or with an answer.
-func (ls *Pool) enter(c *Request) (*line, error) {
-	ls.mu.Lock()
-	defer ls.mu.Unlock()
-	if ls.closed != nil {
-		return nil, ls.closed
+// admitRequest finds a lane for a request. It returns the lane if the caller is to use it, with or without a connection; else the
+// request waits, and is woken with a lane or with an answer.
+func (p *Pool) admitRequest(r *Request) (*lane, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.closed != nil {
+		return nil, p.closed
 	}
-	if ls.down != nil {
-		return nil, ls.down
+	if p.down != nil {
+		return nil, p.down
 	}
-	ls.turns++
-	c.turn = ls.turns
-	ls.inflight++
-	ls.load += (float64(ls.inflight) - ls.load) / loadCalls
-	c.inflight = true
-	if h := c.shard; h != nil {
-		h.inflight++
-		h.load += (float64(h.inflight) - h.load) / loadCalls
+	p.turns++
+	r.turn = p.turns
+	p.inflight++
+	p.load += (float64(p.inflight) - p.load) / loadRequests
+	r.inflight = true
+	if s := r.shard; s != nil {
+		s.inflight++
+		s.load += (float64(s.inflight) - s.load) / loadRequests
 	}
-	return ls.place(c, nil), nil
+	return p.assign(r, nil), nil
 }
 
-// place gives a call a line, or puts it into a queue. The caller holds mu.
-func (ls *Pool) place(c *Request, not *line) *line {
-	l := ls.choose(c, not)
-	if c.woken == nil && (l == nil || l.state == busy) {
-		c.woken = make(chan struct{})
+// assign gives a request a lane, or puts it into a queue. The caller holds mu.
+func (p *Pool) assign(r *Request, not *lane) *lane {
+	l := p.choose(r, not)
+	if r.woken == nil && (l == nil || l.state == busy) {
+		r.woken = make(chan struct{})
 	}
 	switch {
 	case l == nil:
-		ls.wait(c)
+		p.enqueue(r)
 		return nil
 	case l.state != busy:
-		l.take(c)
+		l.take(r)
 		return l
 	}
-	l.use(c.shard)
-	c.state = callQueued
-	c.queue = l
-	l.queue = append(l.queue, c)
-	l.watchOver()
+	l.use(r.shard)
+	r.state = requestQueued
+	r.queue = l
+	l.queue = append(l.queue, r)
+	l.watchProgress()
 	return nil
 }
 
-// wait has a call wait for any line, behind those that came before it. The caller holds mu.
-func (ls *Pool) wait(c *Request) {
-	c.state = callWaiting
-	at := len(ls.waiting)
-	for at > 0 && ls.waiting[at-1].turn > c.turn {
+// enqueue has a request wait for any lane, behind those that came before it. The caller holds mu.
+func (p *Pool) enqueue(r *Request) {
+	r.state = requestWaiting
+	at := len(p.waiting)
+	for at > 0 && p.waiting[at-1].turn > r.turn {
 		at--
 	}
-	ls.waiting = slices.Insert(ls.waiting, at, c)
+	p.waiting = slices.Insert(p.waiting, at, r)
 }
 
-// take marks a line as a caller's. The caller holds mu.
-func (l *line) take(c *Request) {
+// take marks a lane as a caller's. The caller holds mu.
+func (l *lane) take(r *Request) {
 	l.state = busy
-	l.slow = c.slow
-	l.steps.Add(1)
-	l.use(c.shard)
+	l.slow = r.slow
+	l.progress.Add(1)
+	l.use(r.shard)
 }
 
-// leave ends the wait of a call whose caller does not want to wait any longer, and tells whether a line was at work for
-// it. It returns false if the call has been woken meanwhile: then it has to be taken as it is.
-func (ls *Pool) leave(c *Request) (sent, left bool) {
-	ls.mu.Lock()
-	mine := func(other *Request) bool { return other == c }
-	switch c.state {
-	case callWaiting:
-		ls.waiting = slices.DeleteFunc(ls.waiting, mine)
-		ls.over(c)
-	case callQueued:
-		c.queue.queue = slices.DeleteFunc(c.queue.queue, mine)
-		ls.over(c)
-	case callSent:
+// leave ends the wait of a request whose caller does not want to wait any longer, and tells whether a lane was at work for
+// it. It returns false if the request has been woken meanwhile, with a lane or an answer.
+func (p *Pool) leave(r *Request) (sent, left bool) {
+	p.mu.Lock()
+	mine := func(other *Request) bool { return other == r }
+	switch r.state {
+	case requestWaiting:
+		p.waiting = slices.DeleteFunc(p.waiting, mine)
+		p.over(r)
+	case requestQueued:
+		r.queue.queue = slices.DeleteFunc(r.queue.queue, mine)
+		p.over(r)
+	case requestSent:
 		sent = true
 	default:
-		ls.mu.Unlock()
+		p.mu.Unlock()
 		return false, false
 	}
-	left = !sent || c.settled.CompareAndSwap(false, true)
-	ls.mu.Unlock()
+	left = !sent || r.settled.CompareAndSwap(false, true)
+	p.mu.Unlock()
 	if sent && left {
-		c.abandoned()
+		r.abandon()
 	}
 	return sent, left
 }
 
-// over notes that a call has ended. The caller holds mu.
-func (ls *Pool) over(c *Request) {
-	if !c.inflight {
+// over notes that a request has ended. The caller holds mu.
+func (p *Pool) over(r *Request) {
+	if !r.inflight {
 		return
 	}
-	c.inflight = false
-	ls.inflight--
-	if c.shard != nil {
-		c.shard.inflight--
+	r.inflight = false
+	p.inflight--
+	if r.shard != nil {
+		r.shard.inflight--
 	}
 }

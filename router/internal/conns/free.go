@@ -6,19 +6,19 @@ import (
 	"time"
 )
 
-// free takes a line back from a caller, and has it go on with what waits.
-func (l *line) free(c *Request) {
-	if work := l.finish(c); work != nil {
-		go l.drive(work)
+// free takes a lane back from a caller, and goes on with what waits.
+func (l *lane) free(r *Request) {
+	if work := l.finish(r); work != nil {
+		go l.serve(work)
 	}
 }
 
-// finish takes a line back from those whose work it has done, and returns the calls that it is to work for next.
-func (l *line) finish(done ...*Request) []*Request {
+// finish takes a lane back after some requests, and returns those that it is to send next.
+func (l *lane) finish(done ...*Request) []*Request {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for _, c := range done {
-		l.over(c)
+	for _, r := range done {
+		l.over(r)
 	}
 	l.slow = false
 	l.freed = time.Now()
@@ -34,8 +34,8 @@ func (l *line) finish(done ...*Request) []*Request {
 	return l.next()
 }
 
-// worn tells whether the line's connection should not be used again.
-func (l *line) worn() bool {
+// worn tells whether the lane's connection should not be used again.
+func (l *lane) worn() bool {
 	if l.lease == nil {
 		return true
 	}
@@ -44,22 +44,21 @@ func (l *line) worn() bool {
 		len(l.known) > l.knownLimit || l.freed.After(l.expires)
 }
 
-// next decides what becomes of a line that has come free: it goes to who has waited longest, be it in its own queue, for
-// any line, or in the queue of a line that has more to do. It returns calls for the line to work for. The caller holds
-// mu.
-func (l *line) next() []*Request {
+// next gives a free lane to the request that has waited longest, in its own queue, for any lane, or in the queue of a lane
+// that has more to do. It returns the requests that the lane is to send. The caller holds mu.
+func (l *lane) next() []*Request {
 	if l.state == absent {
-		l.scatter()
+		l.reassign()
 	}
 	if len(l.waiting) > 0 && (len(l.queue) == 0 || l.waiting[0].turn < l.queue[0].turn) {
-		if c := l.waiting[0]; c.lease || l.state == absent && c.hint == nil {
+		if r := l.waiting[0]; r.lease || l.state == absent && r.hint == nil {
 			l.waiting = l.waiting[1:]
-			l.take(c)
-			c.wake(l, nil)
-			l.scatter() // c may keep the line for long
+			l.take(r)
+			r.wake(l, nil)
+			l.reassign() // r may keep the lane for long
 			return nil
 		}
-		l.fetch()
+		l.takeWaiting()
 	}
 	if len(l.queue) == 0 && l.state != absent {
 		l.steal()
@@ -67,62 +66,62 @@ func (l *line) next() []*Request {
 	switch {
 	case len(l.queue) > 0:
 		l.state = busy
-		return l.cut()
+		return l.takeGroup()
 	case l.closed != nil && l.state != absent:
 		l.end()
 	case l.state != absent:
 		l.state = idle
-		l.lookLater()
+		l.watchIdle()
 	}
 	l.endIfEmpty()
 	return nil
 }
 
-// fetch takes calls that wait for any line into the line's queue, up to the first that wants a line itself. The caller
+// takeWaiting takes requests that wait for any lane into the lane's queue, up to the first that wants a lane itself. The caller
 // holds mu.
-func (l *line) fetch() {
-	n := slices.IndexFunc(l.waiting, func(c *Request) bool { return c.lease })
+func (l *lane) takeWaiting() {
+	n := slices.IndexFunc(l.waiting, func(r *Request) bool { return r.lease })
 	if n < 0 {
 		n = len(l.waiting)
 	}
 	n = min(n, BatchLimit)
-	for _, c := range l.waiting[:n] {
-		c.state, c.queue = callQueued, l
-		l.use(c.shard)
+	for _, r := range l.waiting[:n] {
+		r.state, r.queue = requestQueued, l
+		l.use(r.shard)
 	}
 	l.queue = slices.Insert(l.queue, 0, l.waiting[:n]...)
 	l.waiting = l.waiting[n:]
 }
 
-// cut takes off the queue what is sent together. The caller holds mu.
-func (l *line) cut() []*Request {
+// takeGroup takes from the queue what is sent together. The caller holds mu.
+func (l *lane) takeGroup() []*Request {
 	n := min(len(l.queue), BatchLimit)
 	work := slices.Clone(l.queue[:n])
-	g := &group{line: l, calls: work}
+	g := &group{lane: l, requests: work}
 	g.callers.Store(int32(n))
 	l.group = g
-	l.twice = min(l.twice+twiceShare*float64(n), twiceBurst)
+	l.resendBudget = min(l.resendBudget+resendShare*float64(n), resendBurst)
 	l.queue = l.queue[n:]
-	for _, c := range work {
-		c.state = callSent
-		c.group = g
+	for _, r := range work {
+		r.state = requestSent
+		r.group = g
 	}
-	l.steps.Add(1)
+	l.progress.Add(1)
 	l.sent++
 	l.began = l.sent
 	l.sizes[n]++
 	if n > 1 {
 		l.batches++
 		l.batched += uint64(n)
-		l.watchOver()
+		l.watchProgress()
 	}
 	return work
 }
 
-// steal takes calls from the line with the longest queue, if this one has worked for their shards too. The caller holds
+// steal takes requests from the lane with the longest queue, if this one has worked for their shards too. The caller holds
 // mu.
-func (l *line) steal() {
-	var longest *line
+func (l *lane) steal() {
+	var longest *lane
 	for _, other := range l.all {
 		if len(other.queue) > 0 && (longest == nil || len(other.queue) > len(longest.queue)) {
 			longest = other
@@ -132,49 +131,49 @@ func (l *line) steal() {
 		return
 	}
 	most := (len(longest.queue) + 1) / 2
-	longest.queue = slices.DeleteFunc(longest.queue, func(c *Request) bool {
-		if len(l.queue) == most || !slices.Contains(c.shard.own, l) {
+	longest.queue = slices.DeleteFunc(longest.queue, func(r *Request) bool {
+		if len(l.queue) == most || !slices.Contains(r.shard.lanes, l) {
 			return false
 		}
-		c.queue = l
-		l.queue = append(l.queue, c)
+		r.queue = l
+		l.queue = append(l.queue, r)
 		return true
 	})
 }
 
-// scatter finds other lines for the calls in the line's queue. The caller holds mu.
-func (l *line) scatter() {
+// reassign finds other lanes for the requests in the lane's queue. The caller holds mu.
+func (l *lane) reassign() {
 	queue := l.queue
 	l.queue = nil
-	for _, c := range queue {
-		if other := l.place(c, l); other != nil {
-			other.grant(c)
+	for _, r := range queue {
+		if other := l.assign(r, l); other != nil {
+			other.grant(r)
 		}
 	}
 }
 
-// grant gives a line to a call: to its caller, or if that waits for others, to a goroutine. The caller holds mu.
-func (l *line) grant(c *Request) {
-	if c.hint == nil {
-		c.wake(l, nil)
+// grant gives a lane to a request: to its caller, or if the request waits for others, to a goroutine. The caller holds mu.
+func (l *lane) grant(r *Request) {
+	if r.hint == nil {
+		r.wake(l, nil)
 		return
 	}
-	c.state, c.queue = callQueued, l
-	l.queue = append([]*Request{c}, l.queue...)
+	r.state, r.queue = requestQueued, l
+	l.queue = append([]*Request{r}, l.queue...)
 	go func() {
-		c.hint.AwaitAll()
+		r.hint.AwaitAll()
 		l.mu.Lock()
 		work := l.next()
 		l.mu.Unlock()
-		l.drive(work)
+		l.serve(work)
 	}()
 }
 
-// drive works for the calls that wait for a line, until it has no more to do.
-func (l *line) drive(calls []*Request) {
-	for calls != nil {
-		l.work(calls)
-		runtime.Gosched() // those who have their answers may have a next question
-		calls = l.finish(calls...)
+// serve sends the requests that wait for a lane, until there are no more.
+func (l *lane) serve(requests []*Request) {
+	for requests != nil {
+		l.pipeline(requests)
+		runtime.Gosched() // callers with an answer may have a next request
+		requests = l.finish(requests...)
 	}
 }

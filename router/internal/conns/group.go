@@ -9,10 +9,10 @@ import (
 	"github.com/kiloshard/kiloshard/router/internal/session"
 )
 
-// cancelAgain is how long the server has for stopping one statement before it is asked again.
+// cancelAgain is the pause between two cancel requests.
 const cancelAgain = 20 * time.Millisecond
 
-// begin notes down which connection the calls go.
+// begin notes down which connection the requests go.
 func (g *group) begin(conn *pgconn.PgConn) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -20,9 +20,9 @@ func (g *group) begin(conn *pgconn.PgConn) {
 	g.begun.Store(time.Now().UnixNano())
 }
 
-// giveUp has the server stop working for nobody, as pgx does when a context ends. The server may have all the statements
-// already and goes from one to the next, so that it is asked until it is through with them. The connection is not used
-// again: a request may arrive late.
+// giveUp cancels the group on the server, as pgx does when a context ends. The server may have all the statements already
+// and goes from one to the next, so that the cancel request is repeated until it is through with them. The connection is not
+// used again: a cancel request may arrive late.
 func (g *group) giveUp() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -30,7 +30,7 @@ func (g *group) giveUp() {
 		return
 	}
 	g.gaveUp = make(chan struct{})
-	g.line.stopping.Go(func() {
+	g.lane.stopping.Go(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), session.EndLimit)
 		defer cancel()
 		for {
@@ -47,7 +47,7 @@ func (g *group) giveUp() {
 	})
 }
 
-// end tells that the line is done with the calls. It returns false if the connection must not be used again.
+// end says that the lane is done with the requests. It returns false if the connection must not be used again.
 func (g *group) end() bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()

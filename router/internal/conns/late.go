@@ -2,57 +2,58 @@ package conns
 
 import "time"
 
-// watchOver looks after the calls that wait for the line, in its queue or in a group. The caller holds mu.
-func (l *line) watchOver() {
-	if l.armed {
+// watchProgress starts the timer that checks a lane for which requests wait, in its queue or in a group. The caller holds mu.
+func (l *lane) watchProgress() {
+	if l.watching {
 		return
 	}
-	l.armed = true
-	l.seen = l.steps.Load()
+	l.watching = true
+	l.lastProgress = l.progress.Load()
 	if l.watch == nil {
-		l.watch = time.AfterFunc(patience, l.look)
+		l.watch = time.AfterFunc(stallLimit, l.checkProgress)
 	} else {
-		l.watch.Reset(patience)
+		l.watch.Reset(stallLimit)
 	}
 }
 
-// look sends calls elsewhere: those in the queue of a line that has not got on, and those of a group that is late.
-func (l *line) look() {
+// checkProgress sends requests elsewhere: those in the queue of a lane that has made no progress, and those of a group that
+// is late.
+func (l *lane) checkProgress() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.armed = false
-	if len(l.queue) > 0 && l.steps.Load() == l.seen {
+	l.watching = false
+	if len(l.queue) > 0 && l.progress.Load() == l.lastProgress {
 		l.slow = true
-		l.scatter()
+		l.reassign()
 	}
-	crowd := l.group != nil && len(l.group.calls) > 1 && !l.group.stuck
+	crowd := l.group != nil && len(l.group.requests) > 1 && !l.group.stuck
 	if crowd {
 		l.expire(l.group)
 	}
 	if len(l.queue) > 0 || crowd {
-		l.watchOver()
+		l.watchProgress()
 	}
 }
 
-// expire has the callers of a group that is late ask again, each apart, as far as that may be done twice. A call by itself
-// keeps nobody waiting. The caller holds mu.
-func (l *line) expire(g *group) {
+// expire makes the callers of a late group send their requests again, each by itself, as far as the budget allows. A request
+// by itself keeps nobody waiting. The caller holds mu.
+func (l *lane) expire(g *group) {
 	at := g.begun.Load()
 	took, limit := time.Since(time.Unix(0, at)), l.timing.limit()
 	if at == 0 || took < limit {
 		return
 	}
-	for _, c := range g.calls {
-		if l.twice < 1 {
+	for _, r := range g.requests {
+		if l.resendBudget < 1 {
 			return
 		}
-		if c.settled.Load() {
+		if r.settled.Load() {
 			continue
 		}
-		c.late.Store(true)
-		if c.claim() {
-			c.publish(nil, c.shard.Failed(ErrApart))
-			l.twice--
+		r.late.Store(true)
+		if r.claim() {
+			r.publish(nil, r.shard.Failed(ErrApart))
+			l.resendBudget--
 		}
 	}
 	if g.callers.Load() == 0 && took > stuckAfter*limit {

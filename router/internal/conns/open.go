@@ -25,7 +25,7 @@ type Config struct {
 	Pool       *pgxpool.Config // is changed
 	Login      *connect.Login
 	Statements int  // kept prepared on each connection
-	Alone      bool // every statement is sent by itself
+	NoGroups   bool // every statement is sent by itself
 	FailAfter  time.Duration
 	Wait       time.Duration
 	Tracers    []pgx.QueryTracer // after one in the pool's config
@@ -51,7 +51,7 @@ func Open(ctx context.Context, cfg Config) (*Pool, error) {
 	if cfg.Slow > 0 {
 		all = append(all, tracers.SlowLog(cfg.Logger, cfg.Slow))
 	}
-	ls := &Pool{
+	p := &Pool{
 		Host: &session.Host{
 			Name:         cfg.Host.Name,
 			Mode:         pool.ConnConfig.DefaultQueryExecMode,
@@ -62,61 +62,61 @@ func Open(ctx context.Context, cfg Config) (*Pool, error) {
 			AfterConnect: pool.AfterConnect,
 			ServerOf:     cfg.ServerOf,
 		},
-		login:     cfg.Login,
-		alone:     cfg.Alone,
-		awaitMove: cfg.AwaitMove,
-		ended:     make(chan struct{}),
-		twice:     twiceBurst,
-		few:       max(2, runtime.GOMAXPROCS(0)),
+		login:        cfg.Login,
+		noGroups:     cfg.NoGroups,
+		awaitMove:    cfg.AwaitMove,
+		ended:        make(chan struct{}),
+		resendBudget: resendBurst,
+		few:          max(2, runtime.GOMAXPROCS(0)),
 	}
-	ls.Refused = func() { ls.primary.Refused() }
-	if err := session.CheckMode(ls.Mode); err != nil {
+	p.Refused = func() { p.primary.Refused() }
+	if err := session.CheckMode(p.Mode); err != nil {
 		return nil, fmt.Errorf("default_query_exec_mode: %w", err)
 	}
-	pool.ConnConfig.Tracer = ls.Trace.Tracer()
+	pool.ConnConfig.Tracer = p.Trace.Tracer()
 	// What pgx sends by itself it describes each time: CopyFrom would else encode for columns as they were once.
 	pool.ConnConfig.DefaultQueryExecMode = pgx.QueryExecModeDescribeExec
-	if ls.Mode == pgx.QueryExecModeExec {
+	if p.Mode == pgx.QueryExecModeExec {
 		pool.ConnConfig.DefaultQueryExecMode = pgx.QueryExecModeExec
 	}
-	ls.Place.Store(&cfg.Host)
-	ls.takeHooks(pool)
-	ls.knowPooler(pool)
-	ls.login.Attend(pool)
-	ls.primary = ls.newWatch(pool, cfg)
+	p.Place.Store(&cfg.Host)
+	p.takeHooks(pool)
+	p.knowPooler(pool)
+	p.login.Attend(pool)
+	p.primary = p.newWatch(pool, cfg)
 	opened := make(chan struct{}) // a pool with a least number of connections makes them as soon as it is there
 	before := pool.BeforeConnect
 	pool.BeforeConnect = func(ctx context.Context, c *pgx.ConnConfig) error {
 		<-opened
 		return before(ctx, c)
 	}
-	ls.idleLimit, ls.period = pool.MaxConnIdleTime, pool.HealthCheckPeriod
+	p.idleLimit, p.period = pool.MaxConnIdleTime, pool.HealthCheckPeriod
 	for range pool.MaxConns {
-		ls.all = append(ls.all, &line{Pool: ls, known: map[shards.Number]struct{}{}})
+		p.all = append(p.all, &lane{Pool: p, known: map[shards.Number]struct{}{}})
 	}
 	var err error
-	if ls.pool, err = pgxpool.NewWithConfig(ctx, pool); err != nil {
+	if p.pool, err = pgxpool.NewWithConfig(ctx, pool); err != nil {
 		return nil, err
 	}
 	close(opened)
-	ls.Log.Info("host opened", slog.String("host", ls.Name), slog.String("address", cfg.Host.Address()), slog.Int("connections", len(ls.all)))
-	return ls, nil
+	p.Log.Info("host opened", slog.String("host", p.Name), slog.String("address", cfg.Host.Address()), slog.Int("connections", len(p.all)))
+	return p, nil
 }
 
 // newWatch has the connections of a pool go where the primary is.
-func (ls *Pool) newWatch(pool *pgxpool.Config, cfg Config) *primary.Watch {
+func (p *Pool) newWatch(pool *pgxpool.Config, cfg Config) *primary.Watch {
 	w := primary.New(primary.Config{
-		Host: ls.Name, Conn: pool.ConnConfig, Any: cfg.ServerOf != nil, BeforeConnect: pool.BeforeConnect, Try: ls.login.Try,
-		FailAfter: cfg.FailAfter, Wait: cfg.Wait, Logger: ls.Log,
-		Busy: ls.busy,
+		Host: p.Name, Conn: pool.ConnConfig, Any: cfg.ServerOf != nil, BeforeConnect: pool.BeforeConnect, Try: p.login.Try,
+		FailAfter: cfg.FailAfter, Wait: cfg.Wait, Logger: p.Log,
+		Busy: p.hasRequests,
 		Down: func(why error) {
-			ls.fall(why)
-			ls.pool.Reset()
+			p.markDown(why)
+			p.pool.Reset()
 		},
-		Up: ls.rise,
+		Up: p.markUp,
 		Moved: func() {
-			ls.renew()
-			ls.pool.Reset()
+			p.renew()
+			p.pool.Reset()
 		},
 	})
 	pool.BeforeConnect = w.BeforeConnect
@@ -124,26 +124,26 @@ func (ls *Pool) newWatch(pool *pgxpool.Config, cfg Config) *primary.Watch {
 }
 
 // takeHooks takes over what a pool does with each use of a connection: the pool itself gives a connection out once.
-func (ls *Pool) takeHooks(config *pgxpool.Config) {
-	ls.lifetime, ls.jitter = config.MaxConnLifetime, config.MaxConnLifetimeJitter
-	if ls.lifetime <= 0 {
-		ls.lifetime = forever
+func (p *Pool) takeHooks(config *pgxpool.Config) {
+	p.lifetime, p.jitter = config.MaxConnLifetime, config.MaxConnLifetimeJitter
+	if p.lifetime <= 0 {
+		p.lifetime = forever
 	}
-	ls.afterRelease = config.AfterRelease
-	ls.prepareConn = config.PrepareConn
-	if before := config.BeforeAcquire; before != nil && ls.prepareConn == nil { //nolint:staticcheck // deprecated, and still in use
-		ls.prepareConn = func(ctx context.Context, conn *pgx.Conn) (bool, error) { return before(ctx, conn), nil }
+	p.afterRelease = config.AfterRelease
+	p.prepareConn = config.PrepareConn
+	if before := config.BeforeAcquire; before != nil && p.prepareConn == nil { //nolint:staticcheck // deprecated, and still in use
+		p.prepareConn = func(ctx context.Context, conn *pgx.Conn) (bool, error) { return before(ctx, conn), nil }
 	}
-	ls.shares = ls.prepareConn == nil && ls.afterRelease == nil
+	p.shares = p.prepareConn == nil && p.afterRelease == nil
 	config.PrepareConn, config.AfterRelease = nil, nil
 	config.BeforeAcquire = nil //nolint:staticcheck // deprecated, and still in use
 }
 
 // knowPooler has new connections prepare nothing once it is known that there is a pooler.
-func (ls *Pool) knowPooler(config *pgxpool.Config) {
+func (p *Pool) knowPooler(config *pgxpool.Config) {
 	before := config.BeforeConnect
 	config.BeforeConnect = func(ctx context.Context, c *pgx.ConnConfig) error {
-		if ls.Pooled.Load() {
+		if p.Pooled.Load() {
 			c.DefaultQueryExecMode = pgx.QueryExecModeExec
 		}
 		if before == nil {
@@ -163,27 +163,27 @@ const forever = 100 * 365 * 24 * time.Hour
 
 // Expect says how many shards the host has. A connection that has worked for many more than it is meant for is replaced:
 // what Postgres knows of a schema stays in the session's memory.
-func (ls *Pool) Expect(shards int) {
-	ls.mu.Lock()
-	defer ls.mu.Unlock()
-	conns := len(ls.all)
+func (p *Pool) Expect(shards int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	conns := len(p.all)
 	share := (shards + conns - 1) / conns
-	ls.room = max(leastRoom, share)
-	ls.spare = ls.room - share
-	ls.knownLimit = knownMore * ls.room
+	p.room = max(leastRoom, share)
+	p.spare = p.room - share
+	p.knownLimit = knownMore * p.room
 }
 
 // LimitKnown sets how many shards a connection may have worked for.
-func (ls *Pool) LimitKnown(shards int) {
-	ls.mu.Lock()
-	defer ls.mu.Unlock()
-	ls.knownLimit = shards
+func (p *Pool) LimitKnown(shards int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.knownLimit = shards
 }
 
 // ConnectBeside makes a connection as the pool does, beside it.
-func (ls *Pool) ConnectBeside(ctx context.Context) (conn *pgx.Conn, err error) {
-	pool := ls.pool.Config()
-	err = ls.login.Try(ctx, func(ctx context.Context) (err error) {
+func (p *Pool) ConnectBeside(ctx context.Context) (conn *pgx.Conn, err error) {
+	pool := p.pool.Config()
+	err = p.login.Try(ctx, func(ctx context.Context) (err error) {
 		config := pool.ConnConfig.Copy()
 		config.Tracer = nil
 		if pool.BeforeConnect != nil {

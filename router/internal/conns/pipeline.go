@@ -14,24 +14,24 @@ import (
 	"github.com/kiloshard/kiloshard/router/internal/session"
 )
 
-// work sends calls down the line together and hands their answers out. Those of one shard are a group: they share an entry,
+// pipeline sends requests down the lane together and hands their answers out. Those of one shard are a group: they share an entry,
 // a transaction that the server holds to reading, and a Sync. The last statement of a group asks for the path: only if it
 // is still the entry's are the answers of the group handed out, because a function behind a view or an operator may have
 // moved it under its neighbours.
 //
-// Of what is not answered so, the callers ask again, each on a connection of its own. Nothing happens twice by this, for all
-// of it only reads; and no caller waits for more than its group.
-func (l *line) work(calls []*Request) {
+// What is not answered so, its callers send again, each on a connection of its own. Nothing happens twice: all of it only
+// reads. No caller waits for more than its group.
+func (l *lane) pipeline(requests []*Request) {
 	ctx := context.Background() // the callers' may end, each by itself; see group.giveUp
 	if err := l.ready(ctx); err != nil {
-		for _, c := range calls {
-			c.fail(l.Failed(err))
+		for _, r := range requests {
+			r.fail(l.Failed(err))
 		}
 		return
 	}
-	group := calls[0].group
+	group := requests[0].group
 	if l.ServerOf != nil {
-		if calls = l.onServer(calls); len(calls) == 0 {
+		if requests = l.onServer(requests); len(requests) == 0 {
 			return
 		}
 	}
@@ -42,20 +42,20 @@ func (l *line) work(calls []*Request) {
 		}
 	}()
 	sent := l.sending[:0]
-	for _, c := range calls {
-		sent = append(sent, sentCall{Request: c})
+	for _, r := range requests {
+		sent = append(sent, sentRead{Request: r})
 	}
 	l.sending = sent
 	defer clear(sent)
-	again := l.round(ctx, sent)
-	if slices.ContainsFunc(again, func(c sentCall) bool { return c.moved }) {
-		_ = l.session.ResetPath(ctx) // whoever has the line next enters for itself
+	again := l.sendGroups(ctx, sent)
+	if slices.ContainsFunc(again, func(r sentRead) bool { return r.moved }) {
+		_ = l.session.ResetPath(ctx) // whoever has the lane next enters for itself
 	}
-	renewed, others := partition(again, func(c sentCall) bool { return c.Renewed() })
+	renewed, others := split(again, func(r sentRead) bool { return r.Renewed() })
 	if len(renewed) > 0 && !l.session.Broken() {
 		// What failed as it would have failed without being prepared is not run twice.
-		var more []sentCall
-		renewed, more = l.describeCalls(ctx, renewed)
+		var more []sentRead
+		renewed, more = l.prepareAll(ctx, renewed)
 		others = append(others, more...)
 	}
 	others = append(others, renewed...)
@@ -64,41 +64,41 @@ func (l *line) work(calls []*Request) {
 	}
 }
 
-// partition returns the calls for which something holds, and the others.
-func partition(calls []sentCall, holds func(sentCall) bool) (those, others []sentCall) {
-	for _, c := range calls {
-		if holds(c) {
-			those = append(those, c)
+// split returns the requests for which something holds, and the others.
+func split(reads []sentRead, holds func(sentRead) bool) (those, others []sentRead) {
+	for _, r := range reads {
+		if holds(r) {
+			those = append(those, r)
 		} else {
-			others = append(others, c)
+			others = append(others, r)
 		}
 	}
 	return those, others
 }
 
-// onServer returns the calls that want the server that the line leads to. The others fail.
-func (l *line) onServer(calls []*Request) []*Request {
-	return slices.DeleteFunc(slices.Clone(calls), func(c *Request) bool {
-		other := c.server != "" && c.server != l.session.Server
+// onServer returns the requests that want the server that the lane leads to. The others fail.
+func (l *lane) onServer(requests []*Request) []*Request {
+	return slices.DeleteFunc(slices.Clone(requests), func(r *Request) bool {
+		other := r.server != "" && r.server != l.session.Server
 		if other {
-			c.fail(l.Failed(ErrOtherServer))
+			r.fail(l.Failed(ErrOtherServer))
 		}
 		return other
 	})
 }
 
-// round sends calls, those of one shard as a group, and reads their answers. It returns those whose callers are to ask again.
-func (l *line) round(ctx context.Context, calls []sentCall) (again []sentCall) {
+// sendGroups sends requests, those of one shard as a group, and reads their answers. It returns those whose callers are to ask again.
+func (l *lane) sendGroups(ctx context.Context, reads []sentRead) (again []sentRead) {
 	s := l.session
-	calls = settleBad(calls, func(c *sentCall) error { return s.ParseRead(c.ctx, &c.Read, c.sql, c.args) })
-	calls, again = l.describeCalls(ctx, calls)
-	if len(calls) == 0 {
+	reads = settleBad(reads, func(r *sentRead) error { return s.ParseRead(r.ctx, &r.Read, r.sql, r.args) })
+	reads, again = l.prepareAll(ctx, reads)
+	if len(reads) == 0 {
 		return again
 	}
-	slices.SortStableFunc(calls, func(a, b sentCall) int { return cmp.Compare(a.shard.Number, b.shard.Number) })
+	slices.SortStableFunc(reads, func(a, b sentRead) int { return cmp.Compare(a.shard.Number, b.shard.Number) })
 	pipeline := s.StartReads(ctx)
-	var groups [][]sentCall
-	for rest := calls; len(rest) > 0; {
+	var groups [][]sentRead
+	for rest := reads; len(rest) > 0; {
 		n := 1
 		for n < len(rest) && rest[n].shard == rest[0].shard {
 			n++
@@ -111,17 +111,17 @@ func (l *line) round(ctx context.Context, calls []sentCall) (again []sentCall) {
 	lost := pipeline.Flush()
 	if pgconn.SafeToRetry(lost) {
 		_ = pipeline.Close()
-		return append(again, calls...)
+		return append(again, reads...)
 	}
 	for _, group := range groups { // while the server is at work
 		for i := range group {
-			group[i].start(s.Conn, len(calls))
+			group[i].start(s.Conn, len(reads))
 		}
 	}
 	unanswered := uint64(0)
 	for _, group := range groups {
 		if lost == nil {
-			var more []sentCall
+			var more []sentRead
 			more, lost = l.receiveGroup(pipeline.Pipeline, group)
 			again = append(again, more...)
 			if lost == nil {
@@ -143,53 +143,53 @@ func (l *line) round(ctx context.Context, calls []sentCall) (again []sentCall) {
 		l.lost.Add(unanswered)
 		l.Log.Warn("connection lost", slog.String("host", l.Name), slog.Uint64("unanswered", unanswered), slog.Any("error", lost))
 	}
-	_ = pipeline.Close() // what it says has been said to a call
+	_ = pipeline.Close() // what it says has been said to a request
 	return again
 }
 
-// sendGroup sends the calls of one shard, and returns those that were sent. Others have been settled.
-func sendGroup(pipeline *session.Pipeline, calls []sentCall) []sentCall {
+// sendGroup sends the requests of one shard, and returns those that were sent. Others have been settled.
+func sendGroup(pipeline *session.Pipeline, reads []sentRead) []sentRead {
 	first := true
-	calls = settleBad(calls, func(c *sentCall) error {
-		err := pipeline.Send(&c.Read, c.scope(), first)
+	reads = settleBad(reads, func(r *sentRead) error {
+		err := pipeline.Send(&r.Read, r.scope(), first)
 		first = first && err != nil
 		return err
 	})
-	if len(calls) > 0 {
-		pipeline.EndGroup(len(calls))
+	if len(reads) > 0 {
+		pipeline.EndGroup(len(reads))
 	}
-	return calls
+	return reads
 }
 
-// describeCalls finds or prepares the calls' statements, and settles the calls for which that goes wrong. It returns the
+// prepareAll finds or prepares the requests' statements, and settles the requests for which that goes wrong. It returns the
 // good ones, and those that are to be tried again.
-func (l *line) describeCalls(ctx context.Context, calls []sentCall) (good, again []sentCall) {
+func (l *lane) prepareAll(ctx context.Context, reads []sentRead) (good, again []sentRead) {
 	s := l.session
 	var missing session.Missing
-	for i := range calls {
-		s.FindRead(&calls[i].Read, calls[i].scope(), &missing)
+	for i := range reads {
+		s.FindRead(&reads[i].Read, reads[i].scope(), &missing)
 	}
 	did, lost := s.PrepareReads(ctx, &missing)
 	if !did {
-		return calls, nil
+		return reads, nil
 	}
-	good = calls[:0]
-	for i := range calls {
-		c := &calls[i]
+	good = reads[:0]
+	for i := range reads {
+		r := &reads[i]
 		err := lost
 		if err == nil {
-			err = s.TakePrepared(&c.Read, c.scope(), &missing)
+			err = s.TakePrepared(&r.Read, r.scope(), &missing)
 		}
 		switch {
-		case err == nil && c.SameAsBefore():
-			c.end(nil, c.last)
+		case err == nil && r.SameAsBefore():
+			r.end(nil, r.last)
 		case err == nil:
-			good = append(good, *c)
+			good = append(good, *r)
 		case session.PathMoved(err):
-			c.moved, c.last = true, err
-			again = append(again, *c)
+			r.moved, r.last = true, err
+			again = append(again, *r)
 		default:
-			c.end(nil, err)
+			r.end(nil, err)
 		}
 	}
 	return good, again

@@ -13,15 +13,15 @@ import (
 	"github.com/kiloshard/kiloshard/router/internal/session"
 )
 
-// pingAfter is how long a line may have been idle without being asked for a sign of life first, as in pgxpool; pingLimit is
+// pingAfter is how long a lane may have been idle without being asked for a sign of life first, as in pgxpool; pingLimit is
 // how long that may take.
 const (
 	pingAfter = time.Second
 	pingLimit = time.Second
 )
 
-// ready gives a caller's line a connection that works. After an error the line is still the caller's.
-func (l *line) ready(ctx context.Context) error {
+// ready gives a caller's lane a connection that works. After an error the lane is still the caller's.
+func (l *lane) ready(ctx context.Context) error {
 	for {
 		if l.lease != nil && time.Since(l.freed) > pingAfter && !l.session.Broken() {
 			limited, cancel := context.WithTimeout(ctx, pingLimit)
@@ -54,7 +54,7 @@ func (l *line) ready(ctx context.Context) error {
 	}
 }
 
-func (l *line) connect(ctx context.Context) error {
+func (l *lane) connect(ctx context.Context) error {
 	err := l.tryConnect(ctx)
 	if errors.Is(err, session.ErrPooled) {
 		err = l.tryConnect(ctx)
@@ -67,7 +67,7 @@ func (l *line) connect(ctx context.Context) error {
 	return err
 }
 
-func (l *line) tryConnect(ctx context.Context) error {
+func (l *lane) tryConnect(ctx context.Context) error {
 	var lease *pgxpool.Conn
 	err := l.login.Try(ctx, func(ctx context.Context) (err error) {
 		lease, err = l.pool.Acquire(ctx)

@@ -10,18 +10,18 @@ import (
 	"github.com/kiloshard/kiloshard/router/internal/session"
 )
 
-// The answers of a group are kept until it has ended. One that is longer than longAnswer, in bytes, is not, nor are those past
-// groupAnswers of them together: they are asked for apart.
+// The answers of a group are kept until it has ended. One that is longer than LongAnswer, in bytes, is not, nor are those past
+// groupAnswers of them together: they are sent again.
 const (
 	LongAnswer   = 256 << 10
 	groupAnswers = 1 << 20
 )
 
-// receiveGroup reads what the server says to a group, up to its Sync, and settles its calls but those that it returns: their
-// callers are to ask again, each apart. lost is an error that is the end of the connection.
-func (l *line) receiveGroup(pipeline *pgconn.Pipeline, group []sentCall) (again []sentCall, lost error) {
+// receiveGroup reads what the server says to a group, up to its Sync, and settles its requests but those that it returns: their
+// callers send them again, each by itself. lost is an error that is the end of the connection.
+func (l *lane) receiveGroup(pipeline *pgconn.Pipeline, group []sentRead) (again []sentRead, lost error) {
 	var problem error
-	path, at := "", -1 // which result comes next: that of the entry, of the calls, of what asks for the path
+	path, at := "", -1 // which result comes next: that of the entry, of the requests, of what asks for the path
 	answers, kept := make([]*session.Answer, len(group)), 0
 	for {
 		if at >= 0 && at < len(group) {
@@ -48,19 +48,19 @@ func (l *line) receiveGroup(pipeline *pgconn.Pipeline, group []sentCall) (again 
 					path = string(read.Rows[0][0])
 				}
 			default:
-				c, started := &group[at], time.Now()
+				r, started := &group[at], time.Now()
 				var size int
-				answers[at], size, err = c.Receive(result, min(LongAnswer, groupAnswers-kept))
+				answers[at], size, err = r.Receive(result, min(LongAnswer, groupAnswers-kept))
 				switch {
 				case answers[at] != nil:
 					kept += size
 				case size > LongAnswer:
-					c.text.LongAnswers()
+					r.text.LongAnswers()
 				}
-				l.Texts.Observe(c.text, time.Since(started), at == 0)
+				l.Texts.Observe(r.text, time.Since(started), at == 0)
 			}
 		}
-		l.steps.Add(1)
+		l.progress.Add(1)
 		switch {
 		case err != nil && failure.SQLState(err) == "":
 			return nil, err
@@ -75,7 +75,7 @@ func (l *line) receiveGroup(pipeline *pgconn.Pipeline, group []sentCall) (again 
 }
 
 // settleGroup hands out the answers of a group, if the path at its end was the entry's.
-func (l *line) settleGroup(group []sentCall, answers []*session.Answer, path string) (again []sentCall) {
+func (l *lane) settleGroup(group []sentRead, answers []*session.Answer, path string) (again []sentRead) {
 	moved := len(group) > 1 && path != group[0].shard.Path
 	for i := range group {
 		if moved {
@@ -90,28 +90,28 @@ func (l *line) settleGroup(group []sentCall, answers []*session.Answer, path str
 	return again
 }
 
-// settleFailed settles the call of a group that failed, or all if that was the entry. The others are to be asked for again: what
+// settleFailed settles the request of a group that failed, or all if that was the entry. The others are sent again: what
 // comes after an error does not run, and what came before it was not seen to be answered under the group's path.
-func (l *line) settleFailed(group []sentCall, at int, problem error) (again []sentCall) {
+func (l *lane) settleFailed(group []sentRead, at int, problem error) (again []sentRead) {
 	for i := range group {
-		c := &group[i]
-		c.last = problem
+		r := &group[i]
+		r.last = problem
 		switch {
 		case at < 0:
-			c.last = session.EntryFailed(c.scope(), problem)
-			c.moved = session.PathMoved(c.last)
-			if c.moved || l.session.OutOfDate(&c.Read, c.scope(), problem) {
-				again = append(again, *c)
+			r.last = session.EntryFailed(r.scope(), problem)
+			r.moved = session.PathMoved(r.last)
+			if r.moved || l.session.OutOfDate(&r.Read, r.scope(), problem) {
+				again = append(again, *r)
 				continue
 			}
-			c.end(nil, c.last)
-		case i != at || l.session.OutOfDate(&c.Read, c.scope(), problem):
-			again = append(again, *c)
+			r.end(nil, r.last)
+		case i != at || l.session.OutOfDate(&r.Read, r.scope(), problem):
+			again = append(again, *r)
 		default:
 			if len(group) > 1 {
-				c.text.KeepAlone()
+				r.text.KeepAlone()
 			}
-			c.end(nil, problem)
+			r.end(nil, problem)
 		}
 	}
 	return again

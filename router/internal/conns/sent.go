@@ -10,62 +10,62 @@ import (
 	"github.com/kiloshard/kiloshard/router/internal/session"
 )
 
-// start tells tracers that a call is sent. Its arguments are the caller's again if that has left.
-func (c *sentCall) start(conn *pgx.Conn, together int) {
-	if c.op == nil {
+// start tells tracers that a request is sent. Its arguments are the caller's again if that has left.
+func (r *sentRead) start(conn *pgx.Conn, together int) {
+	if r.op == nil {
 		return
 	}
-	c.arguments.Lock()
-	defer c.arguments.Unlock()
-	if c.late.Load() {
+	r.arguments.Lock()
+	defer r.arguments.Unlock()
+	if r.late.Load() {
 		return // the operation is its caller's
 	}
-	args := c.args
-	if c.settled.Load() {
+	args := r.args
+	if r.settled.Load() {
 		args = nil
 	}
-	c.op.Start(conn, c.sql, args, together)
+	r.op.Start(conn, r.sql, args, together)
 }
 
-// end hands out the answer to a call, and tells tracers, unless its caller does: who asks again, or may do so.
-func (c *sentCall) end(a *session.Answer, err error) {
-	mine := c.claim()
+// end hands out the answer to a request, and tells tracers, unless its caller does because it sends the request again.
+func (r *sentRead) end(a *session.Answer, err error) {
+	mine := r.claim()
 	switch {
-	case c.op == nil, mine && (errors.Is(err, ErrApart) || err != nil && !c.op.Told()), !mine && c.late.Load():
+	case r.op == nil, mine && (errors.Is(err, ErrApart) || err != nil && !r.op.Told()), !mine && r.late.Load():
 	default:
 		var tag pgconn.CommandTag
 		if a != nil {
 			tag = a.Tag
 		}
 		if !mine && (err == nil || errors.Is(err, ErrApart)) {
-			err = c.ctx.Err() // its caller has left
+			err = r.ctx.Err() // its caller has left
 		}
-		c.op.Finish(tag, err)
+		r.op.Finish(tag, err)
 	}
 	if mine {
-		c.publish(a, c.shard.Failed(err))
+		r.publish(a, r.shard.Failed(err))
 	}
 }
 
-// settleBad does something with every call, settles those where it goes wrong, and returns the others. It reads the
-// callers' arguments.
-func settleBad(calls []sentCall, do func(*sentCall) error) []sentCall {
-	try := func(c *sentCall) error {
-		c.arguments.Lock()
-		defer c.arguments.Unlock()
-		if c.settled.Load() {
+// settleBad calls do for every request, settles those where it fails, and returns the others. do may read the callers'
+// arguments.
+func settleBad(reads []sentRead, do func(*sentRead) error) []sentRead {
+	try := func(r *sentRead) error {
+		r.arguments.Lock()
+		defer r.arguments.Unlock()
+		if r.settled.Load() {
 			return context.Canceled // nobody waits for it
 		}
-		return do(c)
+		return do(r)
 	}
-	good := calls[:0]
-	for i := range calls {
-		c := &calls[i]
-		if err := try(c); err != nil {
-			c.end(nil, err)
+	good := reads[:0]
+	for i := range reads {
+		r := &reads[i]
+		if err := try(r); err != nil {
+			r.end(nil, err)
 			continue
 		}
-		good = append(good, *c)
+		good = append(good, *r)
 	}
 	return good
 }

@@ -10,43 +10,43 @@ import (
 	"github.com/kiloshard/kiloshard/router/internal/session"
 )
 
-// QueryTogether is one try to query with a statement that its caller sends with others: it waits in the queue of a line,
-// also if that has nothing to do. It returns false if the statement is to be sent by itself.
+// QueryTogether sends a statement together with others of the same caller: it waits for them in the queue of a lane, even if
+// the lane is idle. It returns false if the statement is to be sent by itself.
 func (t *Attempts) QueryTogether(ctx context.Context, at *Shard, sql string, args []any, hint *together.Hint) (pgx.Rows, bool, error) {
 	defer hint.Arrive()
-	ls := at.conns
-	c := ls.callFor(ctx, at, sql, args, false)
-	if c.lease || session.Refused(c.text) != nil || !ls.primary.Passing() {
+	p := at.pool
+	r := p.forStatement(ctx, at, sql, args, false)
+	if r.lease || session.Refused(r.text) != nil || !p.primary.Passing() {
 		return nil, false, nil
 	}
-	turns := ls.primary.Turns()
-	c.hint, c.woken = hint, make(chan struct{})
-	if ls.begin(c) != nil {
+	turns := p.primary.Turns()
+	r.hint, r.woken = hint, make(chan struct{})
+	if p.begin(r) != nil {
 		return nil, false, nil // by itself it is tried again if that may help
 	}
 	hint.Arrive()
 	t.turns = turns
-	err := ls.await(c)
+	err := p.awaitWoken(r)
 	if err == nil {
-		return c.answer.Rows(&at.Shard), true, nil
+		return r.answer.Rows(&at.Shard), true, nil
 	}
-	again, err := c.Retry(ctx, t, err)
+	again, err := r.Retry(ctx, t, err)
 	return session.FailedRows(err), !again, err
 }
 
-// begin finds a line for a call that waits for others.
-func (ls *Pool) begin(c *Request) error {
-	if err := c.ctx.Err(); err != nil {
-		return ls.Failed(err)
+// begin finds a lane for a request that waits for others.
+func (p *Pool) begin(r *Request) error {
+	if err := r.ctx.Err(); err != nil {
+		return p.Failed(err)
 	}
-	l, err := ls.enter(c)
+	l, err := p.admitRequest(r)
 	if err != nil {
-		return ls.Failed(err)
+		return p.Failed(err)
 	}
 	if l != nil {
-		ls.mu.Lock()
-		l.grant(c)
-		ls.mu.Unlock()
+		p.mu.Lock()
+		l.grant(r)
+		p.mu.Unlock()
 	}
 	return nil
 }

@@ -2,8 +2,11 @@ package session
 
 import (
 	"context"
+	"errors"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/kiloshard/kiloshard/router/internal/failure"
 )
 
 // SendBatch sends the queries of a batch, which stand by themselves. The lease is given back when the results are closed, but
@@ -48,7 +51,7 @@ func (s *Session) startBatch(ctx context.Context, h *Shard, sc Scope, b *pgx.Bat
 		return &results{session: s, ctx: ctx, shard: h}, nil
 	}
 	answers, sent, err := s.send(ctx, sc, all)
-	if err != nil && (!sent || entryState(err) != "") {
+	if err = withFenced(err); err != nil && (!sent || entryState(err) != "" || errors.Is(err, failure.ErrMoved)) {
 		return nil, err
 	}
 	r := &results{session: s, ctx: ctx, shard: h, queued: b.QueuedQueries, all: all, first: err}

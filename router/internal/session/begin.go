@@ -23,10 +23,10 @@ func (s *Session) begin(ctx context.Context, sc Scope, opts pgx.TxOptions, readi
 	own := opts.BeginQuery != ""
 	err := s.prepareMissing(ctx)
 	if err == nil {
-		err = s.inBase(ctx, sc, func() error {
+		err = s.withBasePath(ctx, sc, func() error {
 			err := s.beginOnce(ctx, sc, query, own, reading)
-			if gone(err) { // the entry, so that there is a transaction no more
-				s.forget()
+			if isUnknown(err) { // the entry, so that there is a transaction no more
+				s.forgetAll()
 				err = s.beginOnce(ctx, sc, query, own, reading)
 			}
 			return err

@@ -11,6 +11,7 @@ import (
 
 	"github.com/kiloshard/kiloshard/router/internal/failure"
 	"github.com/kiloshard/kiloshard/router/internal/texts"
+	"github.com/kiloshard/kiloshard/sql"
 )
 
 // The entry is the query that stands before every statement of a shard, in the same transaction. It sets the search_path
@@ -19,12 +20,15 @@ import (
 //   - with 42602 if the session's own path is neither the base path ($3) nor the shard's ($1). What ends the transaction
 //     (a COMMIT hidden in the text, a procedure that commits) thus never meets another shard's tables: there is only the
 //     base path then, under which no shard's tables are found;
-//   - with 3F000 if the shard's schema ($2) does not exist, and with 22012 if the role has no USAGE on it: Postgres would
+//   - with 3F000 if the shard's schema ($2) does not exist or is the fence of one that has moved away, and with 22012 if the role has no USAGE on it: Postgres would
 //     pass over such a schema and take a table of a schema behind it.
 //
 // Names are qualified, because the path that it runs under is not to be trusted.
 const entryCheck = `1 operator(pg_catalog./) pg_catalog.has_schema_privilege((case when pg_catalog.current_setting('search_path') operator(pg_catalog.=) $3::pg_catalog.text
- or pg_catalog.current_setting('search_path') operator(pg_catalog.=) $1::pg_catalog.text then $2::pg_catalog.text else '' end)::pg_catalog.regnamespace::pg_catalog.oid, 'usage')::pg_catalog.int4`
+ or pg_catalog.current_setting('search_path') operator(pg_catalog.=) $1::pg_catalog.text then ` + unlessFenced + ` else '' end)::pg_catalog.regnamespace::pg_catalog.oid, 'usage')::pg_catalog.int4`
+
+// unlessFenced is the shard's schema ($2), or a name that no schema has where that is a fence: see package move.
+const unlessFenced = `$2::pg_catalog.text operator(pg_catalog.||) case when pg_catalog.to_regclass($2::pg_catalog.text operator(pg_catalog.||) '.` + sql.FenceMark + `') is null then '' else '__moved' end`
 
 const (
 	entryQuery     = `select ` + entryCheck + `, pg_catalog.set_config('search_path', $1, true)`
@@ -34,7 +38,7 @@ const (
 	// the session since the last one: it is put back. Nothing but a statement of its own, which has an entry before it, ends
 	// such a transaction.
 	heldEntryQuery = `select pg_catalog.set_config('search_path', $3, false), 1 operator(pg_catalog./) pg_catalog.has_schema_privilege(
-($2::pg_catalog.text)::pg_catalog.regnamespace::pg_catalog.oid, 'usage')::pg_catalog.int4, pg_catalog.set_config('search_path', $1, true)`
+(` + unlessFenced + `)::pg_catalog.regnamespace::pg_catalog.oid, 'usage')::pg_catalog.int4, pg_catalog.set_config('search_path', $1, true)`
 
 	// leaveQuery is the end of a group of reads: their answers are good if the path is still the entry's.
 	leaveQuery = `select pg_catalog.current_setting('search_path')`
@@ -59,8 +63,8 @@ const (
 	basePause = 2 * time.Millisecond // at most, from the fourth try on
 )
 
-// inBase does something that begins with an entry, and does it again after the path of the session has been put back.
-func (s *Session) inBase(ctx context.Context, sc Scope, do func() error) error {
+// withBasePath calls do, which begins with an entry, and again once the path of the session has been put back.
+func (s *Session) withBasePath(ctx context.Context, sc Scope, do func() error) error {
 	for try := 1; ; try++ {
 		err := do()
 		if sc.held || try == baseTries || !PathMoved(err) {

@@ -37,7 +37,7 @@ func (e *entryError) Unwrap() error { return e.cause }
 
 // EntryFailed returns the error of an entry.
 func EntryFailed(sc Scope, err error) error {
-	if err == nil || failure.SQLState(err) == "" || failure.EndsConn(err) || gone(err) {
+	if err == nil || failure.SQLState(err) == "" || failure.EndsConn(err) || isUnknown(err) {
 		return err
 	}
 	if failure.SQLState(err) == "22012" {
@@ -69,16 +69,8 @@ func withGrant(err error) error {
 	return fmt.Errorf("%w; kiloshard grant gives a role its rights on all shards", err)
 }
 
-// withMoved adds [failure.ErrMoved] to the error of an entry that says so.
-func withMoved(err error) error {
-	if entryState(err) != "3F000" || errors.Is(err, failure.ErrMoved) {
-		return err
-	}
-	return fmt.Errorf("%w: %w", failure.ErrMoved, err)
-}
-
-// gone tells whether the server does not know one of the router's prepared statements, which then has not run.
-func gone(err error) bool {
+// isUnknown reports whether the server does not know one of the router's prepared statements, which then has not run.
+func isUnknown(err error) bool {
 	var pgErr *pgconn.PgError
 	return errors.As(err, &pgErr) && pgErr.Code == "26000" && strings.Contains(pgErr.Message, namePrefix)
 }

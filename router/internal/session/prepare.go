@@ -12,7 +12,7 @@ import (
 	"github.com/kiloshard/kiloshard/router/internal/tracers"
 )
 
-// prepared is what became of one statement that was to be prepared.
+// prepared is the result of preparing one statement.
 type prepared struct {
 	desc *pgconn.StatementDescription
 	err  error
@@ -35,7 +35,7 @@ func (s *Session) prepare(ctx context.Context, missing map[statementKey]Scope) (
 	var keys []statementKey
 	for key, sc := range missing {
 		keys = append(keys, key)
-		s.ask(pipeline, sc, key)
+		s.sendPrepare(pipeline, sc, key)
 	}
 	err := pipeline.Flush()
 	if err == nil && len(closing) > 0 {
@@ -73,9 +73,9 @@ func (s *Session) prepare(ctx context.Context, missing map[statementKey]Scope) (
 	return found, err
 }
 
-// ask queues what has one statement prepared. A name is closed before it is given out: to close one that does not exist
+// sendPrepare queues the messages that prepare one statement. A name is closed before it is given out: to close one that does not exist
 // is no error, so it does not matter what became of an earlier attempt.
-func (s *Session) ask(pipeline *pgconn.Pipeline, sc Scope, key statementKey) {
+func (s *Session) sendPrepare(pipeline *pgconn.Pipeline, sc Scope, key statementKey) {
 	s.enter(pipelineSender(pipeline), sc, false, "")
 	name := ""
 	if s.keeps(key) {

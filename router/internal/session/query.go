@@ -20,6 +20,9 @@ func (s *Session) Query(ctx context.Context, h *Shard, held lease, sc Scope, sql
 	answers, _, err := s.send(ctx, sc, []statement{st})
 	if err != nil {
 		trace.End(noTag, err)
+		if sc.held {
+			err = withFenced(err)
+		}
 		return nil, h.Failed(err)
 	}
 	return &rows{

@@ -68,7 +68,7 @@ func (s *Session) FindRead(r *Read, sc Scope, missing *Missing) {
 		return
 	}
 	key := statementKey{sc.path, r.st.sql}
-	r.kept = s.statements.kept(key)
+	r.kept = s.statements.get(key)
 	if r.known = r.kept != nil; r.known {
 		r.st.desc = r.kept.desc
 		return
@@ -100,7 +100,7 @@ func (s *Session) TakePrepared(r *Read, sc Scope, missing *Missing) error {
 	key := statementKey{sc.path, r.st.sql}
 	answer := missing.found[key]
 	r.st.desc = answer.desc
-	r.kept = s.statements.kept(key)
+	r.kept = s.statements.get(key)
 	return answer.err
 }
 
@@ -119,8 +119,8 @@ func (s *Session) OutOfDate(r *Read, sc Scope, err error) bool {
 	switch {
 	case err == nil || r.renewed:
 		return false
-	case gone(err):
-		s.forget()
+	case isUnknown(err):
+		s.forgetAll()
 		r.renewed, r.before = true, statement{}
 		return true
 	case r.known && maybeStale(err):

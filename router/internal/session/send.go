@@ -26,13 +26,13 @@ func (s *Session) send(ctx context.Context, sc Scope, all []statement) (answers 
 			return answers, false, failure.BeforeSend(err)
 		}
 	}
-	err = s.inBase(ctx, sc, func() error {
+	err = s.withBasePath(ctx, sc, func() error {
 		known, err := s.describe(ctx, sc, all)
 		if err != nil {
 			return failure.BeforeSend(err)
 		}
 		answers, sent, err = s.try(ctx, sc, all)
-		if err != nil && s.renew(ctx, sc, all, known, sent, err) {
+		if err != nil && s.prepareAgain(ctx, sc, all, known, sent, err) {
 			answers, sent, err = s.try(ctx, sc, all)
 		}
 		return err
@@ -50,9 +50,10 @@ func (s *Session) describe(ctx context.Context, sc Scope, all []statement) (know
 			continue
 		}
 		key := statementKey{sc.path, st.sql}
-		if st.desc = s.statements.get(key); st.desc != nil {
-			known = true
+		if kept := s.statements.get(key); kept != nil {
+			st.desc, known = kept.desc, true
 		} else {
+			st.desc = nil
 			missing[key] = sc
 		}
 	}
@@ -109,16 +110,16 @@ func (s *Session) try(ctx context.Context, sc Scope, all []statement) (reply, bo
 	return answers, true, nil
 }
 
-// renew prepares the statements anew after an error if that may help, and tells whether they can be sent again.
-func (s *Session) renew(ctx context.Context, sc Scope, all []statement, known, sent bool, cause error) bool {
+// prepareAgain prepares the statements again after an error if that may help, and reports whether they can be sent again.
+func (s *Session) prepareAgain(ctx context.Context, sc Scope, all []statement, known, sent bool, cause error) bool {
 	if entryState(cause) != "" {
 		return false
 	}
-	lost := gone(cause)
+	lost := isUnknown(cause)
 	switch {
 	case lost:
 		// Who deallocates one may have deallocated all, as DISCARD ALL does.
-		s.forget()
+		s.forgetAll()
 		if sc.held || s.prepareOwn(ctx) != nil {
 			return false
 		}
@@ -139,8 +140,8 @@ func (s *Session) renew(ctx context.Context, sc Scope, all []statement, known, s
 	return lost || !slices.EqualFunc(before, all, sameShape)
 }
 
-// forget forgets all prepared statements.
-func (s *Session) forget() {
+// forgetAll forgets all prepared statements.
+func (s *Session) forgetAll() {
 	s.statements.dropAll()
 	s.ownStatements = nil
 }

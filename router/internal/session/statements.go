@@ -1,10 +1,10 @@
 package session
 
 import (
-	"container/list"
 	"crypto/sha256"
 	"encoding/hex"
 
+	"github.com/hashicorp/golang-lru/v2/simplelru"
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
@@ -22,69 +22,44 @@ func (k statementKey) name() string {
 	return namePrefix + hex.EncodeToString(sum[:16])
 }
 
-// statements are the prepared statements of one connection, the least recently used thrown out first.
+// statements are the prepared statements of one connection. The least recently used is thrown out first.
 type statements struct {
-	limit    int
-	byKey    map[statementKey]*list.Element
-	recent   list.List // of *keptStatement, the most recent first
-	unwanted []string  // names still to be closed on the server
+	kept     *simplelru.LRU[statementKey, *keptStatement]
+	unwanted []string // names still to be closed on the server
 }
 
 type keptStatement struct {
-	key  statementKey
 	desc *pgconn.StatementDescription
 
 	formats []int16                   // of its results as pgx chooses them, once they are known
 	fields  []pgconn.FieldDescription // of its results in these formats, once they are known
 }
 
+// newStatements returns room for so many statements, at least one. A name that is thrown out is closed on the server with the
+// next prepare, not before: all statements of one batch can be used whatever the limit.
 func newStatements(limit int) *statements {
-	return &statements{limit: limit, byKey: map[statementKey]*list.Element{}}
+	s := &statements{}
+	s.kept, _ = simplelru.NewLRU(max(1, limit), func(_ statementKey, kept *keptStatement) {
+		if kept.desc.Name != "" { // else it was only described
+			s.unwanted = append(s.unwanted, kept.desc.Name)
+		}
+	})
+	return s
 }
 
-// get returns the description of a statement, or nil.
-func (s *statements) get(key statementKey) *pgconn.StatementDescription {
-	if kept := s.kept(key); kept != nil {
-		return kept.desc
-	}
-	return nil
+// get returns a statement, or nil.
+func (s *statements) get(key statementKey) *keptStatement {
+	kept, _ := s.kept.Get(key)
+	return kept
 }
 
-// kept returns a statement, or nil.
-func (s *statements) kept(key statementKey) *keptStatement {
-	element, found := s.byKey[key]
-	if !found {
-		return nil
-	}
-	s.recent.MoveToFront(element)
-	return element.Value.(*keptStatement)
-}
-
-// put keeps a statement that is not there yet. It may throw out others: they stay usable until their names are closed,
-// which is not before the next prepare, so that all statements of one batch can be used whatever the limit.
+// put keeps a statement that is not there yet.
 func (s *statements) put(key statementKey, desc *pgconn.StatementDescription) {
-	s.byKey[key] = s.recent.PushFront(&keptStatement{key: key, desc: desc})
-	for s.recent.Len() > s.limit {
-		s.drop(s.recent.Back().Value.(*keptStatement).key)
-	}
+	s.kept.Add(key, &keptStatement{desc: desc})
 }
 
-// drop forgets a statement. Its name is closed on the server with the next prepare.
-func (s *statements) drop(key statementKey) {
-	element, found := s.byKey[key]
-	if !found {
-		return
-	}
-	delete(s.byKey, key)
-	kept := s.recent.Remove(element).(*keptStatement)
-	if kept.desc.Name != "" { // else it was only described
-		s.unwanted = append(s.unwanted, kept.desc.Name)
-	}
-}
+// drop forgets a statement.
+func (s *statements) drop(key statementKey) { s.kept.Remove(key) }
 
 // dropAll forgets all statements.
-func (s *statements) dropAll() {
-	for s.recent.Len() > 0 {
-		s.drop(s.recent.Back().Value.(*keptStatement).key)
-	}
-}
+func (s *statements) dropAll() { s.kept.Purge() }

@@ -134,7 +134,7 @@ func (t *tx) Exec(ctx context.Context, sql string, args ...any) (pgconn.CommandT
 	}
 	ctx = t.operation(ctx, operation.Tx, t.session.host.Texts.Of(sql).Summary)
 	tag, err := t.session.Exec(ctx, t.scope(), sql, args)
-	return tag, t.shard.Failed(err)
+	return tag, t.shard.Failed(withFenced(err))
 }
 
 func (t *tx) Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error) {

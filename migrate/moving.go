@@ -1,0 +1,49 @@
+package migrate
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/kiloshard/kiloshard/shards"
+	"github.com/kiloshard/kiloshard/sql"
+)
+
+// ErrMoving says that shards are being moved to another host. They are not attempted; another run after the move takes them up.
+var ErrMoving = errors.New("being moved to another host, see kiloshard move status")
+
+// movingQuery asks the ledger of moves which shards are leaving the host, whether their mover is alive or not. The ledger may
+// not be there, or be somebody else's: then nothing is known.
+var movingQuery = fmt.Sprintf(`
+do $kiloshard$
+declare
+	moving text := '';
+begin
+	if to_regclass('kiloshard.moves') is not null and not exists (select from (%s) f where kind <> 'grant') then
+		execute $query$ select coalesce(string_agg(shard::text, ','), '') from kiloshard.moves where outcome is null and side = 'source' $query$ into moving;
+	end if;
+	perform set_config('kiloshard.moving', moving, true);
+end $kiloshard$;
+select current_setting('kiloshard.moving')`, sql.Foreign(sql.Ours{}))
+
+// moving returns the shards that are leaving the session's host.
+func (s *session) moving(ctx context.Context) (shards.Set, error) {
+	text, err := s.value(ctx, movingQuery)
+	if err != nil {
+		return shards.Set{}, err
+	}
+	return parseMoving(text)
+}
+
+func parseMoving(text string) (shards.Set, error) {
+	if strings.TrimSpace(text) == "" {
+		return shards.Set{}, nil
+	}
+	return shards.ParseSet(text)
+}
+
+// movingError is that shards are left alone because they are being moved.
+func movingError(moving shards.Set) error {
+	return fmt.Errorf("shards %s: %w", moving, ErrMoving)
+}

@@ -1,0 +1,31 @@
+package snapshot
+
+import (
+	"context"
+	"strings"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/kiloshard/kiloshard/migrate/drift"
+	"github.com/kiloshard/kiloshard/shards"
+)
+
+// Exact reads the structure of one shard by a session of [drift.Connect], and returns it with the statements that make the
+// same shard on another host: without rows, owners and grants, and without what [provision] makes in every shard. They
+// expect a search_path of pg_catalog alone, and check_function_bodies off. It takes no lock, so the caller keeps migrations
+// out. The error is an [UnknownError] for what no statement makes.
+func Exact(ctx context.Context, conn *pgx.Conn, m *shards.Map, n shards.Number) (drift.Structure, string, error) {
+	found, err := drift.Read(ctx, conn, m, n)
+	if err != nil {
+		return nil, "", err
+	}
+	structure := found[n]
+	if unknown := unknown(structure); len(unknown) > 0 {
+		return nil, "", &UnknownError{Donor: n, Things: unknown}
+	}
+	if structure, err = inOrder(ctx, conn, structure); err != nil {
+		return nil, "", err
+	}
+	s := &Snapshot{m: m, structure: structure}
+	return structure, strings.ReplaceAll(s.Text(), "{{.schema}}", m.Schema(n)), nil
+}

@@ -1,0 +1,51 @@
+package conns
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/kiloshard/kiloshard/internal/sqltext"
+	"github.com/kiloshard/kiloshard/router/internal/failure"
+	"github.com/kiloshard/kiloshard/router/internal/session"
+)
+
+// movedLimit is how long a request waits for a shard that is not there: for a map that says where it is, or for its return.
+const movedLimit = 3 * time.Second
+
+// awaitMoved waits for a map in which a shard that is not on this host has another one, and tells whether to repeat the request:
+// there is one, or it is time to see whether the shard is back, as it is after a move that was aborted.
+func (p *Pool) awaitMoved(ctx context.Context, shard *Shard, t *Attempts) bool {
+	if t.missed.IsZero() {
+		t.missed = time.Now()
+	}
+	if p.awaitMove == nil || shard.Gone() || time.Since(t.missed) > movedLimit {
+		return shard.Gone()
+	}
+	return p.awaitMove(ctx, shard)
+}
+
+// orMoved returns [failure.ErrMoved] in place of the error of a statement whose shard is not there any more: the error has
+// undone all that the statement did. An entry by itself tells. Of several statements sent as one text some may have taken effect.
+func (r *Request) orMoved(ctx context.Context, err error) error {
+	if !session.MayHaveMoved(err) || ctx.Err() != nil {
+		return err
+	}
+	scanner := sqltext.Scanner{Text: r.sql}
+	if found, _ := scanner.Split(); len(found) > 1 {
+		return err
+	}
+	if r.shard.Gone() {
+		return r.shard.Failed(fmt.Errorf("%w: %w", failure.ErrMoved, err))
+	}
+	lease, leaseErr := r.shard.pool.acquireAny(ctx, r.shard)
+	if leaseErr != nil {
+		return err
+	}
+	defer lease.Release()
+	if checkErr := lease.lane.session.CheckEntry(ctx, &r.shard.Shard); errors.Is(checkErr, failure.ErrMoved) {
+		return checkErr
+	}
+	return err
+}

@@ -1,0 +1,53 @@
+package session
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/kiloshard/kiloshard/router/internal/failure"
+	"github.com/kiloshard/kiloshard/sql"
+)
+
+// withMoved adds [failure.ErrMoved] to the error of an entry that says so.
+func withMoved(err error) error {
+	if entryState(err) != "3F000" || errors.Is(err, failure.ErrMoved) {
+		return err
+	}
+	return fmt.Errorf("%w: %w", failure.ErrMoved, err)
+}
+
+// withFenced adds [failure.ErrMoved] to the error of a statement that came upon the fence of a shard, where all that it
+// belongs to has had no effect: in a transaction, which the error has ended.
+func withFenced(err error) error {
+	if failure.SQLState(err) != sql.ShardGone || errors.Is(err, failure.ErrMoved) {
+		return err
+	}
+	return fmt.Errorf("%w: %w", failure.ErrMoved, err)
+}
+
+// MayHaveMoved reports whether a statement may have failed because its shard has moved away between its entry and itself:
+// it came upon the fence, upon nothing where something was, or upon a sequence that gives nothing any more.
+func MayHaveMoved(err error) bool {
+	if entryState(err) != "" {
+		return false
+	}
+	switch code := failure.SQLState(err); code {
+	case sql.ShardGone, sql.Refused, "55000", "2200H":
+		return true
+	default:
+		return strings.HasPrefix(code, "42") || strings.HasPrefix(code, "0A")
+	}
+}
+
+// CheckEntry sends an entry by itself, and returns its error, which is about the shard.
+func (s *Session) CheckEntry(ctx context.Context, shard *Shard) error {
+	answers, _, err := s.send(ctx, shard.Scope(), []statement{{sql: "select", mode: pgx.QueryExecModeExec}})
+	if err != nil {
+		return shard.Failed(err)
+	}
+	return answers.Close()
+}

@@ -1,0 +1,92 @@
+package move
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/kiloshard/kiloshard/shards"
+	"github.com/kiloshard/kiloshard/shards/mapstore"
+)
+
+// Config says which shards are moved and how.
+type Config struct {
+	Map    *shards.Map    // the newest, with the credentials to connect with
+	Store  mapstore.Store // where the map is kept
+	Shards shards.Set
+	To     string // the host that they move to
+
+	// Targets are the hosts of shards that move to another one than To, as [Drain] and [Rebalance] plan them.
+	Targets map[shards.Number]string
+
+	// Login is what the target adds to the address of the source to log in there, as keywords and values of libpq, such as
+	// "user=mover passfile=/var/lib/postgresql/.pgpass". The files are the target's. It must not hold a password.
+	Login string
+
+	// LoginWithPassword puts the password of the source's DSN into the subscription. Superusers of the target can read it
+	// there until the move ends. Without it the target needs a passfile or a certificate.
+	LoginWithPassword bool
+
+	PerHost     int           // moves at a time from or to one host. Defaults to 2
+	MaxPause    time.Duration // the most that writers wait in one cutover. Defaults to 2 s
+	LockTimeout time.Duration // how long a cutover waits for locks, and keeps others waiting behind it. Defaults to 300 ms
+	Patience    time.Duration // how long cutovers are tried. Defaults to no limit
+
+	// VerifyUnderFence is up to how many bytes of tables are compared while writers wait. Larger shards are compared before
+	// the cutover, as of one moment. Defaults to 8 MiB.
+	VerifyUnderFence int64
+
+	By     string      // who moves, for the ledger and the history of the map. Defaults to kiloshard
+	Events func(Event) // called with what happens, by one goroutine at a time. Defaults to none
+	Logger *slog.Logger
+}
+
+func (c Config) withDefaults() (Config, error) {
+	if c.Map == nil || c.Store == nil {
+		return c, errors.New("move: Config.Map or Config.Store is nil: expected the map of the cluster and its store")
+	}
+	if c.PerHost <= 0 {
+		c.PerHost = 2
+	}
+	if c.MaxPause <= 0 {
+		c.MaxPause = 2 * time.Second
+	}
+	if c.LockTimeout <= 0 {
+		c.LockTimeout = min(300*time.Millisecond, c.MaxPause)
+	}
+	if c.VerifyUnderFence <= 0 {
+		c.VerifyUnderFence = 8 << 20
+	}
+	if c.By == "" {
+		c.By = "kiloshard"
+	}
+	if c.Logger == nil {
+		c.Logger = slog.New(slog.DiscardHandler)
+	}
+	for _, r := range c.Shards.Ranges() {
+		if !c.Map.Has(r.First) || !c.Map.Has(r.Last) {
+			return c, fmt.Errorf("shards %s: the map has shards 0 to %d: %w", c.Shards, c.Map.Len()-1, shards.ErrNoShard)
+		}
+	}
+	return c, nil
+}
+
+// host returns a host of the map.
+func (c Config) host(name string) (shards.Host, error) {
+	for _, h := range c.Map.Hosts() {
+		if h.Name == name {
+			return h, nil
+		}
+	}
+	return shards.Host{}, &shards.FieldError{Field: "host", Found: fmt.Sprintf("%q", name), Expected: "the name of a host of the map"}
+}
+
+// Event is something that happens in a move.
+type Event struct {
+	Shard shards.Number
+	Step  Step   // that the move is in
+	What  string // such as "begun", or what is waited for
+	Bytes int64  // that are copied so far, of Total; 0 if it is about something else
+	Total int64
+}

@@ -1,0 +1,83 @@
+package move
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+)
+
+// errMarkerLate says that the target did not show a marker in time.
+var errMarkerLate = errors.New("the target does not keep up")
+
+// maxWorkerErrors is after how many errors of the target's workers a copy is given up.
+const maxWorkerErrors = 5
+
+// copy waits until all tables are copied and the target keeps up with what is written.
+func (j *job) copy(ctx context.Context) error {
+	if err := j.measure(ctx); err != nil {
+		return err
+	}
+	j.tell(Event{What: "copying", Total: j.bytes})
+	told := time.Now()
+	err := wait(ctx, 0, slowly, nil, func() (bool, error) {
+		var left, failures int
+		var copied int64
+		const query = `
+			SELECT (SELECT count(*) FROM pg_subscription_rel r WHERE r.srsubid = s.oid AND r.srsubstate <> 'r'),
+				coalesce((SELECT apply_error_count + sync_error_count FROM pg_stat_subscription_stats t WHERE t.subid = s.oid), 0)::int,
+				(SELECT coalesce(sum(pg_table_size(oid)), 0) FROM pg_class WHERE relnamespace = $2::regnamespace AND relkind = 'r')::bigint
+			FROM pg_subscription s WHERE s.subname = $1`
+		if err := j.to.QueryRow(ctx, query, j.made(), j.Schema).Scan(&left, &failures, &copied); err != nil {
+			return false, fmt.Errorf("subscription on %s: %w", j.Target, err)
+		}
+		if failures >= maxWorkerErrors {
+			return false, fmt.Errorf("the workers of subscription %s on %s have failed %d times: the server's log says why", j.made(), j.Target, failures)
+		}
+		if time.Since(told) > time.Second {
+			told = time.Now()
+			j.tell(Event{What: "copying", Bytes: min(copied, j.bytes), Total: j.bytes})
+		}
+		return left == 0, nil
+	})
+	if err != nil {
+		return err
+	}
+	j.event("copied")
+	return j.catchUp(ctx)
+}
+
+// measure notes how large the shard's tables are.
+func (j *job) measure(ctx context.Context) error {
+	const query = `SELECT coalesce(sum(pg_table_size(oid)), 0)::bigint FROM pg_class WHERE relnamespace = $1::regnamespace AND relkind = 'r'`
+	return j.from.QueryRow(ctx, query, j.Schema).Scan(&j.bytes)
+}
+
+// catchUp returns when a marker takes no longer to the target than a quarter of what writers may wait.
+func (j *job) catchUp(ctx context.Context) error {
+	for {
+		began := time.Now()
+		if err := j.mark(ctx, 0); err != nil {
+			return err
+		}
+		if lag := time.Since(began); lag > j.cfg.MaxPause/4 {
+			j.event("behind by %s", lag.Round(time.Millisecond))
+			continue
+		}
+		j.event("caught up")
+		return nil
+	}
+}
+
+// mark writes a marker on the source and waits until the target has it: it then has all that was committed before.
+// It returns errMarkerLate after limit, 0 for none.
+func (j *job) mark(ctx context.Context, limit time.Duration) error {
+	attempt := time.Now().UnixNano()
+	if _, err := j.from.Exec(ctx, `INSERT INTO kiloshard.move_markers VALUES ($1, $2)`, j.ID, attempt); err != nil {
+		return err
+	}
+	return wait(ctx, limit, quickly, errMarkerLate, func() (there bool, err error) {
+		err = j.to.QueryRow(ctx, `SELECT EXISTS (SELECT FROM kiloshard.move_markers WHERE move = $1 AND attempt = $2)`, j.ID, attempt).Scan(&there)
+		return there, err
+	})
+}

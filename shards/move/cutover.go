@@ -1,0 +1,153 @@
+package move
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// cutoverPause is the longest pause between two tries of a cutover.
+const cutoverPause = 2 * time.Second
+
+// cutover tries until the shard is fenced. Each try keeps writers waiting for the lock timeout at most until it has all
+// locks, and for the longest pause at most in all; one that comes to nothing leaves no trace.
+func (j *job) cutover(ctx context.Context) error {
+	if err := j.prepareFence(ctx); err != nil {
+		return err
+	}
+	if err := j.verifyBefore(ctx); err != nil {
+		return err
+	}
+	return j.retry(ctx, func() error { return j.cutOnce(ctx, j.fenceIn) })
+}
+
+// retry calls try until it no longer fails for the sake of writers who are not to wait.
+func (j *job) retry(ctx context.Context, try func() error) error {
+	began := time.Now()
+	for pause := 50 * time.Millisecond; ; pause = min(2*pause, cutoverPause) {
+		if err := j.untilQuiet(ctx); err != nil {
+			return err
+		}
+		err := try()
+		if err == nil || !mayTryAgain(err) || ctx.Err() != nil {
+			return err
+		}
+		if j.cfg.Patience > 0 && time.Since(began) > j.cfg.Patience {
+			return fmt.Errorf("no cutover within %s: %w", j.cfg.Patience, err)
+		}
+		j.event("tries again: %v", err)
+		if err := sleep(ctx, pause); err != nil {
+			return err
+		}
+		if err := j.catchUp(ctx); err != nil {
+			return err
+		}
+	}
+}
+
+// mayTryAgain reports whether a cutover failed because of locks or time.
+func mayTryAgain(err error) bool {
+	switch code(err) {
+	case "55P03", "40P01", "57014": // lock not available, deadlock, statement timeout
+		return true
+	}
+	return errors.Is(err, errMarkerLate)
+}
+
+// untilQuiet returns when no transaction that is older than the lock timeout holds a lock in the shard: one that waits for
+// such a transaction would have others wait behind it in vain.
+func (j *job) untilQuiet(ctx context.Context) error {
+	told := time.Time{}
+	return wait(ctx, 0, slowly, nil, func() (bool, error) {
+		const query = `
+			SELECT DISTINCT format('process %s, %s', a.pid, a.state) FROM pg_locks l JOIN pg_class c ON c.oid = l.relation AND c.relnamespace = $1::regnamespace
+			JOIN pg_stat_activity a ON a.pid = l.pid
+			WHERE l.database = (SELECT oid FROM pg_database WHERE datname = current_database()) AND l.granted
+				AND a.backend_type = 'client backend' AND a.xact_start < clock_timestamp() - make_interval(secs => $2) AND l.pid <> pg_backend_pid()`
+		blockers, err := texts(ctx, j.from, query, j.Schema, j.cfg.LockTimeout.Seconds())
+		if err == nil && len(blockers) > 0 && time.Since(told) > 5*time.Second {
+			told = time.Now()
+			j.event("waits for a transaction of %s", strings.Join(blockers, "; "))
+		}
+		return len(blockers) == 0, err
+	})
+}
+
+// lockScript takes the locks of all tables, and of all sequences: ALTER SEQUENCE, which changes nothing here, keeps out nextval.
+const lockScript = `
+DO $kiloshard$
+DECLARE
+  s text;
+BEGIN
+  SELECT 'LOCK TABLE ' || string_agg(oid::regclass::text, ', ') || ' IN ACCESS EXCLUSIVE MODE' INTO s
+  FROM pg_class WHERE relnamespace = '%[1]s'::regnamespace AND relkind = 'r';
+  IF s IS NOT NULL THEN EXECUTE s; END IF;
+  FOR s IN
+    SELECT format('ALTER SEQUENCE %%s MAXVALUE %%s', c.oid::regclass, q.seqmax) FROM pg_class c JOIN pg_sequence q ON q.seqrelid = c.oid
+    WHERE c.relnamespace = '%[1]s'::regnamespace
+  LOOP EXECUTE s; END LOOP;
+END
+$kiloshard$`
+
+// cutOnce holds all readers and writers of the shard up while fn runs: the target then has all that they have done. With an error
+// nothing has changed.
+func (j *job) cutOnce(ctx context.Context, fn func(context.Context, pgx.Tx) error) error {
+	cut, err := open(ctx, j.src)
+	if err != nil {
+		return err
+	}
+	defer closeConn(ctx, cut)
+	ctx, cancel := context.WithTimeoutCause(ctx, j.cfg.LockTimeout+j.cfg.MaxPause, errMarkerLate)
+	defer cancel()
+	tx, err := cut.Begin(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = tx.Rollback(context.WithoutCancel(ctx)) }()
+	// A mover that hangs loses its session, and with it the locks.
+	settings := fmt.Sprintf(`SELECT set_config('lock_timeout', '%[1]d', true), set_config('statement_timeout', '%[1]d', true), set_config('idle_in_transaction_session_timeout', '%[2]d', true)`,
+		j.cfg.LockTimeout.Milliseconds(), (j.cfg.LockTimeout + j.cfg.MaxPause).Milliseconds())
+	if _, err := tx.Exec(ctx, settings); err != nil {
+		return err
+	}
+	if _, err := tx.Exec(ctx, fmt.Sprintf(lockScript, j.Schema)); err != nil {
+		return err
+	}
+	began := time.Now()
+	j.event("locked")
+	if _, err := tx.Exec(ctx, fmt.Sprintf(`SELECT set_config('statement_timeout', '%d', true)`, j.cfg.MaxPause.Milliseconds())); err != nil {
+		return err
+	}
+	if err := j.mark(ctx, j.cfg.MaxPause); err != nil {
+		return err
+	}
+	j.event("marked")
+	if err := fn(ctx, tx); err != nil {
+		return err
+	}
+	if err := tx.Commit(ctx); err != nil {
+		return err
+	}
+	j.event("released after %s", time.Since(began).Round(100*time.Microsecond))
+	return nil
+}
+
+// fenceIn is the end of a cutover: it compares what is to be compared, carries the sequences over, and fences the source.
+func (j *job) fenceIn(ctx context.Context, tx pgx.Tx) error {
+	if err := j.verifyUnderFence(ctx, tx); err != nil {
+		return err
+	}
+	sequences, err := sequencesOf(ctx, tx, j.Schema)
+	if err != nil {
+		return err
+	}
+	if err := j.carry(ctx, sequences); err != nil {
+		return fmt.Errorf("sequences on %s: %w", j.Target, err)
+	}
+	j.event("carried")
+	return j.erect(ctx, tx, sequences)
+}

@@ -1,0 +1,35 @@
+// Package move moves shards from one host to another while services write to them.
+//
+// It takes no extension and no proxy: Postgres's logical replication copies a shard, and a cutover of some milliseconds
+// changes its place. [Run] takes each shard through these steps; each is in the ledger before it is begun:
+//
+//  1. prepare: what can be checked is checked, and the ledgers of both hosts get a row.
+//  2. schema: the shard is made on the target as it is on the source, without rows: tables, functions, sequences, owners and
+//     grants. The structures are compared.
+//  3. publish: the source gets a publication of the shard's tables, and a slot.
+//  4. subscribe: the target gets a subscription, which copies the rows and whatever is written meanwhile.
+//  5. copy: it waits until all tables are there and the target keeps up.
+//  6. cutover: one transaction on the source locks the shard's tables and sequences. A marker row is written by another
+//     session; once the target shows it, the target has all that was written before. Rows are compared, the sequences'
+//     values are carried over, and the shard gets another name, with the fence in its place.
+//  7. fenced: the map is changed by a compare-and-swap. From then on the target serves.
+//  8. switched: subscription, slot and publication are dropped. The old schema stays on the source until [Clean].
+//
+// # What a caller meets
+//
+// A statement that comes during the cutover waits for the locks, and then finds the fence: views of the same names whose
+// use is an error, SQLSTATE KSM01, that says where the shard is. A router takes that, as well as the mark of a fence in its
+// entry, for the sign to load the newest map and to send the statement there. Who knows of no router reads the error.
+//
+// # What remains after a failure
+//
+// A cutover that cannot have its locks, or whose target falls behind, is rolled back and tried again. A mover that dies there frees the shard by that. Whatever
+// else goes wrong, the move stays in the ledger, and the shard keeps working: [Resume] continues the move, and [Abort] takes
+// it back, until the map has changed. Only in step fenced nobody serves; a mover that is alive leaves it within
+// milliseconds, or as soon as the store answers.
+//
+// # The shard's lock
+//
+// A move holds the lock that migrations take, on both hosts. And since a mover may die, the ledger keeps migrations out too
+// until the move is resumed or aborted.
+package move

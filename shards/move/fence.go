@@ -1,0 +1,110 @@
+package move
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/kiloshard/kiloshard/sql"
+)
+
+// fenceScript makes the fence under a name of its own: a schema that has, in place of each table and view, a view of the same
+// columns whose use raises where the shard went, and the functions that make IDs, which do so too.
+//
+// They raise when a statement is planned, as the rules have it also for writes that return rows: a client that has had
+// nothing of an answer can send the statement elsewhere. The triggers are for COPY, which knows no rules.
+const fenceScript = `
+DO $kiloshard$
+DECLARE
+  fence CONSTANT name := '%[1]s';
+  shard CONSTANT int := %[3]d;
+  view text;
+  event text;
+  r record;
+BEGIN
+  EXECUTE format('DROP SCHEMA IF EXISTS %%I CASCADE', fence);
+  EXECUTE format('CREATE SCHEMA %%I', fence);
+  FOR r IN
+    SELECT c.relname, string_agg(format('NULL::%%s AS %%I', format_type(a.atttypid, a.atttypmod), a.attname), ', ' ORDER BY a.attnum) AS columns
+    FROM pg_class c LEFT JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped
+    WHERE c.relnamespace = '%[2]s'::regnamespace AND c.relkind IN ('r', 'p', 'v', 'm', 'f') GROUP BY c.oid
+  LOOP
+    view := format('%%I.%%I', fence, r.relname);
+    EXECUTE format('CREATE VIEW %%s AS SELECT %%s FROM kiloshard.shard_has_moved(%%s)', view, r.columns, shard);
+    FOREACH event IN ARRAY ARRAY['INSERT', 'UPDATE', 'DELETE'] LOOP
+      EXECUTE format('CREATE RULE refuse_%%s AS ON %%1$s TO %%s DO INSTEAD INSERT INTO kiloshard.move_markers SELECT %%L, kiloshard.shard_has_moved(%%s)%%s',
+        event, view, '', shard, ' RETURNING ' || r.columns);
+    END LOOP;
+    EXECUTE format('CREATE TRIGGER refuse_copy INSTEAD OF INSERT ON %%s FOR EACH ROW EXECUTE FUNCTION kiloshard.refuse_moved(%%s)', view, shard);
+  END LOOP;
+  EXECUTE format('CREATE FUNCTION %%I.next_id() RETURNS bigint LANGUAGE sql IMMUTABLE AS $f$ SELECT kiloshard.shard_has_moved(%%s) $f$', fence, shard);
+  EXECUTE format('CREATE FUNCTION %%I.next_ids(n int) RETURNS SETOF bigint LANGUAGE sql IMMUTABLE AS $f$ SELECT kiloshard.shard_has_moved(%%s) $f$', fence, shard);
+  EXECUTE format('CREATE VIEW %%I.%[4]s AS SELECT target, fenced FROM kiloshard.moves WHERE id = ''%[5]s''', fence);
+  EXECUTE format('GRANT USAGE ON SCHEMA %%I TO PUBLIC', fence);
+  EXECUTE format('GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA %%I TO PUBLIC', fence);
+END
+$kiloshard$`
+
+// prepareFence makes the fence, so that two renames are all that is left to do while writers wait.
+func (j *job) prepareFence(ctx context.Context) error {
+	err := run(ctx, j.from, fmt.Sprintf(fenceScript, j.fence(), j.Schema, j.Shard, sql.FenceMark, j.ID))
+	if err != nil {
+		return fmt.Errorf("fence on %s: %w", j.Source, err)
+	}
+	return nil
+}
+
+// erect makes the source refuse, in the transaction of tx, which holds the locks of all tables and sequences: the sequences
+// are at their maximum, the shard has another name, the fence has its name, and the ledger says so.
+func (j *job) erect(ctx context.Context, tx pgx.Tx, sequences []sequence) error {
+	statements := ""
+	for _, s := range sequences {
+		if s.Increment > 0 {
+			statements += fmt.Sprintf("ALTER SEQUENCE %s MAXVALUE %d;\n", name(j.Schema, s.Name), max(s.Last, s.Start, s.Min+1))
+		}
+	}
+	statements += fmt.Sprintf("ALTER SCHEMA %s RENAME TO %s;\nALTER SCHEMA %s RENAME TO %[1]s;", j.Schema, j.moved(), j.fence())
+	if _, err := tx.Conn().PgConn().Exec(ctx, statements).ReadAll(); err != nil {
+		return err
+	}
+	maxima := map[string]int64{}
+	for _, s := range sequences {
+		maxima[s.Name] = s.Max
+	}
+	const query = `
+		UPDATE kiloshard.moves SET step = $2, stepped = clock_timestamp(), fenced = clock_timestamp(), sequences = $3 WHERE id = $1 AND outcome IS NULL AND step = $4`
+	tag, err := tx.Exec(ctx, query, j.ID, Fenced, maxima, Cutover)
+	if err == nil && tag.RowsAffected() != 1 {
+		err = fmt.Errorf("the ledger of %s has no such move at the cutover any more", j.Source)
+	}
+	return err
+}
+
+// isFenced reports whether the source is known to refuse, once nobody is about to make it do so.
+func (j *job) isFenced(ctx context.Context) bool {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanUpLimit)
+	defer cancel()
+	var step Step
+	err := j.from.QueryRow(ctx, `SELECT step FROM kiloshard.moves WHERE id = $1 FOR UPDATE`, j.ID).Scan(&step)
+	return err == nil && step == Fenced
+}
+
+// unfence undoes what [job.erect] did. The map must name the source, and must not be about to name the target.
+func (j *job) unfence(ctx context.Context) error {
+	var maxima map[string]int64
+	if err := j.from.QueryRow(ctx, `SELECT sequences FROM kiloshard.moves WHERE id = $1`, j.ID).Scan(&maxima); err != nil {
+		return err
+	}
+	script := fmt.Sprintf("BEGIN; ALTER SCHEMA %s RENAME TO %s; ALTER SCHEMA %s RENAME TO %[1]s;\n", j.Schema, j.fence(), j.moved())
+	for sequence, maximum := range maxima {
+		script += fmt.Sprintf("ALTER SEQUENCE %s MAXVALUE %d;\n", name(j.Schema, sequence), maximum)
+	}
+	script += fmt.Sprintf("UPDATE kiloshard.moves SET step = '%s', fenced = NULL WHERE id = '%s'; COMMIT", Aborting, j.ID)
+	if err := run(ctx, j.from, script); err != nil {
+		return fmt.Errorf("taking the fence down on %s: %w", j.Source, err)
+	}
+	j.Step = Aborting
+	j.event("unfenced")
+	return nil
+}

@@ -1,0 +1,144 @@
+package move
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"fmt"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/kiloshard/kiloshard/shards"
+)
+
+// ErrUnderWay says that the ledger has a move of the shard that has not ended: it is to be resumed or aborted first.
+var ErrUnderWay = errors.New("a move of the shard is under way")
+
+// job is one shard's move while this program works on it. It is used by one goroutine.
+type job struct {
+	Move
+	cfg      Config
+	src, dst shards.Host
+	from, to *pgx.Conn // they hold the shard's lock
+	bytes    int64     // of the shard's tables
+	small    bool      // it is compared while writers wait
+	entered  bool      // it is in the ledger
+}
+
+// newID returns 8 hexadecimal digits.
+func newID() string {
+	var b [4]byte
+	_, _ = rand.Read(b[:]) // it never fails
+	return hex.EncodeToString(b[:])
+}
+
+// begin opens the sessions of a move and takes the shard's lock on both hosts. The job is to be closed in any case.
+func begin(ctx context.Context, cfg Config, m Move) (*job, error) {
+	j := &job{Move: m, cfg: cfg}
+	var err error
+	if j.src, err = cfg.host(m.Source); err != nil {
+		return j, err
+	}
+	if j.dst, err = cfg.host(m.Target); err != nil {
+		return j, err
+	}
+	if j.from, err = open(ctx, j.src); err != nil {
+		return j, err
+	}
+	if j.to, err = open(ctx, j.dst); err != nil {
+		return j, err
+	}
+	for _, side := range []struct {
+		host shards.Host
+		conn *pgx.Conn
+	}{{j.src, j.from}, {j.dst, j.to}} {
+		if err = lockShard(ctx, side.conn, m.Shard); err == nil {
+			err = install(ctx, side.conn)
+		}
+		if err != nil {
+			return j, &shards.HostError{Host: side.host.Name, Err: err}
+		}
+	}
+	return j, nil
+}
+
+func (j *job) close(ctx context.Context) {
+	closeConn(ctx, j.from)
+	closeConn(ctx, j.to)
+}
+
+func (j *job) event(what string, args ...any) {
+	j.tell(Event{What: fmt.Sprintf(what, args...)})
+}
+
+func (j *job) tell(e Event) {
+	if j.cfg.Events != nil {
+		e.Shard, e.Step = j.Shard, j.Step
+		j.cfg.Events(e)
+	}
+}
+
+// advance takes a move from the step that it is in to its end. From the fence until the map has changed nobody is served, so
+// an interrupt has to wait.
+func (j *job) advance(ctx context.Context) error {
+	for {
+		working := ctx
+		if j.Step == Fenced {
+			working = context.WithoutCancel(ctx)
+		}
+		next, err := j.do(working)
+		if next == Fenced {
+			working = context.WithoutCancel(ctx)
+		}
+		switch {
+		case err != nil:
+			return j.noted(ctx, err)
+		case next == Finished:
+			return j.finish(ctx)
+		}
+		if err := j.setStep(working, next); err != nil {
+			return err
+		}
+	}
+}
+
+// do does what the step says, and returns the step that follows. What a killed mover left of the step is no hindrance.
+func (j *job) do(ctx context.Context) (Step, error) {
+	switch j.Step {
+	case Prepare:
+		return Schema, j.enter(ctx, j.to, targetSide)
+	case Schema:
+		return Publish, j.makeSchema(ctx)
+	case Publish:
+		return Subscribe, j.publish(ctx)
+	case Subscribe:
+		return Copy, j.subscribe(ctx)
+	case Copy:
+		return Cutover, j.copy(ctx)
+	case Cutover:
+		err := j.cutover(ctx)
+		if err != nil && j.isFenced(ctx) { // the answer to its COMMIT was lost
+			err = nil
+		}
+		return Fenced, err
+	case Fenced:
+		return Switched, j.switchMap(ctx)
+	case Switched:
+		return Finished, j.cleanUp(ctx)
+	}
+	return "", fmt.Errorf("the move is at step %q, which cannot be continued; see kiloshard move abort", j.Step)
+}
+
+// finish ends the move in both ledgers, the target's first: the source's is the one that is looked at.
+func (j *job) finish(ctx context.Context) error {
+	if err := j.setOutcome(ctx, j.to, Moved); err != nil {
+		return err
+	}
+	if err := j.setOutcome(ctx, j.from, Moved); err != nil {
+		return err
+	}
+	j.Step, j.Outcome = Finished, Moved
+	j.event("done")
+	return nil
+}

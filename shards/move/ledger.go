@@ -1,0 +1,128 @@
+package move
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/kiloshard/kiloshard/shards"
+	"github.com/kiloshard/kiloshard/sql"
+)
+
+// Move is a row of the ledger on the host that a shard leaves.
+//
+// The ledger is on the hosts and not beside the map, because the transaction that fences the source also writes the step:
+// so there is no moment in which a shard is fenced and the ledger does not know.
+type Move struct {
+	ID      string
+	Shard   shards.Number
+	Schema  string
+	Source  string // names of hosts
+	Target  string
+	Step    Step
+	Outcome Outcome
+	Who     string
+	Began   time.Time
+	Stepped time.Time  // when the step was begun
+	Fenced  *time.Time // since when the source refuses
+	Error   string     // of the last attempt
+}
+
+// made is the name of the publication, the subscription and the slot.
+func (m Move) made() string { return fmt.Sprintf("kiloshard_move_%05d_%s", m.Shard, m.ID) }
+
+// moved is the name that the schema on the source has after the move.
+func (m Move) moved() string { return m.Schema + "__moved_" + m.ID }
+
+// fence is the name of the schema that takes the place of the moved one, before it does so.
+func (m Move) fence() string { return m.Schema + "__fence_" + m.ID }
+
+const moveColumns = `id, shard, schema, source, target, step, coalesce(outcome, ''), who, began, stepped, fenced, coalesce(error, '')`
+
+func (m *Move) fields() []any {
+	return []any{&m.ID, &m.Shard, &m.Schema, &m.Source, &m.Target, &m.Step, &m.Outcome, &m.Who, &m.Began, &m.Stepped, &m.Fenced, &m.Error}
+}
+
+// The two sides of a move, as the ledger has them.
+const (
+	sourceSide = "source"
+	targetSide = "target"
+)
+
+// install makes the ledger on a host if it is not there.
+func install(ctx context.Context, conn *pgx.Conn) error {
+	var there bool
+	if err := conn.QueryRow(ctx, sql.MovesAreThere()).Scan(&there); err != nil || there {
+		return err
+	}
+	return run(ctx, conn, "BEGIN;\n"+sql.Moves()+"COMMIT")
+}
+
+// enter adds a row to the ledger of a host, unless it is there.
+func (m Move) enter(ctx context.Context, conn *pgx.Conn, side string) error {
+	const query = `
+		INSERT INTO kiloshard.moves (id, shard, schema, side, source, target, step, who, began, stepped)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, clock_timestamp(), clock_timestamp()) ON CONFLICT (id) DO NOTHING`
+	_, err := conn.Exec(ctx, query, m.ID, m.Shard, m.Schema, side, m.Source, m.Target, m.Step, m.Who)
+	if code(err) == "23505" { // of the index on the shard
+		return fmt.Errorf("%w: the ledger of %s has a move of the shard under way; see kiloshard move status", ErrUnderWay, m.hostOf(side))
+	}
+	return err
+}
+
+func (m Move) hostOf(side string) string {
+	if side == sourceSide {
+		return m.Source
+	}
+	return m.Target
+}
+
+// setStep writes the step that is about to begin.
+func (j *job) setStep(ctx context.Context, step Step) error {
+	const query = `UPDATE kiloshard.moves SET step = $2, stepped = clock_timestamp(), error = NULL WHERE id = $1 AND outcome IS NULL`
+	tag, err := j.from.Exec(ctx, query, j.ID, step)
+	if err == nil && tag.RowsAffected() != 1 {
+		err = fmt.Errorf("the ledger of %s has no such move under way any more", j.Source)
+	}
+	if err != nil {
+		return err
+	}
+	j.Step = step
+	j.event("begun")
+	return nil
+}
+
+// setOutcome ends a move in the ledger of a host.
+func (j *job) setOutcome(ctx context.Context, conn *pgx.Conn, outcome Outcome) error {
+	_, err := conn.Exec(ctx, `UPDATE kiloshard.moves SET outcome = $2, stepped = clock_timestamp() WHERE id = $1 AND outcome IS NULL`, j.ID, outcome)
+	return err
+}
+
+// noted keeps an error for move status, and returns it.
+func (j *job) noted(ctx context.Context, err error) error {
+	if err == nil || j.from.IsClosed() {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cancelLimit)
+	defer cancel()
+	_, _ = j.from.Exec(ctx, `UPDATE kiloshard.moves SET error = $2 WHERE id = $1 AND outcome IS NULL`, j.ID, err.Error()) // there is an error already
+	return err
+}
+
+// moves returns the rows of one side on a host, the newest last. Without a ledger there are none.
+func moves(ctx context.Context, conn *pgx.Conn, side string) ([]Move, error) {
+	var there bool
+	if err := conn.QueryRow(ctx, `SELECT to_regclass('kiloshard.moves') IS NOT NULL`).Scan(&there); err != nil || !there {
+		return nil, err
+	}
+	rows, err := conn.Query(ctx, `SELECT `+moveColumns+` FROM kiloshard.moves WHERE side = $1 ORDER BY began, id`, side)
+	if err != nil {
+		return nil, err
+	}
+	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (Move, error) {
+		var m Move
+		return m, row.Scan(m.fields()...)
+	})
+}

@@ -1,0 +1,107 @@
+package move
+
+import (
+	"context"
+	"fmt"
+	"net/url"
+	"regexp"
+	"strings"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/kiloshard/kiloshard/shards"
+)
+
+// beginner is a session, or a transaction, in which it begins a savepoint.
+type beginner interface {
+	Begin(ctx context.Context) (pgx.Tx, error)
+}
+
+// makeSubscription makes the subscription by a session to the target, or in a transaction there.
+//
+// Its connection string is in a catalog that only superusers can read. The statement with it is put together on the server
+// from a parameter, and the server logs neither.
+func (j *job) makeSubscription(ctx context.Context, conn beginner) error {
+	login, err := j.conninfo(ctx)
+	if err != nil {
+		return err
+	}
+	tx, err := conn.Begin(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = tx.Rollback(context.WithoutCancel(ctx)) }()
+	if j.cfg.LoginWithPassword {
+		const quiet = `SET LOCAL log_min_error_statement = panic; SET LOCAL log_min_duration_statement = -1; SET LOCAL log_statement = none; SET LOCAL log_error_verbosity = terse; SET LOCAL log_parameter_max_length = 0; SET LOCAL log_parameter_max_length_on_error = 0`
+		if _, err := tx.Exec(ctx, quiet); err != nil {
+			return fmt.Errorf("a subscription with a password takes a role on %s that may keep it out of the server's log: %w", j.Target, err)
+		}
+	}
+	const make = `
+DO $kiloshard$ BEGIN
+  EXECUTE format('CREATE SUBSCRIPTION %I CONNECTION %L PUBLICATION %1$I WITH (slot_name = %1$L, create_slot = false)',
+    current_setting('kiloshard.subscription'), current_setting('kiloshard.conninfo'));
+END $kiloshard$`
+	if _, err := tx.Exec(ctx, `SELECT set_config('kiloshard.subscription', $1, true), set_config('kiloshard.conninfo', $2, true)`, j.made(), login); err != nil {
+		return forgetStatement(err)
+	}
+	if _, err := tx.Exec(ctx, make); err != nil {
+		return fmt.Errorf("subscription on %s, which logs in to %s: %w", j.Target, j.Source, forgetStatement(err))
+	}
+	const note = `UPDATE kiloshard.moves SET subscription = (SELECT oid FROM pg_subscription WHERE subname = $2) WHERE id = $1`
+	if _, err := tx.Exec(ctx, note, j.ID, j.made()); err != nil {
+		return err
+	}
+	return tx.Commit(ctx)
+}
+
+// keywords are the settings of a DSN that mean the same to the target as to us: others name files of this machine, or are
+// for pools.
+var keywords = regexp.MustCompile(`(?:^|[\s?&])(sslmode|connect_timeout|target_session_attrs)=([A-Za-z0-9-]+)`)
+
+// conninfo returns how the target logs in to the source: the addresses, the database and the user of the source's DSN, and
+// [Config.Login]; with a password only as [Config.LoginWithPassword] says.
+func (j *job) conninfo(ctx context.Context) (string, error) {
+	c := j.from.Config()
+	addresses, ports := []string{c.Host}, []string{fmt.Sprint(c.Port)}
+	for _, f := range c.Fallbacks {
+		if last := len(addresses) - 1; f.Host != addresses[last] || fmt.Sprint(f.Port) != ports[last] {
+			addresses, ports = append(addresses, f.Host), append(ports, fmt.Sprint(f.Port))
+		}
+	}
+	values := [][2]string{
+		{"host", strings.Join(addresses, ",")},
+		{"port", strings.Join(ports, ",")},
+		{"dbname", c.Database},
+		{"user", c.User},
+		{"application_name", j.made()},
+	}
+	dsn := j.src.ConnString()
+	if u, err := url.Parse(dsn); err == nil && u.Host != "" {
+		dsn = u.RawQuery
+	}
+	for _, found := range keywords.FindAllStringSubmatch(dsn, -1) {
+		values = append(values, [2]string{found[1], found[2]})
+	}
+	if j.cfg.LoginWithPassword {
+		password, err := passwordOf(ctx, j.src, c)
+		if err != nil {
+			return "", err
+		}
+		values = append(values, [2]string{"password", password})
+	}
+	quote := strings.NewReplacer(`\`, `\\`, `'`, `\'`)
+	var parts []string
+	for _, v := range values {
+		parts = append(parts, v[0]+"='"+quote.Replace(v[1])+"'")
+	}
+	return strings.TrimSpace(strings.Join(parts, " ") + " " + j.cfg.Login), nil
+}
+
+func passwordOf(ctx context.Context, host shards.Host, c *pgx.ConnConfig) (string, error) {
+	credentials, err := host.Credentials(ctx)
+	if err != nil || credentials.Password == "" {
+		return c.Password, err
+	}
+	return credentials.Password, nil
+}

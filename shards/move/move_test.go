@@ -1,0 +1,76 @@
+package move_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/kiloshard/kiloshard/shards"
+	"github.com/kiloshard/kiloshard/shards/move"
+)
+
+const fill = `
+set search_path = shard_00001, pg_temp;
+insert into photos (title, mood, note) select 'photo ' || n, 'glad', '{"a": 1}' from generate_series(1, 1000) n;
+insert into likes select id, 1 from photos;
+insert into events (what) select 'x' from generate_series(1, 10);`
+
+// A shard arrives with its rows, its sequences, its rights and its comments, and the old place says where it is.
+func TestMove(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	b.exec(0, fill+`grant usage on schema shard_00001 to pg_monitor; grant select (id, title) on photos to pg_monitor; grant insert on likes to public`)
+	const rows = `select count(*) || ' ' || sum(hashtext(p::text)) || ' ' || (select count(*) from shard_00001.likes) from shard_00001.photos p`
+	before, last := b.text(0, rows), b.text(0, `select last_value from shard_00001.next_id_seq`)
+	report, err := move.Run(t.Context(), b.cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.equal("moved", report.Done.String(), "1")
+	b.equal("map", b.load().Host(1).Name, "pg-b")
+	b.equal("rows", b.text(1, rows), before)
+	b.equal("sequence", b.text(1, `select last_value from shard_00001.next_id_seq`), last)
+	b.equal("serial", b.text(1, `insert into shard_00001.events (what) values ('y') returning n`), "11")
+	b.equal("comment", b.text(1, `select obj_description('shard_00001.photos'::regclass)`), "what users have made")
+	b.equal("version", b.text(1, `select version from shard_00001.schema_version`), "1")
+	b.equal("rights", b.text(1, `select has_column_privilege('pg_monitor', 'shard_00001.photos', 'title', 'select') || ' ' || has_table_privilege('pg_monitor', 'shard_00001.photos', 'select')`), "true false")
+	b.equal("ledger", b.text(1, `select count(*) from kiloshard.ledger where shard = 1 and current`), b.text(0, `select count(*) from kiloshard.ledger where shard = 1 and current`))
+	for _, statement := range []string{
+		`select * from shard_00001.photos`, `insert into shard_00001.photos (title) values ('x')`, `update shard_00001.photos set title = 'x'`,
+		`delete from shard_00001.likes`, `select shard_00001.next_id()`, `copy shard_00001.events (what) from program 'echo x'`, `select * from shard_00001.glad`,
+		`insert into shard_00001.photos (title) values ('x') returning id, mood`, `update shard_00001.photos set title = 'x' where id = 1 returning *`,
+		`select count(*) from shard_00001.photos where false`, `select * from shard_00001.photos for update`,
+	} {
+		if err := b.try(0, statement); err == nil || !strings.Contains(err.Error(), "shard 1 moved to pg-b at ") {
+			t.Errorf("%s: got %v", statement, err)
+		}
+	}
+	b.clean()
+
+	cleaned, err := move.Clean(t.Context(), b.m, shards.Set{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.equal("cleaned", cleaned.String(), "1")
+	b.equal("schemas", b.text(0, `select count(*) from pg_namespace where nspname like 'shard_00001%'`), "0")
+}
+
+// A shard goes to and fro, and its IDs rise.
+func TestMoveBack(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	b.exec(0, fill)
+	top := ""
+	for i, to := range []string{"pg-b", "pg-a", "pg-b"} {
+		b.cfg.Map, b.cfg.To = b.load(), to
+		if _, err := move.Run(t.Context(), b.cfg); err != nil {
+			t.Fatal(err)
+		}
+		b.clean()
+		id := b.text(1-i%2, `select shard_00001.next_id()`)
+		if id <= top {
+			t.Errorf("ID %s after %s", id, top)
+		}
+		top = id
+	}
+	b.equal("rows", b.text(1, `select count(*) from shard_00001.photos`), "1000")
+}

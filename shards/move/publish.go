@@ -1,0 +1,107 @@
+package move
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/jackc/pgx/v5/pgconn"
+)
+
+// publish makes the publication of the shard's tables, one by one since FOR TABLES IN SCHEMA takes a superuser, and of this
+// move's markers; and the slot, by ourselves so that a half-made one can be found by its name.
+func (j *job) publish(ctx context.Context) error {
+	if err := j.unpublish(ctx); err != nil {
+		return err
+	}
+	const query = `SELECT format('%I.%I', $1::text, relname) FROM pg_class WHERE relnamespace = $1::regnamespace AND relkind = 'r' ORDER BY relname`
+	tables, err := texts(ctx, j.from, query, j.Schema)
+	if err != nil {
+		return err
+	}
+	tables = append(tables, fmt.Sprintf("kiloshard.move_markers WHERE (move = '%s')", j.ID))
+	statement := fmt.Sprintf("CREATE PUBLICATION %s FOR TABLE %s", name(j.made()), strings.Join(tables, ", "))
+	if err := run(ctx, j.from, statement); err != nil {
+		return fmt.Errorf("publication on %s: %w", j.Source, err)
+	}
+	j.event("published")
+	if _, err := j.from.Exec(ctx, `SELECT pg_create_logical_replication_slot($1, 'pgoutput')`, j.made()); err != nil {
+		return fmt.Errorf("slot on %s: %w", j.Source, err)
+	}
+	j.event("slot made")
+	return nil
+}
+
+// unpublish drops the slot, those of the workers that copied tables, and the publication, as far as they are there.
+func (j *job) unpublish(ctx context.Context) error {
+	var subscription *uint32
+	var system string
+	const worker = `
+		SELECT (SELECT subscription FROM kiloshard.moves WHERE id = $1), (SELECT system_identifier::text FROM pg_control_system())`
+	if err := j.to.QueryRow(ctx, worker, j.ID).Scan(&subscription, &system); err != nil {
+		return err
+	}
+	pattern := "none"
+	if subscription != nil { // as Postgres names them
+		pattern = fmt.Sprintf(`^pg_%d_sync_[0-9]+_%s$`, *subscription, system)
+	}
+	const drop = `
+		SELECT CASE WHEN active THEN pg_terminate_backend(active_pid)::text ELSE pg_drop_replication_slot(slot_name)::text END
+		FROM pg_replication_slots WHERE (slot_name = $1 OR slot_name ~ $2) AND database = current_database()`
+	err := wait(ctx, cleanUpLimit, slowly, fmt.Errorf("slot %s on %s is still in use", j.made(), j.Source), func() (bool, error) {
+		tag, err := j.from.Exec(ctx, drop, j.made(), pattern)
+		if code(err) == "55006" { // it has become active
+			return false, nil
+		}
+		return err == nil && tag.RowsAffected() == 0, err
+	})
+	if err != nil {
+		return err
+	}
+	return run(ctx, j.from, "DROP PUBLICATION IF EXISTS "+name(j.made()))
+}
+
+// subscribe makes the subscription on the target, which begins to copy. One that is there is whole, and may have copied
+// rows already.
+func (j *job) subscribe(ctx context.Context) error {
+	there, err := j.subscribed(ctx)
+	if err != nil || there {
+		return err
+	}
+	if err := j.makeSubscription(ctx, j.to); err != nil {
+		return err
+	}
+	j.event("subscribed")
+	return nil
+}
+
+func (j *job) subscribed(ctx context.Context) (there bool, err error) {
+	const query = `SELECT EXISTS (SELECT FROM pg_subscription WHERE subname = $1 AND subdbid = (SELECT oid FROM pg_database WHERE datname = current_database()))`
+	err = j.to.QueryRow(ctx, query, j.made()).Scan(&there)
+	return there, err
+}
+
+// unsubscribe drops the subscription if it is there, and not the slot, which [job.unpublish] drops.
+func (j *job) unsubscribe(ctx context.Context) error {
+	there, err := j.subscribed(ctx)
+	if err != nil || !there {
+		return err
+	}
+	n := name(j.made())
+	for _, statement := range []string{"ALTER SUBSCRIPTION " + n + " DISABLE", "ALTER SUBSCRIPTION " + n + " SET (slot_name = NONE)", "DROP SUBSCRIPTION " + n} {
+		if err := run(ctx, j.to, statement); err != nil {
+			return fmt.Errorf("dropping the subscription on %s: %w", j.Target, err)
+		}
+	}
+	return nil
+}
+
+// forgetStatement takes the text of a statement with a password out of an error.
+func forgetStatement(err error) error {
+	if pg, ok := err.(*pgconn.PgError); ok { //nolint:errorlint // as pgconn returns it
+		clean := *pg
+		clean.Where, clean.InternalQuery, clean.Detail = "", "", ""
+		return &clean
+	}
+	return err
+}

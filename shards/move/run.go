@@ -1,0 +1,163 @@
+package move
+
+import (
+	"context"
+	"slices"
+	"sync"
+
+	"github.com/kiloshard/kiloshard/shards"
+)
+
+// Report says what became of some moves.
+type Report struct {
+	Done      shards.Set // on the target, or where they were after Abort
+	Unmoved   shards.Set // that were on the target already
+	Resumable shards.Set // whose move is under way still: it is in the ledger
+}
+
+// Run moves shards to a host, some at a time, while services write. A shard that is on the host already is left alone.
+//
+// When ctx ends, no other move is begun, and those under way stop where they are, except that a shard that is fenced is
+// brought to its new host first. The error is a [shards.PartialError] if not all shards were moved. Each that was begun is
+// in the ledger: [Resume] continues it, [Abort] takes it back; until then [Run] refuses it with [ErrUnderWay].
+func Run(ctx context.Context, cfg Config) (Report, error) {
+	cfg, err := cfg.withDefaults()
+	if err != nil {
+		return Report{}, err
+	}
+	var todo []Move
+	var unmoved []shards.Number
+	for n := range cfg.Shards.All() {
+		m := cfg.newMove(n)
+		if m.Source == m.Target {
+			unmoved = append(unmoved, n)
+			continue
+		}
+		if _, err := cfg.host(m.Target); err != nil {
+			return Report{}, err
+		}
+		todo = append(todo, m)
+	}
+	report, err := each(ctx, cfg, todo, func(ctx context.Context, j *job) error {
+		if err := j.check(ctx); err != nil {
+			return err
+		}
+		if err := j.enter(ctx, j.from, sourceSide); err != nil {
+			return err
+		}
+		j.entered = true
+		j.event("begun")
+		return j.advance(ctx)
+	})
+	report.Unmoved = shards.SetOf(unmoved...)
+	return report, err
+}
+
+// Resume continues the moves of some shards that are under way, of all if cfg.Shards is empty.
+func Resume(ctx context.Context, cfg Config) (Report, error) {
+	return underWay(ctx, cfg, func(ctx context.Context, j *job) error {
+		if j.Step == Aborting {
+			return j.abort(ctx)
+		}
+		return j.advance(ctx)
+	})
+}
+
+// Abort takes back the moves of some shards that are under way, of all if cfg.Shards is empty. The shards stay where they
+// are. A move whose target serves already cannot be taken back.
+func Abort(ctx context.Context, cfg Config) (Report, error) {
+	return underWay(ctx, cfg, func(ctx context.Context, j *job) error { return j.noted(ctx, j.abort(ctx)) })
+}
+
+// underWay does something to moves that have not ended.
+func underWay(ctx context.Context, cfg Config, do func(context.Context, *job) error) (Report, error) {
+	cfg, err := cfg.withDefaults()
+	if err != nil {
+		return Report{}, err
+	}
+	all, err := Status(ctx, cfg.Map)
+	if err != nil {
+		return Report{}, err
+	}
+	all = slices.DeleteFunc(all, func(m Move) bool {
+		return m.Outcome != UnderWay || cfg.Shards.Len() > 0 && !cfg.Shards.Has(m.Shard)
+	})
+	return each(ctx, cfg, all, func(ctx context.Context, j *job) error {
+		// It may have gone on, or ended, since the ledger was read.
+		row := j.from.QueryRow(ctx, `SELECT `+moveColumns+` FROM kiloshard.moves WHERE id = $1 AND side = 'source'`, j.ID)
+		if err := row.Scan(j.fields()...); err != nil {
+			return err
+		}
+		if j.Outcome != UnderWay {
+			return nil
+		}
+		j.entered = true
+		return do(ctx, j)
+	})
+}
+
+// each works on moves, as many at a time as their hosts may have.
+func each(ctx context.Context, cfg Config, all []Move, do func(context.Context, *job) error) (Report, error) {
+	var mu sync.Mutex // guards what follows, and the caller's Events
+	if tell := cfg.Events; tell != nil {
+		cfg.Events = func(e Event) { mu.Lock(); defer mu.Unlock(); tell(e) }
+	}
+	ends := make(chan ended)
+	busy := map[string]int{}
+	partial := &shards.PartialError{}
+	var done, resumable, left []shards.Number
+	for running := 0; len(all) > 0 || running > 0; {
+		next := slices.IndexFunc(all, func(m Move) bool { return busy[m.Source] < cfg.PerHost && busy[m.Target] < cfg.PerHost })
+		if next >= 0 && ctx.Err() == nil {
+			m := all[next]
+			all = slices.Delete(all, next, next+1)
+			busy[m.Source]++
+			busy[m.Target]++
+			running++
+			go func() { ends <- one(ctx, cfg, m, do) }()
+			continue
+		}
+		if running == 0 { // ctx has ended
+			for _, m := range all {
+				left = append(left, m.Shard)
+			}
+			partial.Causes = append(partial.Causes, context.Cause(ctx))
+			break
+		}
+		e := <-ends
+		running--
+		busy[e.move.Source]--
+		busy[e.move.Target]--
+		if e.err == nil {
+			done = append(done, e.move.Shard)
+			continue
+		}
+		if e.resumable {
+			resumable = append(resumable, e.move.Shard)
+		}
+		partial.Failed = append(partial.Failed, &shards.ShardError{Shard: e.move.Shard, Schema: e.move.Schema, Host: e.move.Source, Err: e.err})
+	}
+	report := Report{Done: shards.SetOf(done...), Resumable: shards.SetOf(resumable...)}
+	if len(partial.Failed)+len(left) == 0 {
+		return report, nil
+	}
+	slices.SortFunc(partial.Failed, func(a, b *shards.ShardError) int { return int(a.Shard - b.Shard) })
+	partial.Done, partial.NotAttempted = report.Done, shards.SetOf(left...)
+	return report, partial
+}
+
+// ended is what became of a move.
+type ended struct {
+	move      Move
+	resumable bool // it is in the ledger, and has not ended
+	err       error
+}
+
+func one(ctx context.Context, cfg Config, m Move, do func(context.Context, *job) error) ended {
+	j, err := begin(ctx, cfg, m)
+	defer j.close(ctx)
+	if err == nil {
+		err = do(ctx, j)
+	}
+	return ended{move: m, resumable: j.entered && j.Outcome == UnderWay, err: err}
+}

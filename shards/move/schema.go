@@ -1,0 +1,162 @@
+package move
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/kiloshard/kiloshard/migrate/drift"
+	"github.com/kiloshard/kiloshard/migrate/snapshot"
+	"github.com/kiloshard/kiloshard/shards"
+	"github.com/kiloshard/kiloshard/shards/provision"
+	"github.com/kiloshard/kiloshard/sql"
+)
+
+// createWait is how long a move waits for a kiloshard create on its target.
+const createWait = time.Minute
+
+// StructureError says that the shard on the target is not what it is on the source.
+type StructureError struct {
+	Differences []string // "- …" for what only the source has, "+ …" for what only the target has
+}
+
+// Error names the first difference.
+func (e *StructureError) Error() string {
+	text := "the shard's structure on the target differs from the source's: " + e.Differences[0]
+	if more := len(e.Differences) - 1; more > 0 {
+		text += fmt.Sprintf("; and %d more differences", more)
+	}
+	return text
+}
+
+// next returns the map that follows the move.
+func (j *job) next() (*shards.Map, error) {
+	c := j.cfg.Map.Config()
+	c.Placement = placement(j.cfg.Map, j.Shard, j.Target)
+	m, err := c.Map()
+	if err != nil {
+		return nil, err
+	}
+	return m, nil
+}
+
+// makeSchema makes the shard on the target as it is on the source, without rows. What an earlier attempt made of it is
+// dropped first: the target's ledger says that it is this move's.
+func (j *job) makeSchema(ctx context.Context) error {
+	if err := j.dropTarget(ctx); err != nil {
+		return err
+	}
+	m, err := j.next()
+	if err != nil {
+		return err
+	}
+	if err := provision.CreateOne(ctx, m, j.Shard, createWait); err != nil {
+		return err
+	}
+	source, err := drift.Connect(ctx, j.src)
+	if err != nil {
+		return err
+	}
+	defer closeConn(ctx, source)
+	want, statements, err := snapshot.Exact(ctx, source, j.cfg.Map, j.Shard)
+	if err != nil {
+		return err
+	}
+	version, err := j.schemaVersion(ctx)
+	if err != nil {
+		return err
+	}
+	rights, err := j.rights(ctx)
+	if err != nil {
+		return err
+	}
+	// Rows that were made with the shard come with the copy.
+	script := "BEGIN; SET LOCAL search_path = pg_catalog; SET LOCAL check_function_bodies = off;\n" + version + statements + strings.Join(rights, ";\n") +
+		";\n" + truncateAll(j.Schema) + "COMMIT"
+	if err := run(ctx, j.to, script); err != nil {
+		return fmt.Errorf("making the shard on %s: %w", j.Target, err)
+	}
+	target, err := drift.Connect(ctx, j.dst)
+	if err != nil {
+		return err
+	}
+	defer closeConn(ctx, target)
+	got, err := drift.Read(ctx, target, m, j.Shard)
+	if err != nil {
+		return err
+	}
+	if !got[j.Shard].Equal(want) {
+		return &StructureError{Differences: drift.Differences(want, got[j.Shard])}
+	}
+	j.event("made")
+	return j.copyLedger(ctx)
+}
+
+// schemaVersion returns the statement that makes tern's version table, if the source has one.
+func (j *job) schemaVersion(ctx context.Context) (string, error) {
+	var there bool
+	err := j.from.QueryRow(ctx, `SELECT to_regclass($1) IS NOT NULL`, j.Schema+".schema_version").Scan(&there)
+	if err != nil || !there {
+		return "", err
+	}
+	return "CREATE TABLE IF NOT EXISTS " + j.Schema + ".schema_version (version int4 NOT NULL PRIMARY KEY);\n", nil
+}
+
+// truncateAll returns a statement that empties all tables of a schema.
+func truncateAll(schema string) string {
+	return fmt.Sprintf(`DO $kiloshard$ DECLARE t text; BEGIN
+  SELECT string_agg(c.oid::regclass::text, ', ') INTO t FROM pg_class c WHERE c.relnamespace = '%s'::regnamespace AND c.relkind = 'r';
+  IF t IS NOT NULL THEN EXECUTE 'TRUNCATE ' || t; END IF;
+END $kiloshard$;
+`, schema)
+}
+
+// dropTarget drops what this move has made of the shard on the target, and the fence of an earlier move away from there.
+func (j *job) dropTarget(ctx context.Context) error {
+	var ours, fence, there bool
+	const query = `
+		SELECT EXISTS (SELECT FROM kiloshard.moves WHERE id = $1 AND side = 'target' AND outcome IS NULL),
+			to_regclass($2 || '.' || $3) IS NOT NULL, to_regnamespace($2) IS NOT NULL`
+	if err := j.to.QueryRow(ctx, query, j.ID, j.Schema, sql.FenceMark).Scan(&ours, &fence, &there); err != nil || !there {
+		return err
+	}
+	if !ours && !fence {
+		return fmt.Errorf("schema %s is on %s already: expected none, or drop it there once no row is only in it", j.Schema, j.Target)
+	}
+	return run(ctx, j.to, "DROP SCHEMA "+j.Schema+" CASCADE")
+}
+
+// copyLedger copies what the ledger of migrations knows of the shard, so that the target can tell which files it has run.
+func (j *job) copyLedger(ctx context.Context) error {
+	const there = `SELECT to_regclass('kiloshard.ledger') IS NOT NULL`
+	var has bool
+	if err := j.from.QueryRow(ctx, there).Scan(&has); err != nil || !has {
+		return err
+	}
+	if err := j.to.QueryRow(ctx, there).Scan(&has); err != nil {
+		return err
+	}
+	if !has {
+		if err := run(ctx, j.to, "BEGIN;\n"+sql.Ledger()+"COMMIT"); err != nil {
+			return err
+		}
+	}
+	rows, err := j.from.Query(ctx, `SELECT to_jsonb(l) - 'entry' FROM kiloshard.ledger l WHERE shard = $1 AND current ORDER BY entry`, j.Shard)
+	if err != nil {
+		return err
+	}
+	entries, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	if err != nil {
+		return err
+	}
+	const columns = `run, who, role, shard, version, file, direction, checksum, began, took, current, sqlstate, error, statement`
+	const query = `
+		WITH old AS (UPDATE kiloshard.ledger SET current = false WHERE shard = $1 AND current)
+		INSERT INTO kiloshard.ledger (` + columns + `)
+		SELECT ` + columns + ` FROM unnest($2::jsonb[]) e (e), jsonb_populate_record(NULL::kiloshard.ledger, e)`
+	_, err = j.to.Exec(ctx, query, j.Shard, entries)
+	return err
+}

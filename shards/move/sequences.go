@@ -1,0 +1,56 @@
+package move
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// sequence is one of the shard's.
+type sequence struct {
+	Name      string
+	Start     int64
+	Increment int64
+	Min       int64
+	Max       int64
+	Last      int64
+	Called    bool // Last was given
+}
+
+// sequencesOf returns the sequences of a schema as they are now.
+func sequencesOf(ctx context.Context, tx pgx.Tx, schema string) ([]sequence, error) {
+	const query = `
+		SELECT c.relname, s.seqstart, s.seqincrement, s.seqmin, s.seqmax, 0::bigint, false
+		FROM pg_class c JOIN pg_sequence s ON s.seqrelid = c.oid WHERE c.relnamespace = $1::regnamespace ORDER BY 1`
+	rows, err := tx.Query(ctx, query, schema)
+	if err != nil {
+		return nil, err
+	}
+	sequences, err := pgx.CollectRows(rows, pgx.RowToStructByPos[sequence])
+	for i := range sequences {
+		s := &sequences[i]
+		if err == nil {
+			err = tx.QueryRow(ctx, "SELECT last_value, is_called FROM "+name(schema, s.Name), pgx.QueryExecModeExec).Scan(&s.Last, &s.Called)
+		}
+	}
+	return sequences, err
+}
+
+// carry sets the target's sequences to where the source's are, never back, and returns when that and all that was applied
+// before is on the target's disk: workers of subscriptions do not wait for it.
+func (j *job) carry(ctx context.Context, sequences []sequence) error {
+	script := "BEGIN;\n"
+	for _, s := range sequences {
+		if !s.Called {
+			continue
+		}
+		further := "greatest"
+		if s.Increment < 0 {
+			further = "least"
+		}
+		script += fmt.Sprintf("SELECT setval('%s', %s(%d, CASE WHEN is_called THEN last_value ELSE %[3]d END)) FROM %[4]s;\n",
+			quoted(name(j.Schema, s.Name)), further, s.Last, name(j.Schema, s.Name))
+	}
+	return run(ctx, j.to, script+"SELECT pg_logical_emit_message(true, 'kiloshard', 'moved'); COMMIT")
+}

@@ -1,0 +1,147 @@
+package move
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgconn/ctxwatch"
+
+	"github.com/kiloshard/kiloshard/shards"
+	"github.com/kiloshard/kiloshard/shards/connect"
+	"github.com/kiloshard/kiloshard/sql"
+)
+
+// The limits of what goes on after the caller's context has ended, and of how long a server may take to cancel.
+const (
+	cleanUpLimit = 30 * time.Second
+	cancelLimit  = 5 * time.Second
+)
+
+// open opens a session in which names mean Postgres's own, values are written in one way on all hosts, and commits are on
+// disk when they return.
+func open(ctx context.Context, host shards.Host) (*pgx.Conn, error) {
+	conn, err := connect.Open(ctx, host, func(cfg *pgx.ConnConfig) {
+		for name, value := range map[string]string{
+			"application_name":            "kiloshard move",
+			"search_path":                 "pg_catalog, pg_temp",
+			"client_min_messages":         "warning",
+			"client_encoding":             "UTF8",
+			"standard_conforming_strings": "on",
+			"quote_all_identifiers":       "off",
+			"DateStyle":                   "ISO, YMD",
+			"IntervalStyle":               "postgres",
+			"TimeZone":                    "UTC",
+			"extra_float_digits":          "1",
+			"bytea_output":                "hex",
+		} {
+			cfg.RuntimeParams[name] = value
+		}
+		cfg.BuildContextWatcherHandler = func(conn *pgconn.PgConn) ctxwatch.Handler {
+			return &pgconn.CancelRequestContextWatcherHandler{Conn: conn, DeadlineDelay: cancelLimit}
+		}
+	})
+	if err != nil {
+		return nil, &shards.HostError{Host: host.Name, Err: err}
+	}
+	const settings = `
+		SELECT set_config('idle_session_timeout', '0', false), set_config('statement_timeout', '0', false), set_config('synchronous_commit',
+			CASE current_setting('synchronous_commit') WHEN 'off' THEN 'on' ELSE current_setting('synchronous_commit') END, false)`
+	if _, err := conn.Exec(ctx, settings); err != nil {
+		closeConn(ctx, conn)
+		return nil, &shards.HostError{Host: host.Name, Err: err}
+	}
+	return conn, nil
+}
+
+// closeConn ends a session, also when ctx has ended.
+func closeConn(ctx context.Context, conn *pgx.Conn) {
+	if conn == nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cancelLimit)
+	defer cancel()
+	_ = conn.Close(ctx) // nothing is left to lose in it
+}
+
+// ErrBusy says that somebody else migrates or moves a shard.
+var ErrBusy = errors.New("the shard is being migrated, or moved by another program")
+
+// lockWait is how long a move waits for a shard's lock: a mover that was killed a moment ago may still have it.
+const lockWait = 10 * time.Second
+
+// lockShard takes a shard's lock for the session, by polling, since a statement that waits holds a snapshot.
+func lockShard(ctx context.Context, conn *pgx.Conn, n shards.Number) error {
+	return wait(ctx, lockWait, slowly, ErrBusy, func() (bool, error) {
+		var got bool
+		err := conn.QueryRow(ctx, `SELECT pg_try_advisory_lock($1::int, $2::int)`, int32(sql.ShardLock), int32(n)).Scan(&got)
+		return got, err
+	})
+}
+
+// The longest pauses of wait: while writers are held up, and else.
+const (
+	quickly = 2 * time.Millisecond
+	slowly  = 100 * time.Millisecond
+)
+
+// wait calls ready until it returns true, with pauses that grow up to longest. It returns late after limit, 0 for none.
+func wait(ctx context.Context, limit, longest time.Duration, late error, ready func() (bool, error)) error {
+	began := time.Now()
+	for pause := time.Millisecond; ; pause = min(2*pause, longest) {
+		done, err := ready()
+		switch {
+		case done || err != nil:
+			return err
+		case limit > 0 && time.Since(began) > limit:
+			return fmt.Errorf("%w: waited %s", late, limit)
+		}
+		if err := sleep(ctx, pause); err != nil {
+			return err
+		}
+	}
+}
+
+func sleep(ctx context.Context, d time.Duration) error {
+	select {
+	case <-time.After(d):
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// run runs statements as one message, and so as one transaction unless they say otherwise.
+func run(ctx context.Context, conn *pgx.Conn, statements string) error {
+	_, err := conn.PgConn().Exec(ctx, statements).ReadAll()
+	if err != nil && !conn.IsClosed() && conn.PgConn().TxStatus() != 'I' {
+		if _, rollbackErr := conn.PgConn().Exec(ctx, "ROLLBACK").ReadAll(); rollbackErr != nil {
+			closeConn(ctx, conn)
+		}
+	}
+	return err
+}
+
+// texts returns the one column of a query's rows.
+func texts(ctx context.Context, conn *pgx.Conn, query string, args ...any) ([]string, error) {
+	rows, err := conn.Query(ctx, query, args...)
+	if err != nil {
+		return nil, err
+	}
+	return pgx.CollectRows(rows, pgx.RowTo[string])
+}
+
+// name writes an identifier, with its schema if there are two parts.
+func name(parts ...string) string { return pgx.Identifier(parts).Sanitize() }
+
+// code returns the SQLSTATE of an error, empty for none.
+func code(err error) string {
+	var pg *pgconn.PgError
+	if errors.As(err, &pg) {
+		return pg.Code
+	}
+	return ""
+}

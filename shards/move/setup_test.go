@@ -1,0 +1,152 @@
+package move_test
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"testing"
+	"testing/fstest"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/kiloshard/kiloshard/shards"
+	"github.com/kiloshard/kiloshard/shards/mapstore"
+	"github.com/kiloshard/kiloshard/shards/move"
+	"github.com/kiloshard/kiloshard/shards/shardtest"
+	"github.com/kiloshard/kiloshard/shards/shardtest/leak"
+)
+
+func TestMain(m *testing.M) {
+	if os.Getenv(killAt) != "" {
+		mover()
+	}
+	os.Exit(leak.Check(shardtest.Run(m)))
+}
+
+var migrations = fstest.MapFS{
+	"001_photos.sql": {Data: []byte(`
+create type mood as enum ('glad', 'sad');
+create table photos (id bigint primary key default next_id(), title text, mood mood, note jsonb);
+create index on photos (title);
+comment on table photos is 'what users have made';
+create table likes (photo bigint references photos, who int, primary key (photo, who));
+create table events (n serial primary key, what text) with (autovacuum_vacuum_scale_factor = 0.1);
+create view glad as select * from photos where mood = 'glad';`)},
+}
+
+// bundle is a cluster of four shards on two hosts, with its map in a file.
+type bundle struct {
+	t     testing.TB
+	m     *shards.Map
+	path  string // of the map
+	store mapstore.Store
+	cfg   move.Config
+}
+
+func setup(t testing.TB) *bundle {
+	t.Helper()
+	m := shardtest.New(t, shardtest.Config{Shards: 4, Migrations: migrations}).Map
+	path := filepath.Join(t.TempDir(), "kiloshard.yaml")
+	lookup := func(name string) (string, bool) {
+		for _, h := range m.Hosts() {
+			if name == variable(h) {
+				return h.ConnString(), true
+			}
+		}
+		return "", false
+	}
+	c := m.Config()
+	c.Hosts = nil
+	for _, h := range m.Hosts() {
+		c.Hosts = append(c.Hosts, shards.Host{Name: h.Name, DSN: "${" + variable(h) + "}"})
+	}
+	store, err := mapstore.Open(t.Context(), shards.Config{Cluster: c.Cluster}, mapstore.Options{Path: path, Lookup: lookup})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = store.Close() })
+	if _, err := store.Swap(t.Context(), 0, mapstore.Change{Config: c, By: "test"}); err != nil {
+		t.Fatal(err)
+	}
+	b := &bundle{t: t, path: path, store: store}
+	b.cfg = move.Config{Map: b.load(), Store: store, Shards: shards.SetOf(1), To: "pg-b", LoginWithPassword: true}
+	if s, ok := t.(*testing.T); ok {
+		b.cfg.Events = func(e move.Event) { s.Logf("shard %d, %s: %s", e.Shard, e.Step, e.What) }
+	}
+	return b
+}
+
+func variable(h shards.Host) string {
+	if h.Name == "pg-a" {
+		return "PG_A"
+	}
+	return "PG_B"
+}
+
+// load returns the newest map.
+func (b *bundle) load() *shards.Map {
+	b.t.Helper()
+	e, err := b.store.Load(b.t.Context())
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	b.m = e.Map
+	return e.Map
+}
+
+func (b *bundle) exec(host int, statements string) {
+	b.t.Helper()
+	if err := b.try(host, statements); err != nil {
+		b.t.Fatal(err)
+	}
+}
+
+func (b *bundle) try(host int, statements string) error {
+	b.t.Helper()
+	conn := b.connect(host)
+	defer conn.Close(context.Background())
+	_, err := conn.PgConn().Exec(b.t.Context(), statements).ReadAll()
+	return err
+}
+
+func (b *bundle) connect(host int) *pgx.Conn {
+	b.t.Helper()
+	conn, err := pgx.Connect(b.t.Context(), b.m.Hosts()[host].ConnString())
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	return conn
+}
+
+// text returns the one value of a query on a host, as text.
+func (b *bundle) text(host int, query string) string {
+	b.t.Helper()
+	conn := b.connect(host)
+	defer conn.Close(context.Background())
+	results, err := conn.PgConn().Exec(b.t.Context(), query).ReadAll()
+	if err != nil {
+		b.t.Fatalf("%s: %v", query, err)
+	}
+	return string(results[len(results)-1].Rows[0][0])
+}
+
+func (b *bundle) equal(what, got, want string) {
+	b.t.Helper()
+	if got != want {
+		b.t.Errorf("%s: got %s, want %s", what, got, want)
+	}
+}
+
+// clean checks that a move has left nothing on either host.
+func (b *bundle) clean() {
+	b.t.Helper()
+	for host := range 2 {
+		b.equal("slots", b.text(host, `select count(*) from pg_replication_slots where database = current_database()`), "0")
+		b.equal("publications", b.text(host, `select count(*) from pg_publication`), "0")
+		b.equal("subscriptions", b.text(host, `select count(*) from pg_subscription where subdbid = (select oid from pg_database where datname = current_database())`), "0")
+		b.equal("markers", b.text(host, `select count(*) from kiloshard.move_markers`), "0")
+		b.equal("fences to be", b.text(host, `select count(*) from pg_namespace where nspname like '%__fence_%'`), "0")
+		b.equal("moves under way", b.text(host, `select count(*) from kiloshard.moves where outcome is null`), "0")
+		b.equal("locks", b.text(host, `select count(*) from pg_locks where locktype = 'advisory' and database = (select oid from pg_database where datname = current_database())`), "0")
+	}
+}

@@ -1,0 +1,29 @@
+package move
+
+// Step is where a move is. It is in the ledger before the step is begun.
+type Step string
+
+// The steps, in their order.
+const (
+	Prepare   Step = "prepare"   // the target's ledger gets its row
+	Schema    Step = "schema"    // the shard is made on the target, without rows
+	Publish   Step = "publish"   // the source gets a publication and a slot
+	Subscribe Step = "subscribe" // the target gets a subscription
+	Copy      Step = "copy"      // rows are copied, and what is written meanwhile
+	Cutover   Step = "cutover"   // writers are held up for a moment, and the source refuses from then on
+	Fenced    Step = "fenced"    // the source refuses; the map is to say where the shard is
+	Switched  Step = "switched"  // the map says so; what the move made is removed
+	Finished  Step = "finished"  // only the old schema is left, under another name
+	Aborting  Step = "aborting"  // all that the move made is removed
+)
+
+// Outcome is how a move ended.
+type Outcome string
+
+// The outcomes. A move that is under way has none.
+const (
+	UnderWay Outcome = ""
+	Moved    Outcome = "moved"   // the shard is on the target; the old schema is kept on the source
+	Aborted  Outcome = "aborted" // the shard has stayed
+	Cleaned  Outcome = "cleaned" // moved, and the old schema is dropped
+)

@@ -1,0 +1,214 @@
+package move_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"testing/fstest"
+	"time"
+
+	"github.com/kiloshard/kiloshard/migrate"
+	"github.com/kiloshard/kiloshard/shards"
+	"github.com/kiloshard/kiloshard/shards/move"
+	"github.com/kiloshard/kiloshard/shards/provision"
+)
+
+// interrupted begins a move and leaves it at a point, as a mover does that is interrupted there.
+func (b *bundle) interrupted(at string) {
+	b.t.Helper()
+	ctx, stop := context.WithCancel(b.t.Context())
+	defer stop()
+	cfg := b.cfg
+	cfg.Events = func(e move.Event) {
+		if point(e) == at {
+			stop()
+		}
+	}
+	report, err := move.Run(ctx, cfg)
+	if err == nil || report.Resumable.String() != "1" {
+		b.t.Fatalf("not interrupted at %q: %v, %v", at, report, err)
+	}
+}
+
+// A migration leaves a shard alone that is being moved, whether or not its mover is alive, and takes it up afterwards.
+func TestMigrateDuringMove(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	b.exec(0, fill)
+	b.interrupted("copy: copied")
+	files := fstest.MapFS{"002_more.sql": {Data: []byte(`alter table photos add more int;`)}}
+	for name, file := range migrations {
+		files[name] = file
+	}
+	up := func() (migrate.Report, error) {
+		return migrate.Up(t.Context(), migrate.Config{Map: b.load(), Files: files})
+	}
+	report, err := up()
+	var partial *shards.PartialError
+	if !errors.As(err, &partial) || !errors.Is(err, migrate.ErrMoving) {
+		t.Fatal(err)
+	}
+	b.equal("done", report.Done.String()+" "+partial.NotAttempted.String(), "0,2-3 1")
+	if differences, err := provision.Verify(t.Context(), b.m); err != nil || len(differences) > 0 {
+		t.Errorf("verify: %v, %v", differences, err)
+	}
+	if _, err := provision.Create(t.Context(), provision.CreateConfig{Map: b.m}); err != nil {
+		t.Error(err)
+	}
+	// Past the check of the run, as one that began before the move.
+	err = b.try(0, `select kiloshard.begin_migration(1, 1, 'shard_00001', 1, 'pg_catalog', '', '', false)`)
+	if err == nil || !strings.Contains(err.Error(), "KSM02") {
+		t.Errorf("begin_migration: %v", err)
+	}
+
+	if _, err := move.Resume(t.Context(), b.cfg); err != nil {
+		t.Fatal(err)
+	}
+	b.load()
+	if report, err = up(); err != nil {
+		t.Fatal(err)
+	}
+	b.equal("done", report.Done.String(), "1")
+	b.exec(1, `select more from shard_00001.photos`)
+	b.clean()
+}
+
+// A mover that is interrupted around the fence leaves a shard that one host serves.
+func TestInterrupted(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	b.exec(0, fill)
+	for _, at := range []string{"cutover: locked", "cutover: carried", "cutover: released", "fenced: begun", "fenced: switched"} {
+		b.cfg.Map = b.load()
+		b.cfg.To = other(b.m.Host(1).Name)
+		b.interrupted(at)
+		b.load()
+		b.exec(b.m.HostIndex(1), `begin; insert into shard_00001.photos (title) values ('served'); rollback`)
+		b.cfg.Map = b.load()
+		if _, err := move.Resume(t.Context(), b.cfg); err != nil {
+			t.Fatal(err)
+		}
+		b.served(b.cfg.To, "after the resume")
+		b.equal("host", b.load().Host(1).Name, b.cfg.To)
+		b.clean()
+	}
+}
+
+// A shard that was changed by hand since it was copied does not move.
+func TestStructureChanged(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	b.interrupted("copy: copied")
+	b.exec(0, `alter table shard_00001.photos add by_hand int`)
+	_, err := move.Resume(t.Context(), b.cfg)
+	var structure *move.StructureError
+	if !errors.As(err, &structure) || !strings.Contains(err.Error(), "by_hand") {
+		t.Errorf("got %v", err)
+	}
+	b.equal("host", b.load().Host(1).Name, "pg-a")
+	if _, err := move.Abort(t.Context(), b.cfg); err != nil {
+		t.Fatal(err)
+	}
+	b.served("pg-a", "after the abort")
+	b.clean()
+}
+
+// A single byte that differs is found, in a small shard under the fence and in a large one before, and the shard does not move.
+func TestFlippedByte(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	b.exec(0, fill)
+	b.interrupted("copy: copied")
+	for name, limit := range map[string]int64{"small": 8 << 20, "large": 1} {
+		b.exec(1, `update shard_00001.photos set title = 'phoTo 7' where title = 'photo 7'`)
+		cfg := b.cfg
+		cfg.VerifyUnderFence = limit
+		_, err := move.Resume(t.Context(), cfg)
+		var rows *move.RowsError
+		if !errors.As(err, &rows) || rows.Differences[0] != "photos: 1000 rows on both, and not the same" {
+			t.Errorf("%s: got %v", name, err)
+		}
+		if _, err := move.Verify(t.Context(), cfg); !errors.As(err, &rows) {
+			t.Errorf("%s: verify: got %v", name, err)
+		}
+		b.equal("host", b.load().Host(1).Name, "pg-a")
+		b.exec(0, `begin; insert into shard_00001.photos (title) values ('served'); rollback`)
+		b.exec(1, `update shard_00001.photos set title = 'photo 7' where title = 'phoTo 7'`)
+	}
+	b.cfg.VerifyUnderFence = 1
+	if _, err := move.Verify(t.Context(), b.cfg); err != nil {
+		t.Error(err)
+	}
+	if _, err := move.Resume(t.Context(), b.cfg); err != nil {
+		t.Fatal(err)
+	}
+	b.served("pg-b", "at last")
+	b.clean()
+}
+
+// A transaction that holds a lock for long keeps the shard from moving, and nobody else waiting.
+func TestLongTransaction(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	b.exec(0, fill)
+	b.interrupted("copy: copied")
+	holder := b.connect(0)
+	defer holder.Close(context.Background())
+	if _, err := holder.Exec(t.Context(), `begin; select from shard_00001.events where n = 1 for update`); err != nil {
+		t.Fatal(err)
+	}
+	c := b.crowd(t, returning, reading(`select count(*) from photos`))
+	waits := make(chan struct{}, 1000)
+	cfg := b.cfg
+	cfg.Events = func(e move.Event) {
+		if strings.HasPrefix(e.What, "waits for a transaction of process ") {
+			waits <- struct{}{}
+		}
+	}
+	ended := make(chan error, 1)
+	go func() { _, err := move.Resume(t.Context(), cfg); ended <- err }()
+	select {
+	case <-waits:
+	case err := <-ended:
+		t.Fatalf("the move has ended: %v", err)
+	case <-time.After(time.Minute):
+		t.Fatal("the move does not wait")
+	}
+	c.some("calls while the move waits")
+	if _, err := holder.Exec(t.Context(), `rollback`); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-ended; err != nil {
+		t.Fatal(err)
+	}
+	c.some("calls after the move")
+	c.end(b, 1)
+	b.clean()
+}
+
+// Of two movers of a shard one does it, and a shard whose move is under way is not moved by another.
+func TestTwoMovers(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	b.interrupted("subscribe: subscribed")
+	_, err := move.Run(t.Context(), b.cfg)
+	if !errors.Is(err, move.ErrUnderWay) {
+		t.Errorf("got %v", err)
+	}
+	if _, err := move.Abort(t.Context(), b.cfg); err != nil {
+		t.Fatal(err)
+	}
+	b.clean()
+	b.cfg.Events = nil
+	ends := make(chan error, 2)
+	for range cap(ends) {
+		go func() { _, err := move.Run(t.Context(), b.cfg); ends <- err }()
+	}
+	if one, two := <-ends, <-ends; (one == nil) == (two == nil) {
+		t.Errorf("got %v and %v", one, two)
+	}
+	b.equal("host", b.load().Host(1).Name, "pg-b")
+	b.served("pg-b", "after two movers")
+	b.clean()
+}

@@ -1,0 +1,41 @@
+package provision
+
+import (
+	"context"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/kiloshard/kiloshard/shards"
+)
+
+// CreateOne makes one shard on the host where m puts it, with what the host's helper schema lacks, and looks at no other
+// host. It is for a move, which gives it the map that follows the move. It waits for another Create or Upgrade on the host
+// as long as wait lasts: [ErrBusy]. The errors are [shards.HostError].
+func CreateOne(ctx context.Context, m *shards.Map, n shards.Number, wait time.Duration) error {
+	s, err := connectAll(ctx, []shards.Host{m.Host(n)})
+	if err != nil {
+		return err
+	}
+	defer s.close(ctx)
+	if err := s.lock(ctx, wait); err != nil {
+		return err
+	}
+	return s.each(func(_ int, conn *pgx.Conn) error {
+		inv, err := take(ctx, conn, m, m.Host(n), false)
+		if err != nil {
+			return err
+		}
+		if err := untrusted([]*inventory{inv}); err != nil {
+			return err
+		}
+		w := &work{m: m, inventories: make([]*inventory, len(m.Hosts()))}
+		w.inventories[m.HostIndex(n)] = inv
+		if script, _ := w.helper(presentOf(m), inv, true); script != "" {
+			if err := retryLocks(ctx, func() error { return execScript(ctx, conn, script) }); err != nil {
+				return err
+			}
+		}
+		return w.make(ctx, conn, []shards.Number{n})
+	})
+}
