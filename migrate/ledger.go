@@ -79,14 +79,14 @@ func quote(text string) string {
 }
 
 // ErrNoLedger says that the ledger of a host cannot be made or written.
-var ErrNoLedger = errors.New("the ledger kiloshard.ledger cannot be written: expected a role that owns it, or that may insert into it and into kiloshard.locks, and update both")
+var ErrNoLedger = errors.New("the ledger kiloshard.ledger cannot be written: expected a role that owns it, or that may insert into it and update it")
 
 // keepLedger makes the ledger of the session's host if it is missing, or brings an older one to the present version, and
 // checks that it can be written.
 //
 // Before that it refuses what somebody else has made, in the helper schema or in the schemas of shards.
-func (s *session) keepLedger(ctx context.Context, m *shards.Map, numbers []shards.Number) error {
-	ours := sql.Ours{Schemas: schemasOf(m, numbers), Relations: []string{versionTable}}
+func (s *session) keepLedger(ctx context.Context, schemas []string) error {
+	ours := sql.Ours{Schemas: schemas, Relations: []string{versionTable}}
 	if _, err := s.value(ctx, sql.RefuseForeign(ours)+"select 1"); err != nil {
 		s.recover(ctx)
 		return err
@@ -105,24 +105,10 @@ func (s *session) keepLedger(ctx context.Context, m *shards.Map, numbers []shard
 	const query = `
 		select pg_catalog.has_table_privilege('kiloshard.ledger', 'insert')
 		   and pg_catalog.has_table_privilege('kiloshard.ledger', 'update')
-		   and pg_catalog.has_table_privilege('kiloshard.ledger', 'select')
-		   and pg_catalog.has_table_privilege('kiloshard.locks', 'select')
-		   and pg_catalog.has_table_privilege('kiloshard.locks', 'insert')
-		   and pg_catalog.has_table_privilege('kiloshard.locks', 'update')`
+		   and pg_catalog.has_table_privilege('kiloshard.ledger', 'select')`
 	may, err := s.value(ctx, query)
 	if err == nil && may != "t" {
 		err = ErrNoLedger
-	}
-	if err != nil {
-		return err
-	}
-	all := make([]int, len(numbers))
-	for i, n := range numbers {
-		all[i] = int(n)
-	}
-	// It waits for another run only that is the first to know of a shard, too.
-	if _, err = s.values(ctx, "begin; set local lock_timeout = '30s'; "+sql.Shards(all)+"; commit"); err != nil {
-		s.recover(ctx)
 	}
 	return err
 }

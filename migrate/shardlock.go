@@ -18,92 +18,39 @@ const (
 	shardPollLast  = 50 * time.Millisecond
 )
 
-// endWhenIdle has the server end a session that works on a shard and is not heard of any more, as when the network
+// endWhenIdle has the server end a session that holds a shard's lock and is not heard of any more, as when the network
 // to its program broke down, or the program's machine. One that is heard of is never idle for long.
 const endWhenIdle = "set idle_session_timeout = '1min'"
 
-// heartbeat is the time between two signs of life of a session that holds a lock for another one, with the same limit.
-const heartbeat = 15 * time.Second
+// ErrLockHeld says that a shard's lock is held by a role that may not migrate the shard. Anybody who can connect can take
+// such a lock; the error names the process.
+var ErrLockHeld = errors.New("the shard's lock is held by somebody who may not migrate it")
 
-// ErrLockLost says that a shard's lock was lost while it was worked on.
-var ErrLockLost = errors.New("the shard's lock was lost, since its session ended")
-
-// shardLock is the lock of a shard, held beside the session that works on it.
-type shardLock struct {
-	session *session
-	stop    context.CancelFunc
-	ended   chan struct{} // closed when nobody keeps it alive any more
-}
-
-// lockShard takes a shard's lock for the session, until [shardLock.release]. Nothing that only the owner can lock outlives a
-// transaction, and statements that cannot be in one are run meanwhile: so the transaction is that of another session. The
-// context that it returns ends when that is lost.
+// lockShard takes a shard's lock for the session, until [session.unlock].
 //
 // It asks again and again, for the reason given at [session.lockOutTern]: whoever holds the lock may be at a CREATE
 // INDEX CONCURRENTLY, which would wait for the snapshot of a statement that waits for the lock.
-func (r *run) lockShard(ctx context.Context, working *session, n shards.Number) (context.Context, *shardLock, error) {
-	s, err := r.sessions.take(ctx, working.host)
-	if err != nil {
-		return ctx, nil, err
-	}
-	_, err = s.values(ctx, neutral+"; begin isolation level read committed; set local idle_in_transaction_session_timeout = '1min'")
-	if err == nil {
-		err = s.poll(ctx, sql.TryRow(int(n)), n)
-	}
-	if err == nil {
-		err = working.poll(ctx, endWhenIdle+"; "+sql.TryAdvisory(int(n), r.cfg.Map.Schema(n)), n)
-	}
-	if err != nil {
-		s.recover(ctx)
-		r.sessions.give(s)
-		return ctx, nil, err
-	}
-	limited, lost := context.WithCancelCause(ctx)
-	alive, stop := context.WithCancel(context.WithoutCancel(ctx))
-	l := &shardLock{session: s, stop: stop, ended: make(chan struct{})}
-	go func() {
-		defer close(l.ended)
-		for {
-			select {
-			case <-alive.Done():
-				return
-			case <-time.After(heartbeat):
-			}
-			beat, cancel := context.WithTimeout(alive, cleanUpLimit)
-			_, err := s.value(beat, "select 1")
-			cancel()
-			if err != nil && alive.Err() == nil {
-				lost(fmt.Errorf("%w: %w", ErrLockLost, err))
-				return
-			}
-		}
-	}()
-	return limited, l, nil
-}
-
-// release lets go of the lock, also when ctx has ended.
-func (l *shardLock) release(ctx context.Context, r *run) {
-	l.stop()
-	<-l.ended
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanUpLimit)
-	defer cancel()
-	l.session.recover(ctx)
-	r.sessions.give(l.session)
+func (s *session) lockShard(ctx context.Context, n shards.Number, schema string) error {
+	return s.poll(ctx, fmt.Sprintf("%s; select pg_catalog.pg_try_advisory_lock(%d, %d)", endWhenIdle, sql.ShardLock, n), n, schema)
 }
 
 // awaitShard returns when a shard's lock was free for a moment.
 func (s *session) awaitShard(ctx context.Context, n shards.Number, schema string) error {
-	return s.poll(ctx, sql.TryShard(int(n), schema), n)
+	return s.poll(ctx, fmt.Sprintf("select pg_catalog.pg_try_advisory_xact_lock(%d, %d)", sql.ShardLock, n), n, schema)
 }
 
-// poll runs a query until it says true. It returns [ErrMoving] when a mover has the lock.
-func (s *session) poll(ctx context.Context, query string, n shards.Number) error {
+// poll runs a query until it says true. It returns [ErrMoving] when a mover has the lock, and [ErrLockHeld] when whoever has the lock is not another run, which would
+// end some day.
+func (s *session) poll(ctx context.Context, query string, n shards.Number, schema string) error {
 	for pause := shardPollFirst; ; pause = min(2*pause, shardPollLast) {
 		got, err := s.value(ctx, query)
 		if err != nil || got == "t" {
 			return err
 		}
 		if pause == shardPollLast {
+			if err := s.checkHolder(ctx, n, schema); err != nil {
+				return err
+			}
 			if moving, err := s.moving(ctx); err != nil || moving.Has(n) {
 				return cmp.Or(err, ErrMoving)
 			}
@@ -118,23 +65,52 @@ func (s *session) poll(ctx context.Context, query string, n shards.Number) error
 	}
 }
 
+// checkHolder returns [ErrLockHeld] if the role that holds a shard's lock may not create anything in its schema.
+func (s *session) checkHolder(ctx context.Context, n shards.Number, schema string) error {
+	query := fmt.Sprintf(`
+		select coalesce(string_agg(format('process %%s, role %%s', a.pid, a.usename), '; '), '')
+		from pg_catalog.pg_locks l
+		join pg_catalog.pg_database d on d.oid = l.database and d.datname = current_database()
+		join pg_catalog.pg_stat_activity a on a.pid = l.pid
+		where l.locktype = 'advisory' and l.objsubid = 2 and l.granted and l.classid::bigint = %d and l.objid::bigint = %d
+		  and not pg_catalog.has_schema_privilege(a.usesysid, '%s', 'create')`, sql.ShardLock, n, schema)
+	holder, err := s.value(ctx, query)
+	if err == nil && holder != "" {
+		err = fmt.Errorf("%w: %s", ErrLockHeld, holder)
+	}
+	return err
+}
+
 // shardHolder says who holds a shard's lock, as far as it can be told.
 func (s *session) shardHolder(ctx context.Context, n shards.Number) string {
 	holder, err := s.value(ctx, fmt.Sprintf(`
-		select coalesce(string_agg(format(': process %%s (%%s, %%s): %%s', a.pid, coalesce(nullif(a.application_name, ''), 'without a name'),
-			a.state, left(regexp_replace(a.query, '\s+', ' ', 'g'), 80)), '' order by a.pid), '')
-		from pg_catalog.pg_stat_activity a where a.pid in (
-			select l.pid
-			from pg_catalog.pg_locks l
-			join pg_catalog.pg_database d on d.oid = l.database and d.datname = current_database()
-			where l.locktype = 'advisory' and l.objsubid = 2 and l.granted and l.classid::bigint = %d and l.objid::bigint = %d
-			union
-			select l.pid
-			from kiloshard.locks k
-			join pg_catalog.pg_locks l on l.locktype = 'transactionid' and l.granted and l.transactionid = k.xmax
-			where k.lock = %d)`, sql.ShardLock, n, n))
+		select coalesce(string_agg(format(': process %%s (%%s, %%s): %%s', l.pid, coalesce(nullif(a.application_name, ''), 'without a name'),
+			a.state, left(regexp_replace(a.query, '\s+', ' ', 'g'), 80)), ''), '')
+		from pg_catalog.pg_locks l
+		join pg_catalog.pg_database d on d.oid = l.database and d.datname = current_database()
+		left join pg_catalog.pg_stat_activity a on a.pid = l.pid
+		where l.locktype = 'advisory' and l.objsubid = 2 and l.granted and l.classid::bigint = %d and l.objid::bigint = %d`, sql.ShardLock, n))
 	if err != nil {
 		return ""
 	}
 	return holder
+}
+
+// unlock lets go of a shard's lock, and of tern's, and makes the session fit for the next shard, or closes it.
+// It does so also when ctx has ended.
+func (s *session) unlock(ctx context.Context, n shards.Number) {
+	s.ternLock = false
+	if s.conn.IsClosed() {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanUpLimit)
+	defer cancel()
+	query := fmt.Sprintf("%s; select pg_catalog.pg_advisory_unlock(%d, %d), pg_catalog.pg_advisory_unlock_shared(%d)",
+		neutral, sql.ShardLock, n, int64(ternLock))
+	if s.conn.TxStatus() != 'I' {
+		query = "rollback; " + query
+	}
+	if _, err := s.conn.Exec(ctx, query).ReadAll(); err != nil {
+		s.conn.Close(ctx)
+	}
 }

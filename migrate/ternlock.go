@@ -24,14 +24,7 @@ func (s *session) lockOutTern(ctx context.Context, wait time.Duration) error {
 	if s.ternLock {
 		return nil
 	}
-	// Anybody can take the lock, so it counts where its holder may create something: a tern program can.
-	query := fmt.Sprintf(`%s; select pg_try_advisory_lock_shared(%d) or not exists (
-		select from pg_catalog.pg_locks l
-		join pg_catalog.pg_database d on d.oid = l.database and d.datname = current_database()
-		join pg_catalog.pg_stat_activity a on a.pid = l.pid
-		join pg_catalog.pg_namespace n on n.nspname <> 'public' and n.nspname !~ '^pg_' and pg_catalog.has_schema_privilege(a.usesysid, n.oid, 'create')
-		where l.locktype = 'advisory' and l.objsubid = 1 and l.mode = 'ExclusiveLock' and l.classid = %d and l.objid = %d)`,
-		neutral, int64(ternLock), uint64(ternLock)>>32, uint32(ternLock&(1<<32-1)))
+	query := fmt.Sprintf("%s; select pg_try_advisory_lock_shared(%d)", neutral, int64(ternLock))
 	ticker := time.NewTicker(ternPoll)
 	defer ticker.Stop()
 	for deadline := time.Now().Add(wait); ; {
@@ -72,22 +65,4 @@ func (s *session) ternHolder(ctx context.Context) string {
 		return ""
 	}
 	return "; it is " + holders
-}
-
-// unlock lets go of tern's lock and of a shard's, as far as they are held, and makes the session fit for the next shard, or
-// closes it. It does so also when ctx has ended.
-func (s *session) unlock(ctx context.Context) {
-	s.ternLock = false
-	if s.conn.IsClosed() {
-		return
-	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanUpLimit)
-	defer cancel()
-	query := neutral + "; select pg_catalog.pg_advisory_unlock_all()"
-	if s.conn.TxStatus() != 'I' {
-		query = "rollback; " + query
-	}
-	if _, err := s.conn.Exec(ctx, query).ReadAll(); err != nil {
-		s.conn.Close(ctx)
-	}
 }

@@ -49,8 +49,8 @@ func Template(c Config) []byte {
 	}
 	if len(c.Hosts) == 0 {
 		c.Hosts = []Host{
-			{Name: "pg-a", DSN: "postgres://app:${PG_A_PASSWORD}@10.0.0.1/app?sslmode=verify-full"},
-			{Name: "pg-b", DSN: "postgres://app:${PG_B_PASSWORD}@10.0.0.2/app?sslmode=verify-full"},
+			{Name: "pg-a", DSN: "postgres://app:${PG_A_PASSWORD}@10.0.0.1/app"},
+			{Name: "pg-b", DSN: "postgres://app:${PG_B_PASSWORD}@10.0.0.2/app"},
 		}
 	}
 	if c.Strategy.By == "" {

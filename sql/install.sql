@@ -6,8 +6,8 @@
 -- an operator of somebody else's. OPERATOR(pg_catalog.+) is just +, but it has one precedence with
 -- all the others, hence the parentheses.
 
-{{template "helper schema" .}}
 {{template "one at a time" .}}
+{{template "helper schema" .}}
 
 -- Refuses what would change the meaning of IDs that exist.
 DO $kiloshard$
@@ -27,9 +27,7 @@ BEGIN
     RETURN;
   END IF;
   -- A database of a version that knew no types.
-  IF NOT EXISTS (SELECT FROM pg_catalog.pg_attribute WHERE attrelid = pg_catalog.to_regclass('kiloshard.settings') AND attname = 'type_bits') THEN
-    ALTER TABLE kiloshard.settings ADD COLUMN type_bits int NOT NULL DEFAULT 0; -- whoever reads the settings holds this up
-  END IF;
+  ALTER TABLE kiloshard.settings ADD COLUMN IF NOT EXISTS type_bits int NOT NULL DEFAULT 0;
   SELECT * INTO here FROM kiloshard.settings;
   IF here IS NULL
     OR (here.cluster, here.schema_prefix, here.epoch, here.time_bits, here.shard_bits, here.type_bits, here.sequence_bits)

@@ -1,7 +1,7 @@
 -- The ledger of migrations: which file was run where and when, by whom, how long it took, and how it
 -- failed. It stands beside tern's version tables, which say where each shard is.
-{{template "helper schema" .}}
 {{template "one at a time" .}}
+{{template "helper schema" .}}
 CREATE TABLE IF NOT EXISTS kiloshard.ledger (
   entry     bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
   run       text NOT NULL, -- which run of kiloshard
@@ -79,45 +79,6 @@ BEGIN
 END
 $kiloshard$;
 
--- try_row locks the row of a shard until the transaction ends, and waits for nobody. Nobody without the owner's rights can.
-CREATE OR REPLACE FUNCTION kiloshard.try_row(shard int) RETURNS boolean LANGUAGE plpgsql AS $kiloshard$
-#variable_conflict use_variable
-BEGIN
-  PERFORM FROM kiloshard.locks l WHERE l.lock = shard FOR UPDATE SKIP LOCKED;
-  IF FOUND THEN
-    RETURN true;
-  END IF;
-  IF EXISTS (SELECT FROM kiloshard.locks l WHERE l.lock = shard) THEN
-    RETURN false;
-  END IF;
-  INSERT INTO kiloshard.locks (lock) VALUES (shard) ON CONFLICT DO NOTHING;
-  PERFORM FROM kiloshard.locks l WHERE l.lock = shard FOR UPDATE SKIP LOCKED;
-  RETURN FOUND;
-END
-$kiloshard$;
-
--- shard_is_held reports whether another session has the advisory lock of a shard that may create in its schema: one that runs
--- statements outside of a transaction there, or moves it. Anybody can take that lock; of others it means nothing.
-CREATE OR REPLACE FUNCTION kiloshard.shard_is_held(class int, shard int, schema text) RETURNS boolean LANGUAGE plpgsql AS $kiloshard$
-#variable_conflict use_variable
-BEGIN
-  RETURN EXISTS (
-    SELECT FROM pg_catalog.pg_locks l JOIN pg_catalog.pg_stat_activity a ON a.pid = l.pid
-    WHERE l.locktype = 'advisory' AND l.objsubid = 2 AND l.granted AND l.pid <> pg_catalog.pg_backend_pid()
-      AND l.classid::bigint = class AND l.objid::bigint = shard AND pg_catalog.has_schema_privilege(a.usesysid, schema, 'create')
-      AND l.database = (SELECT d.oid FROM pg_catalog.pg_database d WHERE d.datname = pg_catalog.current_database()));
-END
-$kiloshard$;
-
--- try_shard takes a shard's lock until the transaction ends, and waits for nobody. Whoever calls it, or the two before, has a
--- search_path of pg_catalog.
-CREATE OR REPLACE FUNCTION kiloshard.try_shard(class int, shard int, schema text) RETURNS boolean LANGUAGE plpgsql AS $kiloshard$
-BEGIN
-  RETURN kiloshard.try_row(shard)
-    AND (pg_catalog.pg_try_advisory_xact_lock(class, shard) OR NOT kiloshard.shard_is_held(class, shard, schema));
-END
-$kiloshard$;
-
 -- begin_migration is what comes before a file in its transaction: it takes the shard's lock, makes tern's
 -- version table where there is none, checks that the shard stands at the version before the file's, which
 -- marks the row as this transaction's, and sets what the file is to run under. That it is a function
@@ -132,7 +93,7 @@ DECLARE
   ignored text;
   writer  pg_catalog.regrole;
 BEGIN
-  IF NOT kiloshard.try_shard(class, shard, schema) THEN
+  IF NOT pg_catalog.pg_try_advisory_xact_lock(class, shard) THEN
     RAISE EXCEPTION 'somebody else migrates %', schema USING ERRCODE = '{{.ShardBusy}}';
   END IF;
   IF pg_catalog.to_regclass('kiloshard.moves') IS NOT NULL THEN -- a mover that was killed holds no lock

@@ -24,7 +24,8 @@ const ShardGone = "KSM01"
 // ShardMoving is the SQLSTATE of a migration of a shard that is being moved to another host.
 const ShardMoving = "KSM02"
 
-// LockClass is the first key of the advisory lock of those who make shards, whose second is 1. It spells "kilo".
+// LockClass is the first key of the advisory lock of those who install something; the second is 0, or 1 for the length of
+// a session that makes shards. It spells "kilo".
 const LockClass = 0x6B696C6F
 
 // ShardLock is the first key of a shard's advisory lock; the second is the shard's number. A migration of the shard holds

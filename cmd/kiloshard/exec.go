@@ -132,7 +132,7 @@ func (e *execution) run(ctx context.Context, conn *pgx.Conn, n shards.Number) er
 		begin += fmt.Sprintf("; set local statement_timeout = %d", max(1, e.timeout.Milliseconds()))
 	}
 	if !e.readOnly { // several of these get along with each other
-		begin += "; " + sql.TryBeside(int(n), e.m.Schema(n))
+		begin += fmt.Sprintf("; select pg_catalog.pg_try_advisory_xact_lock_shared(%d, %d)", sql.ShardLock, n)
 	}
 	began, err := conn.PgConn().Exec(ctx, begin).ReadAll()
 	if err != nil {

@@ -34,7 +34,7 @@ func (a *app) exit(err error) int {
 		return exitDone
 	}
 	if !errors.Is(err, errSilent) {
-		a.complain("kiloshard:", red, " "+err.Error())
+		fmt.Fprintln(a.stderr, a.painted("kiloshard:", red), clean(err.Error()))
 	}
 	var (
 		usage   usageError

@@ -86,7 +86,7 @@ func Take(ctx context.Context, m *shards.Map, candidates ...shards.Number) (*Sna
 	s := &Snapshot{m: m, donor: donor}
 	var structure drift.Structure
 	err = on(ctx, m, donor.Shard, func(conn *pgx.Conn) error {
-		if err := lock(ctx, conn, donor.Shard, m.Schema(donor.Shard)); err != nil {
+		if err := lock(ctx, conn, donor.Shard); err != nil {
 			return err
 		}
 		found, err := drift.Read(ctx, conn, m, donor.Shard)
@@ -136,13 +136,14 @@ const lockPoll = 20 * time.Millisecond
 
 // lock begins a transaction and takes a shard's lock in it. It asks again and again, since
 // a statement that waits has a snapshot, and a CREATE INDEX CONCURRENTLY of the lock's holder would wait for that.
-func lock(ctx context.Context, conn *pgx.Conn, n shards.Number, schema string) error {
+func lock(ctx context.Context, conn *pgx.Conn, n shards.Number) error {
 	if _, err := conn.Exec(ctx, "begin"); err != nil {
 		return err
 	}
 	for {
 		var got bool
-		if err := conn.QueryRow(ctx, sql.TryShard(int(n), schema), pgx.QueryExecModeExec).Scan(&got); got || err != nil {
+		row := conn.QueryRow(ctx, "select pg_try_advisory_xact_lock($1::int, $2::int)", pgx.QueryExecModeExec, int32(sql.ShardLock), int32(n))
+		if err := row.Scan(&got); got || err != nil {
 			return err
 		}
 		select {

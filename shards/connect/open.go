@@ -19,22 +19,16 @@ const defaultLimit = 30 * time.Second
 // Open opens a session on the host. adjust may change how, before the host's credentials are asked for; it may be nil. ctx
 // governs the opening; beside it each address of the host has the connect_timeout of the DSN, 30 s without one.
 //
-// Statements may take as long as they do, but where the host does not answer any more they fail with [ErrSilent], after two to
-// three times that limit.
-//
 // A host of a map is asked whose shards it holds. The error is an [Error], an [IdentityError], or that of ctx.
 func Open(ctx context.Context, host shards.Host, adjust func(*pgx.ConnConfig)) (*pgx.Conn, error) {
-	l := &logins{host: host}
-	config, err := l.config(ctx, adjust)
+	config, err := prepare(ctx, host, adjust)
 	if err != nil {
 		return nil, err
 	}
-	lookout := l.attend(config)
 	conn, err := pgx.ConnectConfig(ctx, config)
 	if err != nil {
-		return nil, l.explain(err)
+		return nil, explain(err, host)
 	}
-	lookout.opened(l, config, conn.PgConn())
 	if err := checkIdentity(ctx, conn.PgConn(), host); err != nil {
 		_ = conn.Close(ctx)
 		return nil, err
@@ -44,8 +38,7 @@ func Open(ctx context.Context, host shards.Host, adjust func(*pgx.ConnConfig)) (
 
 // OpenPlain is [Open] for a connection without pgx's types and statements.
 func OpenPlain(ctx context.Context, host shards.Host, adjust func(*pgconn.Config)) (*pgconn.PgConn, error) {
-	l := &logins{host: host}
-	config, err := l.config(ctx, func(config *pgx.ConnConfig) {
+	config, err := prepare(ctx, host, func(config *pgx.ConnConfig) {
 		if adjust != nil {
 			adjust(&config.Config)
 		}
@@ -53,12 +46,10 @@ func OpenPlain(ctx context.Context, host shards.Host, adjust func(*pgconn.Config
 	if err != nil {
 		return nil, err
 	}
-	lookout := l.attend(config)
 	conn, err := pgconn.ConnectConfig(ctx, &config.Config)
 	if err != nil {
-		return nil, l.explain(err)
+		return nil, explain(err, host)
 	}
-	lookout.opened(l, config, conn)
 	if err := checkIdentity(ctx, conn, host); err != nil {
 		_ = conn.Close(ctx)
 		return nil, err
@@ -66,9 +57,9 @@ func OpenPlain(ctx context.Context, host shards.Host, adjust func(*pgconn.Config
 	return conn, nil
 }
 
-// config returns the config for one connection, credentials included.
-func (l *logins) config(ctx context.Context, adjust func(*pgx.ConnConfig)) (*pgx.ConnConfig, error) {
-	pool, err := parse(l.host)
+// prepare returns the config for one connection, credentials included.
+func prepare(ctx context.Context, host shards.Host, adjust func(*pgx.ConnConfig)) (*pgx.ConnConfig, error) {
+	pool, err := parse(host)
 	if err != nil {
 		return nil, err
 	}
@@ -76,7 +67,7 @@ func (l *logins) config(ctx context.Context, adjust func(*pgx.ConnConfig)) (*pgx
 	if adjust != nil {
 		adjust(config)
 	}
-	return config, l.prepare(ctx, config, parts{}, nil)
+	return config, logIn(ctx, host, config)
 }
 
 // parse returns what a host's DSN means now. What a DSN says to pgx and to pools is no parameter of the server, whoever
@@ -107,4 +98,24 @@ func verified(config *pgconn.Config) bool {
 		}
 	}
 	return checks(config.TLSConfig)
+}
+
+// logIn puts the host's credentials into a config.
+func logIn(ctx context.Context, host shards.Host, config *pgx.ConnConfig) error {
+	if !host.HasCredentials() {
+		return nil
+	}
+	limited, cancel := context.WithTimeout(ctx, max(config.ConnectTimeout, defaultLimit))
+	defer cancel()
+	c, err := host.Credentials(limited)
+	if err != nil {
+		return &Error{text: "no credentials: " + err.Error(), Err: err}
+	}
+	if c.User != "" {
+		config.User = c.User
+	}
+	if c.Password != "" {
+		config.Password = c.Password
+	}
+	return nil
 }

@@ -157,14 +157,13 @@ type row struct {
 	By       string
 	Why      string
 	Attempt  string
-	Role     string
 }
 
-const columns = "version, document, made_at, made_by, why, attempt, role::text"
+const columns = "version, document, made_at, made_by, why, attempt"
 
 func (s *postgresStore) entry(r row, docs documents) (Entry, error) {
 	m, err := docs.parse(fmt.Sprintf("version %d of the map in %s", r.Version, s.place), r.Version, []byte(r.Document))
-	return Entry{Map: m, At: r.At.UTC(), By: r.By, Why: r.Why, Role: r.Role}, err
+	return Entry{Map: m, At: r.At.UTC(), By: r.By, Why: r.Why}, err
 }
 
 // asker is a connection.
