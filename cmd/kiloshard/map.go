@@ -35,24 +35,37 @@ one of a version that is not the present one any more.`,
 type mapVersion struct {
 	Version int       `json:"version"`
 	At      time.Time `json:"at"`
-	By      string    `json:"by"`
+	By      string    `json:"by"`             // as whoever made it says
+	Role    string    `json:"role,omitempty"` // as the control database says
 	Why     string    `json:"why"`
 }
 
 func versionOf(e mapstore.Entry) mapVersion {
-	return mapVersion{Version: e.Map.Version(), At: e.At.UTC(), By: e.By, Why: e.Why}
+	return mapVersion{Version: e.Map.Version(), At: e.At.UTC(), By: e.By, Role: e.Role, Why: e.Why}
 }
 
 // String returns all of it on one line.
 func (v mapVersion) String() string {
 	text := fmt.Sprintf("version %d, %s", v.Version, stamp(v.At))
-	if by := oneLine(v.By); by != "" {
+	if by := v.who(); by != "" {
 		text += " by " + by
 	}
 	if v.Why != "" {
 		text += ": " + oneLine(v.Why)
 	}
 	return text
+}
+
+// who says who made it: the role if the store knows it, and whoever it says it was.
+func (v mapVersion) who() string {
+	role, by := oneLine(v.Role), oneLine(v.By)
+	switch {
+	case role == "":
+		return by
+	case by == "":
+		return "role " + role
+	}
+	return fmt.Sprintf("role %s (claimed: %s)", role, by)
 }
 
 // stamp writes a moment to the second, in UTC.

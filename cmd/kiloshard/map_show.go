@@ -93,8 +93,9 @@ func (a *app) mapHistoryCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "history",
 		Short: "Prints the versions of the map: when, who, why, and what changed",
-		Long:  `Prints the versions of the map that the store holds, the newest first: when and by whom each was made, why, and what changed.`,
-		Args:  cobra.NoArgs,
+		Long: `Prints the versions of the map that the store holds, the newest first: when and by whom each was made, why, and what changed.
+A control database says which role made it; who that was, and why, is what they claim.`,
+		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return a.onMap(cmd, func(ctx context.Context, s *mapSession) error {
 				entries, err := s.versions(ctx)
@@ -118,7 +119,7 @@ func (a *app) printHistory(entries []mapstore.Entry) error {
 			changed = summary(items[i].Changes)
 		}
 		v := items[i].mapVersion
-		rows = append(rows, []string{strconv.Itoa(v.Version), stamp(v.At), oneLine(v.By), oneLine(v.Why), changed})
+		rows = append(rows, []string{strconv.Itoa(v.Version), stamp(v.At), v.who(), oneLine(v.Why), changed})
 	}
 	return a.print(items, func() { a.table(rows) })
 }

@@ -18,6 +18,7 @@ type documents struct {
 	lookup func(name string) (value string, ok bool)
 	shared bool // the store is not the config's own file
 	shows  bool // a map is only shown, not connected with
+	bad    *refusals
 }
 
 // check reports whether next may follow from, which has no map if there is none yet. It returns the entry to be, without
@@ -69,7 +70,11 @@ func (d documents) check(from Entry, next Change) (Entry, []byte, error) {
 
 // parse makes the map of a document that was kept as a version. The name stands in errors, as the document's.
 func (d documents) parse(name string, version int, text []byte) (*shards.Map, error) {
-	c, err := shards.Parse(name, text, d.lookup)
+	return remember(d, name, version, text, func() (*shards.Map, error) { return d.read(name, version, text) })
+}
+
+func (d documents) read(name string, version int, text []byte) (*shards.Map, error) {
+	c, err := d.config(name, text)
 	if err != nil {
 		return nil, err
 	}
@@ -94,6 +99,11 @@ func (d documents) parse(name string, version int, text []byte) (*shards.Map, er
 		local.Store, local.Migrations, local.PasswordCommand = c.Store, c.Migrations, c.PasswordCommand
 	}
 	return c.WithLocal(local).Map()
+}
+
+// config reads a document as it is written.
+func (d documents) config(name string, text []byte) (shards.Config, error) {
+	return remember(d, name, -1, text, func() (shards.Config, error) { return shards.Parse(name, text, d.lookup) })
 }
 
 // located names the document in an error that has none.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"iter"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -19,9 +20,9 @@ type kit struct {
 	// kit, which change may change. A store of another kind ignores what means nothing to it.
 	open func(t *testing.T, change ...func(*mapstore.Options)) mapstore.Store
 
-	// spoil makes what the store holds no map, past it, and mend gives it the map back that it held, as the same version
+	// spoil changes what the store holds, past it, and mend gives it the map back that it held, as the same version
 	// or a later one.
-	spoil func(t *testing.T)
+	spoil func(t *testing.T, how func(document string) string)
 	mend  func(t *testing.T)
 
 	// kill ends the store at once, as kill -9 does, and restart starts it again. They are nil for a store that cannot be
@@ -47,6 +48,7 @@ func testStore(t *testing.T, newKit func(t *testing.T, killed bool) kit) {
 		{"refused", false, testRefused},
 		{"variables", false, testVariables},
 		{"spoiled", false, testSpoiled},
+		{"looked at once", false, testLookedAtOnce},
 		{"watch from behind, at and ahead", false, testWatchFrom},
 		{"watch rises", false, testWatchRises},
 		{"many watch", false, testManyWatch},
@@ -389,5 +391,41 @@ func testVariables(t *testing.T, k kit) {
 	swap(t, s, 1, 2)
 	if got := load(t, s).Map.Hosts()[0].ConnString(); got != "postgres://app:open%2Fsesame@10.0.0.1/app" {
 		t.Error("the variable was not filled in")
+	}
+}
+
+// testLookedAtOnce has the store hold what is no map, which is found out only behind the DSNs.
+func testLookedAtOnce(t *testing.T, k kit) {
+	var asked atomic.Int64
+	s := k.open(t, func(o *mapstore.Options) {
+		o.Lookup = func(name string) (string, bool) {
+			asked.Add(1)
+			return environment(name)
+		}
+	})
+	swap(t, s, 0, 1)
+	w := watch(t, s, 1)
+	k.spoil(t, func(document string) string {
+		spoiled := strings.Replace(document, "host: pg-b", "host: pg-x", 1)
+		if spoiled == document {
+			t.Fatalf("there is no pg-b in:\n%s", document)
+		}
+		return spoiled
+	})
+	_ = w.fails(t)
+	if _, err := s.Load(newContext(t)); err == nil {
+		t.Fatal("expected an error")
+	}
+	before := asked.Load()
+	for range 5 {
+		_, err := s.Load(newContext(t))
+		_ = checkAs[*shards.FieldError](t, err)
+	}
+	if after := asked.Load(); after != before {
+		t.Errorf("its DSNs were read again %d times", after-before)
+	}
+	k.mend(t)
+	if e := load(t, s); e.Map.Version() < 1 {
+		t.Errorf("version %d", e.Map.Version())
 	}
 }

@@ -16,7 +16,7 @@ func testSpoiled(t *testing.T, k kit) {
 	swap(t, s, 0, 1)
 	w := watch(t, s, 0)
 	checkEntry(t, w.entry(t), 1, 1)
-	k.spoil(t)
+	k.spoil(t, func(document string) string { return document[:len(document)/2] })
 	if err := w.fails(t); errors.Is(err, mapstore.ErrNoMap) {
 		t.Errorf("error %v", err)
 	}

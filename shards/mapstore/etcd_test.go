@@ -58,11 +58,11 @@ func TestEtcd(t *testing.T) {
 			open: func(t *testing.T, change ...func(*mapstore.Options)) mapstore.Store {
 				return openEtcd(t, on, change...)
 			},
-			spoil: func(t *testing.T) {
+			spoil: func(t *testing.T, how func(string) string) {
 				response, err := client.Get(newContext(t), key)
 				noError(t, err)
 				good = string(response.Kvs[0].Value)
-				put(t, good[:len(good)/2])
+				put(t, how(good))
 			},
 			mend:    func(t *testing.T) { put(t, good) },
 			kill:    func(t *testing.T) { noError(t, on.Kill(newContext(t))) },

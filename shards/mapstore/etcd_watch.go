@@ -18,7 +18,7 @@ func (s *etcd) follow(ctx context.Context, tell func(Entry, error)) {
 	for ctx.Err() == nil {
 		now, err := s.limited(ctx)
 		tell(now.entry, err)
-		if err == nil || errors.Is(err, ErrNoMap) {
+		if err == nil || errors.Is(err, ErrNoMap) || now.mod > 0 { // what is no map is watched, too
 			if err = s.watchFrom(ctx, now, tell); err == nil {
 				pause.reset()
 				continue

@@ -270,7 +270,7 @@ func (s *fileStore) entry(r reading, docs documents) (Entry, shards.Config, erro
 	if r.text == nil {
 		return Entry{}, shards.Config{}, ErrNoMap
 	}
-	written, err := shards.Parse(s.path, r.text, docs.lookup)
+	written, err := docs.config(s.path, r.text)
 	if err != nil {
 		return Entry{}, written, err
 	}

@@ -19,9 +19,9 @@ func TestFile(t *testing.T) {
 			open: func(t *testing.T, change ...func(*mapstore.Options)) mapstore.Store {
 				return openFile(t, path, change...)
 			},
-			spoil: func(t *testing.T) {
+			spoil: func(t *testing.T, how func(string) string) {
 				good = readFile(t, path)
-				write(t, path, good[:len(good)/2])
+				write(t, path, []byte(how(string(good))))
 			},
 			mend: func(t *testing.T) { write(t, path, good) },
 		}

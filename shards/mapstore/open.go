@@ -56,7 +56,7 @@ func (o Options) withDefaults() Options {
 
 // documents returns how the maps of a config's cluster are read.
 func (o Options) documents(cfg shards.Config) documents {
-	d := documents{local: cfg, lookup: o.Lookup, shared: cfg.Store.Kind != "" && cfg.Store.Kind != shards.StoreFile}
+	d := documents{bad: &refusals{}, local: cfg, lookup: o.Lookup, shared: cfg.Store.Kind != "" && cfg.Store.Kind != shards.StoreFile}
 	if o.KeepUnset {
 		d = d.keepUnset()
 	}

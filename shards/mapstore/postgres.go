@@ -157,13 +157,14 @@ type row struct {
 	By       string
 	Why      string
 	Attempt  string
+	Role     string
 }
 
-const columns = "version, document, made_at, made_by, why, attempt"
+const columns = "version, document, made_at, made_by, why, attempt, role::text"
 
 func (s *postgresStore) entry(r row, docs documents) (Entry, error) {
 	m, err := docs.parse(fmt.Sprintf("version %d of the map in %s", r.Version, s.place), r.Version, []byte(r.Document))
-	return Entry{Map: m, At: r.At.UTC(), By: r.By, Why: r.Why}, err
+	return Entry{Map: m, At: r.At.UTC(), By: r.By, Why: r.Why, Role: r.Role}, err
 }
 
 // asker is a connection.

@@ -31,9 +31,9 @@ func TestPostgres(t *testing.T) {
 			},
 		}
 		var good string
-		k.spoil = func(t *testing.T) {
+		k.spoil = func(t *testing.T, how func(string) string) {
 			good = ask[string](t, dsn, "select document from kiloshard.maps order by version desc limit 1")
-			addRow(t, dsn, good[:len(good)/2])
+			addRow(t, dsn, how(good))
 		}
 		k.mend = func(t *testing.T) { addRow(t, dsn, good) }
 		if killed && on.Source() != localpg.DSN {

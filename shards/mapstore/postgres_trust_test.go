@@ -3,6 +3,7 @@ package mapstore_test
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/kiloshard/kiloshard/internal/localpg"
 )
@@ -75,6 +76,9 @@ func TestPostgresWriter(t *testing.T) {
 	}
 	if got := ask[string](t, dsn, "select role || ' ' || (made_at > now() - interval '1 hour') || ' ' || made_by from kiloshard.maps where version = 2"); got != role+" true the boss [2J" {
 		t.Errorf("the history says %q", got)
+	}
+	if e := load(t, s); e.Role != role || e.By != "the boss [2J" || time.Since(e.At) > time.Hour {
+		t.Errorf("made by role %q, claimed %q, at %s", e.Role, e.By, e.At)
 	}
 	writer := openPostgres(t, asRole)
 	swap(t, writer, 2, 3)

@@ -68,7 +68,7 @@ func (l *listener) look(ctx context.Context, conn *pgx.Conn) error {
 	ctx, cancel := context.WithTimeout(ctx, l.opts.Limit)
 	defer cancel()
 	// The document is left out while it is the one that is known.
-	const query = `select version, case when version = $2 then '' else document end, made_at, made_by, why, attempt
+	const query = `select version, case when version = $2 then '' else document end, made_at, made_by, why, attempt, role::text
 from kiloshard.maps where cluster = $1 order by version desc limit 1`
 	known := max(l.last.version(), l.bad.Version)
 	r, err := one(ctx, conn, query, l.cluster, known)

@@ -65,8 +65,11 @@ type Change struct {
 type Entry struct {
 	Map *shards.Map // with its version
 	At  time.Time   // when it became the map, by the store's clock
-	By  string
-	Why string
+	By  string      // as whoever made it says
+	Why string      // likewise
+
+	// Role made it, as the control database says, which keeps others from choosing it. It is empty in other stores.
+	Role string
 }
 
 // version returns the entry's version, 0 for none.
