@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"errors"
 	"strings"
 	"testing"
 )
@@ -11,10 +12,18 @@ func TestNoControlCharacters(t *testing.T) {
 	t.Parallel()
 	const hostile = "x\x1b[2J\x07\u009b1m\u202ey\r\x00"
 	var out bytes.Buffer
-	a := &app{stdout: &out, stderr: &out, output: outputTable}
+	a := &app{stdout: cleaned{&out}, stderr: cleaned{&out}, output: outputTable, lookup: func(string) (string, bool) { return "", false }}
 	a.table([][]string{{"HEAD"}, {hostile}})
 	a.say("%s", hostile)
-	if text := out.String(); strings.ContainsAny(text, "\x1b\x07\u009b\u202e\r\x00") || strings.Count(text, `x\u001b[2J`) != 2 {
+	a.warn("%s", hostile)
+	a.warn("warning: %s", hostile)
+	a.exit(errors.New(hostile))
+	(&lines{doing: "creating", out: a.stderr, hosts: map[string]*hostLine{}}).Begin(hostile, 1)
+	a.output = outputJSON
+	if err := a.print(map[string]string{"key": hostile}, nil); err != nil {
+		t.Fatal(err)
+	}
+	if text := out.String(); strings.ContainsAny(text, "\x1b\x07\u009b\u202e\r\x00") || strings.Count(text, `x\u001b[2J`) != 6 {
 		t.Errorf("printed %q", text)
 	}
 	if got := clean("two\n\tlines of ünïcode…"); got != "two\n\tlines of ünïcode…" {

@@ -1,7 +1,7 @@
 package main
 
 import (
-	"os"
+	"fmt"
 
 	"golang.org/x/term"
 )
@@ -12,12 +12,13 @@ const (
 	yellow = "33"
 )
 
-// painted returns a text in a colour, where standard error is a terminal and NO_COLOR is not set, or CLICOLOR_FORCE is.
-func (a *app) painted(text, colour string) string {
-	if !a.colours() {
-		return text
+// complain prints a line on standard error that begins with a word in a colour, where that is a terminal and NO_COLOR is not set, or
+// CLICOLOR_FORCE is.
+func (a *app) complain(word, colour, rest string) {
+	if a.colours() {
+		word = "\x1b[" + colour + "m" + word + "\x1b[0m"
 	}
-	return "\x1b[" + colour + "m" + text + "\x1b[0m"
+	fmt.Fprintln(raw(a.stderr), word+clean(rest))
 }
 
 func (a *app) colours() bool {
@@ -27,6 +28,6 @@ func (a *app) colours() bool {
 	if force, _ := a.lookup("CLICOLOR_FORCE"); force != "" && force != "0" {
 		return true
 	}
-	file, ok := a.stderr.(*os.File)
+	file, ok := fileOf(a.stderr)
 	return ok && term.IsTerminal(int(file.Fd()))
 }

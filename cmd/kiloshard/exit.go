@@ -34,7 +34,7 @@ func (a *app) exit(err error) int {
 		return exitDone
 	}
 	if !errors.Is(err, errSilent) {
-		fmt.Fprintln(a.stderr, a.painted("kiloshard:", red), clean(err.Error()))
+		a.complain("kiloshard:", red, " "+err.Error())
 	}
 	var (
 		usage   usageError

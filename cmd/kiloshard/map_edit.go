@@ -111,9 +111,9 @@ func (a *app) editor(ctx context.Context, path string) error {
 		}
 	}
 	cmd := exec.CommandContext(ctx, "sh", "-c", editor+` "$1"`, "sh", path) // an editor may be given with flags
-	cmd.Stdin, cmd.Stdout, cmd.Stderr = a.stdin, a.stderr, a.stderr
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = a.stdin, raw(a.stderr), raw(a.stderr)
 	if a.output != outputJSON {
-		cmd.Stdout = a.stdout
+		cmd.Stdout = raw(a.stdout)
 	}
 	if err := cmd.Run(); err != nil {
 		return fmt.Errorf("editor %s: %w", editor, err)

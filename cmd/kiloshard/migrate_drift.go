@@ -59,7 +59,7 @@ shows how each group differs from the largest one: "+" is what the group has,
 			}
 			if report.Drift() {
 				if err != nil {
-					fmt.Fprintln(a.stderr, "kiloshard:", clean(err.Error()))
+					fmt.Fprintln(a.stderr, "kiloshard:", err.Error())
 				}
 				return errSilent
 			}

@@ -138,7 +138,7 @@ func (e toldError) Unwrap() error { return e.PartialError }
 func (a *app) printFailures(m *shards.Map, partial *shards.PartialError) {
 	for _, line := range groupFailures(m, partial) {
 		rest, _ := strings.CutPrefix(line, "failed:")
-		fmt.Fprintln(a.stderr, a.painted("failed:", red)+clean(rest))
+		a.complain("failed:", red, rest)
 	}
 }
 

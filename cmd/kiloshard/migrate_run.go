@@ -107,7 +107,7 @@ func (a *app) runMigrations(ctx context.Context, f *runFlags, cfg migrate.Config
 func (a *app) checkCanary(ctx context.Context, command string, canary shards.Set) error {
 	cmd := exec.CommandContext(ctx, "sh", "-c", command)
 	cmd.Env = append(os.Environ(), "KILOSHARD_CANARY="+canary.String())
-	cmd.Stdout, cmd.Stderr = a.stderr, a.stderr
+	cmd.Stdout, cmd.Stderr = raw(a.stderr), raw(a.stderr)
 	if err := cmd.Run(); err != nil {
 		return fmt.Errorf("--check %q: %w", command, err)
 	}

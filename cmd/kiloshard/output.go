@@ -85,7 +85,7 @@ func (a *app) table(rows [][]string) {
 // say prints a line for people, and nothing when something for programs was asked for.
 func (a *app) say(format string, args ...any) {
 	if a.output == outputTable && !a.quiet {
-		fmt.Fprintln(a.stdout, clean(fmt.Sprintf(format, args...)))
+		fmt.Fprintln(a.stdout, fmt.Sprintf(format, args...))
 	}
 }
 
@@ -105,7 +105,8 @@ func (a *app) warn(format string, args ...any) {
 	}
 	line := fmt.Sprintf(format, args...)
 	if rest, ok := strings.CutPrefix(line, "warning:"); ok {
-		line = a.painted("warning:", yellow) + rest
+		a.complain("warning:", yellow, rest)
+		return
 	}
 	fmt.Fprintln(a.stderr, line)
 }

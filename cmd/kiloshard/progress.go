@@ -3,7 +3,6 @@ package main
 import (
 	"fmt"
 	"io"
-	"os"
 	"sync/atomic"
 	"time"
 
@@ -21,7 +20,7 @@ func (a *app) progress(doing string) fanout.Progress {
 	if a.quiet {
 		return nil
 	}
-	if file, ok := a.stderr.(*os.File); ok && term.IsTerminal(int(file.Fd())) {
+	if file, ok := fileOf(a.stderr); ok && term.IsTerminal(int(file.Fd())) {
 		return &bars{doing: doing, container: mpb.New(mpb.WithOutput(file), mpb.WithWidth(60)), bars: map[string]*hostBar{}}
 	}
 	return &lines{doing: doing, out: a.stderr, hosts: map[string]*hostLine{}}

@@ -111,7 +111,7 @@ func (a *app) psql(ctx context.Context, m *shards.Map, n shards.Number, args []s
 	path := strings.NewReplacer(`\`, `\\`, " ", `\ `).Replace(m.SearchPath(n))
 	cmd := exec.Command("psql", args...) //nolint:noctx // Ctrl-C is psql's own
 	cmd.Env = append(append(os.Environ(), environment...), "PGOPTIONS=-c search_path="+path)
-	cmd.Stdin, cmd.Stdout, cmd.Stderr = a.stdin, a.stdout, a.stderr
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = a.stdin, raw(a.stdout), raw(a.stderr)
 	a.warn("shard %d (%s on %s)", n, m.Schema(n), host.Name)
 	err = cmd.Run()
 	if errors.Is(err, exec.ErrNotFound) {

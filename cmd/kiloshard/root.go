@@ -15,7 +15,7 @@ import (
 // app is what all commands share.
 type app struct {
 	stdin          io.Reader
-	stdout, stderr io.Writer
+	stdout, stderr io.Writer // cleaned
 
 	lookup func(name string) (string, bool) // of environment variables that the config names
 
@@ -30,7 +30,7 @@ type app struct {
 
 // run runs one command line and returns the program's exit code.
 func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
-	a := &app{stdin: stdin, stdout: stdout, stderr: stderr, lookup: os.LookupEnv}
+	a := &app{stdin: stdin, stdout: cleaned{stdout}, stderr: cleaned{stderr}, lookup: os.LookupEnv}
 	return a.execute(ctx, args)
 }
 

@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"os"
 	"strings"
 	"time"
 
@@ -51,7 +50,7 @@ type statusWatch struct {
 // watchStatus prints how the hosts are at once and then every so often, until ctx ends, or so many times.
 func (a *app) watchStatus(ctx context.Context, every time.Duration, looks int, look func(context.Context) (statusResult, error)) error {
 	w := &statusWatch{app: a, since: map[string]time.Time{}}
-	if file, ok := a.stdout.(*os.File); ok && a.output != outputJSON && term.IsTerminal(int(file.Fd())) {
+	if file, ok := fileOf(a.stdout); ok && a.output != outputJSON && term.IsTerminal(int(file.Fd())) {
 		w.screen = &screen{out: file}
 	}
 	tick := time.NewTicker(every)
@@ -232,6 +231,6 @@ func (s *screen) show(text string) error {
 		start += "\x1b[2J"
 		s.begun = true
 	}
-	_, err := io.WriteString(s.out, start+strings.ReplaceAll(text, "\n", "\x1b[K\n")+"\x1b[J")
+	_, err := io.WriteString(s.out, start+strings.ReplaceAll(clean(text), "\n", "\x1b[K\n")+"\x1b[J")
 	return err
 }

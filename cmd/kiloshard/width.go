@@ -1,7 +1,6 @@
 package main
 
 import (
-	"os"
 	"strconv"
 	"strings"
 
@@ -17,7 +16,7 @@ const (
 
 // width returns how many characters fit on a line of standard output.
 func (a *app) width() int {
-	if file, ok := a.stdout.(*os.File); ok {
+	if file, ok := fileOf(a.stdout); ok {
 		if width, _, err := term.GetSize(int(file.Fd())); err == nil {
 			return max(width, narrowest)
 		}
