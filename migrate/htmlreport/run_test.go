@@ -56,7 +56,7 @@ func TestRun(t *testing.T) {
 	equal(t, "failures", strings.Join(p.rows["failures"], "\n"), `3|pg-a|23505|003_unique.sql|2|migration 003_unique.sql, line 2: could not create unique index "users_name" (SQLSTATE 23505); detail: Key (name)=(<b>) is duplicated.; in: create unique index users_name on users (name)create unique index users_name on users (name)
 5|pg-a|23505|003_unique.sql|2|migration 003_unique.sql, line 2: could not create unique index "users_name" (SQLSTATE 23505); detail: Key (name)=(ann) is duplicated.; in: create unique index users_name on users (name)create unique index users_name on users (name)`)
 	equal(t, "slowest", len(p.rows["slowest"]), 10)
-	equal(t, "changed", strings.Join(p.rows["changed"], "; "), "1|001_users.sql|0-14")
+	equal(t, "changed", strings.Join(p.rows["changed"], "; "), "1|001_users.sql|0-14|kiloshard migrate accept 1")
 	p.says("Run "+report.Run, "by ann@desk", "began "+report.Began.UTC().Format("2006-01-02 15:04:05 UTC"), "to version 3: partly done",
 		"12done", "1up to date", "2failed", "0not attempted", "1not in this run", "8 shards: 5 done, 1 up to date, 2 failed", "8 shards: 7 done, 1 not in this run")
 }
