@@ -54,7 +54,7 @@ func (l *logins) prepare(ctx context.Context, c *pgx.ConnConfig, keep parts, ear
 // put puts the credentials for one address into a config. earlier are those that were accepted before and are to be used
 // once more; nil for new ones.
 func (l *logins) put(ctx context.Context, c *pgconn.Config, to address, keep parts, earlier *accepted) error {
-	found, err := l.find(ctx, to, earlier)
+	found, err := l.find(ctx, c, to, earlier)
 	if err != nil {
 		return err
 	}
@@ -69,7 +69,7 @@ func (l *logins) put(ctx context.Context, c *pgconn.Config, to address, keep par
 }
 
 // find returns the credentials for one address.
-func (l *logins) find(ctx context.Context, to address, earlier *accepted) (shards.Credentials, error) {
+func (l *logins) find(ctx context.Context, c *pgconn.Config, to address, earlier *accepted) (shards.Credentials, error) {
 	if earlier != nil {
 		if one := earlier.at[to]; one != nil {
 			return shards.Credentials{User: one.User, Password: one.Password}, nil
