@@ -16,7 +16,7 @@ type Credentials struct {
 
 // CredentialsFunc returns the credentials for a connection that is about to be made to a host: a token of a cloud's IAM, a
 // password from a vault. It is called for each connection, by many goroutines at once, and ctx says how long it may
-// take. The address is in [Host.ConnString], which names one here: what is returned is sent to no other.
+// take. Whatever it needs to know of the host's address is in [Host.ConnString].
 type CredentialsFunc func(ctx context.Context, host Host) (Credentials, error)
 
 // WithCredentials returns the host with fn for its credentials, over what the DSN says. With nil it returns the host as
