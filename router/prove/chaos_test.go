@@ -5,17 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"net/url"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
-	toxiproxy "github.com/Shopify/toxiproxy/v2"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
-	"github.com/rs/zerolog"
 
 	"github.com/kiloshard/kiloshard/router"
 	"github.com/kiloshard/kiloshard/shards"
@@ -31,10 +28,9 @@ var toxics = []string{
 
 // chaos is a host whose sessions, network and callers misbehave, and what callers were told.
 type chaos struct {
-	r     *router.Router
-	dsn   string // past the proxy
-	proxy *toxiproxy.Proxy
-	ids   atomic.Int64
+	r   *router.Router
+	dsn string // past the proxy
+	ids atomic.Int64
 
 	mu      sync.Mutex
 	written map[int64]error // what became of each write
@@ -47,16 +43,7 @@ type chaos struct {
 func TestChaos(t *testing.T) {
 	t.Parallel()
 	server := start(t)
-	proxy := toxiproxy.NewProxy(toxiproxy.NewServer(toxiproxy.NewMetricsContainer(nil), zerolog.Nop()), "chaos", "127.0.0.1:0", address(t, server))
-	if err := proxy.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(proxy.Stop)
-	u, err := url.Parse(server.DSN(database))
-	if err != nil {
-		t.Fatal("a server's DSN is no URL")
-	}
-	u.Host = proxy.Listen
+	proxy, far := startProxy(t, server)
 	var sql strings.Builder
 	for n := range shardCount { // no key: a row that is written twice is there twice
 		fmt.Fprintf(&sql, `create table shard_%05[1]d.chaos (id bigint, shard int);
@@ -64,7 +51,7 @@ create function shard_%05[1]d.record(new bigint) returns int language sql as 'in
 create view shard_%05[1]d.draws as select shard_%05[1]d.record(0) as shard;`, n)
 	}
 	do(t, server.DSN(database), sql.String())
-	c := &chaos{dsn: server.DSN(database), proxy: proxy, written: map[int64]error{}}
+	c := &chaos{dsn: server.DSN(database), written: map[int64]error{}}
 	c.r = open(t, router.Config{
 		Failover: router.Failover{FailAfter: failSoon, NoWait: true},
 		Pool: func(_ shards.Host, cfg *pgxpool.Config) error {
@@ -72,7 +59,7 @@ create view shard_%05[1]d.draws as select shard_%05[1]d.record(0) as shard;`, n)
 			cfg.ConnConfig.RuntimeParams["application_name"] = "chaos"
 			return nil
 		},
-	}, u.String())
+	}, far)
 	troubled, calm := context.WithCancel(t.Context())
 	defer calm()
 	var troubles sync.WaitGroup

@@ -13,9 +13,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/Shopify/toxiproxy/v2"
-	"github.com/rs/zerolog"
-
 	"github.com/kiloshard/kiloshard/internal/localpg"
 	"github.com/kiloshard/kiloshard/router"
 )
@@ -24,15 +21,10 @@ import (
 func TestCut(t *testing.T) {
 	t.Parallel()
 	p := startPair(t)
-	server := toxiproxy.NewServer(toxiproxy.NewMetricsContainer(nil), zerolog.Nop())
 	var addresses []string
 	var cut, mend []func()
 	for _, s := range []*localpg.Server{p.standby, p.primary} {
-		proxy := toxiproxy.NewProxy(server, address(t, s), "127.0.0.1:0", address(t, s))
-		if err := proxy.Start(); err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(proxy.Stop)
+		proxy, _ := startProxy(t, s)
 		addresses = append(addresses, proxy.Listen)
 		for _, stream := range []string{"upstream", "downstream"} {
 			toxic := fmt.Sprintf(`{"type": "timeout", "name": %[1]q, "stream": %[1]q}`, stream)

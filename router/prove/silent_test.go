@@ -2,14 +2,10 @@ package prove_test
 
 import (
 	"context"
-	"net/url"
 	"strings"
 	"sync"
 	"testing"
 	"time"
-
-	toxiproxy "github.com/Shopify/toxiproxy/v2"
-	"github.com/rs/zerolog"
 
 	"github.com/kiloshard/kiloshard/router"
 )
@@ -19,17 +15,8 @@ import (
 func TestCloseWhenServersAreSilent(t *testing.T) {
 	t.Parallel()
 	server := start(t)
-	proxy := toxiproxy.NewProxy(toxiproxy.NewServer(toxiproxy.NewMetricsContainer(nil), zerolog.Nop()), "silent", "127.0.0.1:0", address(t, server))
-	if err := proxy.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(proxy.Stop)
-	u, err := url.Parse(server.DSN(database))
-	if err != nil {
-		t.Fatal("a server's DSN is no URL")
-	}
-	u.Host = proxy.Listen
-	r := open(t, router.Config{Failover: router.Failover{FailAfter: time.Hour}}, u.String())
+	proxy, dsn := startProxy(t, server)
+	r := open(t, router.Config{Failover: router.Failover{FailAfter: time.Hour}}, dsn)
 	s := shard(t, r, 1)
 	eventually(t, "calls are answered", func() bool { return read(t.Context(), s) == nil })
 	before := stats(r, 0).Calls
