@@ -69,7 +69,7 @@ type MigrateFigure struct {
 // Each way is as its users have it: each commit of tern's and of the goose-style loop waits for the disk; Up and the
 // loops inside the servers commit without, and end with one commit on each host that does wait, which puts on disk all
 // that was committed before it. The servers run with their own fsync setting, by which Postgres may put each new index
-// on disk when it is built, whatever way that is done in.
+// on disk when it is built, however it is built.
 //
 // Databases that it made are dropped again, save those of NewHosts.
 func Migrate(ctx context.Context, cfg MigrateConfig) (*MigrateReport, error) {

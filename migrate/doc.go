@@ -2,7 +2,7 @@
 //
 // # Files
 //
-// A directory of migrations is what tern takes it for: 001_users.sql, 002_photos.sql and so on,
+// A directory of migrations is tern's: 001_users.sql, 002_photos.sql and so on,
 // rendered as Go templates, with an up part and perhaps a down part. {{.schema}} and {{.shard}}
 // are the schema and the number of the shard. Names without a schema mean the shard's own tables,
 // since each file is run with the search_path of [shards.Map.SearchPath].

@@ -21,7 +21,7 @@ var (
 	// ErrAhead says that a shard's version is above the newest file's.
 	ErrAhead = errors.New("its version is above the newest file's")
 
-	// ErrTernAtWork says that a tern program, or whoever else holds tern's lock, did not let go of it in time.
+	// ErrTernAtWork says that a tern program, or another session with tern's lock, did not release it in time.
 	ErrTernAtWork = errors.New("a tern program is at work in this database")
 
 	// ErrTransactionEnded says that a file ended the transaction that it was run in. What it did

@@ -17,7 +17,7 @@ const (
 	ShardFailed EventKind = "failed" // Shard, Host, From, To, Took, Err
 	ShardRetry  EventKind = "retry"  // Shard, Host, Attempt, Err, Blockers: it is tried again since a lock was not free in time
 
-	// Interrupted says that no other shard is begun, and ShardWaits of one that is under way then what it waits for: Shard,
+	// Interrupted says that no other shard is begun, and ShardWaits of one that is under way what it waits for, then or when that takes long: Shard,
 	// Host, Blockers.
 	Interrupted EventKind = "interrupted"
 	ShardWaits  EventKind = "waits"

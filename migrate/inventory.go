@@ -72,8 +72,15 @@ func (s *session) inventory(ctx context.Context, m *shards.Map, d *directory, in
 	if inv.changed, err = d.parseChanged(answers[1], shards.SetOf(inv.Shards...)); err != nil {
 		return err
 	}
-	inv.moving, err = parseMoving(answers[2])
-	return err
+	if inv.moving, err = parseMoving(answers[2]); err != nil {
+		return err
+	}
+	for n, at := range inv.shardVersions {
+		if at.err != nil && inv.moving.Has(n) { // what is in its place is the fence
+			inv.shardVersions[n] = shardVersion{err: ErrMoving}
+		}
+	}
+	return nil
 }
 
 // troubles returns the hosts that did not answer, and the shards that no run may touch: those that
@@ -96,7 +103,7 @@ func troubles(m *shards.Map, inventories []inventory, newest int32) (hosts []err
 // trouble returns why no run may touch a shard that stands there, or nil.
 func (s shardVersion) trouble(newest int32) error {
 	if s.err == nil && s.version > newest {
-		return fmt.Errorf("%w: it stands at %d, the newest file is %d", ErrAhead, s.version, newest)
+		return fmt.Errorf("%w: it is at version %d, the newest file is %d", ErrAhead, s.version, newest)
 	}
 	return s.err
 }

@@ -1,7 +1,9 @@
 package migrate
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"slices"
@@ -26,23 +28,40 @@ func (r *run) applyOutside(ctx context.Context, s *session, n shards.Number, at 
 	if err := s.lockOutTern(ctx, r.cfg.TernWait); err != nil {
 		return 0, false, fmt.Errorf("before migration %s: %w", f.name, err)
 	}
-	defer s.unlock(ctx, n)
-	if err := s.lockShard(ctx, n, r.cfg.Map.Schema(n)); err != nil {
-		return 0, false, fmt.Errorf("before migration %s: %w", f.name, err)
-	}
-	now, err := r.look(ctx, s, n)
-	if err != nil || now.version != at.version {
-		return 0, err == nil, err
-	}
-	if err := r.statements(ctx, s, n, at, f); err != nil {
-		return 0, false, err
-	}
-	if _, err := s.conn.Exec(ctx, neutral+"; "+endWhenIdle).ReadAll(); err != nil {
-		return 0, false, fmt.Errorf("behind migration %s: %w", f.name, err)
+	defer s.unlock(ctx)
+	if moved, err := r.locked(ctx, s, n, at, f); moved || err != nil {
+		return 0, moved, err
 	}
 	ended := f
 	ended.sql, ended.statements, ended.disableTx = "", nil, false
 	return r.apply(ctx, s, n, at, []file{ended})
+}
+
+// locked runs a file's statements under the shard's lock. It reports whether the shard does not stand at the version before
+// the file, so that nothing was run. The version is set after it, by the run that finds all statements done.
+func (r *run) locked(ctx context.Context, s *session, n shards.Number, at shardVersion, f file) (moved bool, err error) {
+	working, lock, err := r.lockShard(ctx, s, n)
+	if err != nil {
+		return false, fmt.Errorf("before migration %s: %w", f.name, err)
+	}
+	defer lock.release(ctx, r)
+	if moving, err := s.moving(working); err != nil || moving.Has(n) {
+		return false, fmt.Errorf("before migration %s: %w", f.name, cmp.Or(err, ErrMoving))
+	}
+	now, err := r.look(working, s, n)
+	if err != nil || now.version != at.version {
+		return err == nil, err
+	}
+	if err := r.statements(working, s, n, at, f); err != nil {
+		if cause := context.Cause(working); errors.Is(cause, ErrLockLost) {
+			return false, fmt.Errorf("%w: %w", err, cause)
+		}
+		return false, err
+	}
+	if _, err := s.conn.Exec(working, neutral+"; "+endWhenIdle).ReadAll(); err != nil {
+		return false, fmt.Errorf("behind migration %s: %w", f.name, err)
+	}
+	return false, nil
 }
 
 // statements runs those statements of a file that are not done yet, and enters each into the ledger. Those that set

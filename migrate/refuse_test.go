@@ -99,7 +99,7 @@ func TestShardsThatCannotBeMigrated(t *testing.T) {
 		want   string
 	}{
 		{"not created", "drop schema shard_00005 cascade", migrate.ErrNotCreated, "shard 5 (shard_00005 on pg-b): the schema does not exist: run kiloshard create"},
-		{"ahead", "update schema_version set version = 9", migrate.ErrAhead, "shard 5 (shard_00005 on pg-b): its version is above the newest file's: it stands at 9, the newest file is 2"},
+		{"ahead", "update schema_version set version = 9", migrate.ErrAhead, "shard 5 (shard_00005 on pg-b): its version is above the newest file's: it is at version 9, the newest file is 2"},
 		{"broken version table", "alter table schema_version rename version to v", nil, "shard 5 (shard_00005 on pg-b): its schema_version cannot be read: expected a plain table with a column version of type int4"},
 		{"two rows in it", "insert into schema_version values (7)", nil, "shard 5 (shard_00005 on pg-b): its schema_version cannot be read: query returned more than one row (SQLSTATE P0003)"},
 		{"empty version table", "delete from schema_version", nil, "shard 5 (shard_00005 on pg-b): its schema_version has no row: tern keeps one row in it"},

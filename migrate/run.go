@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -57,7 +58,9 @@ func newRun(cfg Config, way direction, target func(newest int32) (int32, error))
 func (r *run) run(ctx context.Context) (done, upToDate shards.Set, err error) {
 	plan := fanout.Plan(r.cfg.Map, r.cfg.Shards)
 	inventories := look(ctx, r.sessions, r.cfg.Map, r.directory, plan, func(at shardVersion) bool { return at.err == nil && !r.pendingAt(at.version) })
-	if hosts, failed := troubles(r.cfg.Map, inventories, r.newest()); len(hosts) > 0 || len(failed) > 0 {
+	hosts, failed := troubles(r.cfg.Map, inventories, r.newest())
+	failed = slices.DeleteFunc(failed, func(e *shards.ShardError) bool { return errors.Is(e, ErrMoving) })
+	if len(hosts) > 0 || len(failed) > 0 {
 		return done, upToDate, refusal(r.cfg.Shards, failed, interruptedOr(ctx, hosts)...)
 	}
 	for _, host := range inventories {
@@ -102,6 +105,8 @@ func (r *run) pending(plan []fanout.Work) (work []fanout.Work, upToDate, moving 
 		var left []shards.Number
 		for _, n := range w.Shards {
 			switch {
+			case r.shardVersions[n].err != nil: // [ErrMoving]: nobody knows where it stands
+				leaving = append(leaving, n)
 			case !r.pendingAt(r.shardVersions[n].version):
 				there = append(there, n)
 			case away.Has(n):

@@ -64,7 +64,7 @@ func newScript(s shape, files []file) script {
 
 // prologue begins a file's transaction. Its isolation level is such that every statement sees what
 // was committed before it began, also by whoever held the lock until then. For the lock nothing waits
-// here, see [session.awaitShard].
+// here, see [run.awaitShard].
 func (s shape) prologue() []string {
 	return []string{
 		"begin isolation level read committed",

@@ -40,9 +40,10 @@ func (p *sessions) take(ctx context.Context, host shards.Host) (*session, error)
 	p.mu.Lock()
 	idle := p.idle[host.Name]
 	if last := len(idle) - 1; last >= 0 {
+		s := idle[last]
 		p.idle[host.Name] = idle[:last]
 		p.mu.Unlock()
-		return idle[last], nil
+		return s, nil
 	}
 	p.mu.Unlock()
 	return p.open(ctx, host)

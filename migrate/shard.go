@@ -81,7 +81,7 @@ func (r *run) apply(ctx context.Context, s *session, n shards.Number, at shardVe
 	case out.moved() && !ended:
 		return done, true, nil
 	case out.busy() && !ended:
-		return done, true, s.awaitShard(ctx, n, r.cfg.Map.Schema(n))
+		return done, true, r.awaitShard(ctx, s, n)
 	}
 	return done, false, text.explain(out)
 }

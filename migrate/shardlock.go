@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/jackc/pgx/v5/pgconn"
+
 	"github.com/kiloshard/kiloshard/shards"
 	"github.com/kiloshard/kiloshard/shards/fanout"
 	"github.com/kiloshard/kiloshard/sql"
@@ -18,95 +20,194 @@ const (
 	shardPollLast  = 50 * time.Millisecond
 )
 
-// endWhenIdle has the server end a session that holds a shard's lock and is not heard of any more, as when the network
+// endWhenIdle has the server end a session that works on a shard and is not heard of any more, as when the network
 // to its program broke down, or the program's machine. One that is heard of is never idle for long.
 const endWhenIdle = "set idle_session_timeout = '1min'"
 
-// ErrLockHeld says that a shard's lock is held by a role that may not migrate the shard. Anybody who can connect can take
-// such a lock; the error names the process.
-var ErrLockHeld = errors.New("the shard's lock is held by somebody who may not migrate it")
+// A lock that is held for another session is taken again after lockRenewal, so that whoever waits for its transaction does not
+// wait for longer: a VACUUM, or a CREATE INDEX CONCURRENTLY that found a snapshot in it. It is lost when it cannot be taken
+// for lockLost.
+const (
+	lockRenewal = 3 * time.Second
+	lockLost    = 30 * time.Second
+)
 
-// lockShard takes a shard's lock for the session, until [session.unlock].
-//
-// It asks again and again, for the reason given at [session.lockOutTern]: whoever holds the lock may be at a CREATE
-// INDEX CONCURRENTLY, which would wait for the snapshot of a statement that waits for the lock.
-func (s *session) lockShard(ctx context.Context, n shards.Number, schema string) error {
-	return s.poll(ctx, fmt.Sprintf("%s; select pg_catalog.pg_try_advisory_lock(%d, %d)", endWhenIdle, sql.ShardLock, n), n, schema)
+// ErrLockLost says that a shard's lock was lost while the shard was worked on.
+var ErrLockLost = errors.New("the shard's lock was lost")
+
+// shardLock is the lock of a shard, held beside the session that works on it.
+type shardLock struct {
+	session *session
+	turn    sql.ShardTurn
+	stop    context.CancelFunc
+	ended   chan struct{} // closed when nobody renews it any more
+}
+
+// lockShard takes a shard's lock until [shardLock.release]. What only the owner can lock is locked for a transaction, and
+// the statements that come cannot be in one: so the transaction is that of another session. The working session has the
+// advisory lock, for as long as a statement lasts that its program has left behind. The context that is returned ends when
+// the lock is lost.
+func (r *run) lockShard(ctx context.Context, working *session, n shards.Number) (context.Context, *shardLock, error) {
+	s, err := r.sessions.take(ctx, working.host)
+	if err != nil {
+		return ctx, nil, err
+	}
+	l := &shardLock{session: s, turn: r.turn(n), ended: make(chan struct{})}
+	err = r.poll(ctx, working, n, func() (bool, error) {
+		if got, err := l.take(ctx); !got || err != nil {
+			return false, err
+		}
+		got, err := working.value(ctx, endWhenIdle+"; "+l.turn.Mark())
+		if err == nil && got != "true" {
+			s.recover(ctx)
+		}
+		return got == "true", err
+	})
+	if err != nil {
+		s.recover(ctx)
+		r.sessions.give(s)
+		return ctx, nil, err
+	}
+	limited, lost := context.WithCancelCause(ctx)
+	alive, stop := context.WithCancel(context.WithoutCancel(ctx))
+	l.stop = func() { stop(); lost(nil) }
+	go l.renew(alive, lost)
+	return limited, l, nil
+}
+
+// take begins a transaction that holds the lock, in place of the one before. Without a version table it makes one.
+func (l *shardLock) take(ctx context.Context) (bool, error) {
+	query := "begin isolation level read committed; set local idle_in_transaction_session_timeout = '1min'; " + l.turn.Lock()
+	if l.session.conn.TxStatus() != 'I' {
+		query = "rollback; " + query
+	} else {
+		query = neutral + "; " + query
+	}
+	_, err := l.session.conn.Exec(ctx, query).ReadAll()
+	var pg *pgconn.PgError
+	switch {
+	case !errors.As(err, &pg):
+		return err == nil, err
+	case pg.Code == "42P01": // there is no such table
+		l.session.recover(ctx)
+		_, err = l.session.value(ctx, fmt.Sprintf("select kiloshard.make_version_table('%s')", l.turn.Schema))
+		return false, err
+	case pg.Code == lockNotAvailable:
+		l.session.recover(ctx)
+		return false, nil
+	}
+	return false, err
+}
+
+func (l *shardLock) renew(ctx context.Context, lost context.CancelCauseFunc) {
+	defer close(l.ended)
+	pause, began := lockRenewal, time.Now()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(pause):
+		}
+		limited, cancel := context.WithTimeout(ctx, cleanUpLimit)
+		got, err := l.take(limited)
+		cancel()
+		switch {
+		case ctx.Err() != nil:
+			return
+		case got:
+			pause, began = lockRenewal, time.Now()
+		case err != nil || time.Since(began) > lockLost+lockRenewal:
+			lost(fmt.Errorf("%w: %w", ErrLockLost, cmp.Or(err, errors.New("somebody else has it"))))
+			return
+		default:
+			pause = shardPollLast
+		}
+	}
+}
+
+// release lets go of the lock, also when ctx has ended.
+func (l *shardLock) release(ctx context.Context, r *run) {
+	l.stop()
+	<-l.ended
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanUpLimit)
+	defer cancel()
+	l.session.recover(ctx)
+	r.sessions.give(l.session)
+}
+
+// turn is that of a run in a shard.
+func (r *run) turn(n shards.Number) sql.ShardTurn {
+	return sql.ShardTurn{Shard: int(n), Schema: r.cfg.Map.Schema(n)}
 }
 
 // awaitShard returns when a shard's lock was free for a moment.
-func (s *session) awaitShard(ctx context.Context, n shards.Number, schema string) error {
-	return s.poll(ctx, fmt.Sprintf("select pg_catalog.pg_try_advisory_xact_lock(%d, %d)", sql.ShardLock, n), n, schema)
+func (r *run) awaitShard(ctx context.Context, s *session, n shards.Number) error {
+	return r.poll(ctx, s, n, func() (bool, error) {
+		got, err := s.value(ctx, r.turn(n).Try())
+		return got == "true", err
+	})
 }
 
-// poll runs a query until it says true. It returns [ErrMoving] when a mover has the lock, and [ErrLockHeld] when whoever has the lock is not another run, which would
-// end some day.
-func (s *session) poll(ctx context.Context, query string, n shards.Number, schema string) error {
+// tellAfter is for how long a shard's lock is awaited before an event says who has it.
+const tellAfter = 10 * time.Second
+
+// poll calls try until it returns true. It returns [ErrMoving] when the shard is being moved.
+//
+// It asks again and again, for the reason given at [session.lockOutTern]: whoever holds the lock may be at a CREATE
+// INDEX CONCURRENTLY, which would wait for the snapshot of a statement that waits for the lock.
+func (r *run) poll(ctx context.Context, s *session, n shards.Number, try func() (bool, error)) error {
+	began, told := time.Now(), false
 	for pause := shardPollFirst; ; pause = min(2*pause, shardPollLast) {
-		got, err := s.value(ctx, query)
-		if err != nil || got == "t" {
+		got, err := try()
+		if err != nil || got {
 			return err
 		}
 		if pause == shardPollLast {
-			if err := s.checkHolder(ctx, n, schema); err != nil {
-				return err
-			}
 			if moving, err := s.moving(ctx); err != nil || moving.Has(n) {
 				return cmp.Or(err, ErrMoving)
 			}
+		}
+		if !told && time.Since(began) > tellAfter {
+			told = true
+			r.events.send(Event{Kind: ShardWaits, Host: s.host.Name, Shard: n, Blockers: " for " + r.holders(ctx, s, n)})
 		}
 		select {
 		case <-time.After(pause):
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		case <-fanout.Interrupted(ctx):
-			return fmt.Errorf("interrupted while another run was at work in the shard%s", s.shardHolder(ctx, n))
+			return fmt.Errorf("interrupted while another run was at work in the shard%s", colon(r.holders(ctx, s, n)))
 		}
 	}
 }
 
-// checkHolder returns [ErrLockHeld] if the role that holds a shard's lock may not create anything in its schema.
-func (s *session) checkHolder(ctx context.Context, n shards.Number, schema string) error {
-	query := fmt.Sprintf(`
-		select coalesce(string_agg(format('process %%s, role %%s', a.pid, a.usename), '; '), '')
-		from pg_catalog.pg_locks l
-		join pg_catalog.pg_database d on d.oid = l.database and d.datname = current_database()
-		join pg_catalog.pg_stat_activity a on a.pid = l.pid
-		where l.locktype = 'advisory' and l.objsubid = 2 and l.granted and l.classid::bigint = %d and l.objid::bigint = %d
-		  and not pg_catalog.has_schema_privilege(a.usesysid, '%s', 'create')`, sql.ShardLock, n, schema)
-	holder, err := s.value(ctx, query)
-	if err == nil && holder != "" {
-		err = fmt.Errorf("%w: %s", ErrLockHeld, holder)
-	}
-	return err
-}
-
-// shardHolder says who holds a shard's lock, as far as it can be told.
-func (s *session) shardHolder(ctx context.Context, n shards.Number) string {
-	holder, err := s.value(ctx, fmt.Sprintf(`
-		select coalesce(string_agg(format(': process %%s (%%s, %%s): %%s', l.pid, coalesce(nullif(a.application_name, ''), 'without a name'),
-			a.state, left(regexp_replace(a.query, '\s+', ' ', 'g'), 80)), ''), '')
-		from pg_catalog.pg_locks l
-		join pg_catalog.pg_database d on d.oid = l.database and d.datname = current_database()
-		left join pg_catalog.pg_stat_activity a on a.pid = l.pid
-		where l.locktype = 'advisory' and l.objsubid = 2 and l.granted and l.classid::bigint = %d and l.objid::bigint = %d`, sql.ShardLock, n))
+// holders says who holds a shard's lock, as far as it can be told.
+func (r *run) holders(ctx context.Context, s *session, n shards.Number) string {
+	holders, err := s.value(ctx, r.turn(n).Holders())
 	if err != nil {
 		return ""
 	}
-	return holder
+	return holders
 }
 
-// unlock lets go of a shard's lock, and of tern's, and makes the session fit for the next shard, or closes it.
-// It does so also when ctx has ended.
-func (s *session) unlock(ctx context.Context, n shards.Number) {
+// colon puts a colon before a text that is not empty.
+func colon(text string) string {
+	if text == "" {
+		return ""
+	}
+	return ": " + text
+}
+
+// unlock lets go of the advisory locks of a session, and makes it fit for the next shard, or closes it. It does so also when
+// ctx has ended.
+func (s *session) unlock(ctx context.Context) {
 	s.ternLock = false
 	if s.conn.IsClosed() {
 		return
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanUpLimit)
 	defer cancel()
-	query := fmt.Sprintf("%s; select pg_catalog.pg_advisory_unlock(%d, %d), pg_catalog.pg_advisory_unlock_shared(%d)",
-		neutral, sql.ShardLock, n, int64(ternLock))
+	query := neutral + "; select pg_catalog.pg_advisory_unlock_all()"
 	if s.conn.TxStatus() != 'I' {
 		query = "rollback; " + query
 	}

@@ -24,7 +24,13 @@ func (s *session) lockOutTern(ctx context.Context, wait time.Duration) error {
 	if s.ternLock {
 		return nil
 	}
-	query := fmt.Sprintf("%s; select pg_try_advisory_lock_shared(%d)", neutral, int64(ternLock))
+	// Anybody can take this lock, so it counts where its holder may create in a schema, as a tern program does.
+	query := fmt.Sprintf(`%s; select pg_try_advisory_lock_shared(%d) or not exists (
+		select from pg_catalog.pg_locks l
+		join pg_catalog.pg_stat_activity a on a.pid = l.pid and a.datid = l.database and a.datname = current_database()
+		join pg_catalog.pg_namespace n on n.nspname <> 'public' and n.nspname !~ '^pg_' and pg_catalog.has_schema_privilege(a.usesysid, n.oid, 'create')
+		where l.locktype = 'advisory' and l.objsubid = 1 and l.mode = 'ExclusiveLock' and l.classid = %d and l.objid = %d)`,
+		neutral, int64(ternLock), uint64(ternLock)>>32, uint32(ternLock&(1<<32-1)))
 	ticker := time.NewTicker(ternPoll)
 	defer ticker.Stop()
 	for deadline := time.Now().Add(wait); ; {

@@ -2,15 +2,12 @@ package migrate_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/jackc/pgx/v5"
-
-	"github.com/kiloshard/kiloshard/internal/localpg"
+	"github.com/kiloshard/kiloshard/internal/pgtest"
 	"github.com/kiloshard/kiloshard/migrate"
 	"github.com/kiloshard/kiloshard/sql"
 )
@@ -71,33 +68,67 @@ func TestNobodyElseHoldsUpUp(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
 			b := setup(t, 2, 1, "001_users.sql", test.file)
-			host := b.m.Hosts()[0]
-			role := "nobody_" + b.value(0, "select current_database()")
-			b.execHost(host, fmt.Sprintf("create role %q login password 'secret'", role))
-			holder, err := pgx.Connect(t.Context(), localpg.AsRole(host.ConnString(), role, "secret"))
-			if err != nil {
-				t.Fatal(err)
-			}
-			t.Cleanup(func() {
-				_ = holder.Close(context.Background())
-				conn, err := connect(context.Background(), host)
-				if err != nil {
+			holder := pgtest.Nobody(t, b.m.Hosts()[0].ConnString())
+			for _, lock := range []string{fmt.Sprintf("%d, 1", sql.ShardLock), fmt.Sprintf("%d, 0", sql.LockClass), fmt.Sprintf("%d, 1", sql.LockClass), "9628173550095224"} {
+				if _, err := holder.Exec(t.Context(), "select pg_advisory_lock("+lock+")"); err != nil {
 					t.Fatal(err)
 				}
-				defer func() { _ = conn.Close(context.Background()) }()
-				if _, err := conn.Exec(context.Background(), fmt.Sprintf("drop role %q", role)); err != nil {
-					t.Error(err)
-				}
-			})
-			if _, err := holder.Exec(t.Context(), fmt.Sprintf("select pg_advisory_lock_shared(%d, 1)", sql.ShardLock)); err != nil {
-				t.Fatal(err)
 			}
-			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+			ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 			defer cancel()
-			_, err = migrate.Up(ctx, b.cfg)
-			if !errors.Is(err, migrate.ErrLockHeld) || !strings.Contains(err.Error(), fmt.Sprintf("process %d, role ", holder.PgConn().PID())) {
-				t.Errorf("got %v, expected who holds the lock", err)
+			if report, err := migrate.Up(ctx, b.cfg); err != nil || report.Done.Len() != 2 {
+				t.Errorf("got %v, %v; expected both shards to be migrated", report.Done, err)
+			}
+			for _, table := range []string{"kiloshard.lock_install", "shard_00001.schema_version"} {
+				if _, err := holder.Exec(t.Context(), "do 'begin lock "+table+" in access share mode; end'"); err == nil || !strings.Contains(err.Error(), "permission denied") {
+					t.Errorf("%s: got %v, expected no permission", table, err)
+				}
 			}
 		})
 	}
+}
+
+// TestRunsExcludeEachOther by the lock of the version table, whoever has the advisory one.
+func TestRunsExcludeEachOther(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct{ name, file string }{
+		{"in a transaction", users},
+		{"outside of one", disableTx + users},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			b := setup(t, 1, 1, "001_users.sql", users, "002_more.sql", strings.ReplaceAll(test.file, "users", "more"))
+			b.cfg.To = 1
+			b.up()
+			b.cfg.To = 0
+			host := b.m.Hosts()[0]
+			other := b.connect(host)
+			if _, err := other.Exec(t.Context(), "begin; "+sql.ShardTurn{Schema: "shard_00000"}.Lock()); err != nil {
+				t.Fatal(err)
+			}
+			ctx, interrupt := context.WithCancel(t.Context())
+			defer interrupt()
+			go func() {
+				waitFor(t, b, "select exists (select from pg_stat_activity where datname = current_database() and query ~* 'schema_version in share update' and application_name = 'kiloshard migrate')")
+				interrupt()
+			}()
+			_, err := migrate.Up(ctx, b.cfg)
+			if want := fmt.Sprintf("process %d", other.PgConn().PID()); err == nil || !strings.Contains(err.Error(), want) {
+				t.Errorf("got %v, expected that %s is at work", err, want)
+			}
+			if _, err := other.Exec(t.Context(), "rollback"); err != nil {
+				t.Fatal(err)
+			}
+			if report, err := migrate.Up(t.Context(), b.cfg); err != nil || report.Done.Len() != 1 {
+				t.Errorf("got %v, %v", report.Done, err)
+			}
+		})
+	}
+}
+
+// TestLockLetsOthersThrough runs, outside of a transaction, statements that need the table whose lock the run holds.
+func TestLockLetsOthersThrough(t *testing.T) {
+	t.Parallel()
+	b := setup(t, 1, 1, "001_users.sql", users, "002_all.sql", disableTx+"vacuum schema_version; analyze schema_version; reindex table concurrently schema_version")
+	equal(t, "done", b.up().Done.String(), "0")
 }

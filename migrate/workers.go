@@ -102,7 +102,7 @@ func (r *run) flushHost(ctx context.Context, w fanout.Work) map[shards.Number]er
 		case at.err != nil:
 			causes[n] = at.err
 		case r.short(at.version):
-			causes[n] = fmt.Errorf("it stands at version %d", at.version)
+			causes[n] = fmt.Errorf("it is at version %d", at.version)
 		}
 	}
 	return causes

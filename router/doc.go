@@ -34,9 +34,10 @@
 //
 // # Connections
 //
-// Postgres keeps what it knows of a schema, and each prepared statement, for each session. So a shard has connections that
-// have worked for it before, and its statements go there while these are not too busy. [Config.Statements] and the pool's
-// config, from the DSN and [Config.Pool], are the settings; [Router.Stats] shows the effect.
+// Postgres keeps what it knows of a schema, and each prepared statement, for each session. So a shard's statements go to the
+// same connections each time, as far as these are free. Reads share a few of a pool's connections, and all if the host is far
+// away; what writes has one to itself. [Config.Statements] and the pool's config, from the DSN and [Config.Pool], are the
+// settings; [Router.Stats] shows the effect.
 //
 // Single statements that only read, as far as their words tell, and that wait for a connection, are sent together, up to
 // 32. Those of one shard are a group: one entry, one transaction, which the server holds to reading. If it turns out that

@@ -19,6 +19,14 @@ func (r *Router) LimitHomes(n int) {
 	}
 }
 
+// Late returns how many reads have been sent once more because their group was late.
+func (r *Router) Late() (late uint64) {
+	for _, h := range r.now.Load().hosts {
+		late += h.Pool.Stats().Late
+	}
+	return late
+}
+
 // Slow tells whether a statement is kept away from others on the shard's host.
 func (s Shard) Slow(sql string) bool {
 	texts := s.placement.host.Texts

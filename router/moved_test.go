@@ -128,3 +128,15 @@ func TestShardIsNowhere(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 }
+
+// The mark of a fence that somebody who may create in a shard's schema has made there hides nothing.
+func TestForgedFence(t *testing.T) {
+	t.Parallel()
+	b, ctx := setup(t, options{})
+	b.run(ctx, t, `create view shard_00005.kiloshard_moved as select 1`)
+	for name, call := range movedCalls {
+		if err := call(ctx, b.shard(t, 5)); err != nil && !errors.Is(err, pgx.ErrNoRows) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}

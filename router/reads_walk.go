@@ -47,7 +47,7 @@ func (w *walk) next(ctx context.Context) (station, error) {
 		case w.want.ReplicaOnly:
 			err = &shards.HostError{Host: w.placement.host.Name, Err: fmt.Errorf("the map has none: %w", ErrNoReplica)}
 		}
-		if err != nil && w.moved(errReplicaLeft) {
+		if err != nil && w.moved(w.placement, errReplicaLeft) {
 			continue
 		}
 		if err != nil {
@@ -61,14 +61,14 @@ func (w *walk) next(ctx context.Context) (station, error) {
 			if rs != nil {
 				rs.fallback.Add(1)
 			}
-			return station{placement: placement}, err
+			return station{from: w.placement, placement: placement}, err
 		case err == nil:
 			r := rs.all[at.Index]
 			w.not.Add(at.Index)
 			r.reads.Add(1)
-			return station{placement, r, at.Life, at.Server, &w.want}, nil
+			return station{w.placement, placement, r, at.Life, at.Server, &w.want}, nil
 		}
-		if w.moved(err) {
+		if w.moved(w.placement, err) {
 			continue
 		}
 		w.not.Add(at.Index)
@@ -81,14 +81,17 @@ func (w *walk) next(ctx context.Context) (station, error) {
 	return station{}, w.last
 }
 
-// moved tells whether an error is that the host has left the map, so that nothing was sent, and the shard has gone to
-// another one, from where the walk begins again.
-func (w *walk) moved(err error) bool {
+// moved tells whether an error is that the host which a shard was on has left the map, so that nothing was sent, and the shard
+// has gone to another one. From there the walk begins again, if it has not already: of two servers that are asked at the
+// same time both may fail so.
+func (w *walk) moved(from *placement, err error) bool {
 	placement := w.shard.placement.now()
-	if placement == w.placement || !conns.Retired(err) && !errors.Is(err, errReplicaLeft) {
+	if placement == from || !conns.Retired(err) && !errors.Is(err, errReplicaLeft) {
 		return false
 	}
-	w.placement, w.not, w.over = placement, 0, false
+	if placement != w.placement {
+		w.placement, w.not, w.over = placement, 0, false
+	}
 	return true
 }
 
@@ -107,7 +110,7 @@ func (w *walk) goesOn(ctx context.Context, at station, err error, reads bool) bo
 	switch {
 	case ctx.Err() != nil:
 		return false
-	case w.moved(err):
+	case w.moved(at.from, err):
 		return true
 	case at.replica == nil:
 		return false
@@ -168,6 +171,7 @@ type guardError struct{ error }
 
 // station is a server on the way: the shard's placement there, and the replica if it is one.
 type station struct {
+	from      *placement // of the shard, on the primary
 	placement *placement
 	replica   *replicaHost
 	life      context.Context // of the replica

@@ -64,11 +64,13 @@ const ledTo = "kiloshard.host"
 func (s Shard) lead(ctx context.Context, c *pgx.ConnConfig) error {
 	p := s.placement.now()
 	fresh := p.host.plain.ConnConfig.Copy()
+	fresh.LookupFunc, fresh.AfterNetConnect = c.LookupFunc, c.AfterNetConnect // around which the credentials are asked for
 	if err := p.host.plain.BeforeConnect(ctx, fresh); err != nil {
 		return &shards.HostError{Host: p.host.Name, Err: err}
 	}
 	c.Host, c.Port, c.TLSConfig, c.Fallbacks = fresh.Host, fresh.Port, fresh.TLSConfig, fresh.Fallbacks
 	c.Database, c.User, c.Password = fresh.Database, fresh.User, fresh.Password
+	c.LookupFunc, c.AfterNetConnect = fresh.LookupFunc, fresh.AfterNetConnect
 	c.RuntimeParams["search_path"] = p.Path
 	after := c.AfterConnect
 	c.AfterConnect = func(ctx context.Context, conn *pgconn.PgConn) error {

@@ -185,15 +185,35 @@ func (s Shard) Begin(ctx context.Context) (pgx.Tx, error) { return s.BeginTx(ctx
 // The transaction is pgx's own but for this: Exec, Query, QueryRow and SendBatch prepare their statements for the
 // shard, as the methods of Shard do; a name given to Prepare is good for the transaction only. What is sent by way of
 // Conn or LargeObjects is in the shard too, but is prepared by pgx, under its text alone.
+//
+// Where the shard has moved to another host before the first statement in the transaction, that is run there, in a transaction begun there.
 func (s Shard) BeginTx(ctx context.Context, opts pgx.TxOptions) (pgx.Tx, error) {
+	tx, lease, err := s.beginAgain(ctx, opts)
+	if err != nil {
+		return nil, err
+	}
+	var t conns.Attempts
+	session.BeginsAnew(tx, func(ctx context.Context, err error) (pgx.Tx, error) {
+		if !lease.AwaitMoved(ctx, &t) {
+			return nil, err
+		}
+		var next pgx.Tx
+		next, lease, err = s.beginAgain(ctx, opts)
+		return next, err
+	})
+	return tx, nil
+}
+
+// beginAgain begins a transaction, as often as it takes: a BEGIN changes nothing.
+func (s Shard) beginAgain(ctx context.Context, opts pgx.TxOptions) (pgx.Tx, *conns.Request, error) {
 	var t conns.Attempts
 	for {
 		tx, lease, err := s.begin(ctx, &t, opts)
 		if err == nil {
-			return tx, nil
+			return tx, lease, nil
 		}
-		if again, err := lease.RetryLease(ctx, &t, true, err); !again { // a BEGIN changes nothing
-			return nil, err
+		if again, err := lease.RetryLease(ctx, &t, true, err); !again {
+			return nil, lease, err
 		}
 	}
 }

@@ -121,6 +121,6 @@ func (m *Map) NoteID(key Key, now time.Time) string {
 	if err != nil || n == made {
 		return ""
 	}
-	return fmt.Sprintf("%s could be an ID: %s, where its row is then. The shard of an ID is found by ForID, or by kiloshard route --id; "+
+	return fmt.Sprintf("%s could be an ID: %s; its row would be there. The shard of an ID is found by ForID, or by kiloshard route --id; "+
 		"refuse_ids: true in the strategy refuses IDs as keys, and {by: id} takes them", key, ids.explain(NumberKey(number)))
 }

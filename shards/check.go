@@ -22,7 +22,7 @@ var (
 
 const (
 	expectedName = "a name of letters, digits, '.', '_' and '-'"
-	expectedDSN  = `how to reach the database, such as "postgres://app:${PG_A_PASSWORD}@10.0.0.1/app"`
+	expectedDSN  = `how to reach the database, such as "postgres://app:${PG_A_PASSWORD}@10.0.0.1/app?sslmode=verify-full"`
 )
 
 // check returns a [FieldError] for the first field that is wrong. Defaults are filled in already.

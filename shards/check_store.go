@@ -15,7 +15,7 @@ var (
 )
 
 const (
-	expectedStoreDSN  = `how to reach the control database, such as "postgres://kiloshard:${MAP_PASSWORD}@10.0.0.9/kiloshard"`
+	expectedStoreDSN  = `how to reach the control database, such as "postgres://kiloshard:${MAP_PASSWORD}@10.0.0.9/kiloshard?sslmode=verify-full"`
 	expectedEndpoint  = `the URL of a server, such as "https://10.0.0.9:2379", without a user or a password`
 	expectedEndpoints = `a list of servers, such as ["https://10.0.0.9:2379"]`
 	expectedPassword  = `a password, such as "${ETCD_PASSWORD}"`

@@ -2,6 +2,7 @@ package shards
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -14,9 +15,13 @@ type Credentials struct {
 	Password string `json:"-"`    // empty: the DSN's, or that of a passfile
 }
 
+// ErrNoCredentials says that there are no credentials for a connection: a [CredentialsFunc] failed, or was not done in time. It
+// says nothing of the server.
+var ErrNoCredentials = errors.New("no credentials")
+
 // CredentialsFunc returns the credentials for a connection that is about to be made to a host: a token of a cloud's IAM, a
 // password from a vault. It is called for each connection, by many goroutines at once, and ctx says how long it may
-// take. Whatever it needs to know of the host's address is in [Host.ConnString].
+// take. The address is in [Host.ConnString], which names one here: what is returned is sent to no other.
 type CredentialsFunc func(ctx context.Context, host Host) (Credentials, error)
 
 // WithCredentials returns the host with fn for its credentials, over what the DSN says. With nil it returns the host as

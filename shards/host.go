@@ -31,6 +31,7 @@ type Host struct {
 	shared      bool              // it came out of a store
 	credentials CredentialsFunc   // nil without one
 	identity    *Identity         // of the map; nil without one
+	at          *place            // of the primary's addresses; nil for all of them
 }
 
 // ErrBadDSN is what packages that connect say of a DSN that cannot be parsed. It has no cause on purpose: what the
@@ -42,7 +43,7 @@ var ErrBadDSN = errors.New("dsn: neither a postgres:// URL nor keywords and valu
 // replaced by what lookup knows now, or by what it knew then if now it knows nothing; names of files
 // are made absolute, see [Load]. In a host made in Go the DSN is returned as it is. It holds a
 // password: never print it.
-func (h Host) ConnString() string { return h.meant(h.DSN) }
+func (h Host) ConnString() string { return h.at.in(h.meant(h.DSN)) }
 
 // meant returns what a DSN of the host means now.
 func (h Host) meant(dsn string) string {

@@ -28,7 +28,7 @@ func (h Host) Identity() (Identity, bool) {
 	return *h.identity, true
 }
 
-// OfAnyCluster returns the host for a program that compares by itself what the host says, and is to be let in whatever that is.
+// OfAnyCluster returns the host without the check of its identity, for a program that does that check itself.
 func (h Host) OfAnyCluster() Host {
 	h.identity = nil
 	return h

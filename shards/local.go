@@ -3,6 +3,7 @@ package shards
 import (
 	"maps"
 	"net/url"
+	"os"
 	"slices"
 	"strings"
 
@@ -99,3 +100,15 @@ func (h Host) WithPassfile(file string) Host {
 
 // IsShared reports whether the host came out of a store that others may write to: see [Store.Variables].
 func (h Host) IsShared() bool { return h.shared }
+
+// LocalService returns a host that is reached by the service alone that this machine names, in [Store.Local] or in PGSERVICE. It
+// returns false for a host that is not out of a store, whose DSN may name any service.
+func (h Host) LocalService() (Host, bool) {
+	local := map[string]string{"passfile": os.DevNull}
+	for _, key := range []string{"service", "servicefile"} {
+		if value, ok := h.local[key]; ok {
+			local[key] = value
+		}
+	}
+	return Host{Name: h.Name, DSN: " ", dir: h.dir, local: local}, h.shared
+}

@@ -131,7 +131,7 @@ func (m *Map) NumbersOn(host string) []Number {
 	return numbers
 }
 
-// ForBytes returns the shard of any bytes, whatever the strategy: the remainder of its xxhash (64 bits, seed 0) divided by the number
+// ForBytes returns the shard of any bytes, under every strategy: the remainder of its xxhash (64 bits, seed 0) divided by the number
 // of shards.
 func (m *Map) ForBytes(key []byte) Number {
 	return Number(xxhash.Sum64(key) % uint64(len(m.home)))

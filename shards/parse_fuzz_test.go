@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"pgregory.net/rapid"
 
@@ -28,6 +29,8 @@ func FuzzParse(f *testing.F) {
 		if len(data) > 10_000 {
 			return
 		}
+		slow := time.AfterFunc(10*time.Second, func() { panic(fmt.Sprintf("10 s for %q", data)) })
+		defer slow.Stop()
 		c, err := shards.Parse("k.yaml", data, environment)
 		if err != nil {
 			var e *shards.FieldError

@@ -49,8 +49,8 @@ func Template(c Config) []byte {
 	}
 	if len(c.Hosts) == 0 {
 		c.Hosts = []Host{
-			{Name: "pg-a", DSN: "postgres://app:${PG_A_PASSWORD}@10.0.0.1/app"},
-			{Name: "pg-b", DSN: "postgres://app:${PG_B_PASSWORD}@10.0.0.2/app"},
+			{Name: "pg-a", DSN: "postgres://app:${PG_A_PASSWORD}@10.0.0.1/app?sslmode=verify-full"},
+			{Name: "pg-b", DSN: "postgres://app:${PG_B_PASSWORD}@10.0.0.2/app?sslmode=verify-full"},
 		}
 	}
 	if c.Strategy.By == "" {
@@ -161,7 +161,8 @@ func (c Config) parts() []part {
 				"shards beside other hosts. In a DSN ${NAME} stands for a variable of the environment. In the user and\n" +
 				"password of a URL its value is percent-encoded, so the variable holds the password as it is. Without\n" +
 				"a password in it, that of ~/.pgpass or of passfile=FILE counts. A file that a DSN names, as in\n" +
-				"?sslmode=verify-full&sslrootcert=ca.pem, is beside this one.",
+				"?sslmode=verify-full&sslrootcert=ca.pem, is beside this one. For a first try with a server on this machine\n" +
+				"that knows no TLS: postgres://postgres@127.0.0.1/app?sslmode=disable.",
 			"hosts:" + lines(c.Hosts, writeHost),
 		}, {
 			`Which shards live on which host, each shard once: 7, 0-1023 or "0-9,77", the last in quotes.`,

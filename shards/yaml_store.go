@@ -8,7 +8,7 @@ import (
 )
 
 const storeComment = `Where the map of the shards is kept: shards, hosts, placement and all else here but store and migrations.
-{kind: file}: in this file. {kind: postgres, dsn: "postgres://kiloshard:${MAP_PASSWORD}@10.0.0.9/kiloshard"}: in a control
+{kind: file}: in this file. {kind: postgres, dsn: "postgres://kiloshard:${MAP_PASSWORD}@10.0.0.9/kiloshard?sslmode=verify-full"}: in a control
 database. {kind: etcd, endpoints: ["https://10.0.0.9:2379"]}: in etcd; with user and password: "${ETCD_PASSWORD}",
 with ca, cert and key, PEM files beside this one, and with prefix: /kiloshard/photos/, as it needs them.
 With postgres and etcd this file has only cluster, store and migrations: kiloshard map import brings the map there,
@@ -16,7 +16,7 @@ kiloshard map edit changes it, and all who watch it follow at once.`
 
 const bootstrapComment = `Where the map of the shards is kept, which is not in this file: hosts, placement and all else. kiloshard map import
 brings it there, kiloshard map edit changes it, kiloshard map history tells who changed it, when and why.
-{kind: postgres, dsn: "postgres://kiloshard:${MAP_PASSWORD}@10.0.0.9/kiloshard"}: in a table of a control database.
+{kind: postgres, dsn: "postgres://kiloshard:${MAP_PASSWORD}@10.0.0.9/kiloshard?sslmode=verify-full"}: in a table of a control database.
 {kind: etcd, endpoints: ["https://10.0.0.8:2379", "https://10.0.0.9:2379"]}: in etcd; with user: kiloshard and
 password: "${ETCD_PASSWORD}", with ca: ca.pem, cert: client.pem and key: client.key, PEM files beside this one, and with
 prefix: /kiloshard/photos/, which all keys begin with, as it needs them.
@@ -25,7 +25,7 @@ PG_A_PASSWORD, in the place of the password, and no files. variables: ["PG_*"] l
 ["10.0.0.*"] says where they may lead; local: {sslmode: verify-full, sslrootcert: ca.pem} counts in each of them.`
 
 const (
-	exampleStoreDSN  = "postgres://kiloshard:${MAP_PASSWORD}@10.0.0.9/kiloshard"
+	exampleStoreDSN  = "postgres://kiloshard:${MAP_PASSWORD}@10.0.0.9/kiloshard?sslmode=verify-full"
 	exampleEndpoints = "https://10.0.0.9:2379"
 )
 

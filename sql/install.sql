@@ -6,8 +6,8 @@
 -- an operator of somebody else's. OPERATOR(pg_catalog.+) is just +, but it has one precedence with
 -- all the others, hence the parentheses.
 
-{{template "one at a time" .}}
 {{template "helper schema" .}}
+{{template "one at a time" .}}
 
 -- Refuses what would change the meaning of IDs that exist.
 DO $kiloshard$

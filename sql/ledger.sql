@@ -1,7 +1,7 @@
 -- The ledger of migrations: which file was run where and when, by whom, how long it took, and how it
 -- failed. It stands beside tern's version tables, which say where each shard is.
-{{template "one at a time" .}}
 {{template "helper schema" .}}
+{{template "one at a time" .}}
 CREATE TABLE IF NOT EXISTS kiloshard.ledger (
   entry     bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
   run       text NOT NULL, -- which run of kiloshard
@@ -79,6 +79,29 @@ BEGIN
 END
 $kiloshard$;
 
+-- make_version_table makes tern's version table as tern does, and takes its lock. It says false when somebody else is about to
+-- make it, or has it locked. Whoever calls it has a search_path of pg_catalog.
+CREATE OR REPLACE FUNCTION kiloshard.make_version_table(schema text) RETURNS boolean LANGUAGE plpgsql AS $kiloshard$
+DECLARE
+  before  CONSTANT text := pg_catalog.current_setting('lock_timeout');
+  ignored text;
+  writer  pg_catalog.regrole;
+BEGIN
+  ignored := pg_catalog.set_config('lock_timeout', '100ms', true); -- whoever makes it has not committed it yet
+  EXECUTE pg_catalog.format('create table if not exists %I.schema_version(version int4 not null primary key)', schema);
+  EXECUTE pg_catalog.format('lock table %I.schema_version in share update exclusive mode nowait', schema);
+  EXECUTE pg_catalog.format('insert into %1$I.schema_version(version) select 0 where 0 = (select count(*) from %1$I.schema_version)', schema);
+  FOR writer IN SELECT DISTINCT a.grantee::pg_catalog.regrole FROM pg_catalog.pg_class c, pg_catalog.aclexplode(c.relacl) a
+    WHERE c.oid = pg_catalog.to_regclass(pg_catalog.format('%I.schema_version', schema)) AND a.privilege_type = 'INSERT' AND a.grantee NOT IN (0, c.relowner) LOOP
+    EXECUTE pg_catalog.format('revoke insert, update, delete on %I.schema_version from %s', schema, writer); -- by default privileges
+  END LOOP;
+  ignored := pg_catalog.set_config('lock_timeout', before, true);
+  RETURN true;
+EXCEPTION WHEN lock_not_available OR unique_violation OR duplicate_table THEN
+  RETURN false;
+END
+$kiloshard$;
+
 -- begin_migration is what comes before a file in its transaction: it takes the shard's lock, makes tern's
 -- version table where there is none, checks that the shard stands at the version before the file's, which
 -- marks the row as this transaction's, and sets what the file is to run under. That it is a function
@@ -91,9 +114,13 @@ CREATE OR REPLACE FUNCTION kiloshard.begin_migration(
 DECLARE
   found   int;
   ignored text;
-  writer  pg_catalog.regrole;
+  got     boolean;
 BEGIN
-  IF NOT pg_catalog.pg_try_advisory_xact_lock(class, shard) THEN
+{{template "try shard" .Turn}}
+  IF got AND fresh THEN
+    got := kiloshard.make_version_table(schema);
+  END IF;
+  IF NOT got THEN
     RAISE EXCEPTION 'somebody else migrates %', schema USING ERRCODE = '{{.ShardBusy}}';
   END IF;
   IF pg_catalog.to_regclass('kiloshard.moves') IS NOT NULL THEN -- a mover that was killed holds no lock
@@ -103,14 +130,6 @@ BEGIN
     END IF;
   END IF;
   ignored := pg_catalog.set_config('synchronous_commit', 'off', true);
-  IF fresh THEN -- as tern makes it
-    EXECUTE pg_catalog.format('create table if not exists %I.schema_version(version int4 not null primary key)', schema);
-    EXECUTE pg_catalog.format('insert into %1$I.schema_version(version) select 0 where 0 = (select count(*) from %1$I.schema_version)', schema);
-    FOR writer IN SELECT DISTINCT a.grantee::pg_catalog.regrole FROM pg_catalog.pg_class c, pg_catalog.aclexplode(c.relacl) a
-      WHERE c.oid = pg_catalog.to_regclass(pg_catalog.format('%I.schema_version', schema)) AND a.privilege_type = 'INSERT' AND a.grantee NOT IN (0, c.relowner) LOOP
-      EXECUTE pg_catalog.format('revoke insert, update, delete on %I.schema_version from %s', schema, writer); -- by default privileges
-    END LOOP;
-  END IF;
   EXECUTE pg_catalog.format('update %I.schema_version set version = version returning version', schema) INTO STRICT found;
   IF found <> version THEN
     RAISE EXCEPTION '% is at version %, not %', schema, found, version USING ERRCODE = '{{.ShardMoved}}';

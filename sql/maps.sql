@@ -1,7 +1,7 @@
 -- The maps of clusters in a control database: one row for each version, never changed. What a version follows is unique,
 -- so of two who follow the same version one fails.
-{{template "one at a time" .}}
 {{template "helper schema" .}}
+{{template "one at a time" .}}
 
 CREATE TABLE IF NOT EXISTS kiloshard.maps (
   cluster  text NOT NULL,

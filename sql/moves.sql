@@ -1,8 +1,8 @@
 -- The ledger of moves, on every host that a shard leaves or comes to, and what refuses those who come to the old place.
 -- The row on the host that a shard leaves is the truth: the transaction that fences the shard also writes that it did.
 -- The row on the target says whose the half-made shard is.
-{{template "one at a time" .}}
 {{template "helper schema" .}}
+{{template "one at a time" .}}
 CREATE TABLE IF NOT EXISTS kiloshard.moves (
   id      text PRIMARY KEY, -- 8 hexadecimal digits, in the names of all that the move makes
   shard   int NOT NULL,
@@ -17,9 +17,14 @@ CREATE TABLE IF NOT EXISTS kiloshard.moves (
   stepped timestamp with time zone NOT NULL, -- when the step was begun
   fenced  timestamp with time zone, -- since when the source refuses
   sequences jsonb, -- the maximum of each sequence before the fence
+  offline boolean, -- it is copied while it is locked
+  carried text, -- the snapshot of the target when it had all: what has changed since, its writers have changed
+  identities jsonb, -- of tables that have another replica identity while they move: what pg_class had
   subscription oid, -- on the target, for the names of the slots of its workers
-  error   text -- of the last attempt
+  error   text, -- of the last attempt
+  mover   int -- on the source, the process of whoever works on it
 );
+ALTER TABLE kiloshard.moves ADD COLUMN IF NOT EXISTS mover int, ADD COLUMN IF NOT EXISTS identities jsonb, ADD COLUMN IF NOT EXISTS carried text, ADD COLUMN IF NOT EXISTS offline boolean; -- of a version without them
 CREATE UNIQUE INDEX IF NOT EXISTS moves_shard ON kiloshard.moves (shard) WHERE outcome IS NULL;
 GRANT SELECT ON kiloshard.moves TO PUBLIC; -- it says where a shard went
 

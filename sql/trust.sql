@@ -21,7 +21,7 @@ WITH RECURSIVE mine (role) AS (
 ), relations AS (
   SELECT c.*, s.nspname, s.helper, format('%I.%I', s.nspname, c.relname) AS name
   FROM pg_catalog.pg_class c JOIN schemas s ON s.oid = c.relnamespace
-  WHERE c.relkind <> 'c' AND CASE WHEN s.helper THEN c.relname IN ('settings', 'ledger', 'maps', 'counters', 'moves', 'move_markers') OR c.relname ~ '^(setter_[0-9]+|next_.*_id_seq)$'
+  WHERE c.relkind <> 'c' AND CASE WHEN s.helper THEN c.relname IN ('settings', 'ledger', 'maps', 'counters', 'moves', 'move_markers') OR c.relname ~ '^(setter_[0-9]+|lock_(install|create)|next_.*_id_seq)$'
     ELSE c.relname = ANY ({{names .Relations}}) END
 ), functions AS (
   SELECT p.oid, p.proowner, s.nspname FROM pg_catalog.pg_proc p JOIN schemas s ON s.oid = p.pronamespace
@@ -30,7 +30,7 @@ WITH RECURSIVE mine (role) AS (
   SELECT nspname AS schema, 'schema ' || quote_ident(nspname) AS name, a.grantee, a.privilege_type FROM schemas, aclexplode(nspacl) a WHERE a.privilege_type = 'CREATE'
   UNION ALL
   SELECT nspname, name, a.grantee, a.privilege_type FROM relations, aclexplode(relacl) a
-  WHERE a.privilege_type IN ('TRIGGER', 'TRUNCATE', 'MAINTAIN') OR helper AND (relname = 'settings' AND a.privilege_type <> 'SELECT' OR relname LIKE 'setter\_%')
+  WHERE a.privilege_type IN ('TRIGGER', 'TRUNCATE', 'MAINTAIN') OR helper AND (relname = 'settings' AND a.privilege_type <> 'SELECT' OR relname ~ '^(setter|lock)_')
 ), found (kind, schema, what, expected) AS (
   SELECT 'owner', nspname, format('schema %I belongs to role %s', nspname, nspowner::regrole), 'owner'
   FROM schemas WHERE nspowner NOT IN (SELECT role FROM trusted)
@@ -90,26 +90,4 @@ EXCEPTION WHEN duplicate_schema OR unique_violation THEN NULL; -- somebody else 
 END
 $kiloshard$;
 {{template "refuse foreign" .}}
-{{- end}}
-{{- define "one at a time"}}
--- Waits for an installation under way, and keeps out others until this transaction ends. Anybody can hold this lock, so the
--- wait is short and its error says who does.
-DO $kiloshard$
-DECLARE
-  holder text;
-BEGIN
-  FOR i IN 1 .. 250 LOOP
-    IF pg_catalog.pg_try_advisory_xact_lock({{.LockClass}}, 0) THEN
-      RETURN;
-    END IF;
-    PERFORM pg_catalog.pg_sleep(0.02);
-  END LOOP;
-  SELECT pg_catalog.format('process %s, role %s', l.pid, coalesce(a.usename, '?')) INTO holder
-  FROM pg_catalog.pg_locks l LEFT JOIN pg_catalog.pg_stat_activity a ON a.pid OPERATOR(pg_catalog.=) l.pid
-  WHERE l.locktype OPERATOR(pg_catalog.=) 'advisory' AND l.objsubid OPERATOR(pg_catalog.=) 2 AND l.granted
-    AND l.classid OPERATOR(pg_catalog.=) {{.LockClass}}::oid AND l.objid OPERATOR(pg_catalog.=) 0::oid LIMIT 1;
-  RAISE EXCEPTION 'the lock of those who install the helper schema is held by %', coalesce(holder, 'nobody any more')
-    USING ERRCODE = 'lock_not_available';
-END
-$kiloshard$;
 {{- end}}

@@ -23,7 +23,7 @@ on the server that KILOSHARD_POSTGRES_DSN names.`,
 		RunE: needsCommand,
 	}
 	cmd.AddCommand(
-		a.benchIDsCommand(), a.benchCreateCommand(), a.benchRouteCommand(), a.benchMigrateCommand(), a.benchMapCommand(), a.benchFailoverCommand(),
+		a.benchIDsCommand(), a.benchCreateCommand(), a.benchRouteCommand(), a.benchMigrateCommand(), a.benchMapCommand(), a.benchFailoverCommand(), a.benchMoveCommand(),
 	)
 	return cmd
 }

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"strings"
 	"testing"
+
+	"github.com/kiloshard/kiloshard/cmd/kiloshard/internal/progress"
 )
 
 // TestNoControlCharacters prints what a hostile server may have said, in a table, in a line and in an error.
@@ -18,12 +20,14 @@ func TestNoControlCharacters(t *testing.T) {
 	a.warn("%s", hostile)
 	a.warn("warning: %s", hostile)
 	a.exit(errors.New(hostile))
-	(&lines{doing: "creating", out: a.stderr, hosts: map[string]*hostLine{}}).Begin(hostile, 1)
+	lines := progress.Lines("creating", a.stderr)
+	lines.Begin(hostile, 1)
+	lines.End()
 	a.output = outputJSON
 	if err := a.print(map[string]string{"key": hostile}, nil); err != nil {
 		t.Fatal(err)
 	}
-	if text := out.String(); strings.ContainsAny(text, "\x1b\x07\u009b\u202e\r\x00") || strings.Count(text, `x\u001b[2J`) != 6 {
+	if text := out.String(); strings.ContainsAny(text, "\x1b\x07\u009b\u202e\r\x00") || strings.Count(text, `x\u001b[2J`) != 7 {
 		t.Errorf("printed %q", text)
 	}
 	if got := clean("two\n\tlines of ünïcode…"); got != "two\n\tlines of ünïcode…" {

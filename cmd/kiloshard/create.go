@@ -15,15 +15,13 @@ import (
 
 // createResult is what kiloshard create prints as JSON.
 type createResult struct {
-	DryRun       bool          `json:"dry_run,omitempty"`
-	Created      shards.Set    `json:"created"`
-	Upgraded     shards.Set    `json:"upgraded"` // from an older version
-	Existed      shards.Set    `json:"existed"`
-	Failed       []failedShard `json:"failed"`
-	NotAttempted shards.Set    `json:"not_attempted"`
-	Generators   []string      `json:"generators"` // made in the helper schemas, such as "photo on tick-a"
-	Copies       []shardCopy   `json:"copies"`     // of shards that are on two hosts; they are left alone
-	Seconds      float64       `json:"seconds"`
+	DryRun     bool        `json:"dry_run,omitempty"`
+	Created    shards.Set  `json:"created"`
+	Upgraded   shards.Set  `json:"upgraded"` // from an older version
+	Existed    shards.Set  `json:"existed"`
+	Generators []string    `json:"generators"` // made in the helper schemas, such as "photo on tick-a"
+	Copies     []shardCopy `json:"copies"`     // of shards that are on two hosts; they are left alone
+	work
 }
 
 // shardCopy is a shard's schema on a host that is not its home, as JSON has it.
@@ -88,28 +86,19 @@ state. Restore it, or have it made again with no rows by --empty.`,
 }
 
 func (a *app) printCreated(m *shards.Map, dryRun bool, report provision.CreateReport, err error, took time.Duration) error {
-	result := createResult{DryRun: dryRun, Created: report.Created, Upgraded: report.Upgraded, Existed: report.Existed, Failed: []failedShard{}, Generators: []string{}, Seconds: took.Seconds()}
-	result.Copies = []shardCopy{}
+	result := createResult{
+		DryRun: dryRun, Created: report.Created, Upgraded: report.Upgraded, Existed: report.Existed,
+		Generators: append([]string{}, report.Generators...), Copies: []shardCopy{}, work: workDone(err, took),
+	}
 	for _, c := range report.Copies {
 		result.Copies = append(result.Copies, shardCopy(c))
 		a.warn("warning: %s", c)
 	}
-	result.Generators = append(result.Generators, report.Generators...)
-	var partial *shards.PartialError
-	if errors.As(err, &partial) {
-		result.Failed = failures(partial)
-		result.NotAttempted = partial.NotAttempted
-	}
 	return a.print(result, func() {
-		did := "created in " + took.Round(time.Millisecond).String()
-		if dryRun {
-			did = "to be created"
-		}
-		a.say("%s %s, %s there already, %d failed, %d not attempted; %s on %s",
-			count(report.Created.Len(), "shard"), did, thousands(report.Existed.Len()),
-			len(result.Failed), result.NotAttempted.Len(), count(m.Len(), "shard"), count(len(m.Hosts()), "host"))
+		a.say("%s %s, %s there already, %s; %s on %s", count(report.Created.Len(), "shard"), result.did("created", dryRun),
+			thousands(report.Existed.Len()), result.rest(), count(m.Len(), "shard"), count(len(m.Hosts()), "host"))
 		if report.Upgraded.Len() > 0 {
-			did = "upgraded"
+			did := "upgraded"
 			if dryRun {
 				did = "to be upgraded"
 			}

@@ -34,7 +34,7 @@ them.`,
 			if a.output != "table" {
 				return usagef("demo is for people: expected no -o")
 			}
-			d := &demo{app: a, keep: os.Getenv("KEEP") == "1", started: time.Now()}
+			d := &demo{app: a, keep: os.Getenv("KEEP") == "1", shards: 1024, users: 10_000, started: time.Now()}
 			err := d.run(cmd.Context())
 			return errors.Join(err, d.cleanUp(cmd.Context()))
 		},
@@ -45,6 +45,8 @@ them.`,
 type demo struct {
 	*app
 	keep    bool
+	shards  int
+	users   int
 	started time.Time
 	step    int
 
@@ -55,10 +57,7 @@ type demo struct {
 }
 
 func (d *demo) run(ctx context.Context) error {
-	steps := []func(context.Context) error{
-		d.startHosts, d.writeConfig, d.createShards, d.runMigrations, d.useRouter, d.check, d.measure,
-	}
-	for _, step := range steps {
+	for _, step := range append(d.steps(), d.measure) {
 		if err := step(ctx); err != nil {
 			return err
 		}
@@ -67,6 +66,11 @@ func (d *demo) run(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// steps are the story but for its last one, which measures.
+func (d *demo) steps() []func(context.Context) error {
+	return []func(context.Context) error{d.startHosts, d.writeConfig, d.createShards, d.runMigrations, d.useRouter, d.check}
 }
 
 // tell starts a step: its title, and what it does in plain sentences.
@@ -104,7 +108,7 @@ func (d *demo) writeConfig(context.Context) error {
 	}
 	d.config = filepath.Join(d.dir, "kiloshard.yaml")
 	d.lookup = d.hosts.lookup
-	text := demoConfig(d.started)
+	text := demoConfig(d.shards, d.started)
 	if err := os.WriteFile(d.config, []byte(text), 0o600); err != nil {
 		return err
 	}
@@ -120,17 +124,17 @@ func (d *demo) writeConfig(context.Context) error {
 	return nil
 }
 
-func demoConfig(now time.Time) string {
+func demoConfig(n int, now time.Time) string {
 	return fmt.Sprintf(`cluster: photos
-shards: 1024
+shards: %d
 epoch: %s
 hosts:
   - {name: pg-a, dsn: "${PG_A_DSN}"}
   - {name: pg-b, dsn: "${PG_B_DSN}"}
 placement:
-  - {shards: 0-511, host: pg-a}
-  - {shards: 512-1023, host: pg-b}
-migrations: ./migrations`, now.UTC().AddDate(0, -6, 0).Format("2006-01-02T00:00:00Z"))
+  - {shards: 0-%d, host: pg-a}
+  - {shards: %d-%d, host: pg-b}
+migrations: ./migrations`, n, now.UTC().AddDate(0, -6, 0).Format("2006-01-02T00:00:00Z"), n/2-1, n/2, n-1)
 }
 
 func (d *demo) createShards(ctx context.Context) error {
@@ -175,7 +179,7 @@ func (d *demo) useRouter(ctx context.Context) error {
 		return err
 	}
 	defer r.Close()
-	load := &demoLoad{router: r, users: 10_000, photosEach: 3, workers: 16}
+	load := &demoLoad{router: r, users: d.users, photosEach: 3, workers: 16}
 
 	d.tell("10,000 users", `The router takes a user to shard and host: the user's number modulo 1,024. A Go service
 writes to it as to any pgx pool; every insert into photos calls its shard's next_id():`)

@@ -83,7 +83,7 @@ func (h *demoHosts) endCommand(dir string) string {
 	return strings.Join(append(commands, "rm -r "+dirs), "; ")
 }
 
-// writeAccess writes two files for whoever keeps the demo's hosts: env, to be sourced by a shell,
+// writeAccess writes two files for people who keep the demo's hosts: env, to be sourced by a shell,
 // and pg_service.conf, by which psql finds a host without a password on its command line.
 func (h *demoHosts) writeAccess(dir string) error {
 	services := filepath.Join(dir, "pg_service.conf")

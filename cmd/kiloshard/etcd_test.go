@@ -2,12 +2,15 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"testing"
 	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.uber.org/zap"
 
 	"github.com/kiloshard/kiloshard/internal/localetcd"
 )
@@ -33,10 +36,11 @@ type etcdServer struct {
 	server *localetcd.Server
 }
 
-// command runs etcd start, which sets ETCD_ENDPOINT, etcd kill, and etcd restart.
+// command runs etcd start, which sets ETCD_ENDPOINT, etcd users, after which it wants root's password, which is root, etcd
+// kill, and etcd restart.
 func (e *etcdServer) command(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 1 {
-		ts.Fatalf("usage: etcd start|kill|restart")
+		ts.Fatalf("usage: etcd start|users|kill|restart")
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
 	defer cancel()
@@ -51,11 +55,28 @@ func (e *etcdServer) command(ts *testscript.TestScript, neg bool, args []string)
 			}
 		})
 		ts.Setenv("ETCD_ENDPOINT", server.Endpoint())
+	case "users":
+		ts.Check(e.users(ctx))
 	case "kill":
 		ts.Check(e.server.Kill(ctx))
 	case "restart":
 		ts.Check(e.server.Restart(ctx))
 	default:
-		ts.Fatalf("etcd %s: expected start, kill or restart", args[0])
+		ts.Fatalf("etcd %s: expected start, users, kill or restart", args[0])
 	}
+}
+
+func (e *etcdServer) users(ctx context.Context) error {
+	client, err := clientv3.New(clientv3.Config{Endpoints: []string{e.server.Endpoint()}, Logger: zap.NewNop()})
+	if err != nil {
+		return err
+	}
+	_, err = client.UserAdd(ctx, "root", "root")
+	if err == nil {
+		_, err = client.UserGrantRole(ctx, "root", "root")
+	}
+	if err == nil {
+		_, err = client.AuthEnable(ctx)
+	}
+	return errors.Join(err, client.Close())
 }

@@ -132,13 +132,13 @@ func (e *execution) run(ctx context.Context, conn *pgx.Conn, n shards.Number) er
 		begin += fmt.Sprintf("; set local statement_timeout = %d", max(1, e.timeout.Milliseconds()))
 	}
 	if !e.readOnly { // several of these get along with each other
-		begin += fmt.Sprintf("; select pg_catalog.pg_try_advisory_xact_lock_shared(%d, %d)", sql.ShardLock, n)
+		begin += "; " + sql.ShardTurn{Shard: int(n), Schema: e.m.Schema(n), Beside: true}.Try()
 	}
 	began, err := conn.PgConn().Exec(ctx, begin).ReadAll()
 	if err != nil {
 		return e.undo(ctx, conn, err)
 	}
-	if last := began[len(began)-1]; !e.readOnly && string(last.Rows[0][0]) != "t" {
+	if last := began[len(began)-1]; !e.readOnly && string(last.Rows[0][0]) != "true" {
 		return e.undo(ctx, conn, errShardLocked)
 	}
 	results, err := conn.PgConn().Exec(ctx, e.sql).ReadAll()
@@ -203,7 +203,7 @@ func (a *app) printExec(e *execution, done shards.Set, err error, took time.Dura
 	}
 	err = errors.Join(a.print(result, func() {
 		a.printExecRows(result.Rows)
-		a.say("%s done, %s given, %s changed, %d failed, %d not attempted, in %s", count(done.Len(), "shard"), count(len(result.Rows), "row"),
+		a.say("%s done, %s returned, %s changed, %d failed, %d not attempted, in %s", count(done.Len(), "shard"), count(len(result.Rows), "row"),
 			thousands(int(e.affected)), len(result.Failed), result.NotAttempted.Len(), took.Round(time.Millisecond))
 	}), err)
 	if partial != nil {

@@ -15,7 +15,7 @@ const (
 	exitPartly = 3 // partly done and resumable
 )
 
-// usageError is an error of whoever typed the command.
+// usageError is an error in how the command was typed, or in the config.
 type usageError struct{ error }
 
 func usagef(format string, args ...any) error { return usageError{fmt.Errorf(format, args...)} }

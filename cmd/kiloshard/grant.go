@@ -12,15 +12,13 @@ import (
 
 // grantResult is what kiloshard grant prints as JSON.
 type grantResult struct {
-	Role         string        `json:"role"`
-	ReadOnly     bool          `json:"read_only"`
-	Revoke       bool          `json:"revoke"`
-	DryRun       bool          `json:"dry_run"`
-	Done         shards.Set    `json:"done"`
-	Missing      shards.Set    `json:"missing"` // on the hosts
-	Failed       []failedShard `json:"failed"`
-	NotAttempted shards.Set    `json:"not_attempted"`
-	Seconds      float64       `json:"seconds"`
+	Role     string     `json:"role"`
+	ReadOnly bool       `json:"read_only"`
+	Revoke   bool       `json:"revoke"`
+	DryRun   bool       `json:"dry_run"`
+	Done     shards.Set `json:"done"`
+	Missing  shards.Set `json:"missing"` // on the hosts
+	work
 }
 
 func (a *app) grantCommand() *cobra.Command {
@@ -69,11 +67,7 @@ finishes the shards under way. kiloshard verify names shards on which a role has
 func (a *app) printGranted(cfg provision.GrantConfig, report provision.GrantReport, err error, took time.Duration) error {
 	result := grantResult{
 		Role: cfg.Role, ReadOnly: cfg.ReadOnly, Revoke: cfg.Revoke, DryRun: cfg.DryRun,
-		Done: report.Done, Missing: report.Missing, Failed: []failedShard{}, Seconds: took.Seconds(),
-	}
-	var partial *shards.PartialError
-	if errors.As(err, &partial) {
-		result.Failed, result.NotAttempted = failures(partial), partial.NotAttempted
+		Done: report.Done, Missing: report.Missing, work: workDone(err, took),
 	}
 	return a.print(result, func() {
 		did := "granted to " + cfg.Role
@@ -81,14 +75,8 @@ func (a *app) printGranted(cfg provision.GrantConfig, report provision.GrantRepo
 		case cfg.Revoke:
 			did = "revoked from " + cfg.Role
 		case cfg.ReadOnly:
-			did = "granted to " + cfg.Role + " to read"
+			did += " to read"
 		}
-		if cfg.DryRun {
-			did = "to be " + did
-		} else {
-			did += " in " + took.Round(time.Millisecond).String()
-		}
-		a.say("%s %s, %d missing, %d failed, %d not attempted", count(report.Done.Len(), "shard"), did,
-			report.Missing.Len(), len(result.Failed), result.NotAttempted.Len())
+		a.say("%s %s, %d missing, %s", count(report.Done.Len(), "shard"), result.did(did, cfg.DryRun), report.Missing.Len(), result.rest())
 	})
 }

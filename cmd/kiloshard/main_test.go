@@ -37,6 +37,10 @@ func TestScripts(t *testing.T) {
 	if err != nil || len(files) == 0 {
 		t.Fatalf("scripts: %v, %v", files, err)
 	}
+	pages, err := filepath.Abs("../..")
+	if err != nil {
+		t.Fatal(err)
+	}
 	for _, file := range files {
 		t.Run(strings.TrimSuffix(filepath.Base(file), ".txtar"), func(t *testing.T) {
 			t.Parallel()
@@ -46,10 +50,12 @@ func TestScripts(t *testing.T) {
 				RequireExplicitExec: true,
 				Cmds: map[string]func(*testscript.TestScript, bool, []string){
 					"exits": exits, "psql": psql, "etcd": (&etcdServer{t: t}).command, "pair": (&pair{t: t}).command,
+					"silent": (&silent{t: t}).command, "quotes": quotes,
 				},
 				Setup: func(env *testscript.Env) error {
 					env.Setenv("KILOSHARD_STORE_TIMEOUT", "1m") // however busy the machine is
-					env.Setenv("COLUMNS", "1000")               // a line is as long as it is, unless a script says otherwise
+					env.Setenv("PAGES", pages)
+					env.Setenv("COLUMNS", "1000") // a line is as long as it is, unless a script says otherwise
 					env.Setenv("PG_A_DSN", hosts[0].ConnString())
 					env.Setenv("PG_B_DSN", hosts[1].ConnString())
 					env.Setenv("PG_MAP_DSN", hosts[2].ConnString())
@@ -60,6 +66,8 @@ func TestScripts(t *testing.T) {
 					}
 					wrong.User = url.UserPassword(wrong.User.Username(), "s3cr3t-pa55")
 					env.Setenv("PG_B_WRONG_DSN", wrong.String())
+					wrong.Path = "/control"
+					env.Setenv("PG_MAP_WRONG_DSN", wrong.String())
 					for _, name := range []string{"KILOSHARD_POSTGRES_DSN", "KILOSHARD_POSTGRES_IMAGE"} {
 						env.Setenv(name, os.Getenv(name))
 					}

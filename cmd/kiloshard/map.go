@@ -56,7 +56,7 @@ func (v mapVersion) String() string {
 	return text
 }
 
-// who says who made it: the role if the store knows it, and whoever it says it was.
+// who says who made it: the role if the store knows it, and the name that was given.
 func (v mapVersion) who() string {
 	role, by := oneLine(v.Role), oneLine(v.By)
 	switch {

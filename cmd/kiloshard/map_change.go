@@ -33,7 +33,7 @@ func (f *changeFlags) add(cmd *cobra.Command) {
 	flags.IntVar(&f.from, "from", -1, "the version to be replaced, if that is the present one (default the version in the file, or the present one)")
 	flags.Lookup("from").DefValue = "0" // so that the help does not tell it
 	flags.BoolVar(&f.moved, "moved", false, "shards whose home changes are on their new host already, and on the old one no more: it is looked up")
-	flags.BoolVar(&f.keysMoved, "keys-moved", false, "keys whose shard changes have no rows, or their rows have been moved: nobody looks it up")
+	flags.BoolVar(&f.keysMoved, "keys-moved", false, "keys whose shard changes have no rows, or their rows have been moved: this is not checked")
 	flags.BoolVar(&f.dryRun, "dry-run", false, "print what would change, and change nothing")
 }
 
@@ -145,7 +145,7 @@ func (s *mapSession) base(now mapstore.Entry, written shards.Config, f changeFla
 	version := now.Map.Version()
 	switch {
 	case written.Version > version:
-		return usagef("version %d is in the file, while %s is at version %d: whoever followed it would see a lower one; expected an empty store, or a file of version %d",
+		return usagef("version %d is in the file, while %s is at version %d: services that follow it would see the version go back; expected an empty store, or a file of version %d",
 			written.Version, s.where, version, version)
 	case f.from >= 0 && f.from != version:
 		return s.conflict(now, f.from)

@@ -58,7 +58,7 @@ func (a *app) checkHomes(ctx context.Context, now, next *shards.Map, f changeFla
 		case !to.Whole.Has(n):
 			return usagef("--moved: shard %d: %s is not on %s, or not all of it", n, next.Schema(n), to.Host.Name)
 		case from.Whole.Has(n) || from.Partly.Has(n):
-			return usagef("--moved: shard %d: %s is on %s still: expected it to have another name there, or to be gone, so that nobody writes to it", n, next.Schema(n), from.Host.Name)
+			return usagef("--moved: shard %d: %s is still on %s: expected it to be renamed or dropped there, so that nobody writes to it", n, next.Schema(n), from.Host.Name)
 		}
 	}
 	return nil

@@ -15,6 +15,7 @@ import (
 type driftResult struct {
 	Groups       []driftGroup  `json:"groups"`
 	NotCreated   shards.Set    `json:"not_created"`
+	Moving       shards.Set    `json:"moving"` // fenced by their moves, and not compared
 	Failed       []failedShard `json:"failed"`
 	NotAttempted shards.Set    `json:"not_attempted"`
 }
@@ -90,7 +91,7 @@ func parseSet(m *shards.Map, flag, text string) (shards.Set, error) {
 }
 
 func (a *app) printDrift(report drift.Report, partial *shards.PartialError) error {
-	result := driftResult{Groups: []driftGroup{}, NotCreated: report.NotCreated, Failed: []failedShard{}}
+	result := driftResult{Groups: []driftGroup{}, NotCreated: report.NotCreated, Moving: report.Moving, Failed: []failedShard{}}
 	if partial != nil {
 		result.Failed, result.NotAttempted = failures(partial), partial.NotAttempted
 	}
@@ -109,6 +110,9 @@ func (a *app) printDrift(report drift.Report, partial *shards.PartialError) erro
 		rows = append(rows, []string{fmt.Sprint(g.Version), thousands(g.Shards.Len()), g.Fingerprint[:12], where(g)})
 	}
 	return a.print(result, func() {
+		if n := report.Moving.Len(); n > 0 {
+			defer a.say("%s being moved, and fenced: %s; see kiloshard move status", count(n, "shard"), report.Moving)
+		}
 		if total == 0 {
 			a.say("0 shards compared, %d not created", report.NotCreated.Len())
 			return

@@ -35,7 +35,7 @@ func (r *migrateReport) check() error {
 	return os.Remove(probe.Name())
 }
 
-// Event is to be told of all events of the run.
+// Event must be called with all events of the run.
 func (r *migrateReport) Event(e migrate.Event) {
 	if r.path != "" {
 		r.collector.Event(e)

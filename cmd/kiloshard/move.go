@@ -9,21 +9,25 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/kiloshard/kiloshard/shards"
-	"github.com/kiloshard/kiloshard/shards/mapstore"
 	"github.com/kiloshard/kiloshard/shards/move"
 )
 
 // moveFlags are those of the commands that work on moves.
 type moveFlags struct {
 	cfg    move.Config
+	rate   int64 // MB/s
 	dryRun bool
 }
 
 func (f *moveFlags) add(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	flags.DurationVar(&f.cfg.MaxPause, "max-pause", 2*time.Second, "the most that writers wait in one try of a cutover")
+	flags.DurationVar(&f.cfg.MaxLag, "max-lag", 0, "how far behind the target may be when a cutover begins (default a quarter of --max-pause)")
+	flags.BoolVar(&f.cfg.Offline, "offline", false, "copy shards while they are locked, for hosts without logical replication: readers and writers wait as long as that takes")
+	flags.Int64Var(&f.rate, "rate", 0, "MB a second that are copied of each shard at most, with --offline (default no limit)")
 	flags.DurationVar(&f.cfg.LockTimeout, "lock-timeout", 300*time.Millisecond, "how long a cutover waits for locks, and keeps others waiting behind it")
 	flags.DurationVar(&f.cfg.Patience, "patience", 0, "how long cutovers are tried (default no limit)")
+	flags.DurationVar(&f.cfg.VerifyPause, "verify-pause", 50*time.Millisecond, "how long the last changes of a shard above 8 MiB may be compared while writers wait")
 	flags.IntVar(&f.cfg.PerHost, "per-host", 2, "how many moves at a time from or to one host")
 	flags.StringVar(&f.cfg.Login, "login", "", `what the target adds to the source's address to log in there, such as "passfile=/var/lib/postgresql/.pgpass"`)
 	flags.BoolVar(&f.cfg.LoginWithPassword, "login-with-password", false, "put the password of the source's DSN into the subscription, where superusers of the target can read it until the move ends")
@@ -61,7 +65,7 @@ or is taken back by "move abort". The old schema stays on the source, under anot
 	cmd.AddCommand(
 		a.moveUnderWayCommand("resume", "Continues moves that were interrupted", "resumed", move.Resume),
 		a.moveUnderWayCommand("abort", "Takes back moves whose target does not serve yet", "taken back", move.Abort),
-		a.moveUnderWayCommand("verify", "Compares the rows of moves that were interrupted", "compared", move.Verify),
+		a.moveUnderWayCommand("verify", "Compares the rows of moves that were interrupted, and of shards whose old schemas are still there", "compared", move.Verify),
 		a.moveStatusCommand(), a.moveCleanCommand(),
 	)
 	return cmd
@@ -93,21 +97,17 @@ func (a *app) onMoves(ctx context.Context, f *moveFlags, set string, run func(co
 	if f.cfg.MaxPause <= 0 || f.cfg.LockTimeout <= 0 || f.cfg.PerHost < 1 || f.cfg.Patience < 0 {
 		return usagef("--max-pause, --lock-timeout and --per-host: expected more than 0; --patience 0 or more")
 	}
-	file, err := a.local()
-	if err != nil {
-		return err
+	if f.rate < 0 || f.rate > 0 && !f.cfg.Offline {
+		return usagef("--rate %d: expected MB a second, and --offline, since Postgres's own workers, which copy a shard else, know no rate", f.rate)
 	}
-	store, err := a.openStore(ctx, file, mapstore.Options{})
+	f.cfg.Rate = f.rate * 1e6
+	_, store, now, err := a.openMap(ctx)
 	if err != nil {
 		return err
 	}
 	defer func() { _ = store.Close() }() // all that it was to do is done
-	now, err := store.Load(ctx)
-	if err != nil {
-		return a.noMap(file, err)
-	}
 	cfg := f.cfg
-	cfg.Map, cfg.Store = now.Map.WithCredentials(passwordCommand(file)), store
+	cfg.Map, cfg.Store = now.Map, store
 	if cfg.Shards, err = parseSet(cfg.Map, "shards", set); err != nil {
 		return err
 	}
@@ -139,6 +139,9 @@ func (a *app) tellMove(e move.Event) {
 	what := e.What
 	if e.Bytes > 0 {
 		what = fmt.Sprintf("%s %s of %s", what, megabytes(e.Bytes), megabytes(e.Total))
+		if e.Left > 0 {
+			what += fmt.Sprintf(", %s left", e.Left)
+		}
 	}
 	fmt.Fprintf(a.stderr, "shard %d, %s: %s\n", e.Shard, e.Step, clean(what))
 }

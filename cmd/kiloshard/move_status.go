@@ -3,6 +3,8 @@ package main
 import (
 	"context"
 	"errors"
+	"maps"
+	"slices"
 	"strings"
 	"time"
 
@@ -18,7 +20,9 @@ type movePlan struct {
 	Source   string        `json:"source"`
 	Target   string        `json:"target"`
 	Bytes    int64         `json:"bytes"`
+	Space    int64         `json:"space"` // with indexes
 	Problems []string      `json:"problems"`
+	Notes    []string      `json:"notes"` // what one should know
 }
 
 // planMoves prints what a move would do.
@@ -33,17 +37,35 @@ func (a *app) planMoves(ctx context.Context, cfg move.Config) error {
 		if len(p.Problems) > 0 {
 			bad++
 		}
-		result = append(result, movePlan{p.Shard, p.Source, p.Target, p.Bytes, append([]string{}, p.Problems...)})
+		result = append(result, movePlan{p.Shard, p.Source, p.Target, p.Bytes, p.Space, append([]string{}, p.Problems...), append([]string{}, p.Notes...)})
 		rows = append(rows, []string{thousands(int(p.Shard)), p.Source, p.Target, megabytes(p.Bytes), strings.Join(p.Problems, "; ")})
 	}
 	printed := a.print(map[string]any{"dry_run": true, "moves": result}, func() {
 		a.table(rows)
+		a.sayNotes(planned)
 		a.say("%s to be moved, %d cannot be; nothing is changed", count(len(planned)-bad, "shard"), bad)
 	})
 	if bad > 0 {
 		return errors.Join(printed, errSilent)
 	}
 	return printed
+}
+
+// sayNotes prints what one should know of moves, each thing once.
+func (a *app) sayNotes(planned []move.Planned) {
+	of, space := map[string][]shards.Number{}, map[string]int64{}
+	for _, p := range planned {
+		space[p.Target] += p.Space
+		for _, note := range p.Notes {
+			of[note] = append(of[note], p.Shard)
+		}
+	}
+	for _, note := range slices.Sorted(maps.Keys(of)) {
+		a.say("shards %s: %s", shards.SetOf(of[note]...), note)
+	}
+	for _, host := range slices.Sorted(maps.Keys(space)) {
+		a.say("%s: it takes %s there; how much is free on its disk is unknown, since SQL does not tell", host, megabytes(space[host]))
+	}
 }
 
 // moveRow is a move of the ledger as JSON has it.
@@ -58,6 +80,11 @@ type moveRow struct {
 	Began   time.Time     `json:"began"`
 	Since   time.Time     `json:"since"` // when the step was begun
 	Error   string        `json:"error"`
+	Working bool          `json:"working"` // a mover is at work on it
+}
+
+func moveRowOf(v move.Move) moveRow {
+	return moveRow{v.ID, v.Shard, v.Source, v.Target, string(v.Step), string(v.Outcome), v.Who, v.Began.UTC(), v.Stepped.UTC(), v.Error, v.Working}
 }
 
 func (a *app) moveStatusCommand() *cobra.Command {
@@ -78,19 +105,21 @@ func (a *app) moveStatusCommand() *cobra.Command {
 				if !all && v.Outcome != move.UnderWay && v.Outcome != move.Moved {
 					continue
 				}
-				result = append(result, moveRow{v.ID, v.Shard, v.Source, v.Target, string(v.Step), string(v.Outcome), v.Who, v.Began.UTC(), v.Stepped.UTC(), v.Error})
+				row := moveRowOf(v)
+				result = append(result, row)
 				outcome := string(v.Outcome)
 				if v.Outcome == move.UnderWay {
-					outcome = "under way"
+					outcome = "under way, mover " + row.mover()
 				}
 				rows = append(rows, []string{thousands(int(v.Shard)), v.Source, v.Target, string(v.Step), stamp(v.Stepped), outcome, oneLine(v.Error)})
 			}
 			return errors.Join(a.print(map[string]any{"moves": result}, func() {
-				if len(result) == 0 {
+				switch {
+				case len(result) > 0:
+					a.table(rows)
+				case err == nil: // else nobody knows
 					a.say("no moves")
-					return
 				}
-				a.table(rows)
 			}), err)
 		},
 	}

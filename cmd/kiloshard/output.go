@@ -18,7 +18,7 @@ const (
 
 var outputs = []string{outputTable, outputJSON, outputPlain}
 
-// print prints a result: as JSON, or as whatever table writes for a person.
+// print prints a result: as JSON, or for people by calling table.
 func (a *app) print(result any, table func()) error {
 	if a.output != outputJSON {
 		table()

@@ -94,9 +94,31 @@ Exit codes: 0 done, 1 failed, 2 wrong usage or config, 3 partly done and resumab
 	root.AddCommand(
 		a.initCommand(), a.createCommand(), a.upgradeCommand(), a.verifyCommand(), a.migrateCommand(), a.statusCommand(),
 		a.mapCommand(), a.routeCommand(), a.idCommand(), a.benchCommand(), a.demoCommand(), a.versionCommand(), a.etcdServerCommand(),
-		a.execCommand(), a.psqlCommand(), a.grantCommand(), a.moveCommand(), a.drainCommand(), a.rebalanceCommand(), a.manCommand(),
+		a.execCommand(), a.psqlCommand(), a.grantCommand(), a.moveCommand(), a.drainCommand(), a.rebalanceCommand(), a.openCommand(), a.manCommand(),
 	)
 	root.AddCommand(topics()...)
+	strict(root)
 	a.completions(root)
 	return root
+}
+
+// strict has the commands that cobra adds refuse what they do not know: its own exit with 0.
+func strict(root *cobra.Command) {
+	root.InitDefaultHelpCmd()
+	root.InitDefaultCompletionCmd()
+	for _, cmd := range root.Commands() {
+		switch cmd.Name() {
+		case "completion":
+			cmd.Args, cmd.RunE = cobra.ArbitraryArgs, needsCommand
+		case "help":
+			cmd.RunE = func(help *cobra.Command, args []string) error {
+				found, rest, err := root.Find(args)
+				if err != nil || found.HasSubCommands() && len(rest) > 0 {
+					return needsCommand(found, rest)
+				}
+				help.Run(help, args)
+				return nil
+			}
+		}
+	}
 }

@@ -93,7 +93,7 @@ func (f *schemeFlags) add(cmd *cobra.Command) {
 func (a *app) scheme(ctx context.Context, f schemeFlags) (scheme, error) {
 	if f.layout == "" {
 		if f.epoch != "" {
-			return scheme{}, usagef("--epoch: expected --layout with it; the config has an epoch of its own")
+			return scheme{}, usagef("--epoch: expected --layout with it; without it the config's epoch counts")
 		}
 		_, m, err := a.loadMap(ctx)
 		if err != nil {

@@ -24,6 +24,7 @@ type statusResult struct {
 
 	Counters []counterStatus `json:"counters"` // of central generators
 	Leads    []leadStatus    `json:"leads"`
+	Moves    []moveRow       `json:"moves"` // under way
 
 	down []string // hosts that do not answer
 }
@@ -78,6 +79,7 @@ kept; and for each host whether it answers, how many of its shards are there, at
 versions they stand, its size, and the largest replay lag of its replicas; below, which
 address of a host with several is the primary, and the standbys that stream from each host.
 A host that is a standby is shown as one: it takes no writes before it is promoted.
+Moves under way are shown, and those that nobody works on are named.
 Sequences that lead the clock, because it has stepped back, are named. Exit code 3 when some hosts do not answer, 1 when none does.
 
 With --watch it looks again and again, until Ctrl-C, and shows what has changed: hosts that
@@ -110,6 +112,7 @@ code is 0 then, however the hosts are.`,
 				a.table(statusRows(result))
 				a.tableOf(addressRows(result.Hosts))
 				a.tableOf(standbyRows(result.Hosts))
+				a.tableOf(movesRows(result.Moves))
 				if len(result.Counters) > 0 {
 					a.say("")
 					a.table(counterRows(result.Counters))
@@ -122,7 +125,7 @@ code is 0 then, however the hosts are.`,
 				if h.Error != "" {
 					fmt.Fprintf(a.stderr, "host %s: %s\n", h.Host, h.Error)
 				}
-				if n := h.Missing.Len(); n > 0 {
+				if n := h.Missing.Len(); n > 0 && !h.fencedOnly(result.Moves) {
 					fmt.Fprintf(a.stderr, "host %s is without %s (%s): see kiloshard verify\n", h.Host, count(n, "shard"), h.Missing)
 				}
 				if n := h.Strays.Len(); n > 0 {
@@ -133,6 +136,7 @@ code is 0 then, however the hosts are.`,
 				}
 			}
 			a.warnOfLeads(result.Leads)
+			a.warnOfMoves(result.Moves)
 			switch len(result.down) {
 			case 0:
 				return nil
@@ -161,6 +165,7 @@ func (a *app) lookAtHosts(ctx context.Context, timeout time.Duration) (statusRes
 	result := statusResult{Cluster: cfg.Cluster, Shards: m.Len(), Map: mapStatus{Store: a.where(cfg.Store), mapVersion: versionOf(entry)}, Leads: []leadStatus{}}
 	var counting sync.WaitGroup // beside the rest, which may wait for a host that hangs
 	counting.Go(func() { result.Counters = counters(ctx, m) })
+	counting.Go(func() { result.Moves = movesUnderWay(ctx, m) })
 	for _, s := range provision.Status(ctx, m) {
 		h := hostStatus{
 			Host: s.Host.Name, Address: s.Host.Address(), Up: s.Err == nil, Postgres: s.Version, Shards: s.Shards, Expected: s.Expected,
@@ -180,6 +185,9 @@ func (a *app) lookAtHosts(ctx context.Context, timeout time.Duration) (statusRes
 	}
 	a.addVersions(ctx, cfg, m, result.Hosts)
 	counting.Wait()
+	for i := range result.Hosts {
+		result.Hosts[i].withoutMoves(result.Moves)
+	}
 	return result, nil
 }
 

@@ -29,21 +29,33 @@ func (a *app) openStore(ctx context.Context, cfg shards.Config, opts mapstore.Op
 	return mapstore.Open(ctx, cfg, opts)
 }
 
-// loadEntry reads the config file, and the map from the store that it names.
-func (a *app) loadEntry(ctx context.Context) (shards.Config, mapstore.Entry, error) {
-	cfg, err := a.local()
+// openMap reads the config file, and the map from the store that it names. The caller closes the store.
+func (a *app) openMap(ctx context.Context) (shards.Config, mapstore.Store, mapstore.Entry, error) {
+	file, err := a.local()
 	if err != nil {
-		return cfg, mapstore.Entry{}, err
+		return file, nil, mapstore.Entry{}, err
 	}
-	store, err := a.openStore(ctx, cfg, mapstore.Options{})
+	store, err := a.openStore(ctx, file, mapstore.Options{})
 	if err != nil {
-		return cfg, mapstore.Entry{}, err
+		return file, nil, mapstore.Entry{}, err
 	}
 	entry, err := store.Load(ctx)
-	if err := errors.Join(err, store.Close()); err != nil {
-		return cfg, entry, a.noMap(cfg, err)
+	if err != nil {
+		return file, nil, entry, a.noMap(file, errors.Join(err, store.Close()))
 	}
-	entry.Map = entry.Map.WithCredentials(passwordCommand(cfg))
+	entry.Map = entry.Map.WithCredentials(passwordCommand(file))
+	return file, store, entry, nil
+}
+
+// loadEntry is openMap for those who need the store no more.
+func (a *app) loadEntry(ctx context.Context) (shards.Config, mapstore.Entry, error) {
+	file, store, entry, err := a.openMap(ctx)
+	if err != nil {
+		return file, entry, err
+	}
+	if err := store.Close(); err != nil {
+		return file, entry, a.noMap(file, err)
+	}
 	return entry.Map.Config(), entry, nil
 }
 
@@ -54,16 +66,19 @@ func (a *app) loadMap(ctx context.Context) (shards.Config, *shards.Map, error) {
 	return cfg, entry.Map, err
 }
 
-// noMap tells what to do about a store that holds none.
+// noMap tells what to do about a store that holds none, or does not answer.
 func (a *app) noMap(cfg shards.Config, err error) error {
 	if errors.Is(err, mapstore.ErrNoMap) {
 		return usagef("%s holds no map of cluster %s: expected one, see kiloshard map import", a.where(cfg.Store), cfg.Cluster)
+	}
+	if errors.Is(err, mapstore.ErrNoAnswer) {
+		return fmt.Errorf("%w; --store-timeout is %s", err, a.storeLimit)
 	}
 	return err
 }
 
 // passwordCommand returns what asks the password command of the config file, nil if there is none: for the connections to
-// the control database, and those that are made by the map. It must be the file's own: whoever can write the command can
+// the control database, and those that are made by the map. It must be the file's own: a person who can write the command can
 // run programs here.
 func passwordCommand(file shards.Config) shards.CredentialsFunc {
 	if len(file.PasswordCommand) == 0 {

@@ -13,14 +13,12 @@ import (
 
 // upgradeResult is what kiloshard upgrade prints as JSON.
 type upgradeResult struct {
-	DryRun       bool          `json:"dry_run"`
-	Helpers      []string      `json:"helpers"` // hosts whose helper schema was old
-	Upgraded     shards.Set    `json:"upgraded"`
-	Current      shards.Set    `json:"current"`
-	Missing      shards.Set    `json:"missing"`
-	Failed       []failedShard `json:"failed"`
-	NotAttempted shards.Set    `json:"not_attempted"`
-	Seconds      float64       `json:"seconds"`
+	DryRun   bool       `json:"dry_run"`
+	Helpers  []string   `json:"helpers"` // hosts whose helper schema was old
+	Upgraded shards.Set `json:"upgraded"`
+	Current  shards.Set `json:"current"`
+	Missing  shards.Set `json:"missing"`
+	work
 }
 
 func (a *app) upgradeCommand() *cobra.Command {
@@ -57,49 +55,14 @@ that somebody has changed, as by ALTER FUNCTION.`,
 	return cmd
 }
 
-// --parallel is the same for all commands that work on shards.
-const (
-	defaultParallel = 4
-	parallelUsage   = "shards, or batches of shards, of each host at a time"
-)
-
-// checkWork checks the flags of create and upgrade.
-func checkWork(cfg provision.CreateConfig) error {
-	switch {
-	case cfg.PerHost < 1:
-		return usagef("--parallel %d: expected 1 or more", cfg.PerHost)
-	case cfg.Batch < 1:
-		return usagef("--batch %d: expected 1 or more", cfg.Batch)
-	case cfg.Wait < 0:
-		return usagef("--wait %s: expected 0 or more", cfg.Wait)
-	}
-	return nil
-}
-
-// workFlags are those of create and upgrade.
-func workFlags(cmd *cobra.Command, cfg *provision.CreateConfig) {
-	cmd.Flags().BoolVar(&cfg.DryRun, "dry-run", false, "only say what there is to do")
-	cmd.Flags().IntVar(&cfg.PerHost, "parallel", defaultParallel, parallelUsage)
-	cmd.Flags().IntVar(&cfg.Batch, "batch", 64, "shards in a transaction")
-	cmd.Flags().DurationVar(&cfg.Wait, "wait", time.Minute, "how long to wait for another create, upgrade or grant")
-}
-
 func (a *app) printUpgraded(dryRun bool, report provision.UpgradeReport, err error, took time.Duration) error {
 	result := upgradeResult{
 		DryRun: dryRun, Helpers: append([]string{}, report.Helpers...), Upgraded: report.Upgraded, Current: report.Current,
-		Missing: report.Missing, Failed: []failedShard{}, Seconds: took.Seconds(),
-	}
-	var partial *shards.PartialError
-	if errors.As(err, &partial) {
-		result.Failed, result.NotAttempted = failures(partial), partial.NotAttempted
+		Missing: report.Missing, work: workDone(err, took),
 	}
 	return a.print(result, func() {
-		did := "upgraded in " + took.Round(time.Millisecond).String()
-		if dryRun {
-			did = "to be upgraded"
-		}
-		a.say("%s %s, %s of the present version, %d missing, %d failed, %d not attempted",
-			count(report.Upgraded.Len(), "shard"), did, thousands(report.Current.Len()), report.Missing.Len(), len(result.Failed), result.NotAttempted.Len())
+		a.say("%s %s, %s of the present version, %d missing, %s", count(report.Upgraded.Len(), "shard"),
+			result.did("upgraded", dryRun), thousands(report.Current.Len()), report.Missing.Len(), result.rest())
 		if len(report.Helpers) > 0 {
 			a.say("helper schema of an older version on %s", strings.Join(report.Helpers, ", "))
 		}

@@ -5,6 +5,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/kiloshard/kiloshard/shards"
 	"github.com/kiloshard/kiloshard/shards/connect"
 	"github.com/kiloshard/kiloshard/shards/provision"
 )
@@ -14,6 +15,7 @@ type verifyResult struct {
 	Shards      int                `json:"shards"`
 	Hosts       int                `json:"hosts"`
 	Differences []verifyDifference `json:"differences"`
+	Moving      shards.Set         `json:"moving"` // whose moves are under way
 }
 
 func (a *app) verifyCommand() *cobra.Command {
@@ -25,7 +27,8 @@ that are missing, misplaced or on two hosts, functions with another shard number
 epoch, sequences with a cache or a wrong maximum, columns whose default calls another
 shard's next_id or draws from such a sequence, stray schemas. Then it compares the
 shards with each other: those whose structure is unlike that of the others at their
-version are reported in one difference for each kind. It changes nothing.
+version are reported in one difference for each kind. A move under way is none,
+unless it has stopped at the fence: nobody serves the shard then. It changes nothing.
 Exit code 1 when there is a difference.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -47,7 +50,15 @@ Exit code 1 when there is a difference.`,
 				return err
 			}
 			result.Differences = append(result.Differences, structures...)
+			var moving []shards.Number
+			for _, v := range movesUnderWay(cmd.Context(), m) {
+				moving = append(moving, v.Shard)
+			}
+			result.Moving = shards.SetOf(moving...)
 			err = a.print(result, func() {
+				if len(moving) > 0 {
+					a.say("%s under way, of shards %s: see kiloshard move status", count(len(moving), "move"), result.Moving)
+				}
 				if len(result.Differences) == 0 {
 					a.say("%s on %s: all as the map says", count(m.Len(), "shard"), count(len(m.Hosts()), "host"))
 					return

@@ -11,7 +11,6 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
-	"strings"
 
 	embeddedpostgres "github.com/fergusstrange/embedded-postgres"
 )
@@ -39,7 +38,7 @@ func downloaded(ctx context.Context, cfg Config) (binaries, error) {
 	build := filepath.Join(dir, fmt.Sprintf("postgres-%s-%s-%s", downloadVersion, runtime.GOOS, runtime.GOARCH))
 	if _, err := os.Stat(build); errors.Is(err, os.ErrNotExist) {
 		cfg.Logger.InfoContext(ctx, "downloading Postgres", slog.String("version", string(downloadVersion)))
-		if err := download(ctx, cfg.DownloadURL, build); err != nil {
+		if err := download(ctx, cfg, build); err != nil {
 			return binaries{}, err
 		}
 	}
@@ -65,26 +64,38 @@ func downloadDir(cfg Config) (string, error) {
 // download downloads a build and puts it at the path build, in one step once it is complete. The library that
 // downloads knows no context: when ctx ends, its download goes on until it is done or the process ends, and what it
 // brings is removed.
-func download(ctx context.Context, url, build string) error {
+func download(ctx context.Context, cfg Config, build string) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
 	work, err := os.MkdirTemp(filepath.Dir(build), "download-")
 	if err != nil {
 		return err
 	}
+	dir, err := newRunDir(ctx, cfg, identity{}) // swept away later if this process is killed
+	if err != nil {
+		return errors.Join(err, os.RemoveAll(work))
+	}
+	cleanUp := func() error {
+		limited, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanupLimit)
+		defer cancel()
+		return errors.Join(dir.remove(limited), os.RemoveAll(work))
+	}
 	fetched := make(chan struct{})
 	go func() {
 		defer close(fetched)
-		err = fetch(url, work)
+		err = fetch(cfg.DownloadURL, work, dir.data())
 	}()
 	select {
 	case <-fetched:
 		if err == nil {
 			err = install(filepath.Join(work, unpackedDir), build)
 		}
-		return errors.Join(err, os.RemoveAll(work))
+		return errors.Join(err, cleanUp())
 	case <-ctx.Done():
 		go func() {
 			<-fetched
-			_ = os.RemoveAll(work) // nobody is left to tell
+			_ = cleanUp() // nobody is left to tell
 		}()
 		return ctx.Err()
 	}
@@ -95,34 +106,37 @@ const unpackedDir = "build"
 
 // fetch downloads and unpacks a build.
 //
-// Of embedded-postgres only the downloading and unpacking is of use here: its server would run with a known password
-// and without being tied to this process, and not at all as root. What it offers is to start a server, which does all
-// of it in turn. So its data directory is one that os.RemoveAll refuses, which is what it calls between unpacking and
-// initdb.
-func fetch(url, work string) error {
+// What embedded-postgres offers is to start a server, for which it downloads and unpacks a build, so one is started on data,
+// and stopped. It makes its runtime directory once the build is unpacked. After that the server does not matter: for root, as
+// whom Postgres does not run, it does not start. Nor can it be used: it is not tied to this process.
+func fetch(url, work, data string) error {
 	port, err := freePort()
 	if err != nil {
 		return err
 	}
-	refused := filepath.Join(work, "no-data") + "/."
+	runtimeDir := filepath.Join(work, "runtime")
 	cfg := embeddedpostgres.DefaultConfig().
 		Version(downloadVersion).
 		CachePath(filepath.Join(work, "archive")).
-		RuntimePath(filepath.Join(work, unpackedDir)).
-		DataPath(refused).
+		BinariesPath(filepath.Join(work, unpackedDir)).
+		RuntimePath(runtimeDir).
+		DataPath(data).
+		Password(newPassword()).
 		Port(uint32(port)).
+		StartParameters(map[string]string{"unix_socket_directories": "", "fsync": "off"}).
 		Logger(io.Discard)
 	if url != "" {
 		cfg = cfg.BinaryRepositoryURL(url)
 	}
-	err = embeddedpostgres.NewDatabase(cfg).Start()
-	switch {
-	case err == nil:
-		panic("bug: localpg: embedded-postgres started a server")
-	case strings.Contains(err.Error(), refused):
-		return nil
+	server := embeddedpostgres.NewDatabase(cfg)
+	err = server.Start()
+	if err == nil {
+		return server.Stop()
 	}
-	return err
+	if _, missing := os.Stat(runtimeDir); missing != nil {
+		return err
+	}
+	return nil
 }
 
 // install puts an unpacked build in its place. Another process may have been quicker.

@@ -110,5 +110,5 @@ func (s Structure) Of(n shards.Number) Structure {
 	return own
 }
 
-// Equal reports whether two structures are one, whatever the order of their lines.
+// Equal reports whether two structures have the same lines, in any order.
 func (s Structure) Equal(other Structure) bool { return s.sum() == other.sum() }

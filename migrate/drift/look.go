@@ -49,7 +49,7 @@ func (c Config) withDefaults() (Config, error) {
 //
 // The report is of all shards that could be read also with an error. That is a [shards.PartialError]: its causes are
 // the hosts that did not answer, and failed are the shards whose version cannot be read. That shards are not
-// created is no error.
+// created, or being moved, is no error.
 func Look(ctx context.Context, cfg Config) (Report, error) {
 	cfg, err := cfg.withDefaults()
 	if err != nil {
@@ -61,7 +61,7 @@ func Look(ctx context.Context, cfg Config) (Report, error) {
 	groups := l.groups()
 	l.fetch(ctx, l.examples(groups))
 
-	report := Report{Groups: l.report(groups), NotCreated: shards.SetOf(l.missing...)}
+	report := Report{Groups: l.report(groups), NotCreated: shards.SetOf(l.missing...), Moving: shards.SetOf(l.moving...)}
 	return report, l.error()
 }
 
@@ -80,6 +80,8 @@ func Lines(ctx context.Context, m *shards.Map, n shards.Number) ([]string, error
 		return nil, l.errs[0]
 	case len(l.missing) > 0:
 		return nil, &shards.ShardError{Shard: n, Schema: m.Schema(n), Host: m.Host(n).Name, Err: errors.New("it is not created")}
+	case len(l.moving) > 0:
+		return nil, &shards.ShardError{Shard: n, Schema: m.Schema(n), Host: m.Host(n).Name, Err: errors.New("it is being moved, and fenced: see kiloshard move status")}
 	}
 	texts := make([]string, len(l.lines[n]))
 	for i, line := range l.lines[n] {
@@ -100,6 +102,7 @@ type look struct {
 	versions        map[shards.Number]int32
 	lines           map[shards.Number]Structure // of examples
 	missing, broken []shards.Number
+	moving          []shards.Number
 }
 
 func newLook(cfg Config) *look {
@@ -130,6 +133,7 @@ func (l *look) each(fn func(i int) error) {
 // host reads the hashes and versions of a host's shards. Each batch has a session of its own, since Postgres keeps what
 // a session has seen of the catalogs until it ends.
 func (l *look) host(ctx context.Context, i int) error {
+	var fenced []shards.Number
 	plain, numbered, versions := map[shards.Number]hash{}, map[shards.Number]hash{}, map[shards.Number]int32{}
 	for batch := range slices.Chunk(l.plan[i].Shards, l.cfg.Batch) {
 		err := with(ctx, l.cfg.Map, l.plan[i].Host, batch, func(s *session) error {
@@ -142,6 +146,11 @@ func (l *look) host(ctx context.Context, i int) error {
 			}
 			found, err := s.versions(ctx)
 			maps.Copy(versions, found)
+			if err != nil {
+				return err
+			}
+			some, err := s.fenced(ctx)
+			fenced = append(fenced, some...)
 			return err
 		})
 		if err != nil {
@@ -152,6 +161,8 @@ func (l *look) host(ctx context.Context, i int) error {
 	defer l.mu.Unlock()
 	for _, n := range l.plan[i].Shards {
 		switch _, created := plain[n]; {
+		case slices.Contains(fenced, n):
+			l.moving = append(l.moving, n)
 		case !created:
 			l.missing = append(l.missing, n)
 		case versions[n] == unknown:
@@ -210,7 +221,7 @@ func (l *look) error() error {
 			partial.Causes = append(partial.Causes, err)
 		}
 		for _, n := range l.plan[i].Shards {
-			if _, there := l.plain[n]; there || slices.Contains(l.missing, n) {
+			if _, there := l.plain[n]; there || slices.Contains(l.missing, n) || slices.Contains(l.moving, n) {
 				done = append(done, n)
 			} else if !slices.Contains(l.broken, n) {
 				left = append(left, n)

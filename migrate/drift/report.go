@@ -11,6 +11,7 @@ import (
 type Report struct {
 	Groups     []Group    // from the lowest version up; within one the largest first
 	NotCreated shards.Set // their schemas do not exist
+	Moving     shards.Set // their moves have stopped at the fence, so that no host serves them; they are not compared
 }
 
 // Drift reports whether there are shards at one version whose structures differ.

@@ -98,3 +98,18 @@ func toolkit(m *shards.Map) (relations, functions []string) {
 	}
 	return relations, functions
 }
+
+// fenced returns the shards in whose place there is the fence of a move.
+func (s *session) fenced(ctx context.Context) ([]shards.Number, error) {
+	const query = `SELECT n.nspname::text FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.relname = $2 AND c.relkind = 'v' AND n.nspname = ANY ($1)
+		AND NOT EXISTS (SELECT FROM pg_class s WHERE s.relnamespace = n.oid AND s.relname = 'next_id_seq')`
+	rows, err := s.conn.Query(ctx, query, s.schemas, sql.FenceMark)
+	if err != nil {
+		return nil, err
+	}
+	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (shards.Number, error) {
+		var schema string
+		err := row.Scan(&schema)
+		return s.byName[schema], err
+	})
+}

@@ -16,7 +16,7 @@ type Collector struct {
 	seen map[shards.Number]seen
 }
 
-// seen is what the events told of one shard.
+// seen is what the events reported about one shard.
 type seen struct {
 	from, to int32
 	took     time.Duration

@@ -7,7 +7,7 @@ import (
 	"github.com/kiloshard/kiloshard/shards"
 )
 
-// outcome is what became of a shard.
+// outcome is the result of the run in one shard.
 type outcome int
 
 const (
@@ -28,7 +28,7 @@ func (o outcome) String() string {
 // class is that of its squares. Those of done shards are of a [scale] where their durations are known.
 func (o outcome) class() string { return [...]string{"m", "d", "u", "f", "n"}[o] }
 
-// outcomes says what became of all shards of a map.
+// outcomes returns the result of the run in each shard of a map.
 type outcomes struct {
 	of   []outcome // by number
 	errs map[shards.Number]error

@@ -97,7 +97,7 @@ func (l *linter) key(schema, name string) string {
 	return schema + "." + name
 }
 
-// disablesTx tells whether the text has tern's mark that it is to run outside a transaction.
+// disablesTx reports whether the text has tern's mark for running outside a transaction.
 func disablesTx(sql string) bool {
 	for line := range strings.SplitSeq(sql, "\n") {
 		if strings.TrimSuffix(line, "\r") == "---- tern: disable-tx ----" {

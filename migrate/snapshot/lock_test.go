@@ -50,7 +50,7 @@ func TestTakeWaits(t *testing.T) {
 	deadline := time.Now().Add(5 * time.Minute)
 	for waiting := false; !waiting; {
 		const query = `select exists (select from pg_stat_activity
-			where datname = current_database() and pid <> pg_backend_pid() and query like '%pg_try_advisory_xact_lock%')`
+			where datname = current_database() and pid <> pg_backend_pid() and query like '%schema_version IN SHARE UPDATE%')`
 		if err := watcher.QueryRow(t.Context(), query).Scan(&waiting); err != nil {
 			t.Fatal(err)
 		}

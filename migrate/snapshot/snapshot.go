@@ -57,7 +57,7 @@ func (e *UnknownError) Error() string {
 
 // ErrNumber says that the donor's number stands in its structure, and that no other donor shows whether each shard
 // has its own number there.
-var ErrNumber = errors.New("its number stands in its structure: expected a second donor, or one with a higher number")
+var ErrNumber = errors.New("its number is part of its structure: expected a second donor, or one with a higher number")
 
 // errChanged says that somebody changes the structure of shards meanwhile.
 var errChanged = errors.New("its structure is no longer that of the other shards it was compared with")
@@ -75,7 +75,7 @@ func (e *NoMajorityError) Error() string {
 }
 
 // Take compares the structures of some migrated shards, and reads that of the majority, more than half of them, with its
-// version. It holds the lock of the shard that it reads: it waits for whoever migrates that one, until ctx ends.
+// version. It holds the lock of the shard that it reads: it waits for a migration of that shard, until ctx ends.
 //
 // The error is a [NoMajorityError], an [UnknownError], [ErrNumber], or what went wrong with a shard or its host.
 func Take(ctx context.Context, m *shards.Map, candidates ...shards.Number) (*Snapshot, error) {
@@ -86,7 +86,7 @@ func Take(ctx context.Context, m *shards.Map, candidates ...shards.Number) (*Sna
 	s := &Snapshot{m: m, donor: donor}
 	var structure drift.Structure
 	err = on(ctx, m, donor.Shard, func(conn *pgx.Conn) error {
-		if err := lock(ctx, conn, donor.Shard); err != nil {
+		if err := lock(ctx, conn, sql.ShardTurn{Shard: int(donor.Shard), Schema: m.Schema(donor.Shard)}); err != nil {
 			return err
 		}
 		found, err := drift.Read(ctx, conn, m, donor.Shard)
@@ -134,16 +134,18 @@ func majority(ctx context.Context, m *shards.Map, candidates []shards.Number) (s
 // lockPoll is the time between two attempts to get a donor's lock.
 const lockPoll = 20 * time.Millisecond
 
-// lock begins a transaction and takes a shard's lock in it. It asks again and again, since
-// a statement that waits has a snapshot, and a CREATE INDEX CONCURRENTLY of the lock's holder would wait for that.
-func lock(ctx context.Context, conn *pgx.Conn, n shards.Number) error {
-	if _, err := conn.Exec(ctx, "begin"); err != nil {
-		return err
-	}
+// lock begins a transaction and takes a shard's lock in it. It asks again and again, each time in another transaction, since
+// a CREATE INDEX CONCURRENTLY of the lock's holder would wait for one that has a snapshot.
+func lock(ctx context.Context, conn *pgx.Conn, turn sql.ShardTurn) error {
 	for {
-		var got bool
-		row := conn.QueryRow(ctx, "select pg_try_advisory_xact_lock($1::int, $2::int)", pgx.QueryExecModeExec, int32(sql.ShardLock), int32(n))
-		if err := row.Scan(&got); got || err != nil {
+		results, err := conn.PgConn().Exec(ctx, "begin; "+turn.Try()).ReadAll()
+		if err != nil {
+			return err
+		}
+		if string(results[len(results)-1].Rows[0][0]) == "true" {
+			return nil
+		}
+		if err := run(ctx, conn, "rollback"); err != nil {
 			return err
 		}
 		select {

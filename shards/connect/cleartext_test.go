@@ -55,7 +55,13 @@ func (a *asker) serve(conn net.Conn) {
 	}
 	_, _ = io.CopyN(io.Discard, in, int64(length)-4) // the startup message
 	_, _ = conn.Write([]byte{'R', 0, 0, 0, 8, 0, 0, 0, 3})
-	sent, _ := io.ReadAll(in)
+	header := make([]byte, 5)
+	if _, err := io.ReadFull(in, header); err != nil { // it left without a word
+		a.sent <- ""
+		return
+	}
+	sent := make([]byte, min(10_000, binary.BigEndian.Uint32(header[1:])-4))
+	_, _ = io.ReadFull(in, sent)
 	a.sent <- string(sent)
 }
 

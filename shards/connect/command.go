@@ -18,7 +18,7 @@ import (
 // IAM. It is called for each connection, without a shell. What it prints goes nowhere else.
 //
 // Beside its own environment it finds the host's name in KILOSHARD_HOST, and in PGHOST, PGPORT, PGUSER and PGDATABASE
-// where the connection goes; of several addresses, the first.
+// where the connection goes. Of a DSN with several addresses it is called for each one that accepts a connection.
 type Command struct {
 	Words []string      // the program and its arguments
 	Dir   string        // where it runs, and where a program named by a relative path is. Defaults to the present directory

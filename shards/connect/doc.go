@@ -12,7 +12,10 @@
 //  5. ~/.pgpass, PGPASSFILE, or passfile=FILE in the DSN
 //
 // All of them are read again for each connection. So are the files of certificates. Where a DSN has several addresses, the
-// passfile is searched for the first, and the password is that of all.
+// function is called and the passfile is searched for each of them, once a server there accepts the connection, and what is
+// found is sent to that address alone; connect_timeout includes the call. The DSN's password and PGPASSWORD are for all of
+// them. A service's password is for all of them too, but where the DSN is out of a store: there it is for the addresses that
+// the service names.
 //
 // # Rotation
 //

@@ -2,6 +2,7 @@ package connect
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/url"
 	"regexp"
@@ -19,20 +20,24 @@ var libpqVariables = map[string]string{
 }
 
 // Environment returns the variables by which a program of Postgres's own, such as psql, connects to the host as [Open] does:
-// with its credentials, its certificates, and all its addresses. One of them is the password. The error is an [Error].
+// with its credentials and its certificates. One of them is the password. Of several addresses they name the first to which
+// [Open] connects. The error is an [Error].
 func Environment(ctx context.Context, host shards.Host) ([]string, error) {
-	config, err := prepare(ctx, host, nil)
+	parsed, err := parse(host)
 	if err != nil {
 		return nil, err
 	}
-	hosts, ports := []string{config.Host}, []string{fmt.Sprint(config.Port)}
-	for _, f := range config.Fallbacks { // with TLS and without, at each address
-		if last := len(hosts) - 1; f.Host != hosts[last] || fmt.Sprint(f.Port) != ports[last] {
-			hosts, ports = append(hosts, f.Host), append(ports, fmt.Sprint(f.Port))
+	if all := addressesOf(&parsed.ConnConfig.Config); len(all) > 1 {
+		if host, err = answering(ctx, host, all); err != nil {
+			return nil, err
 		}
 	}
+	config, err := (&logins{host: host}).config(ctx, nil)
+	if err != nil {
+		return nil, err
+	}
 	environment := []string{
-		"PGHOST=" + strings.Join(hosts, ","), "PGPORT=" + strings.Join(ports, ","), "PGUSER=" + config.User, "PGDATABASE=" + config.Database,
+		"PGHOST=" + config.Host, fmt.Sprintf("PGPORT=%d", config.Port), "PGUSER=" + config.User, "PGDATABASE=" + config.Database,
 	}
 	if config.Password != "" {
 		environment = append(environment, "PGPASSWORD="+config.Password)
@@ -43,6 +48,20 @@ func Environment(ctx context.Context, host shards.Host) ([]string, error) {
 		}
 	}
 	return environment, nil
+}
+
+// answering returns the host at the first of its addresses to which there is a connection.
+func answering(ctx context.Context, host shards.Host, all []address) (shards.Host, error) {
+	var errs []error
+	for _, a := range all {
+		at := host.At(a.host, a.port)
+		conn, err := OpenPlain(ctx, at, nil)
+		if err == nil {
+			return at, conn.Close(ctx)
+		}
+		errs = append(errs, err)
+	}
+	return host, errors.Join(errs...)
 }
 
 // keywordValue is a keyword of a DSN that is no URL, with its value, quoted or not.

@@ -10,8 +10,6 @@ import (
 	"strings"
 
 	"github.com/jackc/pgx/v5/pgconn"
-
-	"github.com/kiloshard/kiloshard/shards"
 )
 
 // ErrCredentials says that a server refuses the user or the password that it was given (SQLSTATE class 28).
@@ -36,21 +34,21 @@ func (e *Error) Is(target error) bool {
 }
 
 // explain makes an [Error] of what pgx says of a connection that could not be made. Other errors stay as they are.
-func explain(err error, host shards.Host) error {
+func (l *logins) explain(err error) error {
 	config := configOf(err)
 	if config == nil || explained(err) {
 		return err
 	}
+	hide := hiding(config, l.sent.latest())
+	redact(err, hide)
 	if errors.Is(err, context.Canceled) {
-		redact(err)
 		return err
 	}
-	redact(err)
 	text := fmt.Sprintf("user %s, database %s: %s", config.User, config.Database, reasons(errors.Unwrap(connecting(err)).Error()))
-	if advice := advise(err, config, host.HasCredentials()); advice != "" {
+	if advice := advise(err, config, l.host.HasCredentials()); advice != "" {
 		text += "; " + advice
 	}
-	return &Error{text: hide(text, config), Err: err}
+	return &Error{text: hide(text), Err: err}
 }
 
 // attempt is how pgx says what became of one attempt: the address, the name that it was found by, and why it failed.
@@ -70,6 +68,7 @@ func reasons(text string) string {
 	for line := range strings.Lines(text) {
 		at, why := "", strings.TrimPrefix(strings.TrimSpace(line), "hostname resolving error: ")
 		if m := attempt.FindStringSubmatch(why); m != nil {
+			m[3] = strings.TrimPrefix(m[3], "AfterNetConnect failed: ") // that is us: no credentials
 			if at, why = m[1]+": ", m[3]; !strings.HasPrefix(strings.TrimPrefix(at, "["), m[2]) {
 				at = m[1] + " (" + m[2] + "): "
 			}
@@ -92,8 +91,11 @@ func reasons(text string) string {
 }
 
 // explained reports whether there is an [Error] in an error already, which then says why another connection was not made,
-// and which others may be reading.
-func explained(err error) bool { return errors.As(err, new(*Error)) }
+// and which others may be reading. One inside of pgx's own error is about one address, and does not count.
+func explained(err error) bool {
+	var own *Error
+	return errors.As(err, &own) && (connecting(err) == nil || connecting(own) != nil)
+}
 
 func connecting(err error) *pgconn.ConnectError {
 	var e *pgconn.ConnectError
@@ -110,14 +112,14 @@ func configOf(err error) *pgconn.Config {
 }
 
 // redact takes the password out of what pgx keeps in its error, and out of what a server says that sends it back.
-func redact(err error) {
+func redact(err error, hide func(string) string) {
 	e := connecting(err)
 	config := e.Config
 	e.Config = &pgconn.Config{Host: config.Host, Port: config.Port, Database: config.Database, User: config.User}
 	each(err, func(err error) {
 		if e, ok := err.(*pgconn.PgError); ok { //nolint:errorlint // each one by itself
 			for _, text := range []*string{&e.Message, &e.Detail, &e.Hint, &e.InternalQuery, &e.Where, &e.Routine, &e.File} {
-				*text = hide(*text, config)
+				*text = hide(*text)
 			}
 		}
 	})
@@ -139,13 +141,16 @@ func each(err error, fn func(error)) {
 	}
 }
 
-// hide takes a password out of a text. One that is the name of the user or the database as well is no secret, and one
-// of a few letters is part of too many words.
-func hide(text string, config *pgconn.Config) string {
-	if p := config.Password; len(p) > 3 && p != config.User && p != config.Database {
-		return strings.ReplaceAll(text, p, "********")
+// hiding returns what takes passwords out of a text: that of a config, and others. One that is the name of the user or the
+// database as well is no secret, and one of a few letters is part of too many words.
+func hiding(config *pgconn.Config, others []string) func(text string) string {
+	var pairs []string
+	for _, p := range append(others, config.Password) {
+		if len(p) > 3 && p != config.User && p != config.Database {
+			pairs = append(pairs, p, "********")
+		}
 	}
-	return text
+	return strings.NewReplacer(pairs...).Replace
 }
 
 // refusal returns what a server says that refuses the credentials, or nil.

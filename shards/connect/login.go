@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"slices"
 	"sync/atomic"
 
@@ -18,11 +19,12 @@ import (
 // Login is how a pool logs in on its host: with what the DSN and the credentials say at each connect. It is safe for
 // concurrent use.
 type Login struct {
-	host     *shards.Host                   // package fmt prints pointers in here as addresses
-	made     place                          // by ForPool
-	user     string                         // likewise
-	password *string                        // likewise
-	accepted atomic.Pointer[pgx.ConnConfig] // with which the latest connection was made
+	*logins          // package fmt prints pointers in here as addresses
+	made     place   // by ForPool
+	user     string  // likewise
+	password *string // likewise
+
+	accepted atomic.Pointer[accepted] // what connections were made with; nil before the first
 }
 
 // place is where a config leads to. Its parts belong together: TLS goes by the name of the host.
@@ -52,7 +54,7 @@ func ForPool(host shards.Host) (*Login, *pgxpool.Config, error) {
 	}
 	c := config.ConnConfig
 	password := c.Password
-	return &Login{host: &host, made: placeOf(c), user: c.User, password: &password}, config, nil
+	return &Login{logins: &logins{host: host}, made: placeOf(c), user: c.User, password: &password}, config, nil
 }
 
 // Attend has the pool to be made read at each connect what the DSN, the files that it names and the credentials say then.
@@ -60,30 +62,27 @@ func ForPool(host shards.Host) (*Login, *pgxpool.Config, error) {
 // A BeforeConnect of the caller's has the last word.
 func (l *Login) Attend(config *pgxpool.Config) {
 	c := config.ConnConfig
-	samePlace, sameUser, samePassword := placeOf(c).equal(l.made), c.User == l.user, c.Password == *l.password
+	samePlace, keep := placeOf(c).equal(l.made), parts{user: c.User != l.user, password: c.Password != *l.password}
 	before, after := config.BeforeConnect, config.AfterConnect
 	config.BeforeConnect = func(ctx context.Context, c *pgx.ConnConfig) error {
-		fresh, err := l.read(ctx)
+		fresh, earlier, err := l.read(ctx)
 		if err != nil {
 			return err
 		}
 		if samePlace {
 			placeOf(fresh).put(c)
 		}
-		if sameUser {
+		if !keep.user {
 			c.User = fresh.User
 		}
-		if samePassword {
-			c.Password = fresh.Password
-		}
-		if before == nil {
-			return nil
+		if err := l.prepare(ctx, c, keep, earlier); err != nil || before == nil {
+			return err
 		}
 		return before(ctx, c)
 	}
 	config.AfterConnect = func(ctx context.Context, conn *pgx.Conn) error {
-		l.accepted.Store(conn.Config())
-		if err := checkIdentity(ctx, conn.PgConn(), *l.host); err != nil {
+		l.accept(conn)
+		if err := checkIdentity(ctx, conn.PgConn(), l.host); err != nil {
 			return err
 		}
 		if after == nil {
@@ -93,15 +92,39 @@ func (l *Login) Attend(config *pgxpool.Config) {
 	}
 }
 
-// read returns what counts for a connection that is about to be made.
-func (l *Login) read(ctx context.Context) (*pgx.ConnConfig, error) {
-	if earlier, ok := ctx.Value(earlierKey{}).(*pgx.ConnConfig); ok {
-		return earlier.Copy(), nil
+// read returns what counts for a connection that is about to be made, but for its credentials, and those that were accepted
+// before if they are to be used.
+func (l *Login) read(ctx context.Context) (*pgx.ConnConfig, *accepted, error) {
+	if earlier, ok := ctx.Value(earlierKey{}).(*accepted); ok {
+		return earlier.latest.Copy(), earlier, nil
 	}
-	return prepare(ctx, *l.host, nil)
+	config, err := parse(l.host)
+	if err != nil {
+		return nil, nil, err
+	}
+	return config.ConnConfig, nil, nil
 }
 
-type earlierKey struct{} // of a context: its value is the config to connect with
+// accept notes what a connection was made with.
+func (l *Login) accept(conn *pgx.Conn) {
+	config := conn.Config()
+	to, err := l.names.of(&config.Config, conn.PgConn().Conn())
+	for {
+		old := l.accepted.Load()
+		now := &accepted{latest: config, at: map[address]*pgx.ConnConfig{}}
+		if old != nil {
+			maps.Copy(now.at, old.at)
+		}
+		if err == nil {
+			now.at[to] = config
+		}
+		if l.accepted.CompareAndSwap(old, now) {
+			return
+		}
+	}
+}
+
+type earlierKey struct{} // of a context: its value is the *accepted to connect with
 
 // Try calls fn, which needs a connection of the pool. If there is none because the server refuses the credentials, or
 // because what the DSN names cannot be read, and something else was accepted before, it calls fn again, with a context that
@@ -115,19 +138,19 @@ func (l *Login) Try(ctx context.Context, fn func(context.Context) error) error {
 		return err
 	}
 	used := configOf(err)
-	err = explain(err, *l.host)
+	err = l.explain(err)
 	switch {
 	case earlier == nil || ctx.Err() != nil:
 		return err
 	case errors.Is(err, shards.ErrBadDSN):
-	case !errors.Is(err, ErrCredentials) || used == nil || used.User == earlier.User && used.Password == earlier.Password:
+	case !errors.Is(err, ErrCredentials) || used == nil || earlier.has(used):
 		return err
 	}
 	again := fn(context.WithValue(ctx, earlierKey{}, earlier))
 	if again == nil {
 		return nil
 	}
-	if !explained(again) && errors.Is(explain(again, *l.host), ErrCredentials) {
+	if !explained(again) && errors.Is(l.explain(again), ErrCredentials) {
 		l.accepted.CompareAndSwap(earlier, nil)
 		if fn(ctx) == nil {
 			return nil

@@ -21,13 +21,14 @@ const defaultLimit = 30 * time.Second
 //
 // A host of a map is asked whose shards it holds. The error is an [Error], an [IdentityError], or that of ctx.
 func Open(ctx context.Context, host shards.Host, adjust func(*pgx.ConnConfig)) (*pgx.Conn, error) {
-	config, err := prepare(ctx, host, adjust)
+	l := &logins{host: host}
+	config, err := l.config(ctx, adjust)
 	if err != nil {
 		return nil, err
 	}
 	conn, err := pgx.ConnectConfig(ctx, config)
 	if err != nil {
-		return nil, explain(err, host)
+		return nil, l.explain(err)
 	}
 	if err := checkIdentity(ctx, conn.PgConn(), host); err != nil {
 		_ = conn.Close(ctx)
@@ -38,7 +39,8 @@ func Open(ctx context.Context, host shards.Host, adjust func(*pgx.ConnConfig)) (
 
 // OpenPlain is [Open] for a connection without pgx's types and statements.
 func OpenPlain(ctx context.Context, host shards.Host, adjust func(*pgconn.Config)) (*pgconn.PgConn, error) {
-	config, err := prepare(ctx, host, func(config *pgx.ConnConfig) {
+	l := &logins{host: host}
+	config, err := l.config(ctx, func(config *pgx.ConnConfig) {
 		if adjust != nil {
 			adjust(&config.Config)
 		}
@@ -48,7 +50,7 @@ func OpenPlain(ctx context.Context, host shards.Host, adjust func(*pgconn.Config
 	}
 	conn, err := pgconn.ConnectConfig(ctx, &config.Config)
 	if err != nil {
-		return nil, explain(err, host)
+		return nil, l.explain(err)
 	}
 	if err := checkIdentity(ctx, conn, host); err != nil {
 		_ = conn.Close(ctx)
@@ -57,9 +59,9 @@ func OpenPlain(ctx context.Context, host shards.Host, adjust func(*pgconn.Config
 	return conn, nil
 }
 
-// prepare returns the config for one connection, credentials included.
-func prepare(ctx context.Context, host shards.Host, adjust func(*pgx.ConnConfig)) (*pgx.ConnConfig, error) {
-	pool, err := parse(host)
+// config returns the config for one connection, credentials included.
+func (l *logins) config(ctx context.Context, adjust func(*pgx.ConnConfig)) (*pgx.ConnConfig, error) {
+	pool, err := parse(l.host)
 	if err != nil {
 		return nil, err
 	}
@@ -67,7 +69,7 @@ func prepare(ctx context.Context, host shards.Host, adjust func(*pgx.ConnConfig)
 	if adjust != nil {
 		adjust(config)
 	}
-	return config, logIn(ctx, host, config)
+	return config, l.prepare(ctx, config, parts{}, nil)
 }
 
 // parse returns what a host's DSN means now. What a DSN says to pgx and to pools is no parameter of the server, whoever
@@ -98,24 +100,4 @@ func verified(config *pgconn.Config) bool {
 		}
 	}
 	return checks(config.TLSConfig)
-}
-
-// logIn puts the host's credentials into a config.
-func logIn(ctx context.Context, host shards.Host, config *pgx.ConnConfig) error {
-	if !host.HasCredentials() {
-		return nil
-	}
-	limited, cancel := context.WithTimeout(ctx, max(config.ConnectTimeout, defaultLimit))
-	defer cancel()
-	c, err := host.Credentials(limited)
-	if err != nil {
-		return &Error{text: "no credentials: " + err.Error(), Err: err}
-	}
-	if c.User != "" {
-		config.User = c.User
-	}
-	if c.Password != "" {
-		config.Password = c.Password
-	}
-	return nil
 }

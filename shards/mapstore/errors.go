@@ -1,8 +1,10 @@
 package mapstore
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"strings"
 )
 
 // ErrNoMap says that a store holds no map yet.
@@ -10,6 +12,9 @@ var ErrNoMap = errors.New("the store holds no map")
 
 // ErrClosed says that a store is closed.
 var ErrClosed = errors.New("the store is closed")
+
+// ErrNoAnswer says that a store did not answer within [Options.Limit], or before the context's deadline.
+var ErrNoAnswer = errors.New("no answer in time")
 
 // ErrOutcomeUnknown says that a change was sent to the store and no answer came: it may have been made or not.
 var ErrOutcomeUnknown = errors.New("the store may have changed the map or not: it did not answer")
@@ -46,3 +51,25 @@ func (e *WentBackError) Error() string {
 	}
 	return fmt.Sprintf("the store holds %s after version %d was seen: it was put back to an old state, or is another store", found, e.Seen)
 }
+
+// lateError is ErrNoAnswer, and the error of the deadline.
+type lateError struct{ error }
+
+// orLate returns err, as a lateError if it is that of a deadline.
+func orLate(err error) error {
+	if errors.Is(err, context.DeadlineExceeded) {
+		return &lateError{err}
+	}
+	return err
+}
+
+// Error adds why there was no answer, where that is known.
+func (e *lateError) Error() string {
+	why := e.error.Error()
+	if strings.HasPrefix(why, context.DeadlineExceeded.Error()) {
+		return ErrNoAnswer.Error()
+	}
+	return ErrNoAnswer.Error() + ": " + why
+}
+
+func (e *lateError) Unwrap() []error { return []error{ErrNoAnswer, e.error} }

@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"regexp"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -121,7 +122,7 @@ func ask[R any](ctx context.Context, s *etcd, what string, request func(context.
 		return none, &unsentError{ErrClosed}
 	}
 	if err != nil {
-		return none, &unsentError{s.about(fmt.Errorf("%s: %w", what, err))}
+		return none, &unsentError{s.about(fmt.Errorf("%s: %w", what, orLate(err)))}
 	}
 	response, err := request(ctx, client)
 	switch {
@@ -132,7 +133,7 @@ func ask[R any](ctx context.Context, s *etcd, what string, request func(context.
 	case ctx.Err() != nil:
 		err = betterCause(ctx.Err(), *cause)
 	}
-	return none, s.about(fmt.Errorf("%s: %w", what, err))
+	return none, s.about(fmt.Errorf("%s: %w", what, orLate(err)))
 }
 
 // attempts is how many servers are asked within the limit when they hang.
@@ -183,8 +184,15 @@ func betterCause(err, cause error) error {
 	if cause == nil {
 		return err
 	}
-	return &causedError{err, status.Convert(cause).Message()}
+	text := status.Convert(cause).Message()
+	if m := noConnection.FindStringSubmatch(text); m != nil {
+		text = m[1]
+	}
+	return &causedError{err, text}
 }
+
+// noConnection is how gRPC says why there is no connection.
+var noConnection = regexp.MustCompile(`connection error: desc = "(?:transport: Error while dialing: )?(.*)"$`)
 
 // causedError is an error with the text of another.
 type causedError struct {

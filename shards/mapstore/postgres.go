@@ -245,5 +245,5 @@ func (s *postgresStore) failed(err error) error {
 	if isConnecting(err) { // which says at which address
 		return fmt.Errorf("store postgres: %w", err)
 	}
-	return fmt.Errorf("store %s: %w", s.place, err)
+	return fmt.Errorf("store %s: %w", s.place, orLate(err))
 }

@@ -29,7 +29,7 @@ func isLost(err error) bool { return sqlState(err) == "23505" }
 // isBroken tells of an error that another connection might not have: this one is lost, or leads to a server that only
 // reads, now that another is the primary. That nobody could be connected to is no such error.
 func isBroken(err error) bool {
-	if isConnecting(err) || errors.As(err, new(*connect.Error)) {
+	if isConnecting(err) || errors.As(err, new(*connect.Error)) || errors.Is(err, errNotPlain) {
 		return false
 	}
 	code := sqlState(err)
@@ -49,7 +49,7 @@ func isGone(err error) bool {
 func isPassing(err error) bool {
 	switch code := sqlState(err); {
 	case code == "":
-		return true
+		return !errors.Is(err, errNotPlain)
 	case code == "25006", strings.HasPrefix(code, "40"), strings.HasPrefix(code, "53"):
 		return true
 	}

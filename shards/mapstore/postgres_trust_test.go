@@ -42,8 +42,9 @@ func TestPostgresSquatting(t *testing.T) {
 			execSQL(t, asRole, loot+test.made)
 			s := openPostgres(t, dsn)
 			_, loading := s.Load(newContext(t))
-			if _, err := s.Swap(newContext(t), 0, newChange(1)); err == nil || !strings.Contains(err.Error(), test.want) {
-				t.Errorf("Swap: got %v, Load: %v", err, loading)
+			ctx := newContext(t)
+			if _, err := s.Swap(ctx, 0, newChange(1)); err == nil || !strings.Contains(err.Error(), test.want) || ctx.Err() != nil {
+				t.Errorf("Swap: got %v, %v, Load: %v", err, ctx.Err(), loading)
 			}
 			if taken := ask[string](t, dsn, "select coalesce(string_agg(by, ', '), '') from loot.taken"); taken != "" {
 				t.Errorf("code of the squatter ran with the rights of %s", taken)

@@ -20,6 +20,9 @@ func (j *job) cleanUp(ctx context.Context) error {
 		return err
 	}
 	j.event("unpublished")
+	if err := j.restoreIdentities(ctx); err != nil {
+		return fmt.Errorf("replica identities on %s: %w", j.Source, err)
+	}
 	for _, conn := range []*pgx.Conn{j.from, j.to} {
 		if _, err := conn.Exec(ctx, `DELETE FROM kiloshard.move_markers WHERE move = $1`, j.ID); err != nil {
 			return err
@@ -104,7 +107,7 @@ func (j *job) stay(ctx context.Context) error {
 // drop drops the old schema and the fence of a move that has ended, if they are still there.
 func (m Move) drop(ctx context.Context, conn *pgx.Conn) error {
 	var fence bool
-	if err := conn.QueryRow(ctx, `SELECT to_regclass($1 || '.' || $2) IS NOT NULL`, m.Schema, sql.FenceMark).Scan(&fence); err != nil {
+	if err := conn.QueryRow(ctx, `SELECT `+sql.IsFence("$1::text"), m.Schema).Scan(&fence); err != nil {
 		return err
 	}
 	script := "BEGIN; "

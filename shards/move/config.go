@@ -28,14 +28,24 @@ type Config struct {
 	// there until the move ends. Without it the target needs a passfile or a certificate.
 	LoginWithPassword bool
 
+	// Offline copies shards while they are locked: readers and writers wait as long as that takes. It is for hosts without
+	// logical replication.
+	Offline bool
+	Rate    int64 // bytes a second and shard that are copied at most, offline. Defaults to no limit
+
 	PerHost     int           // moves at a time from or to one host. Defaults to 2
 	MaxPause    time.Duration // the most that writers wait in one cutover. Defaults to 2 s
+	MaxLag      time.Duration // how far behind the target may be when a cutover begins. Defaults to a quarter of MaxPause
 	LockTimeout time.Duration // how long a cutover waits for locks, and keeps others waiting behind it. Defaults to 300 ms
 	Patience    time.Duration // how long cutovers are tried. Defaults to no limit
 
 	// VerifyUnderFence is up to how many bytes of tables are compared while writers wait. Larger shards are compared before
 	// the cutover, as of one moment. Defaults to 8 MiB.
 	VerifyUnderFence int64
+
+	// VerifyPause is how long the last changes of a larger shard may be compared while writers wait. If that takes longer when
+	// it is tried before, the rows are compared as of a moment before the cutover only. Defaults to 50 ms.
+	VerifyPause time.Duration
 
 	By     string      // who moves, for the ledger and the history of the map. Defaults to kiloshard
 	Events func(Event) // called with what happens, by one goroutine at a time. Defaults to none
@@ -52,11 +62,20 @@ func (c Config) withDefaults() (Config, error) {
 	if c.MaxPause <= 0 {
 		c.MaxPause = 2 * time.Second
 	}
+	if c.MaxLag <= 0 {
+		c.MaxLag = c.MaxPause / 4
+	}
+	if c.Rate > 0 && !c.Offline {
+		return c, errors.New("move: Config.Rate without Offline: Postgres's workers, which copy a shard online, know no rate")
+	}
 	if c.LockTimeout <= 0 {
 		c.LockTimeout = min(300*time.Millisecond, c.MaxPause)
 	}
 	if c.VerifyUnderFence <= 0 {
 		c.VerifyUnderFence = 8 << 20
+	}
+	if c.VerifyPause <= 0 {
+		c.VerifyPause = 50 * time.Millisecond
 	}
 	if c.By == "" {
 		c.By = "kiloshard"
@@ -89,4 +108,6 @@ type Event struct {
 	What  string // such as "begun", or what is waited for
 	Bytes int64  // that are copied so far, of Total; 0 if it is about something else
 	Total int64
+	Left  time.Duration // until all is copied, at the speed so far; 0 if that is unknown
+	Lag   time.Duration // that the target was behind; 0 if it is about something else
 }

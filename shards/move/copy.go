@@ -19,8 +19,13 @@ func (j *job) copy(ctx context.Context) error {
 		return err
 	}
 	j.tell(Event{What: "copying", Total: j.bytes})
-	told := time.Now()
+	began := time.Now()
+	told, before := began, -1
+	slot := slotWatch{job: j}
 	err := wait(ctx, 0, slowly, nil, func() (bool, error) {
+		if err := slot.look(ctx); err != nil {
+			return false, err
+		}
 		var left, failures int
 		var copied int64
 		const query = `
@@ -31,12 +36,15 @@ func (j *job) copy(ctx context.Context) error {
 		if err := j.to.QueryRow(ctx, query, j.made(), j.Schema).Scan(&left, &failures, &copied); err != nil {
 			return false, fmt.Errorf("subscription on %s: %w", j.Target, err)
 		}
-		if failures >= maxWorkerErrors {
-			return false, fmt.Errorf("the workers of subscription %s on %s have failed %d times: the server's log says why", j.made(), j.Target, failures)
+		if before < 0 { // Postgres counts as long as there is a subscription, also what was put right since
+			before = failures
+		}
+		if failures-before >= maxWorkerErrors {
+			return false, fmt.Errorf("the workers of subscription %s on %s have failed %d times: the server's log says why", j.made(), j.Target, failures-before)
 		}
 		if time.Since(told) > time.Second {
 			told = time.Now()
-			j.tell(Event{What: "copying", Bytes: min(copied, j.bytes), Total: j.bytes})
+			j.tell(j.copying(began, copied))
 		}
 		return left == 0, nil
 	})
@@ -47,21 +55,30 @@ func (j *job) copy(ctx context.Context) error {
 	return j.catchUp(ctx)
 }
 
+// copying says how far a copy is that began some time ago.
+func (j *job) copying(began time.Time, copied int64) Event {
+	e := Event{What: "copying", Bytes: min(copied, j.bytes), Total: j.bytes}
+	if e.Bytes > 0 {
+		e.Left = time.Duration(float64(time.Since(began)) * float64(j.bytes-e.Bytes) / float64(e.Bytes)).Round(time.Second)
+	}
+	return e
+}
+
 // measure notes how large the shard's tables are.
 func (j *job) measure(ctx context.Context) error {
-	const query = `SELECT coalesce(sum(pg_table_size(oid)), 0)::bigint FROM pg_class WHERE relnamespace = $1::regnamespace AND relkind = 'r'`
+	const query = `SELECT coalesce(sum(pg_table_size(oid)), 0)::bigint FROM pg_class WHERE relnamespace = to_regnamespace($1) AND relkind = 'r'`
 	return j.from.QueryRow(ctx, query, j.Schema).Scan(&j.bytes)
 }
 
-// catchUp returns when a marker takes no longer to the target than a quarter of what writers may wait.
+// catchUp returns when a marker takes no longer to the target than it may.
 func (j *job) catchUp(ctx context.Context) error {
 	for {
 		began := time.Now()
 		if err := j.mark(ctx, 0); err != nil {
 			return err
 		}
-		if lag := time.Since(began); lag > j.cfg.MaxPause/4 {
-			j.event("behind by %s", lag.Round(time.Millisecond))
+		if lag := time.Since(began); lag > j.cfg.MaxLag {
+			j.tell(Event{What: fmt.Sprintf("behind by %s", lag.Round(time.Millisecond)), Lag: lag})
 			continue
 		}
 		j.event("caught up")
@@ -76,7 +93,13 @@ func (j *job) mark(ctx context.Context, limit time.Duration) error {
 	if _, err := j.from.Exec(ctx, `INSERT INTO kiloshard.move_markers VALUES ($1, $2)`, j.ID, attempt); err != nil {
 		return err
 	}
+	slot := slotWatch{job: j}
 	return wait(ctx, limit, quickly, errMarkerLate, func() (there bool, err error) {
+		if limit == 0 { // else nobody has time for it
+			if err := slot.look(ctx); err != nil {
+				return false, err
+			}
+		}
 		err = j.to.QueryRow(ctx, `SELECT EXISTS (SELECT FROM kiloshard.move_markers WHERE move = $1 AND attempt = $2)`, j.ID, attempt).Scan(&there)
 		return there, err
 	})

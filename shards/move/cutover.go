@@ -22,14 +22,22 @@ func (j *job) cutover(ctx context.Context) error {
 	if err := j.verifyBefore(ctx); err != nil {
 		return err
 	}
-	return j.retry(ctx, func() error { return j.cutOnce(ctx, j.fenceIn) })
+	for doubts := 0; ; doubts++ {
+		err := j.retry(ctx, func() error { return j.cutOnce(ctx, j.fenceIn) })
+		if last := (*lastPassError)(nil); !errors.As(err, &last) || doubts == maxPasses {
+			return err
+		}
+		if err := j.verifyBefore(ctx); err != nil {
+			return err
+		}
+	}
 }
 
 // retry calls try until it no longer fails for the sake of writers who are not to wait.
 func (j *job) retry(ctx context.Context, try func() error) error {
 	began := time.Now()
 	for pause := 50 * time.Millisecond; ; pause = min(2*pause, cutoverPause) {
-		if err := j.untilQuiet(ctx); err != nil {
+		if err := j.untilQuiet(ctx, began); err != nil {
 			return err
 		}
 		err := try()
@@ -55,12 +63,15 @@ func mayTryAgain(err error) bool {
 	case "55P03", "40P01", "57014": // lock not available, deadlock, statement timeout
 		return true
 	}
-	return errors.Is(err, errMarkerLate)
+	return errors.Is(err, errMarkerLate) || errors.Is(err, errPauseOver)
 }
+
+// errPauseOver says that a try of a cutover has taken as long as writers may wait.
+var errPauseOver = errors.New("writers have waited for as long as they may")
 
 // untilQuiet returns when no transaction that is older than the lock timeout holds a lock in the shard: one that waits for
 // such a transaction would have others wait behind it in vain.
-func (j *job) untilQuiet(ctx context.Context) error {
+func (j *job) untilQuiet(ctx context.Context, began time.Time) error {
 	told := time.Time{}
 	return wait(ctx, 0, slowly, nil, func() (bool, error) {
 		const query = `
@@ -72,6 +83,9 @@ func (j *job) untilQuiet(ctx context.Context) error {
 		if err == nil && len(blockers) > 0 && time.Since(told) > 5*time.Second {
 			told = time.Now()
 			j.event("waits for a transaction of %s", strings.Join(blockers, "; "))
+		}
+		if err == nil && len(blockers) > 0 && j.cfg.Patience > 0 && time.Since(began) > j.cfg.Patience {
+			return false, fmt.Errorf("no cutover within %s: a transaction of %s holds a lock in the shard", j.cfg.Patience, strings.Join(blockers, "; "))
 		}
 		return len(blockers) == 0, err
 	})
@@ -101,39 +115,48 @@ func (j *job) cutOnce(ctx context.Context, fn func(context.Context, pgx.Tx) erro
 		return err
 	}
 	defer closeConn(ctx, cut)
-	ctx, cancel := context.WithTimeoutCause(ctx, j.cfg.LockTimeout+j.cfg.MaxPause, errMarkerLate)
+	limited, cancel := context.WithTimeout(ctx, j.cfg.LockTimeout+j.cfg.MaxPause)
 	defer cancel()
-	tx, err := cut.Begin(ctx)
+	tx, err := cut.Begin(limited)
 	if err != nil {
 		return err
 	}
 	defer func() { _ = tx.Rollback(context.WithoutCancel(ctx)) }()
-	// A mover that hangs loses its session, and with it the locks.
-	settings := fmt.Sprintf(`SELECT set_config('lock_timeout', '%[1]d', true), set_config('statement_timeout', '%[1]d', true), set_config('idle_in_transaction_session_timeout', '%[2]d', true)`,
-		j.cfg.LockTimeout.Milliseconds(), (j.cfg.LockTimeout + j.cfg.MaxPause).Milliseconds())
-	if _, err := tx.Exec(ctx, settings); err != nil {
+	began, err := j.holdUp(limited, tx, fn)
+	switch {
+	case err != nil && limited.Err() != nil && ctx.Err() == nil: // nothing is committed, nor about to be
+		return fmt.Errorf("%w: %w", errPauseOver, err)
+	case err != nil:
 		return err
 	}
-	if _, err := tx.Exec(ctx, fmt.Sprintf(lockScript, j.Schema)); err != nil {
-		return err
-	}
-	began := time.Now()
-	j.event("locked")
-	if _, err := tx.Exec(ctx, fmt.Sprintf(`SELECT set_config('statement_timeout', '%d', true)`, j.cfg.MaxPause.Milliseconds())); err != nil {
-		return err
-	}
-	if err := j.mark(ctx, j.cfg.MaxPause); err != nil {
-		return err
-	}
-	j.event("marked")
-	if err := fn(ctx, tx); err != nil {
-		return err
-	}
-	if err := tx.Commit(ctx); err != nil {
+	if err := tx.Commit(limited); err != nil {
 		return err
 	}
 	j.event("released after %s", time.Since(began).Round(100*time.Microsecond))
 	return nil
+}
+
+// holdUp locks the shard, waits for the target, and runs fn. It returns since when the locks are held.
+func (j *job) holdUp(ctx context.Context, tx pgx.Tx, fn func(context.Context, pgx.Tx) error) (began time.Time, err error) {
+	// A mover that hangs loses its session, and with it the locks.
+	settings := fmt.Sprintf(`SELECT set_config('lock_timeout', '%[1]d', true), set_config('statement_timeout', '%[1]d', true), set_config('idle_in_transaction_session_timeout', '%[2]d', true)`,
+		j.cfg.LockTimeout.Milliseconds(), (j.cfg.LockTimeout + j.cfg.MaxPause).Milliseconds())
+	if _, err := tx.Exec(ctx, settings); err != nil {
+		return began, err
+	}
+	if _, err := tx.Exec(ctx, fmt.Sprintf(lockScript, j.Schema)); err != nil {
+		return began, err
+	}
+	began = time.Now()
+	j.event("locked")
+	if _, err := tx.Exec(ctx, fmt.Sprintf(`SELECT set_config('statement_timeout', '%d', true)`, j.cfg.MaxPause.Milliseconds())); err != nil {
+		return began, err
+	}
+	if err := j.mark(ctx, j.cfg.MaxPause); err != nil {
+		return began, err
+	}
+	j.event("marked")
+	return began, fn(ctx, tx)
 }
 
 // fenceIn is the end of a cutover: it compares what is to be compared, carries the sequences over, and fences the source.

@@ -30,6 +30,8 @@
 //
 // # The shard's lock
 //
-// A move holds the lock that migrations take, on both hosts. And since a mover may die, the ledger keeps migrations out too
-// until the move is resumed or aborted.
+// The row in the source's ledger is written under the lock that migrations take, which only the owner of the shard can. From
+// then on it keeps them out, also when the mover dies, until the move is resumed or aborted. It also says whose session works
+// on the move, so that two resumes do not. The advisory lock of the shard, on both hosts, keeps out kiloshard exec; as anybody
+// can take that one, it counts only where its holder may create in the shard's schema.
 package move

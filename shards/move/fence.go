@@ -73,8 +73,8 @@ func (j *job) erect(ctx context.Context, tx pgx.Tx, sequences []sequence) error 
 		maxima[s.Name] = s.Max
 	}
 	const query = `
-		UPDATE kiloshard.moves SET step = $2, stepped = clock_timestamp(), fenced = clock_timestamp(), sequences = $3 WHERE id = $1 AND outcome IS NULL AND step = $4`
-	tag, err := tx.Exec(ctx, query, j.ID, Fenced, maxima, Cutover)
+		UPDATE kiloshard.moves SET step = $2, stepped = clock_timestamp(), fenced = clock_timestamp(), sequences = $3, carried = $5 WHERE id = $1 AND outcome IS NULL AND step = $4`
+	tag, err := tx.Exec(ctx, query, j.ID, Fenced, maxima, Cutover, j.carried)
 	if err == nil && tag.RowsAffected() != 1 {
 		err = fmt.Errorf("the ledger of %s has no such move at the cutover any more", j.Source)
 	}

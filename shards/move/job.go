@@ -20,9 +20,12 @@ type job struct {
 	Move
 	cfg      Config
 	src, dst shards.Host
-	from, to *pgx.Conn // they hold the shard's lock
+	from, to *pgx.Conn // they hold the shard's advisory lock
 	bytes    int64     // of the shard's tables
 	small    bool      // it is compared while writers wait
+	final    bool      // what has changed since seen is
+	carried  string    // the snapshot of the target when it had all
+	seen     [2]string // the snapshots of source and target as of which the rows are known to be the same
 	entered  bool      // it is in the ledger
 }
 
@@ -53,7 +56,7 @@ func begin(ctx context.Context, cfg Config, m Move) (*job, error) {
 		host shards.Host
 		conn *pgx.Conn
 	}{{j.src, j.from}, {j.dst, j.to}} {
-		if err = lockShard(ctx, side.conn, m.Shard); err == nil {
+		if err = lockShard(ctx, side.conn, m.turn()); err == nil {
 			err = install(ctx, side.conn)
 		}
 		if err != nil {
@@ -109,6 +112,9 @@ func (j *job) do(ctx context.Context) (Step, error) {
 	case Prepare:
 		return Schema, j.enter(ctx, j.to, targetSide)
 	case Schema:
+		if j.Offline {
+			return Cutover, j.makeSchema(ctx)
+		}
 		return Publish, j.makeSchema(ctx)
 	case Publish:
 		return Subscribe, j.publish(ctx)
@@ -117,7 +123,11 @@ func (j *job) do(ctx context.Context) (Step, error) {
 	case Copy:
 		return Cutover, j.copy(ctx)
 	case Cutover:
-		err := j.cutover(ctx)
+		cut := j.cutover
+		if j.Offline {
+			cut = j.cutoverOffline
+		}
+		err := cut(ctx)
 		if err != nil && j.isFenced(ctx) { // the answer to its COMMIT was lost
 			err = nil
 		}

@@ -28,6 +28,8 @@ type Move struct {
 	Stepped time.Time  // when the step was begun
 	Fenced  *time.Time // since when the source refuses
 	Error   string     // of the last attempt
+	Offline bool       // it is copied while it is locked
+	Working bool       // a mover is at work on it, as Status found
 }
 
 // made is the name of the publication, the subscription and the slot.
@@ -39,10 +41,10 @@ func (m Move) moved() string { return m.Schema + "__moved_" + m.ID }
 // fence is the name of the schema that takes the place of the moved one, before it does so.
 func (m Move) fence() string { return m.Schema + "__fence_" + m.ID }
 
-const moveColumns = `id, shard, schema, source, target, step, coalesce(outcome, ''), who, began, stepped, fenced, coalesce(error, '')`
+const moveColumns = `id, shard, schema, source, target, step, coalesce(outcome, ''), who, began, stepped, fenced, coalesce(error, ''), coalesce(offline, false)`
 
 func (m *Move) fields() []any {
-	return []any{&m.ID, &m.Shard, &m.Schema, &m.Source, &m.Target, &m.Step, &m.Outcome, &m.Who, &m.Began, &m.Stepped, &m.Fenced, &m.Error}
+	return []any{&m.ID, &m.Shard, &m.Schema, &m.Source, &m.Target, &m.Step, &m.Outcome, &m.Who, &m.Began, &m.Stepped, &m.Fenced, &m.Error, &m.Offline}
 }
 
 // The two sides of a move, as the ledger has them.
@@ -63,14 +65,49 @@ func install(ctx context.Context, conn *pgx.Conn) error {
 // enter adds a row to the ledger of a host, unless it is there.
 func (m Move) enter(ctx context.Context, conn *pgx.Conn, side string) error {
 	const query = `
-		INSERT INTO kiloshard.moves (id, shard, schema, side, source, target, step, who, began, stepped)
-		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, clock_timestamp(), clock_timestamp()) ON CONFLICT (id) DO NOTHING`
-	_, err := conn.Exec(ctx, query, m.ID, m.Shard, m.Schema, side, m.Source, m.Target, m.Step, m.Who)
+		INSERT INTO kiloshard.moves (id, shard, schema, side, source, target, step, who, offline, began, stepped, mover)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, clock_timestamp(), clock_timestamp(), pg_backend_pid()) ON CONFLICT (id) DO NOTHING`
+	_, err := conn.Exec(ctx, query, m.ID, m.Shard, m.Schema, side, m.Source, m.Target, m.Step, m.Who, m.Offline)
 	if code(err) == "23505" { // of the index on the shard
 		return fmt.Errorf("%w: the ledger of %s has a move of the shard under way; see kiloshard move status", ErrUnderWay, m.hostOf(side))
 	}
 	return err
 }
+
+// enterAlone adds the row to the source's ledger, in a transaction that has the shard's lock: no migration is at work then, and
+// none begins later.
+func (j *job) enterAlone(ctx context.Context) error {
+	return named(ctx, j.from, j.turn(), wait(ctx, lockWait, slowly, ErrBusy, func() (bool, error) {
+		got, err := last(ctx, j.from, "BEGIN; "+j.turn().Try())
+		if err == nil && got == "true" {
+			err = j.enter(ctx, j.from, sourceSide)
+		}
+		end := "COMMIT"
+		if err != nil || got != "true" {
+			end = "ROLLBACK"
+		}
+		if ended := run(ctx, j.from, end); err == nil {
+			err = ended
+		}
+		return got == "true", err
+	}))
+}
+
+// claim makes the session the one that works on a move that is in the ledger of the source. Another mover keeps it as long as
+// its session lives.
+func (m Move) claim(ctx context.Context, conn *pgx.Conn) error {
+	return wait(ctx, lockWait, slowly, ErrBusy, func() (bool, error) {
+		const query = `
+			UPDATE kiloshard.moves m SET mover = pg_backend_pid() WHERE id = $1 AND side = 'source' AND NOT EXISTS (
+				SELECT FROM pg_stat_activity a WHERE a.pid = m.mover AND a.pid <> pg_backend_pid() AND a.datname = current_database()
+					AND a.application_name = 'kiloshard move' AND has_schema_privilege(a.usesysid, 'kiloshard', 'create'))`
+		tag, err := conn.Exec(ctx, query, m.ID)
+		return tag.RowsAffected() == 1, err
+	})
+}
+
+// turn is a mover's in the shard.
+func (m Move) turn() sql.ShardTurn { return sql.ShardTurn{Shard: int(m.Shard), Schema: m.Schema} }
 
 func (m Move) hostOf(side string) string {
 	if side == sourceSide {
@@ -117,12 +154,12 @@ func moves(ctx context.Context, conn *pgx.Conn, side string) ([]Move, error) {
 	if err := conn.QueryRow(ctx, `SELECT to_regclass('kiloshard.moves') IS NOT NULL`).Scan(&there); err != nil || !there {
 		return nil, err
 	}
-	rows, err := conn.Query(ctx, `SELECT `+moveColumns+` FROM kiloshard.moves WHERE side = $1 ORDER BY began, id`, side)
+	rows, err := conn.Query(ctx, `SELECT `+moveColumns+`, outcome IS NULL AND `+sql.MoverAtWork+` FROM kiloshard.moves m WHERE side = $1 ORDER BY began, id`, side)
 	if err != nil {
 		return nil, err
 	}
 	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (Move, error) {
 		var m Move
-		return m, row.Scan(m.fields()...)
+		return m, row.Scan(append(m.fields(), &m.Working)...)
 	})
 }

@@ -11,7 +11,6 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/kiloshard/kiloshard/router"
-	"github.com/kiloshard/kiloshard/shards/mapstore"
 	"github.com/kiloshard/kiloshard/shards/move"
 )
 
@@ -29,16 +28,7 @@ type crowd struct {
 
 func (b *bundle) crowd(t *testing.T, ways ...func(context.Context, router.Shard) (int64, error)) *crowd {
 	t.Helper()
-	r, err := router.New(t.Context(), router.Config{Maps: mapstore.NewSource(mapstore.SourceConfig{Store: b.store})})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(r.Close)
-	s, err := r.ForShard(1)
-	if err != nil {
-		t.Fatal(err)
-	}
-	c := &crowd{t: t, shard: s, stop: make(chan struct{}), wrote: map[int64]bool{}}
+	c := &crowd{t: t, shard: b.routed(t), stop: make(chan struct{}), wrote: map[int64]bool{}}
 	for _, way := range ways {
 		c.callers.Go(func() { c.loop(way) })
 	}
@@ -142,6 +132,19 @@ func inTx(ctx context.Context, s router.Shard) (id int64, err error) {
 	return id, err
 }
 
+func begun(ctx context.Context, s router.Shard) (id int64, err error) { // and run once
+	err = s.Tx(ctx, pgx.TxOptions{}, func(tx pgx.Tx) error { return tx.QueryRow(ctx, insert).Scan(&id) })
+	return id, err
+}
+
+func copied(ctx context.Context, s router.Shard) (int64, error) {
+	id, err := s.NextID(ctx)
+	if err == nil {
+		_, err = s.CopyFrom(ctx, pgx.Identifier{"photos"}, []string{"id", "title"}, pgx.CopyFromRows([][]any{{int64(id), "load"}}))
+	}
+	return int64(id), err
+}
+
 func upsert(ctx context.Context, s router.Shard) (id int64, err error) {
 	err = s.QueryRow(ctx, `insert into photos (title) values ('load') on conflict (id) do nothing returning id`).Scan(&id)
 	return id, err
@@ -159,7 +162,7 @@ func TestMoveUnderLoad(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	b.exec(0, fill)
-	c := b.crowd(t, returning, early, batch, inTx, upsert,
+	c := b.crowd(t, returning, early, batch, inTx, begun, copied, upsert,
 		reading(`select count(*) from events`), reading(`select n from events order by n limit 1`), reading(`select count(*) from photos where mood = 'glad'`),
 		reading(`select next_id()`))
 	for i, to := range []string{"pg-b", "pg-a", "pg-b"} {

@@ -14,6 +14,9 @@ func (j *job) publish(ctx context.Context) error {
 	if err := j.unpublish(ctx); err != nil {
 		return err
 	}
+	if err := j.identify(ctx); err != nil {
+		return err
+	}
 	const query = `SELECT format('%I.%I', $1::text, relname) FROM pg_class WHERE relnamespace = $1::regnamespace AND relkind = 'r' ORDER BY relname`
 	tables, err := texts(ctx, j.from, query, j.Schema)
 	if err != nil {

@@ -15,6 +15,9 @@ WITH things (kind, name, owner, acl, initial) AS (
   SELECT CASE p.prokind WHEN 'p' THEN 'PROCEDURE' ELSE 'FUNCTION' END, format('%I.%I(%s)', $1::text, p.proname, pg_get_function_identity_arguments(p.oid)),
     p.proowner, p.proacl, acldefault('f', p.proowner)
   FROM pg_proc p WHERE p.pronamespace = $1::regnamespace
+  UNION ALL
+  SELECT 'TYPE', format('%I.%I', $1::text, t.typname), t.typowner, t.typacl, acldefault('T', t.typowner)
+  FROM pg_type t LEFT JOIN pg_class c ON c.oid = t.typrelid WHERE t.typnamespace = $1::regnamespace AND (t.typtype IN ('e', 'd', 'r') OR c.relkind = 'c')
 ), grants AS (
   SELECT t.kind, t.name, a.*, NULL::text AS columns FROM things t, aclexplode(t.acl) a WHERE a.grantee <> t.owner
   UNION ALL

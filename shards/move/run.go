@@ -39,13 +39,17 @@ func Run(ctx context.Context, cfg Config) (Report, error) {
 		todo = append(todo, m)
 	}
 	report, err := each(ctx, cfg, todo, func(ctx context.Context, j *job) error {
-		if err := j.check(ctx); err != nil {
+		_, notes, err := j.check(ctx)
+		if err != nil {
 			return err
 		}
-		if err := j.enter(ctx, j.from, sourceSide); err != nil {
+		if err := j.enterAlone(ctx); err != nil {
 			return err
 		}
 		j.entered = true
+		for _, note := range notes {
+			j.event("note: %s", note)
+		}
 		j.event("begun")
 		return j.advance(ctx)
 	})
@@ -71,6 +75,11 @@ func Abort(ctx context.Context, cfg Config) (Report, error) {
 
 // underWay does something to moves that have not ended.
 func underWay(ctx context.Context, cfg Config, do func(context.Context, *job) error) (Report, error) {
+	return onMoves(ctx, cfg, []Outcome{UnderWay}, do)
+}
+
+// onMoves does something to moves of some outcomes.
+func onMoves(ctx context.Context, cfg Config, outcomes []Outcome, do func(context.Context, *job) error) (Report, error) {
 	cfg, err := cfg.withDefaults()
 	if err != nil {
 		return Report{}, err
@@ -80,18 +89,21 @@ func underWay(ctx context.Context, cfg Config, do func(context.Context, *job) er
 		return Report{}, err
 	}
 	all = slices.DeleteFunc(all, func(m Move) bool {
-		return m.Outcome != UnderWay || cfg.Shards.Len() > 0 && !cfg.Shards.Has(m.Shard)
+		return !slices.Contains(outcomes, m.Outcome) || cfg.Shards.Len() > 0 && !cfg.Shards.Has(m.Shard)
 	})
 	return each(ctx, cfg, all, func(ctx context.Context, j *job) error {
+		if err := j.claim(ctx, j.from); err != nil {
+			return err
+		}
 		// It may have gone on, or ended, since the ledger was read.
 		row := j.from.QueryRow(ctx, `SELECT `+moveColumns+` FROM kiloshard.moves WHERE id = $1 AND side = 'source'`, j.ID)
 		if err := row.Scan(j.fields()...); err != nil {
 			return err
 		}
-		if j.Outcome != UnderWay {
+		if !slices.Contains(outcomes, j.Outcome) {
 			return nil
 		}
-		j.entered = true
+		j.entered = j.Outcome == UnderWay
 		return do(ctx, j)
 	})
 }

@@ -117,10 +117,10 @@ END $kiloshard$;
 // dropTarget drops what this move has made of the shard on the target, and the fence of an earlier move away from there.
 func (j *job) dropTarget(ctx context.Context) error {
 	var ours, fence, there bool
-	const query = `
+	query := `
 		SELECT EXISTS (SELECT FROM kiloshard.moves WHERE id = $1 AND side = 'target' AND outcome IS NULL),
-			to_regclass($2 || '.' || $3) IS NOT NULL, to_regnamespace($2) IS NOT NULL`
-	if err := j.to.QueryRow(ctx, query, j.ID, j.Schema, sql.FenceMark).Scan(&ours, &fence, &there); err != nil || !there {
+			` + sql.IsFence("$2::text") + `, to_regnamespace($2) IS NOT NULL`
+	if err := j.to.QueryRow(ctx, query, j.ID, j.Schema).Scan(&ours, &fence, &there); err != nil || !there {
 		return err
 	}
 	if !ours && !fence {

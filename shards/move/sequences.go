@@ -52,5 +52,8 @@ func (j *job) carry(ctx context.Context, sequences []sequence) error {
 		script += fmt.Sprintf("SELECT setval('%s', %s(%d, CASE WHEN is_called THEN last_value ELSE %[3]d END)) FROM %[4]s;\n",
 			quoted(name(j.Schema, s.Name)), further, s.Last, name(j.Schema, s.Name))
 	}
-	return run(ctx, j.to, script+"SELECT pg_logical_emit_message(true, 'kiloshard', 'moved'); COMMIT")
+	if err := run(ctx, j.to, script+"SELECT pg_logical_emit_message(true, 'kiloshard', 'moved'); COMMIT"); err != nil {
+		return err
+	}
+	return j.to.QueryRow(ctx, `SELECT pg_current_snapshot()::text`).Scan(&j.carried)
 }

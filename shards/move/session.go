@@ -37,6 +37,7 @@ func open(ctx context.Context, host shards.Host) (*pgx.Conn, error) {
 			"TimeZone":                    "UTC",
 			"extra_float_digits":          "1",
 			"bytea_output":                "hex",
+			"jit":                         "off",
 		} {
 			cfg.RuntimeParams[name] = value
 		}
@@ -73,13 +74,34 @@ var ErrBusy = errors.New("the shard is being migrated, or moved by another progr
 // lockWait is how long a move waits for a shard's lock: a mover that was killed a moment ago may still have it.
 const lockWait = 10 * time.Second
 
-// lockShard takes a shard's lock for the session, by polling, since a statement that waits holds a snapshot.
-func lockShard(ctx context.Context, conn *pgx.Conn, n shards.Number) error {
-	return wait(ctx, lockWait, slowly, ErrBusy, func() (bool, error) {
-		var got bool
-		err := conn.QueryRow(ctx, `SELECT pg_try_advisory_lock($1::int, $2::int)`, int32(sql.ShardLock), int32(n)).Scan(&got)
-		return got, err
-	})
+// lockShard takes a shard's advisory lock for the session, by polling, since a statement that waits holds a snapshot. Anybody
+// can take that lock, so it counts where its holder may create in the schema; what keeps others out for certain is [job.enterAlone]
+// and [Move.claim].
+func lockShard(ctx context.Context, conn *pgx.Conn, turn sql.ShardTurn) error {
+	return named(ctx, conn, turn, wait(ctx, lockWait, slowly, ErrBusy, func() (bool, error) {
+		got, err := last(ctx, conn, turn.Mark())
+		return got == "true", err
+	}))
+}
+
+// named adds to [ErrBusy] who works on the shard.
+func named(ctx context.Context, conn *pgx.Conn, turn sql.ShardTurn, err error) error {
+	if !errors.Is(err, ErrBusy) {
+		return err
+	}
+	if holders, asked := last(ctx, conn, turn.Holders()); asked == nil && holders != "" {
+		return fmt.Errorf("%w: %s", err, holders)
+	}
+	return err
+}
+
+// last runs statements and returns the first value of the last one's row.
+func last(ctx context.Context, conn *pgx.Conn, statements string) (string, error) {
+	results, err := conn.PgConn().Exec(ctx, statements).ReadAll()
+	if err != nil {
+		return "", err
+	}
+	return string(results[len(results)-1].Rows[0][0]), nil
 }
 
 // The longest pauses of wait: while writers are held up, and else.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/kiloshard/kiloshard/router"
 	"github.com/kiloshard/kiloshard/shards"
 	"github.com/kiloshard/kiloshard/shards/mapstore"
 	"github.com/kiloshard/kiloshard/shards/move"
@@ -17,9 +18,6 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	if os.Getenv(killAt) != "" {
-		mover()
-	}
 	os.Exit(leak.Check(shardtest.Run(m)))
 }
 
@@ -45,7 +43,16 @@ type bundle struct {
 
 func setup(t testing.TB) *bundle {
 	t.Helper()
-	m := shardtest.New(t, shardtest.Config{Shards: 4, Migrations: migrations}).Map
+	return setupOn(t, shardtest.New(t, shardtest.Config{Shards: 4, Migrations: migrations}).Map.Config())
+}
+
+// setupOn is a bundle of the hosts and shards of a config, which it makes nothing on.
+func setupOn(t testing.TB, config shards.Config) *bundle {
+	t.Helper()
+	m, err := config.Map()
+	if err != nil {
+		t.Fatal(err)
+	}
 	path := filepath.Join(t.TempDir(), "kiloshard.yaml")
 	lookup := func(name string) (string, bool) {
 		for _, h := range m.Hosts() {
@@ -109,6 +116,10 @@ func (b *bundle) try(host int, statements string) error {
 	return err
 }
 
+func connectLater(host shards.Host) (*pgx.Conn, error) {
+	return pgx.Connect(context.Background(), host.ConnString())
+}
+
 func (b *bundle) connect(host int) *pgx.Conn {
 	b.t.Helper()
 	conn, err := pgx.Connect(b.t.Context(), b.m.Hosts()[host].ConnString())
@@ -149,4 +160,37 @@ func (b *bundle) clean() {
 		b.equal("moves under way", b.text(host, `select count(*) from kiloshard.moves where outcome is null`), "0")
 		b.equal("locks", b.text(host, `select count(*) from pg_locks where locktype = 'advisory' and database = (select oid from pg_database where datname = current_database())`), "0")
 	}
+}
+
+func other(host string) string {
+	if host == "pg-a" {
+		return "pg-b"
+	}
+	return "pg-a"
+}
+
+// served checks that shard 1 takes writes on one host and none on the other.
+func (b *bundle) served(home, when string) {
+	b.t.Helper()
+	for i, h := range b.m.Hosts() {
+		err := b.try(i, `begin; insert into shard_00001.photos (title) values ('served'); rollback`)
+		if (err == nil) != (h.Name == home) {
+			b.t.Errorf("at %s: a write on %s, while the shard is on %s: %v", when, h.Name, home, err)
+		}
+	}
+}
+
+// routed returns shard 1 by way of a router of its own, which follows the map.
+func (b *bundle) routed(t *testing.T) router.Shard {
+	t.Helper()
+	r, err := router.New(t.Context(), router.Config{Maps: mapstore.NewSource(mapstore.SourceConfig{Store: b.store})})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(r.Close)
+	s, err := r.ForShard(1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
 }

@@ -41,7 +41,7 @@ func Clean(ctx context.Context, m *shards.Map, only shards.Set) (shards.Set, err
 			if old.Outcome != Moved || only.Len() > 0 && !only.Has(old.Shard) {
 				continue
 			}
-			if err := lockShard(ctx, conn, old.Shard); err != nil {
+			if err := lockShard(ctx, conn, old.turn()); err != nil {
 				return err
 			}
 			if err := old.drop(ctx, conn); err != nil {

@@ -3,6 +3,7 @@ package move_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"testing/fstest"
@@ -13,6 +14,12 @@ import (
 	"github.com/kiloshard/kiloshard/shards/move"
 	"github.com/kiloshard/kiloshard/shards/provision"
 )
+
+// point names what happens in a move, without what differs from one to the next.
+func point(e move.Event) string {
+	what, _, _ := strings.Cut(e.What, " after")
+	return string(e.Step) + ": " + what
+}
 
 // interrupted begins a move and leaves it at a point, as a mover does that is interrupted there.
 func (b *bundle) interrupted(at string) {
@@ -166,6 +173,11 @@ func TestLongTransaction(t *testing.T) {
 			waits <- struct{}{}
 		}
 	}
+	impatient := b.cfg
+	impatient.Patience = time.Millisecond
+	if _, err := move.Resume(t.Context(), impatient); err == nil || !strings.Contains(err.Error(), "no cutover within 1ms: a transaction of process ") {
+		t.Errorf("got %v", err)
+	}
 	ended := make(chan error, 1)
 	go func() { _, err := move.Resume(t.Context(), cfg); ended <- err }()
 	select {
@@ -184,6 +196,30 @@ func TestLongTransaction(t *testing.T) {
 	}
 	c.some("calls after the move")
 	c.end(b, 1)
+	b.clean()
+}
+
+// A try of a cutover that takes longer than writers may wait is another try's turn, wherever in it the time was spent.
+func TestPauseOver(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	b.exec(0, fill)
+	const pause = 400 * time.Millisecond
+	b.cfg.MaxPause, b.cfg.LockTimeout = pause, pause
+	late := map[string]bool{}
+	tell := b.cfg.Events
+	b.cfg.Events = func(e move.Event) {
+		tell(e)
+		if p := point(e); (p == "cutover: marked" || p == "cutover: carried") && !late[p] {
+			late[p] = true
+			time.Sleep(3 * pause)
+		}
+	}
+	if _, err := move.Run(t.Context(), b.cfg); err != nil {
+		t.Fatal(err)
+	}
+	b.equal("tries that were late", fmt.Sprint(len(late)), "2")
+	b.served("pg-b", "at last")
 	b.clean()
 }
 

@@ -2,23 +2,19 @@ package move
 
 import (
 	"context"
+	"errors"
 	"fmt"
-	"slices"
+	"math"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 
 	"github.com/kiloshard/kiloshard/migrate/drift"
 	"github.com/kiloshard/kiloshard/shards"
+	"github.com/kiloshard/kiloshard/shards/move/rows"
 )
-
-// tableSum is what two copies of a table must agree in.
-type tableSum struct {
-	Table string
-	Rows  int64
-	Sum   string // of the hashes of all rows, so that their order means nothing
-}
 
 // RowsError says that the rows on the target are not those on the source.
 type RowsError struct {
@@ -34,44 +30,18 @@ func (e *RowsError) Error() string {
 	return text
 }
 
-// querier is a session or a transaction.
-type querier interface {
-	Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error)
-}
-
-// sums returns the sums of all tables of a schema, in the order of their names.
-func sums(ctx context.Context, conn querier, schema string) ([]tableSum, error) {
-	rows, err := conn.Query(ctx, `SELECT relname::text FROM pg_class WHERE relnamespace = $1::regnamespace AND relkind = 'r' ORDER BY relname COLLATE "C"`, schema)
-	if err != nil {
-		return nil, err
-	}
-	tables, err := pgx.CollectRows(rows, pgx.RowTo[string])
-	if err != nil || len(tables) == 0 {
-		return nil, err
-	}
-	var parts []string
-	for _, t := range tables {
-		parts = append(parts, fmt.Sprintf(`SELECT '%s', count(*), coalesce(sum(hashtextextended(kiloshard_row::text COLLATE "C", 0)::numeric), 0)::text FROM %s AS kiloshard_row`,
-			quoted(t), name(schema, t)))
-	}
-	if rows, err = conn.Query(ctx, strings.Join(parts, " UNION ALL "), pgx.QueryExecModeExec); err != nil {
-		return nil, err
-	}
-	all, err := pgx.CollectRows(rows, pgx.RowToStructByPos[tableSum])
-	slices.SortFunc(all, func(a, b tableSum) int { return strings.Compare(a.Table, b.Table) })
-	return all, err
-}
-
 // quoted doubles the quotes of a text between quotes.
 func quoted(text string) string { return strings.ReplaceAll(text, "'", "''") }
 
-// compare compares the tables of two schemas, at the same time. The error is a [RowsError] if they differ.
-func (j *job) compare(ctx context.Context, from querier, schema string, to querier) error {
-	var source, target []tableSum
+// compare compares the tables of two schemas, at the same time, with since, a snapshot of the source and one of the target,
+// only the rows that have changed since, and how many there are. The error is a
+// [RowsError] if they differ.
+func (j *job) compare(ctx context.Context, from rows.Querier, schema string, to rows.Querier, since [2]string) error {
+	var source, target []rows.Sum
 	var sourceErr, targetErr error
 	var wg sync.WaitGroup
-	wg.Go(func() { source, sourceErr = sums(ctx, from, schema) })
-	wg.Go(func() { target, targetErr = sums(ctx, to, j.Schema) })
+	wg.Go(func() { source, sourceErr = rows.Sums(ctx, from, schema, since[0]) })
+	wg.Go(func() { target, targetErr = rows.Sums(ctx, to, j.Schema, since[1]) })
 	wg.Wait()
 	switch {
 	case sourceErr != nil:
@@ -80,7 +50,7 @@ func (j *job) compare(ctx context.Context, from querier, schema string, to queri
 		return fmt.Errorf("comparing rows on %s: %w", j.Target, targetErr)
 	}
 	e := &RowsError{}
-	found := map[string]tableSum{}
+	found := map[string]rows.Sum{}
 	for _, t := range target {
 		found[t.Table] = t
 	}
@@ -100,16 +70,31 @@ func (j *job) compare(ctx context.Context, from querier, schema string, to queri
 	return nil
 }
 
-// verifyUnderFence compares all rows of a shard that is small.
+// verifyUnderFence compares all rows of a shard that is small, and of a large one those that have changed since it was compared, if
+// that is fast enough.
 func (j *job) verifyUnderFence(ctx context.Context, tx pgx.Tx) error {
-	if !j.small {
-		return nil
+	switch {
+	case j.small:
+		return j.compare(ctx, tx, j.Schema, j.to, [2]string{})
+	case j.final:
+		err := j.compare(ctx, tx, j.Schema, j.to, j.seen)
+		if differs := (*RowsError)(nil); errors.As(err, &differs) {
+			return &lastPassError{differs}
+		}
+		return err
 	}
-	return j.compare(ctx, tx, j.Schema, j.to)
+	return nil
 }
 
+// lastPassError says that the rows which changed last differ. It may be wrong about what a transaction wrote in a savepoint that
+// it had begun before, so all rows are compared before it is believed.
+type lastPassError struct{ *RowsError }
+
+func (e *lastPassError) Unwrap() error { return e.RowsError }
+
 // verifyBefore compares what can be compared while nobody waits: the structure, which somebody may have changed by hand, and
-// the rows of a large shard.
+// the rows of a large shard: all, and then those that have changed since, until that is fast enough to be done once more while
+// writers wait, or gets no faster.
 func (j *job) verifyBefore(ctx context.Context) error {
 	if err := j.measure(ctx); err != nil {
 		return err
@@ -120,7 +105,49 @@ func (j *job) verifyBefore(ctx context.Context) error {
 	if err := j.compareAsOfOneMoment(ctx); err != nil {
 		return err
 	}
+	for pass, before := 0, time.Duration(math.MaxInt64); pass < maxPasses; pass++ {
+		took, err := j.pass(ctx)
+		if err != nil {
+			return err
+		}
+		if j.final = took <= j.cfg.VerifyPause; j.final || took > before*3/4 {
+			break
+		}
+		before = took
+	}
+	if !j.final {
+		j.event("too large to compare its last writes under the fence within %s: compared as of a moment ago", j.cfg.VerifyPause)
+	}
 	return j.catchUp(ctx)
+}
+
+// maxPasses is how often the last changes of a large shard are compared before its cutover.
+const maxPasses = 4
+
+// pass compares what has changed since all rows were compared, or since the pass before, and returns how long the comparison took.
+func (j *job) pass(ctx context.Context) (time.Duration, error) {
+	source, target, err := j.snapshots(ctx)
+	defer func() { closeAll(ctx, source, target) }()
+	if err != nil {
+		return 0, err
+	}
+	began := time.Now()
+	if err := j.compare(ctx, source, j.Schema, target, j.seen); err != nil {
+		return 0, err
+	}
+	took := time.Since(began)
+	j.event("compared the last changes in %s", took.Round(time.Millisecond))
+	return took, j.saw(ctx, source, target)
+}
+
+// saw notes as of which moment the rows are known to be the same.
+func (j *job) saw(ctx context.Context, source, target *pgx.Conn) error {
+	for i, conn := range []*pgx.Conn{source, target} {
+		if err := conn.QueryRow(ctx, `SELECT pg_current_snapshot()::text`).Scan(&j.seen[i]); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // snapshots returns sessions in transactions that see the same rows on both sides.
@@ -147,6 +174,10 @@ func (j *job) snapshots(ctx context.Context) (source, target *pgx.Conn, err erro
 
 // verifyStructure compares the structures of both sides.
 func (j *job) verifyStructure(ctx context.Context) error {
+	identities, err := j.identities(ctx)
+	if err != nil {
+		return err
+	}
 	var structures [2]drift.Structure
 	for i, host := range []shards.Host{j.src, j.dst} {
 		conn, err := drift.Connect(ctx, host)
@@ -158,7 +189,7 @@ func (j *job) verifyStructure(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		structures[i] = found[j.Shard]
+		structures[i] = withoutIdentities(found[j.Shard], identities)
 	}
 	if !structures[0].Equal(structures[1]) {
 		return &StructureError{Differences: drift.Differences(structures[0], structures[1])}

@@ -16,6 +16,7 @@ import (
 type sessions struct {
 	hosts []shards.Host
 	conns []*pgx.Conn
+	locks []*pgx.Conn // that hold the hosts' locks; nil before [sessions.lock]
 }
 
 // connectAll connects to all hosts at once. When a host does not answer, no session is left, and the error joins a
@@ -46,7 +47,7 @@ func ofAnyCluster(hosts []shards.Host) []shards.Host {
 func (s *sessions) close(ctx context.Context) {
 	closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 	defer cancel()
-	for _, conn := range s.conns {
+	for _, conn := range slices.Concat(s.locks, s.conns) {
 		if conn != nil {
 			_ = conn.Close(closing) // nothing is left to lose in it
 		}

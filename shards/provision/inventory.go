@@ -29,6 +29,7 @@ type inventory struct {
 	generators map[string]foundGenerators // by schema
 	uuidv7     bool                       // whether the helper schema has the function
 	ledger     bool                       // whether it has the ledger of migrations
+	fenced     map[string]string          // schemas of shards whose move has stopped at the fence, and since when and where to; empty while a mover is at work
 
 	rights []right // of roles other than the owners
 
@@ -138,7 +139,7 @@ func take(ctx context.Context, conn *pgx.Conn, m *shards.Map, host shards.Host, 
 	if m.Allocates() {
 		looks = append(looks, inv.takeKeyTables)
 	}
-	looks = append(looks, inv.leaveMoves)
+	looks = append(looks, func(ctx context.Context, conn *pgx.Conn, _ string) error { return inv.takeMoves(ctx, conn, m) })
 	for _, look := range looks {
 		if err := look(ctx, conn, pattern); err != nil {
 			return nil, err

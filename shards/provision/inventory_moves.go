@@ -2,17 +2,25 @@ package provision
 
 import (
 	"context"
+	"fmt"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/kiloshard/kiloshard/shards"
 	"github.com/kiloshard/kiloshard/sql"
 )
 
-// leaveMoves leaves out the schemas that are no shards although they are named like one: the fences of shards that have moved
-// away, and what a move under way has made of a shard so far.
-func (inv *inventory) leaveMoves(ctx context.Context, conn *pgx.Conn, pattern string) error {
-	const query = `SELECT n.nspname::text FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.relname = $2 AND c.relkind = 'v' AND n.nspname ~ $1`
-	rows, err := conn.Query(ctx, query, pattern, sql.FenceMark)
+// fencesQuery names the schemas that stand in the place of shards that have moved away, or are about to: $1 is the pattern of
+// their names, $2 the view that marks them. A shard has its sequence, whatever others may have made beside it.
+const fencesQuery = `SELECT n.nspname::text FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.relname = $2 AND c.relkind = 'v' AND n.nspname ~ $1
+	AND NOT EXISTS (SELECT FROM pg_class s WHERE s.relnamespace = n.oid AND s.relname = 'next_id_seq')`
+
+// takeMoves leaves out the schemas that are no shards although they are named like one: the fences of shards that have moved
+// away, and what a move under way has made of a shard so far. It notes the shards that the map has here and whose move has
+// stopped at the fence.
+func (inv *inventory) takeMoves(ctx context.Context, conn *pgx.Conn, m *shards.Map) error {
+	rows, err := conn.Query(ctx, fencesQuery, schemaPattern(m), sql.FenceMark)
 	if err != nil {
 		return err
 	}
@@ -24,16 +32,31 @@ func (inv *inventory) leaveMoves(ctx context.Context, conn *pgx.Conn, pattern st
 	if err := conn.QueryRow(ctx, `SELECT to_regclass('kiloshard.moves') IS NOT NULL`).Scan(&ledger); err != nil {
 		return err
 	}
+	inv.fenced = map[string]string{}
 	if ledger && inv.usable() {
-		rows, err := conn.Query(ctx, `SELECT schema::text FROM kiloshard.moves WHERE side = 'target' AND outcome IS NULL`)
+		rows, err := conn.Query(ctx, `SELECT schema::text, side = 'target', target, fenced, `+sql.MoverAtWork+` FROM kiloshard.moves m WHERE outcome IS NULL AND (side = 'target' OR fenced IS NOT NULL)`)
 		if err != nil {
 			return err
 		}
-		made, err := pgx.CollectRows(rows, pgx.RowTo[string])
+		var schema, target string
+		var arrives, working bool
+		var since *time.Time
+		_, err = pgx.ForEachRow(rows, []any{&schema, &arrives, &target, &since, &working}, func() error {
+			n, ok := m.NumberOf(schema)
+			atHome := ok && m.Has(n) && m.Host(n).Name == inv.host.Name
+			switch {
+			case arrives && !atHome: // else the map was changed already: what is here serves
+				left = append(left, schema)
+			case !arrives && atHome && working:
+				inv.fenced[schema] = "" // for a moment
+			case !arrives && atHome:
+				inv.fenced[schema] = fmt.Sprintf("fenced since %s, on its way to %s: nobody serves it", since.UTC().Format(time.DateTime), target)
+			}
+			return nil
+		})
 		if err != nil {
 			return err
 		}
-		left = append(left, made...)
 	}
 	for _, schema := range left {
 		delete(inv.found, schema)

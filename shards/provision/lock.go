@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/kiloshard/kiloshard/shards"
 	"github.com/kiloshard/kiloshard/sql"
@@ -17,8 +18,9 @@ import (
 // ErrBusy says that another [Create] or [Upgrade] is at work on a host.
 var ErrBusy = errors.New("another create, upgrade or grant is at work")
 
-// The lock that a Create or Upgrade holds on each host, for the length of its session there: [sql.LockClass] and this
-// key, which is no sequence's OID.
+// The locks that a Create or Upgrade holds on each host, for the length of a session there: that of [sql.CreateLock], which
+// only its owner can take, and an advisory lock of [sql.LockClass] and this key, for a host on which that table is not there
+// yet. Anybody can take that one, so it counts where its holder may make shards.
 const hostLock = 1
 
 // lockPoll is the time between two attempts to get a host's lock.
@@ -34,9 +36,14 @@ func (s *sessions) lock(ctx context.Context, wait time.Duration) error {
 		order[i] = i
 	}
 	slices.SortFunc(order, func(a, b int) int { return cmp.Compare(s.hosts[a].Name, s.hosts[b].Name) })
+	s.locks = make([]*pgx.Conn, len(s.hosts))
 	deadline := time.Now().Add(wait)
 	for _, i := range order {
-		if err := lockHost(ctx, s.conns[i], deadline, wait); err != nil {
+		var err error
+		if s.locks[i], err = open(ctx, s.hosts[i]); err == nil {
+			err = lockHost(ctx, s.locks[i], deadline, wait)
+		}
+		if err != nil {
 			return &shards.HostError{Host: s.hosts[i].Name, Err: err}
 		}
 	}
@@ -44,7 +51,8 @@ func (s *sessions) lock(ctx context.Context, wait time.Duration) error {
 }
 
 func lockHost(ctx context.Context, conn *pgx.Conn, deadline time.Time, wait time.Duration) error {
-	if _, err := conn.Exec(ctx, `SET idle_session_timeout = 0`); err != nil { // the session is idle while others work
+	const query = `SET idle_session_timeout = 0; SET idle_in_transaction_session_timeout = 0` // the session is idle while others work
+	if _, err := conn.PgConn().Exec(ctx, query).ReadAll(); err != nil {
 		return err
 	}
 	for {
@@ -64,30 +72,49 @@ func lockHost(ctx context.Context, conn *pgx.Conn, deadline time.Time, wait time
 	}
 }
 
-// tryHost takes the host's lock if it is free. It ends although ctx has ended, so that an interrupt finds the session able to
-// say who holds the lock.
+// tryHost takes the host's locks if they are free. It ends although ctx has ended, so that an interrupt finds the session able to
+// say who holds them.
 func tryHost(ctx context.Context, conn *pgx.Conn) (got bool, err error) {
 	asking, cancel := context.WithTimeout(context.WithoutCancel(ctx), lockAsk)
 	defer cancel()
-	err = conn.QueryRow(asking, `SELECT pg_try_advisory_lock($1, $2)`, sql.LockClass, hostLock).Scan(&got)
+	_, err = conn.PgConn().Exec(asking, "BEGIN; LOCK TABLE "+sql.CreateLock+" IN SHARE UPDATE EXCLUSIVE MODE NOWAIT").ReadAll()
+	var pg *pgconn.PgError
+	if errors.As(err, &pg) {
+		if _, err := conn.PgConn().Exec(asking, "ROLLBACK").ReadAll(); err != nil || pg.Code == "55P03" {
+			return false, err
+		}
+		err = nil // without the table, or the right, there is the other lock; what is wrong is found out later
+	}
+	if err == nil {
+		query := `SELECT pg_try_advisory_lock($1, $2) OR NOT EXISTS (` + advisoryHolders + `)`
+		err = conn.QueryRow(asking, query, sql.LockClass, hostLock).Scan(&got)
+	}
+	if err == nil && !got {
+		_, err = conn.PgConn().Exec(asking, "ROLLBACK").ReadAll()
+	}
 	return got, err
 }
 
 // lockAsk is how long it may take to find out who holds the lock, once nobody waits for it any more.
 const lockAsk = 30 * time.Second
 
-// lockHolder says who holds the host's lock, as far as it is known.
+// advisoryHolders are those who have the host's advisory lock and the rights to make shards.
+const advisoryHolders = `
+	SELECT format('process %s, role %s from %s, since %s', l.pid, a.usename,
+		coalesce(host(a.client_addr), 'a local socket'), to_char(a.backend_start, 'YYYY-MM-DD HH24:MI:SS TZ'))
+	FROM pg_locks l
+	JOIN pg_stat_activity a ON a.pid = l.pid AND a.datid = l.database AND a.datname = current_database()
+	WHERE l.locktype = 'advisory' AND l.objsubid = 2 AND l.granted AND l.classid::bigint = $1 AND l.objid::bigint = $2
+		AND coalesce(has_schema_privilege(a.usesysid, to_regnamespace('kiloshard')::oid, 'CREATE'), has_database_privilege(a.usesysid, a.datid, 'CREATE'))`
+
+// lockHolder says who holds one of the host's locks, as far as it is known.
 func lockHolder(ctx context.Context, conn *pgx.Conn) string {
-	const query = `
-		SELECT format(': process %s, role %s from %s, since %s', l.pid, coalesce(a.usename, '?'),
-			coalesce(host(a.client_addr), 'a local socket'), to_char(a.backend_start, 'YYYY-MM-DD HH24:MI:SS TZ'))
-		FROM pg_locks l
-		JOIN pg_database d ON d.oid = l.database AND d.datname = current_database()
-		LEFT JOIN pg_stat_activity a ON a.pid = l.pid
-		WHERE l.locktype = 'advisory' AND l.objsubid = 2 AND l.granted AND l.classid = $1::oid AND l.objid = $2::oid`
 	var holder string
-	if conn.QueryRow(ctx, query, uint32(sql.LockClass), uint32(hostLock)).Scan(&holder) != nil {
-		return "" // it has just let go, or the role may not know
+	if conn.QueryRow(ctx, sql.TableHolder(sql.CreateLock)).Scan(&holder) == nil {
+		return ": " + holder
 	}
-	return holder
+	if conn.QueryRow(ctx, advisoryHolders, sql.LockClass, hostLock).Scan(&holder) == nil {
+		return ": " + holder
+	}
+	return "" // it has just let go, or the role may not know
 }

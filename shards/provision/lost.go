@@ -33,7 +33,8 @@ func (s *sessions) lost(ctx context.Context, m *shards.Map, inventories []*inven
 		there := false
 		for _, inv := range inventories {
 			_, found := inv.found[m.Schema(n)]
-			there = there || found
+			_, fenced := inv.fenced[m.Schema(n)]
+			there = there || found || fenced
 		}
 		if !there {
 			gone = append(gone, n)

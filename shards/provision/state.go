@@ -80,6 +80,9 @@ func (inv *inventory) stateOf(object, version string) state {
 // shardState compares all that makes a shard.
 func (p *present) shardState(inv *inventory, n shards.Number) state {
 	schema := p.m.Schema(n)
+	if _, fenced := inv.fenced[schema]; fenced { // its mover has it
+		return current
+	}
 	if !inv.found[schema].whole || !inv.hasKeyTables(p.m, n) {
 		return missing
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/kiloshard/kiloshard/shards"
+	"github.com/kiloshard/kiloshard/sql"
 )
 
 // HostStatus is how one host is doing.
@@ -75,12 +76,12 @@ func hostStatus(ctx context.Context, m *shards.Map, host shards.Host) HostStatus
 	defer func() { _ = conn.Close(ctx) }()
 	const query = `
 		SELECT split_part(current_setting('server_version'), ' ', 1),
-			ARRAY(SELECT nspname::text FROM pg_namespace WHERE nspname ~ $1),
+			ARRAY(SELECT nspname::text FROM pg_namespace WHERE nspname ~ $1 EXCEPT ` + fencesQuery + `),
 			pg_database_size(current_database()),
 			numbackends, xact_commit + xact_rollback, pg_is_in_recovery()
 		FROM pg_stat_database WHERE datname = current_database()`
 	var schemas []string
-	err := conn.QueryRow(ctx, query, schemaPattern(m)).Scan(&s.Version, &schemas, &s.Bytes, &s.Sessions, &s.Transactions, &s.Recovery)
+	err := conn.QueryRow(ctx, query, schemaPattern(m), sql.FenceMark).Scan(&s.Version, &schemas, &s.Bytes, &s.Sessions, &s.Transactions, &s.Recovery)
 	if err == nil {
 		s.Standbys, err = standbys(ctx, conn)
 	}

@@ -26,7 +26,7 @@ type UpgradeReport struct {
 // Upgrade brings what an older release installed to the present version: the helper schemas, with ledger and central
 // generators, and then the shards with their generators and directories, several at a time on each host. A shard goes from one version
 // to the other in one transaction. IDs are made and migrations run meanwhile: no lock is waited for longer than a
-// fifth of a second, so that whoever queues behind Upgrade goes on then, and Upgrade tries again, for half a minute.
+// fifth of a second, so that sessions that queue behind Upgrade go on then, and Upgrade tries again, for half a minute.
 //
 // It makes nothing that is missing. Its errors, its locks and what happens when ctx ends are those of [Create]; another
 // Upgrade goes on where one stopped. A dry run takes no lock and changes nothing.

@@ -85,8 +85,8 @@ func (p *Pool) forStatement(ctx context.Context, shard *Shard, sql string, args 
 		kind = operation.Read
 	}
 	ctx, op := shard.Operation(ctx, kind, t.Summary)
-	r := &Request{ctx: ctx, shard: shard, text: t, sql: sql, args: args, reads: reads, slow: p.Texts.Slow(t), op: op}
-	r.lease = whole || r.slow || !reads || t.Alone() || p.noGroups || !p.shares || !plainArgs(args)
+	r := &Request{ctx: ctx, shard: shard, text: t, sql: sql, args: args, reads: reads, op: op}
+	r.lease = whole || !reads || p.Texts.Slow(t) || t.Alone() || p.noGroups || !p.shares || !plainArgs(args)
 	return r
 }
 

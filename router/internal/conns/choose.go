@@ -2,77 +2,80 @@ package conns
 
 import (
 	"math"
-	"slices"
 	"time"
 )
 
+// Each of these has a line of bench route that gets worse without it.
 const (
-	// spread is by how much a shard's requests under way have to exceed its lanes before it gets another one.
-	spread = 0.3
-	// hot is how many requests under way make a shard share few lanes among them, whether or not there are others that are free.
-	hot = 4
-	// crowded is how many requests for each connection make a crowd.
-	crowded = 2
-	// farWay is how long the way to a host and back is if all connections are used in a crowd.
+	// fewLanes is how many lanes reads share at least (many, 16 goroutines): a group grows while the one before it is under
+	// way, and a server process that stays busy costs less than many that take turns.
+	fewLanes = 2
+	// laneRoom is for how many shards a lane of reads is meant (schemas): what a session knows of so many costs no more than
+	// of one.
+	laneRoom = 64
+	// laneWork is how long the server should have to work for the reads of a lane before reads use more lanes, and laneReads
+	// how many reads that is at most (many, 256 goroutines).
+	laneWork  = 300 * time.Microsecond
+	laneReads = 2 * BatchLimit
+	// farWay is how long the way to a host and back is if reads use all lanes (delay).
 	farWay = 500 * time.Microsecond
-	// startedTogether is how many statements of one caller, who starts many, are at least sent down a lane together.
+	// wantedRequests is over how many reads the number of lanes that they want is averaged (many, 16 goroutines).
+	wantedRequests = 256
+	// startedTogether is how many statements of one caller, who starts many, are at least sent down a lane together (getmany).
 	startedTogether = 16
-	// worthwhile is how long the server should have to work for the requests that wait for a lane, before another one is
-	// used in a crowd.
-	worthwhile = 80 * time.Microsecond
-	// pressureLimit is how many of the last requests, pressureRequests on the average, may have found a lane busy before it
-	// loses shards to others that are far less so. It is not done lightly: the other has all their statements to prepare.
-	pressureLimit    = 0.4
-	pressureRequests = 256
 )
 
 // choose picks the lane for a request: one that is not busy if the request should have it, a busy one if it should wait for
 // that one, nil if it should wait for whichever comes free. The caller holds mu.
 func (p *Pool) choose(r *Request, not *lane) *lane {
-	s := r.shard
-	if s == nil {
-		return p.hottest(not)
+	if !r.lease {
+		if l := p.chooseReading(r, not); l != nil {
+			return l
+		}
 	}
-	use, wide := p.width(s, r)
-	var quickest *lane // of the shard's own that are busy
-	for i, l := range s.lanes {
+	return p.chooseFree(r.shard, not)
+}
+
+// chooseReading picks one of the lanes of a shard's reads: the first that is free, else the one that is likely to send first.
+// Of the lanes for reads a shard has the same share as of the requests, and always the same ones: their sessions know its
+// tables and keep its statements prepared. The caller holds mu.
+func (p *Pool) chooseReading(r *Request, not *lane) *lane {
+	s, lanes := r.shard, p.readingLanes(r)
+	own := min(max(1, int(math.Ceil(float64(lanes)*s.load/p.load))), lanes)
+	var soonest *lane
+	for i := range own {
+		l := p.all[(int(s.Number)+i)%lanes]
 		switch {
-		case l == not || i >= use && quickest != nil:
-		case r.hint != nil && l.state == busy && !l.slow && len(l.queue) < startedTogether:
+		case l == not || l.slow:
+		case r.hint != nil && l.state == busy && len(l.queue) < startedTogether:
 			return l // what its caller starts besides is on its way there
 		case l.state != busy:
-			l.pressure -= l.pressure / pressureRequests
 			return l
-		case !l.slow && (quickest == nil || p.sooner(l, quickest)):
-			quickest = l
+		case soonest == nil || p.sooner(l, soonest):
+			soonest = l
 		}
 	}
-	if quickest == nil || r.lease {
-		if l := p.hottest(not); l != nil || r.lease || len(s.lanes) > 0 {
-			return l
+	return soonest
+}
+
+// readingLanes returns how many lanes the reads of all shards use now: few, as long as these have little to do, and all if
+// the way to the server is long. The caller holds mu.
+func (p *Pool) readingLanes(r *Request) int {
+	wanted := float64(len(p.all))
+	if p.Texts.RoundTrip() < farWay {
+		each := min(max(1, float64(laneWork)/float64(max(1, r.text.Usual()))), laneReads)
+		wanted = p.load / each
+	}
+	p.wanted += (wanted - p.wanted) / wantedRequests
+	// Not with every request: a shard's statements are prepared anew on a lane that is new to it.
+	if reading := float64(p.reading); p.wanted > reading || p.wanted < reading/2 && p.reading > p.few {
+		p.reading = p.few
+		for float64(p.reading) < p.wanted {
+			p.reading *= 2
 		}
-		return p.emptiest(not, false) // all are busy, and the shard is new
+		p.reading = min(p.reading, len(p.all))
 	}
-	quickest.pressure += (1 - quickest.pressure) / pressureRequests
-	pressed := quickest.pressure > pressureLimit
-	spare := p.spare > 0 && !p.crowd()
-	if !wide && !pressed && !spare {
-		return quickest
-	}
-	other := p.emptiest(not, true)
-	switch {
-	case other == nil || slices.Contains(s.lanes, other):
-		return quickest
-	case wide || spare && len(other.shards) < p.spare:
-		other.learn(s)
-		return other
-	case !pressed || other.pressure > quickest.pressure/4:
-		return quickest
-	}
-	quickest.pressure = 0 // it takes a while before it loses another one
-	quickest.forget(s)
-	other.learn(s)
-	return other
+	return p.reading
 }
 
 // sooner tells whether a request that waits for the first of two busy lanes is likely to be sent before one that waits for
@@ -84,60 +87,30 @@ func (p *Pool) sooner(l, other *lane) bool {
 	return len(l.queue) < len(other.queue)
 }
 
-// width returns how many of its lanes a shard's requests should use, and whether it should have another one.
-//
-// As long as a shard has few requests under way and the connections are about enough for all, each request takes one that is free.
-// Else a lane that carries many quick statements at a time costs both sides less than many lanes that carry a few each.
-func (p *Pool) width(s *Shard, r *Request) (use int, wide bool) {
-	if r.lease || s.load < hot && !p.crowd() {
-		return len(s.lanes), s.load > float64(len(s.lanes))+spread
+// chooseFree picks a lane that is not busy, and nil if there is none: one with a connection if possible, and rather none that
+// reads use. Each shard begins to look at a place of its own, where the sessions are likely to know it. The caller holds mu.
+func (p *Pool) chooseFree(s *Shard, not *lane) *lane {
+	others := len(p.all) - p.reading
+	at := func(i int) *lane {
+		start := 0
+		if s != nil {
+			start = int(s.Number)
+		}
+		if i < others {
+			return p.all[p.reading+(start+i)%others]
+		}
+		return p.all[(start+i)%p.reading]
 	}
-	usual := max(r.text.Usual(), time.Microsecond)
-	each := min(max(1, float64(worthwhile)/float64(usual)), BatchLimit)
-	far := min(1, float64(p.Texts.RoundTrip())/float64(farWay)) // where the way is long, requests under way cost nothing
-	all := max(float64(p.few), p.load/each, far*float64(len(p.all)))
-	use = max(1, int(math.Ceil(all*s.load/p.load)))
-	return use, use > len(s.lanes)
-}
-
-// crowd tells whether there are many more requests under way than connections. The caller holds mu.
-func (p *Pool) crowd() bool { return p.load > crowded*float64(len(p.all)) }
-
-// hottest returns the lane that was used last of those that are idle and have room for another shard, else one without a
-// connection, else the idle one with the fewest shards: a connection that has just been used is quicker than one that
-// the server's machine has to wake. The caller holds mu.
-func (p *Pool) hottest(not *lane) *lane {
-	var hottest, place *lane
-	for _, l := range p.all {
+	var place *lane
+	for i := range p.all {
+		l := at(i)
 		switch {
 		case l == not:
+		case l.state == idle:
+			return l
 		case l.state == absent && place == nil:
 			place = l
-		case l.state == idle && len(l.shards) < p.room && (hottest == nil || l.freed.After(hottest.freed)):
-			hottest = l
 		}
 	}
-	switch {
-	case hottest != nil:
-		return hottest
-	case place != nil:
-		return place
-	}
-	return p.emptiest(not, true)
-}
-
-// emptiest returns the lane with the fewest shards; of those without a connection only if no other is as empty. free says
-// that it must not be busy, else it must not be slow. The caller holds mu.
-func (p *Pool) emptiest(not *lane, free bool) *lane {
-	var emptiest *lane
-	for _, l := range p.all {
-		if l == not || free && l.state == busy || !free && l.slow {
-			continue
-		}
-		fewer := emptiest == nil || len(l.shards) < len(emptiest.shards)
-		if fewer || len(l.shards) == len(emptiest.shards) && emptiest.state == absent {
-			emptiest = l
-		}
-	}
-	return emptiest
+	return place
 }

@@ -63,9 +63,7 @@ func (p *Pool) endIfEmpty() {
 
 // end closes the lane's connection. The caller holds mu and the lane.
 func (l *lane) end() {
-	l.forgetAll()
 	clear(l.known)
-	l.pressure = 0
 	l.state = absent
 	lease := l.lease
 	if lease == nil {

@@ -41,7 +41,6 @@ func (p *Pool) assign(r *Request, not *lane) *lane {
 		l.take(r)
 		return l
 	}
-	l.use(r.shard)
 	r.state = requestQueued
 	r.queue = l
 	l.queue = append(l.queue, r)
@@ -62,9 +61,9 @@ func (p *Pool) enqueue(r *Request) {
 // take marks a lane as a caller's. The caller holds mu.
 func (l *lane) take(r *Request) {
 	l.state = busy
-	l.slow = r.slow
+	l.slow = r.lease
 	l.progress.Add(1)
-	l.use(r.shard)
+	l.learn(r.shard)
 }
 
 // leave ends the wait of a request whose caller does not want to wait any longer, and tells whether a lane was at work for
@@ -102,5 +101,12 @@ func (p *Pool) over(r *Request) {
 	p.inflight--
 	if r.shard != nil {
 		r.shard.inflight--
+	}
+}
+
+// learn notes that the lane works for a shard. The caller holds mu.
+func (l *lane) learn(s *Shard) {
+	if s != nil {
+		l.known[s.Number] = struct{}{}
 	}
 }

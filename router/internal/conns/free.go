@@ -60,9 +60,6 @@ func (l *lane) next() []*Request {
 		}
 		l.takeWaiting()
 	}
-	if len(l.queue) == 0 && l.state != absent {
-		l.steal()
-	}
 	switch {
 	case len(l.queue) > 0:
 		l.state = busy
@@ -87,7 +84,6 @@ func (l *lane) takeWaiting() {
 	n = min(n, BatchLimit)
 	for _, r := range l.waiting[:n] {
 		r.state, r.queue = requestQueued, l
-		l.use(r.shard)
 	}
 	l.queue = slices.Insert(l.queue, 0, l.waiting[:n]...)
 	l.waiting = l.waiting[n:]
@@ -103,6 +99,7 @@ func (l *lane) takeGroup() []*Request {
 	l.resendBudget = min(l.resendBudget+resendShare*float64(n), resendBurst)
 	l.queue = l.queue[n:]
 	for _, r := range work {
+		l.learn(r.shard)
 		r.state = requestSent
 		r.group = g
 	}
@@ -116,29 +113,6 @@ func (l *lane) takeGroup() []*Request {
 		l.watchProgress()
 	}
 	return work
-}
-
-// steal takes requests from the lane with the longest queue, if this one has worked for their shards too. The caller holds
-// mu.
-func (l *lane) steal() {
-	var longest *lane
-	for _, other := range l.all {
-		if len(other.queue) > 0 && (longest == nil || len(other.queue) > len(longest.queue)) {
-			longest = other
-		}
-	}
-	if longest == nil {
-		return
-	}
-	most := (len(longest.queue) + 1) / 2
-	longest.queue = slices.DeleteFunc(longest.queue, func(r *Request) bool {
-		if len(l.queue) == most || !slices.Contains(r.shard.lanes, l) {
-			return false
-		}
-		r.queue = l
-		l.queue = append(l.queue, r)
-		return true
-	})
 }
 
 // reassign finds other lanes for the requests in the lane's queue. The caller holds mu.

@@ -54,6 +54,7 @@ func (l *lane) expire(g *group) {
 		if r.claim() {
 			r.publish(nil, r.shard.Failed(ErrApart))
 			l.resendBudget--
+			l.late++
 		}
 	}
 	if g.callers.Load() == 0 && took > stuckAfter*limit {

@@ -26,6 +26,11 @@ func (p *Pool) awaitMoved(ctx context.Context, shard *Shard, t *Attempts) bool {
 	return p.awaitMove(ctx, shard)
 }
 
+// AwaitMoved waits as [Pool.awaitMoved] does, for a request that was given a lane and has given it back.
+func (r *Request) AwaitMoved(ctx context.Context, t *Attempts) bool {
+	return r.shard.pool.awaitMoved(ctx, r.shard, t)
+}
+
 // orMoved returns [failure.ErrMoved] in place of the error of a statement whose shard is not there any more: the error has
 // undone all that the statement did. An entry by itself tells. Of several statements sent as one text some may have taken effect.
 func (r *Request) orMoved(ctx context.Context, err error) error {

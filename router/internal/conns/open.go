@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
-	"runtime"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -67,7 +66,6 @@ func Open(ctx context.Context, cfg Config) (*Pool, error) {
 		awaitMove:    cfg.AwaitMove,
 		ended:        make(chan struct{}),
 		resendBudget: resendBurst,
-		few:          max(2, runtime.GOMAXPROCS(0)),
 	}
 	p.Refused = func() { p.primary.Refused() }
 	if err := session.CheckMode(p.Mode); err != nil {
@@ -94,6 +92,7 @@ func Open(ctx context.Context, cfg Config) (*Pool, error) {
 	for range pool.MaxConns {
 		p.all = append(p.all, &lane{Pool: p, known: map[shards.Number]struct{}{}})
 	}
+	p.Expect(0)
 	var err error
 	if p.pool, err = pgxpool.NewWithConfig(ctx, pool); err != nil {
 		return nil, err
@@ -153,9 +152,6 @@ func (p *Pool) knowPooler(config *pgxpool.Config) {
 	}
 }
 
-// leastRoom is for how many shards there is room on a connection at least: so many cost no more than one.
-const leastRoom = 64
-
 // knownMore is for how many times the shards that it is meant for a connection may have worked.
 const knownMore = 8
 
@@ -166,11 +162,9 @@ const forever = 100 * 365 * 24 * time.Hour
 func (p *Pool) Expect(shards int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	conns := len(p.all)
-	share := (shards + conns - 1) / conns
-	p.room = max(leastRoom, share)
-	p.spare = p.room - share
-	p.knownLimit = knownMore * p.room
+	p.few = min(max(fewLanes, (shards+laneRoom-1)/laneRoom), len(p.all))
+	p.reading = p.few
+	p.knownLimit = knownMore * max(laneRoom, (shards+p.few-1)/p.few)
 }
 
 // LimitKnown sets how many shards a connection may have worked for.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
+	"time"
 
 	"github.com/jackc/pgx/v5/pgconn"
 
@@ -108,6 +109,7 @@ func (l *lane) sendGroups(ctx context.Context, reads []sentRead) (again []sentRe
 		}
 		rest = rest[n:]
 	}
+	at := time.Now()
 	lost := pipeline.Flush()
 	if pgconn.SafeToRetry(lost) {
 		_ = pipeline.Close()
@@ -122,8 +124,8 @@ func (l *lane) sendGroups(ctx context.Context, reads []sentRead) (again []sentRe
 	for _, group := range groups {
 		if lost == nil {
 			var more []sentRead
-			more, lost = l.receiveGroup(pipeline.Pipeline, group)
-			again = append(again, more...)
+			more, lost = l.receiveGroup(pipeline.Pipeline, group, at)
+			again, at = append(again, more...), time.Time{}
 			if lost == nil {
 				continue
 			}

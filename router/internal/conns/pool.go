@@ -22,9 +22,8 @@ import (
 // Pool is the connections of one host, and who uses them. pgxpool makes the connections and ends them; which of them a
 // shard's work goes to is decided here.
 //
-// A shard has its lanes: those that have worked for it, know its tables and keep its statements prepared. Its work goes
-// to one of them, and if they are busy it waits in a lane's queue: another lane would have to learn its tables first. A
-// shard with more requests under way than lanes, on the average of the last few dozen requests, gets another lane.
+// The first of its lanes are those that reads share. A shard's reads go to the same of them each time, which know its tables
+// and keep its statements prepared, and wait in a lane's queue if it is busy.
 type Pool struct {
 	*session.Host
 	pool      *pgxpool.Pool
@@ -41,10 +40,8 @@ type Pool struct {
 
 	resent, lost atomic.Uint64 // see [Stats]
 
-	few        int           // how many lanes are used at least in a crowd
+	few        int           // how many lanes reads use at least
 	knownLimit int           // the shards of a connection past which it is replaced
-	room       int           // for how many shards a lane is meant
-	spare      int           // how many it may have before shards of other lanes wait for those
 	idleLimit  time.Duration // how long a lane may be idle
 	period     time.Duration // how often that is looked at
 
@@ -56,12 +53,15 @@ type Pool struct {
 	turns        uint64                 // how many requests there were
 	inflight     int                    // the requests under way
 	load         float64                // the mean of that
+	wanted       float64                // how many lanes reads should use, on the average
+	reading      int                    // how many lanes reads use, the first of all
 	sent         uint64                 // how many times requests were sent, together or not
 	batches      uint64                 // how many times requests were sent down a lane together
 	batched      uint64                 // how many requests these were
 	sizes        [BatchLimit + 1]uint64 // at index n, how many times n requests were sent together
 	timing       timing                 // of groups
 	resendBudget float64                // how many late requests may be sent again now
+	late         uint64                 // how many reads had a late group
 	down         error                  // why no requests are taken for the time being, nil as long as they are
 	closed       error                  // why there are no lanes any more, nil as long as there are
 	ended        chan struct{}          // closed when all lanes are absent after close
@@ -75,7 +75,6 @@ type Shard struct {
 	gone atomic.Bool // it has gone to another host
 
 	// Guarded by Pool.mu.
-	lanes    []*lane // that have worked for it
 	inflight int     // the requests under way
 	load     float64 // the mean of that
 }
@@ -96,15 +95,13 @@ type lane struct {
 	// Guarded by Pool.mu.
 	state    laneState
 	queue    []*Request                 // that wait for this lane
-	shards   []*Shard                   // that have this lane among theirs
 	known    map[shards.Number]struct{} // shards for which the connection has worked
-	slow     bool                       // what it does takes long: nobody should wait for it
+	slow     bool                       // it is a caller's, or makes no progress: nobody should wait for it
 	group    *group                     // that it works for
 	watch    *time.Timer
 	watching bool // the watch is running
 
-	began    uint64  // how many times the host's requests had been sent when its own were, the latest time
-	pressure float64 // how many of its shards' last requests have found it busy, 0 to 1
+	began uint64 // how many times the host's requests had been sent when its own were, the latest time
 
 	progress     atomic.Int64 // counts what it gets done
 	lastProgress int64        // of it, at the last look; guarded by Pool.mu
@@ -142,7 +139,6 @@ type Request struct {
 	ctx    context.Context
 	shard  *Shard // nil for a lease of any lane
 	lease  bool   // wants the lane itself; else an answer will do
-	slow   bool   // will take long, as far as is known
 	reads  bool   // is sent as a read, which the server holds it to
 	resent bool   // was sent before, with others
 	server string // of a replica: no other one may answer; any if empty

@@ -18,8 +18,9 @@ const (
 )
 
 // receiveGroup reads what the server says to a group, up to its Sync, and settles its requests but those that it returns: their
-// callers send them again, each by itself. lost is an error that is the end of the connection.
-func (l *lane) receiveGroup(pipeline *pgconn.Pipeline, group []sentRead) (again []sentRead, lost error) {
+// callers send them again, each by itself. sent is when the groups were sent, for the first of them, else zero. lost is an
+// error that is the end of the connection.
+func (l *lane) receiveGroup(pipeline *pgconn.Pipeline, group []sentRead, sent time.Time) (again []sentRead, lost error) {
 	var problem error
 	path, at := "", -1 // which result comes next: that of the entry, of the requests, of what asks for the path
 	answers, kept := make([]*session.Answer, len(group)), 0
@@ -41,7 +42,9 @@ func (l *lane) receiveGroup(pipeline *pgconn.Pipeline, group []sentRead) (again 
 		case *pgconn.ResultReader:
 			switch {
 			case at < 0:
-				_, err = result.Close()
+				if _, err = result.Close(); !sent.IsZero() {
+					l.Texts.ObserveWay(time.Since(sent))
+				}
 			case at == len(group):
 				read := result.Read()
 				if err = read.Err; err == nil {
@@ -57,7 +60,7 @@ func (l *lane) receiveGroup(pipeline *pgconn.Pipeline, group []sentRead) (again 
 				case size > LongAnswer:
 					r.text.LongAnswers()
 				}
-				l.Texts.Observe(r.text, time.Since(started), at == 0)
+				l.Texts.Observe(r.text, time.Since(started), false)
 			}
 		}
 		l.progress.Add(1)

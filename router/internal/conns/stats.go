@@ -10,6 +10,7 @@ type Stats struct {
 	Batches, Batched uint64 // how many times requests of several callers were sent together, and how many requests these were
 	Sizes            [BatchLimit + 1]uint64
 	Resent           uint64 // requests that were sent once more
+	Late             uint64 // how many of them because their group was late
 	Lost             uint64 // requests whose answers were lost with a connection
 }
 
@@ -20,7 +21,7 @@ func (p *Pool) Stats() Stats {
 	s := Stats{
 		Max: len(p.all), Waiting: len(p.waiting), Calls: p.turns,
 		Batches: p.batches, Batched: p.batched, Sizes: p.sizes,
-		Resent: p.resent.Load(), Lost: p.lost.Load(),
+		Resent: p.resent.Load(), Late: p.late, Lost: p.lost.Load(),
 	}
 	for _, l := range p.all {
 		if l.state != absent {

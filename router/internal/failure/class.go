@@ -76,7 +76,7 @@ func RefusesLogin(err error) bool {
 func NoConn(err error) bool {
 	var host *shards.HostError
 	var connecting *pgconn.ConnectError
-	return errors.Is(err, ErrHostDown) || errors.As(err, &host) && errors.As(host, &connecting) && !RefusesLogin(err)
+	return errors.Is(err, ErrHostDown) || errors.As(err, &host) && errors.As(host, &connecting) && !RefusesLogin(err) && !errors.Is(err, shards.ErrNoCredentials)
 }
 
 // Unsent reports whether pgx says that it has sent nothing.

@@ -11,6 +11,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/kiloshard/kiloshard/router/internal/failure"
+	"github.com/kiloshard/kiloshard/shards"
 )
 
 // state is what a probe has found.
@@ -44,13 +45,19 @@ type notAskedError struct{ error }
 
 func (e notAskedError) Unwrap() error { return e.error }
 
+// notAsked reports whether it is for such a reason that an error came up. With several addresses, credentials are asked for while a
+// connection is made.
+func notAsked(err error) bool {
+	return errors.As(err, new(notAskedError)) || errors.Is(err, shards.ErrNoCredentials)
+}
+
 // stateOf returns what an error says of a server that was probed.
 func stateOf(err error) state {
 	var pgErr *pgconn.PgError
 	var dns *net.DNSError
 	var netErr net.Error
 	switch {
-	case errors.As(err, new(notAskedError)):
+	case notAsked(err):
 		return alive
 	case errors.As(err, &pgErr):
 		if pgErr.Code == "57P03" {

@@ -57,7 +57,7 @@ func sameRole(a, b role) bool {
 
 // Failed takes note of why a connection to the primary could not be made.
 func (w *Watch) Failed(err error) {
-	if errors.As(err, new(notAskedError)) || ofThisMachine(err) {
+	if notAsked(err) || ofThisMachine(err) {
 		return
 	}
 	w.mu.Lock()

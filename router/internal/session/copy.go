@@ -3,6 +3,7 @@ package session
 import (
 	"context"
 	"errors"
+	"strings"
 
 	"github.com/jackc/pgx/v5"
 
@@ -13,13 +14,32 @@ func (t *tx) CopyFrom(ctx context.Context, table pgx.Identifier, columns []strin
 	if err := t.check(); err != nil {
 		return 0, err
 	}
-	table, err := t.qualify(ctx, table)
+	target, err := t.openTable(ctx, table, columns)
+	for t.anew(ctx, err) {
+		target, err = t.openTable(ctx, table, columns)
+	}
 	if err != nil {
 		return 0, err
 	}
-	ctx = t.operation(ctx, operation.Copy, "COPY "+table[len(table)-1])
-	copied, err := t.session.Conn.CopyFrom(ctx, table, columns, source)
+	ctx = t.operation(ctx, operation.Copy, "COPY "+target[len(target)-1])
+	copied, err := t.session.Conn.CopyFrom(ctx, target, columns, source)
 	return copied, t.shard.Failed(err)
+}
+
+// openTable finds the table, and takes the lock that COPY takes, by the plan of an INSERT that is not run: a shard that has moved is
+// noticed before anything is read from the caller's source, and from then on it does not move until the transaction ends.
+func (t *tx) openTable(ctx context.Context, table pgx.Identifier, columns []string) (pgx.Identifier, error) {
+	table, err := t.qualify(ctx, table)
+	if err != nil || len(columns) == 0 {
+		return table, err
+	}
+	query := "explain (costs off) insert into " + table.Sanitize() + " (" + pgx.Identifier(columns[:1]).Sanitize()
+	for _, c := range columns[1:] {
+		query += ", " + pgx.Identifier{c}.Sanitize()
+	}
+	query += ") overriding system value select null" + strings.Repeat(", null", len(columns)-1) + " where false"
+	_, err = t.session.Exec(ctx, t.scope(), query, []any{pgx.QueryExecModeExec})
+	return table, t.shard.Failed(withFenced(err))
 }
 
 // qualify finds the schema of a table. pgx asks for the types of the columns only once a connection and a table's name:

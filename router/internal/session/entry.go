@@ -24,13 +24,13 @@ import (
 //     pass over such a schema and take a table of a schema behind it.
 //
 // Names are qualified, because the path that it runs under is not to be trusted.
-const entryCheck = `1 operator(pg_catalog./) pg_catalog.has_schema_privilege((case when pg_catalog.current_setting('search_path') operator(pg_catalog.=) $3::pg_catalog.text
+var entryCheck = `1 operator(pg_catalog./) pg_catalog.has_schema_privilege((case when pg_catalog.current_setting('search_path') operator(pg_catalog.=) $3::pg_catalog.text
  or pg_catalog.current_setting('search_path') operator(pg_catalog.=) $1::pg_catalog.text then ` + unlessFenced + ` else '' end)::pg_catalog.regnamespace::pg_catalog.oid, 'usage')::pg_catalog.int4`
 
 // unlessFenced is the shard's schema ($2), or a name that no schema has where that is a fence: see package move.
-const unlessFenced = `$2::pg_catalog.text operator(pg_catalog.||) case when pg_catalog.to_regclass($2::pg_catalog.text operator(pg_catalog.||) '.` + sql.FenceMark + `') is null then '' else '__moved' end`
+var unlessFenced = `$2::pg_catalog.text operator(pg_catalog.||) case when ` + sql.IsFence("$2::pg_catalog.text") + ` then '__moved' else '' end`
 
-const (
+var (
 	entryQuery     = `select ` + entryCheck + `, pg_catalog.set_config('search_path', $1, true)`
 	readEntryQuery = `select ` + entryCheck + `, pg_catalog.set_config('search_path', $1, true), pg_catalog.set_config('transaction_read_only', 'on', true)`
 

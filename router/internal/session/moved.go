@@ -51,3 +51,39 @@ func (s *Session) CheckEntry(ctx context.Context, shard *Shard) error {
 	}
 	return answers.Close()
 }
+
+// BeginsAnew has a transaction begun anew by again, in which nothing has run yet, when its first statement finds that the shard
+// has moved. again is given that error, and returns one if the shard is nowhere else.
+func BeginsAnew(begun pgx.Tx, again func(context.Context, error) (pgx.Tx, error)) {
+	if t, ok := begun.(*tx); ok {
+		t.again = again
+	}
+}
+
+// anew reports whether a call has failed because the shard had moved, and is to be made once more: it was the first in the
+// transaction, which has been begun at the shard's new place.
+func (t *tx) anew(ctx context.Context, err error) bool {
+	first := !t.touched
+	t.touched = true
+	if err == nil || !first || t.again == nil || !errors.Is(err, failure.ErrMoved) || t.session.Conn.PgConn().TxStatus() != 'E' {
+		return false
+	}
+	if t.rollbackAll(ctx) != nil {
+		return false
+	}
+	held, again := t.lease, t.again
+	t.lease = nil
+	held.Release()
+	begun, err := again(ctx, err)
+	if err != nil {
+		return false
+	}
+	next, ok := begun.(*tx)
+	if !ok {
+		return false
+	}
+	names := t.names
+	*t.transaction = *next.transaction
+	t.names, t.again = names, again
+	return true
+}

@@ -64,18 +64,22 @@ func (s *Session) describe(ctx context.Context, sc Scope, all []statement) (know
 	if err != nil {
 		return known, err
 	}
+	var after error // of statements that were prepared after the one that failed: they go in no order
 	for i := range all {
 		st := &all[i]
 		if st.desc != nil || st.mode != pgx.QueryExecModeCacheStatement {
 			continue
 		}
 		answer := found[statementKey{sc.path, st.sql}]
-		if answer.err != nil {
+		switch {
+		case sc.held && failure.SQLState(answer.err) == "25P02":
+			after = answer.err
+		case answer.err != nil:
 			return known, answer.err
 		}
 		st.desc = answer.desc
 	}
-	return known, nil
+	return known, after
 }
 
 // try sends the statements once. It tells whether they were sent.

@@ -22,6 +22,8 @@ type transaction struct {
 	commit     string            // the caller's own COMMIT, or empty
 	savepoints int               // how many there have been
 	large      pgx.Tx            // pgx's own, once it was asked for large objects
+	touched    bool              // a statement of the caller's has run, or may have
+	again      func(context.Context, error) (pgx.Tx, error)
 }
 
 // tx is a transaction or one of its savepoints.
@@ -37,6 +39,7 @@ func (t *tx) Begin(ctx context.Context) (pgx.Tx, error) {
 	if err := t.check(); err != nil {
 		return nil, err
 	}
+	t.touched = true
 	t.savepoints++
 	name := "sp_" + strconv.Itoa(t.savepoints)
 	if _, err := t.session.Conn.Exec(t.operation(ctx, operation.Tx, "SAVEPOINT"), "savepoint "+name); err != nil {
@@ -98,12 +101,13 @@ func (t *transaction) scope() Scope {
 
 // Conn returns the connection. Who uses it may leave anything on its session.
 func (t *tx) Conn() *pgx.Conn {
-	t.session.Left = true
+	t.session.Left, t.touched = true, true
 	return t.session.Conn
 }
 
 // LargeObjects returns the large objects of the shard's database, which are in no schema. The first time it is a round trip.
 func (t *tx) LargeObjects() pgx.LargeObjects {
+	t.touched = true
 	if t.large == nil && t.check() == nil {
 		// Only a transaction of pgx's own has them, and pgx takes whatever it runs for the beginning of one.
 		t.large, _ = t.session.Conn.BeginTx(context.Background(), pgx.TxOptions{BeginQuery: "set local search_path = " + t.shard.Path})
@@ -129,6 +133,16 @@ func (t *tx) Exec(ctx context.Context, sql string, args ...any) (pgconn.CommandT
 		return noTag, err
 	}
 	sql = t.text(sql)
+	t.touched = t.touched || len(t.session.pieces(sql)) > 1 // one of them may have ended the transaction
+	tag, err := t.exec(ctx, sql, args)
+	for t.anew(ctx, err) {
+		tag, err = t.exec(ctx, sql, args)
+	}
+	return tag, err
+}
+
+// exec runs SQL once.
+func (t *tx) exec(ctx context.Context, sql string, args []any) (pgconn.CommandTag, error) {
 	if err := t.session.note(sql); err != nil {
 		return noTag, t.shard.Failed(err)
 	}
@@ -142,16 +156,23 @@ func (t *tx) Query(ctx context.Context, sql string, args ...any) (pgx.Rows, erro
 		return FailedRows(err), err
 	}
 	sql = t.text(sql)
-	if err := t.session.note(sql); err != nil {
-		err = t.shard.Failed(err)
-		return FailedRows(err), err
+	rows, err := t.query(ctx, sql, args)
+	for t.anew(ctx, err) {
+		rows, err = t.query(ctx, sql, args)
 	}
-	ctx = t.operation(ctx, operation.Tx, t.session.host.Texts.Of(sql).Summary)
-	rows, err := t.session.Query(ctx, t.shard, nil, t.scope(), sql, args)
 	if err != nil {
 		return FailedRows(err), err
 	}
 	return rows, nil
+}
+
+// query runs a statement once.
+func (t *tx) query(ctx context.Context, sql string, args []any) (pgx.Rows, error) {
+	if err := t.session.note(sql); err != nil {
+		return nil, t.shard.Failed(err)
+	}
+	ctx = t.operation(ctx, operation.Tx, t.session.host.Texts.Of(sql).Summary)
+	return t.session.Query(ctx, t.shard, nil, t.scope(), sql, args)
 }
 
 func (t *tx) QueryRow(ctx context.Context, sql string, args ...any) pgx.Row {
@@ -164,6 +185,9 @@ func (t *tx) SendBatch(ctx context.Context, b *pgx.Batch) pgx.BatchResults {
 		return pgx.FailedBatchResults(b, err)
 	}
 	results, err := t.session.sendBatch(t.operation(ctx, operation.Batch, ""), t.shard, t.scope(), b)
+	for t.anew(ctx, err) {
+		results, err = t.session.sendBatch(t.operation(ctx, operation.Batch, ""), t.shard, t.scope(), b)
+	}
 	if err != nil {
 		return pgx.FailedBatchResults(b, err)
 	}
@@ -176,9 +200,18 @@ func (t *tx) Prepare(ctx context.Context, name, sql string) (*pgconn.StatementDe
 		return nil, err
 	}
 	all := []statement{{sql: sql, mode: pgx.QueryExecModeCacheStatement}}
-	if _, err := t.session.describe(ctx, t.scope(), all); err != nil {
-		return nil, t.shard.Failed(err)
+	describe := func() error {
+		_, err := t.session.describe(ctx, t.scope(), all)
+		return t.shard.Failed(err)
 	}
+	touched, err := t.touched, describe()
+	for t.anew(ctx, err) {
+		err = describe()
+	}
+	if err != nil {
+		return nil, err
+	}
+	t.touched = touched // it can be prepared anywhere
 	if name != "" {
 		if t.names == nil {
 			t.names = map[string]string{}

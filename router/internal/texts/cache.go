@@ -18,7 +18,7 @@ type Cache struct {
 	known atomic.Pointer[sync.Map] // of *Text by string
 	count atomic.Int64
 	tails atomic.Int64 // of all together, as of each
-	way   atomic.Int64 // the round trip to the server, in nanoseconds; 0 if unknown
+	way   way
 }
 
 // NewCache returns an empty cache.
@@ -47,4 +47,4 @@ func (c *Cache) Of(sql string) *Text {
 }
 
 // RoundTrip returns how long the way to the server and back is, 0 if unknown.
-func (c *Cache) RoundTrip() time.Duration { return time.Duration(c.way.Load()) }
+func (c *Cache) RoundTrip() time.Duration { return time.Duration(c.way.shortest.Load()) }

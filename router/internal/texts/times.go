@@ -1,6 +1,7 @@
 package texts
 
 import (
+	"sync"
 	"sync/atomic"
 	"time"
 )
@@ -49,25 +50,20 @@ func noteTail(tails *atomic.Int64, took time.Duration) {
 	tails.Store(now)
 }
 
-// Observe takes note of how long the server took for a text, without the way to it, which is the shortest time in which
-// it answered the first statement of those that were sent together. text may be nil.
-func (c *Cache) Observe(text *Text, took time.Duration, first bool) {
+// Observe takes note of how long the server took for a text, with the way to it and back or without. text may be nil.
+func (c *Cache) Observe(text *Text, took time.Duration, withWay bool) {
 	if text == nil {
 		return
 	}
-	if first {
-		way := time.Duration(c.way.Load())
-		if took < way || way == 0 {
-			way = took
-		} else {
-			way += (took - way) / 256 // it may have become longer
-		}
-		c.way.Store(int64(way))
-		took -= way
+	if withWay {
+		took -= c.ObserveWay(took)
 	}
 	text.times.observe(took)
 	noteTail(&c.tails, took)
 }
+
+// ObserveWay takes note of how long the way to the server and back was at most, and returns how long it is.
+func (c *Cache) ObserveWay(took time.Duration) time.Duration { return c.way.observe(took, time.Now()) }
 
 // Slow reports whether a text is to be kept away from others.
 func (c *Cache) Slow(text *Text) bool {
@@ -77,4 +73,32 @@ func (c *Cache) Slow(text *Text) bool {
 	}
 	tails := t.tails.Load()
 	return tails > tailLimit && tails > tailMore*c.tails.Load()
+}
+
+// wayWindow is for how long a short way counts: it may have become longer.
+const wayWindow = 5 * time.Second
+
+// way is how long the way to the server and back is: the shortest of this window and the one before. A mean would be that of
+// the machines' load.
+type way struct {
+	shortest atomic.Int64 // in nanoseconds; 0 if unknown
+
+	mu           sync.Mutex
+	before, this time.Duration
+	until        time.Time // of this window
+}
+
+func (w *way) observe(took time.Duration, now time.Time) time.Duration {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if now.After(w.until) {
+		w.before, w.this, w.until = w.this, took, now.Add(wayWindow)
+	}
+	w.this = min(w.this, took)
+	shortest := w.this
+	if w.before > 0 {
+		shortest = min(shortest, w.before)
+	}
+	w.shortest.Store(int64(shortest))
+	return shortest
 }

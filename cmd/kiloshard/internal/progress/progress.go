@@ -1,32 +1,30 @@
-package main
+// Package progress shows how work over many shards goes on: as bars on a terminal, else as lines.
+package progress
 
 import (
 	"fmt"
 	"io"
+	"os"
 	"sync/atomic"
 	"time"
 
 	"github.com/vbauerster/mpb/v8"
 	"github.com/vbauerster/mpb/v8/decor"
-	"golang.org/x/term"
 
 	"github.com/kiloshard/kiloshard/shards"
 	"github.com/kiloshard/kiloshard/shards/fanout"
 )
 
-// progress shows on standard error how work over many shards goes on: a bar for each host on a
-// terminal, else plain lines now and then.
-func (a *app) progress(doing string) fanout.Progress {
-	if a.quiet {
-		return nil
-	}
-	if file, ok := fileOf(a.stderr); ok && term.IsTerminal(int(file.Fd())) {
-		return &bars{doing: doing, container: mpb.New(mpb.WithOutput(file), mpb.WithWidth(60)), bars: map[string]*hostBar{}}
-	}
-	return &lines{doing: doing, out: a.stderr, hosts: map[string]*hostLine{}}
+// Bars returns progress with a bar for each host.
+func Bars(doing string, terminal *os.File) fanout.Progress {
+	return &bars{doing: doing, container: mpb.New(mpb.WithOutput(terminal), mpb.WithWidth(60)), bars: map[string]*hostBar{}}
 }
 
-// bars is progress on a terminal.
+// Lines returns progress with a line for each host every few seconds, and one at the end.
+func Lines(doing string, out io.Writer) fanout.Progress {
+	return &lines{doing: doing, out: out, hosts: map[string]*hostLine{}}
+}
+
 type bars struct {
 	doing     string
 	container *mpb.Progress
@@ -83,8 +81,6 @@ func (b *bars) End() {
 	b.container.Wait()
 }
 
-// lines is progress where there is no terminal: for each host a line every few seconds, and one
-// at the end.
 type lines struct {
 	doing string
 	out   io.Writer

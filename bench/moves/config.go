@@ -1,0 +1,129 @@
+package moves
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/kiloshard/kiloshard/shards"
+)
+
+// Config says how [Run] measures.
+type Config struct {
+	// NewHosts returns two hosts without anything in them, on servers with wal_level logical.
+	NewHosts func(ctx context.Context) ([]shards.Host, error)
+
+	Only    []string      // the parts to run, of those that [Parts] returns. Defaults to all
+	Rows    int           // of the shard, each of about 100 bytes. Defaults to 1,000,000
+	Moves   int           // to and fro. Defaults to 10; of the part lock there is one
+	Callers int           // of the shard that moves: so many write, and so many read. Defaults to 4
+	Turn    time.Duration // of the load before each move, for what is usual. Defaults to 2 s
+	Hold    time.Duration // of the row's lock in the part lock. Defaults to 25 s
+
+	Progress func(what string)
+}
+
+// Report is what [Run] measured.
+type Report struct {
+	Rows    int      `json:"rows"`
+	Callers int      `json:"callers"` // that write; as many read
+	Hold    float64  `json:"hold_seconds"`
+	Parts   []Figure `json:"parts"`
+}
+
+// Figure is what came of the moves of one part. Times are in milliseconds unless they say otherwise.
+type Figure struct {
+	Part   string `json:"part"`
+	Moves  int    `json:"moves"`
+	Tables int    `json:"tables"`
+
+	Stalls []float64 `json:"stalls_ms"` // the longest that a call to the shard took, in each move, rising
+	Usual  float64   `json:"usual_ms"`  // the longest while nothing moves, the median of as many times
+	Fences []float64 `json:"fences_ms"` // from the locks to the fence, rising
+
+	Seconds []float64 `json:"seconds"`      // of each move, rising
+	Bare    []float64 `json:"bare_seconds"` // of CREATE SUBSCRIPTION until the tables are copied, as often
+	Ratios  []float64 `json:"ratios"`       // of each move to the bare copy before it, rising
+	Copied  float64   `json:"copy_seconds"` // of a move, the median until it has copied the rows
+	Tried   int       `json:"tried_again"`  // cutovers that came to nothing
+
+	Calls   int      `json:"calls"` // to the shard
+	Failed  int      `json:"failed"`
+	Errors  []string `json:"errors"` // the first few
+	Written int      `json:"written"`
+	Lost    int      `json:"lost"`    // rows that were acknowledged and are not there
+	Doubled int      `json:"doubled"` // rows that are there more than once
+	Falling int      `json:"falling"` // IDs that are not greater than the one before
+
+	OtherFailed int     `json:"other_failed"`        // calls to other shards of both hosts
+	OtherUsual  float64 `json:"other_p999_usual_ms"` // the median of the p99.9 while nothing moves
+	OtherDuring float64 `json:"other_p999_ms"`       // the median of that during the moves
+	OtherRatio  float64 `json:"other_p999_ratio"`    // the median of during to before, move by move
+}
+
+// moving is a part: some tables, and perhaps a lock that somebody holds.
+type moving struct {
+	name   string
+	tables int
+	lock   bool
+}
+
+func parts() []moving {
+	return []moving{{name: "table", tables: 1}, {name: "tables", tables: 10}, {name: "lock", tables: 1, lock: true}}
+}
+
+// Parts returns the names of the parts of [Run], in the order in which they run.
+func Parts() []string {
+	var names []string
+	for _, p := range parts() {
+		names = append(names, p.name)
+	}
+	return names
+}
+
+// Run moves a shard to and fro while services write to it and read, as fast as they can. Nothing is done about calls that
+// fail: they are counted.
+func Run(ctx context.Context, cfg Config) (*Report, error) {
+	cfg = cfg.withDefaults()
+	for _, name := range cfg.Only {
+		if !slices.Contains(Parts(), name) {
+			return nil, fmt.Errorf("part %q: expected one of %s", name, strings.Join(Parts(), ", "))
+		}
+	}
+	report := &Report{Rows: cfg.Rows, Callers: cfg.Callers, Hold: cfg.Hold.Seconds()}
+	for _, p := range parts() {
+		if len(cfg.Only) > 0 && !slices.Contains(cfg.Only, p.name) {
+			continue
+		}
+		figure, err := measure(ctx, cfg, p)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", p.name, err)
+		}
+		report.Parts = append(report.Parts, figure)
+	}
+	return report, nil
+}
+
+func (cfg Config) withDefaults() Config {
+	if cfg.Rows <= 0 {
+		cfg.Rows = 1_000_000
+	}
+	if cfg.Moves <= 0 {
+		cfg.Moves = 10
+	}
+	if cfg.Callers <= 0 {
+		cfg.Callers = 4
+	}
+	if cfg.Turn <= 0 {
+		cfg.Turn = 2 * time.Second
+	}
+	if cfg.Hold <= 0 {
+		cfg.Hold = 25 * time.Second
+	}
+	if cfg.Progress == nil {
+		cfg.Progress = func(string) {}
+	}
+	return cfg
+}

@@ -1,0 +1,43 @@
+package moves_test
+
+import (
+	"context"
+	"os"
+	"testing"
+	"time"
+
+	"github.com/kiloshard/kiloshard/bench/moves"
+	"github.com/kiloshard/kiloshard/shards"
+	"github.com/kiloshard/kiloshard/shards/shardtest"
+)
+
+func TestMain(m *testing.M) { os.Exit(shardtest.Run(m)) }
+
+// A small shard moves in each of the parts: no call fails, all that was written is there once, and all figures are there.
+func TestRun(t *testing.T) {
+	t.Parallel()
+	report, err := moves.Run(t.Context(), moves.Config{
+		NewHosts: func(context.Context) ([]shards.Host, error) { return shardtest.Hosts(t, 2), nil },
+		Rows:     1000, Moves: 1, Callers: 1, Turn: 50 * time.Millisecond, Hold: 700 * time.Millisecond,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(report.Parts) != len(moves.Parts()) {
+		t.Fatalf("%d parts of %d", len(report.Parts), len(moves.Parts()))
+	}
+	for _, f := range report.Parts {
+		t.Logf("%+v", f)
+		switch {
+		case f.Failed+f.OtherFailed+f.Lost+f.Doubled+f.Falling != 0:
+			t.Errorf("%s: %d and %d failed, %d lost, %d doubled, %d falling: %v", f.Part, f.Failed, f.OtherFailed, f.Lost, f.Doubled, f.Falling, f.Errors)
+		case f.Written == 0 || f.Calls <= f.Written:
+			t.Errorf("%s: %d calls, %d rows: the test proves nothing", f.Part, f.Calls, f.Written)
+		case len(f.Stalls) != f.Moves || len(f.Fences) != f.Moves || len(f.Ratios) != f.Moves || f.OtherUsual == 0 || f.OtherDuring == 0 || f.Copied == 0:
+			t.Errorf("%s: a figure is missing: %+v", f.Part, f)
+		}
+	}
+	if lock := report.Parts[2]; lock.Seconds[0] < 0.7 {
+		t.Errorf("the move did not wait for the lock: %v", lock.Seconds)
+	}
+}

@@ -1,0 +1,33 @@
+package shards_test
+
+import (
+	"testing"
+
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/kiloshard/kiloshard/shards"
+)
+
+// A host at one of its addresses connects there and nowhere else, and all else in its DSN stays.
+func TestAt(t *testing.T) {
+	t.Parallel()
+	for _, dsn := range []string{
+		"postgres://app:p%40ss@10.0.0.1,10.0.0.2:5433/photos?sslmode=disable",
+		"postgres://app:p%40ss@/photos?host=10.0.0.1,10.0.0.2&port=5432,5433&sslmode=disable",
+		"postgres://app:p%40ss@[::1]:5432/photos?sslmode=disable&hos%74=10.0.0.1",
+		"postgres://app:p%40ss@10.0.0.1?sslmode=disable&dbname=photos",
+		"host=10.0.0.1,10.0.0.2 port=5432,5433 user=app password='p@ss' dbname=photos sslmode=disable",
+		"postgres://10.0.0.1/photos?sslmode=disable&user=app&password=p%40ss",
+	} {
+		for _, address := range []string{"10.0.0.2", "::1", "db.example.com", "/run/postgres ql"} {
+			config, err := pgconn.ParseConfig(shards.Host{Name: "pg-a", DSN: dsn}.At(address, 6000).ConnString())
+			if err != nil {
+				t.Errorf("%s at %s: %v", dsn, address, err)
+				continue
+			}
+			if config.Host != address || config.Port != 6000 || len(config.Fallbacks) > 0 || config.User != "app" || config.Password != "p@ss" || config.Database != "photos" {
+				t.Errorf("%s at %s: leads %s@%s:%d/%s and %d more", dsn, address, config.User, config.Host, config.Port, config.Database, len(config.Fallbacks))
+			}
+		}
+	}
+}

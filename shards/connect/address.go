@@ -1,0 +1,74 @@
+package connect
+
+import (
+	"context"
+	"errors"
+	"net"
+	"slices"
+	"sync"
+
+	"github.com/jackc/pgx/v5/pgconn"
+)
+
+// address is where one attempt to connect goes, as the DSN names it.
+type address struct {
+	host string
+	port uint16
+}
+
+// addressesOf returns the addresses that a config leads to, each once.
+func addressesOf(c *pgconn.Config) []address {
+	all := []address{{c.Host, c.Port}}
+	for _, f := range c.Fallbacks {
+		if a := (address{f.Host, f.Port}); !slices.Contains(all, a) {
+			all = append(all, a)
+		}
+	}
+	return all
+}
+
+// resolved is what the names of addresses were resolved to. It is safe for concurrent use.
+type resolved struct {
+	mu  sync.Mutex
+	ips map[string][]string
+}
+
+// watch has a config note how names are resolved.
+func (r *resolved) watch(c *pgconn.Config) {
+	lookup := c.LookupFunc
+	c.LookupFunc = func(ctx context.Context, host string) ([]string, error) {
+		ips, err := lookup(ctx, host)
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		if r.ips == nil {
+			r.ips = map[string][]string{}
+		}
+		r.ips[host] = ips
+		return ips, err
+	}
+}
+
+var errWhichAddress = errors.New("the DSN has several addresses, and it is unknown which one this connection leads to, so it gets no password")
+
+// of returns the address to which a connection leads that was made with a config.
+func (r *resolved) of(c *pgconn.Config, conn net.Conn) (address, error) {
+	all := addressesOf(c)
+	if len(all) == 1 {
+		return all[0], nil
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	remote := conn.RemoteAddr().String()
+	for _, a := range all {
+		if _, path := pgconn.NetworkAddress(a.host, a.port); path == remote { // an IP, or a Unix socket
+			return a, nil
+		}
+		for _, ip := range r.ips[a.host] {
+			_, at := pgconn.NetworkAddress(ip, a.port)
+			if ip == remote || at == remote { // a lookup may name the port, too
+				return a, nil
+			}
+		}
+	}
+	return address{}, errWhichAddress
+}

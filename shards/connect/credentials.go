@@ -1,0 +1,154 @@
+package connect
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"os"
+	"slices"
+	"sync"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/kiloshard/kiloshard/shards"
+)
+
+// logins has the connections to a host log in. What is made for one of its addresses is sent to no other: the credentials
+// of a function, and what a passfile has for it. It is safe for concurrent use.
+type logins struct {
+	host  shards.Host
+	names resolved
+	sent  secrets
+}
+
+// parts says what of a config is not to be changed, because the caller has set it.
+type parts struct{ user, password bool }
+
+// prepare has a config that is complete but for the credentials get them. With several addresses that is while it
+// connects, when it is known to which one: until then it has no password.
+func (l *logins) prepare(ctx context.Context, c *pgx.ConnConfig, keep parts, earlier *accepted) error {
+	if all := addressesOf(&c.Config); len(all) == 1 {
+		ctx, cancel := context.WithTimeout(ctx, max(c.ConnectTimeout, defaultLimit))
+		defer cancel()
+		return l.put(ctx, &c.Config, all[0], keep, earlier)
+	}
+	if !keep.password {
+		c.Password = ""
+	}
+	l.names.watch(&c.Config)
+	after := c.AfterNetConnect
+	c.AfterNetConnect = func(ctx context.Context, c *pgconn.Config, conn net.Conn) (net.Conn, error) {
+		to, err := l.names.of(c, conn)
+		if err == nil {
+			err = l.put(ctx, c, to, keep, earlier)
+		}
+		if err != nil || after == nil {
+			return conn, err
+		}
+		return after(ctx, c, conn)
+	}
+	return nil
+}
+
+// put puts the credentials for one address into a config. earlier are those that were accepted before and are to be used
+// once more; nil for new ones.
+func (l *logins) put(ctx context.Context, c *pgconn.Config, to address, keep parts, earlier *accepted) error {
+	found, err := l.find(ctx, to, earlier)
+	if err != nil {
+		return err
+	}
+	if !keep.user && found.User != "" {
+		c.User = found.User
+	}
+	if !keep.password {
+		c.Password = found.Password
+	}
+	l.sent.add(c.Password)
+	return nil
+}
+
+// find returns the credentials for one address.
+func (l *logins) find(ctx context.Context, to address, earlier *accepted) (shards.Credentials, error) {
+	if earlier != nil {
+		if one := earlier.at[to]; one != nil {
+			return shards.Credentials{User: one.User, Password: one.Password}, nil
+		}
+	}
+	host := l.host.At(to.host, to.port)
+	config, err := parse(host)
+	if err != nil {
+		return shards.Credentials{}, err
+	}
+	found := shards.Credentials{User: config.ConnConfig.User, Password: config.ConnConfig.Password}
+	if ofService(host, config, to) {
+		found.Password = ""
+	}
+	if !host.HasCredentials() {
+		return found, nil
+	}
+	made, err := host.Credentials(ctx)
+	if err != nil {
+		return shards.Credentials{}, &Error{text: "no credentials: " + err.Error(), Err: fmt.Errorf("%w: %w", shards.ErrNoCredentials, err)}
+	}
+	if made.User != "" {
+		found.User = made.User
+	}
+	if made.Password != "" {
+		found.Password = made.Password
+	}
+	return found, nil
+}
+
+// ofService reports whether the password for an address is that of a service, which is for the service's own addresses,
+// while the address comes out of a store.
+func ofService(host shards.Host, config *pgxpool.Config, to address) bool {
+	own, ok := host.LocalService()
+	if !ok || config.ConnConfig.Password == "" {
+		return false
+	}
+	service, err := pgconn.ParseConfig(own.ConnString())
+	return err != nil || service.Password == config.ConnConfig.Password && service.Password != os.Getenv("PGPASSWORD") && //nolint:forbidigo // pgx reads it as well
+		!slices.Contains(addressesOf(service), to)
+}
+
+// secrets are the passwords of the latest connections, to be taken out of errors. It is safe for concurrent use.
+type secrets struct {
+	mu  sync.Mutex
+	all []string
+}
+
+const mostSecrets = 16
+
+func (s *secrets) add(password string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if password == "" || slices.Contains(s.all, password) {
+		return
+	}
+	s.all = append(s.all, password)
+	s.all = s.all[max(0, len(s.all)-mostSecrets):]
+}
+
+func (s *secrets) latest() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.all)
+}
+
+// accepted are configs with which connections were made: the latest one, and the latest one to each address.
+type accepted struct {
+	latest *pgx.ConnConfig
+	at     map[address]*pgx.ConnConfig
+}
+
+// has reports whether a config has the user and the password of one of them.
+func (a *accepted) has(c *pgconn.Config) bool {
+	for _, one := range a.at {
+		if one.User == c.User && one.Password == c.Password {
+			return true
+		}
+	}
+	return a.latest.User == c.User && a.latest.Password == c.Password
+}

@@ -1,0 +1,181 @@
+package move_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"strings"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/kiloshard/kiloshard/shards/move"
+)
+
+const everything = `
+set search_path = shard_00001, pg_temp;
+create sequence "Odd Name" as int increment -5 minvalue -1000 maxvalue 77 start 70 cycle;
+select nextval('"Odd Name"'), nextval('"Odd Name"');
+create sequence untouched start 5;
+create table "Bare Table" (n int, what text, at timestamptz default now());
+insert into "Bare Table" select n % 10, 'same' from generate_series(1, 100) n;
+create table silent (n int primary key) with (fillfactor = 70, autovacuum_enabled = false, toast.autovacuum_vacuum_threshold = 77);
+alter table silent replica identity nothing;
+insert into silent select generate_series(1, 10);
+create domain positive as int check (value > 0);
+create table kinds (id bigint generated always as identity primary key, n positive, half numeric generated always as (n / 2.0) stored,
+  t text collate "C", a int[], b bytea, j json, u uuid default gen_random_uuid(), r int4range, check (n < 100000));
+insert into kinds (n, t, a, b, j, r) select n, repeat('x', n * 100), array[n, null], 'abc', '{"a": 1}', '[1,5)' from generate_series(1, 50) n;
+create index "by half" on kinds (half desc nulls last) where n > 3;
+create function twice(x int) returns int language sql immutable as 'select x * 2';
+create function touch() returns trigger language plpgsql as $$ begin new.title := new.title || '!'; return new; end $$;
+create trigger touch before insert on photos for each row execute function touch();
+alter table photos enable row level security;
+create policy all_of_it on photos using (true);
+alter table kinds alter column t set statistics 500, alter column b set storage external;
+comment on column photos.title is 'its title'; comment on sequence "Odd Name" is 'odd'; comment on function twice(int) is 'doubles'; comment on type mood is 'moods';
+comment on index "by half" is 'half';
+grant usage on schema shard_00001 to pg_database_owner; alter table kinds owner to pg_database_owner; alter function twice(int) owner to pg_monitor; alter view glad owner to pg_monitor;
+grant usage on sequence untouched to pg_monitor with grant option; revoke execute on function twice(int) from public; grant usage on type mood to pg_monitor;
+grant all on "Bare Table" to pg_read_all_data;`
+
+// snapshots of what a schema holds, each a text.
+var catalogs = map[string]string{
+	"relations": `select coalesce(string_agg(format('%s %s %s %s %s %s', relname, relkind, relreplident, reloptions, pg_get_userbyid(relowner), (select array_agg(x::text order by x::text) from unnest(relacl) x)), E'\n' order by relname), '') from pg_class where relnamespace = 'shard_00001'::regnamespace and relkind <> 'i'`,
+	"functions": `select string_agg(format('%s %s %s', proname, pg_get_userbyid(proowner), (select array_agg(x::text order by x::text) from unnest(proacl) x)), E'\n' order by proname) from pg_proc where pronamespace = 'shard_00001'::regnamespace`,
+	"types":     `select string_agg(format('%s %s %s', typname, pg_get_userbyid(typowner), (select array_agg(x::text order by x::text) from unnest(typacl) x)), E'\n' order by typname) from pg_type where typnamespace = 'shard_00001'::regnamespace and typrelid = 0 and typelem = 0`,
+	"columns":   `select string_agg(format('%s %s %s %s', c.relname, attname, attstattarget, attstorage), E'\n' order by c.relname, attname) from pg_attribute a join pg_class c on c.oid = attrelid where relnamespace = 'shard_00001'::regnamespace and attnum > 0 and relkind = 'r' and not attisdropped`,
+	"comments":  `select string_agg(pg_describe_object(classoid, objoid, objsubid) || ': ' || description, E'\n' order by pg_describe_object(classoid, objoid, objsubid)) from pg_description where pg_describe_object(classoid, objoid, objsubid) ~ 'shard_00001'`,
+	"sequences": `select string_agg(format('%s %s %s %s %s %s %s %s', sequencename, data_type, start_value, min_value, max_value, increment_by, cycle, last_value), E'\n' order by sequencename) from pg_sequences where schemaname = 'shard_00001' and sequencename <> 'next_id_seq'`,
+	"policies":  `select string_agg(policyname || tablename, ',') from pg_policies where schemaname = 'shard_00001'`,
+	"bare":      `select count(*) || sum(hashtext(b::text))::text from shard_00001."Bare Table" b`,
+	"kinds":     `select count(*) || sum(hashtext(k::text))::text from shard_00001.kinds k`,
+	"photos":    `select count(*) || sum(hashtext(p::text))::text from shard_00001.photos p`,
+}
+
+// What a shard holds arrives as it was: owners, grants, comments, settings, sequences of any name, tables without a key.
+// Tables without one are written to and changed while they move, and have the replica identity they had on both hosts.
+func TestArrives(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	b.exec(0, fill+everything)
+	b.interrupted("subscribe: subscribed")
+	b.exec(0, `update shard_00001."Bare Table" set what = 'other' where n = 3; delete from shard_00001."Bare Table" where n = 4; delete from shard_00001.silent where n = 4`)
+	before := map[string]string{}
+	for what, query := range catalogs {
+		before[what] = strings.NewReplacer(`Bare Table r f`, `Bare Table r d`, `silent r f`, `silent r n`).Replace(b.text(0, query))
+	}
+	if _, err := move.Resume(t.Context(), b.cfg); err != nil {
+		t.Fatal(err)
+	}
+	for what, query := range catalogs {
+		b.equal(what, b.text(1, query), before[what])
+	}
+	b.equal("odd", b.text(1, `select nextval('shard_00001."Odd Name"')`), "60")
+	b.equal("identities left", b.text(0, `select string_agg(relname || relreplident::text, ',' order by relname) from pg_class where relname in ('Bare Table', 'silent') and relkind = 'r'`), "Bare Tabled,silentn")
+	b.clean()
+}
+
+// A move that is taken back gives tables without a key the replica identity that they had.
+func TestIdentitiesAfterAbort(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	b.exec(0, `create table shard_00001.bare (n int)`)
+	b.interrupted("publish: identified")
+	const identity = `select relreplident from pg_class where oid = 'shard_00001.bare'::regclass`
+	b.equal("while it moves", b.text(0, identity), "f")
+	if _, err := move.Abort(t.Context(), b.cfg); err != nil {
+		t.Fatal(err)
+	}
+	b.equal("after the abort", b.text(0, identity), "d")
+	b.clean()
+}
+
+// All that is known to keep a shard from moving is said at once, by name.
+func TestChecks(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	b.exec(0, `
+		create unlogged table shard_00001.fast (n int primary key);
+		create materialized view shard_00001.late as select 1 as n;
+		create table shard_00001.shapeless (j json);
+		create table shard_00001.pictures (n int primary key, picture oid);
+		insert into shard_00001.pictures values (1, lo_from_bytea(0, 'x')), (2, 0);
+		create table shard_00001.parts (k int primary key) partition by range (k);
+		create table shard_00001.low partition of shard_00001.parts for values from (0) to (10);
+		create table shard_00001.bare (n int)`)
+	b.exec(1, `create schema shard_00001`)
+	planned, err := move.Plan(t.Context(), b.cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{
+		"pg-a: table fast is unlogged", "pg-a: materialised view late: expected none", "pg-a: table shard_00001.shapeless has no primary key and no replica identity, and column j is of type json",
+		"pg-a: pictures.picture refers to large objects", "pg-b: schema shard_00001 is there already",
+		"pg-a: shard 1 has ALTER TABLE {{.schema}}.low ADD COLUMN k integer",
+	} {
+		if all := strings.Join(planned[0].Problems, "\n"); !strings.Contains(all, want) {
+			t.Errorf("no problem %q in %s", want, all)
+		}
+	}
+	if notes := strings.Join(planned[0].Notes, "\n"); !strings.Contains(notes, "pg-a: table bare has no primary key and no replica identity: while it moves it has REPLICA IDENTITY FULL") {
+		t.Errorf("notes: %s", notes)
+	}
+	_, err = move.Run(t.Context(), b.cfg)
+	var problems *move.CheckError
+	if !errors.As(err, &problems) || len(problems.Problems) != len(planned[0].Problems) {
+		t.Errorf("got %v", err)
+	}
+	b.equal("schemas", b.text(1, `select count(*) from pg_class where relnamespace = 'shard_00001'::regnamespace`), "0")
+}
+
+// What a role that is no superuser lacks is named.
+func TestChecksOfRole(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	if _, err := move.Plan(t.Context(), b.cfg); err != nil { // it makes the ledgers
+		t.Fatal(err)
+	}
+	u, err := url.Parse(b.m.Hosts()[0].ConnString())
+	if err != nil {
+		t.Fatal("a server's DSN is no URL")
+	}
+	role := "mover_" + strings.Trim(u.Path, "/")
+	c := b.m.Config()
+	for i, h := range b.m.Hosts() {
+		b.exec(i, fmt.Sprintf(`do $$ begin create role %[1]s login password 'x'; exception when duplicate_object then end $$; grant usage on schema kiloshard to %[1]s`, pgx.Identifier{role}.Sanitize()))
+		t.Cleanup(func() {
+			conn, err := pgx.Connect(context.Background(), h.ConnString())
+			if err == nil {
+				_, _ = conn.Exec(context.Background(), `drop owned by `+pgx.Identifier{role}.Sanitize())
+				_, _ = conn.Exec(context.Background(), `drop role `+pgx.Identifier{role}.Sanitize()) // once both hosts' databases are rid of it
+				_ = conn.Close(context.Background())
+			}
+		})
+		u, err := url.Parse(h.ConnString())
+		if err != nil {
+			t.Fatal("a server's DSN is no URL")
+		}
+		u.User = url.UserPassword(role, "x")
+		c.Hosts[i].DSN = u.String()
+	}
+	if b.cfg.Map, err = c.Map(); err != nil {
+		t.Fatal(err)
+	}
+	planned, err := move.Plan(t.Context(), b.cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := strings.Join(append(planned[0].Problems, planned[0].Notes...), "\n")
+	for _, want := range []string{
+		"pg-a: role %s may not make slots: expected REPLICATION", "pg-a: role %s may not make publications and schemas: expected CREATE on the database",
+		"pg-a: role %s does not own schema shard_00001", "pg-a: role %s does not own shard_00001.photos: expected its owner",
+		"pg-a: role %s does not see how long the transactions of other roles last: expected pg_read_all_stats",
+		"pg-b: role %s may not make subscriptions: expected a superuser", "pg-b: role %s may not make schemas: expected CREATE", "pg-b: role %s may not make what belongs to ",
+	} {
+		if want = fmt.Sprintf(want, role); !strings.Contains(strings.ReplaceAll(all, `"`, ""), want) {
+			t.Errorf("nothing like %q in %s", want, all)
+		}
+	}
+}

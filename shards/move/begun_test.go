@@ -1,0 +1,78 @@
+package move_test
+
+import (
+	"context"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/kiloshard/kiloshard/shards/move"
+)
+
+// once is a source of one row that cannot be read twice.
+type once struct {
+	t    *testing.T
+	id   int64
+	read int
+}
+
+func (o *once) Next() bool             { o.read++; return o.read == 1 }
+func (o *once) Values() ([]any, error) { return []any{o.id, "copied"}, nil }
+func (o *once) Err() error             { return nil }
+
+// firsts are what may come first in a transaction.
+var firsts = map[string]func(t *testing.T, ctx context.Context, tx pgx.Tx) error{
+	"exec": func(_ *testing.T, ctx context.Context, tx pgx.Tx) error {
+		_, err := tx.Exec(ctx, `insert into photos (title) values ($1)`, "begun")
+		return err
+	},
+	"query": func(_ *testing.T, ctx context.Context, tx pgx.Tx) error {
+		return tx.QueryRow(ctx, `insert into photos (title) values ('begun') returning id`).Scan(new(int64))
+	},
+	"batch": func(_ *testing.T, ctx context.Context, tx pgx.Tx) error {
+		var b pgx.Batch
+		b.Queue(`insert into photos (title) values ('begun')`)
+		b.Queue(`select count(*) from photos`)
+		return tx.SendBatch(ctx, &b).Close()
+	},
+	"copy": func(t *testing.T, ctx context.Context, tx pgx.Tx) error {
+		_, err := tx.CopyFrom(ctx, pgx.Identifier{"photos"}, []string{"id", "title"}, &once{t: t, id: 7})
+		return err
+	},
+	"prepared": func(_ *testing.T, ctx context.Context, tx pgx.Tx) error {
+		if _, err := tx.Prepare(ctx, "mine", `insert into likes (photo, who) select id, $1 from photos order by id limit 1`); err != nil {
+			return err
+		}
+		_, err := tx.Exec(ctx, "mine", 8)
+		return err
+	},
+}
+
+// A transaction that was begun before the shard moved, and in which nothing has run, runs at the new place.
+func TestBegunBeforeMove(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	b.exec(0, fill)
+	begun := map[string]pgx.Tx{}
+	for name := range firsts { // each holds a connection, of a router of its own
+		var err error
+		if begun[name], err = b.routed(t).Begin(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := move.Run(t.Context(), b.cfg); err != nil {
+		t.Fatal(err)
+	}
+	for name, first := range firsts {
+		if err := first(t, t.Context(), begun[name]); err != nil {
+			t.Errorf("%s: %v", name, err)
+			_ = begun[name].Rollback(t.Context())
+			continue
+		}
+		if err := begun[name].Commit(t.Context()); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	b.equal("rows", b.text(1, `select count(*) from shard_00001.photos`), "1004")
+	b.equal("likes", b.text(1, `select count(*) from shard_00001.likes where who = 8`), "1")
+}

@@ -1,0 +1,139 @@
+package checks
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/kiloshard/kiloshard/sql"
+)
+
+// subscriberQuery finds what logical replication lacks on the target. Its parameters: whether the target logs in with a
+// password that is in the subscription.
+const subscriberQuery = `
+WITH me AS (SELECT rolname, rolsuper, current_setting('server_version_num')::int >= 160000 AS modern FROM pg_roles WHERE rolname = current_user)
+SELECT true, format('role %I may not make subscriptions: expected a superuser%s', rolname, CASE WHEN modern THEN ', or a member of pg_create_subscription' ELSE ', as Postgres 15 asks' END)
+  FROM me WHERE NOT rolsuper AND NOT (modern AND EXISTS (SELECT FROM pg_roles p WHERE p.rolname = 'pg_create_subscription' AND pg_has_role(p.oid, 'usage')))
+UNION ALL
+SELECT true, format('role %I is no superuser, so its subscriptions must log in with a password: expected --login-with-password', rolname) FROM me WHERE NOT rolsuper AND modern AND NOT $1::boolean
+UNION ALL
+SELECT true, format('all but %s of %s workers for subscriptions are in use: expected 2 free ones (max_logical_replication_workers)', s.free, s.most)
+  FROM (SELECT current_setting('max_logical_replication_workers')::int, current_setting('max_logical_replication_workers')::int - count(pid) FROM pg_stat_get_subscription(NULL)) s (most, free) WHERE s.free < 2
+UNION ALL
+SELECT true, format('%s of %s origins of subscriptions are in use: expected 3 free ones (%s)', s.used, s.most, s.setting)
+  FROM (SELECT count(*), coalesce(current_setting('max_active_replication_origins', true), current_setting('max_replication_slots'))::int,
+      CASE WHEN current_setting('max_active_replication_origins', true) IS NULL THEN 'max_replication_slots' ELSE 'max_active_replication_origins' END
+    FROM pg_replication_origin) s (used, most, setting) WHERE s.most - s.used < 3
+UNION ALL
+SELECT true, format('max_worker_processes is %s, max_logical_replication_workers %s: expected more of the first, since all background workers share them', current_setting('max_worker_processes'), current_setting('max_logical_replication_workers'))
+  WHERE current_setting('max_worker_processes')::int <= current_setting('max_logical_replication_workers')::int`
+
+// offlineQuery finds what a copy lacks that heeds no triggers and foreign keys.
+const offlineQuery = `
+SELECT true, format('role %I may not set session_replication_role: expected a superuser, or GRANT SET ON PARAMETER session_replication_role', current_user)
+WHERE NOT has_parameter_privilege('session_replication_role', 'SET')`
+
+// hostQuery finds what a target lacks for a shard. Its parameters: the schema, the relation that marks a fence, the roles of the
+// shard, and those of them that own something.
+const hostQuery = `
+SELECT true, format('role %I may not make schemas: expected CREATE on the database', current_user) WHERE NOT has_database_privilege(current_database(), 'CREATE')
+UNION ALL
+SELECT true, format('role %I is missing: something of the shard belongs to it, or is granted to it', r) FROM unnest($3::text[]) r WHERE NOT EXISTS (SELECT FROM pg_roles WHERE rolname = r)
+UNION ALL
+SELECT true, format('role %I may not make what belongs to %I: expected a member of it', current_user, o.rolname) FROM pg_roles o WHERE o.rolname = ANY ($4)
+  AND NOT pg_has_role(o.oid, CASE WHEN current_setting('server_version_num')::int >= 160000 THEN 'SET' ELSE 'MEMBER' END)
+UNION ALL
+SELECT true, format('schema %I is there already: expected none, or drop it once no row is only in it', $1::text)
+  WHERE to_regnamespace($1) IS NOT NULL AND (to_regclass($1 || '.' || $2) IS NULL OR to_regclass($1 || '.next_id_seq') IS NOT NULL)
+UNION ALL
+SELECT true, 'the server is a standby: expected a primary' WHERE pg_is_in_recovery()`
+
+// OnTarget finds what a host lacks for a shard that moves to it. withPassword says that the subscription holds a password.
+func (s *Shard) OnTarget(ctx context.Context, conn *pgx.Conn, offline, withPassword bool) (Found, error) {
+	var f Found
+	query, args := subscriberQuery, []any{withPassword}
+	if offline {
+		query, args = offlineQuery, nil
+	}
+	if err := f.take(ctx, conn, query, args...); err != nil {
+		return f, err
+	}
+	if err := f.take(ctx, conn, hostQuery, s.Schema, sql.FenceMark, s.roles, s.owners); err != nil {
+		return f, err
+	}
+	if err := s.compareDatabases(ctx, conn, &f, offline); err != nil {
+		return f, err
+	}
+	here, err := texts(ctx, conn, `SELECT extname || ' ' || extversion FROM pg_extension`)
+	if err != nil {
+		return f, err
+	}
+	for _, want := range s.extensions {
+		switch found, there := version(here, want); {
+		case !there:
+			f.problem("extension %s is missing: expected CREATE EXTENSION", nameOf(want))
+		case found != want:
+			f.problem("extension %s, on the source %s: expected the same version", found, want)
+		}
+	}
+	const collations = `
+		SELECT format('%I.%I %s', n.nspname, o.collname, coalesce(pg_collation_actual_version(o.oid), '-')) FROM pg_collation o JOIN pg_namespace n ON n.oid = o.collnamespace
+		WHERE format('%I.%I', n.nspname, o.collname) = ANY ($1)`
+	var names []string
+	for _, c := range s.collations {
+		names = append(names, nameOf(c))
+	}
+	if here, err = texts(ctx, conn, collations, names); err != nil {
+		return f, err
+	}
+	for _, want := range s.collations {
+		switch found, there := version(here, want); {
+		case !there:
+			f.problem("collation %s is missing", nameOf(want))
+		case found != want:
+			f.note("collation %s, on the source %s: its order may differ; indexes are made anew", found, want)
+		}
+	}
+	return f, nil
+}
+
+// compareDatabases compares what texts are in, and how they are sorted.
+func (s *Shard) compareDatabases(ctx context.Context, conn *pgx.Conn, f *Found, offline bool) error {
+	var version int
+	var encoding, locale, libc string
+	if err := conn.QueryRow(ctx, databaseQuery).Scan(&version, &encoding, &locale, &libc); err != nil {
+		return err
+	}
+	if encoding != s.encoding {
+		f.problem("the database is in %s, the source in %s: expected the same encoding", encoding, s.encoding)
+	}
+	switch {
+	case locale != s.locale:
+		f.problem("the database's locale is %q, the source's %q: expected the same, so that texts sort alike", strings.TrimSpace(locale), strings.TrimSpace(s.locale))
+	case libc != s.libc:
+		f.note("the database's collation is of version %s, the source's of %s: texts may sort otherwise; indexes are made anew", libc, s.libc)
+	}
+	for _, role := range s.barred {
+		if version >= 160000 && !offline {
+			f.problem("role %s owns tables of the shard, and on the source it has no USAGE on the schema: expected it, since rows are applied with the owner's rights", role)
+		}
+	}
+	if version/10000 < s.version/10000 {
+		f.note("it is Postgres %d, the source %d", version/10000, s.version/10000)
+	}
+	return nil
+}
+
+// nameOf returns the name out of "name version".
+func nameOf(text string) string { return text[:strings.LastIndexByte(text, ' ')] }
+
+// version finds the one of the same name.
+func version(all []string, want string) (string, bool) {
+	i := slices.IndexFunc(all, func(s string) bool { return nameOf(s) == nameOf(want) })
+	if i < 0 {
+		return "", false
+	}
+	return all[i], true
+}

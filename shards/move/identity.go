@@ -1,0 +1,88 @@
+package move
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/kiloshard/kiloshard/migrate/drift"
+)
+
+// identify gives tables without a key the whole row as their replica identity, for as long as they move. What they had is in
+// the ledger before, in the same transaction.
+func (j *job) identify(ctx context.Context) error {
+	const query = `
+		SELECT coalesce(string_agg(format('ALTER TABLE %I.%I REPLICA IDENTITY FULL', $1::text, c.relname), '; '), ''),
+			coalesce(jsonb_object_agg(c.relname, c.relreplident), '{}')::text
+		FROM pg_class c WHERE c.relnamespace = $1::regnamespace AND c.relkind = 'r'
+			AND (c.relreplident = 'n' OR c.relreplident = 'd' AND NOT EXISTS (SELECT FROM pg_index i WHERE i.indrelid = c.oid AND i.indisprimary))`
+	var alter, were string
+	if err := j.from.QueryRow(ctx, query, j.Schema).Scan(&alter, &were); err != nil || alter == "" {
+		return err
+	}
+	note := fmt.Sprintf("UPDATE kiloshard.moves SET identities = coalesce(identities, '{}') || '%s' WHERE id = '%s'; ", quoted(were), j.ID)
+	if err := j.alter(ctx, note+alter); err != nil {
+		return fmt.Errorf("replica identities on %s: %w", j.Source, err)
+	}
+	j.event("identified")
+	return nil
+}
+
+// restoreIdentities gives tables back what [job.identify] took, wherever the shard's schema is by now.
+func (j *job) restoreIdentities(ctx context.Context) error {
+	identities, err := j.identities(ctx)
+	if err != nil || len(identities) == 0 {
+		return err
+	}
+	script := ""
+	for table, was := range identities {
+		identity := "DEFAULT"
+		if was == "n" {
+			identity = "NOTHING"
+		}
+		for _, schema := range []string{j.Schema, j.moved()} {
+			script += fmt.Sprintf("DO $kiloshard$ BEGIN IF (SELECT relkind FROM pg_class WHERE oid = to_regclass('%s')) = 'r' THEN ALTER TABLE %[1]s REPLICA IDENTITY %s; END IF; END $kiloshard$; ",
+				strings.ReplaceAll(quoted(name(schema, table)), "$kiloshard$", ""), identity)
+		}
+	}
+	return j.alter(ctx, script+fmt.Sprintf("UPDATE kiloshard.moves SET identities = NULL WHERE id = '%s'", j.ID))
+}
+
+func (j *job) identities(ctx context.Context) (was map[string]string, err error) {
+	err = j.from.QueryRow(ctx, `SELECT coalesce(identities, '{}') FROM kiloshard.moves WHERE id = $1`, j.ID).Scan(&was)
+	return was, err
+}
+
+// withoutIdentities leaves out of the source's structure what [job.identify] changed.
+func withoutIdentities(s drift.Structure, changed map[string]string) drift.Structure {
+	var kept drift.Structure
+	for _, l := range s {
+		table, is := strings.CutPrefix(l.Key, "replica identity of {{.schema}}.")
+		if _, ours := changed[strings.Trim(table, `"`)]; !is || !ours {
+			kept = append(kept, l)
+		}
+	}
+	return kept
+}
+
+// alter changes tables on the source in one transaction, while nobody waits behind it for longer than the lock timeout.
+func (j *job) alter(ctx context.Context, statements string) error {
+	script := fmt.Sprintf("BEGIN; SET LOCAL lock_timeout = %d; %s; COMMIT", j.cfg.LockTimeout.Milliseconds(), statements)
+	began := time.Now()
+	for {
+		if err := j.untilQuiet(ctx, began); err != nil {
+			return err
+		}
+		err := run(ctx, j.from, script)
+		if err == nil || !mayTryAgain(err) || ctx.Err() != nil {
+			return err
+		}
+		if j.cfg.Patience > 0 && time.Since(began) > j.cfg.Patience {
+			return fmt.Errorf("no lock within %s: %w", j.cfg.Patience, err)
+		}
+		if err := sleep(ctx, cutoverPause/10); err != nil {
+			return err
+		}
+	}
+}

@@ -1,0 +1,112 @@
+package move_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/kiloshard/kiloshard/internal/localpg"
+	"github.com/kiloshard/kiloshard/migrate"
+	"github.com/kiloshard/kiloshard/shards"
+	"github.com/kiloshard/kiloshard/shards/move"
+	"github.com/kiloshard/kiloshard/shards/provision"
+	"github.com/kiloshard/kiloshard/shards/shardtest"
+)
+
+var pageBlock = regexp.MustCompile("(?s)```sql\n(.*?)```")
+
+// A role that is no superuser moves a shard with what the page gives it, and each right that it lacks is named beforehand.
+func TestPrivileges(t *testing.T) {
+	t.Parallel()
+	page, err := os.ReadFile("privileges.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := &bundle{t: t}
+	hosts := shardtest.Hosts(t, 2)
+	if b.m, err = shardtest.MapConfig(4, hosts).Map(); err != nil {
+		t.Fatal(err)
+	}
+	owner := "mover_of_" + b.text(0, `select current_database()`)
+	ours := strings.NewReplacer("photos_owner", owner)
+	var blocks []string
+	for _, block := range pageBlock.FindAllStringSubmatch(string(page), -1) {
+		blocks = append(blocks, ours.Replace(block[1]))
+	}
+	const allowed = 16 // the version from which on a role that is no superuser may make subscriptions
+	old := b.text(0, `select current_setting('server_version_num')::int / 10000 < `+fmt.Sprint(allowed)) == "t"
+	if old {
+		blocks = blocks[:1]
+	}
+	b.exec(0, fmt.Sprintf(`create role %s login password 'secret'`, owner))
+	t.Cleanup(func() {
+		for host := range hosts {
+			_ = b.tryLater(host, fmt.Sprintf(`reassign owned by %[1]s to current_user; drop owned by %[1]s`, owner)) // the end would tell
+		}
+		if err := b.tryLater(0, "drop role "+owner); err != nil {
+			t.Error(err)
+		}
+	})
+	as := make([]shards.Host, len(hosts))
+	for i, h := range hosts {
+		b.exec(i, fmt.Sprintf(`do $$ begin execute format('alter database %%I owner to %s', current_database()); end $$`, owner))
+		as[i] = shards.Host{Name: h.Name, DSN: localpg.AsRole(h.ConnString(), owner, "secret"), Weight: 1}
+	}
+	c := setupOn(t, shardtest.MapConfig(4, as))
+	if _, err := provision.Create(t.Context(), provision.CreateConfig{Map: c.m}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := migrate.Up(t.Context(), migrate.Config{Map: c.m, Files: migrations}); err != nil {
+		t.Fatal(err)
+	}
+	c.exec(0, fill)
+	problems := func() string {
+		planned, err := move.Plan(t.Context(), c.cfg)
+		if err != nil || len(planned) != 1 {
+			t.Fatal(planned, err)
+		}
+		return strings.Join(planned[0].Problems, "; ")
+	}
+	if got := problems(); !strings.Contains(got, "may not make slots: expected REPLICATION") || !strings.Contains(got, "may not make subscriptions: expected a superuser") {
+		t.Errorf("without rights: %s", got)
+	}
+	for i, block := range blocks {
+		for j, statement := range strings.SplitAfter(strings.TrimSpace(block), ";\n") {
+			if i == 1 && j == 1 {
+				if got := problems(); !strings.Contains(got, "keep it out of the server's log") {
+					t.Errorf("without the settings: %s", got)
+				}
+			}
+			b.exec(0, statement) // both hosts are databases of one server
+		}
+	}
+	if old {
+		if got := problems(); strings.Contains(got, "REPLICATION") || !strings.Contains(got, "as Postgres 15 asks") {
+			t.Errorf("on Postgres 15: %s", got)
+		}
+		return
+	}
+	if got := problems(); got != "" {
+		t.Fatal(got)
+	}
+	if _, err := move.Run(t.Context(), c.cfg); err != nil {
+		t.Fatal(err)
+	}
+	c.served("pg-b", "by a role that is no superuser")
+	c.equal("owner", c.text(1, `select tableowner from pg_tables where schemaname = 'shard_00001' and tablename = 'photos'`), owner)
+	c.clean()
+}
+
+// tryLater is try once the test's context has ended.
+func (b *bundle) tryLater(host int, statements string) error {
+	conn, err := connectLater(b.m.Hosts()[host])
+	if err != nil {
+		return err
+	}
+	defer conn.Close(context.Background())
+	_, err = conn.PgConn().Exec(context.Background(), statements).ReadAll()
+	return err
+}

@@ -1,0 +1,86 @@
+package prove_test
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+
+	"github.com/kiloshard/kiloshard/shards"
+	"github.com/kiloshard/kiloshard/shards/move"
+)
+
+// The variables that make this test binary a mover which kills itself when something happens.
+const (
+	moverDies  = "KILOSHARD_TEST_MOVER_DIES"
+	moverTo    = "KILOSHARD_TEST_MOVER_TO"
+	moverLogin = "KILOSHARD_TEST_MOVER_LOGIN"
+	moverStore = "KILOSHARD_TEST_MOVER_STORE"
+)
+
+// point names what happens in a move, without what differs from one to the next.
+func point(e move.Event) string {
+	what, _, _ := strings.Cut(e.What, " after")
+	return string(e.Step) + ": " + what
+}
+
+// mover moves shard 1 and does not come to its end.
+func mover() {
+	ctx := context.Background()
+	err := func() error {
+		store, err := openStore(ctx, os.Getenv(moverStore), os.LookupEnv)
+		if err != nil {
+			return err
+		}
+		now, err := store.Load(ctx)
+		if err != nil {
+			return err
+		}
+		_, err = move.Run(ctx, move.Config{
+			Map: now.Map, Store: store, Shards: shards.SetOf(1), To: os.Getenv(moverTo), Login: os.Getenv(moverLogin), LoginWithPassword: true,
+			Events: func(e move.Event) {
+				if point(e) == os.Getenv(moverDies) {
+					self, _ := os.FindProcess(os.Getpid())
+					_ = self.Kill()
+					select {} // it ends at any moment
+				}
+			},
+		})
+		return err
+	}()
+	fmt.Fprintln(os.Stderr, "the mover was not killed:", err)
+	os.Exit(1)
+}
+
+// killedMover moves shard 1 by a process that is killed at a point.
+func (c *cluster) killedMover(from, to, at string) {
+	c.t.Helper()
+	var output bytes.Buffer
+	cmd := exec.CommandContext(c.t.Context(), os.Args[0])
+	cmd.Env = append(os.Environ(), moverDies+"="+at, moverTo+"="+to, moverLogin+"="+c.config(from, to).Login, moverStore+"="+c.throughLinks("store"),
+		variable("pg-a")+"="+c.throughLinks("pg-a"), variable("pg-b")+"="+c.throughLinks("pg-b"))
+	cmd.Stderr = &output
+	err := cmd.Run()
+	if cmd.ProcessState == nil || cmd.ProcessState.String() != "signal: killed" {
+		c.t.Fatalf("at %q: %v: %s", at, err, output.String())
+	}
+}
+
+// points moves shard 1 and returns all that happens, in its order.
+func (c *cluster) points() []string {
+	c.t.Helper()
+	var all []string
+	cfg := c.config(c.home())
+	cfg.Events = func(e move.Event) {
+		if p := point(e); e.Step != move.Finished && e.Bytes == 0 && !slices.Contains(all, p) {
+			all = append(all, p)
+		}
+	}
+	if _, err := move.Run(c.t.Context(), cfg); err != nil {
+		c.t.Fatal(err)
+	}
+	return all
+}

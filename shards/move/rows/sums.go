@@ -1,0 +1,65 @@
+// Package rows compares the rows of two copies of a schema, on two hosts.
+package rows
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// Sum is what two copies of a table must agree in.
+type Sum struct {
+	Table string
+	Rows  int64
+	Sum   string // of the hashes of the rows, so that their order means nothing
+}
+
+// Querier is a session or a transaction.
+type Querier interface {
+	Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error)
+}
+
+// hash is that of a whole row.
+const hash = `hashtextextended(kiloshard_row::text COLLATE "C", 0)`
+
+// changed says of a row whether it was written by a transaction that a snapshot does not show. All but the newest
+// transactions are known by their age not to be such; that of a row is of 32 bits.
+const changed = `CASE WHEN age(kiloshard_row.xmin) <= (SELECT age((pg_snapshot_xmin('%[1]s')::text::bigint & 4294967295)::text::xid))
+  THEN NOT pg_visible_in_snapshot((pg_snapshot_xmin('%[1]s')::text::bigint + ((kiloshard_row.xmin::text::bigint - pg_snapshot_xmin('%[1]s')::text::bigint) & 4294967295))::text::xid8, '%[1]s')
+  ELSE false END`
+
+// Sums returns the sums of all tables of a schema, in the order of their names. With a snapshot, as pg_current_snapshot writes it,
+// the sums are of the rows that have changed since, and the counts still of all.
+func Sums(ctx context.Context, conn Querier, schema, since string) ([]Sum, error) {
+	tables, err := tables(ctx, conn, schema)
+	if err != nil || len(tables) == 0 {
+		return nil, err
+	}
+	filter := ""
+	if since != "" {
+		filter = " FILTER (WHERE " + fmt.Sprintf(changed, since) + ")"
+	}
+	var parts []string
+	for _, t := range tables {
+		parts = append(parts, fmt.Sprintf(`SELECT '%s', count(*), coalesce(sum(%s::numeric)%s, 0)::text FROM %s AS kiloshard_row`,
+			strings.ReplaceAll(t, "'", "''"), hash, filter, pgx.Identifier{schema, t}.Sanitize()))
+	}
+	found, err := conn.Query(ctx, strings.Join(parts, " UNION ALL "), pgx.QueryExecModeExec)
+	if err != nil {
+		return nil, err
+	}
+	all, err := pgx.CollectRows(found, pgx.RowToStructByPos[Sum])
+	slices.SortFunc(all, func(a, b Sum) int { return strings.Compare(a.Table, b.Table) })
+	return all, err
+}
+
+func tables(ctx context.Context, conn Querier, schema string) ([]string, error) {
+	found, err := conn.Query(ctx, `SELECT relname::text FROM pg_class WHERE relnamespace = $1::regnamespace AND relkind = 'r' ORDER BY relname COLLATE "C"`, schema)
+	if err != nil {
+		return nil, err
+	}
+	return pgx.CollectRows(found, pgx.RowTo[string])
+}

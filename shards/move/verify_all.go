@@ -1,0 +1,88 @@
+package move
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/kiloshard/kiloshard/shards/move/rows"
+)
+
+// Verify compares the rows of moves whose movers have ended. The error wraps a [RowsError] or a [StructureError] for each shard
+// that differs.
+//
+// Of a move that is under way and has come to the cutover it compares all rows, as of one moment, for which writers wait.
+// After the switch, and until [Clean], it compares the rows that nobody has changed on the target since: each must be
+// among those that the source had when it was fenced. Whether a row that is no longer on the target was deleted there, it cannot tell.
+func Verify(ctx context.Context, cfg Config) (Report, error) {
+	return onMoves(ctx, cfg, []Outcome{UnderWay, Moved}, func(ctx context.Context, j *job) error {
+		switch {
+		case j.Outcome == Moved && j.cfg.Map.Host(j.Shard).Name != j.Target: // it has moved on
+			return nil
+		case j.Outcome == Moved:
+			return j.compareWithFenced(ctx)
+		case j.Offline:
+			return errors.New("nothing to compare: it copies the shard anew, while that is locked")
+		case !slices.Contains([]Step{Copy, Cutover}, j.Step):
+			return errors.New("nothing to compare: the move is at step " + string(j.Step))
+		}
+		return j.compareAsOfOneMoment(ctx)
+	})
+}
+
+// compareWithFenced compares a shard that has moved with what was fenced.
+func (j *job) compareWithFenced(ctx context.Context) error {
+	var there bool
+	var carried string
+	const query = `SELECT to_regnamespace($2) IS NOT NULL, coalesce(carried, '') FROM kiloshard.moves WHERE id = $1`
+	if err := j.from.QueryRow(ctx, query, j.ID, j.moved()).Scan(&there, &carried); err != nil {
+		return err
+	}
+	if !there || carried == "" {
+		return fmt.Errorf("nothing to compare: schema %s is not on %s any more", j.moved(), j.Source)
+	}
+	j.event("comparing")
+	e := &RowsError{}
+	err := rows.Unchanged(ctx, j.from, j.moved(), j.to, j.Schema, carried, func(table string, unknown int64) {
+		e.Differences = append(e.Differences, fmt.Sprintf("%s: %d rows on %s that nobody has changed since the move are not those of %s", table, unknown, j.Target, j.Source))
+	})
+	switch {
+	case err != nil:
+		return err
+	case len(e.Differences) > 0:
+		return e
+	}
+	j.event("compared")
+	return nil
+}
+
+// compareAsOfOneMoment compares structures and rows. Writers are held up until the target has all that they have done,
+// snapshots are taken on both sides, and writers go on while these are compared.
+func (j *job) compareAsOfOneMoment(ctx context.Context) error {
+	if err := j.verifyStructure(ctx); err != nil {
+		return err
+	}
+	source, target, err := j.snapshots(ctx)
+	defer func() { closeAll(ctx, source, target) }()
+	if err != nil {
+		return err
+	}
+	j.event("comparing")
+	if err := j.compare(ctx, source, j.Schema, target, [2]string{}); err != nil {
+		return err
+	}
+	if err := j.saw(ctx, source, target); err != nil {
+		return err
+	}
+	j.event("compared")
+	return nil
+}
+
+func closeAll(ctx context.Context, conns ...*pgx.Conn) {
+	for _, conn := range conns {
+		closeConn(ctx, conn)
+	}
+}

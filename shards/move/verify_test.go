@@ -1,0 +1,96 @@
+package move_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/kiloshard/kiloshard/shards/move"
+)
+
+// A byte of a large shard that is flipped at any time before the fence is found, and the shard does not move.
+func TestFlippedByteOfLargeShard(t *testing.T) {
+	t.Parallel()
+	for name, at := range map[string]struct{ after, at string }{
+		"between the passes":   {"", "cutover: compared"},
+		"after the last pass":  {"cutover: compared the last changes", "cutover: caught up"},
+		"while writers wait":   {"cutover: compared the last changes", "cutover: locked"},
+		"with a pass too slow": {"", "cutover: compared"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := setup(t)
+			b.exec(0, fill)
+			cfg := b.cfg
+			cfg.VerifyUnderFence, cfg.VerifyPause = 1, time.Hour
+			if strings.Contains(name, "slow") {
+				cfg.VerifyPause = 1
+			}
+			after, flipped := at.after == "", false
+			cfg.Events = func(e move.Event) {
+				b.cfg.Events(e)
+				switch p := point(e); {
+				case !after && strings.HasPrefix(p, at.after):
+					after = true
+				case after && !flipped && p == at.at:
+					flipped = true
+					b.exec(1, `update shard_00001.photos set title = 'phoTo 7' where title = 'photo 7'`)
+				}
+			}
+			_, err := move.Run(t.Context(), cfg)
+			var rows *move.RowsError
+			if !errors.As(err, &rows) || !strings.HasPrefix(rows.Differences[0], "photos: 1000 rows on both") {
+				t.Errorf("got %v", err)
+			}
+			b.exec(0, `begin; insert into shard_00001.photos (title) values ('served'); rollback`)
+			b.equal("host", b.load().Host(1).Name, "pg-a")
+			b.exec(1, `update shard_00001.photos set title = 'photo 7' where title = 'phoTo 7'`)
+			cfg.Events = b.cfg.Events
+			if _, err := move.Resume(t.Context(), cfg); err != nil {
+				t.Fatal(err)
+			}
+			b.served("pg-b", "at last")
+			b.clean()
+		})
+	}
+}
+
+// A large shard moves while services write to it, and its last changes are compared under the fence.
+func TestLargeShardUnderLoad(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	b.exec(0, fill)
+	c := b.crowd(t, returning, inTx, reading(`select count(*) from events`))
+	b.cfg.VerifyUnderFence, b.cfg.VerifyPause = 1, time.Hour
+	if _, err := move.Run(t.Context(), b.cfg); err != nil {
+		t.Fatal(err)
+	}
+	c.some("calls after the move")
+	c.end(b, 1)
+	b.clean()
+}
+
+// After the switch the rows that nobody has changed since are compared with what was fenced, until that is dropped.
+func TestVerifyAfterSwitch(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	b.exec(0, fill)
+	if _, err := move.Run(t.Context(), b.cfg); err != nil {
+		t.Fatal(err)
+	}
+	b.exec(1, `update shard_00001.photos set title = 'new' where title = 'photo 8'; delete from shard_00001.events where n = 3; insert into shard_00001.photos (title) values ('more')`)
+	b.cfg.Map = b.load()
+	report, err := move.Verify(t.Context(), b.cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.equal("compared", report.Done.String(), "1")
+	old := b.text(0, `select nspname from pg_namespace where nspname ~ '^shard_00001__moved'`)
+	b.exec(0, `update `+old+`.photos set title = 'phoTo 7' where title in ('photo 7', 'photo 8')`)
+	_, err = move.Verify(t.Context(), b.cfg)
+	var rows *move.RowsError
+	if !errors.As(err, &rows) || rows.Differences[0] != "photos: 1 rows on pg-b that nobody has changed since the move are not those of pg-a" {
+		t.Errorf("got %v", err)
+	}
+}
