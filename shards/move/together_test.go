@@ -162,7 +162,8 @@ func TestLongTransaction(t *testing.T) {
 	b.interrupted("copy: copied")
 	holder := b.connect(0)
 	defer holder.Close(context.Background())
-	if _, err := holder.Exec(t.Context(), `begin; select from shard_00001.events where n = 1 for update`); err != nil {
+	// Until it is older than the lock timeout: a younger one is waited for under locks.
+	if _, err := holder.Exec(t.Context(), `begin; select from shard_00001.events where n = 1 for update; select pg_sleep(0.5)`); err != nil {
 		t.Fatal(err)
 	}
 	c := b.crowd(t, returning, reading(`select count(*) from photos`))
