@@ -1,10 +1,7 @@
 package main
 
 import (
-	"context"
-	"errors"
 	"fmt"
-	"os"
 
 	"github.com/spf13/cobra"
 
@@ -26,72 +23,6 @@ on the server that KILOSHARD_POSTGRES_DSN names.`,
 		a.benchIDsCommand(), a.benchCreateCommand(), a.benchRouteCommand(), a.benchMigrateCommand(), a.benchMapCommand(), a.benchFailoverCommand(), a.benchMoveCommand(),
 	)
 	return cmd
-}
-
-// localConfig is how this program starts throw-away servers, as the environment says.
-func localConfig() localpg.Config {
-	return localpg.Config{
-		DSN:   os.Getenv("KILOSHARD_POSTGRES_DSN"),
-		Image: os.Getenv("KILOSHARD_POSTGRES_IMAGE"),
-	}
-}
-
-// withServers runs fn with throw-away servers, and stops them.
-func (a *app) withServers(ctx context.Context, n int, fn func([]*localpg.Server) error) error {
-	return a.withServersOf(ctx, n, localConfig(), fn)
-}
-
-func (a *app) withServersOf(ctx context.Context, n int, cfg localpg.Config, fn func([]*localpg.Server) error) (err error) {
-	var servers []*localpg.Server
-	defer func() {
-		for _, s := range servers {
-			stopErr := s.Stop(context.WithoutCancel(ctx))
-			if err == nil {
-				err = stopErr
-			}
-		}
-	}()
-	for range n {
-		s, err := localpg.Start(ctx, cfg)
-		if err != nil {
-			return err
-		}
-		servers = append(servers, s)
-		fmt.Fprintln(a.stderr, "on", s.Describe())
-	}
-	return fn(servers)
-}
-
-// newHosts makes a new database on each of the servers at every call.
-func newHosts(servers []*localpg.Server) func(context.Context) ([]shards.Host, error) {
-	databases := 0
-	return func(ctx context.Context) ([]shards.Host, error) {
-		hosts := make([]shards.Host, len(servers))
-		for i, s := range servers {
-			databases++
-			dsn, err := s.CreateDatabase(ctx, fmt.Sprintf("kiloshard_bench_%d_%d", os.Getpid(), databases))
-			if err != nil {
-				return nil, err
-			}
-			hosts[i] = shards.Host{Name: fmt.Sprintf("pg-%c", 'a'+i), DSN: dsn}
-		}
-		return hosts, nil
-	}
-}
-
-// newStandby returns what starts a standby of a server.
-func newStandby(server *localpg.Server) func(context.Context) (func(string) string, func() error, error) {
-	return func(ctx context.Context) (func(string) string, func() error, error) {
-		backup, err := server.Backup(ctx)
-		if err != nil {
-			return nil, nil, err
-		}
-		standby, err := backup.Standby(ctx, "kiloshard bench", nil)
-		if err != nil {
-			return nil, nil, errors.Join(err, backup.Remove(ctx))
-		}
-		return standby.DSN, func() error { return standby.Stop(context.WithoutCancel(ctx)) }, nil
-	}
 }
 
 func (a *app) benchCreateCommand() *cobra.Command {

@@ -31,3 +31,6 @@ func (a *app) findConfig(cmd *cobra.Command) string {
 		return defaultConfig
 	}
 }
+
+// defaultConfig is the config file, in the present directory, if -c says nothing else.
+const defaultConfig = "kiloshard.yaml"

@@ -5,10 +5,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/spf13/cobra"
 
-	"github.com/kiloshard/kiloshard/migrate"
 	"github.com/kiloshard/kiloshard/shards"
 	"github.com/kiloshard/kiloshard/shards/provision"
 )
@@ -30,20 +28,6 @@ type shardCopy struct {
 	Schema string        `json:"schema"`
 	Host   string        `json:"host"`
 	Home   string        `json:"home"`
-}
-
-// failedShard is a shard on which something failed, as JSON has it.
-type failedShard struct {
-	Shard  shards.Number `json:"shard"`
-	Schema string        `json:"schema"`
-	Host   string        `json:"host"`
-	Error  string        `json:"error"`
-
-	// Of a migration that the server refused.
-	SQLState  string `json:"sqlstate,omitempty"`
-	File      string `json:"file,omitempty"`
-	Line      int    `json:"line,omitempty"` // 1-based
-	Statement string `json:"statement,omitempty"`
 }
 
 func (a *app) createCommand() *cobra.Command {
@@ -108,18 +92,4 @@ func (a *app) printCreated(m *shards.Map, dryRun bool, report provision.CreateRe
 			a.say("generators created: %s", strings.Join(result.Generators, ", "))
 		}
 	})
-}
-
-func failures(partial *shards.PartialError) []failedShard {
-	failed := make([]failedShard, len(partial.Failed))
-	for i, f := range partial.Failed {
-		failed[i] = failedShard{Shard: f.Shard, Schema: f.Schema, Host: f.Host, Error: f.Err.Error()}
-		if file := (*migrate.FileError)(nil); errors.As(f, &file) {
-			failed[i].File, failed[i].Line, failed[i].Statement = file.File, file.Line, file.Statement
-		}
-		if pg := (*pgconn.PgError)(nil); errors.As(f, &pg) {
-			failed[i].SQLState = pg.Code
-		}
-	}
-	return failed
 }

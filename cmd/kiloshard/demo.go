@@ -22,7 +22,8 @@ import (
 //go:embed demo/migrations/*.sql
 var demoFiles embed.FS
 
-func (a *app) demoCommand() *cobra.Command {
+// demoCommand takes what runs one command line of this program and returns its exit code.
+func (a *app) demoCommand(execute func(ctx context.Context, a *app, args []string) int) *cobra.Command {
 	return &cobra.Command{
 		Use:   "demo",
 		Short: "The whole story on throw-away local hosts, start to end",
@@ -34,7 +35,7 @@ them.`,
 			if a.output != "table" {
 				return usagef("demo is for people: expected no -o")
 			}
-			d := &demo{app: a, keep: os.Getenv("KEEP") == "1", shards: 1024, users: 10_000, started: time.Now()}
+			d := &demo{app: a, execute: execute, keep: os.Getenv("KEEP") == "1", shards: 1024, users: 10_000, started: time.Now()}
 			err := d.run(cmd.Context())
 			return errors.Join(err, d.cleanUp(cmd.Context()))
 		},
@@ -44,6 +45,7 @@ them.`,
 // demo tells the story, step by step.
 type demo struct {
 	*app
+	execute func(ctx context.Context, a *app, args []string) int
 	keep    bool
 	shards  int
 	users   int
@@ -83,7 +85,7 @@ func (d *demo) tell(title, text string) {
 func (d *demo) kiloshard(ctx context.Context, args ...string) error {
 	fmt.Fprintf(d.stdout, "   $ kiloshard %s\n", strings.Join(args, " "))
 	inner := &app{stdin: d.stdin, stdout: &indented{out: d.stdout}, stderr: d.stderr, lookup: d.lookup}
-	if code := inner.execute(ctx, append(args, "-c", d.config)); code != exitDone {
+	if code := d.execute(ctx, inner, append(args, "-c", d.config)); code != exitDone {
 		return errSilent
 	}
 	return nil

@@ -199,7 +199,7 @@ func (a *app) printExec(e *execution, done shards.Set, err error, took time.Dura
 	var partial *shards.PartialError
 	if errors.As(err, &partial) {
 		result.Failed, result.NotAttempted = failures(partial), partial.NotAttempted
-		err = toldError{partial}
+		err = told(partial)
 	}
 	err = errors.Join(a.print(result, func() {
 		a.printExecRows(result.Rows)

@@ -18,12 +18,19 @@ const (
 // usageError is an error in how the command was typed, or in the config.
 type usageError struct{ error }
 
-func usagef(format string, args ...any) error { return usageError{fmt.Errorf(format, args...)} }
+// usage makes an error a [usageError].
+func usage(err error) error { return usageError{err} }
+
+// usagef is fmt.Errorf for a [usageError].
+func usagef(format string, args ...any) error { return usage(fmt.Errorf(format, args...)) }
 
 // partlyError is an error after which some of the work is done.
 type partlyError struct{ error }
 
 func (e partlyError) Unwrap() error { return e.error }
+
+// partly makes an error one after which some of the work is done.
+func partly(err error) error { return partlyError{err} }
 
 // errSilent fails a command that has printed already what is wrong.
 var errSilent = errors.New("printed already")
@@ -37,19 +44,19 @@ func (a *app) exit(err error) int {
 		a.complain("kiloshard:", red, " "+err.Error())
 	}
 	var (
-		usage   usageError
+		wrong   usageError
 		field   *shards.FieldError
 		change  *shards.ChangeError
-		partly  partlyError
+		some    partlyError
 		partial *shards.PartialError
 	)
 	switch {
 	case !a.started:
 		fmt.Fprintln(a.stderr, "kiloshard: see kiloshard help")
 		return exitUsage
-	case errors.As(err, &usage), errors.As(err, &field), errors.As(err, &change):
+	case errors.As(err, &wrong), errors.As(err, &field), errors.As(err, &change):
 		return exitUsage
-	case errors.As(err, &partly):
+	case errors.As(err, &some):
 		return exitPartly
 	case errors.As(err, &partial) && partial.Done.Len() > 0:
 		return exitPartly

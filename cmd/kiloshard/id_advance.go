@@ -87,7 +87,7 @@ func checkAdvance(m *shards.Map, host string, at time.Time) error {
 		return usagef("layout %s has no time: its sequences follow no clock", m.Layout())
 	}
 	if _, err := m.Layout().Milliseconds(at, m.Epoch()); err != nil {
-		return usageError{fmt.Errorf("--beyond: %w", err)}
+		return usage(fmt.Errorf("--beyond: %w", err))
 	}
 	for _, h := range m.Hosts() {
 		if h.Name == host {

@@ -64,7 +64,7 @@ func (s scheme) milliseconds(at string) (int64, error) {
 	}
 	ms, err := s.layout.Milliseconds(t, s.epoch)
 	if err != nil {
-		return 0, usageError{fmt.Errorf("--time: %w", err)}
+		return 0, usage(fmt.Errorf("--time: %w", err))
 	}
 	return ms, nil
 }

@@ -65,7 +65,7 @@ func (a *app) nextIDs(ctx context.Context, m *shards.Map, want nextIDs) error {
 	switch {
 	case want.generator == "":
 	case !known:
-		return usageError{fmt.Errorf("--generator %q: %w in the map", want.generator, shards.ErrNoGenerator)}
+		return usage(fmt.Errorf("--generator %q: %w in the map", want.generator, shards.ErrNoGenerator))
 	case !g.InShards():
 		return a.nextCentral(ctx, m, want)
 	case g.Kind == shards.Interleaved && want.key == nil && want.shard == nil:

@@ -14,9 +14,6 @@ import (
 	"github.com/kiloshard/kiloshard/shards"
 )
 
-// defaultConfig is the config file, in the present directory, if -c says nothing else.
-const defaultConfig = "kiloshard.yaml"
-
 // initialized is what kiloshard init prints as JSON.
 type initialized struct {
 	Written string `json:"written"`

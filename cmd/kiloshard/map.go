@@ -3,13 +3,9 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io/fs"
 	"os"
 	"strconv"
-	"strings"
-	"time"
-	"unicode"
 
 	"github.com/spf13/cobra"
 
@@ -31,51 +27,6 @@ one of a version that is not the present one any more.`,
 	return cmd
 }
 
-// mapVersion is one version of the map without the map, as JSON has it.
-type mapVersion struct {
-	Version int       `json:"version"`
-	At      time.Time `json:"at"`
-	By      string    `json:"by"`             // as whoever made it says
-	Role    string    `json:"role,omitempty"` // as the control database says
-	Why     string    `json:"why"`
-}
-
-func versionOf(e mapstore.Entry) mapVersion {
-	return mapVersion{Version: e.Map.Version(), At: e.At.UTC(), By: e.By, Role: e.Role, Why: e.Why}
-}
-
-// String returns all of it on one line.
-func (v mapVersion) String() string {
-	text := fmt.Sprintf("version %d, %s", v.Version, stamp(v.At))
-	if by := v.who(); by != "" {
-		text += " by " + by
-	}
-	if v.Why != "" {
-		text += ": " + oneLine(v.Why)
-	}
-	return text
-}
-
-// who says who made it: the role if the store knows it, and the name that was given.
-func (v mapVersion) who() string {
-	role, by := oneLine(v.Role), oneLine(v.By)
-	switch {
-	case role == "":
-		return by
-	case by == "":
-		return "role " + role
-	}
-	return fmt.Sprintf("role %s (claimed: %s)", role, by)
-}
-
-// stamp writes a moment to the second, in UTC.
-func stamp(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05Z") }
-
-// oneLine keeps what somebody wrote from looking like more than one line, and from steering the terminal.
-func oneLine(text string) string {
-	return strings.Join(strings.FieldsFunc(text, func(r rune) bool { return unicode.IsSpace(r) || !unicode.IsPrint(r) }), " ")
-}
-
 // mapSession is the store of a map, open while a command runs.
 type mapSession struct {
 	mapstore.Store
@@ -86,7 +37,7 @@ type mapSession struct {
 
 // onMap opens the store for one command. No host is connected to, so the variables of their DSNs need not be set.
 func (a *app) onMap(cmd *cobra.Command, run func(ctx context.Context, s *mapSession) error) error {
-	cfg, err := shards.Load(a.configFile, a.unset)
+	cfg, err := shards.Load(a.configFile, a.unset())
 	switch {
 	case errors.Is(err, fs.ErrNotExist) && cmd.Name() == "import": // into a new file
 		err = nil
@@ -106,20 +57,14 @@ func (a *app) onMap(cmd *cobra.Command, run func(ctx context.Context, s *mapSess
 	return errors.Join(a.noMap(cfg, run(cmd.Context(), s)), store.Close())
 }
 
-// where says where a map is kept.
-func (a *app) where(store shards.Store) string {
-	if store.Kind == shards.StoreFile || store.Kind == "" {
-		return "file " + a.configFile
+// unset returns what looks up variables, and leaves those that are not set as they are written.
+func (a *app) unset() func(name string) (string, bool) {
+	return func(name string) (string, bool) {
+		if value, ok := a.lookup(name); ok {
+			return value, true
+		}
+		return "${" + name + "}", true
 	}
-	return store.String()
-}
-
-// unset leaves variables that are not set as they are written.
-func (a *app) unset(name string) (string, bool) {
-	if value, ok := a.lookup(name); ok {
-		return value, true
-	}
-	return "${" + name + "}", true
 }
 
 // text writes a map as people edit it: without what is said of the store, and in a store other than a file without

@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
-	"os/user"
 
 	"github.com/spf13/cobra"
 
@@ -153,16 +151,4 @@ func (s *mapSession) base(now mapstore.Entry, written shards.Config, f changeFla
 		return s.conflict(now, written.Version)
 	}
 	return nil
-}
-
-// whoami returns who runs this process, as user@machine.
-func whoami() string {
-	name, host := "unknown", "unknown"
-	if u, err := user.Current(); err == nil {
-		name = u.Username
-	}
-	if h, err := os.Hostname(); err == nil {
-		host = h
-	}
-	return name + "@" + host
 }

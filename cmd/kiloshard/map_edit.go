@@ -56,7 +56,7 @@ func (a *app) editFrom(ctx context.Context, s *mapSession, now mapstore.Entry, f
 	if err != nil {
 		return err
 	}
-	written, err := shards.Parse(file, text, a.unset)
+	written, err := shards.Parse(file, text, a.unset())
 	if err != nil {
 		return err
 	}
@@ -88,7 +88,7 @@ func (a *app) editIn(ctx context.Context, s *mapSession, now mapstore.Entry, f c
 	if err != nil {
 		return err
 	}
-	written, err := shards.Parse(path, edited, a.unset)
+	written, err := shards.Parse(path, edited, a.unset())
 	if err == nil {
 		err = s.base(now, written, f) // an older text may have been put in its place
 	}

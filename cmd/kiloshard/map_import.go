@@ -57,7 +57,7 @@ With store file, and no file yet, -c names the file to be written.`,
 
 // importMap makes one document the next version, or the first.
 func (a *app) importMap(ctx context.Context, s *mapSession, now mapstore.Entry, file string, text []byte, f changeFlags) error {
-	written, err := shards.Parse(file, text, a.unset)
+	written, err := shards.Parse(file, text, a.unset())
 	if err != nil {
 		return err
 	}
@@ -85,7 +85,7 @@ type importedHistory struct {
 func (a *app) importHistory(ctx context.Context, s *mapSession, now mapstore.Entry, file string, history []writtenVersion, f changeFlags) error {
 	maps := make([]*shards.Map, len(history))
 	for i, v := range history {
-		written, err := shards.Parse(fmt.Sprintf("%s, version %d", file, v.Version), v.document, a.unset)
+		written, err := shards.Parse(fmt.Sprintf("%s, version %d", file, v.Version), v.document, a.unset())
 		if err != nil {
 			return err
 		}

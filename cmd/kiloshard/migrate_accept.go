@@ -40,7 +40,7 @@ runs nothing, and keeps who accepted it and when.`,
 			cfg.By = by
 			accepted, err := migrate.Accept(cmd.Context(), cfg, versions...)
 			if host := (*shards.HostError)(nil); err != nil && !errors.As(err, &host) {
-				return usageError{err} // about the files or the versions: no host was asked
+				return usage(err) // about the files or the versions: no host was asked
 			}
 			return errors.Join(a.print(acceptResult{changedFiles(accepted)}, func() {
 				for _, c := range accepted {

@@ -71,25 +71,6 @@ shows how each group differs from the largest one: "+" is what the group has,
 	return cmd
 }
 
-// parseShards reads the flag --shards.
-func parseShards(m *shards.Map, narrowed string) (shards.Set, error) {
-	return parseSet(m, "--shards", narrowed)
-}
-
-// parseSet reads a flag that names shards of the map.
-func parseSet(m *shards.Map, flag, text string) (shards.Set, error) {
-	set, err := shards.ParseSet(text)
-	if err != nil {
-		return shards.Set{}, usageError{fmt.Errorf("%s: %w", flag, err)}
-	}
-	for _, r := range set.Ranges() {
-		if !m.Has(r.Last) {
-			return shards.Set{}, usagef("%s: shard %d, expected 0 to %d", flag, r.Last, m.Len()-1)
-		}
-	}
-	return set, nil
-}
-
 func (a *app) printDrift(report drift.Report, partial *shards.PartialError) error {
 	result := driftResult{Groups: []driftGroup{}, NotCreated: report.NotCreated, Moving: report.Moving, Failed: []failedShard{}}
 	if partial != nil {

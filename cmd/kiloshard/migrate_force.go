@@ -36,7 +36,7 @@ shards in which somebody has done by hand what a file would have done, or undone
 			report, err := migrate.Force(cmd.Context(), cfg, version)
 			var partial *shards.PartialError
 			if err != nil && !errors.As(err, &partial) {
-				return usageError{err} // about the files or the version: no host was asked
+				return usage(err) // about the files or the version: no host was asked
 			}
 			return a.printRun(cfg.Map, report, partial)
 		},

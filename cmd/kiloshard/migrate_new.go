@@ -34,7 +34,7 @@ three are there. A file that is there already stays.`,
 			}
 			name, err := migrate.NewFileName(os.DirFS(dir), strings.Join(args, " "))
 			if err != nil {
-				return usageError{err}
+				return usage(err)
 			}
 			path := filepath.Join(dir, name)
 			file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)

@@ -106,7 +106,7 @@ func (a *app) plan(ctx context.Context, cfg migrate.Config, withSQL bool) error 
 	report, err := migrate.Plan(ctx, cfg)
 	var partial *shards.PartialError
 	if err != nil && !errors.As(err, &partial) {
-		return usageError{err} // about the files or the config: no host was asked
+		return usage(err) // about the files or the config: no host was asked
 	}
 	a.warnOfChanges(report.Changed)
 	result := newPlanResult(cfg.Map, report, partial)

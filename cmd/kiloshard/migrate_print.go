@@ -2,8 +2,6 @@ package main
 
 import (
 	"errors"
-	"fmt"
-	"strings"
 	"time"
 
 	"github.com/kiloshard/kiloshard/migrate"
@@ -102,9 +100,9 @@ func (a *app) printRun(m *shards.Map, report migrate.Report, partial *shards.Par
 	}
 	a.printFailures(m, partial)
 	if len(report.Steps) > 0 {
-		return errors.Join(err, partlyError{toldError{partial}})
+		return errors.Join(err, partly(told(partial)))
 	}
-	return errors.Join(err, toldError{partial})
+	return errors.Join(err, told(partial))
 }
 
 // partialOrNil returns the error, and nil for none.
@@ -113,58 +111,4 @@ func partialOrNil(partial *shards.PartialError) error {
 		return nil
 	}
 	return partial
-}
-
-// toldError is a PartialError whose failures were printed already.
-type toldError struct{ *shards.PartialError }
-
-// Error counts, and says what stopped the work.
-func (e toldError) Error() string {
-	text, separator := "", ""
-	if total := e.Done.Len() + len(e.Failed) + e.NotAttempted.Len(); total > 0 || len(e.Causes) == 0 {
-		text = fmt.Sprintf("%d of %d shards done, %d failed, %d not attempted", e.Done.Len(), total, len(e.Failed), e.NotAttempted.Len())
-		separator = ": "
-	}
-	for _, cause := range e.Causes {
-		text += separator + cause.Error()
-		separator = "; "
-	}
-	return text
-}
-
-func (e toldError) Unwrap() error { return e.PartialError }
-
-// printFailures prints a line for each cause: the shards that failed by it.
-func (a *app) printFailures(m *shards.Map, partial *shards.PartialError) {
-	for _, line := range groupFailures(m, partial) {
-		rest, _ := strings.CutPrefix(line, "failed:")
-		a.complain("failed:", red, rest)
-	}
-}
-
-// groupFailures returns a line for each cause. One that is the same but for the name of the shard is said of the first.
-func groupFailures(m *shards.Map, partial *shards.PartialError) []string {
-	byCause := map[string][]*shards.ShardError{}
-	var causes []string
-	for _, f := range partial.Failed {
-		cause := impersonal(m, f.Schema, f.Err.Error())
-		if byCause[cause] == nil {
-			causes = append(causes, cause)
-		}
-		byCause[cause] = append(byCause[cause], f)
-	}
-	lines := make([]string, len(causes))
-	for i, cause := range causes {
-		failed := byCause[cause]
-		set, text := numbersOf(failed), failed[0].Err.Error()
-		if len(failed) > 1 && text != failed[1].Err.Error() {
-			text = fmt.Sprintf("of shard %d: %s", failed[0].Shard, text)
-		}
-		if len(failed) == 1 {
-			lines[i] = "failed: " + failed[0].Error()
-			continue
-		}
-		lines[i] = fmt.Sprintf("failed: %s (%s): %s", count(set.Len(), "shard"), set, text)
-	}
-	return lines
 }

@@ -29,7 +29,7 @@ func (r *migrateReport) check() error {
 	}
 	probe, err := os.CreateTemp(filepath.Dir(r.path), ".kiloshard-*")
 	if err != nil {
-		return usageError{fmt.Errorf("--report: %w", err)}
+		return usage(fmt.Errorf("--report: %w", err))
 	}
 	_ = probe.Close() // nothing was written
 	return os.Remove(probe.Name())

@@ -98,7 +98,7 @@ func (a *app) runMigrations(ctx context.Context, f *runFlags, cfg migrate.Config
 	report, err := run(ctx, cfg)
 	var partial *shards.PartialError
 	if err != nil && !errors.As(err, &partial) {
-		return usageError{err} // about the files or the config: no host was asked
+		return usage(err) // about the files or the config: no host was asked
 	}
 	return errors.Join(a.printRun(cfg.Map, report, partial), file.write(report, partial, cfg.Map))
 }

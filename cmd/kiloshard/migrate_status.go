@@ -49,7 +49,7 @@ func (a *app) migrateStatusCommand() *cobra.Command {
 			report, err := migrate.Status(cmd.Context(), cfg)
 			var partial *shards.PartialError
 			if err != nil && !errors.As(err, &partial) {
-				return usageError{err}
+				return usage(err)
 			}
 			return errors.Join(a.printMigrateStatus(cfg, report), err, errors.Join(migrate.Replaced(report.Changed)...))
 		},
@@ -112,12 +112,4 @@ func shortSet(set shards.Set) string {
 		return fmt.Sprintf("%s and %s more", shown, thousands(set.Len()-first.Len()))
 	}
 	return text
-}
-
-func numbersOf(failed []*shards.ShardError) shards.Set {
-	numbers := make([]shards.Number, len(failed))
-	for i, f := range failed {
-		numbers[i] = f.Shard
-	}
-	return shards.SetOf(numbers...)
 }

@@ -54,7 +54,7 @@ func highestVersion(ctx context.Context, cfg migrate.Config) (int32, error) {
 		return 0, err
 	}
 	if err != nil {
-		return 0, usageError{err}
+		return 0, usage(err)
 	}
 	var highest int32
 	for _, host := range status.Hosts {

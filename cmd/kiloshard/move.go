@@ -120,7 +120,7 @@ func (a *app) onMoves(ctx context.Context, f *moveFlags, set string, run func(co
 		}
 	}
 	if !a.quiet {
-		cfg.Events = a.tellMove
+		cfg.Events = func(e move.Event) { a.tellMove(e) }
 	}
 	return run(ctx, cfg)
 }
@@ -181,7 +181,7 @@ func (a *app) runMoves(ctx context.Context, cfg move.Config, did string, do func
 	}
 	a.printFailures(cfg.Map, partial)
 	if report.Resumable.Len()+report.Done.Len() > 0 {
-		return errors.Join(printed, partlyError{toldError{partial}})
+		return errors.Join(printed, partly(told(partial)))
 	}
-	return errors.Join(printed, toldError{partial})
+	return errors.Join(printed, told(partial))
 }

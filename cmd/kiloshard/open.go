@@ -102,7 +102,7 @@ func (a *app) open(ctx context.Context, text, host string, change mapstore.Chang
 func newRange(m *shards.Map, text, host string) (shards.Set, error) {
 	set, err := shards.ParseSet(text)
 	if err != nil {
-		return set, usageError{fmt.Errorf("--shards: %w", err)}
+		return set, usage(fmt.Errorf("--shards: %w", err))
 	}
 	if ranges := set.Ranges(); len(ranges) != 1 || int(ranges[0].First) != m.Len() {
 		return set, usagef("--shards %s: expected one range that begins with %d, since the map has shards 0 to %d", text, m.Len(), m.Len()-1)

@@ -110,24 +110,3 @@ func (a *app) warn(format string, args ...any) {
 	}
 	fmt.Fprintln(a.stderr, line)
 }
-
-// count returns a number and its noun: "1 shard", "2,048 shards".
-func count(n int, noun string) string {
-	if n == 1 {
-		return "1 " + noun
-	}
-	return thousands(n) + " " + noun + "s"
-}
-
-// thousands returns a number with commas: 1,048,576.
-func thousands(n int) string {
-	digits := fmt.Sprint(n)
-	start := 0
-	if n < 0 {
-		start = 1
-	}
-	for i := len(digits) - 3; i > start; i -= 3 {
-		digits = digits[:i] + "," + digits[i:]
-	}
-	return digits
-}

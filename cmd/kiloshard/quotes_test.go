@@ -81,8 +81,9 @@ func TestDemoOfReadme(t *testing.T) {
 	hosts := shardtest.Hosts(t, 2)
 	var out bytes.Buffer
 	d := &demo{
-		app:    &app{stdin: strings.NewReader(""), stdout: &out, stderr: io.Discard},
-		shards: 16, users: 80, started: time.Now(), step: 1,
+		execute: execute,
+		app:     &app{stdin: strings.NewReader(""), stdout: &out, stderr: io.Discard},
+		shards:  16, users: 80, started: time.Now(), step: 1,
 		hosts: &demoHosts{dsns: map[string]string{"PG_A_DSN": hosts[0].ConnString(), "PG_B_DSN": hosts[1].ConnString()}},
 	}
 	defer func() {

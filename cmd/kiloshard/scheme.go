@@ -147,7 +147,7 @@ func parseScheme(text string) (scheme, error) {
 		}
 	}
 	if err := l.Validate(); err != nil {
-		return scheme{}, usageError{fmt.Errorf("--layout %q: %w", text, err)}
+		return scheme{}, usage(fmt.Errorf("--layout %q: %w", text, err))
 	}
 	return scheme{layout: l}, nil
 }

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -11,7 +10,6 @@ import (
 
 	"github.com/kiloshard/kiloshard/migrate"
 	"github.com/kiloshard/kiloshard/shards"
-	"github.com/kiloshard/kiloshard/shards/connect"
 	"github.com/kiloshard/kiloshard/shards/provision"
 )
 
@@ -143,7 +141,7 @@ code is 0 then, however the hosts are.`,
 			case len(result.Hosts):
 				return errSilent
 			}
-			return partlyError{errSilent}
+			return partly(errSilent)
 		},
 	}
 	cmd.Flags().DurationVar(&timeout, "timeout", 10*time.Second, "how long to wait for the hosts")
@@ -224,14 +222,6 @@ func (a *app) warnOfLeads(leads []leadStatus) {
 	}
 }
 
-// missingHost says why nothing is known of a host: it belongs to another cluster, or otherwise.
-func missingHost(err error, otherwise string) string {
-	if identity := (*connect.IdentityError)(nil); errors.As(err, &identity) {
-		return "not ours"
-	}
-	return otherwise
-}
-
 func statusRows(result statusResult) [][]string {
 	rows := [][]string{{"HOST", "ADDRESS", "STATE", "POSTGRES", ">SHARDS", "VERSIONS", ">SIZE", ">REPLICAS", ">LAG"}}
 	for _, h := range result.Hosts {
@@ -266,5 +256,3 @@ func versionRange(h *hostStatus) string {
 	}
 	return fmt.Sprintf("%d–%d", h.Versions[0].Version, h.Versions[n-1].Version)
 }
-
-func megabytes(bytes int64) string { return fmt.Sprintf("%.1f MB", float64(bytes)/1e6) }

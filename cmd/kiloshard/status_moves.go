@@ -1,25 +1,11 @@
 package main
 
 import (
-	"context"
-	"fmt"
 	"slices"
 
 	"github.com/kiloshard/kiloshard/shards"
 	"github.com/kiloshard/kiloshard/shards/move"
 )
-
-// movesUnderWay returns the moves that have not ended, as far as hosts answer.
-func movesUnderWay(ctx context.Context, m *shards.Map) []moveRow {
-	all, _ := move.Status(ctx, m) // what it holds is right also with an error
-	result := []moveRow{}
-	for _, v := range all {
-		if v.Outcome == move.UnderWay {
-			result = append(result, moveRowOf(v))
-		}
-	}
-	return result
-}
 
 // withoutMoves takes the shards that moves under way have half made on a host out of its strays.
 func (h *hostStatus) withoutMoves(moves []moveRow) {
@@ -40,47 +26,4 @@ func (h *hostStatus) fencedOnly(moves []moveRow) bool {
 		}
 	}
 	return true
-}
-
-func movesRows(moves []moveRow) [][]string {
-	rows := [][]string{{">SHARD", "FROM", "TO", "STEP", "SINCE", "MOVER"}}
-	for _, v := range moves {
-		rows = append(rows, []string{thousands(int(v.Shard)), v.Source, v.Target, v.Step, stamp(v.Since), v.mover()})
-	}
-	return rows
-}
-
-// mover says whether anybody works on a move.
-func (v moveRow) mover() string {
-	if v.Working {
-		return "at work"
-	}
-	return "none"
-}
-
-// movesShown is how many moves without a mover are named; JSON has all.
-const movesShown = 10
-
-// warnOfMoves names the moves that nobody works on: they go no further, and if the shard is fenced nobody serves it.
-func (a *app) warnOfMoves(moves []moveRow) {
-	idle := slices.DeleteFunc(slices.Clone(moves), func(v moveRow) bool { return v.Working })
-	slices.SortStableFunc(idle, func(x, y moveRow) int { return rankOf(x) - rankOf(y) })
-	for _, v := range idle[:min(len(idle), movesShown)] {
-		if v.Step == string(move.Fenced) {
-			fmt.Fprintf(a.stderr, "shard %d is fenced on %s, and no mover is at work: nobody serves it unless the map names %s; see kiloshard move resume, or move abort\n", v.Shard, v.Source, v.Target)
-			continue
-		}
-		fmt.Fprintf(a.stderr, "the move of shard %d from %s to %s has no mover: see kiloshard move resume, or move abort\n", v.Shard, v.Source, v.Target)
-	}
-	if more := len(idle) - movesShown; more > 0 {
-		fmt.Fprintf(a.stderr, "and %s more\n", count(more, "move"))
-	}
-}
-
-// rankOf puts what nobody serves first.
-func rankOf(v moveRow) int {
-	if v.Step == string(move.Fenced) {
-		return 0
-	}
-	return 1
 }

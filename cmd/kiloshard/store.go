@@ -104,3 +104,11 @@ func (a *app) storeTimeout(cmd *cobra.Command) error {
 	}
 	return nil
 }
+
+// where says where a map is kept.
+func (a *app) where(store shards.Store) string {
+	if store.Kind == shards.StoreFile || store.Kind == "" {
+		return "file " + a.configFile
+	}
+	return store.String()
+}
