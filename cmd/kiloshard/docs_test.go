@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/kiloshard/kiloshard/cmd/kiloshard/internal/cli"
 )
 
 // TestPackagesOfContributing holds that each package that CONTRIBUTING.md lists is there, and none twice.
@@ -72,8 +74,8 @@ func TestCommandsOfPages(t *testing.T) {
 		}
 		for _, line := range commandLines(string(text)) {
 			words := strings.Fields(strings.NewReplacer("[", " ", "]", " ", `\|`, " ").Replace(regexp.MustCompile(` [#|] .*`).ReplaceAllString(line, "")))[1:]
-			a := &app{stdin: strings.NewReader(""), stdout: io.Discard, stderr: io.Discard, lookup: func(string) (string, bool) { return "", false }}
-			root := a.root()
+			a := &cli.App{Stdin: strings.NewReader(""), Stdout: io.Discard, Stderr: io.Discard, Lookup: func(string) (string, bool) { return "", false }}
+			root := root(a)
 			root.InitDefaultHelpCmd()
 			root.InitDefaultCompletionCmd("help") // cobra adds both when it executes
 			named := slices.DeleteFunc(slices.Clone(words), func(w string) bool { return strings.HasPrefix(w, "-") || strings.Contains(w, ".yaml") })

@@ -8,6 +8,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/kiloshard/kiloshard/cmd/kiloshard/internal/cli"
 	"github.com/kiloshard/kiloshard/shards/shardtest"
 	"github.com/kiloshard/kiloshard/sql"
 )
@@ -37,7 +38,7 @@ func TestExecLeavesLockedShards(t *testing.T) {
 		code = run(t.Context(), append([]string{"-c", file}, args...), strings.NewReader(""), &out, &out)
 		return code, out.String()
 	}
-	if code, said := kiloshard("exec", "create table t (id int)", "--all"); code != exitPartly || !strings.Contains(said, "failed: shard 3") || !strings.Contains(said, "a migration or a move is at work in the shard") {
+	if code, said := kiloshard("exec", "create table t (id int)", "--all"); code != cli.ExitPartly || !strings.Contains(said, "failed: shard 3") || !strings.Contains(said, "a migration or a move is at work in the shard") {
 		t.Errorf("exit code %d:\n%s", code, said)
 	}
 	if code, said := kiloshard("exec", "select 1", "--shards", "3", "--read-only"); code != 0 {

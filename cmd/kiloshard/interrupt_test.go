@@ -14,6 +14,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/kiloshard/kiloshard/cmd/kiloshard/internal/cli"
 	"github.com/kiloshard/kiloshard/shards/shardtest"
 	"github.com/kiloshard/kiloshard/sql"
 )
@@ -194,7 +195,7 @@ func TestInterruptTwice(t *testing.T) {
 		t.Errorf("it does not say what the holder does:\n%s", i.said.String())
 	}
 	i.signal()
-	i.ends(exitPartly)
+	i.ends(cli.ExitPartly)
 	if said := i.said.String(); !strings.Contains(said, "SQLSTATE 57014") || !strings.Contains(i.stdout.String(), "1 failed") {
 		t.Errorf("it does not say what was done:\n%s%s", i.stdout.String(), said)
 	}
@@ -207,7 +208,7 @@ func TestInterruptStopsRetrying(t *testing.T) {
 	i.says(`"event":"retry"`)
 	i.holds(othersAreDone)
 	i.signal()
-	i.ends(exitPartly)
+	i.ends(cli.ExitPartly)
 	if said := i.said.String(); !strings.Contains(said, "interrupted, and not tried again") || !strings.Contains(said, "locks there are held by process") {
 		t.Errorf("it does not say what was awaited:\n%s", said)
 	}
@@ -223,7 +224,7 @@ func TestInterruptCreate(t *testing.T) {
 	i.start("create")
 	i.holds(someoneCreates)
 	i.signal()
-	i.ends(exitFailed)
+	i.ends(cli.ExitFailed)
 	if said := i.said.String(); !strings.Contains(said, "another create, upgrade or grant is at work: process") {
 		t.Errorf("it does not say what was awaited:\n%s", said)
 	}

@@ -33,7 +33,7 @@ type killBundle struct {
 // killCluster is a cluster on the two servers, whose shards are created and hold nothing.
 type killCluster struct {
 	*killBundle
-	dsns [2]string
+	DSNs [2]string
 }
 
 func setupKills(t *testing.T, count int) *killBundle {
@@ -104,7 +104,7 @@ func (b *killBundle) cluster() *killCluster {
 		if err != nil {
 			b.t.Fatal(err)
 		}
-		c.dsns[i] = dsn
+		c.DSNs[i] = dsn
 	}
 	c.run("create")
 	return c
@@ -113,7 +113,7 @@ func (b *killBundle) cluster() *killCluster {
 // command is the program, which TestMain has put on the PATH.
 func (c *killCluster) command(args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(c.t.Context(), "kiloshard", append([]string{"-c", filepath.Join(c.dir, "kiloshard.yaml")}, args...)...)
-	cmd.Env = append(os.Environ(), "PG_A_DSN="+c.dsns[0], "PG_B_DSN="+c.dsns[1])
+	cmd.Env = append(os.Environ(), "PG_A_DSN="+c.DSNs[0], "PG_B_DSN="+c.DSNs[1])
 	return cmd
 }
 
@@ -158,7 +158,7 @@ func (c *killCluster) up() killResult {
 // onHosts calls a function with a connection to each host in turn, and the shards that live there.
 func (c *killCluster) onHosts(f func(conn *pgx.Conn, name string, first, last int)) {
 	c.t.Helper()
-	for i, dsn := range c.dsns {
+	for i, dsn := range c.DSNs {
 		conn, err := pgx.Connect(c.t.Context(), dsn)
 		if err != nil {
 			c.t.Fatal(err)

@@ -13,6 +13,7 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
+	"github.com/kiloshard/kiloshard/cmd/kiloshard/internal/cli"
 	"github.com/kiloshard/kiloshard/shards/shardtest"
 )
 
@@ -20,7 +21,7 @@ import (
 type testMain struct{ *testing.M }
 
 func (m testMain) Run() int {
-	_ = os.Setenv(storeVariable, "1m") // however busy the machine is; it fails only for a name that is none
+	_ = os.Setenv(cli.StoreVariable, "1m") // however busy the machine is; it fails only for a name that is none
 	return shardtest.Run(m.M)
 }
 

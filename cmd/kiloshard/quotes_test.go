@@ -12,6 +12,8 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
+	"github.com/kiloshard/kiloshard/cmd/kiloshard/internal/cli"
+	"github.com/kiloshard/kiloshard/cmd/kiloshard/internal/demo"
 	"github.com/kiloshard/kiloshard/shards/shardtest"
 )
 
@@ -80,18 +82,18 @@ func TestDemoOfReadme(t *testing.T) {
 	t.Parallel()
 	hosts := shardtest.Hosts(t, 2)
 	var out bytes.Buffer
-	d := &demo{
-		execute: execute,
-		app:     &app{stdin: strings.NewReader(""), stdout: &out, stderr: io.Discard},
-		shards:  16, users: 80, started: time.Now(), step: 1,
-		hosts: &demoHosts{dsns: map[string]string{"PG_A_DSN": hosts[0].ConnString(), "PG_B_DSN": hosts[1].ConnString()}},
+	d := &demo.Story{
+		Execute: execute,
+		App:     &cli.App{Stdin: strings.NewReader(""), Stdout: &out, Stderr: io.Discard},
+		Shards:  16, Users: 80, Started: time.Now(), Step: 1,
+		Hosts: &demo.Hosts{DSNs: map[string]string{"PG_A_DSN": hosts[0].ConnString(), "PG_B_DSN": hosts[1].ConnString()}},
 	}
 	defer func() {
-		if err := d.cleanUp(t.Context()); err != nil {
+		if err := d.CleanUp(t.Context()); err != nil {
 			t.Error(err)
 		}
 	}()
-	for _, step := range d.steps()[1:] { // the hosts are there
+	for _, step := range d.Steps()[1:] { // the hosts are there
 		if err := step(t.Context()); err != nil {
 			t.Fatalf("%v\n%s", err, &out)
 		}

@@ -6,34 +6,45 @@ import (
 	"os"
 
 	"github.com/spf13/cobra"
+
+	"github.com/kiloshard/kiloshard/cmd/kiloshard/internal/bench"
+	"github.com/kiloshard/kiloshard/cmd/kiloshard/internal/cli"
+	"github.com/kiloshard/kiloshard/cmd/kiloshard/internal/cluster"
+	"github.com/kiloshard/kiloshard/cmd/kiloshard/internal/demo"
+	"github.com/kiloshard/kiloshard/cmd/kiloshard/internal/ids"
+	"github.com/kiloshard/kiloshard/cmd/kiloshard/internal/maps"
+	"github.com/kiloshard/kiloshard/cmd/kiloshard/internal/migrations"
+	"github.com/kiloshard/kiloshard/cmd/kiloshard/internal/moves"
+	"github.com/kiloshard/kiloshard/cmd/kiloshard/internal/query"
+	"github.com/kiloshard/kiloshard/cmd/kiloshard/internal/status"
 )
 
 // run runs one command line and returns the program's exit code.
 func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
-	a := &app{stdin: stdin, stdout: cleaned{stdout}, stderr: cleaned{stderr}, lookup: os.LookupEnv}
+	a := cli.New(stdin, stdout, stderr, os.LookupEnv)
 	return execute(ctx, a, args)
 }
 
 // execute runs one command line with what commands share, and returns the exit code.
-func execute(ctx context.Context, a *app, args []string) int {
-	root := a.root()
+func execute(ctx context.Context, a *cli.App, args []string) int {
+	root := root(a)
 	root.SetArgs(args)
-	root.SetIn(a.stdin)
-	root.SetOut(a.stdout)
-	root.SetErr(a.stderr)
-	return a.exit(root.ExecuteContext(ctx))
+	root.SetIn(a.Stdin)
+	root.SetOut(a.Stdout)
+	root.SetErr(a.Stderr)
+	return a.Exit(root.ExecuteContext(ctx))
 }
 
-func (a *app) root() *cobra.Command {
-	root := a.newRoot(programVersion())
+func root(a *cli.App) *cobra.Command {
+	root := a.NewRoot(programVersion())
 	root.AddCommand(
-		a.initCommand(), a.createCommand(), a.upgradeCommand(), a.verifyCommand(), a.migrateCommand(), a.statusCommand(),
-		a.mapCommand(), a.routeCommand(), a.idCommand(), a.benchCommand(), a.demoCommand(execute), a.versionCommand(), a.etcdServerCommand(),
-		a.execCommand(), a.psqlCommand(), a.grantCommand(), a.moveCommand(), a.drainCommand(), a.rebalanceCommand(), a.openCommand(), a.manCommand(),
+		cluster.InitCommand(a), cluster.CreateCommand(a), cluster.UpgradeCommand(a), cluster.VerifyCommand(a), migrations.Command(a), status.Command(a),
+		maps.Command(a), query.RouteCommand(a), ids.Command(a), bench.Command(a), demo.Command(a, execute), versionCommand(a), bench.EtcdServerCommand(a),
+		query.ExecCommand(a), query.PsqlCommand(a), cluster.GrantCommand(a), moves.Command(a), moves.DrainCommand(a), moves.RebalanceCommand(a), cluster.OpenCommand(a), manCommand(a),
 	)
 	root.AddCommand(topics()...)
 	strict(root)
-	a.completions(root)
+	a.Completions(root)
 	return root
 }
 
@@ -44,12 +55,12 @@ func strict(root *cobra.Command) {
 	for _, cmd := range root.Commands() {
 		switch cmd.Name() {
 		case "completion":
-			cmd.Args, cmd.RunE = cobra.ArbitraryArgs, needsCommand
+			cmd.Args, cmd.RunE = cobra.ArbitraryArgs, cli.NeedsCommand
 		case "help":
 			cmd.RunE = func(help *cobra.Command, args []string) error {
 				found, rest, err := root.Find(args)
 				if err != nil || found.HasSubCommands() && len(rest) > 0 {
-					return needsCommand(found, rest)
+					return cli.NeedsCommand(found, rest)
 				}
 				help.Run(help, args)
 				return nil

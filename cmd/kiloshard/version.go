@@ -5,6 +5,8 @@ import (
 	"runtime/debug"
 
 	"github.com/spf13/cobra"
+
+	"github.com/kiloshard/kiloshard/cmd/kiloshard/internal/cli"
 )
 
 // versionResult is what kiloshard version prints as JSON.
@@ -13,14 +15,14 @@ type versionResult struct {
 	Go      string `json:"go"`
 }
 
-func (a *app) versionCommand() *cobra.Command {
+func versionCommand(a *cli.App) *cobra.Command {
 	return &cobra.Command{
 		Use:   "version",
 		Short: "Prints the version of this program",
 		Args:  cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
 			result := versionResult{Version: programVersion(), Go: runtime.Version()}
-			return a.print(result, func() { a.value(result.Version, "kiloshard %s, %s", result.Version, result.Go) })
+			return a.Print(result, func() { a.Value(result.Version, "kiloshard %s, %s", result.Version, result.Go) })
 		},
 	}
 }

@@ -1,0 +1,122 @@
+package bench
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/kiloshard/kiloshard/bench/moves"
+	"github.com/kiloshard/kiloshard/cmd/kiloshard/internal/cli"
+	"github.com/kiloshard/kiloshard/cmd/kiloshard/internal/throwaway"
+	"github.com/kiloshard/kiloshard/internal/localpg"
+)
+
+func moveCommand(a *cli.App) *cobra.Command {
+	cfg := moves.Config{Progress: func(what string) { fmt.Fprintln(a.Stderr, "measuring:", what) }}
+	var turn, hold float64
+	cmd := &cobra.Command{
+		Use:   "move",
+		Short: "What services notice while a shard moves",
+		Long: `A shard moves to another host and back while services write to it and read, as fast as they
+can, and at a slower pace to other shards of both hosts. Before each move the same tables
+are copied by a bare CREATE SUBSCRIPTION, under the same load. Each round has its own rows:
+they are looked for afterwards, and taken away. wal_retrieve_retry_interval is 1 s: Postgres 15
+begins no two subscriptions within it, which would be the second one's loss.
+
+The parts, which --only selects, and what is wanted in each:
+
+  table   a shard of one table: the longest stall seen by any client under 40 ms in the median
+          move and 150 ms in the worst; no failed call, no row lost or doubled, IDs that rise;
+          1.3 times as long as the bare copy at most
+  tables  the same rows in ten tables
+  lock    the same while a transaction holds a row for 25 s: no client waits for longer than
+          600 ms, and the move ends well once it may
+
+In all of them the p99.9 of other shards is twice the usual at most.`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			for _, part := range cfg.Only {
+				if !slices.Contains(moves.Parts(), part) {
+					return cli.Usagef("--only %s: expected some of %s", part, strings.Join(moves.Parts(), ","))
+				}
+			}
+			for _, flag := range []struct {
+				name         string
+				value, least int
+			}{{"rows", cfg.Rows, 1000}, {"moves", cfg.Moves, 1}, {"callers", cfg.Callers, 1}} {
+				if flag.value < flag.least {
+					return cli.Usagef("--%s %d: expected %d or more", flag.name, flag.value, flag.least)
+				}
+			}
+			for name, value := range map[string]float64{"turn": turn, "hold": hold} {
+				if !(value > 0 && value <= 3600) {
+					return cli.Usagef("--%s %g: expected more than 0, and 3600 at most", name, value)
+				}
+			}
+			cfg.Turn, cfg.Hold = time.Duration(turn*float64(time.Second)), time.Duration(hold*float64(time.Second))
+			return benchMove(cmd.Context(), a, cfg)
+		},
+	}
+	cmd.Flags().StringSliceVar(&cfg.Only, "only", nil, "the parts to run, of "+strings.Join(moves.Parts(), ","))
+	cmd.Flags().IntVar(&cfg.Rows, "rows", 1_000_000, "of the shard")
+	cmd.Flags().IntVar(&cfg.Moves, "moves", 10, "to and fro")
+	cmd.Flags().IntVar(&cfg.Callers, "callers", 4, "so many write to the shard, and so many read")
+	cmd.Flags().Float64Var(&turn, "turn", 2, "seconds of the load before each move")
+	cmd.Flags().Float64Var(&hold, "hold", 25, "seconds for which a transaction holds a row, in the part lock")
+	return cmd
+}
+
+func benchMove(ctx context.Context, a *cli.App, cfg moves.Config) error {
+	servers := throwaway.LocalConfig()
+	servers.Settings = map[string]string{"fsync": "on", "wal_level": "logical", "max_wal_size": "4GB", "wal_retrieve_retry_interval": "1s"}
+	return throwaway.WithServersOf(ctx, a, 2, servers, func(servers []*localpg.Server) error {
+		cfg.NewHosts = throwaway.NewHosts(servers)
+		report, err := moves.Run(ctx, cfg)
+		if err != nil {
+			return err
+		}
+		return a.Print(report, func() { printMoveReport(a, report) })
+	})
+}
+
+func printMoveReport(a *cli.App, report *moves.Report) {
+	for i, f := range report.Parts {
+		if i > 0 {
+			a.Say("")
+		}
+		rows := [][]string{{"PART", "WHAT", ">MEDIAN", ">WORST"}}
+		add := func(what string, values []float64) {
+			rows = append(rows, []string{f.Part, what, figure(moves.Median(values)), figure(slices.Max(values))})
+		}
+		one := func(what, value string) { rows = append(rows, []string{f.Part, what, value, ""}) }
+		add("longest stall of a client, ms", f.Stalls)
+		one("longest while nothing moves, ms", figure(f.Usual))
+		add("locks to fence, ms", f.Fences)
+		add("move, s", f.Seconds)
+		one("  until the rows are copied, s", figure(f.Copied))
+		add("bare copy, s", f.Bare)
+		add("move to bare copy", f.Ratios)
+		one("cutovers tried again", cli.Thousands(f.Tried))
+		one("calls", cli.Thousands(f.Calls))
+		one("  failed", cli.Thousands(f.Failed))
+		one("rows written", cli.Thousands(f.Written))
+		one("  lost", cli.Thousands(f.Lost))
+		one("  doubled", cli.Thousands(f.Doubled))
+		one("IDs not above the one before", cli.Thousands(f.Falling))
+		one("other shards, failed calls", cli.Thousands(f.OtherFailed))
+		one("other shards, usual p99.9, ms", figure(f.OtherUsual))
+		one("other shards, p99.9 during moves, ms", figure(f.OtherDuring))
+		one("other shards, during to usual", fmt.Sprintf("%.2f", f.OtherRatio))
+		a.Table(rows)
+		for _, text := range f.Errors {
+			a.Say("an error: %s", cli.Clean(text))
+		}
+	}
+	last := report.Parts[len(report.Parts)-1]
+	a.Say("%s in all, %s and as many readers; %s of each part, %d of %s; a row is held for %g s.", cli.Count(report.Rows, "row"), cli.Count(report.Callers, "writer"),
+		cli.Count(report.Parts[0].Moves, "move"), last.Moves, last.Part, report.Hold)
+}

@@ -1,0 +1,86 @@
+// Package cli is what the commands share: the flags that all have, the config and the map, what is printed and how, errors
+// and exit codes. It knows no command.
+package cli
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+)
+
+// App is what all commands share.
+type App struct {
+	Stdin          io.Reader
+	Stdout, Stderr io.Writer // cleaned
+
+	Lookup func(name string) (string, bool) // of environment variables that the config names
+
+	ConfigFile string
+	Output     string // outputTable, outputJSON or outputPlain
+	storeLimit time.Duration
+	Quiet      bool // nothing is printed but what was asked for, and errors
+	started    bool // the command line was understood, and a command began
+
+	TemplateEnv bool // of migrate: see its flag
+}
+
+// New returns what commands share, before a command line was read. What is printed is cleaned of what steers terminals.
+func New(stdin io.Reader, stdout, stderr io.Writer, lookup func(name string) (string, bool)) *App {
+	return &App{Stdin: stdin, Stdout: cleaned{stdout}, Stderr: cleaned{stderr}, Lookup: lookup}
+}
+
+// NeedsCommand is what a command does that only holds others, when none of these was named.
+func NeedsCommand(cmd *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return Usagef("%s: expected a command, see %s --help", cmd.CommandPath(), cmd.CommandPath())
+	}
+	cmd.SuggestionsMinimumDistance = 2 // as cobra has it for the root
+	text := fmt.Sprintf("unknown command %q for %q", args[0], cmd.CommandPath())
+	if similar := cmd.SuggestionsFor(args[0]); len(similar) > 0 {
+		text += "\n\nDid you mean this?\n\t" + strings.Join(similar, "\n\t")
+	}
+	return Usagef("%s", text)
+}
+
+// NewRoot returns the command above all others, with the flags that all have.
+func (a *App) NewRoot(version string) *cobra.Command {
+	root := &cobra.Command{
+		Use:   "kiloshard",
+		Short: "Shards Postgres the way Instagram did: thousands of schemas on a few hosts",
+		Long: `Kiloshard shards Postgres the way Instagram did: thousands of logical shards, each
+one a Postgres schema that makes its own IDs, spread over a few physical hosts.
+
+Exit codes: 0 done, 1 failed, 2 wrong usage or config, 3 partly done and resumable.`,
+		SilenceUsage:  true,
+		SilenceErrors: true,
+		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {
+			if err := cmd.ValidateRequiredFlags(); err != nil {
+				return err // cobra itself would look only after this function
+			}
+			if !slices.Contains(outputs, a.Output) {
+				return fmt.Errorf("-o %q: expected table, json or plain", a.Output)
+			}
+			if err := a.storeTimeout(cmd); err != nil {
+				return err
+			}
+			if !cmd.Flags().Changed("config") {
+				a.ConfigFile = a.findConfig(cmd)
+			}
+			a.started = true
+			return nil
+		},
+	}
+	root.PersistentFlags().StringVarP(&a.ConfigFile, "config", "c", DefaultConfig, "the config file (default $KILOSHARD_CONFIG, or "+DefaultConfig+" here or in a directory above)")
+	root.PersistentFlags().Lookup("config").DefValue = "" // so that the help does not tell it twice
+	root.PersistentFlags().StringVarP(&a.Output, "output", "o", Table, "what to print: table, json, or plain: no heads, and tabs between the columns")
+	root.PersistentFlags().DurationVar(&a.storeLimit, "store-timeout", 2*time.Second, "how long the map's store may take to answer (default $"+StoreVariable+", or 2s)")
+	root.PersistentFlags().Lookup("store-timeout").DefValue = "0" // so that the help does not tell it twice
+	root.PersistentFlags().BoolVarP(&a.Quiet, "quiet", "q", false, "print no progress, summaries and warnings")
+	root.Version = version
+	root.SetVersionTemplate("kiloshard {{.Version}}\n")
+	return root
+}

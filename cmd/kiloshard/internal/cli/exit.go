@@ -1,0 +1,65 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/kiloshard/kiloshard/shards"
+)
+
+// The exit codes of every command.
+const (
+	ExitDone   = 0
+	ExitFailed = 1
+	exitUsage  = 2 // wrong usage or config
+	ExitPartly = 3 // partly done and resumable
+)
+
+// UsageError is an error in how the command was typed, or in the config.
+type UsageError struct{ error }
+
+// Usage makes an error a [usageError].
+func Usage(err error) error { return UsageError{err} }
+
+// Usagef is fmt.Errorf for a [usageError].
+func Usagef(format string, args ...any) error { return Usage(fmt.Errorf(format, args...)) }
+
+// partlyError is an error after which some of the work is done.
+type partlyError struct{ error }
+
+func (e partlyError) Unwrap() error { return e.error }
+
+// Partly makes an error one after which some of the work is done.
+func Partly(err error) error { return partlyError{err} }
+
+// ErrSilent fails a command that has printed already what is wrong.
+var ErrSilent = errors.New("printed already")
+
+// Exit prints an error and returns the exit code that goes with it.
+func (a *App) Exit(err error) int {
+	if err == nil {
+		return ExitDone
+	}
+	if !errors.Is(err, ErrSilent) {
+		a.complain("kiloshard:", red, " "+err.Error())
+	}
+	var (
+		wrong   UsageError
+		field   *shards.FieldError
+		change  *shards.ChangeError
+		some    partlyError
+		partial *shards.PartialError
+	)
+	switch {
+	case !a.started:
+		fmt.Fprintln(a.Stderr, "kiloshard: see kiloshard help")
+		return exitUsage
+	case errors.As(err, &wrong), errors.As(err, &field), errors.As(err, &change):
+		return exitUsage
+	case errors.As(err, &some):
+		return ExitPartly
+	case errors.As(err, &partial) && partial.Done.Len() > 0:
+		return ExitPartly
+	}
+	return ExitFailed
+}

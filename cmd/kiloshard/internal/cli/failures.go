@@ -1,0 +1,117 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/kiloshard/kiloshard/migrate"
+	"github.com/kiloshard/kiloshard/shards"
+	"github.com/kiloshard/kiloshard/shards/connect"
+)
+
+// FailedShard is a shard on which something failed, as JSON has it.
+type FailedShard struct {
+	Shard  shards.Number `json:"shard"`
+	Schema string        `json:"schema"`
+	Host   string        `json:"host"`
+	Error  string        `json:"error"`
+
+	// Of a migration that the server refused.
+	SQLState  string `json:"sqlstate,omitempty"`
+	File      string `json:"file,omitempty"`
+	Line      int    `json:"line,omitempty"` // 1-based
+	Statement string `json:"statement,omitempty"`
+}
+
+func Failures(partial *shards.PartialError) []FailedShard {
+	failed := make([]FailedShard, len(partial.Failed))
+	for i, f := range partial.Failed {
+		failed[i] = FailedShard{Shard: f.Shard, Schema: f.Schema, Host: f.Host, Error: f.Err.Error()}
+		if file := (*migrate.FileError)(nil); errors.As(f, &file) {
+			failed[i].File, failed[i].Line, failed[i].Statement = file.File, file.Line, file.Statement
+		}
+		if pg := (*pgconn.PgError)(nil); errors.As(f, &pg) {
+			failed[i].SQLState = pg.Code
+		}
+	}
+	return failed
+}
+
+// toldError is a PartialError whose failures were printed already.
+type toldError struct{ *shards.PartialError }
+
+// Told returns the error of a run whose failures were printed.
+func Told(partial *shards.PartialError) error { return toldError{partial} }
+
+// Error counts, and says what stopped the work.
+func (e toldError) Error() string {
+	text, separator := "", ""
+	if total := e.Done.Len() + len(e.Failed) + e.NotAttempted.Len(); total > 0 || len(e.Causes) == 0 {
+		text = fmt.Sprintf("%d of %d shards done, %d failed, %d not attempted", e.Done.Len(), total, len(e.Failed), e.NotAttempted.Len())
+		separator = ": "
+	}
+	for _, cause := range e.Causes {
+		text += separator + cause.Error()
+		separator = "; "
+	}
+	return text
+}
+
+func (e toldError) Unwrap() error { return e.PartialError }
+
+// PrintFailures prints a line for each cause: the shards that failed by it.
+func (a *App) PrintFailures(m *shards.Map, partial *shards.PartialError) {
+	for _, line := range groupFailures(m, partial) {
+		rest, _ := strings.CutPrefix(line, "failed:")
+		a.complain("failed:", red, rest)
+	}
+}
+
+// groupFailures returns a line for each cause. One that is the same but for the name of the shard is said of the first.
+func groupFailures(m *shards.Map, partial *shards.PartialError) []string {
+	byCause := map[string][]*shards.ShardError{}
+	var causes []string
+	for _, f := range partial.Failed {
+		cause := Impersonal(m, f.Schema, f.Err.Error())
+		if byCause[cause] == nil {
+			causes = append(causes, cause)
+		}
+		byCause[cause] = append(byCause[cause], f)
+	}
+	lines := make([]string, len(causes))
+	for i, cause := range causes {
+		failed := byCause[cause]
+		set, text := NumbersOf(failed), failed[0].Err.Error()
+		if len(failed) > 1 && text != failed[1].Err.Error() {
+			text = fmt.Sprintf("of shard %d: %s", failed[0].Shard, text)
+		}
+		if len(failed) == 1 {
+			lines[i] = "failed: " + failed[0].Error()
+			continue
+		}
+		lines[i] = fmt.Sprintf("failed: %s (%s): %s", Count(set.Len(), "shard"), set, text)
+	}
+	return lines
+}
+
+// Impersonal returns a text with the name and the number of one shard replaced by what stands for any, so that what is said
+// of a thousand shards can be told to be the same.
+func Impersonal(m *shards.Map, schema, text string) string {
+	text = strings.ReplaceAll(text, schema, "{schema}")
+	n, ok := m.NumberOf(schema)
+	if !ok {
+		return text
+	}
+	return strings.ReplaceAll(text, fmt.Sprintf("(%d,", n), "({shard},") // as its functions call those of the helper schema
+}
+
+// MissingHost says why nothing is known of a host: it belongs to another cluster, or otherwise.
+func MissingHost(err error, otherwise string) string {
+	if identity := (*connect.IdentityError)(nil); errors.As(err, &identity) {
+		return "not ours"
+	}
+	return otherwise
+}

@@ -1,0 +1,112 @@
+package cli
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"regexp"
+	"strings"
+	"text/tabwriter"
+)
+
+// What -o takes.
+const (
+	Table = "table" // for people
+	JSON  = "json"
+	Plain = "plain" // for scripts: rows without heads, and tabs between the columns
+)
+
+var outputs = []string{Table, JSON, Plain}
+
+// Print prints a result: as JSON, or for people by calling table.
+func (a *App) Print(result any, table func()) error {
+	if a.Output != JSON {
+		table()
+		return nil
+	}
+	var text bytes.Buffer
+	encoder := json.NewEncoder(&text)
+	encoder.SetIndent("", "  ")
+	encoder.SetEscapeHTML(false)
+	if err := encoder.Encode(result); err != nil {
+		return err
+	}
+	_, err := a.Stdout.Write(numberList.ReplaceAllFunc(text.Bytes(), func(list []byte) []byte { return spaces.ReplaceAll(list, nil) }))
+	return err
+}
+
+// A list of numbers stays on one line, such as the thousands of shards of a cluster. No string in JSON has a line break in it.
+var (
+	numberList = regexp.MustCompile(`\[\n\s+\d+(,\n\s+\d+)*\n\s+\]`)
+	spaces     = regexp.MustCompile(`\s+`)
+)
+
+// Table prints rows in columns, the first row being the head. A column whose head starts with ">"
+// is aligned to the right.
+func (a *App) Table(rows [][]string) {
+	if len(rows) == 0 {
+		return
+	}
+	if a.Output == Plain {
+		for _, row := range rows[1:] {
+			for i := range row {
+				row[i] = Clean(row[i])
+			}
+			fmt.Fprintln(a.Stdout, strings.Join(row, "\t"))
+		}
+		return
+	}
+	widths := make([]int, len(rows[0]))
+	right := make([]bool, len(rows[0]))
+	for i, head := range rows[0] {
+		if trimmed, ok := strings.CutPrefix(head, ">"); ok {
+			right[i] = true
+			rows[0][i] = trimmed
+		}
+		for _, row := range rows {
+			row[i] = Clean(row[i])
+			widths[i] = max(widths[i], len([]rune(row[i])))
+		}
+	}
+	w := tabwriter.NewWriter(a.Stdout, 0, 8, 2, ' ', 0)
+	for _, row := range rows {
+		cells := make([]string, len(row))
+		for i, cell := range row {
+			if right[i] {
+				cell = strings.Repeat(" ", widths[i]-len([]rune(cell))) + cell
+			}
+			cells[i] = cell
+		}
+		fmt.Fprintln(w, strings.TrimRight(strings.Join(cells, "\t"), "\t "))
+	}
+	_ = w.Flush() // errors of standard output are not acted on
+}
+
+// Say prints a line for people, and nothing when something for programs was asked for.
+func (a *App) Say(format string, args ...any) {
+	if a.Output == Table && !a.Quiet {
+		fmt.Fprintln(a.Stdout, fmt.Sprintf(format, args...))
+	}
+}
+
+// Value prints the one value that a command is run for: to people in a sentence, if there is one, to a script by itself.
+func (a *App) Value(value, format string, args ...any) {
+	if a.Output == Plain || a.Quiet {
+		fmt.Fprintln(a.Stdout, value)
+		return
+	}
+	a.Say(format, args...)
+}
+
+// Warn prints a line on standard error that is no error, unless nothing is to be heard but errors.
+func (a *App) Warn(format string, args ...any) {
+	if a.Quiet {
+		return
+	}
+	line := fmt.Sprintf(format, args...)
+	if rest, ok := strings.CutPrefix(line, "warning:"); ok {
+		a.complain("warning:", yellow, rest)
+		return
+	}
+	fmt.Fprintln(a.Stderr, line)
+}

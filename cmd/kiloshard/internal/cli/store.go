@@ -1,0 +1,114 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/kiloshard/kiloshard/shards"
+	"github.com/kiloshard/kiloshard/shards/connect"
+	"github.com/kiloshard/kiloshard/shards/mapstore"
+)
+
+// Local reads the config file. Where the map is kept elsewhere, that is all there is in it: see [shards.Config.Remote].
+func (a *App) Local() (shards.Config, error) {
+	cfg, err := shards.Load(a.ConfigFile, a.Lookup)
+	if errors.Is(err, fs.ErrNotExist) {
+		return cfg, Usagef("no config file %s: expected one, see kiloshard init, or -c FILE", a.ConfigFile)
+	}
+	return cfg, err
+}
+
+// OpenStore opens the store that a config names.
+func (a *App) OpenStore(ctx context.Context, cfg shards.Config, opts mapstore.Options) (mapstore.Store, error) {
+	opts.Path, opts.Lookup, opts.Credentials, opts.Limit = a.ConfigFile, a.Lookup, PasswordCommand(cfg), a.storeLimit
+	return mapstore.Open(ctx, cfg, opts)
+}
+
+// OpenMap reads the config file, and the map from the store that it names. The caller closes the store.
+func (a *App) OpenMap(ctx context.Context) (shards.Config, mapstore.Store, mapstore.Entry, error) {
+	file, err := a.Local()
+	if err != nil {
+		return file, nil, mapstore.Entry{}, err
+	}
+	store, err := a.OpenStore(ctx, file, mapstore.Options{})
+	if err != nil {
+		return file, nil, mapstore.Entry{}, err
+	}
+	entry, err := store.Load(ctx)
+	if err != nil {
+		return file, nil, entry, a.NoMap(file, errors.Join(err, store.Close()))
+	}
+	entry.Map = entry.Map.WithCredentials(PasswordCommand(file))
+	return file, store, entry, nil
+}
+
+// LoadEntry is openMap for those who need the store no more.
+func (a *App) LoadEntry(ctx context.Context) (shards.Config, mapstore.Entry, error) {
+	file, store, entry, err := a.OpenMap(ctx)
+	if err != nil {
+		return file, entry, err
+	}
+	if err := store.Close(); err != nil {
+		return file, entry, a.NoMap(file, err)
+	}
+	return entry.Map.Config(), entry, nil
+}
+
+// LoadMap reads the map from the store that the config file names, and its config, which has the directory of the
+// migrations and the store from the file.
+func (a *App) LoadMap(ctx context.Context) (shards.Config, *shards.Map, error) {
+	cfg, entry, err := a.LoadEntry(ctx)
+	return cfg, entry.Map, err
+}
+
+// NoMap tells what to do about a store that holds none, or does not answer.
+func (a *App) NoMap(cfg shards.Config, err error) error {
+	if errors.Is(err, mapstore.ErrNoMap) {
+		return Usagef("%s holds no map of cluster %s: expected one, see kiloshard map import", a.Where(cfg.Store), cfg.Cluster)
+	}
+	if errors.Is(err, mapstore.ErrNoAnswer) {
+		return fmt.Errorf("%w; --store-timeout is %s", err, a.storeLimit)
+	}
+	return err
+}
+
+// PasswordCommand returns what asks the password command of the config file, nil if there is none: for the connections to
+// the control database, and those that are made by the map. It must be the file's own: a person who can write the command can
+// run programs here.
+func PasswordCommand(file shards.Config) shards.CredentialsFunc {
+	if len(file.PasswordCommand) == 0 {
+		return nil
+	}
+	return connect.Command{Words: file.PasswordCommand, Dir: file.Dir()}.Credentials
+}
+
+// StoreVariable says how long a store may take to answer where no --store-timeout does.
+const StoreVariable = "KILOSHARD_STORE_TIMEOUT"
+
+// storeTimeout reads it.
+func (a *App) storeTimeout(cmd *cobra.Command) error {
+	if text, ok := a.Lookup(StoreVariable); ok && text != "" && !cmd.Flags().Changed("store-timeout") {
+		limit, err := time.ParseDuration(text)
+		if err != nil {
+			return fmt.Errorf("%s %q: expected a duration such as 2s", StoreVariable, text)
+		}
+		a.storeLimit = limit
+	}
+	if a.storeLimit <= 0 {
+		return fmt.Errorf("--store-timeout %s: expected more than 0", a.storeLimit)
+	}
+	return nil
+}
+
+// Where says where a map is kept.
+func (a *App) Where(store shards.Store) string {
+	if store.Kind == shards.StoreFile || store.Kind == "" {
+		return "file " + a.ConfigFile
+	}
+	return store.String()
+}

@@ -1,0 +1,148 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/kiloshard/kiloshard/cmd/kiloshard/internal/cli"
+	"github.com/kiloshard/kiloshard/cmd/kiloshard/internal/migrations"
+	"github.com/kiloshard/kiloshard/migrate"
+	"github.com/kiloshard/kiloshard/shards"
+	"github.com/kiloshard/kiloshard/shards/mapstore"
+	"github.com/kiloshard/kiloshard/shards/provision"
+)
+
+// openResult is what kiloshard open prints as JSON.
+type openResult struct {
+	Host    string     `json:"host"`
+	Opened  shards.Set `json:"opened"`
+	Created shards.Set `json:"created"` // of them, those that were not there yet
+	Version int        `json:"version"` // of the map
+	DryRun  bool       `json:"dry_run,omitempty"`
+}
+
+func OpenCommand(a *cli.App) *cobra.Command {
+	var text, host, by, why string
+	var dryRun bool
+	cmd := &cobra.Command{
+		Use:   "open --shards FIRST-LAST --host HOST",
+		Short: "Opens a new range of shards on a host",
+		Long: `Opens a new range of shards on a host of the map: it creates them, brings them to the newest version that any
+other stands at, and then makes the next version of the map, which names them. Services know of none that is not ready.
+The range goes on where the map's shards end. Interrupted, it is run again. A host that is not in the map yet is
+added by kiloshard map edit. A strategy that divides by the number of shards is refused: keys would be elsewhere.`,
+		Example: "  kiloshard open --shards 2048-4095 --host pg-c",
+		Args:    cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if by == "" {
+				by = cli.Whoami()
+			}
+			return open(cmd.Context(), a, text, host, mapstore.Change{By: by, Why: why}, dryRun)
+		},
+	}
+	cmd.Flags().StringVar(&text, "shards", "", "the range, such as 2048-4095")
+	cmd.Flags().StringVar(&host, "host", "", "where they are opened")
+	cmd.Flags().StringVar(&by, "by", "", "who opens them, for the history (default user@machine)")
+	cmd.Flags().StringVar(&why, "why", "", "why, for the history")
+	cmd.Flags().BoolVar(&dryRun, "dry-run", false, "make all checks, and change nothing")
+	_ = cmd.MarkFlagRequired("shards")                         // fails only for a flag that is not there
+	_ = cmd.MarkFlagRequired("host")                           // likewise
+	_ = cmd.RegisterFlagCompletionFunc("host", a.CompleteHost) // likewise
+	return cmd
+}
+
+func open(ctx context.Context, a *cli.App, text, host string, change mapstore.Change, dryRun bool) error {
+	file, store, now, err := a.OpenMap(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = store.Close() }() // all that it was to do is done
+	set, err := newRange(now.Map, text, host)
+	if err != nil {
+		return err
+	}
+	c := now.Map.Config()
+	c.Shards += set.Len()
+	c.Placement = append(c.Placement, shards.Placement{Shards: set, Host: host})
+	next, err := c.Map()
+	if err != nil {
+		return err
+	}
+	if err := shards.CheckChange(now.Map, next); err != nil { // before anything is made
+		return err
+	}
+	change.Config = c
+	if change.Why == "" {
+		change.Why = fmt.Sprintf("shards %s are opened on %s", set, host)
+	}
+	result := openResult{Host: host, Opened: set, Version: now.Map.Version() + 1, DryRun: dryRun}
+	began := time.Now()
+	if !dryRun {
+		if result.Created, err = ready(ctx, a, file, now.Map, next.WithCredentials(cli.PasswordCommand(file)), set); err != nil {
+			return err
+		}
+		made, err := store.Swap(ctx, now.Map.Version(), change)
+		if err != nil {
+			return fmt.Errorf("shards %s are ready on %s, and the map does not name them: run it again: %w", set, host, err)
+		}
+		result.Version = made.Map.Version()
+	}
+	return a.Print(result, func() {
+		if dryRun {
+			a.Say("%s (%s) would be opened on %s; nothing is changed", cli.Count(set.Len(), "shard"), set, host)
+			return
+		}
+		a.Say("%s (%s) opened on %s in %s, with version %d of the map", cli.Count(set.Len(), "shard"), set, host, time.Since(began).Round(time.Millisecond), result.Version)
+	})
+}
+
+// newRange reads the shards to be opened: those that follow the map's.
+func newRange(m *shards.Map, text, host string) (shards.Set, error) {
+	set, err := shards.ParseSet(text)
+	if err != nil {
+		return set, cli.Usage(fmt.Errorf("--shards: %w", err))
+	}
+	if ranges := set.Ranges(); len(ranges) != 1 || int(ranges[0].First) != m.Len() {
+		return set, cli.Usagef("--shards %s: expected one range that begins with %d, since the map has shards 0 to %d", text, m.Len(), m.Len()-1)
+	}
+	for _, h := range m.Hosts() {
+		if h.Name == host {
+			return set, nil
+		}
+	}
+	return set, cli.Usagef("--host %s: expected the name of a host of the map; kiloshard map edit adds one", host)
+}
+
+// ready creates shards of the map that is to be, and migrates them to where the others stand. It returns those that it made.
+func ready(ctx context.Context, a *cli.App, file shards.Config, now, next *shards.Map, set shards.Set) (shards.Set, error) {
+	report, err := provision.Create(ctx, provision.CreateConfig{Map: next, Progress: a.Progress("create")})
+	if err != nil {
+		return report.Created, err
+	}
+	cfg, err := migrations.ConfigOf(a, file, now, "")
+	switch {
+	case errors.As(err, &cli.UsageError{}): // no migrations
+		return report.Created, nil
+	case err != nil:
+		return report.Created, err
+	}
+	status, err := migrate.Status(ctx, cfg)
+	if err != nil {
+		return report.Created, err
+	}
+	for _, h := range status.Hosts {
+		for _, v := range h.Versions {
+			cfg.To = max(cfg.To, v.Version)
+		}
+	}
+	if cfg.To == 0 {
+		return report.Created, nil
+	}
+	cfg.Map, cfg.Shards, cfg.By, cfg.Progress = next, set, cli.Whoami(), a.Progress("migrate")
+	_, err = migrate.Up(ctx, cfg)
+	return report.Created, err
+}

@@ -1,0 +1,71 @@
+package cluster
+
+import (
+	"errors"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/kiloshard/kiloshard/cmd/kiloshard/internal/cli"
+	"github.com/kiloshard/kiloshard/shards"
+	"github.com/kiloshard/kiloshard/shards/provision"
+)
+
+// upgradeResult is what kiloshard upgrade prints as JSON.
+type upgradeResult struct {
+	DryRun   bool       `json:"dry_run"`
+	Helpers  []string   `json:"helpers"` // hosts whose helper schema was old
+	Upgraded shards.Set `json:"upgraded"`
+	Current  shards.Set `json:"current"`
+	Missing  shards.Set `json:"missing"`
+	cli.Work
+}
+
+func UpgradeCommand(a *cli.App) *cobra.Command {
+	var cfg provision.UpgradeConfig
+	cmd := &cobra.Command{
+		Use:   "upgrade",
+		Short: "Brings what an older release installed to the present one",
+		Long: `Brings what an older release installed to the present version: functions of shards, generators,
+directories, the ledger, the helper schema; on all hosts at once. Services write meanwhile. Run again,
+it changes nothing; interrupted, it finishes the shards under way, and another run goes on from there.
+It makes nothing that is missing: that is create, which upgrades too. With --repair it puts back functions
+that somebody has changed, as by ALTER FUNCTION.`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := cli.CheckWork(cfg.CreateConfig); err != nil {
+				return err
+			}
+			_, m, err := a.LoadMap(cmd.Context())
+			if err != nil {
+				return err
+			}
+			cfg.Map = m
+			cfg.Progress = a.Progress("upgrade")
+			start := time.Now()
+			report, err := provision.Upgrade(cmd.Context(), cfg)
+			if report.Upgraded.Len()+report.Current.Len()+report.Missing.Len() == 0 && err != nil {
+				return err
+			}
+			return errors.Join(printUpgraded(a, cfg.DryRun, report, err, time.Since(start)), err)
+		},
+	}
+	cli.WorkFlags(cmd, &cfg.CreateConfig)
+	cmd.Flags().BoolVar(&cfg.Repair, "repair", false, "also put back functions that somebody has changed since, as verify names them")
+	return cmd
+}
+
+func printUpgraded(a *cli.App, dryRun bool, report provision.UpgradeReport, err error, took time.Duration) error {
+	result := upgradeResult{
+		DryRun: dryRun, Helpers: append([]string{}, report.Helpers...), Upgraded: report.Upgraded, Current: report.Current,
+		Missing: report.Missing, Work: cli.WorkDone(err, took),
+	}
+	return a.Print(result, func() {
+		a.Say("%s %s, %s of the present version, %d missing, %s", cli.Count(report.Upgraded.Len(), "shard"),
+			result.Did("upgraded", dryRun), cli.Thousands(report.Current.Len()), report.Missing.Len(), result.Rest())
+		if len(report.Helpers) > 0 {
+			a.Say("helper schema of an older version on %s", strings.Join(report.Helpers, ", "))
+		}
+	})
+}

@@ -1,0 +1,242 @@
+package migrations
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/kiloshard/kiloshard/cmd/kiloshard/internal/cli"
+	"github.com/kiloshard/kiloshard/migrate"
+	"github.com/kiloshard/kiloshard/migrate/lint"
+	"github.com/kiloshard/kiloshard/shards"
+)
+
+// planResult is what kiloshard migrate plan prints as JSON.
+type planResult struct {
+	Down     bool              `json:"down"` // what migrate down would do, and not up
+	Target   int32             `json:"target"`
+	UpToDate shards.Set        `json:"up_to_date"`
+	Groups   []planGroup       `json:"groups"`
+	Files    []planFile        `json:"files"`
+	Changed  []changedFile     `json:"changed"`
+	Sample   *sampleShard      `json:"sample,omitempty"` // whose SQL the files have
+	Problems []string          `json:"problems"`         // why migrate up would refuse, beside failed shards
+	Failed   []cli.FailedShard `json:"failed"`
+}
+
+type planGroup struct {
+	From   int32      `json:"from"`
+	To     int32      `json:"to"`
+	Count  int        `json:"count"`
+	Shards shards.Set `json:"shards"`
+	Hosts  []planHost `json:"hosts"`
+	Files  []string   `json:"files"`
+}
+
+type planHost struct {
+	Host   string     `json:"host"`
+	Count  int        `json:"count"`
+	Shards shards.Set `json:"shards"`
+}
+
+type planFile struct {
+	Version  int32         `json:"version"`
+	File     string        `json:"file"`
+	Shards   int           `json:"shards"`
+	Rendered bool          `json:"rendered"` // lines are those of the rendered text
+	Warnings []planWarning `json:"warnings"`
+	Unread   string        `json:"unread,omitempty"` // why there are no warnings
+	SQL      string        `json:"sql"`
+}
+
+type planWarning struct {
+	Rule      string    `json:"rule"`
+	Kind      lint.Kind `json:"kind"`
+	Line      int       `json:"line"` // of the file
+	Statement string    `json:"statement"`
+	Effect    string    `json:"effect"`
+	Instead   string    `json:"instead"`
+}
+
+type sampleShard struct {
+	Shard  shards.Number `json:"shard"`
+	Schema string        `json:"schema"`
+	Host   string        `json:"host"`
+}
+
+func planCommand(a *cli.App) *cobra.Command {
+	var narrowed string
+	var to string
+	var withSQL, down bool
+	cmd := &cobra.Command{
+		Use:   "plan",
+		Short: "Prints what migrate up would do, and what to beware of",
+		Long: `Prints what migrate up would do: which shards go from which version to which, by which
+files, with a warning for each statement that locks a table for long, rewrites it,
+breaks services that still run, or cannot work in every shard. It runs nothing. With --down --to N it
+prints what migrate down would do.
+Exit code 1 when the run would be refused; warnings do not change it.`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if down && to == "" {
+				return cli.Usagef("--down: expected --to with it, the version to go back to")
+			}
+			cfg, err := readConfig(cmd.Context(), a, narrowed)
+			if err != nil {
+				return err
+			}
+			cfg.Down = down
+			if cfg.To, err = target(cmd.Context(), a, cfg, to); err != nil {
+				return err
+			}
+			return plan(cmd.Context(), a, cfg, withSQL)
+		},
+	}
+	cmd.Flags().StringVar(&narrowed, "shards", "", "only these shards, such as 0-9,77")
+	cmd.Flags().StringVar(&to, "to", "", upUsage)
+	cmd.Flags().BoolVar(&down, "down", false, "what migrate down would do")
+	cmd.Flags().BoolVar(&withSQL, "sql", false, "print the files' SQL too, as one shard gets it")
+	return cmd
+}
+
+// plan prints what a run with the config would do.
+func plan(ctx context.Context, a *cli.App, cfg migrate.Config, withSQL bool) error {
+	report, err := migrate.Plan(ctx, cfg)
+	var partial *shards.PartialError
+	if err != nil && !errors.As(err, &partial) {
+		return cli.Usage(err) // about the files or the config: no host was asked
+	}
+	warnOfChanges(a, report.Changed)
+	result := newPlanResult(cfg.Map, report, partial)
+	result.Down = cfg.Down
+	return printPlan(a, cfg.Map, result, partial, withSQL)
+}
+
+func newPlanResult(m *shards.Map, report migrate.PlanReport, partial *shards.PartialError) planResult {
+	result := planResult{
+		Target: report.Target, UpToDate: report.UpToDate, Groups: []planGroup{}, Files: []planFile{}, Changed: changedFiles(report.Changed),
+		Problems: []string{}, Failed: []cli.FailedShard{}, Sample: (*sampleShard)(report.Sample),
+	}
+	for _, g := range report.Groups {
+		group := planGroup{From: g.From, To: g.To, Count: g.Shards.Len(), Shards: g.Shards, Files: g.Files}
+		for _, h := range g.Hosts {
+			group.Hosts = append(group.Hosts, planHost{Host: h.Host, Count: h.Shards.Len(), Shards: h.Shards})
+		}
+		result.Groups = append(result.Groups, group)
+	}
+	for _, f := range report.Files {
+		result.Files = append(result.Files, newPlanFile(m, f, report.Sample.Schema))
+	}
+	if partial != nil {
+		result.Failed = cli.Failures(partial)
+		for _, cause := range partial.Causes {
+			if !errors.Is(cause, migrate.ErrNothingRun) {
+				result.Problems = append(result.Problems, cause.Error())
+			}
+		}
+	}
+	return result
+}
+
+// newPlanFile reads a file's SQL for what to beware of. A text that is the same for all shards may
+// name none of their schemas.
+func newPlanFile(m *shards.Map, f migrate.PlanFile, schema string) planFile {
+	file := planFile{Version: f.Version, File: f.Name, Shards: f.Shards, Rendered: f.Rendered, Warnings: []planWarning{}, SQL: f.SQL}
+	opts := lint.Options{IsShard: func(schema string) bool { _, ok := m.NumberOf(schema); return ok }, Outside: f.MarkAbove}
+	if f.Rendered {
+		opts.Schema = schema
+	}
+	warnings, err := lint.Check(f.SQL, opts)
+	var unread *lint.ParseError
+	switch {
+	case errors.As(err, &unread) && unread.Line > 0:
+		file.Unread = fmt.Sprintf("line %d: %s", unread.Line+f.Line-1, unread.Message)
+	case err != nil:
+		file.Unread = err.Error()
+	}
+	for _, w := range warnings {
+		w.Line += f.Line - 1
+		file.Warnings = append(file.Warnings, planWarning(w))
+	}
+	if f.MarkAbove {
+		file.Warnings = append(file.Warnings, planWarning{
+			Rule: "disable-tx-down", Kind: lint.Fails, Line: 1, Statement: "---- tern: disable-tx ----",
+			Effect:  "kiloshard runs the way down outside a transaction too; tern's own program would run it in one",
+			Instead: "repeat the line below the separator",
+		})
+	}
+	return file
+}
+
+// printPlan prints a plan, and returns the error that goes with it.
+func printPlan(a *cli.App, m *shards.Map, result planResult, partial *shards.PartialError, withSQL bool) error {
+	err := a.Print(result, func() {
+		if len(result.Groups) > 0 {
+			a.Table(planRows(result))
+			a.Say("")
+		}
+		for _, f := range result.Files {
+			sayPlanFile(a, f, result.Sample, withSQL)
+		}
+		toDo := 0
+		for _, g := range result.Groups {
+			toDo += g.Count
+		}
+		a.Say("%s to go to version %d, %s there; %s", cli.Count(toDo, "shard"), result.Target, cli.Thousands(result.UpToDate.Len()), cli.Count(warningsIn(result), "warning"))
+	})
+	if partial == nil {
+		return err
+	}
+	a.PrintFailures(m, partial)
+	for _, problem := range result.Problems {
+		fmt.Fprintln(a.Stderr, "problem:", problem)
+	}
+	if result.Down {
+		return errors.Join(err, errors.New("migrate down would refuse to run"))
+	}
+	return errors.Join(err, errors.New("migrate up would refuse to run"))
+}
+
+func planRows(result planResult) [][]string {
+	rows := [][]string{{">SHARDS", ">FROM", ">TO", ">FILES", "HOSTS"}}
+	for _, g := range result.Groups {
+		hosts := make([]string, len(g.Hosts))
+		for i, h := range g.Hosts {
+			hosts[i] = h.Host + " " + cli.Thousands(h.Count)
+		}
+		rows = append(rows, []string{cli.Thousands(g.Count), fmt.Sprint(g.From), fmt.Sprint(g.To), fmt.Sprint(len(g.Files)), strings.Join(hosts, ", ")})
+	}
+	return rows
+}
+
+func sayPlanFile(a *cli.App, f planFile, sample *sampleShard, withSQL bool) {
+	a.Say("%s, on %s", f.File, cli.Count(f.Shards, "shard"))
+	of := ""
+	if f.Rendered {
+		of = " of its rendered text"
+	}
+	if f.Unread != "" {
+		a.Say("  not checked, for it cannot be read%s: %s", of, f.Unread)
+	}
+	for _, w := range f.Warnings {
+		a.Say("  line %d%s: %s (%s): %s", w.Line, of, w.Rule, w.Kind, w.Statement)
+		a.Say("    %s", w.Effect)
+		a.Say("    instead: %s", w.Instead)
+	}
+	if withSQL {
+		a.Say("  as shard %d (%s on %s) gets it:", sample.Shard, sample.Schema, sample.Host)
+		a.Say("    %s", strings.ReplaceAll(f.SQL, "\n", "\n    "))
+	}
+	a.Say("")
+}
+
+func warningsIn(result planResult) int {
+	n := 0
+	for _, f := range result.Files {
+		n += len(f.Warnings)
+	}
+	return n
+}

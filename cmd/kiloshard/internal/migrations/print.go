@@ -1,0 +1,115 @@
+package migrations
+
+import (
+	"errors"
+	"time"
+
+	"github.com/kiloshard/kiloshard/cmd/kiloshard/internal/cli"
+	"github.com/kiloshard/kiloshard/migrate"
+	"github.com/kiloshard/kiloshard/migrate/snapshot"
+	"github.com/kiloshard/kiloshard/shards"
+)
+
+// runResult is what kiloshard migrate up, down and redo print as JSON.
+type runResult struct {
+	Run          string            `json:"run"` // its name in the ledger
+	Target       int32             `json:"target"`
+	Done         shards.Set        `json:"done"`
+	UpToDate     shards.Set        `json:"up_to_date"`
+	Steps        []step            `json:"steps"`
+	Failed       []cli.FailedShard `json:"failed"`
+	NotAttempted shards.Set        `json:"not_attempted"`
+	Changed      []changedFile     `json:"changed"`
+	Donor        *donor            `json:"donor"` // that new shards were made like; null for none
+	Seconds      float64           `json:"seconds"`
+}
+
+// donor is the shard that new shards were made like.
+type donor struct {
+	Shard shards.Number `json:"shard"`
+	Alike int           `json:"alike"` // how many shards have its structure
+	Of    int           `json:"of"`    // how many were compared
+}
+
+// changedFile is a file that shards have in another form than the directory's.
+type changedFile struct {
+	Version int32      `json:"version"`
+	File    string     `json:"file"` // when it was run
+	Now     string     `json:"now"`  // the directory's of that version; empty if there is none
+	Shards  shards.Set `json:"shards"`
+}
+
+func changedFiles(changed []migrate.ChangedFile) []changedFile {
+	files := []changedFile{}
+	for _, c := range changed {
+		files = append(files, changedFile(c))
+	}
+	return files
+}
+
+// warnOfChanges says which files were changed after shards had run them.
+func warnOfChanges(a *cli.App, changed []migrate.ChangedFile) {
+	for _, c := range changed {
+		if !c.Replaced() {
+			a.Warn("warning: %s (version %d) was changed after %s had run it (%s): they keep what they have. If that is as it should be: kiloshard migrate accept %d",
+				c.File, c.Version, cli.Count(c.Shards.Len(), "shard"), c.Shards, c.Version)
+		}
+	}
+}
+
+type step struct {
+	From   int32      `json:"from"`
+	To     int32      `json:"to"`
+	Shards shards.Set `json:"shards"`
+}
+
+// printRun prints what a run did, and returns the error that goes with it.
+func printRun(a *cli.App, m *shards.Map, report migrate.Report, partial *shards.PartialError) error {
+	result := runResult{
+		Run: report.Run, Target: report.Target, Changed: changedFiles(report.Changed), Done: report.Done, UpToDate: report.UpToDate,
+		Steps: []step{}, Failed: []cli.FailedShard{}, Seconds: report.Elapsed.Seconds(),
+	}
+	for _, s := range report.Steps {
+		result.Steps = append(result.Steps, step(s))
+	}
+	if report.Donor != nil {
+		result.Donor = (*donor)(report.Donor)
+	}
+	if partial != nil {
+		result.Failed, result.NotAttempted = cli.Failures(partial), partial.NotAttempted
+	}
+	err := a.Print(result, func() {
+		for _, s := range report.Steps {
+			a.Say("%s %d→%d", cli.Count(s.Shards.Len(), "shard"), s.From, s.To)
+		}
+		if d := result.Donor; d != nil {
+			a.Say("new shards made like shard %d: %d of %s at its version have its structure", d.Shard, d.Alike, cli.Count(d.Of, "shard"))
+		}
+		if errors.Is(partialOrNil(partial), migrate.ErrNothingRun) {
+			return // the error says why; where the shards stand nobody has asked
+		}
+		a.Say("%s at version %d now, %s before, %d failed, %d not attempted, in %s",
+			cli.Count(report.Done.Len(), "shard"), report.Target, cli.Thousands(report.UpToDate.Len()), len(result.Failed),
+			result.NotAttempted.Len(), report.Elapsed.Round(time.Millisecond))
+	})
+	warnOfChanges(a, report.Changed)
+	if none := (*snapshot.NoMajorityError)(nil); errors.As(report.NoSnapshot, &none) {
+		a.Warn("warning: new shards ran all files, none was made like another: %v", none)
+	}
+	if partial == nil {
+		return err
+	}
+	a.PrintFailures(m, partial)
+	if len(report.Steps) > 0 {
+		return errors.Join(err, cli.Partly(cli.Told(partial)))
+	}
+	return errors.Join(err, cli.Told(partial))
+}
+
+// partialOrNil returns the error, and nil for none.
+func partialOrNil(partial *shards.PartialError) error {
+	if partial == nil {
+		return nil
+	}
+	return partial
+}

@@ -1,0 +1,189 @@
+// Package moves is kiloshard move, drain and rebalance: shards that change their host.
+package moves
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/kiloshard/kiloshard/cmd/kiloshard/internal/cli"
+	"github.com/kiloshard/kiloshard/shards"
+	"github.com/kiloshard/kiloshard/shards/move"
+)
+
+// moveFlags are those of the commands that work on moves.
+type moveFlags struct {
+	cfg    move.Config
+	rate   int64 // MB/s
+	dryRun bool
+}
+
+func (f *moveFlags) add(cmd *cobra.Command) {
+	flags := cmd.Flags()
+	flags.DurationVar(&f.cfg.MaxPause, "max-pause", 2*time.Second, "the most that writers wait in one try of a cutover")
+	flags.DurationVar(&f.cfg.MaxLag, "max-lag", 0, "how far behind the target may be when a cutover begins (default a quarter of --max-pause)")
+	flags.BoolVar(&f.cfg.Offline, "offline", false, "copy shards while they are locked, for hosts without logical replication: readers and writers wait as long as that takes")
+	flags.Int64Var(&f.rate, "rate", 0, "MB a second that are copied of each shard at most, with --offline (default no limit)")
+	flags.DurationVar(&f.cfg.LockTimeout, "lock-timeout", 300*time.Millisecond, "how long a cutover waits for locks, and keeps others waiting behind it")
+	flags.DurationVar(&f.cfg.Patience, "patience", 0, "how long cutovers are tried (default no limit)")
+	flags.DurationVar(&f.cfg.VerifyPause, "verify-pause", 50*time.Millisecond, "how long the last changes of a shard above 8 MiB may be compared while writers wait")
+	flags.IntVar(&f.cfg.PerHost, "per-host", 2, "how many moves at a time from or to one host")
+	flags.StringVar(&f.cfg.Login, "login", "", `what the target adds to the source's address to log in there, such as "passfile=/var/lib/postgresql/.pgpass"`)
+	flags.BoolVar(&f.cfg.LoginWithPassword, "login-with-password", false, "put the password of the source's DSN into the subscription, where superusers of the target can read it until the move ends")
+	flags.StringVar(&f.cfg.By, "by", "", "who moves, for the ledger and the map's history (default user@machine)")
+}
+
+func Command(a *cli.App) *cobra.Command {
+	var f moveFlags
+	cmd := &cobra.Command{
+		Use:   "move SHARDS --to HOST",
+		Short: "Moves shards to another host while services write",
+		Long: `Moves shards to another host while services write: logical replication copies a shard, and a cutover of some
+milliseconds changes its place. Routers that hear of new maps send what comes in between to the new host; who knows of
+no map is refused with an error that says where the shard went.
+
+Each move is in a ledger on its hosts. One that was interrupted, or whose mover was killed, goes on with "move resume",
+or is taken back by "move abort". The old schema stays on the source, under another name, until "move clean".`,
+		Example: "  kiloshard move 7,100-120 --to pg-b",
+		Args:    cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return onMoves(cmd.Context(), a, &f, args[0], func(ctx context.Context, cfg move.Config) error {
+				if f.dryRun {
+					return planMoves(ctx, a, cfg)
+				}
+				return runMoves(ctx, a, cfg, "moved to "+cfg.To, move.Run)
+			})
+		},
+	}
+	f.add(cmd)
+	cmd.Flags().StringVar(&f.cfg.To, "to", "", "the host that the shards move to")
+	cmd.Flags().BoolVar(&f.dryRun, "dry-run", false, "make all checks, and move nothing")
+	_ = cmd.MarkFlagRequired("to")                           // fails only for a flag that is not there
+	_ = cmd.RegisterFlagCompletionFunc("to", a.CompleteHost) // likewise
+	cmd.ValidArgsFunction = a.CompleteShard
+	cmd.AddCommand(
+		underWayCommand(a, "resume", "Continues moves that were interrupted", "resumed", move.Resume),
+		underWayCommand(a, "abort", "Takes back moves whose target does not serve yet", "taken back", move.Abort),
+		underWayCommand(a, "verify", "Compares the rows of moves that were interrupted, and of shards whose old schemas are still there", "compared", move.Verify),
+		statusCommand(a), cleanCommand(a),
+	)
+	return cmd
+}
+
+// underWayCommand is a command for moves in the ledger that have not ended.
+func underWayCommand(a *cli.App, use, short, did string, do func(context.Context, move.Config) (move.Report, error)) *cobra.Command {
+	var f moveFlags
+	cmd := &cobra.Command{
+		Use:   use + " [SHARDS]",
+		Short: short,
+		Args:  cobra.MaximumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			set := ""
+			if len(args) > 0 {
+				set = args[0]
+			}
+			return onMoves(cmd.Context(), a, &f, set, func(ctx context.Context, cfg move.Config) error {
+				return runMoves(ctx, a, cfg, did, do)
+			})
+		},
+	}
+	f.add(cmd)
+	return cmd
+}
+
+// onMoves opens the store and reads the map for one command.
+func onMoves(ctx context.Context, a *cli.App, f *moveFlags, set string, run func(context.Context, move.Config) error) error {
+	if f.cfg.MaxPause <= 0 || f.cfg.LockTimeout <= 0 || f.cfg.PerHost < 1 || f.cfg.Patience < 0 {
+		return cli.Usagef("--max-pause, --lock-timeout and --per-host: expected more than 0; --patience 0 or more")
+	}
+	if f.rate < 0 || f.rate > 0 && !f.cfg.Offline {
+		return cli.Usagef("--rate %d: expected MB a second, and --offline, since Postgres's own workers, which copy a shard else, know no rate", f.rate)
+	}
+	f.cfg.Rate = f.rate * 1e6
+	_, store, now, err := a.OpenMap(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = store.Close() }() // all that it was to do is done
+	cfg := f.cfg
+	cfg.Map, cfg.Store = now.Map, store
+	if cfg.Shards, err = cli.ParseSet(cfg.Map, "shards", set); err != nil {
+		return err
+	}
+	if cfg.By == "" {
+		cfg.By = cli.Whoami()
+	}
+	if cfg.To != "" && len(cfg.Map.NumbersOn(cfg.To)) == 0 {
+		if err := knownHost(cfg.Map, cfg.To); err != nil {
+			return err
+		}
+	}
+	if !a.Quiet {
+		cfg.Events = func(e move.Event) { tellMove(a, e) }
+	}
+	return run(ctx, cfg)
+}
+
+func knownHost(m *shards.Map, name string) error {
+	for _, h := range m.Hosts() {
+		if h.Name == name {
+			return nil
+		}
+	}
+	return cli.Usagef("--to %s: expected the name of a host of the map, see kiloshard status", name)
+}
+
+// tellMove says on standard error how a move goes on.
+func tellMove(a *cli.App, e move.Event) {
+	what := e.What
+	if e.Bytes > 0 {
+		what = fmt.Sprintf("%s %s of %s", what, cli.Megabytes(e.Bytes), cli.Megabytes(e.Total))
+		if e.Left > 0 {
+			what += fmt.Sprintf(", %s left", e.Left)
+		}
+	}
+	fmt.Fprintf(a.Stderr, "shard %d, %s: %s\n", e.Shard, e.Step, cli.Clean(what))
+}
+
+// moveResult is what the commands that work on moves print as JSON.
+type moveResult struct {
+	To           string            `json:"to,omitempty"`
+	Done         shards.Set        `json:"done"`
+	Unmoved      shards.Set        `json:"unmoved"` // that were on the host already
+	Failed       []cli.FailedShard `json:"failed"`
+	Resumable    shards.Set        `json:"resumable"` // those of the failed whose move is under way still
+	NotAttempted shards.Set        `json:"not_attempted"`
+	Seconds      float64           `json:"seconds"`
+}
+
+// runMoves does something to moves and prints what came of it.
+func runMoves(ctx context.Context, a *cli.App, cfg move.Config, did string, do func(context.Context, move.Config) (move.Report, error)) error {
+	began := time.Now()
+	report, err := do(ctx, cfg)
+	var partial *shards.PartialError
+	if err != nil && !errors.As(err, &partial) {
+		return err
+	}
+	result := moveResult{To: cfg.To, Done: report.Done, Unmoved: report.Unmoved, Resumable: report.Resumable, Failed: []cli.FailedShard{}, Seconds: time.Since(began).Seconds()}
+	if partial != nil {
+		result.Failed, result.NotAttempted = cli.Failures(partial), partial.NotAttempted
+	}
+	printed := a.Print(result, func() {
+		a.Say("%s %s, %s there already, %d failed, %d not attempted, in %s", cli.Count(report.Done.Len(), "shard"), did, cli.Thousands(report.Unmoved.Len()),
+			len(result.Failed), result.NotAttempted.Len(), time.Since(began).Round(time.Millisecond))
+		if report.Resumable.Len() > 0 {
+			a.Say("moves under way still (shards %s): kiloshard move resume, or move abort", report.Resumable)
+		}
+	})
+	if partial == nil {
+		return printed
+	}
+	a.PrintFailures(cfg.Map, partial)
+	if report.Resumable.Len()+report.Done.Len() > 0 {
+		return errors.Join(printed, cli.Partly(cli.Told(partial)))
+	}
+	return errors.Join(printed, cli.Told(partial))
+}

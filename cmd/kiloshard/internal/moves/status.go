@@ -1,0 +1,163 @@
+package moves
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/kiloshard/kiloshard/cmd/kiloshard/internal/cli"
+	"github.com/kiloshard/kiloshard/shards"
+	"github.com/kiloshard/kiloshard/shards/move"
+)
+
+// movePlan is a shard that move --dry-run has looked at, as JSON has it.
+type movePlan struct {
+	Shard    shards.Number `json:"shard"`
+	Source   string        `json:"source"`
+	Target   string        `json:"target"`
+	Bytes    int64         `json:"bytes"`
+	Space    int64         `json:"space"` // with indexes
+	Problems []string      `json:"problems"`
+	Notes    []string      `json:"notes"` // what one should know
+}
+
+// planMoves prints what a move would do.
+func planMoves(ctx context.Context, a *cli.App, cfg move.Config) error {
+	planned, err := move.Plan(ctx, cfg)
+	if err != nil {
+		return err
+	}
+	result, bad := []movePlan{}, 0
+	rows := [][]string{{">SHARD", "FROM", "TO", ">SIZE", "PROBLEMS"}}
+	for _, p := range planned {
+		if len(p.Problems) > 0 {
+			bad++
+		}
+		result = append(result, movePlan{p.Shard, p.Source, p.Target, p.Bytes, p.Space, append([]string{}, p.Problems...), append([]string{}, p.Notes...)})
+		rows = append(rows, []string{cli.Thousands(int(p.Shard)), p.Source, p.Target, cli.Megabytes(p.Bytes), strings.Join(p.Problems, "; ")})
+	}
+	printed := a.Print(map[string]any{"dry_run": true, "moves": result}, func() {
+		a.Table(rows)
+		sayNotes(a, planned)
+		a.Say("%s to be moved, %d cannot be; nothing is changed", cli.Count(len(planned)-bad, "shard"), bad)
+	})
+	if bad > 0 {
+		return errors.Join(printed, cli.ErrSilent)
+	}
+	return printed
+}
+
+// sayNotes prints what one should know of moves, each thing once.
+func sayNotes(a *cli.App, planned []move.Planned) {
+	of, space := map[string][]shards.Number{}, map[string]int64{}
+	for _, p := range planned {
+		space[p.Target] += p.Space
+		for _, note := range p.Notes {
+			of[note] = append(of[note], p.Shard)
+		}
+	}
+	for _, note := range slices.Sorted(maps.Keys(of)) {
+		a.Say("shards %s: %s", shards.SetOf(of[note]...), note)
+	}
+	for _, host := range slices.Sorted(maps.Keys(space)) {
+		a.Say("%s: it takes %s there; how much is free on its disk is unknown, since SQL does not tell", host, cli.Megabytes(space[host]))
+	}
+}
+
+// Row is a move of the ledger as JSON has it.
+type Row struct {
+	ID      string        `json:"id"`
+	Shard   shards.Number `json:"shard"`
+	Source  string        `json:"source"`
+	Target  string        `json:"target"`
+	Step    string        `json:"step"`
+	Outcome string        `json:"outcome"` // empty while it is under way
+	By      string        `json:"by"`
+	Began   time.Time     `json:"began"`
+	Since   time.Time     `json:"since"` // when the step was begun
+	Error   string        `json:"error"`
+	Working bool          `json:"working"` // a mover is at work on it
+}
+
+func rowOf(v move.Move) Row {
+	return Row{v.ID, v.Shard, v.Source, v.Target, string(v.Step), string(v.Outcome), v.Who, v.Began.UTC(), v.Stepped.UTC(), v.Error, v.Working}
+}
+
+func statusCommand(a *cli.App) *cobra.Command {
+	var all bool
+	cmd := &cobra.Command{
+		Use:   "status",
+		Short: "Shows the moves that are under way, and those whose old schemas are still there",
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			_, m, err := a.LoadMap(cmd.Context())
+			if err != nil {
+				return err
+			}
+			moves, err := move.Status(cmd.Context(), m)
+			result := []Row{}
+			rows := [][]string{{">SHARD", "FROM", "TO", "STEP", "SINCE", "OUTCOME", "ERROR"}}
+			for _, v := range moves {
+				if !all && v.Outcome != move.UnderWay && v.Outcome != move.Moved {
+					continue
+				}
+				row := rowOf(v)
+				result = append(result, row)
+				outcome := string(v.Outcome)
+				if v.Outcome == move.UnderWay {
+					outcome = "under way, mover " + row.mover()
+				}
+				rows = append(rows, []string{cli.Thousands(int(v.Shard)), v.Source, v.Target, string(v.Step), cli.Stamp(v.Stepped), outcome, cli.OneLine(v.Error)})
+			}
+			return errors.Join(a.Print(map[string]any{"moves": result}, func() {
+				switch {
+				case len(result) > 0:
+					a.Table(rows)
+				case err == nil: // else nobody knows
+					a.Say("no moves")
+				}
+			}), err)
+		},
+	}
+	cmd.Flags().BoolVar(&all, "all", false, "show those that were aborted or cleaned, too")
+	return cmd
+}
+
+func cleanCommand(a *cli.App) *cobra.Command {
+	var yes bool
+	cmd := &cobra.Command{
+		Use:   "clean [SHARDS]",
+		Short: "Drops the old schemas of shards that have moved, and the fences in their place",
+		Long: `Drops the old schemas of shards that have moved, and the fences in their place: who knows nothing of the moves then
+reads that the tables do not exist, instead of where they went. It asks first; without a terminal it needs --yes.`,
+		Args: cobra.MaximumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			_, m, err := a.LoadMap(cmd.Context())
+			if err != nil {
+				return err
+			}
+			var only shards.Set
+			what := "The old schemas of all shards that have moved will be dropped, with their rows."
+			if len(args) > 0 {
+				if only, err = cli.ParseSet(m, "shards", args[0]); err != nil {
+					return err
+				}
+				what = "The old schemas of shards " + only.String() + " will be dropped, with their rows."
+			}
+			if err := a.Confirm(yes, what); err != nil {
+				return err
+			}
+			cleaned, err := move.Clean(cmd.Context(), m, only)
+			return errors.Join(a.Print(map[string]any{"cleaned": cleaned}, func() {
+				a.Say("%s cleaned", cli.Count(cleaned.Len(), "shard"))
+			}), err)
+		},
+	}
+	cli.YesFlag(cmd, &yes)
+	return cmd
+}

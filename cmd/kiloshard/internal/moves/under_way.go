@@ -1,0 +1,66 @@
+package moves
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/kiloshard/kiloshard/cmd/kiloshard/internal/cli"
+	"github.com/kiloshard/kiloshard/shards"
+	"github.com/kiloshard/kiloshard/shards/move"
+)
+
+// UnderWay returns the moves that have not ended, as far as hosts answer.
+func UnderWay(ctx context.Context, m *shards.Map) []Row {
+	all, _ := move.Status(ctx, m) // what it holds is right also with an error
+	result := []Row{}
+	for _, v := range all {
+		if v.Outcome == move.UnderWay {
+			result = append(result, rowOf(v))
+		}
+	}
+	return result
+}
+
+func RowsOf(moves []Row) [][]string {
+	rows := [][]string{{">SHARD", "FROM", "TO", "STEP", "SINCE", "MOVER"}}
+	for _, v := range moves {
+		rows = append(rows, []string{cli.Thousands(int(v.Shard)), v.Source, v.Target, v.Step, cli.Stamp(v.Since), v.mover()})
+	}
+	return rows
+}
+
+// mover says whether anybody works on a move.
+func (v Row) mover() string {
+	if v.Working {
+		return "at work"
+	}
+	return "none"
+}
+
+// movesShown is how many moves without a mover are named; JSON has all.
+const movesShown = 10
+
+// Warn names the moves that nobody works on: they go no further, and if the shard is fenced nobody serves it.
+func Warn(a *cli.App, moves []Row) {
+	idle := slices.DeleteFunc(slices.Clone(moves), func(v Row) bool { return v.Working })
+	slices.SortStableFunc(idle, func(x, y Row) int { return rankOf(x) - rankOf(y) })
+	for _, v := range idle[:min(len(idle), movesShown)] {
+		if v.Step == string(move.Fenced) {
+			fmt.Fprintf(a.Stderr, "shard %d is fenced on %s, and no mover is at work: nobody serves it unless the map names %s; see kiloshard move resume, or move abort\n", v.Shard, v.Source, v.Target)
+			continue
+		}
+		fmt.Fprintf(a.Stderr, "the move of shard %d from %s to %s has no mover: see kiloshard move resume, or move abort\n", v.Shard, v.Source, v.Target)
+	}
+	if more := len(idle) - movesShown; more > 0 {
+		fmt.Fprintf(a.Stderr, "and %s more\n", cli.Count(more, "move"))
+	}
+}
+
+// rankOf puts what nobody serves first.
+func rankOf(v Row) int {
+	if v.Step == string(move.Fenced) {
+		return 0
+	}
+	return 1
+}

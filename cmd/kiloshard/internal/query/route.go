@@ -1,0 +1,127 @@
+package query
+
+import (
+	"context"
+	"strconv"
+
+	"github.com/jackc/pgx/v5/pgtype"
+	"github.com/spf13/cobra"
+
+	"github.com/kiloshard/kiloshard/cmd/kiloshard/internal/cli"
+	"github.com/kiloshard/kiloshard/router"
+	"github.com/kiloshard/kiloshard/shards"
+)
+
+// routed is where a key, an ID or a UUID belongs, and for a key how it got there.
+type routed struct {
+	cli.Place
+	Key        string `json:"key,omitempty"`
+	Strategy   string `json:"strategy,omitempty"`
+	How        string `json:"how,omitempty"`
+	Arithmetic string `json:"arithmetic,omitempty"`
+	Entry      string `json:"entry,omitempty"`
+	Note       string `json:"note,omitempty"`
+	path       string
+}
+
+func RouteCommand(a *cli.App) *cobra.Command {
+	var as argument
+	cmd := &cobra.Command{
+		Use:   "route KEY | route --key KEY | route --id ID [--generator NAME] | route --uuid UUID",
+		Short: "Prints shard, schema and host for a key, an ID or a UUID",
+		Long: `Prints shard, schema and host for a key, and how the map's strategy takes it there: the arithmetic, or the
+directory, which is asked then. With --id for an ID that next_id() made, or the named generator; with
+--uuid for a UUID, by its hash.`,
+		Args: cobra.MaximumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			given := len(args)
+			for _, name := range []string{"key", "id", "uuid"} {
+				if cmd.Flags().Changed(name) {
+					given++
+				}
+			}
+			if given != 1 || as.generator != "" && !cmd.Flags().Changed("id") {
+				return cli.Usagef("expected KEY or --key KEY, --id ID, --id ID --generator NAME, or --uuid UUID")
+			}
+			if len(args) > 0 {
+				as.key = args[0]
+			}
+			_, m, err := a.LoadMap(cmd.Context())
+			if err != nil {
+				return err
+			}
+			r, err := as.route(cmd.Context(), m)
+			if err != nil {
+				return err
+			}
+			return a.Print(r, func() {
+				a.Table([][]string{
+					{"SHARD", "SCHEMA", "HOST", "ADDRESS"},
+					{strconv.Itoa(int(r.Shard)), r.Schema, r.Host, r.Address},
+				})
+				if r.path != "" {
+					a.Say("%s", r.path)
+				}
+				if r.Note != "" {
+					a.Warn("note: %s", r.Note)
+				}
+			})
+		},
+	}
+	cmd.Flags().StringVar(&as.key, "key", "", "a key")
+	cmd.Flags().StringVar(&as.id, "id", "", "an ID")
+	cmd.Flags().StringVar(&as.generator, "generator", "", "the generator of the map that made the ID")
+	cmd.Flags().StringVar(&as.uuid, "uuid", "", "a UUID")
+	return cmd
+}
+
+// argument is what kiloshard route is asked for: one of key, id and uuid.
+type argument struct {
+	key, id, uuid string
+	generator     string // that made the ID
+}
+
+// route returns where the argument belongs.
+func (as argument) route(ctx context.Context, m *shards.Map) (routed, error) {
+	if text := as.uuid; text != "" {
+		var uuid pgtype.UUID
+		if err := uuid.Scan(text); err != nil {
+			return routed{}, cli.Usagef("UUID %q: expected one such as 019a9f3e-5f00-7abc-8def-0123456789ab", text)
+		}
+		return routed{Place: cli.PlaceOf(m, m.ForUUID(uuid.Bytes))}, nil
+	}
+	if as.id == "" {
+		return routeKey(ctx, m, as.key)
+	}
+	id, err := cli.ParseInt(as.id, "an ID", "ID")
+	if err != nil {
+		return routed{}, err
+	}
+	var n shards.Number
+	if as.generator != "" {
+		n, err = m.ForIDOf(as.generator, shards.ID(id))
+	} else {
+		n, err = m.ForID(shards.ID(id))
+	}
+	if err != nil {
+		return routed{}, err
+	}
+	return routed{Place: cli.PlaceOf(m, n)}, nil
+}
+
+func routeKey(ctx context.Context, m *shards.Map, text string) (routed, error) {
+	key, err := cli.ParseKey(m, text, "KEY")
+	if err != nil {
+		return routed{}, err
+	}
+	r, err := router.New(ctx, router.Config{Map: m})
+	if err != nil {
+		return routed{}, err
+	}
+	defer r.Close()
+	p, err := r.Explain(ctx, key)
+	if err != nil {
+		return routed{}, err
+	}
+	return routed{cli.PlaceOf(m, p.Shard), p.Key, p.Strategy, p.How, p.Arithmetic, p.Entry, p.Note, p.String()}, nil
+}

@@ -1,0 +1,262 @@
+// Package status is kiloshard status, and its watch.
+package status
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/kiloshard/kiloshard/cmd/kiloshard/internal/cli"
+	"github.com/kiloshard/kiloshard/cmd/kiloshard/internal/migrations"
+	"github.com/kiloshard/kiloshard/cmd/kiloshard/internal/moves"
+	"github.com/kiloshard/kiloshard/migrate"
+	"github.com/kiloshard/kiloshard/shards"
+	"github.com/kiloshard/kiloshard/shards/provision"
+)
+
+// statusResult is what kiloshard status prints as JSON.
+type statusResult struct {
+	Cluster string       `json:"cluster"`
+	Shards  int          `json:"shards"`
+	Map     mapStatus    `json:"map"`
+	Hosts   []hostStatus `json:"hosts"`
+
+	Counters []counterStatus `json:"counters"` // of central generators
+	Leads    []leadStatus    `json:"leads"`
+	Moves    []moves.Row     `json:"moves"` // under way
+
+	down []string // hosts that do not answer
+}
+
+// mapStatus is which map this is, and where it is kept.
+type mapStatus struct {
+	Store string `json:"store"`
+	cli.MapVersion
+}
+
+// leadStatus is a sequence that leads the clock of its host.
+type leadStatus struct {
+	Host     string  `json:"host"`
+	Schema   string  `json:"schema"`
+	Sequence string  `json:"sequence"`
+	Seconds  float64 `json:"seconds"`
+}
+
+type hostStatus struct {
+	Host       string                 `json:"host"`
+	Address    string                 `json:"address"`
+	Up         bool                   `json:"up"`
+	Error      string                 `json:"error,omitempty"`
+	Postgres   string                 `json:"postgres"`
+	Shards     int                    `json:"shards"`
+	Expected   int                    `json:"expected"`
+	Missing    shards.Set             `json:"missing"`
+	Strays     shards.Set             `json:"strays"` // whose home is another host
+	Versions   []migrations.AtVersion `json:"versions"`
+	Bytes      int64                  `json:"bytes"`
+	Replicas   int                    `json:"replicas"`
+	LagSeconds float64                `json:"lag_seconds"`
+	Recovery   bool                   `json:"recovery,omitempty"`
+
+	Addresses []addressStatus `json:"addresses,omitempty"` // of a host with several
+	Standbys  []standbyStatus `json:"standbys,omitempty"`
+	Sessions  int             `json:"sessions"`
+
+	transactions int64
+	state        string // of one of which nothing is known, for people
+}
+
+func Command(a *cli.App) *cobra.Command {
+	var timeout, every time.Duration
+	var watch bool
+	var looks int
+	cmd := &cobra.Command{
+		Use:   "status",
+		Short: "Prints hosts, shards, versions, sizes, lag",
+		Long: `Prints which version of the map this is, who changed it last and when, and where it is
+kept; and for each host whether it answers, how many of its shards are there, at which
+versions they stand, its size, and the largest replay lag of its replicas; below, which
+address of a host with several is the primary, and the standbys that stream from each host.
+A host that is a standby is shown as one: it takes no writes before it is promoted.
+Moves under way are shown, and those that nobody works on are named.
+Sequences that lead the clock, because it has stepped back, are named. Exit code 3 when some hosts do not answer, 1 when none does.
+
+With --watch it looks again and again, until Ctrl-C, and shows what has changed: hosts that
+go down and come back, how fast they grow, how much they do. On a terminal it stays in its
+place; else each look is printed below the one before, as JSON in one line each. The exit
+code is 0 then, however the hosts are.`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			switch {
+			case !watch && (cmd.Flags().Changed("every") || cmd.Flags().Changed("looks")):
+				return cli.Usagef("--every and --looks: expected --watch with them")
+			case every <= 0:
+				return cli.Usagef("--every %s: expected more than 0", every)
+			case looks < 0:
+				return cli.Usagef("--looks %d: expected 0 or more", looks)
+			}
+			if watch {
+				if !cmd.Flags().Changed("timeout") {
+					timeout = max(every, time.Second) // a host that hangs is not to hold up the others for long
+				}
+				return watchStatus(cmd.Context(), a, every, looks, func(ctx context.Context) (statusResult, error) { return lookAtHosts(ctx, a, timeout) })
+			}
+			result, err := lookAtHosts(cmd.Context(), a, timeout)
+			if err != nil {
+				return err
+			}
+			err = a.Print(result, func() {
+				a.Say("map of %s: %s, in %s", result.Cluster, result.Map.MapVersion, result.Map.Store)
+				a.Say("")
+				a.Table(statusRows(result))
+				tableOf(a, addressRows(result.Hosts))
+				tableOf(a, standbyRows(result.Hosts))
+				tableOf(a, moves.RowsOf(result.Moves))
+				if len(result.Counters) > 0 {
+					a.Say("")
+					a.Table(counterRows(result.Counters))
+				}
+			})
+			if err != nil {
+				return err
+			}
+			for _, h := range result.Hosts {
+				if h.Error != "" {
+					fmt.Fprintf(a.Stderr, "host %s: %s\n", h.Host, h.Error)
+				}
+				if n := h.Missing.Len(); n > 0 && !h.fencedOnly(result.Moves) {
+					fmt.Fprintf(a.Stderr, "host %s is without %s (%s): see kiloshard verify\n", h.Host, cli.Count(n, "shard"), h.Missing)
+				}
+				if n := h.Strays.Len(); n > 0 {
+					fmt.Fprintf(a.Stderr, "host %s has %s whose home is another host (%s): see kiloshard verify\n", h.Host, cli.Count(n, "shard"), h.Strays)
+				}
+				if h.Recovery {
+					fmt.Fprintf(a.Stderr, "host %s takes no writes: it is a standby that was not promoted\n", h.Host)
+				}
+			}
+			warnOfLeads(a, result.Leads)
+			moves.Warn(a, result.Moves)
+			switch len(result.down) {
+			case 0:
+				return nil
+			case len(result.Hosts):
+				return cli.ErrSilent
+			}
+			return cli.Partly(cli.ErrSilent)
+		},
+	}
+	cmd.Flags().DurationVar(&timeout, "timeout", 10*time.Second, "how long to wait for the hosts")
+	cmd.Flags().BoolVarP(&watch, "watch", "w", false, "look again and again")
+	cmd.Flags().DurationVar(&every, "every", 2*time.Second, "with --watch: how often")
+	cmd.Flags().IntVar(&looks, "looks", 0, "with --watch: how many times; 0 for no end")
+	return cmd
+}
+
+// lookAtHosts asks all hosts of the map how they are.
+func lookAtHosts(ctx context.Context, a *cli.App, timeout time.Duration) (statusResult, error) {
+	cfg, entry, err := a.LoadEntry(ctx)
+	if err != nil {
+		return statusResult{}, err
+	}
+	m := entry.Map
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	result := statusResult{Cluster: cfg.Cluster, Shards: m.Len(), Map: mapStatus{Store: a.Where(cfg.Store), MapVersion: cli.VersionOf(entry)}, Leads: []leadStatus{}}
+	var counting sync.WaitGroup // beside the rest, which may wait for a host that hangs
+	counting.Go(func() { result.Counters = counters(ctx, m) })
+	counting.Go(func() { result.Moves = moves.UnderWay(ctx, m) })
+	for _, s := range provision.Status(ctx, m) {
+		h := hostStatus{
+			Host: s.Host.Name, Address: s.Host.Address(), Up: s.Err == nil, Postgres: s.Version, Shards: s.Shards, Expected: s.Expected,
+			Missing: s.Missing, Strays: s.Strays,
+			Versions: []migrations.AtVersion{}, Bytes: s.Bytes, Replicas: s.Replicas, LagSeconds: s.Lag.Seconds(),
+			Sessions: s.Sessions, transactions: s.Transactions,
+			Recovery: s.Recovery, Addresses: addressesOf(&s), Standbys: standbysOf(&s),
+		}
+		for _, l := range s.Leads {
+			result.Leads = append(result.Leads, leadStatus{s.Host.Name, l.Schema, l.Sequence, l.By.Seconds()})
+		}
+		if s.Err != nil {
+			h.Error, h.state = s.Err.Error(), cli.MissingHost(s.Err, "down")
+			result.down = append(result.down, h.Host)
+		}
+		result.Hosts = append(result.Hosts, h)
+	}
+	addVersions(ctx, a, cfg, m, result.Hosts)
+	counting.Wait()
+	for i := range result.Hosts {
+		result.Hosts[i].withoutMoves(result.Moves)
+	}
+	return result, nil
+}
+
+// addVersions adds the versions of the migrations, where there are migrations.
+func addVersions(ctx context.Context, a *cli.App, config shards.Config, m *shards.Map, hosts []hostStatus) {
+	cfg, err := migrations.ConfigOf(a, config, m, "")
+	if err != nil {
+		return // no migrations: no versions
+	}
+	report, _ := migrate.Status(ctx, cfg) // what it holds is right also with an error
+	for _, versions := range report.Hosts {
+		for i := range hosts {
+			if hosts[i].Host != versions.Host {
+				continue
+			}
+			for _, v := range versions.Versions {
+				hosts[i].Versions = append(hosts[i].Versions, migrations.AtVersion(v))
+			}
+		}
+	}
+}
+
+// leadsShown is how many sequences that lead the clock are named; JSON has all.
+const leadsShown = 10
+
+// warnOfLeads names the sequences that lead the clock.
+func warnOfLeads(a *cli.App, leads []leadStatus) {
+	for _, l := range leads[:min(len(leads), leadsShown)] {
+		fmt.Fprintf(a.Stderr, "sequence %s.%s on %s leads the clock by %s: should %s fail over and lose WAL, run kiloshard id advance there\n",
+			l.Schema, l.Sequence, l.Host, time.Duration(l.Seconds*float64(time.Second)).Round(time.Millisecond), l.Host)
+	}
+	if more := len(leads) - leadsShown; more > 0 {
+		fmt.Fprintf(a.Stderr, "and %s more\n", cli.Count(more, "sequence"))
+	}
+}
+
+func statusRows(result statusResult) [][]string {
+	rows := [][]string{{"HOST", "ADDRESS", "STATE", "POSTGRES", ">SHARDS", "VERSIONS", ">SIZE", ">REPLICAS", ">LAG"}}
+	for _, h := range result.Hosts {
+		if !h.Up {
+			rows = append(rows, []string{h.Host, h.Address, h.state, "?", fmt.Sprintf("?/%d", h.Expected), "?", "?", "?", "?"})
+			continue
+		}
+		state := "up"
+		if h.Recovery {
+			state = "standby"
+		}
+		lag := "-"
+		if h.Replicas > 0 {
+			lag = time.Duration(h.LagSeconds * float64(time.Second)).Round(time.Millisecond).String()
+		}
+		rows = append(rows, []string{
+			h.Host, h.Address, state, h.Postgres, fmt.Sprintf("%d/%d", h.Shards, h.Expected), versionRange(&h),
+			cli.Megabytes(h.Bytes), fmt.Sprint(h.Replicas), lag,
+		})
+	}
+	return rows
+}
+
+// versionRange returns the versions of a host's shards, from the first to the last.
+func versionRange(h *hostStatus) string {
+	n := len(h.Versions)
+	switch n {
+	case 0:
+		return "-"
+	case 1:
+		return fmt.Sprint(h.Versions[0].Version)
+	}
+	return fmt.Sprintf("%d–%d", h.Versions[0].Version, h.Versions[n-1].Version)
+}
