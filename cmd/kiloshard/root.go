@@ -21,8 +21,7 @@ import (
 
 // run runs one command line and returns the program's exit code.
 func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
-	a := cli.New(stdin, stdout, stderr, os.LookupEnv)
-	return execute(ctx, a, args)
+	return execute(ctx, cli.New(stdin, stdout, stderr, os.LookupEnv), args)
 }
 
 // execute runs one command line with what commands share, and returns the exit code.
@@ -35,12 +34,16 @@ func execute(ctx context.Context, a *cli.App, args []string) int {
 	return a.Exit(root.ExecuteContext(ctx))
 }
 
+// root returns the program's command, with all others below it.
 func root(a *cli.App) *cobra.Command {
 	root := a.NewRoot(programVersion())
 	root.AddCommand(
-		cluster.InitCommand(a), cluster.CreateCommand(a), cluster.UpgradeCommand(a), cluster.VerifyCommand(a), migrations.Command(a), status.Command(a),
-		maps.Command(a), query.RouteCommand(a), ids.Command(a), bench.Command(a), demo.Command(a, execute), versionCommand(a), bench.EtcdServerCommand(a),
-		query.ExecCommand(a), query.PsqlCommand(a), cluster.GrantCommand(a), moves.Command(a), moves.DrainCommand(a), moves.RebalanceCommand(a), cluster.OpenCommand(a), manCommand(a),
+		cluster.InitCommand(a), cluster.CreateCommand(a), cluster.UpgradeCommand(a), cluster.OpenCommand(a), cluster.GrantCommand(a), cluster.VerifyCommand(a),
+		migrations.Command(a), maps.Command(a), ids.Command(a), status.Command(a),
+		query.RouteCommand(a), query.PsqlCommand(a), query.ExecCommand(a),
+		moves.Command(a), moves.DrainCommand(a), moves.RebalanceCommand(a),
+		bench.Command(a), bench.EtcdServerCommand(a), demo.Command(a, execute),
+		manCommand(a), versionCommand(a),
 	)
 	root.AddCommand(topics()...)
 	strict(root)

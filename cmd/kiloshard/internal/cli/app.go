@@ -20,7 +20,7 @@ type App struct {
 	Lookup func(name string) (string, bool) // of environment variables that the config names
 
 	ConfigFile string
-	Output     string // outputTable, outputJSON or outputPlain
+	Output     string // Table, JSON or Plain
 	storeLimit time.Duration
 	Quiet      bool // nothing is printed but what was asked for, and errors
 	started    bool // the command line was understood, and a command began
