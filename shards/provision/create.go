@@ -37,7 +37,7 @@ type CreateReport struct {
 	Existed  shards.Set // shards that were there already, in the present version
 	// Generators are those made in the helper schemas, with their hosts, such as "photo on tick-a".
 	Generators []string
-	Copies     []Copy // of shards that are on two hosts; they are left alone
+	Copies     []Copies // of shards that are on two hosts; they are left alone
 }
 
 // Create makes every shard of the map exist on its host, each one whole or not at all, and brings those of an older

@@ -2,6 +2,7 @@ package provision_test
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -34,10 +35,16 @@ func TestPromotedStandby(t *testing.T) {
 	if on(t, m.Hosts()[1], "select pg_promote()")[0] != "t" {
 		t.Fatal("the standby was not promoted")
 	}
-	if report := create(t, m); report.Created.Len() != 0 || report.Existed.Len() != 8 {
+	report := create(t, m)
+	if report.Created.Len() != 0 || report.Existed.Len() != 8 {
 		t.Errorf("got %+v, expected all shards to be there", report)
 	}
-	// What each of the two has of the other's is named, and no more.
+	const advice = "nobody reads a copy; drop or rename it on pg-"
+	if got := fmt.Sprint(report.Copies); !strings.Contains(got, "pg-a has copies of shards whose home is pg-b (4-7): "+advice+"a") ||
+		!strings.Contains(got, "pg-b has copies of shards whose home is pg-a (0-3): "+advice+"b") || len(report.Copies) != 2 {
+		t.Errorf("got %s", got)
+	}
+	// What each of the two has of the other's is named, in a line a host, and no more.
 	differences, err := provision.Verify(t.Context(), m)
 	if err != nil || len(differences) != 8 {
 		t.Errorf("got %v, %v, expected 8 shards on two hosts", differences, err)

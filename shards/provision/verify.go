@@ -193,7 +193,7 @@ func (v *verification) shard(n shards.Number) {
 			continue
 		}
 		elsewhere = true
-		kind, want := KindTwice, "only on "+home.host.Name+"; "+Copy{Host: inv.host.Name}.advice()
+		kind, want := KindTwice, "only on "+home.host.Name+"; "+copyAdvice(inv.host.Name)
 		if !atHome {
 			kind, want = KindMisplaced, "on "+home.host.Name+"; correct the map's placement, or move the shard"
 		}

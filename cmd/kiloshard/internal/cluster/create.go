@@ -78,7 +78,9 @@ func printCreated(a *cli.App, m *shards.Map, dryRun bool, report provision.Creat
 		Generators: append([]string{}, report.Generators...), Copies: []shardCopy{}, Work: cli.WorkDone(err, took),
 	}
 	for _, c := range report.Copies {
-		result.Copies = append(result.Copies, shardCopy(c))
+		for n := range c.Shards.All() {
+			result.Copies = append(result.Copies, shardCopy{n, m.Schema(n), c.Host, c.Home})
+		}
 		a.Warn("warning: %s", c)
 	}
 	return a.Print(result, func() {
