@@ -31,6 +31,7 @@ func (e *ChangeError) Error() string {
 //   - with another epoch, layout or schema prefix, or with fewer shards;
 //   - without a generator that there was, or with one that would make numbers again: of another kind, on other hosts, or
 //     with other residue classes;
+//   - without a type of objects that there was, or with another number for it;
 //   - with a strategy by which a key has another shard, or none any more, as when modulo divides by another number. What
 //     it may do: take more keys in, such as a range for keys that had none; open more shards where the divisor stays
 //     ([Strategy.Of]); become a directory in which keys without an entry are where they were.
@@ -55,6 +56,9 @@ func CheckChange(from, to *Map) error {
 		return changed("shards", a.Shards, b.Shards, fmt.Sprintf("the rows of shards %s would be lost", SetOfRanges(Range{Number(b.Shards), Number(a.Shards - 1)})))
 	}
 	if err := checkGeneratorChange(a, b); err != nil {
+		return err
+	}
+	if err := checkTypesChange(a, b); err != nil {
 		return err
 	}
 	// The last, so that a change which only moves keys is known to be right in all else.

@@ -32,6 +32,11 @@ var changes = []struct {
 	{name: "fewer shards", change: grow(7, 0), refused: "shards: from 8 to 7: the rows of shards 7 would be lost"},
 	{name: "half the shards", change: grow(4, 0), refused: "shards: from 8 to 4: the rows of shards 4-7 would be lost"},
 
+	{name: "a type of objects", change: types(shards.ObjectType{Name: "pin", Number: 1})},
+	{name: "one type more", before: types(shards.ObjectType{Name: "pin", Number: 1}), change: types(shards.ObjectType{Name: "board"}, shards.ObjectType{Name: "pin", Number: 1})},
+	{name: "a type less", before: types(shards.ObjectType{Name: "pin", Number: 1}), refused: "types pin: from 1 to none: nobody would know the table", change: types()},
+	{name: "another number of a type", before: types(shards.ObjectType{Name: "pin", Number: 1}), refused: "types pin: from 1 to 2: the IDs of its objects", change: types(shards.ObjectType{Name: "pin", Number: 2})},
+
 	{name: "another home", change: func(c *shards.Config) { c.Placement[0].Host, c.Placement[1].Host = "pg-b", "pg-a" }},
 	{name: "one more host", change: func(c *shards.Config) { c.Hosts = append(c.Hosts, shards.Host{Name: "pg-c", DSN: "host=c"}) }},
 	{name: "what only the router asks", change: func(c *shards.Config) {
@@ -359,4 +364,8 @@ func keysNear(maps ...*shards.Map) []shards.Key {
 		keys = append(keys, shards.NumberKey(86_400_000<<23|n<<10))
 	}
 	return append(keys, shards.NumberKey(-1<<63), shards.NumberKey(1<<63-1), shards.TextKey(""), shards.TextKey("\U0010ffff"))
+}
+
+func types(all ...shards.ObjectType) func(*shards.Config) {
+	return func(c *shards.Config) { c.Types = all }
 }

@@ -32,7 +32,7 @@ func (c Config) check() error {
 	}
 	return c.all(
 		checkCluster, checkSchemaPrefix, checkEpoch, checkLayout, checkShards,
-		checkStore, checkHosts, checkStrategy, checkPlacement, checkSearchPath, checkGenerators, checkText,
+		checkStore, checkHosts, checkStrategy, checkPlacement, checkSearchPath, checkGenerators, checkTypes, checkText,
 	)
 }
 

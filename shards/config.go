@@ -26,6 +26,9 @@ type Config struct {
 	SearchPath   []string    `json:"search_path"`       // extra schemas behind the shard's own
 	Generators   []Generator `json:"generators"`        // other ways to make IDs, beside next_id()
 
+	// Types are the kinds of objects of package router/objects.
+	Types []ObjectType `json:"types,omitempty"`
+
 	// PasswordCommand is a program with its arguments that prints the password for a connection that the command
 	// kiloshard is about to make. It is taken from the file that the command reads and from nowhere else, since whoever
 	// can write it can run programs.
@@ -78,6 +81,7 @@ func (c Config) withDefaults() Config {
 	c.Placement = append([]Placement(nil), c.Placement...)
 	c.SearchPath = append([]string(nil), c.SearchPath...)
 	c.PasswordCommand = append([]string(nil), c.PasswordCommand...)
+	c.Types = append([]ObjectType(nil), c.Types...)
 	c.Generators = append([]Generator(nil), c.Generators...)
 	for i := range c.Generators {
 		c.Generators[i] = c.Generators[i].withDefaults(c.Layout)

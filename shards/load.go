@@ -141,6 +141,9 @@ func (d *document) parse(data []byte) (Config, error) {
 			return d.text(schema, "the name of a schema")
 		})},
 		field{"generators", list(d, &c.Generators, "a list of generators", generator)},
+		field{"types", list(d, &c.Types, "a list of types of objects", func(t *ObjectType) read {
+			return d.mapping(field{"name", d.text(&t.Name, expectedGeneratorName)}, field{"number", d.number(&t.Number, 0)})
+		})},
 		field{"password_command", list(d, &c.PasswordCommand, "a program and its arguments, such as [./token, \"5432\"]", func(word *string) read {
 			return d.text(word, "a word of the command")
 		})},

@@ -184,6 +184,12 @@ func (c Config) parts() []part {
 			"generators:" + lines(c.Generators, writeGenerator),
 		})
 	}
+	if len(c.Types) > 0 {
+		parts = append(parts, part{
+			"The types of objects, each with its number in their IDs. No number may ever change.",
+			"types:" + lines(c.Types, writeType),
+		})
+	}
 	return append(parts, c.passwordCommandParts()...)
 }
 

@@ -44,7 +44,7 @@ func CollectByShard[T any](ctx context.Context, r *router.Router, set shards.Set
 	j := newJob(ctx, r, KindCollect, q.Options)
 	defer j.stop()
 	j.ask(all, func(ctx context.Context, i int, hint *together.Hint) error {
-		rows, err := q.rows(ctx, all[i], q.Args, hint)
+		rows, err := q.rows(ctx, all[i], q.argsOf(all[i]), hint)
 		if err != nil {
 			return err
 		}

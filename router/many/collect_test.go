@@ -313,3 +313,34 @@ func TestCollectInterrupted(t *testing.T) {
 		b.allFree(ctx, t, 2)
 	}
 }
+
+// Each shard has arguments of its own, before those of all.
+func TestOwnArguments(t *testing.T) {
+	t.Parallel()
+	b, ctx := setup(t, options{})
+	q := many.Query[string]{
+		SQL:  `select title || $1::bigint || $2::text from photos`,
+		Own:  func(n shards.Number) []any { return []any{int64(n) * 10} },
+		Args: []any{"!"}, Scan: pgx.RowTo[string],
+	}
+	want := []string{"of shard 770!", "of shard 33330!"}
+	if got, err := many.Collect(ctx, b.Router, shards.SetOf(33, 7), q); err != nil || !slices.Equal(got, want) {
+		t.Errorf("got %q, %v, expected %q", got, err, want)
+	}
+	var streamed []string
+	for row, err := range many.Stream(ctx, b.Router, shards.SetOf(7), q) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		streamed = append(streamed, row)
+	}
+	for row, err := range many.Merge(ctx, b.Router, shards.SetOf(7), q, 1, func(a, b string) bool { return a < b }) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		streamed = append(streamed, row)
+	}
+	if want := []string{"of shard 770!", "of shard 770!"}; !slices.Equal(streamed, want) {
+		t.Errorf("got %q, expected %q", streamed, want)
+	}
+}

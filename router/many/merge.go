@@ -42,7 +42,7 @@ func Merge[T any](ctx context.Context, r *router.Router, set shards.Set, q Query
 		defer j.stop()
 		answers := make([]*run[T], len(all))
 		j.ask(all, func(ctx context.Context, i int, hint *together.Hint) error {
-			rows, err := q.rows(ctx, all[i], q.Args, hint)
+			rows, err := q.rows(ctx, all[i], q.argsOf(all[i]), hint)
 			if err != nil {
 				return err
 			}

@@ -14,8 +14,10 @@ import (
 
 // Query is a statement for many shards, and how to read its rows.
 type Query[T any] struct {
-	SQL  string           // one statement that returns rows, with the tables' names unqualified
-	Args []any            // the same for all shards; as for [router.Shard.Query]
+	SQL  string // one statement that returns rows, with the tables' names unqualified
+	Args []any  // the same for all shards; as for [router.Shard.Query]
+	// Own returns arguments of one shard's own, which come before Args: $1 and so on. Defaults to none. GetMany has its own.
+	Own  func(shards.Number) []any
 	Scan pgx.RowToFunc[T] // such as pgx.RowToStructByName[Photo]; may be called by several goroutines at once
 
 	// Reads has each shard be read by a [router.Reader]. A position in it counts for the shards of one host; those of the
@@ -30,6 +32,14 @@ func (q Query[T]) check() error {
 		return &shards.FieldError{Field: "Scan", Found: "nil", Expected: "how to read a row, such as pgx.RowToStructByName"}
 	}
 	return nil
+}
+
+// argsOf returns the arguments for one shard.
+func (q Query[T]) argsOf(s router.Shard) []any {
+	if q.Own == nil {
+		return q.Args
+	}
+	return append(q.Own(s.Number()), q.Args...)
 }
 
 // shards returns the shards of the set if the query can be sent to them.

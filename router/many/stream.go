@@ -53,7 +53,7 @@ func Stream[T any](ctx context.Context, r *router.Router, set shards.Set, q Quer
 
 // send sends the rows of a shard to a channel.
 func (q Query[T]) send(ctx context.Context, s router.Shard, to chan<- T) error {
-	rows, err := q.rows(ctx, s, q.Args, nil)
+	rows, err := q.rows(ctx, s, q.argsOf(s), nil)
 	if err != nil {
 		return err
 	}

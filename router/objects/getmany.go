@@ -1,0 +1,95 @@
+package objects
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/kiloshard/kiloshard/router/many"
+	"github.com/kiloshard/kiloshard/shards"
+)
+
+// row is an object as its table has it.
+type row struct {
+	Local int64
+	Data  []byte
+	TS    time.Time
+}
+
+// GetMany returns objects in the order of ids, each shard asked once, all of a host together. An object that is not there or
+// is deleted is left out; one asked for twice is there twice. An ID that no object of this type can have ends it with the
+// error of [Type.Get] before anything is asked. A [many.UnreadError] comes with the objects of all other shards.
+func (t *Type[T]) GetMany(ctx context.Context, ids []shards.ID) ([]Object[T], error) {
+	found := map[shards.ID]Object[T]{}
+	locals := map[shards.Number][]int64{}
+	asked := map[shards.ID]shards.Number{}
+	if err := t.cached(ctx, ids, found); err != nil {
+		return nil, err
+	}
+	for _, id := range ids {
+		p, err := locate(t.r, t.t, id)
+		if err != nil {
+			return nil, err
+		}
+		if _, known := found[id]; known {
+			continue
+		}
+		if _, twice := asked[id]; !twice {
+			asked[id] = p.Shard.Number()
+			locals[p.Shard.Number()] = append(locals[p.Shard.Number()], p.Local)
+		}
+	}
+	done, err := t.read(ctx, locals, found)
+	unread := &many.UnreadError{}
+	var all []Object[T]
+	for _, id := range ids {
+		if o, ok := found[id]; ok {
+			all = append(all, o)
+		} else if n, ok := asked[id]; ok && !done.Has(n) {
+			unread.IDs = append(unread.IDs, id)
+			delete(asked, id)
+		}
+	}
+	if errors.As(err, &unread.Partial) {
+		return all, unread
+	}
+	return all, err
+}
+
+// read adds to found what the shards have of the rows. It returns the shards that have answered.
+func (t *Type[T]) read(ctx context.Context, locals map[shards.Number][]int64, found map[shards.ID]Object[T]) (shards.Set, error) {
+	if len(locals) == 0 {
+		return shards.Set{}, nil
+	}
+	numbers := make([]shards.Number, 0, len(locals))
+	for n := range locals {
+		numbers = append(numbers, n)
+	}
+	began := time.Now()
+	groups, err := many.CollectByShard(ctx, t.r, shards.SetOf(numbers...), many.Query[row]{
+		SQL:  t.many,
+		Own:  func(n shards.Number) []any { return []any{locals[n]} },
+		Scan: pgx.RowToStructByPos[row],
+	})
+	numbers = numbers[:0]
+	fresh := map[shards.ID][]byte{}
+	for _, group := range groups {
+		numbers = append(numbers, group.Shard.Number())
+		for _, r := range group.Rows {
+			id, bad := Layout.Compose(shards.Parts{Shard: group.Shard.Number(), Type: t.t.Number, Sequence: r.Local})
+			if bad != nil {
+				return shards.Set{}, bad
+			}
+			fields, bad := t.decode(r.Data)
+			if bad != nil {
+				return shards.Set{}, bad
+			}
+			found[id] = Object[T]{id, fields, r.TS}
+			fresh[id] = entry(r)
+		}
+	}
+	t.remember(ctx, fresh, began)
+	return shards.SetOf(numbers...), err
+}

@@ -1,0 +1,117 @@
+package objects
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/kiloshard/kiloshard/router"
+	"github.com/kiloshard/kiloshard/shards"
+)
+
+// Mod is a table of rows that are found by any bytes, such as a name, an address or a Facebook ID: the row of a key is on shard
+// md5(key) % N, see [shards.MD5Shard]. T is written and read by encoding/json. It is safe for concurrent use.
+type Mod[T any] struct {
+	r     *router.Router
+	table string // as it stands in SQL
+	of    int
+}
+
+// Item is a row.
+type Item[T any] struct {
+	Value   T
+	Version int64 // another one after each change
+}
+
+// ErrChanged says that a row has another version than the one that was read, or is gone.
+var ErrChanged = errors.New("the row has changed")
+
+// OpenMod returns a table of [Tables.Mods] over the first of shards of the map. That number must never change: nearly every key
+// would be elsewhere. The error is a [shards.FieldError].
+func OpenMod[T any](r *router.Router, table string, of int) (*Mod[T], error) {
+	if of < 1 || of > r.Map().Len() {
+		return nil, &shards.FieldError{Field: "of", Found: fmt.Sprint(of), Expected: fmt.Sprintf("1 to %d shards", r.Map().Len())}
+	}
+	return &Mod[T]{r, pgx.Identifier{table}.Sanitize(), of}, nil
+}
+
+// Shard returns the shard of a key.
+func (m *Mod[T]) Shard(key []byte) (router.Shard, error) {
+	return m.r.ForShard(shards.MD5Shard(key, m.of))
+}
+
+// Get returns the row of a key, or [ErrNotFound]. The other errors of all methods are those of a [router.Shard].
+func (m *Mod[T]) Get(ctx context.Context, key []byte) (Item[T], error) {
+	item, err := m.row(ctx, key, `select data::text, version from `+m.table+` where key = $1`)
+	if errors.Is(err, pgx.ErrNoRows) {
+		err = ErrNotFound
+	}
+	return item, err
+}
+
+// PutIfAbsent inserts the row of a key unless there is one, which it then returns, with false. However many try, one row is
+// made: by the primary key.
+func (m *Mod[T]) PutIfAbsent(ctx context.Context, key []byte, value T) (Item[T], bool, error) {
+	text, err := encode(value)
+	if err != nil {
+		return Item[T]{}, false, err
+	}
+	query := `insert into ` + m.table + ` (key, data) values ($1, $2) on conflict (key) do nothing returning data::text, version`
+	for {
+		item, err := m.row(ctx, key, query, text)
+		if !errors.Is(err, pgx.ErrNoRows) {
+			return item, err == nil, err
+		}
+		if item, err = m.Get(ctx, key); !errors.Is(err, ErrNotFound) { // deleted meanwhile
+			return item, false, err
+		}
+	}
+}
+
+// Swap replaces the value of a row that still has the version that was read, and returns it with its next one. The error is
+// [ErrChanged] if it has another one, or is gone.
+func (m *Mod[T]) Swap(ctx context.Context, key []byte, version int64, value T) (Item[T], error) {
+	text, err := encode(value)
+	if err != nil {
+		return Item[T]{}, err
+	}
+	query := `update ` + m.table + ` set data = $3, version = default, ts = now() where key = $1 and version = $2 returning data::text, version`
+	item, err := m.row(ctx, key, query, version, text)
+	if errors.Is(err, pgx.ErrNoRows) {
+		err = ErrChanged
+	}
+	return item, err
+}
+
+// Delete removes the row of a key if it still has the version that was read. The error is [ErrChanged] if it has another one, or
+// is gone.
+func (m *Mod[T]) Delete(ctx context.Context, key []byte, version int64) error {
+	shard, err := m.Shard(key)
+	if err != nil {
+		return err
+	}
+	tag, err := shard.Exec(ctx, `delete from `+m.table+` where key = $1 and version = $2`, key, version)
+	if err == nil && tag.RowsAffected() == 0 {
+		err = ErrChanged
+	}
+	return err
+}
+
+// row runs a statement that returns one row at most.
+func (m *Mod[T]) row(ctx context.Context, key []byte, query string, more ...any) (item Item[T], err error) {
+	shard, err := m.Shard(key)
+	if err != nil {
+		return item, err
+	}
+	if key == nil {
+		key = []byte{} // no NULL
+	}
+	var text []byte
+	if err := shard.QueryRow(ctx, query, append([]any{key}, more...)...).Scan(&text, &item.Version); err != nil {
+		return item, err
+	}
+	return item, json.Unmarshal(text, &item.Value)
+}

@@ -1,0 +1,311 @@
+package objects_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/kiloshard/kiloshard/router/objects"
+	"github.com/kiloshard/kiloshard/shards"
+)
+
+func TestLifeOfAnObject(t *testing.T) {
+	t.Parallel()
+	r, ctx := setup(t)
+	pins := open(t, r, "pin", objects.Options[Pin]{})
+	pin, err := pins.Create(ctx, Pin{Details: "sea"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	near, err := pins.CreateNear(ctx, pin.ID, Pin{Details: "lake"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if a, b := objects.Layout.Parts(pin.ID), objects.Layout.Parts(near.ID); a.Shard != b.Shard || a.Type != 1 || b.Sequence != a.Sequence+1 {
+		t.Errorf("the IDs %+v and %+v, expected one shard, type 1, and the next row", a, b)
+	}
+	get := func(want error) {
+		t.Helper()
+		got, err := pins.Get(ctx, pin.ID)
+		if !errors.Is(err, want) || err == nil && got.Fields != pin.Fields {
+			t.Errorf("got %v, %v, expected %v", got, err, want)
+		}
+	}
+	is := func(err, want error) {
+		t.Helper()
+		if !errors.Is(err, want) {
+			t.Errorf("got %v, expected %v", err, want)
+		}
+	}
+	get(nil)
+	is(pins.Undelete(ctx, pin.ID), objects.ErrNotFound)
+	is(pins.Delete(ctx, pin.ID), nil)
+	is(pins.Delete(ctx, pin.ID), objects.ErrNotFound)
+	get(objects.ErrNotFound)
+	_, err = pins.Update(ctx, pin.ID, func(*Pin) error { return nil })
+	is(err, objects.ErrNotFound)
+	is(pins.Undelete(ctx, pin.ID), nil)
+	get(nil)
+	is(pins.Delete(ctx, pin.ID), nil)
+	is(pins.Purge(ctx, pin.ID), nil)
+	is(pins.Undelete(ctx, pin.ID), objects.ErrNotFound)
+	get(objects.ErrNotFound)
+
+	boards := open(t, r, "board", objects.Options[Board]{})
+	_, err = boards.Get(ctx, near.ID)
+	is(err, objects.ErrType)
+	_, err = pins.GetMany(ctx, []shards.ID{near.ID, near.ID + 1<<46*shardCount})
+	is(err, shards.ErrNoShard)
+	_, err = pins.Get(ctx, near.ID|1<<62)
+	is(err, shards.ErrNoShard)
+	_, err = objects.Open(r, "pins", objects.Options[Pin]{})
+	is(err, objects.ErrType)
+	type marked struct {
+		On bool `json:"active"`
+	}
+	if _, err := objects.Open(r, "pin", objects.Options[marked]{}); err == nil {
+		t.Error("a field named active is not refused")
+	}
+}
+
+// An older program knows fewer fields than the newer one that has written, and a newer one more.
+func TestFieldsOfOtherPrograms(t *testing.T) {
+	t.Parallel()
+	r, ctx := setup(t)
+	type newer struct {
+		Name  string   `json:"name"`
+		Likes int64    `json:"likes"`
+		Tags  []string `json:"tags,omitempty"`
+	}
+	old := open(t, r, "board", objects.Options[Board]{})
+	fresh := open(t, r, "board", objects.Options[newer]{New: func() newer { return newer{Likes: 7} }})
+	raw := open(t, r, "board", objects.Options[json.RawMessage]{})
+
+	board, err := old.Create(ctx, Board{"Dogs"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, err := fresh.Get(ctx, board.ID); err != nil || got.Fields.Likes != 7 || got.Fields.Name != "Dogs" {
+		t.Errorf("got %v, %v, expected the default for the field that is absent", got, err)
+	}
+	const many = 1<<53 + 1 // no float64
+	if _, err := fresh.Update(ctx, board.ID, func(b *newer) error { b.Likes, b.Tags = many, []string{"a"}; return nil }); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := old.Update(ctx, board.ID, func(b *Board) error { b.Name = "Cats"; return nil }); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := fresh.Get(ctx, board.ID); err != nil || got.Fields.Likes != many || got.Fields.Name != "Cats" || len(got.Fields.Tags) != 1 {
+		t.Errorf("got %+v, %v, expected the fields that the older program does not know", got, err)
+	}
+	if _, err := fresh.Update(ctx, board.ID, func(b *newer) error { b.Tags = nil; return nil }); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := raw.Get(ctx, board.ID); err != nil || string(got.Fields) != fmt.Sprintf(`{"name": "Cats", "likes": %d}`, many) {
+		t.Errorf("got %s, %v, expected no field that is empty", got.Fields, err)
+	}
+	if _, err := raw.Update(ctx, board.ID, func(b *json.RawMessage) error { *b = json.RawMessage(`{"name": "x"}`); return nil }); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := raw.Get(ctx, board.ID); err != nil || string(got.Fields) != `{"name": "x"}` {
+		t.Errorf("got %s, %v, expected what was written, since all of it is known", got.Fields, err)
+	}
+}
+
+func TestGetMany(t *testing.T) {
+	t.Parallel()
+	r, ctx := setup(t)
+	memory, err := objects.NewMemory(100, time.Hour)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, options := range []objects.Options[Pin]{{}, {Cache: memory}} {
+		pins := open(t, r, "pin", options)
+		var ids []shards.ID
+		for i := range 20 {
+			shard, err := r.ForShard(shards.Number(i % shardCount))
+			if err != nil {
+				t.Fatal(err)
+			}
+			pin, err := pins.CreateIn(ctx, shard, Pin{Details: fmt.Sprint(i)})
+			if err != nil {
+				t.Fatal(err)
+			}
+			ids = append(ids, pin.ID)
+		}
+		ids = append(ids, ids[3], ids[0]+1000)
+		if err := pins.Delete(ctx, ids[5]); err != nil {
+			t.Fatal(err)
+		}
+		want := append(slices.Delete(slices.Clone(ids), 5, 6)[:19], ids[3])
+		for range 2 {
+			all, err := pins.GetMany(ctx, ids)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var got []shards.ID
+			for _, pin := range all {
+				got = append(got, pin.ID)
+			}
+			if !slices.Equal(got, want) {
+				t.Errorf("got %v, expected %v", got, want)
+			}
+		}
+		if _, err := pins.Update(ctx, ids[7], func(p *Pin) error { p.Details = "new"; return nil }); err != nil {
+			t.Fatal(err)
+		}
+		if got, err := pins.Get(ctx, ids[7]); err != nil || got.Fields.Details != "new" {
+			t.Errorf("got %v, %v after an update", got, err)
+		}
+	}
+}
+
+func TestUpdatesOfManyLoseNothing(t *testing.T) {
+	t.Parallel()
+	r, ctx := setup(t)
+	type counter struct {
+		N int `json:"n"`
+	}
+	boards := open(t, r, "board", objects.Options[counter]{})
+	board, err := boards.Create(ctx, counter{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	const goroutines, times = 32, 10
+	var all sync.WaitGroup
+	for range goroutines {
+		all.Go(func() {
+			for range times {
+				if _, err := boards.Update(ctx, board.ID, func(c *counter) error { c.N++; return nil }); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	all.Wait()
+	if got, err := boards.Get(ctx, board.ID); err != nil || got.Fields.N != goroutines*times {
+		t.Errorf("got %d, %v, expected %d", got.Fields.N, err, goroutines*times)
+	}
+}
+
+func TestClosedHostsGetNothingNew(t *testing.T) {
+	t.Parallel()
+	r, ctx := setup(t)
+	pins := open(t, r, "pin", objects.Options[Pin]{})
+	c := r.Map().Config()
+	c.Hosts = slices.Clone(c.Hosts)
+	c.Hosts[0].Closed = true
+	m, err := c.Map()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := r.SetMap(m); err != nil {
+		t.Fatal(err)
+	}
+	for range 20 {
+		pin, err := pins.Create(ctx, Pin{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if p, err := objects.Locate(r, pin.ID); err != nil || p.Shard.Host().Name != "pg-b" {
+			t.Errorf("a new object on %v, %v", p.Shard, err)
+		}
+	}
+}
+
+func TestMod(t *testing.T) {
+	t.Parallel()
+	r, ctx := setup(t)
+	names, err := objects.OpenMod[string](r, "persons_by_facebook", shardCount)
+	if err != nil {
+		t.Fatal(err)
+	}
+	key := []byte{0, 255, '\n'}
+	if _, err := names.Get(ctx, key); !errors.Is(err, objects.ErrNotFound) {
+		t.Errorf("got %v, expected ErrNotFound", err)
+	}
+	var all sync.WaitGroup
+	made := make(chan string, 8)
+	for i := range 8 {
+		all.Go(func() {
+			if _, isNew, err := names.PutIfAbsent(ctx, key, fmt.Sprint(i)); err != nil {
+				t.Error(err)
+			} else if isNew {
+				made <- fmt.Sprint(i)
+			}
+		})
+	}
+	all.Wait()
+	item, err := names.Get(ctx, key)
+	if err != nil || len(made) != 1 || <-made != item.Value {
+		t.Fatalf("got %v, %v, and not exactly one made it", item, err)
+	}
+	next, err := names.Swap(ctx, key, item.Version, "ben")
+	if err != nil || next.Value != "ben" || next.Version == item.Version {
+		t.Errorf("got %v, %v", next, err)
+	}
+	if _, err := names.Swap(ctx, key, item.Version, "bob"); !errors.Is(err, objects.ErrChanged) {
+		t.Errorf("got %v, expected ErrChanged", err)
+	}
+	if err := names.Delete(ctx, key, item.Version); !errors.Is(err, objects.ErrChanged) {
+		t.Errorf("got %v, expected ErrChanged", err)
+	}
+	if err := names.Delete(ctx, key, next.Version); err != nil {
+		t.Error(err)
+	}
+	if again, isNew, err := names.PutIfAbsent(ctx, key, "new"); err != nil || !isNew || again.Version == item.Version || again.Version == next.Version {
+		t.Errorf("got %v, %v, %v, expected a version that no row had before", again, isNew, err)
+	}
+	if _, err := objects.OpenMod[string](r, "persons_by_facebook", shardCount+1); err == nil {
+		t.Error("more shards than there are is not refused")
+	}
+}
+
+// failing is a cache that is down.
+type failing struct{}
+
+func (failing) Get(context.Context, []shards.ID) (map[shards.ID][]byte, error) {
+	return nil, errors.New("down")
+}
+
+func (failing) Set(context.Context, map[shards.ID][]byte, time.Time) error { return errors.New("down") }
+
+func (failing) Delete(context.Context, shards.ID) error { return errors.New("down") }
+
+func TestCaches(t *testing.T) {
+	t.Parallel()
+	r, ctx := setup(t)
+	down := open(t, r, "pin", objects.Options[Pin]{Cache: failing{}})
+	pin, err := down.Create(ctx, Pin{Details: "sea"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, err := down.Get(ctx, pin.ID); err != nil || got.Fields != pin.Fields {
+		t.Errorf("got %v, %v with a cache that is down", got, err)
+	}
+	for age, want := range map[time.Duration]string{time.Hour: "sea", 0: "lake"} {
+		memory, err := objects.NewMemory(10, age)
+		if err != nil {
+			t.Fatal(err)
+		}
+		pins := open(t, r, "pin", objects.Options[Pin]{Cache: memory})
+		set := func(details string) {
+			if _, err := down.Update(ctx, pin.ID, func(p *Pin) error { p.Details = details; return nil }); err != nil {
+				t.Fatal(err)
+			}
+		}
+		set("sea")
+		if _, err := pins.Get(ctx, pin.ID); err != nil {
+			t.Fatal(err)
+		}
+		set("lake") // past the cache
+		if got, err := pins.Get(ctx, pin.ID); err != nil || got.Fields.Details != want {
+			t.Errorf("kept for %v: got %v, %v, expected %s", age, got, err, want)
+		}
+	}
+}

@@ -1,0 +1,145 @@
+package objects
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/kiloshard/kiloshard/router"
+	"github.com/kiloshard/kiloshard/shards"
+)
+
+// Type is the objects of one type, whose fields a T holds: a struct, written and read by encoding/json. It is safe for
+// concurrent use.
+type Type[T any] struct {
+	r       *router.Router
+	t       shards.ObjectType
+	options Options[T]
+	known   []string // the names of T's fields in a document; nil if T is no struct
+
+	insert, get, many, lock, update, mark, unmark, purge string
+}
+
+// Options are those of a [Type].
+type Options[T any] struct {
+	// New returns what an object is before its document is read into it: values for fields that are absent. Defaults to
+	// the zero T.
+	New func() T
+	// Cache answers Get and GetMany where it can. Defaults to none.
+	Cache Cache
+}
+
+// Object is one object.
+type Object[T any] struct {
+	ID     shards.ID
+	Fields T
+	At     time.Time // when it was created, or changed last
+}
+
+// Open returns the objects of a type of the map. The error is [ErrType], or a [shards.FieldError] for a T with a field
+// named active, which is the store's own.
+func Open[T any](r *router.Router, name string, options Options[T]) (*Type[T], error) {
+	t, err := typeOf(r, name)
+	if err != nil {
+		return nil, err
+	}
+	known, err := fieldsOf[T]()
+	if err != nil {
+		return nil, err
+	}
+	table := pgx.Identifier{tableOf(name)}.Sanitize()
+	const active = ` data->'active' is distinct from 'false'`
+	o := &Type[T]{
+		r: r, t: t, options: options, known: known,
+		insert: `insert into ` + table + ` (data) values ($1) returning local_id, ts`,
+		get:    `select data::text, ts from ` + table + ` where local_id = $1 and` + active,
+		many:   `select local_id, data::text, ts from ` + table + ` where local_id = any($1) and` + active,
+		lock:   `select data::text, ts from ` + table + ` where local_id = $1 and` + active + ` for update`,
+		update: `update ` + table + ` set data = case when $2::text[] is null then $3::jsonb else (data - $2) || $3 end, ts = now() where local_id = $1 returning ts`,
+		mark:   `update ` + table + ` set data = data || '{"active": false}', ts = now() where local_id = $1 and` + active,
+		unmark: `update ` + table + ` set data = data - 'active', ts = now() where local_id = $1 and data->'active' = 'false'`,
+		purge:  `delete from ` + table + ` where local_id = $1`,
+	}
+	return o, nil
+}
+
+// Create inserts an object into any shard of a host that is not closed, and returns it with its ID. The errors are those of
+// a [router.Shard], and [router.ErrFull] if all hosts are closed. After [router.ErrLost] it may have been created.
+func (t *Type[T]) Create(ctx context.Context, fields T) (Object[T], error) {
+	m := t.r.Map()
+	for from, i := rand.IntN(m.Len()), 0; i < m.Len(); i++ {
+		if n := shards.Number((from + i) % m.Len()); !m.Host(n).Closed {
+			shard, err := t.r.ForShard(n)
+			if err != nil {
+				return Object[T]{}, err
+			}
+			return t.CreateIn(ctx, shard, fields)
+		}
+	}
+	return Object[T]{}, fmt.Errorf("all hosts are closed: %w", router.ErrFull)
+}
+
+// CreateNear inserts an object into the shard of another one: a pin into that of its board. See [Type.Create].
+func (t *Type[T]) CreateNear(ctx context.Context, near shards.ID, fields T) (Object[T], error) {
+	p, err := Locate(t.r, near)
+	if err != nil {
+		return Object[T]{}, err
+	}
+	return t.CreateIn(ctx, p.Shard, fields)
+}
+
+// CreateIn inserts an object into a shard. See [Type.Create].
+func (t *Type[T]) CreateIn(ctx context.Context, shard router.Shard, fields T) (Object[T], error) {
+	text, err := encode(fields)
+	if err != nil {
+		return Object[T]{}, err
+	}
+	o := Object[T]{Fields: fields}
+	parts := shards.Parts{Shard: shard.Number(), Type: t.t.Number}
+	if err := shard.QueryRow(ctx, t.insert, text).Scan(&parts.Sequence, &o.At); err != nil {
+		return Object[T]{}, err
+	}
+	o.ID, err = Layout.Compose(parts)
+	return o, err
+}
+
+// Get returns an object. The error is [ErrNotFound] for one that is not there or is deleted, [ErrType] for an ID of another
+// type, [shards.ErrNoShard] for an ID that no object has, or one of a [router.Shard]. With a cache the object may be as old as
+// the cache keeps it.
+func (t *Type[T]) Get(ctx context.Context, id shards.ID) (Object[T], error) {
+	if t.options.Cache != nil {
+		all, err := t.GetMany(ctx, []shards.ID{id})
+		if err == nil && len(all) == 0 {
+			err = notFound(id)
+		}
+		if err != nil {
+			return Object[T]{}, err
+		}
+		return all[0], nil
+	}
+	p, err := locate(t.r, t.t, id)
+	if err != nil {
+		return Object[T]{}, err
+	}
+	return t.scan(id, p.Shard.QueryRow(ctx, t.get, p.Local))
+}
+
+// scan reads a document and its time.
+func (t *Type[T]) scan(id shards.ID, row pgx.Row) (Object[T], error) {
+	var text []byte
+	o := Object[T]{ID: id}
+	err := row.Scan(&text, &o.At)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return Object[T]{}, notFound(id)
+	}
+	if err == nil {
+		o.Fields, err = t.decode(text)
+	}
+	return o, err
+}
+
+func notFound(id shards.ID) error { return fmt.Errorf("object %d: %w", id, ErrNotFound) }
