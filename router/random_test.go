@@ -194,6 +194,7 @@ func throwAt(ctx context.Context, t *testing.T, b *testBundle) {
 		if statements, err = strconv.Atoi(given); err != nil {
 			t.Fatalf("KILOSHARD_RANDOM_STATEMENTS: %q, expected how many", given)
 		}
+		ctx = t.Context() // that of the setup ends after minutes
 	}
 	b.run(ctx, t, `do $$ begin create role random_role; exception when duplicate_object then null; end $$;
 create function public.wander() returns int language plpgsql as $$ begin perform set_config('search' || '_path', 'shard_00063', false); return 1; end $$;

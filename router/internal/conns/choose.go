@@ -17,7 +17,7 @@ const (
 	// how many reads that is at most (many, 256 goroutines).
 	laneWork  = 300 * time.Microsecond
 	laneReads = 2 * BatchLimit
-	// farWay is how long the way to a host and back is if reads use all lanes (delay).
+	// farWay is how long the way to a host and back is if reads use all lanes, and wait for each other (delay).
 	farWay = 500 * time.Microsecond
 	// wantedRequests is over how many reads the number of lanes that they want is averaged (many, 16 goroutines).
 	wantedRequests = 256
@@ -36,17 +36,22 @@ func (p *Pool) choose(r *Request, not *lane) *lane {
 	return p.chooseFree(r.shard, not)
 }
 
-// chooseReading picks one of the lanes of a shard's reads: the first that is free, else the one that is likely to send first.
-// Of the lanes for reads a shard has the same share as of the requests, and always the same ones: their sessions know its
-// tables and keep its statements prepared. The caller holds mu.
+// chooseReading picks one of the lanes of a shard's reads: the first that is free or gathers reads, else the one that is likely
+// to send first. Of the lanes for reads a shard has the same share as of the requests, and always the same ones: their sessions
+// know its tables and keep its statements prepared. Where the way is long it may have all. The caller holds mu.
 func (p *Pool) chooseReading(r *Request, not *lane) *lane {
 	s, lanes := r.shard, p.readingLanes(r)
 	own := min(max(1, int(math.Ceil(float64(lanes)*s.load/p.load))), lanes)
+	if p.far() {
+		own = lanes
+	}
 	var soonest *lane
 	for i := range own {
 		l := p.all[(int(s.Number)+i)%lanes]
 		switch {
 		case l == not || l.slow:
+		case l.gathering && len(l.queue) < BatchLimit:
+			return l
 		case r.hint != nil && l.state == busy && len(l.queue) < startedTogether:
 			return l // what its caller starts besides is on its way there
 		case l.state != busy:
@@ -62,7 +67,7 @@ func (p *Pool) chooseReading(r *Request, not *lane) *lane {
 // the way to the server is long. The caller holds mu.
 func (p *Pool) readingLanes(r *Request) int {
 	wanted := float64(len(p.all))
-	if p.Texts.RoundTrip() < farWay {
+	if !p.far() {
 		each := min(max(1, float64(laneWork)/float64(max(1, r.text.Usual()))), laneReads)
 		wanted = p.load / each
 	}
@@ -78,10 +83,13 @@ func (p *Pool) readingLanes(r *Request) int {
 	return p.reading
 }
 
+// far tells whether the way to the server and back is long.
+func (p *Pool) far() bool { return p.Texts.RoundTrip() > farWay }
+
 // sooner tells whether a request that waits for the first of two busy lanes is likely to be sent before one that waits for
 // the other. Where the way is long, what counts is which of them is back first. The caller holds mu.
 func (p *Pool) sooner(l, other *lane) bool {
-	if p.Texts.RoundTrip() > farWay && max(len(l.queue), len(other.queue)) < BatchLimit {
+	if p.far() && max(len(l.queue), len(other.queue)) < BatchLimit {
 		return l.began < other.began
 	}
 	return len(l.queue) < len(other.queue)

@@ -30,13 +30,17 @@ func (p *Pool) admitRequest(r *Request) (*lane, error) {
 // assign gives a request a lane, or puts it into a queue. The caller holds mu.
 func (p *Pool) assign(r *Request, not *lane) *lane {
 	l := p.choose(r, not)
-	if r.woken == nil && (l == nil || l.state == busy) {
+	gathers := l != nil && l.state == idle && p.gathers(r)
+	if r.woken == nil && (l == nil || l.state == busy || gathers) {
 		r.woken = make(chan struct{})
 	}
 	switch {
 	case l == nil:
 		p.enqueue(r)
 		return nil
+	case gathers:
+		l.state, l.gathering, l.slow = busy, true, false
+		go l.gather()
 	case l.state != busy:
 		l.take(r)
 		return l

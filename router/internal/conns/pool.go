@@ -101,6 +101,8 @@ type lane struct {
 	watch    *time.Timer
 	watching bool // the watch is running
 
+	gathering bool // what waits in its queue is sent in a moment, see gather
+
 	began uint64 // how many times the host's requests had been sent when its own were, the latest time
 
 	progress     atomic.Int64 // counts what it gets done
