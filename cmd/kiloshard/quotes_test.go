@@ -5,7 +5,6 @@ import (
 	"io"
 	"os"
 	"regexp"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -14,48 +13,9 @@ import (
 
 	"github.com/kiloshard/kiloshard/cmd/kiloshard/internal/cli"
 	"github.com/kiloshard/kiloshard/cmd/kiloshard/internal/demo"
+	"github.com/kiloshard/kiloshard/cmd/kiloshard/internal/pages"
 	"github.com/kiloshard/kiloshard/shards/shardtest"
 )
-
-// masks are what differs from one run to the next: addresses, times, numbers, and how wide columns are.
-var masks = []struct {
-	varies *regexp.Regexp
-	as     string
-}{
-	{regexp.MustCompile(`\S+:\d+/\S+`), "ADDRESS"},
-	{regexp.MustCompile(`just now|\d+ \w+ ago`), "AGO"},
-	{regexp.MustCompile(`fsync (on|off)`), "fsync"},
-	{regexp.MustCompile(`\d[\d.,:TZ-]*((µs|ms|s)\b)?`), "#"},
-	{regexp.MustCompile(`\s+`), " "},
-}
-
-// masked returns the lines of a text, but empty ones, without what differs from one run to the next.
-func masked(text string) []string {
-	var lines []string
-	for line := range strings.Lines(text) {
-		if line = strings.TrimSpace(line); line == "" {
-			continue
-		}
-		for _, m := range masks {
-			line = m.varies.ReplaceAllString(line, m.as)
-		}
-		lines = append(lines, line)
-	}
-	return lines
-}
-
-// unprinted returns the first line of a quote that is not printed, or not after the one before it; empty if there is none.
-func unprinted(quote, printed string) string {
-	rest := masked(printed)
-	for _, line := range masked(quote) {
-		i := slices.Index(rest, line)
-		if i < 0 {
-			return line
-		}
-		rest = rest[i+1:]
-	}
-	return ""
-}
 
 // quotes checks that standard output has what a page quotes of a command: quotes $PAGES/README.md 'kiloshard bench ids'
 func quotes(ts *testscript.TestScript, neg bool, args []string) {
@@ -64,15 +24,8 @@ func quotes(ts *testscript.TestScript, neg bool, args []string) {
 	}
 	page, err := os.ReadFile(args[0])
 	ts.Check(err)
-	found := regexp.MustCompile(`(?m)^\$ ` + regexp.QuoteMeta(args[1]) + `.*\n((?:[^$\n` + "`" + `].*\n|\n)+)`).FindSubmatch(page)
-	if found == nil {
-		ts.Fatalf("%s quotes nothing of %s", args[0], args[1])
-	}
-	printed := masked(ts.ReadFile("stdout"))
-	for _, line := range masked(string(found[1])) {
-		if !slices.Contains(printed, line) { // in any order: a test measures less than the page
-			ts.Fatalf("%s quotes of %s what is not printed there: %s", args[0], args[1], line)
-		}
+	if err := pages.Missing(page, args[1], ts.ReadFile("stdout")); err != nil {
+		ts.Fatalf("%s: %v", args[0], err)
 	}
 }
 
@@ -98,7 +51,7 @@ func TestDemoOfReadme(t *testing.T) {
 			t.Fatalf("%v\n%s", err, &out)
 		}
 	}
-	if line := unprinted(readme(t)[""][0], out.String()); line != "" {
+	if line := pages.Unprinted(readme(t)[""][0], out.String()); line != "" {
 		t.Errorf("the README quotes of the demo what it does not print: %s\nit prints\n%s", line, &out)
 	}
 }

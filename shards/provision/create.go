@@ -50,8 +50,7 @@ type CreateReport struct {
 //   - a schema is named like a shard and somebody else made it ([ForeignError]);
 //   - somebody else made something that it would use, or hung something on it (a [shards.HostError] around an [UntrustedError]);
 //   - a generator's sequence makes other numbers than the map says ([ProgressionError]);
-//   - a host holds shards of another cluster, epoch or layout (a [shards.HostError] around a [pgconn.PgError] with
-//     SQLSTATE [sql.Refused]).
+//   - a host holds shards of another cluster, epoch or layout (a [shards.HostError] around a [connect.IdentityError]).
 //
 // When ctx ends, the batches under way are finished. If not all shards are there then, the error
 // is a [shards.PartialError]; another Create goes on where this one stopped.

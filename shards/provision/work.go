@@ -12,6 +12,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/kiloshard/kiloshard/shards"
+	"github.com/kiloshard/kiloshard/shards/connect"
 	"github.com/kiloshard/kiloshard/shards/fanout"
 	"github.com/kiloshard/kiloshard/sql"
 )
@@ -90,8 +91,25 @@ func (w *work) install(ctx context.Context, s *sessions) error {
 		if w.scripts[i] == "" {
 			return nil
 		}
-		return retryLocks(ctx, func() error { return execScript(ctx, conn, w.scripts[i]) })
+		err := retryLocks(ctx, func() error { return execScript(ctx, conn, w.scripts[i]) })
+		return ofAnother(ctx, w.m.Hosts()[i], err)
 	})
+}
+
+// ofAnother returns the [connect.IdentityError] of a host whose installation was refused since its shards are those of another
+// cluster, epoch or layout, and any other error as it is.
+func ofAnother(ctx context.Context, host shards.Host, err error) error {
+	if pg := (*pgconn.PgError)(nil); !errors.As(err, &pg) || pg.Code != sql.Refused {
+		return err
+	}
+	conn, refused := open(ctx, host)
+	if identity := (*connect.IdentityError)(nil); errors.As(refused, &identity) {
+		return identity
+	}
+	if refused == nil {
+		_ = conn.Close(ctx) // nothing was done with it
+	}
+	return err
 }
 
 // shards makes the given shards and returns those that it made, as [fanout.Run] does.

@@ -13,7 +13,7 @@ import (
 // Completions has the shell complete the flags that name hosts, shards and versions, in all commands below.
 func (a *App) Completions(cmd *cobra.Command) {
 	for name, complete := range map[string]cobra.CompletionFunc{
-		"host": a.CompleteHost, "shard": a.CompleteShard, "shards": a.CompleteShard, "to": a.completeVersion, "generator": a.completeGenerator,
+		"host": a.CompleteHost, "shard": a.CompleteShard, "shards": a.CompleteShard, "to": a.CompleteVersion, "generator": a.completeGenerator,
 	} {
 		if cmd.Flags().Lookup(name) != nil {
 			_ = cmd.RegisterFlagCompletionFunc(name, complete) // fails only for a flag that is not there, or twice
@@ -24,11 +24,16 @@ func (a *App) Completions(cmd *cobra.Command) {
 	}
 }
 
-// completionMap returns the map, nil where there is none to be had.
-func (a *App) completionMap(cmd *cobra.Command) (shards.Config, *shards.Map) {
+// BeforeCompletion finds the config, which is done before a command is run, but not before its words are completed.
+func (a *App) BeforeCompletion(cmd *cobra.Command) {
 	if !cmd.Flags().Changed("config") {
 		a.ConfigFile = a.findConfig(cmd)
 	}
+}
+
+// completionMap returns the map, nil where there is none to be had.
+func (a *App) completionMap(cmd *cobra.Command) (shards.Config, *shards.Map) {
+	a.BeforeCompletion(cmd)
 	cfg, m, err := a.LoadMap(cmd.Context())
 	if err != nil {
 		return cfg, nil
@@ -36,6 +41,7 @@ func (a *App) completionMap(cmd *cobra.Command) (shards.Config, *shards.Map) {
 	return cfg, m
 }
 
+// CompleteHost offers the hosts of the map.
 func (a *App) CompleteHost(cmd *cobra.Command, _ []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
 	var found []cobra.Completion
 	if _, m := a.completionMap(cmd); m != nil {
@@ -59,7 +65,8 @@ func (a *App) CompleteShard(cmd *cobra.Command, args []string, _ string) ([]cobr
 	return found, cobra.ShellCompDirectiveNoFileComp
 }
 
-func (a *App) completeVersion(cmd *cobra.Command, _ []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
+// CompleteVersion offers the versions that the directory of migrations has files for.
+func (a *App) CompleteVersion(cmd *cobra.Command, _ []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
 	var found []cobra.Completion
 	if cfg, m := a.completionMap(cmd); m != nil && cfg.MigrationsDir() != "" {
 		names, err := migrate.FileNames(os.DirFS(cfg.MigrationsDir()))

@@ -3,6 +3,7 @@ package cli
 import (
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/kiloshard/kiloshard/shards"
 )
@@ -41,7 +42,7 @@ func (a *App) Exit(err error) int {
 		return ExitDone
 	}
 	if !errors.Is(err, ErrSilent) {
-		a.complain("kiloshard:", red, " "+err.Error())
+		a.complain("kiloshard:", red, " "+strings.Join(GroupHosts(texts(err)), "\n"))
 	}
 	var (
 		wrong   UsageError
@@ -62,4 +63,23 @@ func (a *App) Exit(err error) int {
 		return ExitPartly
 	}
 	return ExitFailed
+}
+
+// texts returns what each error says of those that were joined.
+func texts(err error) []string {
+	if partial, ok := err.(*shards.PartialError); ok && len(partial.Failed) == 0 { //nolint:errorlint // one that is wrapped has more to say
+		return []string{Told(partial).Error()}
+	}
+	many, ok := err.(interface{ Unwrap() []error }) //nolint:errorlint // likewise
+	if !ok {
+		return []string{err.Error()}
+	}
+	if joined := errors.Join(many.Unwrap()...); joined == nil || joined.Error() != err.Error() {
+		return []string{err.Error()} // it says more than they do
+	}
+	var all []string
+	for _, err := range many.Unwrap() {
+		all = append(all, texts(err)...)
+	}
+	return all
 }

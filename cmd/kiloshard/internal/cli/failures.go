@@ -3,6 +3,7 @@ package cli
 import (
 	"errors"
 	"fmt"
+	"regexp"
 	"strings"
 
 	"github.com/jackc/pgx/v5/pgconn"
@@ -53,14 +54,41 @@ func (e toldError) Error() string {
 		text = fmt.Sprintf("%d of %d shards done, %d failed, %d not attempted", e.Done.Len(), total, len(e.Failed), e.NotAttempted.Len())
 		separator = ": "
 	}
+	var causes []string
 	for _, cause := range e.Causes {
-		text += separator + cause.Error()
+		causes = append(causes, cause.Error())
+	}
+	for _, cause := range GroupHosts(causes) {
+		text += separator + cause
 		separator = "; "
 	}
 	return text
 }
 
 func (e toldError) Unwrap() error { return e.PartialError }
+
+var onHost = regexp.MustCompile(`(?s)^host (\S+): (.*)$`)
+
+// GroupHosts returns texts, where those that are the same but for the host that they begin with are one: "hosts pg-a, pg-b: …".
+func GroupHosts(texts []string) []string {
+	hosts := map[string][]string{} // by what is said of them
+	for _, text := range texts {
+		if m := onHost.FindStringSubmatch(text); m != nil {
+			hosts[m[2]] = append(hosts[m[2]], m[1])
+		}
+	}
+	var grouped []string
+	for _, text := range texts {
+		m := onHost.FindStringSubmatch(text)
+		switch {
+		case m == nil || len(hosts[m[2]]) == 1:
+			grouped = append(grouped, text)
+		case hosts[m[2]][0] == m[1]:
+			grouped = append(grouped, "hosts "+strings.Join(hosts[m[2]], ", ")+": "+m[2])
+		}
+	}
+	return grouped
+}
 
 // PrintFailures prints a line for each cause: the shards that failed by it.
 func (a *App) PrintFailures(m *shards.Map, partial *shards.PartialError) {

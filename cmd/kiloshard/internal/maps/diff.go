@@ -22,7 +22,7 @@ func diffCommand(a *cli.App) *cobra.Command {
 		Short: "Prints in what two versions of the map differ",
 		Long: `Prints in what version B of the map differs from version A: fields, hosts, and shards whose home is another one. B is
 the present version if it is not given, and A the one before B.`,
-		Args: cobra.MaximumNArgs(2),
+		Args: cobra.MaximumNArgs(2), ValidArgsFunction: completeVersion(a),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			numbers := make([]int, len(args))
 			for i, arg := range args {

@@ -38,7 +38,8 @@ holds a password is not shown.`,
 		},
 	}
 	cmd.Flags().IntVar(&version, "at", -1, "the version of the map (default the present one)")
-	cmd.Flags().Lookup("at").DefValue = "0" // so that the help does not tell it
+	cmd.Flags().Lookup("at").DefValue = "0"                      // so that the help does not tell it
+	_ = cmd.RegisterFlagCompletionFunc("at", completeVersion(a)) // fails only for a flag that is not there
 	return cmd
 }
 

@@ -53,6 +53,7 @@ runs nothing, and keeps who accepted it and when.`,
 			}), err)
 		},
 	}
+	cmd.ValidArgsFunction = a.CompleteVersion
 	cmd.Flags().StringVar(&narrowed, "shards", "", "only these shards, such as 0-9,77")
 	cmd.Flags().StringVar(&by, "by", "", "who accepts it, for the ledger (default user@machine)")
 	return cmd

@@ -191,7 +191,7 @@ func printPlan(a *cli.App, m *shards.Map, result planResult, partial *shards.Par
 		return err
 	}
 	a.PrintFailures(m, partial)
-	for _, problem := range result.Problems {
+	for _, problem := range cli.GroupHosts(result.Problems) {
 		fmt.Fprintln(a.Stderr, "problem:", problem)
 	}
 	if result.Down {

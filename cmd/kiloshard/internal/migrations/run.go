@@ -50,8 +50,11 @@ func (f *runFlags) add(cmd *cobra.Command) {
 
 // config returns what the flags ask for.
 func runConfig(ctx context.Context, a *cli.App, f *runFlags) (migrate.Config, error) {
-	if f.canary < 0 || f.wave < 0 || f.maxFailures < 0 || f.retries < 0 || f.parallel < 1 || f.lockTimeout < 0 || f.statementTimeout < 0 {
-		return migrate.Config{}, cli.Usagef("--canary, --wave, --max-failures, --retries and the timeouts: expected 0 or more; --parallel 1 or more")
+	if f.parallel < 1 {
+		return migrate.Config{}, cli.Usagef("--parallel %d: expected 1 or more", f.parallel)
+	}
+	if f.canary < 0 || f.wave < 0 || f.maxFailures < 0 || f.retries < 0 || f.lockTimeout < 0 || f.statementTimeout < 0 {
+		return migrate.Config{}, cli.Usagef("--canary, --wave, --max-failures, --retries and the timeouts: expected 0 or more")
 	}
 	if f.check != "" && f.canary == 0 {
 		return migrate.Config{}, cli.Usagef("--check: expected --canary with it")

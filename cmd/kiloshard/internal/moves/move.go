@@ -5,7 +5,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
+	"unicode"
 
 	"github.com/spf13/cobra"
 
@@ -36,6 +38,7 @@ func (f *moveFlags) add(cmd *cobra.Command) {
 	flags.StringVar(&f.cfg.By, "by", "", "who moves, for the ledger and the map's history (default user@machine)")
 }
 
+// Command is kiloshard move.
 func Command(a *cli.App) *cobra.Command {
 	var f moveFlags
 	cmd := &cobra.Command{
@@ -48,7 +51,7 @@ no map is refused with an error that says where the shard went.
 Each move is in a ledger on its hosts. One that was interrupted, or whose mover was killed, goes on with "move resume",
 or is taken back by "move abort". The old schema stays on the source, under another name, until "move clean".`,
 		Example: "  kiloshard move 7,100-120 --to pg-b",
-		Args:    cobra.ExactArgs(1),
+		Args:    shardsOrCommand,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return onMoves(cmd.Context(), a, &f, args[0], func(ctx context.Context, cfg move.Config) error {
 				if f.dryRun {
@@ -73,6 +76,14 @@ or is taken back by "move abort". The old schema stays on the source, under anot
 	return cmd
 }
 
+// shardsOrCommand takes a word for a subcommand that was mistyped: shards are numbers.
+func shardsOrCommand(cmd *cobra.Command, args []string) error {
+	if len(args) > 0 && strings.IndexFunc(args[0], unicode.IsLetter) == 0 {
+		return cli.NeedsCommand(cmd, args)
+	}
+	return cobra.ExactArgs(1)(cmd, args)
+}
+
 // underWayCommand is a command for moves in the ledger that have not ended.
 func underWayCommand(a *cli.App, use, short, did string, do func(context.Context, move.Config) (move.Report, error)) *cobra.Command {
 	var f moveFlags
@@ -90,6 +101,7 @@ func underWayCommand(a *cli.App, use, short, did string, do func(context.Context
 			})
 		},
 	}
+	cmd.ValidArgsFunction = a.CompleteShard
 	f.add(cmd)
 	return cmd
 }

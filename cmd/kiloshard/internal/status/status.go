@@ -123,10 +123,16 @@ code is 0 then, however the hosts are.`,
 			if err != nil {
 				return err
 			}
+			var failed []string
 			for _, h := range result.Hosts {
 				if h.Error != "" {
-					fmt.Fprintf(a.Stderr, "host %s: %s\n", h.Host, h.Error)
+					failed = append(failed, fmt.Sprintf("host %s: %s", h.Host, h.Error))
 				}
+			}
+			for _, text := range cli.GroupHosts(failed) {
+				fmt.Fprintln(a.Stderr, text)
+			}
+			for _, h := range result.Hosts {
 				if n := h.Missing.Len(); n > 0 && !h.fencedOnly(result.Moves) {
 					fmt.Fprintf(a.Stderr, "host %s is without %s (%s): see kiloshard verify\n", h.Host, cli.Count(n, "shard"), h.Missing)
 				}

@@ -1,0 +1,56 @@
+package bench
+
+import (
+	"bytes"
+	"io"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/kiloshard/kiloshard/bench"
+	"github.com/kiloshard/kiloshard/bench/moves"
+	"github.com/kiloshard/kiloshard/cmd/kiloshard/internal/cli"
+	"github.com/kiloshard/kiloshard/cmd/kiloshard/internal/pages"
+)
+
+// What bench/README.md quotes of benchmarks that take too long for a test is what they print of a report.
+func TestQuotes(t *testing.T) {
+	t.Parallel()
+	page, err := os.ReadFile("../../../../bench/README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	one := 1.0
+	tests := []struct {
+		command string
+		print   func(*cli.App)
+	}{
+		{"kiloshard bench failover", func(a *cli.App) {
+			report := &bench.FailoverReport{Callers: 16, Down: 3, FailAfter: 1.5, Server: "15.18", Fsync: "on"}
+			for _, part := range bench.FailoverParts() {
+				report.Parts = append(report.Parts, bench.FailoverFigure{
+					Part: part, FirstError: &one, FailFast: &one, Errors: map[string]int{"host is down, not sent": 1},
+				})
+			}
+			printFailoverReport(a, report)
+		}},
+		{"kiloshard bench move --only table", func(a *cli.App) {
+			values := []float64{1, 2}
+			printMoveReport(a, &moves.Report{Rows: 1_000_000, Callers: 4, Hold: 25, Parts: []moves.Figure{{
+				Part: "table", Moves: 10, Stalls: values, Fences: values, Seconds: values, Bare: values, Ratios: values,
+			}}})
+		}},
+	}
+	for _, test := range tests {
+		t.Run(test.command, func(t *testing.T) {
+			t.Parallel()
+			var out bytes.Buffer
+			a := cli.New(strings.NewReader(""), &out, io.Discard, os.LookupEnv)
+			a.Output = cli.Table
+			test.print(a)
+			if err := pages.Missing(page, test.command, out.String()); err != nil {
+				t.Errorf("%v\nit prints\n%s", err, &out)
+			}
+		})
+	}
+}
