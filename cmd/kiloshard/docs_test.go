@@ -100,3 +100,22 @@ func TestCommandsOfPages(t *testing.T) {
 		}
 	}
 }
+
+// TestBenchesOfReadme holds that the README's table of commands names each benchmark.
+func TestBenchesOfReadme(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile("../../README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	row := regexp.MustCompile("(?m)^\\| `kiloshard bench .*$").FindString(string(text))
+	bench, _, err := root(cli.New(strings.NewReader(""), io.Discard, io.Discard, os.LookupEnv)).Find([]string{"bench"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, cmd := range bench.Commands() {
+		if !regexp.MustCompile("`(kiloshard bench )?" + cmd.Name() + "`").MatchString(row) {
+			t.Errorf("the README's table of commands leaves out kiloshard bench %s: %s", cmd.Name(), row)
+		}
+	}
+}

@@ -109,8 +109,8 @@ func (n *newcomer) clones() {
 }
 
 // TestReadme goes by the README alone, from a clone to a service of one's own with a test. In two things it is spared the
-// typing: the repository is cloned from here, and kiloshard is the program that is tested. The last block, a move, wants servers
-// of another wal_level: the tests of moves have them.
+// typing: the repository is cloned from here, and kiloshard is the program that is tested. The last block, a move, makes all its
+// checks and moves nothing, which the tests of moves do.
 func TestReadme(t *testing.T) {
 	t.Parallel()
 	p, n := readme(t), newNewcomer(t)
@@ -150,6 +150,9 @@ func TestReadme(t *testing.T) {
 	n.types("chmod +x smoke-test.sh")
 	if out := n.types(strings.TrimSpace(p["sh"][5])); !strings.Contains(out, "2,048 shards at version 2 now") {
 		t.Errorf("a canary printed %q", out)
+	}
+	if out := n.types(strings.TrimSpace(p["sh"][6]) + " --login-with-password --dry-run"); !strings.Contains(out, "22 shards to be moved, 0 cannot be") {
+		t.Errorf("a move printed %q", out)
 	}
 	n.env = append(n.env, `VISUAL=sed -i '/name: pg-b/s/weight: 1/weight: 1, closed: true/'`)
 	n.writes("store.yaml", fmt.Sprintf("cluster: photos\nstore: {kind: postgres, dsn: %q, variables: [\"*\"]}\n", shardtest.Hosts(t, 1)[0].ConnString()))

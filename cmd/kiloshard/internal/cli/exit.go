@@ -72,7 +72,7 @@ func texts(err error) []string {
 	}
 	many, ok := err.(interface{ Unwrap() []error }) //nolint:errorlint // likewise
 	if !ok {
-		return []string{err.Error()}
+		return []string{said(err)}
 	}
 	if joined := errors.Join(many.Unwrap()...); joined == nil || joined.Error() != err.Error() {
 		return []string{err.Error()} // it says more than they do

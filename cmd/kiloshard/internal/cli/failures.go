@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"regexp"
@@ -56,7 +57,7 @@ func (e toldError) Error() string {
 	}
 	var causes []string
 	for _, cause := range e.Causes {
-		causes = append(causes, cause.Error())
+		causes = append(causes, said(cause))
 	}
 	for _, cause := range GroupHosts(causes) {
 		text += separator + cause
@@ -66,6 +67,14 @@ func (e toldError) Error() string {
 }
 
 func (e toldError) Unwrap() error { return e.PartialError }
+
+// said returns the text of an error, "interrupted" for the end of a context.
+func said(err error) string {
+	if text := err.Error(); text != context.Canceled.Error() {
+		return text
+	}
+	return "interrupted"
+}
 
 var onHost = regexp.MustCompile(`(?s)^host (\S+): (.*)$`)
 

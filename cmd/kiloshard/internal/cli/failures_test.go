@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -43,9 +44,10 @@ func TestTexts(t *testing.T) {
 		want []string
 	}{
 		{"one", down, []string{"down"}},
+		{"an interrupt", context.Canceled, []string{"interrupted"}},
 		{"joined", errors.Join(errors.Join(a, b), down), []string{"host pg-a: down", "host pg-b: down", "down"}},
 		{"more than it wraps", fmt.Errorf("both: %w, %w", a, b), []string{"both: host pg-a: down, host pg-b: down"}},
-		{"a run that stopped", errors.Join(&shards.PartialError{NotAttempted: shards.SetOf(1), Causes: []error{a, b}}), []string{"0 of 1 shards done, 0 failed, 1 not attempted: hosts pg-a, pg-b: down"}},
+		{"a run that stopped", errors.Join(&shards.PartialError{NotAttempted: shards.SetOf(1), Causes: []error{a, b, context.Canceled}}), []string{"0 of 1 shards done, 0 failed, 1 not attempted: hosts pg-a, pg-b: down; interrupted"}},
 		{"a run with nothing to say", &shards.PartialError{Failed: []*shards.ShardError{}}, []string{"0 of 0 shards done, 0 failed, 0 not attempted"}},
 	}
 	for _, test := range tests {
