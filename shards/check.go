@@ -183,7 +183,7 @@ func checkText(c Config) error {
 	}
 	for _, field := range slices.Sorted(maps.Keys(texts)) {
 		if text := texts[field]; !utf8.ValidString(text) || strings.ContainsRune(text, 0) {
-			return &FieldError{Field: field, Found: "bytes that are no text", Expected: "text in UTF-8"}
+			return &FieldError{Field: field, Found: "bytes that are not text", Expected: "text in UTF-8"}
 		}
 	}
 	return nil

@@ -95,7 +95,7 @@ func (s Strategy) checkRanges(c Config, at string) error {
 		case r.From.kind != s.Ranges[0].From.kind:
 			return &FieldError{Field: field + ".from", Found: r.From.written(), Expected: "a key of the same kind as " + s.Ranges[0].From.written() + ": all numbers, or all texts in quotes"}
 		case !r.From.isText():
-			return &FieldError{Field: field + ".from", Found: "bytes that are no text", Expected: "text in UTF-8"}
+			return &FieldError{Field: field + ".from", Found: "bytes that are not text", Expected: "text in UTF-8"}
 		case i > 0 && r.From.compare(s.Ranges[i-1].From) <= 0:
 			return &FieldError{Field: field + ".from", Found: r.From.written() + " after " + s.Ranges[i-1].From.written(), Expected: "ranges in rising order"}
 		case r.Shard < 0 || int(r.Shard) >= c.Shards:
@@ -116,7 +116,7 @@ func (s Strategy) checkEnd(field string, i int) error {
 	case r.To.kind != r.From.kind:
 		return &FieldError{Field: field, Found: r.To.written(), Expected: "a key of the same kind as " + r.From.written()}
 	case !r.To.isText():
-		return &FieldError{Field: field, Found: "bytes that are no text", Expected: "text in UTF-8"}
+		return &FieldError{Field: field, Found: "bytes that are not text", Expected: "text in UTF-8"}
 	case r.To.compare(r.From) <= 0:
 		return &FieldError{Field: field, Found: r.To.written(), Expected: "a key above " + r.From.written() + ", or none for all up to the next range"}
 	case i+1 < len(s.Ranges) && s.Ranges[i+1].From.kind == r.To.kind && r.To.compare(s.Ranges[i+1].From) > 0:

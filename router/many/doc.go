@@ -6,15 +6,14 @@
 //	Stream          rows as they come, however many there are
 //	Each            anything else; EachKey and EachID for the shards of keys and IDs
 //
-// The set is a [shards.Set], such as [router.Router.All], [OfKeys] or [OfIDs]. All hosts are worked on at the same time.
-// Each and Stream hold a connection for each shard that they are at, so they are at few shards of a host at a time; the
-// others send their statements to all shards of a host at once, and the router sends those together that wait for a
-// connection.
+// The set is a [shards.Set], such as [router.Router.All], [OfKeys] or [OfIDs]. All hosts work at the same time. Each and
+// Stream hold a connection for each shard they work on, so they work on a few shards of a host at a time. The others send
+// their statements to all shards of a host at once, and the router sends statements that wait for a connection together.
 //
-// One shard that fails does not end the work, unless [Options] say so. The error is then a [shards.PartialError], which
-// says of every shard whether it is done, has failed, or was not attempted, and comes with the rows of those that are
-// done. A host that cannot be reached costs one attempt: its other shards are not attempted.
+// A shard that fails does not stop the others, unless [Options] say so. The error is then a [shards.PartialError]: it
+// lists the shards that are done, failed, or were not attempted, and comes with the rows of those that are done. A host
+// that is unreachable costs one attempt: its other shards are not attempted.
 //
-// There is no transaction over several shards. Each shard is read at its own time: rows that two shards return may never
-// have been there together.
+// There is no transaction over several shards. Each shard is read at its own time, so the rows of two shards may never
+// have existed at the same moment.
 package many

@@ -15,18 +15,17 @@ const (
 	streamPerHost = 2
 )
 
-// Options say how work over many shards goes about it.
+// Options configure work over many shards.
 type Options struct {
 	// PerHost is how many shards of a host are worked on at a time. Defaults to 4 for [Each], [EachKey] and [EachID],
-	// and to 2 for [Stream], whose shards hold a connection each; for [Collect], [CollectByShard],
-	// [Merge] and [GetMany] to all of them.
+	// to 2 for [Stream], and to all for [Collect], [CollectByShard], [Merge] and [GetMany].
 	PerHost int
 
-	// Timeout is the time for one shard, waiting for a connection included. Defaults to none.
+	// Timeout is the time limit for one shard, including the wait for a connection. Defaults to none.
 	Timeout time.Duration
 
-	// FirstError ends the work with the first shard that fails: no more shards are begun, and the contexts of those
-	// under way are cancelled. Defaults to going on with the others.
+	// FirstError stops the work at the first shard that fails: no more shards start, and the contexts of those that
+	// run are canceled. By default the others continue.
 	FirstError bool
 }
 
@@ -37,15 +36,15 @@ func (o Options) orPerHost(n int) Options {
 	return o
 }
 
-// Each calls fn once for every shard of a set: on all hosts at the same time, on each host for up to opts.PerHost shards
-// at a time, begun in rising order. fn is called from several goroutines. Its context ends with ctx, at opts.Timeout,
-// and when the rest is left alone. Each returns when no fn is running any more.
+// Each calls fn once for every shard of a set: on all hosts at the same time, on each host for up to opts.PerHost
+// shards at a time, started in rising order. fn runs in several goroutines. Its context ends with ctx, at
+// opts.Timeout, and when the work stops early. Each returns when no fn is running.
 //
-// The error is [shards.ErrNoShard] for a set that names a shard which the map does not have; fn is not called then. Else
-// it is a [shards.PartialError], unless fn has returned nil for every shard. Done are the shards for which it has, Failed
-// those for which it has returned an error, and NotAttempted those for which it was not called. Shards are left alone, as
-// Causes tell, when ctx has ended; after a failure, with opts.FirstError; and when fn has returned the
-// [shards.HostError] of a host to which no connection can be made: then the others of that host.
+// The error is [shards.ErrNoShard] if the map does not have a shard of the set; fn is not called then. Otherwise it
+// is a [shards.PartialError], unless fn returned nil for every shard. Done are the shards for which fn returned nil,
+// Failed those for which it returned an error, and NotAttempted those for which it was not called. Causes say why
+// shards were not attempted: ctx ended; a shard failed, with opts.FirstError; or fn returned the [shards.HostError]
+// of a host that cannot be connected to, and the other shards of that host were skipped.
 func Each(ctx context.Context, r *router.Router, set shards.Set, opts Options, fn func(context.Context, router.Shard) error) error {
 	all, err := handles(r, set)
 	if err != nil {
@@ -58,7 +57,7 @@ func Each(ctx context.Context, r *router.Router, set shards.Set, opts Options, f
 func each(ctx context.Context, r *router.Router, kind Kind, all []router.Shard, opts Options, fn func(ctx context.Context, i int) error) error {
 	j := newJob(ctx, r, kind, opts.orPerHost(eachPerHost))
 	defer j.stop()
-	j.onHosts(all, func(l *lane, on []int) {
+	j.onHosts(all, func(l *hostJob, on []int) {
 		var begun atomic.Int64
 		var workers sync.WaitGroup
 		for range min(l.opts.PerHost, len(on)) {
@@ -78,7 +77,7 @@ func each(ctx context.Context, r *router.Router, kind Kind, all []router.Shard, 
 }
 
 // do does the work of one shard.
-func (l *lane) do(s router.Shard, fn func(context.Context) error) {
+func (l *hostJob) do(s router.Shard, fn func(context.Context) error) {
 	ctx, cancel := l.limit()
 	defer cancel()
 	l.ended(ctx, s, fn(ctx))

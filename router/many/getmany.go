@@ -12,10 +12,9 @@ import (
 	"github.com/kiloshard/kiloshard/shards"
 )
 
-// UnreadError says which of the IDs that [GetMany] was asked for could not be read. Of the others it has returned
-// whatever there is.
+// UnreadError lists the IDs that [GetMany] could not read. The rows of the other IDs come with it.
 type UnreadError struct {
-	IDs     []shards.ID          // in the order in which they were asked for, each once
+	IDs     []shards.ID          // in the order of the request, each once
 	Partial *shards.PartialError // by their shards
 }
 
@@ -32,10 +31,10 @@ func (e *UnreadError) Unwrap() error { return e.Partial }
 //
 //	select id, owner, title from photos where id = any($1)
 //
-// The statement is sent once to each shard that has made one of the IDs, with those that it has made, each once.
+// Each shard that made some of the IDs receives the statement once, with those IDs, each once.
 //
-// The rows are in the order of ids. An ID that is asked for twice has its row twice; one with several rows, as a join
-// may give, has them in the order in which they came. An ID that has no row is left out, and is no error.
+// The rows are in the order of ids. A repeated ID repeats its row. Several rows of one ID, as from a join, stay in the
+// order in which they came. An ID without a row is skipped, without an error.
 //
 // ctx governs all of it, and no connection is in use when it returns. The error is an [UnreadError], which comes with
 // the rows of all shards that are done, and wraps a [shards.PartialError] such as that of [CollectByShard]. IDs that no
@@ -57,7 +56,7 @@ func GetMany[T any](ctx context.Context, r *router.Router, ids []shards.ID, q Qu
 		j.causes = append(j.causes, lost)
 	}
 	if lost == nil || !q.FirstError {
-		j.ask(all, func(ctx context.Context, i int, hint *together.Hint) error {
+		j.query(all, func(ctx context.Context, i int, hint *together.Hint) error {
 			rows, err := q.rows(ctx, all[i], append([]any{numbersOf(of[i])}, q.Args...), hint)
 			if err != nil {
 				return err
@@ -99,7 +98,7 @@ func GetMany[T any](ctx context.Context, r *router.Router, ids []shards.ID, q Qu
 // split returns the IDs that have a shard, each once, and what is wrong with the others.
 func split(r *router.Router, ids []shards.ID) (placed []shards.ID, lost error) {
 	seen := make(map[shards.ID]bool, len(ids))
-	homeless := 0
+	without := 0
 	for _, id := range ids {
 		if seen[id] {
 			continue
@@ -107,17 +106,17 @@ func split(r *router.Router, ids []shards.ID) (placed []shards.ID, lost error) {
 		seen[id] = true
 		if _, err := r.ForID(id); err == nil {
 			placed = append(placed, id)
-		} else if homeless++; homeless == 1 {
+		} else if without++; without == 1 {
 			lost = err
 		}
 	}
 	if lost != nil {
-		lost = fmt.Errorf("%d IDs of no shard: %w", homeless, lost)
+		lost = fmt.Errorf("%d IDs belong to no shard: %w", without, lost)
 	}
 	return placed, lost
 }
 
-// numbersOf returns IDs as pgx knows to write them in every mode.
+// numbersOf returns IDs as a type that pgx encodes in every mode.
 func numbersOf(ids []shards.ID) []int64 {
 	numbers := make([]int64, len(ids))
 	for i, id := range ids {
@@ -126,8 +125,8 @@ func numbersOf(ids []shards.ID) []int64 {
 	return numbers
 }
 
-// byFirstColumn reads rows by the ID in their first column, which is to be one of those asked for: a statement that
-// returns another column first would find nothing, and nobody would know why.
+// byFirstColumn reads rows by the ID in their first column, which must be one of those requested: otherwise a
+// statement that returns another column first would silently find nothing.
 func byFirstColumn[T any](rows pgx.Rows, asked []shards.ID, scan pgx.RowToFunc[T]) (map[shards.ID][]T, error) {
 	defer rows.Close()
 	wanted := make(map[shards.ID]bool, len(asked))
@@ -140,10 +139,10 @@ func byFirstColumn[T any](rows pgx.Rows, asked []shards.ID, scan pgx.RowToFunc[T
 	columns[0] = &id
 	for rows.Next() {
 		if err := rows.Scan(columns...); err != nil {
-			return nil, fmt.Errorf("the first column is to be the ID: %w", err)
+			return nil, fmt.Errorf("the first column must be the ID: %w", err)
 		}
 		if !wanted[id] {
-			return nil, fmt.Errorf("the first column is to be the ID: %d was not asked for", id)
+			return nil, fmt.Errorf("the first column must be the ID: %d is none of those in $1", id)
 		}
 		row, err := scan(rows)
 		if err != nil {

@@ -134,7 +134,7 @@ func TestGetManyOfNoShard(t *testing.T) {
 		t.Errorf("got %v, %v", rows, err)
 	}
 	isUnread(t, err, -5, 64<<10)
-	if p := isPartial(t, err, parse(t, "0"), "0", "", ""); len(p.Causes) != 1 || p.Causes[0].Error() != "2 IDs of no shard: ID -5 is negative: no such shard" {
+	if p := isPartial(t, err, parse(t, "0"), "0", "", ""); len(p.Causes) != 1 || p.Causes[0].Error() != "2 IDs belong to no shard: ID -5 is negative: no such shard" {
 		t.Errorf("causes: %v", p.Causes)
 	}
 
@@ -161,10 +161,10 @@ func TestGetManyRefuses(t *testing.T) {
 	tests := []struct {
 		name, sql, want string
 	}{
-		{"another number first", `select owner + 77, id, title from photos where id = any($1)`, "the first column is to be the ID: 77 was not asked for"},
-		{"a text first", `select title, id, owner from photos where id = any($1)`, "the first column is to be the ID: can't scan"},
-		{"no column", `select from photos where id = any($1)`, "the first column is to be the ID: number of field descriptions"},
-		{"NULL", `select null::bigint, 1, '' from photos where id = any($1)`, "the first column is to be the ID: can't scan"},
+		{"another number first", `select owner + 77, id, title from photos where id = any($1)`, "the first column must be the ID: 77 is none of those in $1"},
+		{"a text first", `select title, id, owner from photos where id = any($1)`, "the first column must be the ID: can't scan"},
+		{"no column", `select from photos where id = any($1)`, "the first column must be the ID: number of field descriptions"},
+		{"NULL", `select null::bigint, 1, '' from photos where id = any($1)`, "the first column must be the ID: can't scan"},
 		{"what does not scan", `select id, null::bigint, title from photos where id = any($1)`, "cannot scan NULL"},
 	}
 	for _, test := range tests {

@@ -15,10 +15,10 @@ import (
 	"github.com/kiloshard/kiloshard/shards/connect"
 )
 
-// job is work over many shards: what has come of each so far, and what ends it early.
+// job is work over many shards: the result of each so far, and what ends it early.
 //
-// It is not [fanout.Run], which serves those who change what is in shards: that begins nothing unless every host
-// answers, and lets batches go on for a while after an interrupt. Who asks for a page of rows wants what there is.
+// It is not [fanout.Run], which is for changes: that starts nothing unless every host answers, and lets batches continue
+// for a while after an interrupt. A caller that reads a page of rows wants what is available.
 type job struct {
 	router *router.Router
 	kind   Kind
@@ -39,8 +39,8 @@ func newJob(ctx context.Context, r *router.Router, kind Kind, opts Options) *job
 	return j
 }
 
-// lane is the part of a job that is on one host.
-type lane struct {
+// hostJob is the part of a job that is on one host.
+type hostJob struct {
 	*job
 	host   string
 	ctx    context.Context // ends with the job's, and when the host is given up
@@ -48,7 +48,7 @@ type lane struct {
 }
 
 // onHosts calls fn once a host, all at once, with the indexes of its shards in rising order, and waits for all.
-func (j *job) onHosts(all []router.Shard, fn func(l *lane, on []int)) {
+func (j *job) onHosts(all []router.Shard, fn func(l *hostJob, on []int)) {
 	began := time.Now()
 	byHost := map[string][]int{}
 	for i, s := range all {
@@ -60,7 +60,7 @@ func (j *job) onHosts(all []router.Shard, fn func(l *lane, on []int)) {
 		wait.Go(func() {
 			ctx, giveUp := context.WithCancel(j.ctx)
 			defer giveUp()
-			fn(&lane{job: j, host: name, ctx: ctx, giveUp: giveUp}, on)
+			fn(&hostJob{job: j, host: name, ctx: ctx, giveUp: giveUp}, on)
 		})
 	}
 	wait.Wait()
@@ -68,16 +68,17 @@ func (j *job) onHosts(all []router.Shard, fn func(l *lane, on []int)) {
 }
 
 // limit returns the context of one shard.
-func (l *lane) limit() (context.Context, context.CancelFunc) {
+func (l *hostJob) limit() (context.Context, context.CancelFunc) {
 	if l.opts.Timeout > 0 {
 		return context.WithTimeout(l.ctx, l.opts.Timeout)
 	}
 	return context.WithCancel(l.ctx)
 }
 
-// ended notes what came of a shard, whose context, from limit, is not cancelled yet. A host that no connection can be
-// made to is given up: the next shard would only wait for the same again. One that answers, if only to refuse, is not.
-func (l *lane) ended(ctx context.Context, s router.Shard, err error) {
+// ended records the result of a shard, whose context, from limit, is not canceled yet. It gives up a host that cannot
+// be connected to: the next shard would only wait for the same failure. A host that answers, even with a refusal, is
+// not given up.
+func (l *hostJob) ended(ctx context.Context, s router.Shard, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if err == nil {
@@ -91,8 +92,8 @@ func (l *lane) ended(ctx context.Context, s router.Shard, err error) {
 	l.fail(s, err)
 }
 
-// unreachable returns the error of a host that no connection can be made to, if that is what an error says. None can be
-// had of a pool that is in use, or of a server that refuses to have more of them, too, but that passes.
+// unreachable returns the error of a host that cannot be connected to, if err is one. A pool without a free
+// connection, and a server that accepts no more of them, are not unreachable: that passes.
 func unreachable(err error) (host *shards.HostError) {
 	var connecting *connect.Error
 	var refusal *pgconn.PgError
@@ -105,19 +106,19 @@ func unreachable(err error) (host *shards.HostError) {
 	return nil
 }
 
-// fail notes that a shard failed, be it after it seemed to be done. Its caller holds mu.
+// fail records that a shard failed, even after it seemed to be done. The caller holds mu.
 func (j *job) fail(s router.Shard, err error) {
 	failure := failureOf(s, err)
 	j.failed = append(j.failed, failure)
 	if j.opts.FirstError && j.ctx.Err() == nil {
-		if len(j.causes) == 0 { // a host that was given up says it already
+		if len(j.causes) == 0 { // a host that was given up is a cause already
 			j.causes = append(j.causes, failure)
 		}
 		j.stop()
 	}
 }
 
-// failureOf makes an error one about the shard, unless it is that already.
+// failureOf returns err as an error about the shard.
 func failureOf(s router.Shard, err error) *shards.ShardError {
 	var already *shards.ShardError
 	if errors.As(err, &already) && already.Shard == s.Number() && error(already) == err { //nolint:errorlint // what is wrapped around it must not be lost
@@ -126,7 +127,7 @@ func failureOf(s router.Shard, err error) *shards.ShardError {
 	return &shards.ShardError{Shard: s.Number(), Schema: s.Schema(), Host: s.Host().Name, Err: err}
 }
 
-// result returns nil if all shards are done, else a [shards.PartialError]. Nothing of the job may run any more.
+// result returns nil if all shards are done, otherwise a [shards.PartialError]. All of the job must have ended.
 func (j *job) result(all []router.Shard) error {
 	slices.SortFunc(j.failed, func(a, b *shards.ShardError) int { return int(a.Shard) - int(b.Shard) })
 	var failed, left []shards.Number

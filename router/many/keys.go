@@ -8,7 +8,7 @@ import (
 	"github.com/kiloshard/kiloshard/shards"
 )
 
-// Key is what picks a shard by the map's strategy: a number, a text, or either.
+// Key is a key that the map's strategy turns into a shard: a number, a text, or either.
 type Key interface {
 	int64 | string | shards.Key
 }
@@ -27,8 +27,8 @@ func OfIDs(r *router.Router, ids ...shards.ID) (shards.Set, error) {
 	return setOf(all), err
 }
 
-// EachKey is [Each] for the shards of the keys: fn gets those keys that belong to its shard, in the order and as often as
-// they were given. When a key has no shard, its error is returned, and fn is not called.
+// EachKey is [Each] for the shards of keys: fn gets the keys of its shard, in their order, repeated ones included. If
+// a key has no shard, its error is returned, and fn is not called.
 func EachKey[K Key](ctx context.Context, r *router.Router, keys []K, opts Options, fn func(context.Context, router.Shard, []K) error) error {
 	all, of, err := byShard(keys, shardOf[K](ctx, r))
 	if err != nil {
@@ -37,8 +37,8 @@ func EachKey[K Key](ctx context.Context, r *router.Router, keys []K, opts Option
 	return each(ctx, r, KindEach, all, opts, func(ctx context.Context, i int) error { return fn(ctx, all[i], of[i]) })
 }
 
-// EachID is [Each] for the shards that made the IDs: fn gets those IDs that its shard has made, in the order and as often
-// as they were given. For an ID that no shard can have made [shards.ErrNoShard] is returned, and fn is not called.
+// EachID is [Each] for the shards that made IDs: fn gets the IDs that its shard made, in their order, repeated ones
+// included. If no shard can have made an ID, the error is [shards.ErrNoShard], and fn is not called.
 func EachID(ctx context.Context, r *router.Router, ids []shards.ID, opts Options, fn func(context.Context, router.Shard, []shards.ID) error) error {
 	all, of, err := byShard(ids, r.ForID)
 	if err != nil {
@@ -58,7 +58,7 @@ func shardOf[K Key](ctx context.Context, r *router.Router) func(K) (router.Shard
 		case shards.Key:
 			return r.ForKey(ctx, key)
 		}
-		panic("bug: a key that is none")
+		panic("bug: a key of an unknown type")
 	}
 }
 

@@ -13,23 +13,23 @@ import (
 	"github.com/kiloshard/kiloshard/shards"
 )
 
-var errNotInOrder = errors.New("the rows are not in the order of the merge: order by in the statement, and less, must say the same")
+var errNotInOrder = errors.New("the rows are not in merge order: the order by of the statement and less must agree")
 
-// Merge asks every shard of a set and yields the first n rows of all in one order, or all rows if n is 0. less tells
-// whether a comes before b, and the statement must return its rows in that order. Of rows that are equal by it, those of
-// the lower shard come first. The statement may be limited to n rows, for no shard has more than n of the first n:
+// Merge queries every shard of a set and yields the first n rows of all in one order, or all rows if n is 0. less reports
+// whether a comes before b, and the statement must return its rows in that order. Equal rows come in the order of their
+// shards. The statement may be limited to n rows:
 //
 //	newest := func(a, b Photo) bool { return a.ID > b.ID }
 //	q := many.Query[Photo]{SQL: `select * from photos order by id desc limit 20`, Scan: pgx.RowToStructByName[Photo]}
 //	for photo, err := range many.Merge(ctx, r, r.All(), q, 20, newest) {
 //
-// Nothing is sent before the rows are ranged over, and all is sent again for each range. The first row is yielded when all
-// shards have answered. Up to n rows of each are in memory then. ctx governs the asking. No connection is in use while
-// rows are yielded, so that the body of the loop may use the router and leave at any row.
+// Each range over the rows sends the statements. The first row comes when all shards have answered; up to n rows of each
+// are in memory then. ctx governs the queries. No connection is in use while rows are yielded, so the body of the loop may
+// use the router, and may break at any row.
 //
-// An error is yielded last, after up to n rows of the other shards. It is one of those of [CollectByShard]. A shard is
-// among the Failed also when a row of it does not scan or is out of order, which counts when it comes to that row; those
-// before it may have been yielded. With q.FirstError no row comes after a failure.
+// An error comes last, after up to n rows of the other shards. It is one of those of [CollectByShard]. A shard also fails
+// when the merge reaches a row of it that does not scan or is out of order; the rows before it may have been yielded.
+// With q.FirstError no row follows a failure.
 func Merge[T any](ctx context.Context, r *router.Router, set shards.Set, q Query[T], n int, less func(a, b T) bool) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
 		var none T
@@ -41,7 +41,7 @@ func Merge[T any](ctx context.Context, r *router.Router, set shards.Set, q Query
 		j := newJob(ctx, r, KindMerge, q.Options)
 		defer j.stop()
 		answers := make([]*run[T], len(all))
-		j.ask(all, func(ctx context.Context, i int, hint *together.Hint) error {
+		j.query(all, func(ctx context.Context, i int, hint *together.Hint) error {
 			rows, err := q.rows(ctx, all[i], q.argsOf(all[i]), hint)
 			if err != nil {
 				return err
@@ -64,7 +64,7 @@ func Merge[T any](ctx context.Context, r *router.Router, set shards.Set, q Query
 	}
 }
 
-// run is the answer of one shard: its rows that are still to be yielded, the first of which is next.
+// run is the rest of one shard's answer, the next row first.
 type run[T any] struct {
 	shard router.Shard
 	rows  []T
@@ -117,7 +117,7 @@ func (m *merge[T]) Pop() any {
 	return popped
 }
 
-// each yields up to n rows in order, and tells whether the consumer has taken all of them.
+// each yields up to n rows in order, and reports whether the consumer took all of them.
 func (m *merge[T]) each(n int, yield func(T) bool) bool {
 	begun := m.runs[:0]
 	for _, r := range m.runs {
@@ -138,7 +138,7 @@ func (m *merge[T]) each(n int, yield func(T) bool) bool {
 		case !m.more(top):
 			heap.Pop(m)
 		case m.less(top.rows[0], row):
-			m.job.fail(top.shard, errNotInOrder) // nobody else is at work on the job any more
+			m.job.fail(top.shard, errNotInOrder) // no other goroutine uses the job now
 			heap.Pop(m)
 		default:
 			heap.Fix(m, 0)
@@ -147,10 +147,10 @@ func (m *merge[T]) each(n int, yield func(T) bool) bool {
 	return true
 }
 
-// over tells whether a failure has ended the merge.
+// over reports whether a failure has ended the merge.
 func (m *merge[T]) over() bool { return m.job.opts.FirstError && len(m.job.failed) > 0 }
 
-// more tells whether a shard has a row that is next. Where one is that does not scan, the shard has failed.
+// more reports whether a shard has a next row. If that row does not scan, the shard has failed.
 func (m *merge[T]) more(r *run[T]) bool {
 	if len(r.rows) > 0 {
 		return true

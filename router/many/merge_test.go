@@ -139,7 +139,7 @@ func TestMergeGoesWrong(t *testing.T) {
 		name, value, want string
 		count             int
 	}{
-		{"out of order", `case when owner = 2 and n = 3 then 1 else n end`, "not in the order of the merge", 8},
+		{"out of order", `case when owner = 2 and n = 3 then 1 else n end`, "not in merge order", 8},
 		{"does not scan", `case when owner = 2 and n = 3 then null else n end`, "can't scan", 8},
 		{"does not scan at once", `case when owner = 2 then null else n end`, "can't scan", 6},
 	}

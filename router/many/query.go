@@ -20,8 +20,8 @@ type Query[T any] struct {
 	Own  func(shards.Number) []any
 	Scan pgx.RowToFunc[T] // such as pgx.RowToStructByName[Photo]; may be called by several goroutines at once
 
-	// Reads has each shard be read by a [router.Reader]. A position in it counts for the shards of one host; those of the
-	// others are then read on their primaries. Defaults to nil, which is to read all shards on their primaries.
+	// Reads, if set, reads each shard by a [router.Reader]. A position in it counts for the shards of one host; those
+	// of other hosts are then read on their primaries. Defaults to nil: all shards are read on their primaries.
 	Reads *router.Reads
 
 	Options
@@ -74,13 +74,13 @@ func handles(r *router.Router, set shards.Set) ([]router.Shard, error) {
 	return all, nil
 }
 
-// ask calls fn with the index of every shard, which is to send a statement there and read its rows. Of each host it does
-// so for PerHost shards at a time, for all at once by default, and takes what fn returns in the order of the shards: so
-// it is the first shard of a host that fails because nothing can connect there.
-func (j *job) ask(all []router.Shard, fn func(ctx context.Context, i int, hint *together.Hint) error) {
-	j.onHosts(all, func(l *lane, on []int) {
+// query calls fn, which sends a statement and reads its rows, with the index of every shard: on each host for PerHost
+// shards at a time, by default for all at once. It takes the results in the order of the shards, so that the first
+// shard of a host is the one that fails if nothing can connect there.
+func (j *job) query(all []router.Shard, fn func(ctx context.Context, i int, hint *together.Hint) error) {
+	j.onHosts(all, func(l *hostJob, on []int) {
 		atOnce := l.opts.orPerHost(len(on)).PerHost
-		var begun []*asked
+		var begun []*statement
 		for turn, i := range on {
 			if l.ctx.Err() == nil {
 				begun = append(begun, l.begin(on[len(begun):min(turn+atOnce, len(on))], fn)...)
@@ -93,22 +93,22 @@ func (j *job) ask(all []router.Shard, fn func(ctx context.Context, i int, hint *
 	})
 }
 
-// asked is a statement under way.
-type asked struct {
+// statement is a statement under way.
+type statement struct {
 	ctx    context.Context // from limit
 	cancel context.CancelFunc
 	ended  chan error
 }
 
 // begin sends the statement to some shards.
-func (l *lane) begin(on []int, fn func(ctx context.Context, i int, hint *together.Hint) error) []*asked {
+func (l *hostJob) begin(on []int, fn func(ctx context.Context, i int, hint *together.Hint) error) []*statement {
 	crowd := &together.Crowd{}
-	hints, all := make([]*together.Hint, len(on)), make([]*asked, len(on))
+	hints, all := make([]*together.Hint, len(on)), make([]*statement, len(on))
 	for k := range on {
 		hints[k] = crowd.Join()
 	}
 	for k, i := range on {
-		a := &asked{ended: make(chan error, 1)}
+		a := &statement{ended: make(chan error, 1)}
 		a.ctx, a.cancel = l.limit()
 		go func() {
 			defer hints[k].Arrive()
@@ -120,12 +120,12 @@ func (l *lane) begin(on []int, fn func(ctx context.Context, i int, hint *togethe
 }
 
 // end waits for the answer of a shard.
-func (l *lane) end(s router.Shard, a *asked) {
+func (l *hostJob) end(s router.Shard, a *statement) {
 	defer a.cancel()
 	err := <-a.ended
 	var unsent *shards.HostError
 	if errors.As(err, &unsent) && l.ctx.Err() != nil {
-		return // its turn never came
+		return // it was not sent
 	}
 	l.ended(a.ctx, s, err)
 }

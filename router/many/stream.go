@@ -8,17 +8,16 @@ import (
 	"github.com/kiloshard/kiloshard/shards"
 )
 
-// Stream asks every shard of a set and yields the rows as they come: those of a shard in its order, those of several
-// mixed. However many there are, it has one row in memory of each shard that it is at.
+// Stream queries every shard of a set and yields the rows as they come: in order within a shard, mixed between shards. It
+// holds one row in memory for each shard that it is reading.
 //
-// Nothing is sent before the rows are ranged over, and all is sent anew for each range. While the body of the loop runs,
-// up to q.PerHost connections to each host are in use. A body that uses the router needs a pool larger than that: else
-// it may wait for a connection that only its own going on would free. When the loop is left, statements under way are
-// cancelled, and all connections are given back before the next statement after the loop.
+// Each range over the rows sends the statements. While the loop runs, it uses up to q.PerHost connections to each host. A
+// body that uses the router needs a larger pool than that: otherwise it may wait for a connection that the loop holds.
+// Leaving the loop cancels the statements under way, and returns all connections before the statement after the loop.
 //
-// ctx governs all of it. An error is yielded last. It is one of those of [Each], or a [shards.FieldError] about
-// q. Some rows of a shard that failed may have been yielded. q.Timeout is for one shard with all its rows, and with what
-// the body of the loop does about them.
+// ctx governs all of it. An error comes last. It is one of those of [Each], or a [shards.FieldError] about q. Some rows of
+// a shard that failed may have been yielded. q.Timeout is for one shard with all its rows, including the time that the
+// body of the loop takes for them.
 func Stream[T any](ctx context.Context, r *router.Router, set shards.Set, q Query[T]) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
 		var none T
@@ -37,7 +36,7 @@ func Stream[T any](ctx context.Context, r *router.Router, set shards.Set, q Quer
 		}()
 		defer func() {
 			stop()
-			for range rows { // until nothing is under way any more
+			for range rows { // until all have ended
 			}
 		}()
 		for row := range rows {

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Kind says what a [Work] is.
+// Kind is the kind of a [Work].
 type Kind int
 
 // The kinds of work over many shards.
@@ -28,19 +28,19 @@ func Kinds() []Kind { return []Kind{KindEach, KindCollect, KindMerge, KindGetMan
 // Work is the result of work over many shards.
 type Work struct {
 	Kind         Kind
-	Shards       int           // that it was for
+	Shards       int           // that it covered
 	Failed       int           // of them
 	NotAttempted int           // of them
 	Took         time.Duration // from the first shard to the last
 }
 
-// Tracer is one of [router.Config].Tracers that also wants to hear of work over many shards, once all of them have
-// answered or were left alone. ctx is the caller's.
+// Tracer is a tracer of [router.Config] that also traces work over many shards. TraceMany is called once all of them
+// have answered or were skipped. ctx is the caller's.
 type Tracer interface {
 	TraceMany(ctx context.Context, w Work)
 }
 
-// trace tells the tracers of the work, which has ended.
+// trace reports the work, which has ended, to the tracers.
 func (j *job) trace(shards int, began time.Time) {
 	if shards == 0 {
 		return

@@ -58,14 +58,14 @@ func TestAnotherCluster(t *testing.T) {
 	kill(t, wrong)
 	eventually(t, "there is only one left", func() bool { return write(t.Context(), s, 1) == nil })
 	restart(t, wrong)
-	eventually(t, "the wrong one is noticed", func() bool { return out.count("it is another cluster's") > 0 })
+	eventually(t, "the wrong one is noticed", func() bool { return out.count("it belongs to another cluster") > 0 })
 	if err := write(t.Context(), s, 2); err != nil {
 		t.Error(err)
 	}
 	kill(t, right)
 	isDown(t, r, 0)
 	eventually(t, "the wrong one has been asked", func() bool { return probed(t, wrong) })
-	if err := write(t.Context(), s, 3); !errors.Is(err, router.ErrHostDown) || !strings.Contains(err.Error(), "it is another cluster's") {
+	if err := write(t.Context(), s, 3); !errors.Is(err, router.ErrHostDown) || !strings.Contains(err.Error(), "it belongs to another cluster") {
 		t.Errorf("the wrong one is all that is left: %v", err)
 	}
 	if n := rows(t, wrong); n != 1 {

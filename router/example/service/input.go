@@ -61,7 +61,7 @@ func wanted(what, text string) error {
 	case len(text) > maxText:
 		return refuse(http.StatusBadRequest, "the %s has %d bytes; expected %d at most", what, len(text), maxText)
 	case !utf8.ValidString(text) || strings.ContainsRune(text, 0):
-		return refuse(http.StatusBadRequest, "the %s has bytes that are no text; expected UTF-8 without a NUL", what)
+		return refuse(http.StatusBadRequest, "the %s has bytes that are not text; expected UTF-8 without a NUL", what)
 	}
 	return nil
 }

@@ -43,7 +43,7 @@ func (l *lane) receiveGroup(pipeline *pgconn.Pipeline, group []sentRead, sent ti
 			switch {
 			case at < 0:
 				if _, err = result.Close(); !sent.IsZero() {
-					l.Texts.ObserveWay(time.Since(sent))
+					l.Texts.ObserveRoundTrip(time.Since(sent))
 				}
 			case at == len(group):
 				read := result.Read()

@@ -54,7 +54,7 @@ func (t *Attempts) record(r *Request, again bool, err error) {
 	case r.op == nil:
 	case !again:
 		_ = r.Unsent(err)
-	case r.op.GoesOn():
+	case r.op.Running():
 		t.op = r.op
 	case r.op.Together > 0:
 		t.asked, t.sent = r.op.Began, r.op.Resent+1

@@ -31,7 +31,7 @@ func (r *sentRead) start(conn *pgx.Conn, together int) {
 func (r *sentRead) end(a *session.Answer, err error) {
 	mine := r.claim()
 	switch {
-	case r.op == nil, mine && (errors.Is(err, ErrApart) || err != nil && !r.op.Told()), !mine && r.late.Load():
+	case r.op == nil, mine && (errors.Is(err, ErrApart) || err != nil && !r.op.Started()), !mine && r.late.Load():
 	default:
 		var tag pgconn.CommandTag
 		if a != nil {

@@ -10,8 +10,8 @@ import (
 	"github.com/kiloshard/kiloshard/shards"
 )
 
-// Allocate returns the shard of a new key, which it chooses if the key has no entry; package router documents it as
-// ForNew. When ctx ends, what has begun goes on.
+// Allocate returns the shard of a new key, and chooses one if the key has no entry; package router documents it as ForNew.
+// An allocation that has begun continues after ctx ends.
 func (d *Directory) Allocate(ctx context.Context, key shards.Key) (shards.Number, error) {
 	text, err := textOf(key)
 	if err != nil {
@@ -28,17 +28,17 @@ func (d *Directory) Allocate(ctx context.Context, key shards.Key) (shards.Number
 	return e.shard, err
 }
 
-// Place returns a shard for a key that has no entry and gets none, such as an ID that the shard is going to make. It counts
-// the key there. If ctx ends meanwhile, or an answer is lost, the shard may count one key more than it has.
+// Place returns a shard for a key without an entry, such as an ID that the shard will make, and counts the key there. If
+// ctx ends meanwhile, or an answer is lost, the shard may count one key more than it has.
 func (d *Directory) Place(ctx context.Context) (shards.Number, error) {
 	a := d.allocator()
 	if err := d.countAgain(ctx, a, func() bool { return a.stale(d.maxAge) }); err != nil {
 		return 0, err
 	}
-	return d.takePlace(ctx, a)
+	return d.takeRoom(ctx, a)
 }
 
-// allocator returns the allocator for the present map.
+// allocator returns the allocator for the current map.
 func (d *Directory) allocator() *allocator {
 	m := d.store.Map()
 	for {
@@ -54,7 +54,7 @@ func (d *Directory) allocator() *allocator {
 	}
 }
 
-// allocate returns the entry of a key, which it makes if there is none.
+// allocate returns the entry of a key, and makes one if there is none.
 func (d *Directory) allocate(ctx context.Context, a *allocator, key string) (shards.Number, error) {
 	if e, err := d.read(ctx, key); err != nil || e.found {
 		return e.shard, err
@@ -62,7 +62,7 @@ func (d *Directory) allocate(ctx context.Context, a *allocator, key string) (sha
 	if err := d.countAgain(ctx, a, func() bool { return a.stale(d.maxAge) }); err != nil {
 		return 0, err
 	}
-	n, err := d.takePlace(ctx, a)
+	n, err := d.takeRoom(ctx, a)
 	if err != nil {
 		return 0, err
 	}
@@ -75,7 +75,7 @@ func (d *Directory) allocate(ctx context.Context, a *allocator, key string) (sha
 		d.counts.giveBack(ctx, n)
 		return 0, err
 	}
-	// Somebody else was first, or nobody knows whether this insert was done.
+	// Another insert was first, or the outcome of this one is unknown.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), settleLimit)
 	defer cancel()
 	winner, errRead := d.read(ctx, key)
@@ -83,7 +83,7 @@ func (d *Directory) allocate(ctx context.Context, a *allocator, key string) (sha
 	case errRead != nil:
 		return 0, errors.Join(err, errRead)
 	case !winner.found && err != nil:
-		return 0, err // the insert may still come: its place stays taken
+		return 0, err // the insert may still happen: its room stays taken
 	case !winner.found:
 		d.counts.giveBack(ctx, n)
 		return 0, fmt.Errorf("the entry of key %s was removed as soon as it was made", key)
@@ -93,14 +93,14 @@ func (d *Directory) allocate(ctx context.Context, a *allocator, key string) (sha
 	return winner.shard, nil
 }
 
-// takePlace counts one more key in a shard that has room.
-func (d *Directory) takePlace(ctx context.Context, a *allocator) (shards.Number, error) {
+// takeRoom counts one more key in a shard that has room.
+func (d *Directory) takeRoom(ctx context.Context, a *allocator) (shards.Number, error) {
 	for recounted := false; ; {
 		n, ok := a.next()
 		if !ok && recounted {
 			return 0, ErrFull
 		}
-		if !ok { // what is known may be old: keys may have left
+		if !ok { // the counts may be old: keys may have left
 			recounted = true
 			if err := d.countAgain(ctx, a, func() bool { return true }); err != nil {
 				return 0, err
@@ -125,13 +125,13 @@ func (d *Directory) takePlace(ctx context.Context, a *allocator) (shards.Number,
 	}
 }
 
-// countAgain asks how many keys the shards have, if the allocation goes by that, once for all who want to know.
+// countAgain counts the keys of the shards if the allocation depends on that, once for all callers.
 func (d *Directory) countAgain(ctx context.Context, a *allocator, wanted func() bool) error {
 	if !wanted() {
 		return nil
 	}
 	_, err := d.recount.share(ctx, "", func(ctx context.Context) (entry, error) {
-		if !wanted() { // it was done since
+		if !wanted() { // another call did it
 			return entry{}, nil
 		}
 		start := time.Now()

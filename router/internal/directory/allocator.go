@@ -8,19 +8,19 @@ import (
 	"github.com/kiloshard/kiloshard/shards"
 )
 
-// allocator chooses the shards of new keys by what it knows of them. It may be out of date, which costs evenness only: the
-// shard itself refuses a key that is too many.
+// allocator chooses the shards of new keys by their key counts. Old counts only make the distribution less even: the shard
+// itself refuses a key beyond its capacity.
 type allocator struct {
 	shards *shards.Map
 	by     string
-	counts bool // whether it matters how many keys a shard has
+	counts bool // whether the choice depends on how many keys a shard has
 
 	mu       sync.Mutex
-	known    []int64   // by number: how many keys it surely has; guarded by mu, as are those below
-	assumed  []int64   // by number: how many it has once those under way are added
-	underway []int64   // by number: how many are being added
+	known    []int64   // by number: the keys it had at the last count; guarded by mu, as are those below
+	assumed  []int64   // by number: the same with the keys being added
+	underway []int64   // by number: the keys being added
 	down     []bool    // by index of the host: it did not answer
-	counted  time.Time // when all were asked; the zero time before that
+	counted  time.Time // time of the last count; zero before the first
 }
 
 func newAllocator(m *shards.Map) *allocator {
@@ -35,7 +35,7 @@ func newAllocator(m *shards.Map) *allocator {
 	}
 }
 
-// next returns the shard for a new key, and false when all are full, closed or down. The caller then says how it went: by
+// next returns the shard for a new key, and false when all are full, closed or down. The caller then reports the outcome:
 // added, refused or failed.
 func (a *allocator) next() (shards.Number, bool) {
 	a.mu.Lock()
@@ -53,7 +53,7 @@ func (a *allocator) next() (shards.Number, bool) {
 		switch d := a.better(n, best); {
 		case d > 0:
 			best, ties = n, 1
-		case d == 0: // among equals each has the same chance, so that routers do not all go to the first one
+		case d == 0: // equal shards have equal chances, so that routers do not all take the first one
 			if ties++; rand.IntN(ties) == 0 {
 				best = n
 			}
@@ -67,7 +67,7 @@ func (a *allocator) next() (shards.Number, bool) {
 	return best, true
 }
 
-// open tells whether a shard can be chosen.
+// open reports whether a shard can be chosen.
 func (a *allocator) open(n shards.Number) bool {
 	host := a.shards.HostIndex(n)
 	return !a.shards.Hosts()[host].Closed && !a.down[host] && a.known[n] < a.shards.Capacity(n)
@@ -111,7 +111,7 @@ func (a *allocator) host() int {
 	panic("bug: weights that do not add up")
 }
 
-// added says that a key was counted in shard n, which has so many keys now.
+// added records that shard n counted the key, and has that many keys now.
 func (a *allocator) added(n shards.Number, keys int64) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -120,10 +120,10 @@ func (a *allocator) added(n shards.Number, keys int64) {
 	a.assumed[n] = max(a.assumed[n], keys)
 }
 
-// refused says that shard n is full.
+// refused records that shard n is full.
 func (a *allocator) refused(n shards.Number) { a.added(n, a.shards.Capacity(n)) }
 
-// failed says that no key was counted in shard n, and whether its host was not to be reached.
+// failed records that shard n did not count the key, and whether its host is unreachable.
 func (a *allocator) failed(n shards.Number, down bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -134,15 +134,15 @@ func (a *allocator) failed(n shards.Number, down bool) {
 	}
 }
 
-// stale tells whether to ask the shards: what is known is older than that.
+// stale reports whether the last count is older than maxAge.
 func (a *allocator) stale(maxAge time.Duration) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return a.counted.IsZero() || time.Since(a.counted) >= maxAge
 }
 
-// learn takes over how many keys each shard has, -1 for one that did not answer. Without counts it forgets all that was
-// known, so that hosts and shards are tried again.
+// learn stores the keys of each shard, -1 for one that did not answer. Nil keys reset the counts, so that hosts and shards
+// are tried again.
 func (a *allocator) learn(keys []int64, at time.Time) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

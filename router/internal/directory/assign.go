@@ -9,7 +9,7 @@ import (
 )
 
 // Assign changes the entry of a key from one shard to another, or makes one; package router documents it. The map must
-// have both shards, unless from is [Nowhere]. Once it has begun, the end of ctx does not stop it.
+// have both shards, unless from is [Nowhere]. Once it has begun, it continues after ctx ends.
 func (d *Directory) Assign(ctx context.Context, key shards.Key, from, to shards.Number) error {
 	text, err := textOf(key)
 	if err != nil {
@@ -52,11 +52,11 @@ func (d *Directory) assign(ctx context.Context, key shards.Key, text string, fro
 		written, err = d.insert(ctx, text, to)
 	}
 	if err != nil || !written {
-		d.forget(text) // it may be another now
+		d.forget(text) // it may have changed
 	}
 	switch {
 	case err != nil && failure.MayHaveRun(err):
-		return err // the place stays taken: rather one too many than one too few
+		return err // the room stays taken: counting one too many is the safe side
 	case err != nil:
 		d.counts.giveBack(ctx, to)
 		return err

@@ -10,10 +10,10 @@ import (
 // cached is an entry in memory.
 type cached struct {
 	shard shards.Number
-	read  time.Time // before it was asked for
+	read  time.Time // when the query was sent
 }
 
-// known returns the entry of a key if it is in memory and young enough.
+// known returns the entry of a key if it is cached and not too old.
 func (d *Directory) known(key string) (entry, bool) {
 	c, ok := d.cache.Get(key)
 	if !ok || time.Since(c.read) >= d.maxAge {
@@ -24,23 +24,23 @@ func (d *Directory) known(key string) (entry, bool) {
 	return entry{c.shard, true}, true
 }
 
-// keep keeps an entry that was asked for at a time, when the key had been written so often.
+// keep caches an entry whose query was sent at asked, when the count of changes was written.
 func (d *Directory) keep(key string, n shards.Number, asked time.Time, written uint64) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if *d.writtenOf(key) == written { // else it may be the entry before the change
+	if *d.writtenOf(key) == written { // otherwise it may be the entry before the change
 		d.cache.Add(key, cached{n, asked})
 	}
 }
 
-// remember keeps an entry that this directory has just written.
+// remember caches an entry that this directory has just written.
 func (d *Directory) remember(key string, n shards.Number) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	*d.writtenOf(key)++
 	d.cache.Add(key, cached{n, time.Now()})
-	d.lookups.flights.Forget(key) // later callers must not join those that asked before
-	d.changes.flights.Forget(key)
+	d.lookups.calls.Forget(key) // later callers must not share the answer of an earlier query
+	d.changes.calls.Forget(key)
 }
 
 // forget drops an entry that may have changed.
@@ -49,7 +49,7 @@ func (d *Directory) forget(key string) {
 	defer d.mu.Unlock()
 	*d.writtenOf(key)++
 	d.cache.Remove(key)
-	d.lookups.flights.Forget(key)
+	d.lookups.calls.Forget(key)
 }
 
 func (d *Directory) writes(key string) uint64 {

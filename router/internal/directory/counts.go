@@ -33,8 +33,8 @@ func (c *counts) take(ctx context.Context, n shards.Number) (keys int64, taken b
 	return keys, err == nil, explain(err)
 }
 
-// giveBack counts one key less in shard n. It takes its time also when ctx has ended. If it fails, the shard counts one
-// key more than it has: its capacity is reached a key early, and never exceeded.
+// giveBack counts one key less in shard n, also after ctx has ended. If it fails, the shard counts one key more than it has:
+// it is full a key early, and never exceeds its capacity.
 func (c *counts) giveBack(ctx context.Context, n shards.Number) {
 	const query = `update kiloshard_usage set keys = greatest(keys - 1, 0)`
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), settleLimit)
@@ -96,7 +96,7 @@ func (c *counts) countOn(ctx context.Context, m *shards.Map, numbers []shards.Nu
 			}
 			fmt.Fprintf(&query, "select %d, keys from %s.kiloshard_usage", n, m.Schema(n))
 		}
-		// Not prepared: it would take the place of a statement that is used more often.
+		// Not prepared: it would evict a statement that is used more often.
 		rows, err := c.store.Query(ctx, some[0], query.String(), pgx.QueryExecModeExec)
 		if err != nil {
 			return explain(err)

@@ -23,20 +23,20 @@ var (
 	ErrElsewhere = errors.New("the key is in another shard")
 )
 
-// Nowhere is where a key is that belongs to no shard, for [Directory.Assign].
+// Nowhere stands for no shard in [Directory.Assign].
 const Nowhere shards.Number = -1
 
 const (
 	defaultEntries = 100_000
 	defaultMaxAge  = time.Minute
-	// settleLimit bounds what is put right after something went wrong.
+	// settleLimit is the time limit for cleaning up after a failure.
 	settleLimit = 5 * time.Second
 )
 
 // Store is where entries and counts are. Its methods take the number of a shard, run single statements in it, and return
 // the errors of a shard of package router.
 type Store interface {
-	// Map returns the present map.
+	// Map returns the current map.
 	Map() *shards.Map
 	QueryRow(ctx context.Context, n shards.Number, query string, args ...any) pgx.Row
 	Query(ctx context.Context, n shards.Number, query string, args ...any) (pgx.Rows, error)
@@ -46,9 +46,9 @@ type Store interface {
 // Config says what a directory needs.
 type Config struct {
 	Store   Store
-	Entries int           // that are kept in memory, those used last; defaults to 100,000
+	Entries int           // most entries in memory, the last used ones; defaults to 100,000
 	MaxAge  time.Duration // how long an entry is used after it was read; defaults to one minute
-	Logger  *slog.Logger  // hears of trouble with counts; nil is silent
+	Logger  *slog.Logger  // logs failures of counts; nil logs nothing
 }
 
 // Directory is safe for concurrent use. Its strategy, read from the Store's map at each call, must be one
@@ -61,7 +61,7 @@ type Directory struct {
 	recount *group
 	counts  *counts
 
-	allocating atomic.Pointer[allocator] // for the present map
+	allocating atomic.Pointer[allocator] // for the current map
 
 	hits, misses atomic.Uint64 // of the cache
 
@@ -71,7 +71,7 @@ type Directory struct {
 	written [1024]uint64 // how many entries this directory has changed, by the keys' hashes; guarded by mu
 }
 
-// New returns a directory without entries. It must be closed.
+// New returns a directory without entries in memory. It must be closed.
 func New(cfg Config) *Directory {
 	if cfg.Entries == 0 {
 		cfg.Entries = defaultEntries
@@ -92,7 +92,7 @@ func New(cfg Config) *Directory {
 	}
 }
 
-// Close ends what is under way, and waits for it. Later calls that need a host fail with why.
+// Close cancels what is under way, and waits for it. Later calls that need a host fail with why.
 func (d *Directory) Close(why error) {
 	d.lookups.close(why)
 	d.changes.close(why)
@@ -102,15 +102,15 @@ func (d *Directory) Close(why error) {
 // How is how [Directory.Lookup] knows the shard of a key.
 type How int
 
-// The ways to know a shard.
+// How a shard is known.
 const (
 	Cached    How = iota // by an entry in memory
 	Found                // by an entry that was read
-	Otherwise            // by the other strategy: there is no entry
+	Otherwise            // by the second strategy: there is no entry
 )
 
-// Lookup returns the shard of a key, and how it is known. ctx governs the lookup, which goes on for others that wait for the
-// same key. The error is that of [shards.Map.Otherwise] for a key without an entry, a [shards.FieldError] for one that
+// Lookup returns the shard of a key, and how it is known. ctx governs the wait; the query continues for others that wait for
+// the same key. The error is that of [shards.Map.Otherwise] for a key without an entry, a [shards.FieldError] for one that
 // cannot have an entry, or that of the shard that would hold it.
 func (d *Directory) Lookup(ctx context.Context, key shards.Key) (shards.Number, How, error) {
 	text, err := textOf(key)
@@ -131,7 +131,7 @@ func (d *Directory) Lookup(ctx context.Context, key shards.Key) (shards.Number, 
 	return n, Otherwise, err
 }
 
-// Stats returns how many entries are in memory, and how often one was there or not when it was wanted.
+// Stats returns the number of entries in memory, and how often a lookup found one there or not.
 func (d *Directory) Stats() (entries int, hits, misses uint64) {
 	return d.cache.Len(), d.hits.Load(), d.misses.Load()
 }

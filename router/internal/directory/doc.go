@@ -4,5 +4,5 @@
 // An entry is a row of the table kiloshard_directory in the shard that [shards.Map.EntryShard] names. How many keys a shard
 // has is a row of its table kiloshard_usage, so that one statement both counts a key and keeps the shard's capacity.
 //
-// Whatever several callers want at the same time is done once.
+// What several callers need at the same time is done once.
 package directory

@@ -20,8 +20,8 @@ type entry struct {
 	found bool
 }
 
-// read asks for the entry of a key, and keeps it. That there is none is not kept: a key that was new a moment ago would
-// be taken to a shard where it is not.
+// read queries the entry of a key, and caches it. A missing entry is not cached: a key that gets one a moment later would be
+// sent to the wrong shard.
 func (d *Directory) read(ctx context.Context, key string) (entry, error) {
 	const query = `select shard from kiloshard_directory where key = $1`
 	written, asked := d.writes(key), time.Now()
@@ -56,7 +56,7 @@ func (d *Directory) holder(key string) shards.Number {
 	return d.store.Map().EntryShard(shards.TextKey(key))
 }
 
-// explain says what to do about missing tables.
+// explain adds what to do about missing tables.
 func explain(err error) error {
 	if failure.SQLState(err) == "42P01" {
 		return fmt.Errorf("%w; kiloshard create makes the tables of the strategy", err)
@@ -64,10 +64,10 @@ func explain(err error) error {
 	return err
 }
 
-// maxKey is the length in bytes of a key that surely fits in an index of Postgres.
+// maxKey is the longest key, in bytes; it is sure to fit into an index of Postgres.
 const maxKey = 1024
 
-// textOf returns the key as its entry has it.
+// textOf returns the key as it is stored in its entry.
 func textOf(key shards.Key) (string, error) {
 	text := key.String()
 	switch {
@@ -76,7 +76,7 @@ func textOf(key shards.Key) (string, error) {
 	case len(text) > maxKey:
 		return "", &shards.FieldError{Field: "key", Found: fmt.Sprintf("%d bytes", len(text)), Expected: fmt.Sprintf("%d at most in a directory", maxKey)}
 	case !utf8.ValidString(text) || strings.ContainsRune(text, 0):
-		return "", &shards.FieldError{Field: "key", Found: "bytes that are no text", Expected: "text in UTF-8 in a directory"}
+		return "", &shards.FieldError{Field: "key", Found: "bytes that are not text", Expected: "text in UTF-8 in a directory"}
 	}
 	return text, nil
 }

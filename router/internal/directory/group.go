@@ -8,14 +8,14 @@ import (
 	"golang.org/x/sync/singleflight"
 )
 
-// sharedLimit bounds what is done for several callers at once, and what must not end halfway because one of them leaves.
+// sharedLimit is the time limit of work that several callers share, or that must not stop halfway when one leaves.
 const sharedLimit = time.Minute
 
-// group does things once for all callers that ask at the same time.
+// group does work once for all callers that need it at the same time.
 type group struct {
-	flights singleflight.Group
-	ctx     context.Context // ends with close
-	end     context.CancelFunc
+	calls singleflight.Group
+	ctx   context.Context // ends with close
+	end   context.CancelFunc
 
 	mu     sync.Mutex
 	closed error          // guarded by mu
@@ -28,13 +28,13 @@ func newGroup() *group {
 	return g
 }
 
-// share runs fn for all callers that use the name while it runs, and returns its answer, or the error of ctx when that
-// ends first. What fn does goes on then, for the others.
+// share runs fn once for all callers that use the name while it runs, and returns its result, or the error of ctx when that
+// ends first. fn then continues for the others.
 func (g *group) share(ctx context.Context, name string, fn func(context.Context) (entry, error)) (entry, error) {
 	if err := ctx.Err(); err != nil {
 		return entry{}, err
 	}
-	results := g.flights.DoChan(name, func() (got any, err error) {
+	results := g.calls.DoChan(name, func() (got any, err error) {
 		got = entry{}
 		err = g.whole(ctx, func(ctx context.Context) error {
 			e, err := fn(ctx)
@@ -51,7 +51,7 @@ func (g *group) share(ctx context.Context, name string, fn func(context.Context)
 	}
 }
 
-// whole runs fn with the values of ctx, but not its end: only the limit and close end it.
+// whole runs fn with the values of ctx, but not its cancellation: only sharedLimit and close cancel it.
 func (g *group) whole(ctx context.Context, fn func(context.Context) error) error {
 	g.mu.Lock()
 	if g.closed != nil {
@@ -69,7 +69,7 @@ func (g *group) whole(ctx context.Context, fn func(context.Context) error) error
 	return fn(ctx)
 }
 
-// close ends what is under way, and waits for it. Later callers get why.
+// close cancels what is under way, and waits for it. Later callers get why.
 func (g *group) close(why error) {
 	g.mu.Lock()
 	g.closed = why

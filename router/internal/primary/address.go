@@ -18,10 +18,10 @@ import (
 type address struct {
 	host      string
 	port      uint16
-	fallbacks []*pgconn.FallbackConfig // ways to connect to it, such as with TLS and without, as the DSN had them at first
+	fallbacks []*pgconn.FallbackConfig // ways to connect to it, such as with TLS and without, as the DSN first had them
 
-	callers atomic.Uint64 // how many times something came from there, to connections of the owner
-	probes  atomic.Uint64 // and to those of probes
+	callers atomic.Uint64 // how many reads returned data, on connections of the owner
+	probes  atomic.Uint64 // and on those of probes
 
 	mu    sync.Mutex // guards what follows
 	conns map[*Conn]struct{}
@@ -29,13 +29,13 @@ type address struct {
 	gate  context.Context    // ends when no connection may be made any more
 	shut  context.CancelFunc // ends gate
 
-	wake chan struct{} // has it probed at once
+	wake chan struct{} // makes the prober probe at once
 
 	// Guarded by Watch.mu.
 	last    report    // of the last probe
-	rival   bool      // it takes writes beside the primary, which the log has been told
-	renew   bool      // the next probe is to be made on a new connection
-	renewed time.Time // when such a probe has ended
+	rival   bool      // it takes writes beside the primary, which was logged
+	renew   bool      // the next probe must use a new connection
+	renewed time.Time // when the last such probe ended
 }
 
 // addressesOf returns the addresses that a connection's config names, each once.
@@ -67,13 +67,13 @@ func (a *address) reachedBy(f *pgconn.FallbackConfig) bool {
 	return f.Host == a.host && f.Port == a.port
 }
 
-// received returns how many times something came from there.
+// received returns how many reads returned data.
 func (a *address) received() uint64 { return a.callers.Load() + a.probes.Load() }
 
 // String returns host and port.
 func (a *address) String() string { return net.JoinHostPort(a.host, strconv.Itoa(int(a.port))) }
 
-// probeNow has the address probed at once.
+// probeNow makes the prober probe at once.
 func (a *address) probeNow() {
 	select {
 	case a.wake <- struct{}{}:
@@ -81,8 +81,8 @@ func (a *address) probeNow() {
 	}
 }
 
-// only has a connection go to this address and to no other, in the ways that the config has for it now: the files of
-// certificates may have changed.
+// only restricts a connection to this address, in the ways that the config has for it now: certificate files may have
+// changed.
 func (a *address) only(c *pgx.ConnConfig) {
 	all := slices.DeleteFunc(fallbacksOf(c), func(f *pgconn.FallbackConfig) bool { return !a.reachedBy(f) })
 	if len(all) == 0 { // the DSN, or the service that it names, has other addresses by now
@@ -101,7 +101,7 @@ func (a *address) open() {
 	}
 }
 
-// bar has no connection made until open. Existing ones go on.
+// bar forbids new connections until open. Existing ones continue.
 func (a *address) bar(why error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -111,20 +111,20 @@ func (a *address) bar(why error) {
 	a.why = why
 }
 
-// close closes all connections, those in use too, and has none made until open.
+// close closes all connections, including those in use, and forbids new ones until open.
 func (a *address) close(why error) {
 	a.bar(why)
 	a.cut(func(*Conn) bool { return true })
 }
 
-// cut closes those connections, in use or not, and returns how many.
+// cut closes the connections that match, in use or not, and returns how many it closed.
 func (a *address) cut(which func(*Conn) bool) (n int) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	for c := range a.conns {
 		if which(c) {
 			c.cut.Store(true)
-			_ = c.Conn.Close() // whoever uses it sees the error
+			_ = c.Conn.Close() // its user gets the error
 			delete(a.conns, c)
 			n++
 		}
@@ -132,7 +132,7 @@ func (a *address) cut(which func(*Conn) bool) (n int) {
 	return n
 }
 
-// dial makes connections by another function, as long as they may be made.
+// dial wraps a function that makes connections, so that it fails while they are forbidden.
 func (a *address) dial(inner pgconn.DialFunc) pgconn.DialFunc {
 	return func(ctx context.Context, network, addr string) (net.Conn, error) {
 		a.mu.Lock()
@@ -160,8 +160,8 @@ func (a *address) dial(inner pgconn.DialFunc) pgconn.DialFunc {
 	}
 }
 
-// errFell says why no connection was made, though the host is up.
-var errFell = errors.New("the host was found down while a connection to it was made")
+// errWentDown says why no connection was made although the host is up.
+var errWentDown = errors.New("the host went down while a connection to it was made")
 
 // reason returns why no connection was made.
 func (a *address) reason(gate context.Context, err error) error {
@@ -171,7 +171,7 @@ func (a *address) reason(gate context.Context, err error) error {
 	case gate.Err() == nil:
 		return err
 	case a.why == nil: // it is up again by now
-		return errFell
+		return errWentDown
 	}
 	return a.why
 }

@@ -7,7 +7,7 @@ import (
 )
 
 // Admit returns when requests may go to the host. Its error is a [failure.DownError], unless ctx ends first, the watch is
-// retired, or gone, which may be nil, returns an error: the request does not go to this host any more.
+// retired, or gone returns an error: the request no longer goes to this host. gone may be nil.
 func (w *Watch) Admit(ctx context.Context, gone func() error) error {
 	if w.passing.Load() {
 		return nil
@@ -19,11 +19,11 @@ func (w *Watch) Admit(ctx context.Context, gone func() error) error {
 		w.mu.Lock()
 		up, closed, err, reported := w.up, w.closed, w.downError(), w.reported
 		left := time.Until(w.since.Add(w.Wait))
-		hopeless := w.several && w.hopeless()
+		giveUp := w.several && w.allRefuse()
 		if a := w.latest; !w.several && !up {
-			// That nobody listens is said at once, so that it can be asked again.
+			// A refused connection is reported at once, so that the host is probed again.
 			left = time.Until(came.Add(downStep))
-			if hopeless = a.last.state != down || a.last.asked.After(came.Add(-goneFor)); !hopeless {
+			if giveUp = a.last.state != down || a.last.asked.After(came.Add(-goneFor)); !giveUp {
 				a.probeNow()
 			}
 		}
@@ -39,7 +39,7 @@ func (w *Watch) Admit(ctx context.Context, gone func() error) error {
 		switch {
 		case up:
 			return nil
-		case left <= 0 || hopeless:
+		case left <= 0 || giveUp:
 			return err
 		}
 		if timer == nil {
@@ -57,11 +57,11 @@ func (w *Watch) Admit(ctx context.Context, gone func() error) error {
 	}
 }
 
-// Confirm waits until the primary's address has been probed again, or is no longer the primary's, for as long as the host
-// may be silent. ctx ends the waiting.
+// Confirm waits until the primary's address was probed again, or is no longer the primary's, at most for as long as the
+// host may be silent. ctx ends the wait.
 func (w *Watch) Confirm(ctx context.Context) { w.confirm(ctx, false) }
 
-// confirm waits for a probe, on a new connection if so wanted.
+// confirm waits for a probe, on a new connection if renewed is true.
 func (w *Watch) confirm(ctx context.Context, renewed bool) {
 	ctx, cancel := context.WithTimeout(ctx, w.FailAfter+downInterval)
 	defer cancel()
@@ -87,8 +87,8 @@ func (w *Watch) confirm(ctx context.Context, renewed bool) {
 	}
 }
 
-// Refused has the primary's address asked again, on a new connection, because a server refused to write (SQLSTATE 25006).
-// The connections to a server are closed that is not behind the address any more. It does not wait.
+// Refused probes the primary's address on a new connection, because a server refused to write (SQLSTATE 25006). Connections
+// to a server that no longer has the address are then closed. It does not wait.
 func (w *Watch) Refused() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -98,10 +98,10 @@ func (w *Watch) Refused() {
 	}
 }
 
-// Demoted reports whether a write that was refused (SQLSTATE 25006) met a server that is the primary no more, so that
-// requests go elsewhere than they did when turns was taken from [Watch.Turns]. It asks the primary's address on a new
-// connection. While a host with several addresses has none that takes writes, it waits for one until the host has said so
-// for Wait. ctx ends the waiting.
+// Demoted reports whether a write that was refused (SQLSTATE 25006) met a server that is no longer the primary, so that
+// requests go elsewhere than they did when turns was taken from [Watch.Turns]. It probes the primary's address on a new
+// connection. If none of a host's several addresses takes writes, it waits for one, until the primary has refused them for
+// Wait. ctx ends the wait.
 func (w *Watch) Demoted(ctx context.Context, turns uint64) bool {
 	if w.Any {
 		return false
@@ -131,7 +131,7 @@ func (w *Watch) Demoted(ctx context.Context, turns uint64) bool {
 	return w.turns.Load() != turns
 }
 
-// ReadOnly reports whether a host with several addresses has no primary that takes writes, as far as is known.
+// ReadOnly reports whether a host with several addresses has no primary that is known to take writes.
 func (w *Watch) ReadOnly() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()

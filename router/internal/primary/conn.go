@@ -14,11 +14,11 @@ import (
 type Conn struct {
 	net.Conn
 	address *address
-	server  atomic.Pointer[string] // that it leads to, see role; nil if unknown
+	server  atomic.Pointer[string] // at the other end, see role; nil if unknown
 	cut     atomic.Bool
 }
 
-// ConnOf returns what is below a connection that was made with [Watch.BeforeConnect], nil if something else is around it.
+// ConnOf returns the Conn inside a connection that was made with [Watch.BeforeConnect], nil if something else wraps it.
 func ConnOf(conn net.Conn) *Conn {
 	if secure, ok := conn.(*tls.Conn); ok {
 		conn = secure.NetConn()
@@ -30,7 +30,7 @@ func ConnOf(conn net.Conn) *Conn {
 // Cut reports whether the watch has closed the connection.
 func (c *Conn) Cut() bool { return c.cut.Load() }
 
-// Read notes that something came.
+// Read counts reads that return data.
 func (c *Conn) Read(p []byte) (int, error) {
 	n, err := c.Conn.Read(p)
 	if n > 0 {
@@ -47,16 +47,16 @@ func (c *Conn) Close() error {
 	return c.Conn.Close()
 }
 
-// BeforeConnect is for [pgxpool.Config.BeforeConnect]: it has a new connection go to the primary. Before requests have
-// been let through for the first time it waits as [Watch.Admit] does. Its error is what that returns, or Config.BeforeConnect.
+// BeforeConnect is for [pgxpool.Config.BeforeConnect]: it sends a new connection to the primary. Before the first request
+// is admitted it waits as [Watch.Admit] does. Its error is from that, or from Config.BeforeConnect.
 func (w *Watch) BeforeConnect(ctx context.Context, c *pgx.ConnConfig) error {
 	if err := w.prepare(ctx, c); err != nil {
 		return err
 	}
 	w.mu.Lock()
-	risen := w.risen
+	admitted := w.admitted
 	w.mu.Unlock()
-	if !risen { // what a pool does by itself comes first
+	if !admitted { // the pool connects before the first request
 		if err := w.Admit(ctx, nil); err != nil {
 			return err
 		}
@@ -67,7 +67,7 @@ func (w *Watch) BeforeConnect(ctx context.Context, c *pgx.ConnConfig) error {
 	switch {
 	case closed != nil && !up: // as in Admit
 		return closed
-	case !up: // requests wait where they can go elsewhere
+	case !up: // requests wait in Admit, where they can go elsewhere
 		return err
 	}
 	c.DialFunc = a.dial(c.DialFunc)
@@ -100,8 +100,8 @@ func (w *Watch) prepare(ctx context.Context, c *pgx.ConnConfig) error {
 	return nil
 }
 
-// check notes which server a new connection leads to. It refuses one that is not the primary any more, if the host has
-// several addresses.
+// check records which server a new connection leads to. If the host has several addresses, it refuses a server that is no
+// longer the primary.
 func (w *Watch) check(ctx context.Context, conn *pgconn.PgConn) error {
 	r, err := askRole(ctx, conn)
 	if err != nil {

@@ -19,8 +19,8 @@ type state int
 
 const (
 	unasked  state = iota
-	answered       // it has said what it is
-	alive          // nothing shows that it is down, and it does not say what it is: it lets nobody in, or is slow
+	answered       // it said what it is
+	alive          // it is not known to be down, but did not say what it is: it refused the login, or is slow
 	down           // there is no server, or one that is starting or stopping
 	silent         // nothing came
 	unknown        // this machine could not ask it
@@ -38,20 +38,20 @@ type report struct {
 }
 
 // errSilent says why a host is down that does not answer.
-var errSilent = errors.New("nothing came from it for as long as it may be silent")
+var errSilent = errors.New("it did not answer in time")
 
-// notAskedError says that an address could not be asked, because credentials are missing: nothing is known of it.
+// notAskedError says that an address could not be probed because credentials are missing: nothing is known about it.
 type notAskedError struct{ error }
 
 func (e notAskedError) Unwrap() error { return e.error }
 
-// notAsked reports whether it is for such a reason that an error came up. With several addresses, credentials are asked for while a
+// notAsked reports whether an error is for missing credentials. With several addresses they are requested while a
 // connection is made.
 func notAsked(err error) bool {
 	return errors.As(err, new(notAskedError)) || errors.Is(err, shards.ErrNoCredentials)
 }
 
-// stateOf returns what an error says of a server that was probed.
+// stateOf returns what an error says about a server that was probed.
 func stateOf(err error) state {
 	var pgErr *pgconn.PgError
 	var dns *net.DNSError
@@ -94,27 +94,27 @@ func refusedAt(err error) bool {
 	return errors.As(err, &op) && op.Op == "dial" && !op.Timeout() && !ofThisMachine(err)
 }
 
-// broken reports whether a probe was broken off, which may have been meant for its connection alone, or have been the last
-// moment of a server, or of a proxy.
+// broken reports whether a probe lost its connection, which may be the end of that connection alone, of the server, or of
+// a proxy.
 func broken(r report) bool {
 	code := failure.SQLState(r.err)
 	return r.state == down && !refusedAt(r.err) || code == "57P01" || code == "57P02"
 }
 
-// ofThisMachine reports whether no connection was made because this machine lacks something, files or ports or memory,
-// whatever the way to connect: it says nothing of the server. A name may also stand for an address of a kind that this
+// ofThisMachine reports whether no connection was made because this machine has no files, ports or memory left, in any way
+// to connect: it says nothing about the server. A name may also stand for an address of a kind that this
 // machine does not have, such as ::1, beside one where nobody listens; then the latter counts.
 func ofThisMachine(err error) bool {
 	all := operations(err)
 	for _, op := range all {
-		if !lacks(op) {
+		if !outOfResources(op) {
 			return false
 		}
 	}
 	return len(all) > 0
 }
 
-func lacks(err error) bool {
+func outOfResources(err error) bool {
 	for _, errno := range []syscall.Errno{syscall.EMFILE, syscall.ENFILE, syscall.EADDRNOTAVAIL, syscall.ENOBUFS, syscall.ENOMEM} {
 		if errors.Is(err, errno) {
 			return true

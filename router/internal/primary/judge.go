@@ -12,13 +12,13 @@ import (
 )
 
 var (
-	errStandby = errors.New("it is a standby")
-	errCluster = errors.New("it is another cluster's")
-	errOutrun  = errors.New("another server was promoted after it")
-	errTorn    = errors.New("it takes writes, and so does a server of another cluster: which one is meant?")
+	errStandby     = errors.New("it is a standby")
+	errCluster     = errors.New("it belongs to another cluster")
+	errSuperseded  = errors.New("another server was promoted after it")
+	errTwoClusters = errors.New("it takes writes, and so does a server of another cluster: the host could be either")
 )
 
-// record takes over what a probe has found.
+// record stores the result of a probe, and acts on it.
 func (w *Watch) record(a *address, r report) {
 	w.mu.Lock()
 	defer w.unlock()
@@ -40,22 +40,22 @@ func (w *Watch) record(a *address, r report) {
 		w.choose()
 		w.logRival(a)
 	case r.state == down || r.state == silent:
-		w.fall(r.err, r.state == silent)
+		w.markDown(r.err, r.state == silent)
 	default:
-		w.rise()
+		w.markUp()
 	}
 	if r.renewed && a == w.primary && r.role.takesWrites() {
 		w.cutFormer(a)
 	}
 }
 
-// sameRole reports whether a server says what it has said before, though it may be another one, or have been started again.
+// sameRole reports whether two roles are equal, even if they are of two servers or the server was restarted between them.
 func sameRole(a, b role) bool {
 	a.server = b.server
 	return a == b
 }
 
-// Failed takes note of why a connection to the primary could not be made.
+// Failed records why a connection to the primary could not be made.
 func (w *Watch) Failed(err error) {
 	if notAsked(err) || ofThisMachine(err) {
 		return
@@ -65,23 +65,23 @@ func (w *Watch) Failed(err error) {
 	if a := w.primary; a != nil && w.up {
 		if refusedAt(err) && !w.several {
 			a.last = report{state: down, err: err, asked: time.Now(), ended: time.Now()}
-			w.fall(err, false)
+			w.markDown(err, false)
 			w.notify()
 		}
 		a.probeNow()
 	}
 }
 
-// Connected takes note that a connection to the primary was made.
+// Connected records that a connection to the primary was made.
 func (w *Watch) Connected() {
-	if w.half.Load() {
-		w.half.Store(false)
+	if w.halfOpen.Load() {
+		w.halfOpen.Store(false)
 	}
 }
 
-// torn reports whether servers of several clusters take writes, and it is not known yet which cluster is the host's: then
-// none of them counts as the primary. The caller holds mu.
-func (w *Watch) torn() bool {
+// twoClusters reports whether servers of several clusters take writes while the host's cluster is not known yet. None of them
+// counts as the primary then. The caller holds mu.
+func (w *Watch) twoClusters() bool {
 	if w.system != "" {
 		return false
 	}
@@ -99,7 +99,7 @@ func (w *Watch) torn() bool {
 	return false
 }
 
-// unfit returns why a server must not be written to. The caller holds mu.
+// unfit returns why a server is not the primary, nil if it may be. The caller holds mu.
 func (w *Watch) unfit(r role) error {
 	switch {
 	case r.recovery:
@@ -107,31 +107,31 @@ func (w *Watch) unfit(r role) error {
 	case w.system != "" && r.system != "" && r.system != w.system:
 		return errCluster
 	case r.timeline != 0 && r.timeline < w.timeline:
-		return errOutrun
+		return errSuperseded
 	}
 	return nil
 }
 
-// choose finds the primary among the addresses by what they have said. The caller holds mu.
+// choose finds the primary among the addresses by their reports. The caller holds mu.
 func (w *Watch) choose() {
 	var best *address
-	torn := w.torn()
+	twoClusters := w.twoClusters()
 	for _, a := range w.addresses {
-		if !torn && a.last.state == answered && w.unfit(a.last.role) == nil && (best == nil || w.betterThan(a, best)) {
+		if !twoClusters && a.last.state == answered && w.unfit(a.last.role) == nil && (best == nil || w.betterThan(a, best)) {
 			best = a
 		}
 	}
 	now := w.primary
 	switch {
 	case best != nil && best != now && w.sure(best):
-		w.turn(best)
+		w.switchTo(best)
 	case now == nil:
 		w.cause = w.causes()
 		w.cutLate()
 	case now.last.state == answered && w.unfit(now.last.role) == nil:
 		w.learn(now.last.role)
 	case now.last.state != alive && now.last.state != unasked:
-		w.fall(w.causes(), now.last.state != down)
+		w.markDown(w.causes(), now.last.state != down)
 	}
 }
 
@@ -148,9 +148,9 @@ func (w *Watch) betterThan(a, other *address) bool {
 	return a == w.latest
 }
 
-// sure reports whether an address may become the primary. One that was promoted after the last primary may. Another one
-// may only when each of the others has been asked since, or had the time to answer: one of them may have been promoted
-// while this one was away. The caller holds mu.
+// sure reports whether an address may become the primary. One that was promoted after the last primary may. Any other must
+// wait until each of the others was probed since, or had the time to answer: one of them may have been promoted while this
+// one was away. The caller holds mu.
 func (w *Watch) sure(a *address) bool {
 	if w.timeline != 0 && a.last.role.timeline > w.timeline {
 		return true
@@ -170,7 +170,7 @@ func (w *Watch) sure(a *address) bool {
 	return true
 }
 
-// learn takes over what the primary says of itself. The caller holds mu.
+// learn stores what the primary says about itself. The caller holds mu.
 func (w *Watch) learn(r role) {
 	w.timeline = max(w.timeline, r.timeline)
 	if w.system == "" {
@@ -178,8 +178,8 @@ func (w *Watch) learn(r role) {
 	}
 }
 
-// hopeless reports whether all addresses let nobody in, so that waiting does not help. The caller holds mu.
-func (w *Watch) hopeless() bool {
+// allRefuse reports whether all addresses refuse the login, so that waiting does not help. The caller holds mu.
+func (w *Watch) allRefuse() bool {
 	for _, a := range w.addresses {
 		if !failure.RefusesLogin(a.last.err) {
 			return false
@@ -188,20 +188,20 @@ func (w *Watch) hopeless() bool {
 	return true
 }
 
-// causes says of each address why it is not the primary. The caller holds mu.
+// causes returns for each address why it is not the primary. The caller holds mu.
 func (w *Watch) causes() error {
 	var all []error
 	for _, a := range w.addresses {
 		err := a.last.err
 		switch a.last.state {
 		case answered:
-			if err = w.unfit(a.last.role); err == nil && w.torn() {
-				err = errTorn
+			if err = w.unfit(a.last.role); err == nil && w.twoClusters() {
+				err = errTwoClusters
 			}
 		case unasked:
-			err = errors.New("not asked yet")
+			err = errors.New("not probed yet")
 		}
-		if err != nil && !errors.As(err, new(*pgconn.ConnectError)) { // which says so itself
+		if err != nil && !errors.As(err, new(*pgconn.ConnectError)) { // which names it itself
 			err = fmt.Errorf("%s: %w", a, err)
 		}
 		if err != nil {

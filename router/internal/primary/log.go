@@ -6,14 +6,14 @@ import (
 	"log/slog"
 )
 
-// log has the logger hear of something when mu is free again. The caller holds mu, and gives it back by unlock.
+// log queues a record for the logger. The caller holds mu, and releases it by unlock.
 func (w *Watch) log(level slog.Level, message string, attrs ...slog.Attr) {
 	attrs = append([]slog.Attr{slog.String("host", w.Host)}, attrs...)
 	w.records = append(w.records, func() { w.Logger.LogAttrs(context.Background(), level, message, attrs...) })
 }
 
-// unlock gives mu back and passes on what was logged. A handler of the user's may ask for statistics, or make requests: it
-// is called with no lock held, by one goroutine at a time, so that records come in the order of events.
+// unlock releases mu and passes queued records to the logger. A handler may read statistics or make requests, so it is
+// called with no lock held, and by one goroutine at a time, so that records come in the order of events.
 func (w *Watch) unlock() {
 	if w.logging {
 		w.mu.Unlock()
@@ -33,22 +33,22 @@ func (w *Watch) unlock() {
 	w.mu.Unlock()
 }
 
-// logRival logs an address that takes writes though it is not the primary, once until it takes none. The caller holds mu.
+// logRival logs an address that takes writes although it is not the primary, once until it takes none. The caller holds mu.
 func (w *Watch) logRival(a *address) {
 	if a.last.state != answered {
-		a.rival = a.rival && a.last.state != down // one that does not answer may go on
+		a.rival = a.rival && a.last.state != down // one that does not answer may still take writes
 		return
 	}
 	r, before, why := a.last.role, a.rival, w.unfit(a.last.role)
-	if w.torn() {
-		why = errTorn
+	if w.twoClusters() {
+		why = errTwoClusters
 	}
 	a.rival = r.takesWrites() && (why != nil || w.primary != nil && a != w.primary)
 	if !a.rival || before {
 		return
 	}
 	if why == nil {
-		why = errors.New("it is on the same timeline as the primary: it is the same server, or what they have differs")
+		why = errors.New("it is on the same timeline as the primary: it is the same server, or the two have different data")
 	}
 	attrs := []slog.Attr{slog.String("address", a.String())}
 	if w.primary != nil {

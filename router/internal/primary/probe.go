@@ -7,18 +7,18 @@ import (
 	"time"
 )
 
-// prober probes one address. It has a connection of its own, so that what the callers do does not count.
+// prober probes one address. It has its own connection, so that it does not depend on what callers do.
 type prober struct {
 	*Watch
 	at   *address
 	conn *probeConn // kept from one probe to the next; nil if there is none
 
-	asking atomic.Int64 // attempts that have what they need to ask, and no answer yet
+	asking atomic.Int64 // attempts that have credentials, and no answer yet
 }
 
 // run probes the address whenever there is a reason to.
 func (p *prober) run() {
-	defer p.rest()
+	defer p.closeKept()
 	first := time.Duration(0)
 	if !p.several {
 		first = p.interval()
@@ -41,7 +41,7 @@ func (p *prober) run() {
 		p.at.renew = false
 		p.mu.Unlock()
 		if renew {
-			p.rest()
+			p.closeKept()
 		}
 		before := received
 		received = p.at.received()
@@ -51,7 +51,7 @@ func (p *prober) run() {
 		case !up:
 			step = min(step, downStep)
 			steps = int((p.FailAfter + step - 1) / step)
-		case !primary: // nobody waits for it
+		case !primary: // no request waits for it
 			step, steps = p.FailAfter, 1
 			if last == silent {
 				every = silentInterval
@@ -70,7 +70,7 @@ func (p *prober) run() {
 			p.record(p.at, r)
 			received = p.at.received()
 		} else if !p.several {
-			p.rest()
+			p.closeKept()
 		}
 		timer.Reset(p.interval())
 	}
@@ -109,9 +109,9 @@ type trial struct {
 	kept bool
 }
 
-// probe asks the address, first on the connection that was kept, and on a new one each step that no answer has come, as
-// often as said. Only when nothing at all has come on any connection, the callers' too, the address is silent. A step
-// follows the one before it, so that a pause of this process counts as one at most.
+// probe asks the address for its role, first on the kept connection, and after each step without an answer on a new one,
+// for the given number of steps. The address is silent only if nothing came on any connection, callers' connections
+// included. A step starts when the one before has ended, so that a pause of this process counts as one step at most.
 func (p *prober) probe(ctx context.Context, step time.Duration, steps int) (r report) {
 	asked, received := time.Now(), p.at.received()
 	ctx, cancel := context.WithCancel(ctx)
@@ -139,7 +139,7 @@ func (p *prober) probe(ctx context.Context, step time.Duration, steps int) (r re
 			left--
 			last = t.report
 			switch {
-			case t.kept && t.state != answered: // it may have been ended for itself
+			case t.kept && t.state != answered: // the server may have ended this connection alone
 				begin(nil)
 			case breaks < questions && broken(t.report):
 				breaks++
@@ -149,8 +149,8 @@ func (p *prober) probe(ctx context.Context, step time.Duration, steps int) (r re
 				r, p.conn = t.report, t.conn
 			}
 		case <-timer.C:
-			if p.asking.Load() == 0 { // there is no silence as long as nothing could be asked
-				if left == 0 { // such as when names cannot be looked up
+			if p.asking.Load() == 0 { // the address is not silent as long as nothing was sent to it
+				if left == 0 { // such as when the name cannot be looked up
 					r = report{state: unknown, err: last.err}
 				}
 				timer.Reset(step)
@@ -177,8 +177,8 @@ func (p *prober) probe(ctx context.Context, step time.Duration, steps int) (r re
 	return r
 }
 
-// rest closes the connection that was kept.
-func (p *prober) rest() {
+// closeKept closes the connection that was kept.
+func (p *prober) closeKept() {
 	p.conn.close()
 	p.conn = nil
 }

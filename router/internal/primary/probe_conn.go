@@ -10,7 +10,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// probeConn is a connection of a prober's own.
+// probeConn is a prober's own connection.
 type probeConn struct {
 	*pgconn.PgConn
 	socket *probeSocket
@@ -23,15 +23,15 @@ func (c *probeConn) close() {
 	}
 }
 
-// end has pgx see that the connection is closed, so that it leaves nothing behind.
+// end closes the connection in pgx, so that it leaves nothing behind.
 func (c *probeConn) end() <-chan struct{} {
 	ctx, cancel := context.WithTimeout(context.Background(), closeLimit)
 	defer cancel()
-	_ = c.Close(ctx) // whatever it says, the connection is closed
+	_ = c.Close(ctx) // after an error too, the connection is closed
 	return c.CleanupDone()
 }
 
-// probeSocket notes that something came.
+// probeSocket counts reads that return data.
 type probeSocket struct {
 	net.Conn
 	address *address
@@ -45,7 +45,7 @@ func (s *probeSocket) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// errLate is the error of a connection that is made for a probe that is over.
+// errLate is the error of a connection for a probe that has ended.
 var errLate = errors.New("the probe is over")
 
 // connect makes a connection to the address, as one of several attempts. ctx ends it.
@@ -77,7 +77,7 @@ func (p *prober) connect(ctx context.Context, attempt int) (*probeConn, error) {
 		late := over
 		mu.Unlock()
 		if late {
-			return nil, errLate // pgx asks a server to cancel what it broke off
+			return nil, errLate // pgx sends a cancel request for a canceled query
 		}
 		conn, err := dial(ctx, network, addr)
 		if err != nil {
@@ -114,7 +114,7 @@ func (p *prober) try(ctx context.Context, conn *probeConn, attempt int) (*probeC
 	}
 	defer p.asking.Add(-1)
 	stop := context.AfterFunc(ctx, func() { _ = conn.socket.Close() })
-	r, err := askRole(context.Background(), conn.PgConn) // that is what ends it
+	r, err := askRole(context.Background(), conn.PgConn) // closing the socket ends it
 	if err != nil || !stop() {
 		conn.close()
 		return nil, report{state: stateOf(err), err: err}

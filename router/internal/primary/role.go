@@ -10,10 +10,10 @@ import (
 	"github.com/kiloshard/kiloshard/router/internal/failure"
 )
 
-// role is what a server says of itself.
+// role is what a server says about itself.
 type role struct {
 	recovery bool // it is a standby, or not yet a primary
-	readOnly bool // its transactions are, unless they say otherwise
+	readOnly bool // default_transaction_read_only, or a standby
 	timeline uint32
 	system   string // the identifier of its cluster
 	server   string // when it was started, to the microsecond: which server of the cluster it is
@@ -22,7 +22,7 @@ type role struct {
 // takesWrites reports whether the server is a primary that writes.
 func (r role) takesWrites() bool { return !r.recovery && !r.readOnly }
 
-var errNoAnswer = errors.New("the server gave no answer to a question for its role")
+var errNoAnswer = errors.New("the server did not return its role")
 
 // askRole asks a server for its role. A primary's timeline is that of what it writes: the one of pg_control_checkpoint is
 // out of date until the first checkpoint after a promotion. Any user may call these functions unless they were revoked.

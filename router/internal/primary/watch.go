@@ -14,54 +14,55 @@ import (
 )
 
 const (
-	// standbyInterval is how often the addresses of a host that works are probed.
+	// standbyInterval is the probe interval of a host that is up.
 	standbyInterval = time.Second
-	// silentInterval is how often an address is probed that did not answer, and that no request needs.
+	// silentInterval is the probe interval of an address that did not answer, and that no request needs.
 	silentInterval = 5 * time.Second
-	// downInterval is how long after a probe of a host that is down the next one begins.
+	// downInterval is the pause after a probe of a host that is down.
 	downInterval = 100 * time.Millisecond
-	// downStep is how long a host that is down has for an answer before it is asked on another connection as well.
+	// downStep is how long a probe of a host that is down waits before it tries another connection as well.
 	downStep = 200 * time.Millisecond
-	// goneFor is for how long requests to a host with one address believe that nobody listens there: however many come,
-	// it is probed no more often than that.
+	// goneFor is how long a refused connection counts for requests to a host with one address: however many there are,
+	// they do not probe it more often.
 	goneFor = downInterval / 2
 	// minInterval is the shortest time between two probes.
 	minInterval = 5 * time.Millisecond
-	// questions is how often a host that works is asked before it counts as silent.
+	// questions is how often a host that is up is asked before it counts as silent.
 	questions = 3
-	// closeLimit is how long the end of a connection may take.
+	// closeLimit is the time limit for closing a connection.
 	closeLimit = 5 * time.Second
 )
 
-// Config says which host to watch, and how its owner hears about it.
+// Config is the config of a [Watch].
 type Config struct {
 	Host string // for the log
 
 	// Conn is how to connect, to all addresses of the host. Its tracer is not used.
 	Conn *pgx.ConnConfig
 
-	// Any has any of the addresses stand for the host, as for a replica: none of them is asked whether it is the primary.
+	// Any accepts any address, as for a replica: none is asked whether it is the primary.
 	Any bool
 
-	// BeforeConnect changes the config of each connection that is about to be made, such as for credentials. May be nil.
+	// BeforeConnect changes the config of each new connection, such as for credentials. May be nil.
 	BeforeConnect func(context.Context, *pgx.ConnConfig) error
 
-	// Try runs fn, which makes a connection, again with other credentials where that may help. Defaults to running it once.
+	// Try runs fn, which makes a connection, and runs it again with other credentials if that may help. Defaults to
+	// running it once.
 	Try func(ctx context.Context, fn func(context.Context) error) error
 
 	FailAfter time.Duration // how long the host may be silent while requests wait
-	Wait      time.Duration // how long after it was found down requests wait for another primary
+	Wait      time.Duration // how long after it went down requests wait for another primary
 
-	// Logger hears that the host is down or up, and that its primary has changed, in this order and while no lock is
-	// held. Nil is silent.
+	// Logger logs that the host went down or came up, and that its primary changed, in the order of events and while no
+	// lock is held. Nil logs nothing.
 	Logger *slog.Logger
 
 	// Busy reports whether requests are under way.
 	Busy func() bool
 
-	// Down, Up and Moved are called in the order of events and must not call the Watch. Down has requests fail with why
-	// from now on. Up has them go to the host again, on new connections. Moved has idle connections replaced, because the
-	// host's address, or what is behind it, has changed.
+	// Down, Up and Moved are called in the order of events and must not call the Watch. After Down requests fail with
+	// why. After Up they go to the host again, on new connections. Moved replaces idle connections, because the host's
+	// address, or the server behind it, has changed.
 	Down  func(why error)
 	Up    func()
 	Moved func()
@@ -74,9 +75,9 @@ type Watch struct {
 	addresses []*address
 	probing   *pgx.ConnConfig // of the probers' connections
 
-	passing atomic.Bool   // requests are let through, and probers run
-	turns   atomic.Uint64 // how often requests were stopped, or sent to another server
-	half    atomic.Bool   // the breaker is half-open
+	passing  atomic.Bool   // requests are admitted, and probers run
+	turns    atomic.Uint64 // how often the host went down, or its primary changed
+	halfOpen atomic.Bool   // the breaker is half-open
 
 	ctx     context.Context
 	stop    context.CancelFunc
@@ -84,25 +85,25 @@ type Watch struct {
 
 	mu       sync.Mutex // guards what follows, and the last report of each address; address.mu may be taken under it
 	started  bool
-	risen    bool     // requests have been let through
-	closed   error    // why nobody waits any more
+	admitted bool     // requests have been admitted
+	closed   error    // why requests no longer wait
 	up       bool     // there is a primary
 	primary  *address // nil if there is none
-	latest   *address // the primary that was the last one
+	latest   *address // the last primary
 	timeline uint32   // of the latest; 0 if unknown
 	system   string   // its identifier; empty if unknown
 	since    time.Time
 	cause    error     // why it is not up
-	left     uint64    // what callers have received from the latest since it fell
+	left     uint64    // callers of the latest, when it last sent something since it went down
 	leftAt   time.Time // when that was
 	changes  uint64
 	reported chan struct{} // closed and replaced at each report
 
 	records []func() // for the log
-	logging bool     // somebody passes them on
+	logging bool     // a goroutine is logging them
 }
 
-var errLooking = errors.New("no primary was found yet")
+var errLooking = errors.New("no primary found yet")
 
 // New returns a watch that does nothing before the first [Watch.Admit]. It must be closed.
 func New(cfg Config) *Watch {
@@ -131,13 +132,13 @@ func New(cfg Config) *Watch {
 // Several reports whether the host has several addresses of which one is the primary.
 func (w *Watch) Several() bool { return w.several }
 
-// Passing reports whether requests are let through now, and [Watch.Admit] would not wait.
+// Passing reports whether [Watch.Admit] would admit a request without waiting.
 func (w *Watch) Passing() bool { return w.passing.Load() }
 
-// Turns counts how often requests were stopped, or sent to another server.
+// Turns returns how often the host went down, or its primary changed.
 func (w *Watch) Turns() uint64 { return w.turns.Load() }
 
-// start has the probers run, from the first request on.
+// start starts the probers, at the first request.
 func (w *Watch) start() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -146,7 +147,7 @@ func (w *Watch) start() {
 	}
 	w.started = true
 	if w.up {
-		w.risen = true
+		w.admitted = true
 		w.passing.Store(true)
 	} else {
 		w.since = time.Now()
@@ -156,7 +157,7 @@ func (w *Watch) start() {
 	}
 }
 
-// Retire ends all waiting in [Watch.Admit], with an error.
+// Retire fails all requests that wait in [Watch.Admit].
 func (w *Watch) Retire(why error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -164,21 +165,21 @@ func (w *Watch) Retire(why error) {
 	w.notify()
 }
 
-// Wake has everyone that waits in [Watch.Admit] ask whether its request goes elsewhere.
+// Wake makes requests that wait in [Watch.Admit] check whether they go elsewhere.
 func (w *Watch) Wake() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.notify()
 }
 
-// Cut closes all connections, those in use too, and has none made.
+// Cut closes all connections, including those in use, and forbids new ones.
 func (w *Watch) Cut(why error) {
 	for _, a := range w.addresses {
 		a.close(why)
 	}
 }
 
-// Close ends the probers, and waits for them. Connections of the owner go on.
+// Close stops the probers, and waits for them. Connections of the owner stay open.
 func (w *Watch) Close() {
 	w.stop()
 	w.running.Wait()
@@ -189,32 +190,32 @@ func (w *Watch) Close() {
 	}
 }
 
-// notify wakes everyone that waits for a report. The caller holds mu.
+// notify wakes all that wait for a report. The caller holds mu.
 func (w *Watch) notify() {
 	close(w.reported)
 	w.reported = make(chan struct{})
 }
 
-// downError returns why requests are not let through. The caller holds mu.
+// downError returns why requests are not admitted. The caller holds mu.
 func (w *Watch) downError() error { return &failure.DownError{Since: w.since, Err: w.cause} }
 
-// Stats are figures on a host.
+// Stats are statistics of a host.
 type Stats struct {
 	Up        bool
-	HalfOpen  bool      // it is up again, and no connection has been made since
+	HalfOpen  bool      // it is up again, but has no connection yet
 	DownSince time.Time // zero while it is up
-	Primary   string    // address that requests go to, as host:port; empty if none is known
+	Primary   string    // its address as host:port; empty if unknown
 	Timeline  uint32    // of the primary of a host with several addresses; 0 if unknown
-	Changes   uint64    // so far: how many times another address became the primary
+	Changes   uint64    // how often another address became the primary
 }
 
-// Stats returns figures on the host.
+// Stats returns statistics of the host.
 func (w *Watch) Stats() Stats {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	s := Stats{Up: w.up, Timeline: w.timeline, Changes: w.changes}
 	if w.up {
-		s.HalfOpen = w.half.Load()
+		s.HalfOpen = w.halfOpen.Load()
 	} else {
 		s.DownSince = w.since
 	}

@@ -3,16 +3,16 @@ package replica
 import "sync/atomic"
 
 const (
-	// budgetShare of all reads that may be sent twice are, at most, and budgetBurst at once.
+	// budgetShare is the share of reads that are sent twice at most, beside a burst of budgetBurst.
 	budgetShare = 0.1
 	budgetBurst = 16
 	budgetCost  = 1000 // tokens
 )
 
-// Budget is what may be spent on sending reads twice: one in ten, and 16 more at once.
+// Budget limits how many reads are sent twice: one in ten, and a burst of 16.
 type Budget struct{ tokens atomic.Int64 }
 
-// Earn is for each read that may be sent twice.
+// Earn adds to the budget. Call it for each read that may be sent twice.
 func (b *Budget) Earn() {
 	const earned = budgetShare * budgetCost
 	if b.tokens.Load() < budgetBurst*budgetCost {
@@ -20,7 +20,7 @@ func (b *Budget) Earn() {
 	}
 }
 
-// Spend reports whether one may be sent twice now.
+// Spend takes one read from the budget, and reports whether that may be sent twice.
 func (b *Budget) Spend() bool {
 	if b.tokens.Add(-budgetCost) >= 0 {
 		return true
@@ -29,5 +29,5 @@ func (b *Budget) Spend() bool {
 	return false
 }
 
-// Refund takes back a Spend for what was not sent after all.
+// Refund undoes Spend for a read that was not sent twice after all.
 func (b *Budget) Refund() { b.tokens.Add(budgetCost) }

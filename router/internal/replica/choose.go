@@ -7,31 +7,31 @@ import (
 	"time"
 )
 
-// ErrNone says that no replica will do. Package router exports and documents it.
-var ErrNone = errors.New("no replica will do")
+// ErrNone says that no replica qualifies. Package router exports and documents it.
+var ErrNone = errors.New("no replica qualifies")
 
 var (
-	errUnmeasured = errors.New("it has not been measured lately")
-	errLongBehind = errors.New("it is behind by more than the primary's log is known")
-	errOtherPlace = errors.New("the position is one of another cluster or timeline")
+	errUnmeasured = errors.New("it was not measured recently")
+	errLongBehind = errors.New("it is further behind than the history of the primary's log goes")
+	errOtherPlace = errors.New("the position is of another cluster or timeline")
 	errNotThere   = errors.New("it has not replayed the position")
 )
 
 // Primary is the index that stands for the primary.
 const Primary = -1
 
-// Want is what a reader wants of a replica.
+// Want is what a reader requires of a replica.
 type Want struct {
-	MaxLag      time.Duration // how old what it sees may be; more than 0
-	After       Position      // that has been replayed
-	Wait        time.Duration // for a replica that will do; 0 is not at all
-	ReplicaOnly bool          // the primary will not do
+	MaxLag      time.Duration // how old its data may be; more than 0
+	After       Position      // it must have replayed
+	Wait        time.Duration // how long to wait for a replica that qualifies; 0 is not to wait
+	ReplicaOnly bool          // never the primary
 }
 
-// Tried are the replicas that a read need not be sent to any more, by index. Those past the 64th are not used.
+// Tried is a set of replicas, by index, that a read is not sent to again. Replicas past the 64th are not used.
 type Tried uint64
 
-// Has reports whether replica i is one of them.
+// Has reports whether replica i is in the set.
 func (t Tried) Has(i int) bool { return t&(1<<i) != 0 }
 
 // Add adds replica i.
@@ -40,11 +40,11 @@ func (t *Tried) Add(i int) { *t |= 1 << i }
 // Choice is a replica to read from.
 type Choice struct {
 	Index  int             // Primary, or which replica
-	Life   context.Context // ends when the replica does not answer any more
+	Life   context.Context // ends when the replica stops answering
 	Server string          // the server it was chosen for, as in [Seen]; for others see [Set.Check]
 }
 
-// fits reports whether a replica is as wanted. anyPlace leaves out Want.After, as far as waiting helps.
+// fits reports whether a replica meets want. anyPlace ignores how far it has replayed, which waiting can mend.
 func (s *state) fits(now time.Time, want *Want, anyPlace bool) bool {
 	if s == nil || s.why != nil || now.Sub(s.measured) > min(knownFor, want.MaxLag) || s.lag(now) > want.MaxLag {
 		return false
@@ -52,11 +52,11 @@ func (s *state) fits(now time.Time, want *Want, anyPlace bool) bool {
 	return want.After.IsZero() || s.facts.has(want.After) && (anyPlace || s.replayed >= want.After.lsn)
 }
 
-// has reports whether a position means something to a server.
+// has reports whether a position is in the history of a server.
 func (f facts) has(p Position) bool { return f.system == p.system && f.timeline >= p.timeline }
 
-// choose returns the replica with the least lag among those that fit. Those that differ by less than the measurements are
-// apart take turns.
+// choose returns the replica with the least lag among those that fit. Replicas whose lags differ by less than the interval
+// of the measurements take turns.
 func (s *Set) choose(want *Want, not Tried) (choice Choice, ok bool) {
 	now := time.Now()
 	var least time.Duration
@@ -79,17 +79,17 @@ func (s *Set) choose(want *Want, not Tried) (choice Choice, ok bool) {
 		if i >= 64 || !fitting.Has(i) {
 			continue
 		}
-		life := s.all[i].life.Load() // before what is known, which an ended life is no part of
+		life := s.all[i].life.Load() // read before the state, which a life that has ended does not belong to
 		if known := s.all[i].now.Load(); known.fits(now, want, false) && known.lag(now) <= tie {
 			return Choice{i, life.ctx, known.server}, true
 		}
 	}
-	return Choice{}, false // they have just ceased to fit
+	return Choice{}, false // they stopped fitting just now
 }
 
-// Find returns a replica that fits, or Primary. It waits for a replica as long as the reader wants: with Want.After for one
-// that has yet to replay so much, with ReplicaOnly for any. The error is that of ctx, or [ErrNone] with what is wrong with
-// each replica.
+// Find returns a replica that fits, or Primary. It waits for a replica for up to Want.Wait: with Want.After for one that has
+// not yet replayed the position, with ReplicaOnly for any. The error is that of ctx, or [ErrNone] with the reason for each
+// replica.
 func (s *Set) Find(ctx context.Context, want *Want, not Tried) (Choice, error) {
 	s.want(want.MaxLag)
 	if choice, ok := s.choose(want, not); ok {
@@ -146,7 +146,7 @@ func (s *Set) await(ctx context.Context, want *Want, not Tried) (Choice, bool) {
 	}
 }
 
-// whyNot says of each replica why it does not fit.
+// whyNot returns for each replica why it does not fit.
 func (s *Set) whyNot(want *Want) error {
 	why := []error{ErrNone}
 	for _, r := range s.all {
@@ -157,7 +157,7 @@ func (s *Set) whyNot(want *Want) error {
 	return errors.Join(why...)
 }
 
-// whyNot says why the replica does not fit, nil if it does.
+// whyNot returns why the replica does not fit, nil if it does.
 func (s *state) whyNot(now time.Time, want *Want) error {
 	switch {
 	case s == nil:
@@ -167,7 +167,7 @@ func (s *state) whyNot(now time.Time, want *Want) error {
 	case s.asOf.IsZero():
 		return errLongBehind
 	case s.lag(now) > want.MaxLag:
-		return fmt.Errorf("what it has may be %v old", s.lag(now).Round(time.Millisecond))
+		return fmt.Errorf("its data may be %v old", s.lag(now).Round(time.Millisecond))
 	case now.Sub(s.measured) > min(knownFor, want.MaxLag):
 		return errUnmeasured
 	case !s.fits(now, want, true):

@@ -10,21 +10,21 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// GuardColumns are three columns, for a statement at the beginning of a transaction that reads, whose values [ParseSeen]
-// takes: they say which server it is, and how far that has replayed the log. Whatever the transaction reads after that
-// statement has at least so much. (A statement of the same snapshot, as all are of a transaction that is repeatable read, may
-// have less: then ask before the transaction, and make sure that it is on the same server.)
+// GuardColumns are three columns for a statement at the beginning of a read transaction; [ParseSeen] takes their values.
+// They identify the server and say how far it has replayed the log. Whatever the transaction reads after that statement is
+// at least as new. (A statement of the same snapshot may see older data, as all statements of a repeatable read transaction
+// do: then ask before the transaction, and make sure that it runs on the same server.)
 const GuardColumns = `pg_catalog.pg_is_in_recovery(), coalesce((pg_catalog.pg_last_wal_replay_lsn() - '0/0')::int8, 0),
 	(extract(epoch from pg_catalog.pg_postmaster_start_time()) * 1000000)::int8`
 
-// Seen is what a server said of itself.
+// Seen is what a server said about itself.
 type Seen struct {
 	Standby  bool
 	Replayed uint64 // a position in the log
-	Server   string // when it was started, to the microsecond: which of the servers of a cluster it is
+	Server   string // when it was started, to the microsecond, which identifies it within its cluster
 }
 
-// ParseSeen returns what the values of [GuardColumns] say, which are in the text format.
+// ParseSeen parses the values of [GuardColumns], in the text format.
 func ParseSeen(values [][]byte) (Seen, error) {
 	if len(values) != 3 {
 		return Seen{}, errNoAnswer
@@ -37,14 +37,14 @@ func ParseSeen(values [][]byte) (Seen, error) {
 }
 
 var (
-	errNoAnswer = errors.New("the server gave no answer to a question for its position")
-	errUnknown  = errors.New("nothing is known yet of the server that the connection leads to")
+	errNoAnswer = errors.New("the server did not return its position")
+	errUnknown  = errors.New("the connection leads to a server that was not measured yet")
 	errBehind   = errors.New("the server that the connection leads to is behind")
 )
 
-// Ask asks the server of a connection of replica i how far it has replayed the log, and what else [Set.Check] needs to know
-// of it. The connection must be idle, or in a transaction. The error is that of the connection, or says why the server must not be
-// read: it was promoted, or is behind where the same server was.
+// Ask asks the server of a connection of replica i how far it has replayed the log, and what else [Set.Check] needs. The
+// connection must be idle, or in a transaction. The error is that of the connection, or says why the server must not be
+// read: it was promoted, or is behind an earlier position of its own.
 func (s *Set) Ask(ctx context.Context, i int, conn *pgconn.PgConn) (Seen, error) {
 	r := s.all[i]
 	values, err := ask(ctx, conn, `select `+GuardColumns)
@@ -75,8 +75,8 @@ func (s *Set) Ask(ctx context.Context, i int, conn *pgconn.PgConn) (Seen, error)
 	return seen, r.learn(ctx, conn)
 }
 
-// Check returns why a server of replica i must not have answered a read that began at a time: what it had replayed then is
-// not what is wanted, or it is no standby of the primary. It is nil if the answer will do.
+// Check returns why the answer of a server of replica i, to a read that began at the given time, must not be used: it had
+// not replayed enough then, or is not a standby of the primary. It returns nil if the answer is good.
 func (s *Set) Check(i int, want *Want, began time.Time, seen Seen) error {
 	if !seen.Standby {
 		return errNoStandby
@@ -104,9 +104,9 @@ func (s *Set) Check(i int, want *Want, began time.Time, seen Seen) error {
 	return nil
 }
 
-// learn asks a server for its cluster, and the timelines that its data are known to be of. A replica that had got further
-// than a primary when that was promoted has changes that this one never had; it does not follow this one's timeline, but
-// may seem to, going by positions in the log. A pooler may ask another server than the one asked before.
+// learn asks a server for its cluster, and for the timeline of its data. A replica that was ahead of a primary when that was
+// promoted has changes that the primary never had: it does not follow the primary's timeline, although by positions in the
+// log it may seem to. Behind a pooler the answer may come from another server than the one before.
 func (r *replica) learn(ctx context.Context, conn *pgconn.PgConn) error {
 	const query = `select (extract(epoch from pg_postmaster_start_time()) * 1000000)::int8,
 	(select system_identifier from pg_control_system()),
@@ -133,11 +133,10 @@ func (r *replica) learn(ctx context.Context, conn *pgconn.PgConn) error {
 	return nil
 }
 
-// maxServers is of how many servers behind one replica something is known at most: those that were started again are other
-// ones.
+// maxServers is how many servers behind one replica are remembered. A restarted server counts as another one.
 const maxServers = 256
 
-// ask returns the only row of a query, past pgx and its tracers.
+// ask returns the only row of a query, without pgx and its tracers.
 func ask(ctx context.Context, conn *pgconn.PgConn, query string) ([][]byte, error) {
 	result := conn.ExecParams(ctx, query, nil, nil, nil, nil).Read()
 	if result.Err != nil {

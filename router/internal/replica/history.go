@@ -10,11 +10,11 @@ type mark struct {
 	slack    time.Duration
 }
 
-// history is where the log of a primary was, the oldest mark first. Old ones are fewer than new ones.
+// history is where the log of a primary was, the oldest mark first. There are fewer old marks than new ones.
 type history []mark
 
-// historyMost is how many marks there are at most. With ten a second the oldest of them are from some minutes ago, and
-// from hours ago after a while, since every other one of the older half is forgotten.
+// historyMost is the most marks that are kept. At ten a second the oldest are minutes old, and later hours, since every
+// second one of the older half is dropped.
 const historyMost = 512
 
 // add adds a mark, which is later than all others.
@@ -32,14 +32,14 @@ func (h *history) add(m mark) {
 	*h = all
 }
 
-// asOf returns a time such that a server that has replayed the log as far as lsn has everything that could be seen on the
-// primary then, and the zero time if none is known.
+// asOf returns a time such that a server that has replayed the log up to lsn has everything that was visible on the primary
+// then, and the zero time if none is known.
 //
-// All that is visible is in the log in memory. Whoever has replayed that has it. But a log that nobody commits to may stay
-// in memory for long, and then a replica that has all there is to be had would seem to be behind. What was committed
-// without waiting for the disk is there after three times wal_writer_delay at the latest, see
-// https://www.postgresql.org/docs/current/wal-async-commit.html, everything else at once: so the log on the disk has what
-// was visible that long ago.
+// Everything visible is in the log in memory, so a server that has replayed that has it. But a log that nobody commits to
+// may stay in memory for long, and a replica that has all there is would then seem to be behind. Asynchronous commits are
+// on the disk after three times wal_writer_delay at the latest, see
+// https://www.postgresql.org/docs/current/wal-async-commit.html, and all others at once: so the log on the disk has what was
+// visible that long ago.
 func (h history) asOf(lsn uint64) time.Time {
 	var asOf time.Time
 	for i := len(h) - 1; i >= 0; i-- {

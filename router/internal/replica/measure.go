@@ -31,14 +31,14 @@ const (
 var ErrSilent = errors.New("the replica does not answer")
 
 var (
-	errOther      = errors.New("the replica is of another cluster than the primary")
-	errTimeline   = errors.New("the replica has not been seen to follow the primary since that was promoted")
-	errNoLog      = errors.New("the primary is not one, or has not been asked yet")
+	errOther      = errors.New("the replica belongs to another cluster than the primary")
+	errTimeline   = errors.New("the replica is not known to follow the primary since that was promoted")
+	errNoLog      = errors.New("the primary is a standby, or was not measured yet")
 	errNotPrimary = errors.New("the primary is a standby")
 )
 
-// rest waits until the next measurement is due, or ctx has ended. One of a replica, which may be woken, is due soon when
-// somebody waits for news of it: however many do, it is measured no more often.
+// rest waits until the next measurement is due, or ctx has ended. That of a replica, which may be woken, is due soon while
+// reads wait for it, and no more often however many wait.
 func (s *Set) rest(ctx context.Context, woken <-chan struct{}) {
 	long := time.Duration(s.pause.Load())
 	if woken != nil && s.waiting.Load() > 0 {
@@ -64,12 +64,12 @@ func pauseAfter(err error) time.Duration {
 	return failedPause
 }
 
-// measurePrimary notes where the primary's log is, again and again.
+// measurePrimary records where the primary's log is, until ctx ends or nobody reads.
 func (s *Set) measurePrimary(ctx context.Context) {
 	p := probe{server: s.primary}
 	defer p.close()
 	for !s.idle() && ctx.Err() == nil {
-		if err := s.lookAtPrimary(ctx, &p); err != nil {
+		if err := s.measureLog(ctx, &p); err != nil {
 			p.close()
 			s.mu.Lock()
 			s.trouble = err
@@ -81,7 +81,7 @@ func (s *Set) measurePrimary(ctx context.Context) {
 	}
 }
 
-func (s *Set) lookAtPrimary(ctx context.Context, p *probe) error {
+func (s *Set) measureLog(ctx context.Context, p *probe) error {
 	if err := p.connect(ctx); err != nil {
 		return err
 	}
@@ -122,7 +122,7 @@ func (s *Set) lookAtPrimary(ctx context.Context, p *probe) error {
 	return nil
 }
 
-// measureAll measures a replica, again and again.
+// measureAll measures a replica until ctx ends.
 func (r *replica) measureAll(ctx context.Context) {
 	p := probe{server: r.Server}
 	defer p.close()
@@ -169,14 +169,14 @@ func (r *replica) measure(ctx context.Context, p *probe) error {
 	defer r.set.mu.Unlock()
 	known, ok := r.servers[seen.Server]
 	if !ok {
-		return errUnknown // a pooler has asked another one
+		return errUnknown // a pooler asked another server
 	}
 	r.judge(state{measured: measured, replayed: seen.Replayed, server: seen.Server, facts: known})
 	r.set.notify()
 	return nil
 }
 
-// knows reports whether all is known of a server that the primary's timeline asks for.
+// knows reports whether a server is known to be on the primary's timeline.
 func (r *replica) knows(server string) bool {
 	r.set.mu.Lock()
 	defer r.set.mu.Unlock()
@@ -184,11 +184,11 @@ func (r *replica) knows(server string) bool {
 	return ok && known.timeline >= r.set.timeline
 }
 
-// judge publishes a measurement, with what it means by what is known of the primary. The caller holds Set.mu.
+// judge publishes a measurement, compared with what is known about the primary. The caller holds Set.mu.
 func (r *replica) judge(now state) {
 	s := r.set
 	switch {
-	case now.measured.IsZero(): // there was none
+	case now.measured.IsZero(): // it was never measured
 		return
 	case s.system == 0:
 		now.why = errNoLog
@@ -207,8 +207,8 @@ func (r *replica) judge(now state) {
 	r.now.Store(&now)
 }
 
-// probe is a connection for measurements. It is none of those that read: a measurement must not wait behind what it is to
-// decide about.
+// probe is a connection for measurements. Reads do not use it: a measurement must not wait behind the reads that depend on
+// it.
 type probe struct {
 	server Server
 	conn   *pgx.Conn
@@ -234,6 +234,6 @@ func (p *probe) close() {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), closeLimit)
 	defer cancel()
-	_ = p.conn.Close(ctx) // whatever it says, the connection is closed
+	_ = p.conn.Close(ctx) // after an error too, the connection is closed
 	p.conn = nil
 }

@@ -7,7 +7,7 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// Position is how far a host has come in its write-ahead log. The zero Position is before everything. Package router
+// Position is a position in the write-ahead log of a host. The zero Position is before everything. Package router
 // documents it.
 type Position struct {
 	system   int64 // pg_control_system().system_identifier
@@ -15,7 +15,7 @@ type Position struct {
 	lsn      uint64
 }
 
-var errBadPosition = errors.New("a position: expected a text that Position.String has returned")
+var errBadPosition = errors.New("a position: expected a text that Position.String returned")
 
 // PositionQuery asks a primary for its position, for [ScanPosition].
 const PositionQuery = `select system_identifier, substr(pg_walfile_name(place), 1, 8), (place - '0/0')::int8,
@@ -33,7 +33,7 @@ func ScanPosition(row pgx.Row) (Position, error) {
 	return p, nil
 }
 
-// IsZero tells whether the position is the zero Position.
+// IsZero reports whether the position is the zero Position.
 func (p Position) IsZero() bool { return p == Position{} }
 
 // String returns the position as a text, such as 7434811045227790337/1/0/16B3748, and "" for the zero Position.
@@ -47,7 +47,7 @@ func (p Position) String() string {
 // MarshalText returns what String does.
 func (p Position) MarshalText() ([]byte, error) { return []byte(p.String()), nil }
 
-// UnmarshalText reads what String returned. For anything else it returns an error and leaves the position as it is.
+// UnmarshalText parses what String returned. For anything else it returns an error and does not change the position.
 func (p *Position) UnmarshalText(text []byte) error {
 	if len(text) == 0 {
 		*p = Position{}
@@ -66,15 +66,15 @@ func (p *Position) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// timelineOf returns the timeline with which the name of a file of the log begins.
+// timelineOf returns the timeline at the beginning of the name of a log file.
 func timelineOf(name string) (timeline uint32) {
-	_, _ = fmt.Sscanf(name, "%08X", &timeline) // Postgres has made it
+	_, _ = fmt.Sscanf(name, "%08X", &timeline) // Postgres made it
 	return timeline
 }
 
-// recordEnd returns where the last record before a place to insert at ends. At the beginning of a page the two differ by
-// the page's header, and a replica that has replayed that record is at its end. Headers have 24 bytes, the first of a file
-// 40; no record ends within one or right behind it.
+// recordEnd returns the end of the last record before an insert position. At the beginning of a page the two differ by the
+// page's header, and a replica that has replayed that record is at its end. Headers have 24 bytes, the first of a file 40;
+// no record ends within a header or right behind it.
 func recordEnd(lsn, block int64) uint64 {
 	if at := lsn % block; at == 24 || at == 40 {
 		lsn -= at

@@ -8,50 +8,50 @@ import (
 )
 
 var (
-	errRegressed = errors.New("the replica is behind where it was: it was started again, or is another one")
-	errNoStandby = errors.New("the server is no standby: it was promoted")
+	errRegressed = errors.New("the replica is behind an earlier position of its own: it was restarted, or is another server")
+	errNoStandby = errors.New("the server is not a standby: it was promoted")
 )
 
 // replica is one of a set.
 type replica struct {
 	Server
 	set   *Set
-	woken chan struct{} // has it measured at once
+	woken chan struct{} // makes it measure at once
 
 	now  atomic.Pointer[state]
 	life atomic.Pointer[life]
 
 	// Guarded by Set.mu.
 	behind  int64            // in bytes, as of the last measurement
-	servers map[string]facts // that it has led to
+	servers map[string]facts // that it led to, by Seen.Server
 }
 
-// facts are what is known of a server, by its name in [Seen].
+// facts are what is known about a server.
 type facts struct {
-	system   int64  // the cluster that it is of
-	timeline uint32 // the highest that its data are known to be of
+	system   int64  // its cluster
+	timeline uint32 // the highest that its data are known to be on
 }
 
-// state is what is known of a replica at a time.
+// state is what is known about a replica at a time.
 type state struct {
-	why      error     // it is not used; nil if it may be
+	why      error     // why it is not used; nil if it may be
 	measured time.Time // before it was asked
-	replayed uint64    // how far it was then, at least
-	asOf     time.Time // it has everything that could be seen on the primary then; zero if unknown
-	server   string    // which was asked
+	replayed uint64    // at least, then
+	asOf     time.Time // it has everything that was visible on the primary then; zero if unknown
+	server   string    // that was measured
 	facts
 }
 
-// lag returns how old at most is what a read sees that begins now.
+// lag returns how old at most the data are that a read sees now.
 func (s *state) lag(now time.Time) time.Duration { return now.Sub(s.asOf) }
 
-// life ends when a replica does not answer any more: reads that wait for it need not wait any longer.
+// life ends when a replica stops answering, which ends the wait of its reads.
 type life struct {
 	ctx context.Context
 	end context.CancelFunc
 }
 
-// begin begins a life, and ends the one before.
+// begin begins a life and ends the one before.
 func (r *replica) begin() {
 	ctx, end := context.WithCancel(r.set.base)
 	if before := r.life.Swap(&life{ctx, end}); before != nil {
@@ -59,7 +59,7 @@ func (r *replica) begin() {
 	}
 }
 
-// Doubt has replica i not used until it was measured again.
+// Doubt stops the use of replica i until it was measured again.
 func (s *Set) Doubt(i int, why error) { s.all[i].doubt(why) }
 
 func (r *replica) doubt(why error) {
@@ -69,7 +69,7 @@ func (r *replica) doubt(why error) {
 	r.wake()
 }
 
-// wake has the replica measured at once.
+// wake makes the replica measure at once.
 func (r *replica) wake() {
 	select {
 	case r.woken <- struct{}{}:

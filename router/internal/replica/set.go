@@ -10,21 +10,21 @@ import (
 )
 
 const (
-	// maxPause and minPause are the bounds of the pause between two measurements.
+	// maxPause and minPause bound the pause between two measurements.
 	maxPause = 100 * time.Millisecond
 	minPause = 5 * time.Millisecond
-	// perLag is how often a replica is measured in the time that a reader allows it to be behind.
+	// perLag is how often a replica is measured within the lag that a reader allows.
 	perLag = 8
-	// idleAfter is how long after the last read the measuring goes on.
+	// idleAfter is how long the measuring continues after the last read.
 	idleAfter = 10 * time.Second
 )
 
-// Server is what is measured: a primary, or a replica.
+// Server is a server to measure: a primary or a replica.
 type Server struct {
 	Name string // for errors
 
-	// Connect makes a connection for measurements, none of those that read. It is called again after each failure. ctx has a
-	// time limit.
+	// Connect makes a connection for measurements, which reads do not use. It is called again after each failure. ctx
+	// has a time limit.
 	Connect func(ctx context.Context) (*pgx.Conn, error)
 }
 
@@ -39,11 +39,11 @@ type Set struct {
 	idleAfter atomic.Int64 // nanoseconds
 	turn      atomic.Uint32
 	measuring atomic.Bool  // written with mu held
-	wanted    atomic.Int64 // when somebody read last, by clock
+	wanted    atomic.Int64 // time of the last read, by clock
 	pause     atomic.Int64 // between two measurements, nanoseconds
-	waiting   atomic.Int32 // how many wait for a measurement
+	waiting   atomic.Int32 // reads that wait for a measurement
 
-	work sync.WaitGroup // whatever has to end before Close returns
+	work sync.WaitGroup // what Close waits for
 
 	mu       sync.Mutex // guards what follows
 	closed   bool
@@ -52,14 +52,14 @@ type Set struct {
 	log      history
 	system   int64 // the primary's cluster; 0 if unknown
 	timeline uint32
-	trouble  error // why the primary could not be asked the last time
+	trouble  error // why the last measurement of the primary failed
 }
 
-// clock is what times are measured from that are kept as numbers.
+// clock is the origin of times that are kept as numbers.
 var clock = time.Now()
 
-// New returns a set that does nothing before the first [Set.Find]. It must be closed. base has the values for what goes on
-// after a call.
+// New returns a set that does nothing before the first [Set.Find]. It must be closed. base has the values for
+// background work.
 func New(base context.Context, primary Server, replicas []Server) *Set {
 	s := &Set{primary: primary, base: context.WithoutCancel(base), measured: make(chan struct{})}
 	s.idleAfter.Store(int64(idleAfter))
@@ -72,13 +72,13 @@ func New(base context.Context, primary Server, replicas []Server) *Set {
 	return s
 }
 
-// Len returns how many replicas there are.
+// Len returns the number of replicas.
 func (s *Set) Len() int { return len(s.all) }
 
-// MeasureFor sets how long after the last read the measuring goes on. Defaults to 10 s.
+// MeasureFor sets how long the measuring continues after the last read. Defaults to 10 s.
 func (s *Set) MeasureFor(d time.Duration) { s.idleAfter.Store(int64(d)) }
 
-// want says that somebody reads who allows a replica to be behind for a time.
+// want records a read that allows a replica this lag, and starts the measuring.
 func (s *Set) want(within time.Duration) {
 	now := int64(time.Since(clock))
 	if now-s.wanted.Load() > s.idleAfter.Load()/10 {
@@ -101,7 +101,7 @@ func (s *Set) want(within time.Duration) {
 	}
 }
 
-// measure begins to measure, until nobody has read for a while, or Close. The caller holds mu.
+// measure starts the measuring, until there was no read for a while, or Close. The caller holds mu.
 func (s *Set) measure() {
 	ctx, stop := context.WithCancel(s.base)
 	s.stop = stop
@@ -115,7 +115,7 @@ func (s *Set) measure() {
 	}
 }
 
-// idle ends the measuring if nobody has read for a while.
+// idle ends the measuring if there was no read for a while, and reports whether it did.
 func (s *Set) idle() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -133,13 +133,13 @@ func (s *Set) next() <-chan struct{} {
 	return s.measured
 }
 
-// notify wakes everyone that waits for a measurement. The caller holds mu.
+// notify wakes all reads that wait for a measurement. The caller holds mu.
 func (s *Set) notify() {
 	close(s.measured)
 	s.measured = make(chan struct{})
 }
 
-// Go runs fn in a goroutine that Close waits for. It returns false if it is too late for that.
+// Go runs fn in a goroutine that Close waits for. After Close it returns false and runs nothing.
 func (s *Set) Go(fn func()) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -150,8 +150,8 @@ func (s *Set) Go(fn func()) bool {
 	return true
 }
 
-// Close ends the measuring, and waits until nothing is under way. drain runs first, and waits for the reads under way: until
-// then these hear of a replica that does not answer.
+// Close ends the measuring, and waits for all that runs. It calls drain first, which waits for reads: these still notice a
+// replica that stops answering.
 func (s *Set) Close(drain func()) {
 	s.mu.Lock()
 	s.closed = true

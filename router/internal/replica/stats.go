@@ -2,22 +2,22 @@ package replica
 
 import "time"
 
-// Stats are figures on a set.
+// Stats are statistics of a set.
 type Stats struct {
 	Replicas  []Status
 	Measuring bool
-	Trouble   error // why the primary could not be asked the last time
+	Trouble   error // why the last measurement of the primary failed
 }
 
-// Status is what is known of one replica.
+// Status is the status of one replica.
 type Status struct {
-	Why      error         // it will not do; nil if it will
+	Why      error         // why it does not qualify; nil if it does
 	Measured time.Time     // zero if never, or if the last attempt failed
-	Lag      time.Duration // how old at most is what a read would see now; 0 if unknown
-	Behind   int64         // bytes of the primary's log that it had not replayed when it was measured
+	Lag      time.Duration // how old at most the data are that a read would see now; 0 if unknown
+	Behind   int64         // bytes of the primary's log that it had not replayed when measured
 }
 
-// Stats returns figures on the set, for a reader that wants this.
+// Stats returns statistics of the set, for a reader with this Want.
 func (s *Set) Stats(want *Want) Stats {
 	all := Stats{Measuring: s.measuring.Load()}
 	s.mu.Lock()

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// mostTexts is the number of texts past which all are forgotten: a program that makes its SQL up as it goes along has no
-// end of them. An LRU would take a lock for each call.
+// mostTexts is how many texts are kept before all are dropped: a program that builds its SQL has any number of them. An
+// LRU would take a lock for each call.
 const mostTexts = 4096
 
 // LongText is the length of a text, in bytes, past which it is not kept.
@@ -17,8 +17,8 @@ const LongText = 16 << 10
 type Cache struct {
 	known atomic.Pointer[sync.Map] // of *Text by string
 	count atomic.Int64
-	tails atomic.Int64 // of all together, as of each
-	way   way
+	tails atomic.Int64 // of all texts together, as in times
+	trip  roundTrip
 }
 
 // NewCache returns an empty cache.
@@ -46,5 +46,5 @@ func (c *Cache) Of(sql string) *Text {
 	return found.(*Text)
 }
 
-// RoundTrip returns how long the way to the server and back is, 0 if unknown.
-func (c *Cache) RoundTrip() time.Duration { return time.Duration(c.way.shortest.Load()) }
+// RoundTrip returns the time of a round trip to the server, 0 if unknown.
+func (c *Cache) RoundTrip() time.Duration { return time.Duration(c.trip.shortest.Load()) }

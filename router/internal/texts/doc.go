@@ -1,4 +1,3 @@
-// Package texts keeps what a router knows of the SQL texts that it was given: what their words tell, and how long the
-// server took for them so far. It decides what is fast. What is safe does not depend on it: a statement that is sent as a
-// read is held to reading by the server.
+// Package texts keeps what a router learns about SQL texts: from their words, and from how long the server takes for them.
+// Only speed depends on it, never safety: the server itself refuses to write in a statement that was sent as a read.
 package texts

@@ -6,10 +6,10 @@ import (
 	"github.com/kiloshard/kiloshard/internal/sqltext"
 )
 
-// harmless are words that may stand before a parenthesis in SQL that changes nothing: key words, types, and functions of
-// Postgres that are in use everywhere. Any other may be a function that writes. The list decides only what is fast: a
-// statement that is sent as a read is held to reading by the server.
-var harmless = wordSet(`
+// readOnlyWords are words that may stand before a parenthesis in SQL that changes nothing: key words, types, and functions of
+// Postgres that are in use everywhere. Any other may be a function that writes. Only speed depends on the list: the
+// server itself refuses to write in a statement that was sent as a read.
+var readOnlyWords = wordSet(`
 	all and any array as between by case cast distinct else except exists extract filter from group having in intersect
 	is join lateral like ilike limit materialized not offset on or order over partition range rows row select similar some
 	then to union unnest using values when where with within grouping sets cube rollup only interval
@@ -43,15 +43,15 @@ func wordSet(text string) map[string]bool {
 // callScan finds calls in SQL.
 type callScan struct {
 	before sqltext.Token
-	named  bool // a point came before that
+	named  bool // a dot came before that
 }
 
-// known takes the next token of SQL, and reports whether that begins no call, or one of what is harmless. A column may be
-// taken for a function by mistake: then the SQL counts as one that may write.
+// known takes the next token of SQL, and reports whether it begins no call, or a call of one of the readOnlyWords. It may
+// mistake a column for a function: then the SQL counts as one that may write.
 func (c *callScan) known(t sqltext.Token) bool {
 	known := true
 	if t.Is("(") && (c.before.Kind == sqltext.Word || c.before.Kind == sqltext.Name) && c.before.Text != "" {
-		known = !c.named && harmless[c.before.Name()]
+		known = !c.named && readOnlyWords[c.before.Name()]
 	}
 	c.named = c.before.Is(".")
 	c.before = t

@@ -12,8 +12,8 @@ import (
 // summaryLimit is how many words a summary has at most.
 const summaryLimit = 8
 
-// summarize returns what SQL does to which tables, in the order of its words, such as "SELECT photos likes". There is no
-// value in it, since strings and numbers are left out.
+// summarize returns what SQL does to which tables, in the order of its words, such as "SELECT photos likes". It holds
+// no value: strings and numbers are left out.
 func summarize(sql string) string {
 	var found []string
 	var opening, before string // the first word of the statement, and the word before this one
@@ -45,7 +45,7 @@ func summarize(sql string) string {
 	return strings.Join(found, " ")
 }
 
-// SummaryOf returns what a batch does: that of its statements where all do the same.
+// SummaryOf returns the summary of a batch: that of its statements if they all have the same.
 func (c *Cache) SummaryOf(batch *pgx.Batch) string {
 	common := ""
 	for i, query := range batch.QueuedQueries {
@@ -58,7 +58,7 @@ func (c *Cache) SummaryOf(batch *pgx.Batch) string {
 	return strings.TrimSpace("BATCH " + common)
 }
 
-// manipulates tells whether a word begins a part of a statement that reads or changes rows.
+// manipulates reports whether a word begins a part of a statement that reads or changes rows.
 func manipulates(w, before string) bool {
 	switch w {
 	case "select", "insert", "delete", "merge":
@@ -69,7 +69,7 @@ func manipulates(w, before string) bool {
 	return false
 }
 
-// namesTable tells whether the name of a table follows a word.
+// namesTable reports whether the name of a table follows a word.
 func namesTable(w string) bool {
 	switch w {
 	case "from", "join", "into", "update", "only", "lateral", "copy", "truncate":
@@ -78,7 +78,7 @@ func namesTable(w string) bool {
 	return false
 }
 
-// structure are words that stand where a table might, and are none.
+// structure are words that can stand where a table can, and are not tables.
 var structure = map[string]bool{
 	"as": true, "by": true, "distinct": true, "group": true, "limit": true, "on": true, "only": true, "order": true,
 	"returning": true, "select": true, "set": true, "values": true, "where": true,

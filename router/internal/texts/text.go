@@ -5,16 +5,16 @@ import (
 	"time"
 )
 
-// Text is what is known of one SQL text. It is safe for concurrent use.
+// Text is what the router has learned about one SQL text. It is safe for concurrent use.
 type Text struct {
 	Traits
 	Summary string // what it does to which tables, such as "SELECT photos"
 
-	writes atomic.Bool  // the server has refused it as a read
+	writes atomic.Bool  // the server refused it as a read
 	long   atomic.Bool  // its answers are too long to be kept
 	until  atomic.Int64 // when it may be sent with others again, in Unix nanoseconds
 	times  times
-	p95    atomic.Int64 // within which readers were answered 95 times of 100, in nanoseconds; 0 if unknown
+	p95    atomic.Int64 // of the time that readers wait, in nanoseconds; 0 if unknown
 }
 
 func newText(sql string) *Text { return &Text{Traits: traitsOf(sql), Summary: summarize(sql)} }
@@ -22,19 +22,19 @@ func newText(sql string) *Text { return &Text{Traits: traitsOf(sql), Summary: su
 // OnlyReads reports whether the text is to be sent as a read.
 func (t *Text) OnlyReads() bool { return t.Reads && !t.writes.Load() }
 
-// Writes notes that the server refused the text as a read.
+// Writes records that the server refused the text as a read.
 func (t *Text) Writes() { t.writes.Store(true) }
 
-// LongAnswers notes that its answers are too long to be kept, so that it is sent by itself from now on.
+// LongAnswers records that its answers are too long to be kept, so that it is sent alone from now on.
 func (t *Text) LongAnswers() { t.long.Store(true) }
 
-// aloneFor is how long a text is sent by itself after it has spoilt a group.
+// aloneFor is how long a text is sent alone after it has broken a group.
 const aloneFor = time.Second
 
-// KeepAlone has the text be sent by itself for a while.
+// KeepAlone keeps the text out of groups for a second.
 func (t *Text) KeepAlone() { t.until.Store(time.Now().Add(aloneFor).UnixNano()) }
 
-// Alone reports whether the text is to be sent by itself.
+// Alone reports whether the text must be sent alone.
 func (t *Text) Alone() bool {
 	until := t.until.Load()
 	return t.long.Load() || until != 0 && time.Now().UnixNano() < until
@@ -43,7 +43,7 @@ func (t *Text) Alone() bool {
 // Usual returns how long the server usually takes for the text, 0 if unknown.
 func (t *Text) Usual() time.Duration { return time.Duration(t.times.usual.Load()) }
 
-// ReaderWaited takes note of how long a reader waited for an answer. Over time one in twenty takes longer than
+// ReaderWaited records how long a reader waited for an answer, so that over time one in twenty waits longer than
 // [Text.P95].
 func (t *Text) ReaderWaited(took time.Duration) {
 	before := t.p95.Load()
@@ -59,5 +59,5 @@ func (t *Text) ReaderWaited(took time.Duration) {
 	t.p95.CompareAndSwap(before, max(p95, int64(10*time.Microsecond)))
 }
 
-// P95 returns within what time readers are answered 95 times of 100, 0 if unknown.
+// P95 returns the 95th percentile of the time that readers wait, 0 if unknown.
 func (t *Text) P95() time.Duration { return time.Duration(t.p95.Load()) }

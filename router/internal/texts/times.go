@@ -7,14 +7,14 @@ import (
 )
 
 const (
-	// A statement that usually takes as long as longUsual, or as long as longTail more often than now and then, would hold
-	// up those behind it. So may one that is not familiar.
+	// A statement that usually takes longer than longUsual, or often takes longer than longTail, would hold up those behind
+	// it. So may one that has been observed fewer times than familiar.
 	longUsual = 3 * time.Millisecond
 	longTail  = 20 * time.Millisecond
 	familiar  = 3
 
-	// That a machine is short of time happens to all statements: long answers count that come more often than one in two
-	// hundred, and much more often than with the others.
+	// A busy machine delays all statements. So long answers count only if they are more than one in two hundred, and much
+	// more frequent than those of other texts.
 	tailOnce  = 1_000_000 / 512
 	tailLimit = tailOnce * 5 / 2
 	tailMore  = 4
@@ -50,20 +50,22 @@ func noteTail(tails *atomic.Int64, took time.Duration) {
 	tails.Store(now)
 }
 
-// Observe takes note of how long the server took for a text, with the way to it and back or without. text may be nil.
-func (c *Cache) Observe(text *Text, took time.Duration, withWay bool) {
+// Observe records how long the server took for a text, with the round trip or without. text may be nil.
+func (c *Cache) Observe(text *Text, took time.Duration, withTrip bool) {
 	if text == nil {
 		return
 	}
-	if withWay {
-		took -= c.ObserveWay(took)
+	if withTrip {
+		took -= c.ObserveRoundTrip(took)
 	}
 	text.times.observe(took)
 	noteTail(&c.tails, took)
 }
 
-// ObserveWay takes note of how long the way to the server and back was at most, and returns how long it is.
-func (c *Cache) ObserveWay(took time.Duration) time.Duration { return c.way.observe(took, time.Now()) }
+// ObserveRoundTrip records an upper bound of a round trip, and returns the shortest one lately.
+func (c *Cache) ObserveRoundTrip(took time.Duration) time.Duration {
+	return c.trip.observe(took, time.Now())
+}
 
 // Slow reports whether a text is to be kept away from others.
 func (c *Cache) Slow(text *Text) bool {
@@ -75,12 +77,11 @@ func (c *Cache) Slow(text *Text) bool {
 	return tails > tailLimit && tails > tailMore*c.tails.Load()
 }
 
-// wayWindow is for how long a short way counts: it may have become longer.
-const wayWindow = 5 * time.Second
+// roundTripWindow is how long a short round trip counts: the network may have become slower since.
+const roundTripWindow = 5 * time.Second
 
-// way is how long the way to the server and back is: the shortest of this window and the one before. A mean would be that of
-// the machines' load.
-type way struct {
+// roundTrip is the shortest round trip of this window and the one before. A mean would measure the load of the machines.
+type roundTrip struct {
 	shortest atomic.Int64 // in nanoseconds; 0 if unknown
 
 	mu           sync.Mutex
@@ -88,11 +89,11 @@ type way struct {
 	until        time.Time // of this window
 }
 
-func (w *way) observe(took time.Duration, now time.Time) time.Duration {
+func (w *roundTrip) observe(took time.Duration, now time.Time) time.Duration {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if now.After(w.until) {
-		w.before, w.this, w.until = w.this, took, now.Add(wayWindow)
+		w.before, w.this, w.until = w.this, took, now.Add(roundTripWindow)
 	}
 	w.this = min(w.this, took)
 	shortest := w.this

@@ -6,7 +6,7 @@ import (
 	"github.com/kiloshard/kiloshard/internal/sqltext"
 )
 
-// Traits are what can be told of SQL by its words. Where words do not tell, a trait is set on the safe side.
+// Traits are what the words of SQL show. Where they show nothing, a trait has the safe value.
 type Traits struct {
 	Reads  bool // a SELECT, VALUES or TABLE by itself that locks no rows, makes no table and calls no function but well-known ones
 	Calls  bool // begins with CALL or DO
@@ -26,7 +26,7 @@ var leavingFirst = map[string]bool{
 	"prepare": true, "reset": true, "start": true,
 }
 
-// changing are words that a statement which only reads does not have, but within names and strings.
+// changing are words that a statement which only reads does not have outside of names and strings.
 var changing = map[string]bool{"delete": true, "insert": true, "into": true, "merge": true, "share": true, "update": true}
 
 func traitsOf(sql string) Traits {
@@ -63,8 +63,7 @@ func traitsOf(sql string) Traits {
 	return t
 }
 
-// wordOf returns a word in small letters, what is between the quotes of a name, a semicolon, and an empty string for any
-// other token.
+// wordOf returns a word in lower case, a quoted name without its quotes, a semicolon, and "" for any other token.
 func wordOf(t sqltext.Token) string {
 	switch {
 	case t.Kind == sqltext.Word:
@@ -77,7 +76,7 @@ func wordOf(t sqltext.Token) string {
 	return ""
 }
 
-// FirstWord returns the first word of SQL in small letters, past white space, comments and semicolons.
+// FirstWord returns the first word of SQL in lower case, after white space, comments and semicolons.
 func FirstWord(sql string) string {
 	for token := range sqltext.Tokens(sql) {
 		if w := wordOf(token); w != "" && w != ";" {

@@ -1,5 +1,5 @@
-// Package together is between package many and the router: a caller that sends statements to many shards at once says
-// so, so that those of one host wait for each other and travel together.
+// Package together lets package many tell the router which statements a caller sends at once, so that the router sends
+// those of one host together.
 package together
 
 import "sync"
@@ -19,7 +19,7 @@ type Hint struct {
 	once  sync.Once
 }
 
-// Arrive says that the statement waits in a queue, or will not. It may be called more than once.
+// Arrive reports that the statement is in a queue, or will not get there. It may be called more than once.
 func (h *Hint) Arrive() { h.once.Do(h.crowd.underway.Done) }
 
 // AwaitAll waits until all statements of the crowd have arrived.

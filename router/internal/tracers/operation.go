@@ -11,13 +11,13 @@ import (
 )
 
 // Operation is the context of an operation, so that it costs one allocation, and none where nothing is traced. A nil
-// Operation is one that nobody is told of.
+// Operation is not traced.
 type Operation struct {
 	context.Context
 	operation.Info
 
 	tracers *Tracers
-	told    bool // tracers have been told of its start
+	started bool // tracers have its start
 	ended   bool
 
 	// Of a call that shares a connection.
@@ -46,10 +46,10 @@ func (t *Tracers) Begin(ctx context.Context, info operation.Info) (context.Conte
 	return op, op
 }
 
-// Told reports whether tracers have been told of its start.
-func (o *Operation) Told() bool { return o.told }
+// Started reports whether tracers have its start.
+func (o *Operation) Started() bool { return o.started }
 
-// Sent notes that there is a connection, on which so many are sent together.
+// Sent records that the operation got a connection, and how many are sent together on it.
 func (o *Operation) Sent(together int) {
 	if o == nil {
 		return
@@ -62,19 +62,19 @@ func (o *Operation) Sent(together int) {
 	o.Together = together
 }
 
-// Start tells tracers that a call that shares a connection is sent, unless they have been told.
+// Start traces that a call that shares a connection is sent, unless that was traced before.
 func (o *Operation) Start(conn *pgx.Conn, sql string, args []any, together int) {
 	o.Sent(together)
 	o.conn = conn
-	if o.told || o.tracers.query == nil {
+	if o.started || o.tracers.query == nil {
 		return
 	}
-	o.told = true
+	o.started = true
 	o.traced = o.tracers.query.TraceQueryStart(o, conn, pgx.TraceQueryStartData{SQL: sql, Args: args})
 }
 
-// Finish tells tracers how a call that shares a connection has ended, unless they know. The connection's goroutine does so
-// while it works for the call, else the caller.
+// Finish traces the end of a call that shares a connection, unless that was traced before. The connection's goroutine calls
+// it while it works for the call, otherwise the caller does.
 func (o *Operation) Finish(tag pgconn.CommandTag, err error) {
 	if o == nil || o.ended {
 		return
@@ -82,20 +82,20 @@ func (o *Operation) Finish(tag pgconn.CommandTag, err error) {
 	switch {
 	case o.traced != nil:
 		o.tracers.query.TraceQueryEnd(o.traced, o.conn, pgx.TraceQueryEndData{CommandTag: tag, Err: err})
-	case !o.told && err != nil:
+	case !o.started && err != nil:
 		for _, tracer := range o.tracers.unsent {
 			tracer.TraceUnsent(o, err)
 		}
 	default:
-		return // a trace tells of the end
+		return // a Trace traces the end
 	}
 	o.ended = true
 }
 
-// GoesOn reports whether tracers were told that a call that shares a connection is sent, and not how it ended.
-func (o *Operation) GoesOn() bool { return o.traced != nil && !o.ended }
+// Running reports whether tracers have the start of a call that shares a connection, but not its end.
+func (o *Operation) Running() bool { return o.traced != nil && !o.ended }
 
-// Fail is Finish after an error, if there is one.
+// Fail calls Finish if err is not nil.
 func (o *Operation) Fail(err error) {
 	if err != nil {
 		o.Finish(pgconn.CommandTag{}, err)
@@ -104,7 +104,7 @@ func (o *Operation) Fail(err error) {
 
 type attemptKey struct{}
 
-// WithAttempt returns a context for what is tried again.
+// WithAttempt returns a context for an attempt, counted from 1.
 func WithAttempt(ctx context.Context, attempt int) context.Context {
 	if attempt == 1 {
 		return ctx

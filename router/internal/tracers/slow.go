@@ -10,10 +10,10 @@ import (
 	"github.com/kiloshard/kiloshard/router/operation"
 )
 
-// slowText is how much of a statement's text is logged, in bytes.
+// slowText is the most of a statement's text that is logged, in bytes.
 const slowText = 500
 
-// slowLog logs what takes long.
+// slowLog logs slow operations.
 type slowLog struct {
 	log   *slog.Logger
 	after time.Duration
@@ -55,7 +55,7 @@ func (l *slowLog) TraceCopyFromEnd(ctx context.Context, _ *pgx.Conn, data pgx.Tr
 	l.end(ctx, data.Err)
 }
 
-// TraceUnsent logs what waited long in vain.
+// TraceUnsent logs an operation that waited long and was not sent.
 func (l *slowLog) TraceUnsent(ctx context.Context, err error) { l.end(ctx, err) }
 
 func (l *slowLog) end(ctx context.Context, err error) {
@@ -89,7 +89,7 @@ func (l *slowLog) end(ctx context.Context, err error) {
 	l.log.LogAttrs(ctx, slog.LevelWarn, "slow statement", attrs...)
 }
 
-// attrsOf says in a log which shard it is.
+// attrsOf returns the attributes that identify the shard.
 func attrsOf(o operation.Info) []slog.Attr {
 	return []slog.Attr{slog.String("host", o.Host), slog.Int("shard", int(o.Shard)), slog.String("schema", o.Schema)}
 }

@@ -1,4 +1,4 @@
-// Package tracers tells tracers of a service's statements, as pgx would on a plain pool, and of none of the router's own.
+// Package tracers passes a service's statements to pgx tracers, as pgx does on a plain pool, and none of the router's own.
 package tracers
 
 import (
@@ -22,7 +22,7 @@ type Tracers struct {
 	unsent  []operation.UnsentTracer
 }
 
-// Of has several tracers be told in their order.
+// Of combines tracers, which are called in their order.
 func Of(all []pgx.QueryTracer) (t Tracers) {
 	for _, tracer := range all {
 		if unsent, ok := tracer.(operation.UnsentTracer); ok {
@@ -43,10 +43,10 @@ func Of(all []pgx.QueryTracer) (t Tracers) {
 	return t
 }
 
-// Tracer returns what stands for all in the config of connections, nil if there is none.
+// Tracer returns the tracer for the config of connections, nil if there is none.
 func (t *Tracers) Tracer() pgx.QueryTracer { return t.query }
 
-// Trace is one that has begun. The zero Trace does nothing.
+// Trace is a trace that has begun. The zero Trace does nothing.
 type Trace struct {
 	ctx     context.Context
 	conn    *pgx.Conn
@@ -59,7 +59,7 @@ type Trace struct {
 	prepare pgx.PrepareTracer
 }
 
-// End tells tracers of its end.
+// End ends the trace.
 func (t Trace) End(tag pgconn.CommandTag, err error) {
 	switch {
 	case t.query != nil:
@@ -73,10 +73,10 @@ func (t Trace) End(tag pgconn.CommandTag, err error) {
 	}
 }
 
-// traced notes that tracers are told of an operation as it is sent, by pgx or here.
-func traced(ctx context.Context) {
+// markStarted records that tracers have the start of an operation, from pgx or from here.
+func markStarted(ctx context.Context) {
 	if op, ok := ctx.(*Operation); ok {
-		op.told = true
+		op.started = true
 	}
 }
 
@@ -85,27 +85,27 @@ func (t *Tracers) Query(ctx context.Context, conn *pgx.Conn, sql string, args []
 	if t.query == nil {
 		return ctx, Trace{}
 	}
-	if op, ok := ctx.(*Operation); ok && op.GoesOn() {
-		op.ended = true // for the trace tells of it
+	if op, ok := ctx.(*Operation); ok && op.Running() {
+		op.ended = true // the Trace traces the end
 		return op.traced, Trace{ctx: op.traced, conn: op.conn, query: t.query}
 	}
-	traced(ctx)
+	markStarted(ctx)
 	ctx = t.query.TraceQueryStart(ctx, conn, pgx.TraceQueryStartData{SQL: sql, Args: args})
 	return ctx, Trace{ctx: ctx, conn: conn, query: t.query}
 }
 
-// Prepare begins the trace of the preparing of a statement.
+// Prepare begins the trace of preparing a statement.
 func (t *Tracers) Prepare(ctx context.Context, conn *pgx.Conn, name, sql string) Trace {
 	ctx = t.prepare.TracePrepareStart(ctx, conn, pgx.TracePrepareStartData{Name: name, SQL: sql})
 	return Trace{ctx: ctx, conn: conn, prepare: t.prepare}
 }
 
-// Prepares reports whether a tracer wants to hear of statements that are prepared.
+// Prepares reports whether a tracer traces the preparing of statements.
 func (t *Tracers) Prepares() bool { return t.prepare != nil }
 
-// Batch begins the trace of a batch. summarize is called if somebody wants to know.
+// Batch begins the trace of a batch. summarize is called only if a tracer traces batches.
 func (t *Tracers) Batch(ctx context.Context, conn *pgx.Conn, batch *pgx.Batch, summarize func(*pgx.Batch) string) context.Context {
-	traced(ctx)
+	markStarted(ctx)
 	if t.batch == nil {
 		return ctx
 	}

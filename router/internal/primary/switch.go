@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// turn has requests go to an address from now on, and closes all connections to the others. The caller holds mu.
-func (w *Watch) turn(to *address) {
+// switchTo sends requests to an address from now on, and closes all connections to the others. The caller holds mu.
+func (w *Watch) switchTo(to *address) {
 	first := w.latest == nil
 	w.learn(to.last.role)
 	for _, a := range w.addresses {
@@ -24,31 +24,31 @@ func (w *Watch) turn(to *address) {
 	}
 	w.primary, w.latest = to, to
 	w.Moved()
-	w.rise()
+	w.markUp()
 }
 
-// rise lets requests through again. The caller holds mu.
-func (w *Watch) rise() {
+// markUp admits requests again. The caller holds mu.
+func (w *Watch) markUp() {
 	if w.up {
 		return
 	}
 	w.up = true
 	w.primary = w.latest
 	w.primary.open()
-	if w.risen {
-		w.half.Store(true)
+	if w.admitted {
+		w.halfOpen.Store(true)
 		w.log(slog.LevelInfo, "host up", slog.String("address", w.primary.String()),
 			slog.Duration("down", time.Since(w.since).Round(time.Millisecond)))
 	}
-	w.cause, w.risen = nil, true
+	w.cause, w.admitted = nil, true
 	w.Up()
 	w.passing.Store(true)
 }
 
-// fall stops all requests that wait, and closes all connections if cut is true. If it is not, the server, which takes no
-// new connections, may still have its old ones: they are closed when nothing has come from it for as long as it may be
-// silent. The caller holds mu.
-func (w *Watch) fall(cause error, cut bool) {
+// markDown fails all requests that wait, and closes all connections if cut is true. If it is not, the server takes no new
+// connections, but may still serve its old ones: they are closed when it has sent nothing for FailAfter. The caller holds
+// mu.
+func (w *Watch) markDown(cause error, cut bool) {
 	w.cause = cause
 	if !w.up {
 		w.cutLate()
@@ -56,7 +56,7 @@ func (w *Watch) fall(cause error, cut bool) {
 	}
 	w.up, w.since = false, time.Now()
 	w.passing.Store(false)
-	w.half.Store(false)
+	w.halfOpen.Store(false)
 	w.turns.Add(1)
 	why := w.downError()
 	w.Down(why)
@@ -73,7 +73,7 @@ func (w *Watch) fall(cause error, cut bool) {
 	w.log(slog.LevelWarn, "host down", slog.String("address", w.latest.String()), slog.Any("error", cause))
 }
 
-// cutLate closes the connections to the former primary, once nothing comes by them any more. The caller holds mu.
+// cutLate closes the connections to the former primary once it has sent nothing for FailAfter. The caller holds mu.
 func (w *Watch) cutLate() {
 	if w.latest == nil {
 		return
@@ -85,8 +85,8 @@ func (w *Watch) cutLate() {
 	}
 }
 
-// cutFormer closes the connections that lead to another server than a new one to the same address does, such as one that
-// had the address before it was demoted. The caller holds mu.
+// cutFormer closes connections to a server that no longer has the address, such as one that was demoted. The caller holds
+// mu.
 func (w *Watch) cutFormer(a *address) {
 	now := a.last.role.server
 	former := func(c *Conn) bool { s := c.server.Load(); return s != nil && *s != now }
