@@ -131,7 +131,7 @@ type DirectoryStats struct {
 	Hits, Misses uint64 // so far: how many times an entry was there when it was wanted, and was not
 }
 
-// DirectoryStats returns figures on the directory's entries. It returns false if the strategy is no directory.
+// DirectoryStats returns figures on the directory's entries. It returns false if the strategy is not a directory.
 func (r *Router) DirectoryStats() (DirectoryStats, bool) {
 	if !r.Map().HasDirectory() {
 		return DirectoryStats{}, false

@@ -7,7 +7,7 @@ import (
 )
 
 // ErrIsID says that a key is an ID, where the strategy takes none: see [Strategy.RefuseIDs].
-var ErrIsID = errors.New("an ID is no key of this strategy")
+var ErrIsID = errors.New("an ID is not a key of this strategy")
 
 // byID is the strategy of keys that are IDs: each names the shard that made it.
 type byID struct {
@@ -21,7 +21,7 @@ func (s byID) forKey(key int64) (Number, error) { return s.layout.shardOf(ID(key
 func (s byID) forText(key string) (Number, error) {
 	number, ok := parseNumber(key)
 	if !ok {
-		return 0, noShardFor(TextKey(key), "is no ID, which is a whole number of 64 bits")
+		return 0, noShardFor(TextKey(key), "is not an ID: IDs are 64-bit integers")
 	}
 	return s.forKey(number)
 }

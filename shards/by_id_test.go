@@ -45,7 +45,7 @@ func TestByID(t *testing.T) {
 	if got, want := m.Explain(shards.NumberKey(int64(id))), " was made by shard 42 at "+epoch.AddDate(0, 0, 1).Format(time.DateOnly); !strings.Contains(got, want) {
 		t.Errorf("explained as %q, expected %q in it", got, want)
 	}
-	if _, err := m.ForText("alice"); !errors.Is(err, shards.ErrNoShard) || !strings.Contains(err.Error(), "is no ID") {
+	if _, err := m.ForText("alice"); !errors.Is(err, shards.ErrNoShard) || !strings.Contains(err.Error(), "is not an ID") {
 		t.Errorf("a text: %v", err)
 	}
 }

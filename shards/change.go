@@ -85,7 +85,7 @@ func checkGeneratorChange(a, b *Config) error {
 			next, ok := generatorOf(b, name)
 			switch {
 			case !ok:
-				return changed(field, g.Kind, "none", "whoever calls next_"+name+"_id() would get no more IDs, and under its name another generator could begin again at 1")
+				return changed(field, g.Kind, "none", "calls of next_"+name+"_id() would fail, and another generator of that name could start again at 1")
 			case next.Kind != g.Kind:
 				return changed(field, g.Kind, next.Kind, "it would make IDs of another kind, which could repeat those made so far")
 			case next.Of != g.Of:

@@ -94,7 +94,7 @@ var changes = []struct {
 	}, refused: "strategy.otherwise.ranges: from shard 1 for key 70 to shard 5", keys: true},
 
 	{name: "a generator", change: makes(shards.Generator{Kind: shards.Tickets, Names: []string{"photo"}, Hosts: []string{"pg-a", "pg-b"}})},
-	{name: "no generator", before: makes(photos()), change: makes(), refused: "generators[0] photo: from tickets to none: whoever calls next_photo_id()"},
+	{name: "no generator", before: makes(photos()), change: makes(), refused: "generators[0] photo: from tickets to none: calls of next_photo_id() would fail"},
 	{name: "a generator's second name gone", before: makes(photos("photo", "album")), change: makes(photos("photo")), refused: "generators[0] album: from tickets to none"},
 	{name: "names taken apart", before: makes(photos("photo", "album")), change: makes(photos("album", "likes"), photos("photo"))},
 	{name: "another kind", before: makes(photos()), change: makes(shards.Generator{Kind: shards.Interleaved, Names: []string{"photo"}}), refused: "generators[0] photo: from tickets to interleaved: it would make IDs of another kind"},

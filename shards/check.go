@@ -28,7 +28,7 @@ const (
 // check returns a [FieldError] for the first field that is wrong. Defaults are filled in already.
 func (c Config) check() error {
 	if c.Remote() {
-		return &FieldError{Field: "store.kind", Found: c.Store.Kind + ", which has the map: there is none in this config", Expected: "the config that mapstore loads from there"}
+		return &FieldError{Field: "store.kind", Found: c.Store.Kind + ", which holds the map: this config has none", Expected: "the config that mapstore loads from there"}
 	}
 	return c.all(
 		checkCluster, checkSchemaPrefix, checkEpoch, checkLayout, checkShards,

@@ -16,7 +16,7 @@ func (s modulo) forKey(key int64) (Number, error) {
 func (s modulo) forText(key string) (Number, error) {
 	number, ok := parseNumber(key)
 	if !ok {
-		return 0, noShardFor(TextKey(key), "is no whole number of 64 bits, as modulo wants")
+		return 0, noShardFor(TextKey(key), "is not a 64-bit integer, which modulo needs")
 	}
 	return s.forKey(number)
 }

@@ -102,7 +102,7 @@ func (s numberRanges) forKey(key int64) (Number, error) {
 func (s numberRanges) forText(key string) (Number, error) {
 	number, ok := parseNumber(key)
 	if !ok {
-		return 0, noShardFor(TextKey(key), "is no whole number of 64 bits, as these ranges want")
+		return 0, noShardFor(TextKey(key), "is not a 64-bit integer, which these ranges need")
 	}
 	return s.forKey(number)
 }

@@ -48,7 +48,7 @@ func TestStoreInPostgres(t *testing.T) {
 		t.Errorf("as a host: got %q", got)
 	}
 	var e *shards.FieldError
-	if _, err := c.Map(); !errors.As(err, &e) || err.Error() != "store.kind: postgres, which has the map: there is none in this config; expected the config that mapstore loads from there" {
+	if _, err := c.Map(); !errors.As(err, &e) || err.Error() != "store.kind: postgres, which holds the map: this config has none; expected the config that mapstore loads from there" {
 		t.Errorf("the map of it: got %v", err)
 	}
 }

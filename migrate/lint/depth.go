@@ -86,4 +86,4 @@ func gaveUp(panicked any) error {
 	return &ParseError{Message: "the parser gave up: " + first}
 }
 
-var errBroken = &ParseError{Message: "the parser gave up on a text before, and reads no more in this process"}
+var errBroken = &ParseError{Message: "the parser failed on a text before, and cannot be used again in this process"}

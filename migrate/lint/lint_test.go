@@ -298,7 +298,7 @@ func TestMachineThatPanicked(t *testing.T) {
 	}
 	for _, test := range []struct{ sql, want string }{
 		{"select 1" + strings.Repeat("+1", 20_000), "the parser gave up: stack overflow"},
-		{"select 1", "the parser gave up on a text before, and reads no more in this process"},
+		{"select 1", "the parser failed on a text before, and cannot be used again in this process"},
 	} {
 		if _, err := lint.Check(test.sql, lint.Options{}); err == nil || err.Error() != test.want {
 			t.Errorf("got error %v, want %s", err, test.want)

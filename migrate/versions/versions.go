@@ -104,7 +104,7 @@ func parse(text string) (Version, error) {
 		return Version{}, err
 	}
 	if number < 0 {
-		return Version{Schema: true, Table: true, Err: fmt.Errorf("its schema_version is at %d, which is no version", number)}, nil
+		return Version{Schema: true, Table: true, Err: fmt.Errorf("its schema_version is at %d, which is not a version", number)}, nil
 	}
 	return Version{Schema: true, Table: true, Number: int32(number)}, nil
 }

@@ -42,7 +42,7 @@ const (
 
 var figures = []figure{
 	{desc("calls_total", "Statements by themselves, batches, transactions.", "host"), counter, func(s *router.HostStats) float64 { return float64(s.Calls) }},
-	{desc("resent_total", "Calls that were sent once more: to another connection, or prepared anew.", "host"), counter, func(s *router.HostStats) float64 { return float64(s.Resent) }},
+	{desc("resent_total", "Calls that were sent again: on another connection, or prepared again.", "host"), counter, func(s *router.HostStats) float64 { return float64(s.Resent) }},
 	{desc("lost_total", "Calls whose answers were lost with a connection.", "host"), counter, func(s *router.HostStats) float64 { return float64(s.Lost) }},
 	{desc("retries_total", "Transactions that were run again.", "host"), counter, func(s *router.HostStats) float64 { return float64(s.Retried) }},
 	{desc("retries_exhausted_total", "Transactions that were run again and given up.", "host"), counter, func(s *router.HostStats) float64 { return float64(s.Exhausted) }},

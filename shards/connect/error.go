@@ -182,7 +182,7 @@ func advise(err error, config *pgconn.Config, credentials bool) string {
 	case refused != nil:
 		return "expected the password of user " + config.User + " in the DSN or its variable, the service, PGPASSWORD or the passfile"
 	case strings.Contains(text, "require_auth check failed"):
-		return "the server asks for the password itself, which is not sent: expected scram-sha-256 in its pg_hba.conf, or TLS that verifies it (sslmode=verify-full), or require_auth=password in the DSN, which for a map out of a store stands in store.local"
+		return "the server asks for the password itself, which is not sent: expected scram-sha-256 in its pg_hba.conf, or TLS that verifies it (sslmode=verify-full), or require_auth=password in the DSN, which for a map from a store belongs in store.local"
 	case errors.As(err, &wrongName):
 		return "expected the DSN to name the host as the certificate does, or a certificate for the name in the DSN"
 	case errors.As(err, &wrongCA):

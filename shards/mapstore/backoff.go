@@ -11,11 +11,11 @@ const (
 	lastPause  = 2 * time.Second
 )
 
-// backoff is the pause between attempts to reach a store: each is twice the last, and partly by chance, so that those
-// who lost the same store do not all come back at once.
+// backoff is the pause between attempts to reach a store: each is twice the last, and partly random, so that clients that
+// lost the same store do not all return at once.
 type backoff struct{ next time.Duration }
 
-// wait pauses, and reports whether ctx still goes on.
+// wait pauses, and returns false if ctx ended.
 func (b *backoff) wait(ctx context.Context) bool {
 	pause := max(b.next, firstPause)
 	b.next = min(2*pause, lastPause)

@@ -9,15 +9,15 @@ import (
 	"github.com/kiloshard/kiloshard/shards"
 )
 
-// MaxNote is the size in bytes past which no change says who made it, or why.
+// MaxNote is the longest By and Why of a change, in bytes.
 const MaxNote = 4096
 
-// documents turns the texts that a store keeps into maps, and changes into such texts.
+// documents parses the texts of a store into maps, and turns changes into texts.
 type documents struct {
 	local  shards.Config // the config that names the store
 	lookup func(name string) (value string, ok bool)
 	shared bool // the store is not the config's own file
-	shows  bool // a map is only shown, not connected with
+	shows  bool // maps are only shown, and not used to connect
 	bad    *refusals
 }
 
@@ -50,7 +50,7 @@ func (d documents) check(from Entry, next Change) (Entry, []byte, error) {
 	if err != nil {
 		return Entry{}, nil, err
 	}
-	// What stands in the document is what counts, not what the caller's hosts were expanded to.
+	// The document counts, not the hosts that the caller has expanded.
 	free := d.keepUnset()
 	free.local.Cluster = ""
 	m, err := free.parse("the new map", c.Version, text)
@@ -68,7 +68,7 @@ func (d documents) check(from Entry, next Change) (Entry, []byte, error) {
 	return Entry{Map: m, By: next.By, Why: next.Why}, text, nil
 }
 
-// parse makes the map of a document that was kept as a version. The name stands in errors, as the document's.
+// parse returns the map of a document that is stored as a version. Errors call the document name.
 func (d documents) parse(name string, version int, text []byte) (*shards.Map, error) {
 	return remember(d, name, version, text, func() (*shards.Map, error) { return d.read(name, version, text) })
 }
@@ -101,12 +101,12 @@ func (d documents) read(name string, version int, text []byte) (*shards.Map, err
 	return c.WithLocal(local).Map()
 }
 
-// config reads a document as it is written.
+// config parses a document without expanding it.
 func (d documents) config(name string, text []byte) (shards.Config, error) {
 	return remember(d, name, -1, text, func() (shards.Config, error) { return shards.Parse(name, text, d.lookup) })
 }
 
-// located names the document in an error that has none.
+// located adds the name of the document to an error without one.
 func located(err error, name string) error {
 	if e := (*shards.FieldError)(nil); errors.As(err, &e) && e.File == "" {
 		e.File = name
@@ -114,8 +114,8 @@ func located(err error, name string) error {
 	return err
 }
 
-// keepUnset returns documents that leave variables as they are written when they are not set, and all those of a map that asks for
-// more than it is trusted with: for who reads a map and connects to no host.
+// keepUnset returns documents that keep unset variables as they are written, and all variables of a map that needs more than
+// it is trusted with: for callers that connect to no host.
 func (d documents) keepUnset() documents {
 	lookup := d.lookup
 	d.shows = true

@@ -16,10 +16,10 @@ var ErrClosed = errors.New("the store is closed")
 // ErrNoAnswer says that a store did not answer within [Options.Limit], or before the context's deadline.
 var ErrNoAnswer = errors.New("no answer in time")
 
-// ErrOutcomeUnknown says that a change was sent to the store and no answer came: it may have been made or not.
-var ErrOutcomeUnknown = errors.New("the store may have changed the map or not: it did not answer")
+// ErrOutcomeUnknown says that a change was sent to the store and no answer came: it may or may not have been made.
+var ErrOutcomeUnknown = errors.New("the store did not answer: it may or may not have changed the map")
 
-// ConflictError says that the map is not at the version that a change was made for.
+// ConflictError says that the map is not at the version that a change expects.
 type ConflictError struct {
 	Wanted int // the version that was expected
 	Found  int // the version that is there, 0 for none
@@ -30,11 +30,11 @@ func (e *ConflictError) Error() string {
 	if e.Found == 0 {
 		return fmt.Sprintf("the store holds no version of the map yet, not version %d", e.Wanted)
 	}
-	return fmt.Sprintf("the map is at version %d, not %d: somebody else has changed it", e.Found, e.Wanted)
+	return fmt.Sprintf("the map is at version %d, not %d: somebody else changed it", e.Found, e.Wanted)
 }
 
-// WentBackError says that a store holds an older version than it did, or another map as the same version: it was put back
-// to an old state, or is another one than before.
+// WentBackError says that a store holds an older version than before, or another map under the same version: it was
+// restored to an old state, or is another store.
 type WentBackError struct {
 	Seen  int // the newest version that was seen
 	Found int // the version that is there, 0 for none
@@ -49,7 +49,7 @@ func (e *WentBackError) Error() string {
 	case e.Seen:
 		found = fmt.Sprintf("another version %d", e.Found)
 	}
-	return fmt.Sprintf("the store holds %s after version %d was seen: it was put back to an old state, or is another store", found, e.Seen)
+	return fmt.Sprintf("the store holds %s after version %d was seen: it was restored to an old state, or is another store", found, e.Seen)
 }
 
 // lateError is ErrNoAnswer, and the error of the deadline.
@@ -63,7 +63,7 @@ func orLate(err error) error {
 	return err
 }
 
-// Error adds why there was no answer, where that is known.
+// Error adds why there was no answer, if that is known.
 func (e *lateError) Error() string {
 	why := e.error.Error()
 	if strings.HasPrefix(why, context.DeadlineExceeded.Error()) {

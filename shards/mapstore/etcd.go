@@ -15,10 +15,10 @@ import (
 )
 
 // etcd keeps the map of a cluster in etcd 3.4 or later. Under the prefix and the cluster's name the key map holds the
-// present version, and each key history/<version> one version; both are made by one transaction, which compares the
-// revision of the key map.
+// current version, and each key history/<version> one version; one transaction, which compares the revision of the key map,
+// writes both.
 //
-// Etcd tells no time, so At is by the clock of whoever made the change, and no earlier than that of the version before.
+// Etcd has no clock, so At is by the clock of the machine that made the change, and not before that of the last version.
 type etcd struct {
 	opts      Options
 	documents documents
@@ -39,8 +39,8 @@ type etcd struct {
 // historyPage is how many versions one request brings.
 const historyPage = 32
 
-// openEtcd opens a store in etcd. The defaults of opts are filled in. It reads the files of certificates and connects to
-// nobody.
+// openEtcd opens a store in etcd. The defaults of opts are filled in. It reads the files of certificates and does not
+// connect.
 func openEtcd(_ context.Context, cfg shards.Config, opts Options) (Store, error) {
 	endpoints, err := etcdEndpoints(cfg.Store)
 	if err != nil {
@@ -66,19 +66,19 @@ func openEtcd(_ context.Context, cfg shards.Config, opts Options) (Store, error)
 	return s, nil
 }
 
-// Format prints which store it is for every verb, so that no password is printed.
+// Format prints the name of the store for every verb, so that no password is printed.
 func (s *etcd) Format(state fmt.State, _ rune) {
 	_, _ = io.WriteString(state, "store etcd "+strings.Join(s.endpoints, ","))
 }
 
 func (s *etcd) mapKey() string { return s.prefix + "map" }
 
-// historyKey is such that keys sort as versions do.
+// historyKey returns keys that sort like versions.
 func (s *etcd) historyKey(version int) string {
 	return fmt.Sprintf("%shistory/%010d", s.prefix, version)
 }
 
-// localConfig is what counts over a copy of the map.
+// localConfig returns the config of this machine, which overrides a copy of the map.
 func (s *etcd) localConfig() shards.Config { return s.documents.local }
 
 // Load implements [Store].
@@ -89,14 +89,14 @@ func (s *etcd) Load(ctx context.Context) (Entry, error) {
 	return now.entry, err
 }
 
-// presence is what the key map holds.
+// presence is the content of the key map.
 type presence struct {
 	entry    Entry
-	mod      int64 // revision of its last change, 0 for a key that is not there
+	mod      int64 // revision of its last change, 0 for a missing key
 	revision int64 // of all of etcd, when this was read
 }
 
-// present reads the present version. It returns ErrNoMap, with the revision, if there is none.
+// present reads the current version. It returns ErrNoMap, with the revision, if there is none.
 func (s *etcd) present(ctx context.Context, d documents) (presence, error) {
 	var now presence
 	response, err := s.read(ctx, "load the map", s.mapKey())

@@ -28,7 +28,7 @@ func (s *etcd) clientConfig(cfg shards.Config) (clientv3.Config, error) {
 	config := clientv3.Config{
 		Endpoints: s.endpoints, TLS: secure,
 		Username: cfg.Store.User, Password: cfg.Store.PasswordText(),
-		DialTimeout:       s.opts.Limit * 3 / 4, // before the limit of who waits for it, to tell why
+		DialTimeout:       s.opts.Limit * 3 / 4, // before the limit of the callers that wait, to report why
 		DialKeepAliveTime: 10 * time.Second, DialKeepAliveTimeout: s.opts.Limit,
 		Context: s.end, Logger: zapFor(s.opts.Logger),
 		DialOptions: []grpc.DialOption{
@@ -47,8 +47,8 @@ func (s *etcd) clientConfig(cfg shards.Config) (clientv3.Config, error) {
 	return config, nil
 }
 
-// logInWith has each login use the password of that moment and, if that is refused, the one that was accepted last: so the
-// password may be changed where it is kept before it is changed in etcd. The client of etcd would keep the first.
+// logInWith makes each login use the current password and, if that is refused, the last one accepted: so the password may be
+// changed where it is kept before it is changed in etcd. The client of etcd would keep the first.
 func logInWith(password func() string) grpc.UnaryClientInterceptor {
 	var accepted atomic.Pointer[string]
 	return func(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
@@ -72,14 +72,14 @@ func logInWith(password func() string) grpc.UnaryClientInterceptor {
 	}
 }
 
-// etcdDial is an attempt to connect, and the client that came of it.
+// etcdDial is an attempt to connect, and its client.
 type etcdDial struct {
 	done   chan struct{} // closed at its end; guards what follows
 	client *clientv3.Client
 	err    error
 }
 
-// connect returns the one client of the store. A client with a password is there only once etcd has answered.
+// connect returns the only client of the store. With a password, it returns when etcd has answered.
 func (s *etcd) connect(ctx context.Context) (*clientv3.Client, error) {
 	s.mu.Lock()
 	if s.closed {
@@ -111,9 +111,9 @@ func (s *etcd) connect(ctx context.Context) (*clientv3.Client, error) {
 	}
 }
 
-// ask makes one request, for as long as ctx lasts. Its errors say what was asked of whom. One that is an unsentError says
-// that etcd was not asked at all.
-func ask[R any](ctx context.Context, s *etcd, what string, request func(context.Context, *clientv3.Client) (R, error)) (R, error) {
+// send sends one request, governed by ctx. Its errors say what was requested and where. An unsentError says that nothing was
+// sent.
+func send[R any](ctx context.Context, s *etcd, what string, request func(context.Context, *clientv3.Client) (R, error)) (R, error) {
 	var none R
 	cause := new(error)
 	ctx = context.WithValue(ctx, causeKey{}, cause)
@@ -136,32 +136,32 @@ func ask[R any](ctx context.Context, s *etcd, what string, request func(context.
 	return none, s.about(fmt.Errorf("%s: %w", what, orLate(err)))
 }
 
-// attempts is how many servers are asked within the limit when they hang.
+// attempts is how many servers are tried within the limit if they hang.
 const attempts = 3
 
-// read reads keys. A server that hangs is given a part of the limit; then another one is asked.
+// read reads keys. A server that hangs gets a part of the limit; then another one is tried.
 func (s *etcd) read(ctx context.Context, what, key string, options ...clientv3.OpOption) (*clientv3.GetResponse, error) {
 	get := func(ctx context.Context, c *clientv3.Client) (*clientv3.GetResponse, error) {
 		return c.Get(ctx, key, options...)
 	}
 	for range attempts - 1 {
 		part, cancel := context.WithTimeout(ctx, s.opts.Limit/attempts)
-		response, err := ask(part, s, what, get)
+		response, err := send(part, s, what, get)
 		hangs := part.Err() != nil && ctx.Err() == nil
 		cancel()
 		if err == nil || !hangs {
 			return response, err
 		}
 	}
-	return ask(ctx, s, what, get)
+	return send(ctx, s, what, get)
 }
 
-// unsentError says that a store was not asked at all.
+// unsentError says that nothing was sent to the store.
 type unsentError struct{ error }
 
 func (e *unsentError) Unwrap() error { return e.error }
 
-// about says which etcd an error is about. No endpoint has a password.
+// about adds the endpoints to an error. No endpoint has a password.
 func (s *etcd) about(err error) error {
 	return fmt.Errorf("etcd at %s: %w", strings.Join(s.endpoints, ", "), err)
 }
@@ -169,8 +169,8 @@ func (s *etcd) about(err error) error {
 // causeKey is the key of a *error in a context, which noteCause sets.
 type causeKey struct{}
 
-// noteCause keeps the error as gRPC has it, with the reason why there is no connection. The client of etcd makes a bare
-// "context deadline exceeded" of it.
+// noteCause keeps the error of gRPC, which says why there is no connection. The client of etcd turns it into a bare "context
+// deadline exceeded".
 func noteCause(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
 	err := invoke(ctx, method, req, reply, cc, opts...)
 	if cause, ok := ctx.Value(causeKey{}).(*error); ok && err != nil {
@@ -179,7 +179,7 @@ func noteCause(ctx context.Context, method string, req, reply any, cc *grpc.Clie
 	return err
 }
 
-// betterCause returns an error that is err and has the text of its cause.
+// betterCause returns err with the text of its cause.
 func betterCause(err, cause error) error {
 	if cause == nil {
 		return err

@@ -8,8 +8,8 @@ import (
 	"go.uber.org/zap/zapcore"
 )
 
-// zapFor returns a logger for etcd's client that passes everything on at level debug, for it warns of each attempt that it
-// makes again. A nil logger is silent.
+// zapFor returns a logger for etcd's client that logs everything at level debug, since the client warns about each attempt
+// that it repeats. A nil logger is silent.
 func zapFor(logger *slog.Logger) *zap.Logger {
 	if logger == nil {
 		return zap.NewNop()

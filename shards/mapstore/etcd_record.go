@@ -9,13 +9,13 @@ import (
 	"go.etcd.io/etcd/api/v3/mvccpb"
 )
 
-// etcdRecord is a version of the map as it stands in etcd, in JSON.
+// etcdRecord is a version of the map in etcd, as JSON.
 type etcdRecord struct {
 	Version int       `json:"version"`
 	At      time.Time `json:"at"`
 	By      string    `json:"by,omitempty"`
 	Why     string    `json:"why,omitempty"`
-	Change  string    `json:"change"` // made up for each change, to know it again
+	Change  string    `json:"change"` // random, identifies the change
 	Map     string    `json:"map"`    // the document
 }
 
@@ -25,11 +25,11 @@ func (r etcdRecord) encode() (string, error) {
 	return string(text), err
 }
 
-// decodeRecord reads a record without making a map of it.
+// decodeRecord decodes a record without parsing its map.
 func (s *etcd) decodeRecord(kv *mvccpb.KeyValue) (etcdRecord, error) {
 	var r etcdRecord
-	if json.Unmarshal(kv.Value, &r) != nil || r.Version < 1 { // whose error may show what stands there
-		return r, s.about(fmt.Errorf("key %s: %w", kv.Key, errors.New("what it holds is no map")))
+	if json.Unmarshal(kv.Value, &r) != nil || r.Version < 1 { // its error may show the content
+		return r, s.about(fmt.Errorf("key %s: %w", kv.Key, errors.New("its content is not a map")))
 	}
 	return r, nil
 }

@@ -39,16 +39,16 @@ func (s *etcd) Swap(ctx context.Context, from int, next Change) (Entry, error) {
 	return entry, nil
 }
 
-// commit makes a record the present version.
+// commit makes a record the current version.
 //
-// After a lost connection the transaction is sent again until somebody answers. It takes effect once at most, because what
-// it compares changes with it; and when it did not, the version's key tells whose change it was that did.
+// After a lost connection the transaction is sent again until there is an answer. It takes effect at most once, because it
+// changes what it compares; if it did not, the key of the version shows which change did.
 func (s *etcd) commit(ctx context.Context, now presence, r etcdRecord) error {
 	text, err := r.encode()
 	if err != nil {
 		return err
 	}
-	unknown := false // a change was sent and nobody answered
+	unknown := false // a change was sent and not answered
 	pause := backoff{}
 	for {
 		response, err := s.commitOnce(ctx, now, r.Version, text)
@@ -71,10 +71,10 @@ func (s *etcd) commit(ctx context.Context, now presence, r etcdRecord) error {
 }
 
 func (s *etcd) commitOnce(ctx context.Context, now presence, version int, text string) (*clientv3.TxnResponse, error) {
-	// A part of the limit, so that another server is asked when one hangs.
+	// A part of the limit, so that another server is tried if one hangs.
 	ctx, cancel := context.WithTimeout(ctx, s.opts.Limit/attempts)
 	defer cancel()
-	return ask(ctx, s, "change the map", func(ctx context.Context, c *clientv3.Client) (*clientv3.TxnResponse, error) {
+	return send(ctx, s, "change the map", func(ctx context.Context, c *clientv3.Client) (*clientv3.TxnResponse, error) {
 		return c.Txn(ctx).
 			If(clientv3.Compare(clientv3.ModRevision(s.mapKey()), "=", now.mod)).
 			Then(clientv3.OpPut(s.mapKey(), text), clientv3.OpPut(s.historyKey(version), text)).
@@ -83,7 +83,7 @@ func (s *etcd) commitOnce(ctx context.Context, now presence, version int, text s
 	})
 }
 
-// lost returns nil if the change that kept a transaction from taking effect was its own.
+// lost returns nil if the change that the transaction lost to is its own.
 func (s *etcd) lost(response *clientv3.TxnResponse, wanted int, r etcdRecord) error {
 	present, same := response.Responses[0].GetResponseRange().Kvs, response.Responses[1].GetResponseRange().Kvs
 	if len(same) > 0 {
@@ -102,8 +102,8 @@ func (s *etcd) lost(response *clientv3.TxnResponse, wanted int, r etcdRecord) er
 	return conflict
 }
 
-// unanswered reports whether an error leaves open what became of a request: all do, save those by which etcd refuses, and
-// those of requests that were not sent.
+// unanswered reports whether the outcome of a request is unknown after an error: after all but refusals of etcd, and errors of
+// requests that were not sent.
 func unanswered(err error) bool {
 	var unsent *unsentError
 	if errors.As(err, &unsent) {

@@ -18,7 +18,7 @@ import (
 )
 
 // etcdEndpoints returns the endpoints as URLs with a port, all with the same scheme: one without a scheme goes with TLS if
-// others do, or if there are certificates. Its errors do not show an endpoint: such a one may hold a password.
+// others do, or if there are certificates. Its errors do not show an endpoint, which may hold a password.
 func etcdEndpoints(store shards.Store) ([]string, error) {
 	const field, expected = "store.endpoints", "URLs such as https://10.0.0.9:2379, without a user or a password"
 	if len(store.Endpoints) == 0 {
@@ -73,14 +73,14 @@ func etcdTLS(cfg shards.Config, endpoints []string) (*tls.Config, error) {
 		if err != nil {
 			return nil, fmt.Errorf("etcd: cert and key: %w", err)
 		}
-		// Whatever CAs the server asks for: it says best what is wrong with another one.
+		// For any CAs that the server requests: its error says best what is wrong with the certificate.
 		config.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return &pair, nil }
 	}
 	return config, nil
 }
 
-// freshTLS reads the files of certificates for each connection: they are renewed while programs run. While they cannot be
-// read, it goes on with what was right last.
+// freshTLS reads the files of certificates for each connection, since they are renewed while programs run. If they cannot be
+// read, it uses the last good ones.
 type freshTLS struct {
 	credentials.TransportCredentials
 	read func() (*tls.Config, error)
@@ -93,7 +93,7 @@ func newFreshTLS(first *tls.Config, read func() (*tls.Config, error)) freshTLS {
 	return f
 }
 
-// ClientHandshake is what gRPC does with a new connection.
+// ClientHandshake is called by gRPC for a new connection.
 func (f freshTLS) ClientHandshake(ctx context.Context, authority string, raw net.Conn) (net.Conn, credentials.AuthInfo, error) {
 	if config, err := f.read(); err == nil {
 		f.last.Store(config)
@@ -101,5 +101,5 @@ func (f freshTLS) ClientHandshake(ctx context.Context, authority string, raw net
 	return credentials.NewTLS(f.last.Load()).ClientHandshake(ctx, authority, raw)
 }
 
-// Clone is what gRPC makes its own ones with.
+// Clone is called by gRPC for copies.
 func (f freshTLS) Clone() credentials.TransportCredentials { return f }

@@ -12,18 +12,18 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 )
 
-// follow tells of the map until ctx ends: it reads it, watches from there on, and starts again whenever that fails.
-func (s *etcd) follow(ctx context.Context, tell func(Entry, error)) {
+// follow reports the map until ctx ends: it reads the map, watches it from there, and starts again if that fails.
+func (s *etcd) follow(ctx context.Context, report func(Entry, error)) {
 	var pause backoff
 	for ctx.Err() == nil {
 		now, err := s.limited(ctx)
-		tell(now.entry, err)
-		if err == nil || errors.Is(err, ErrNoMap) || now.mod > 0 { // what is no map is watched, too
-			if err = s.watchFrom(ctx, now, tell); err == nil {
+		report(now.entry, err)
+		if err == nil || errors.Is(err, ErrNoMap) || now.mod > 0 { // a document that is not a map is watched, too
+			if err = s.watchFrom(ctx, now, report); err == nil {
 				pause.reset()
 				continue
 			}
-			tell(Entry{}, err)
+			report(Entry{}, err)
 		}
 		pause.wait(ctx)
 	}
@@ -35,19 +35,19 @@ func (s *etcd) limited(ctx context.Context) (presence, error) {
 	return s.present(ctx, s.documents)
 }
 
-// watchFrom watches from what was found on. It returns nil for revisions that etcd has no longer, or never had: after a
-// compaction, or when etcd was restored from an older backup.
+// watchFrom watches from a revision on. It returns nil for revisions that etcd no longer has, or never had: after a
+// compaction, or after a restore from an older backup.
 //
-// Etcd's client goes on by itself when a server is lost, without a word. So every now and then it is asked whether
-// anything was missed, which also tells that etcd does not answer.
-func (s *etcd) watchFrom(ctx context.Context, from presence, tell func(Entry, error)) error {
+// If a server is lost, etcd's client continues without an error. So the key is polled as well, to notice missed changes and
+// an etcd that does not answer.
+func (s *etcd) watchFrom(ctx context.Context, from presence, report func(Entry, error)) error {
 	client, err := s.connect(ctx)
 	if err != nil {
 		return err
 	}
 	watched, cancel := context.WithCancel(clientv3.WithRequireLeader(ctx))
 	var changes clientv3.WatchChan
-	opened := make(chan clientv3.WatchChan) // Watch returns only once etcd has answered
+	opened := make(chan clientv3.WatchChan) // Watch returns only when etcd has answered
 	var opening sync.WaitGroup
 	opening.Go(func() {
 		select {
@@ -78,7 +78,7 @@ func (s *etcd) watchFrom(ctx context.Context, from presence, tell func(Entry, er
 					mod = 0
 				}
 			}
-			s.take(response.Events, tell)
+			s.take(response.Events, report)
 		case <-time.After(s.opts.Poll - s.opts.Poll/10 + rand.N(s.opts.Poll/5+1)):
 			if missed, err := s.missed(ctx, from.revision, mod); err != nil || missed {
 				return err
@@ -104,15 +104,15 @@ func (s *etcd) missed(ctx context.Context, revision, mod int64) (bool, error) {
 	return present != mod || response.Header.Revision < revision, nil
 }
 
-// take tells of the last of some changes.
-func (s *etcd) take(events []*clientv3.Event, tell func(Entry, error)) {
+// take reports the last of some changes.
+func (s *etcd) take(events []*clientv3.Event, report func(Entry, error)) {
 	if len(events) == 0 {
 		return
 	}
 	last := events[len(events)-1]
 	if last.Type != clientv3.EventTypePut {
-		tell(Entry{}, ErrNoMap)
+		report(Entry{}, ErrNoMap)
 		return
 	}
-	tell(s.decode(s.documents, last.Kv))
+	report(s.decode(s.documents, last.Kv))
 }

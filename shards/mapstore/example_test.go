@@ -63,7 +63,7 @@ func ExampleOpen() {
 	}
 	// Output:
 	// version 1
-	// true the map is at version 1, not 0: somebody else has changed it
+	// true the map is at version 1, not 0: somebody else changed it
 	// 1 by alice: pg-a has more memory
 	// 0 by hand:
 }

@@ -9,17 +9,17 @@ import (
 	"github.com/kiloshard/kiloshard/shards"
 )
 
-// feed hands what one goroutine learns of a store to all who watch it: a thousand watchers are one connection and one
-// question. The goroutine runs while somebody watches.
+// feed passes what one goroutine learns about a store to all watchers, so that a thousand watchers use one connection. The
+// goroutine runs while there are watchers.
 type feed struct {
-	// follow looks at the store until ctx ends, and tells what it finds in the order in which the store had it: a map,
-	// ErrNoMap, or why the store did not answer. What it tells again does no harm.
-	follow func(ctx context.Context, tell func(Entry, error))
+	// follow reads the store until ctx ends, and reports what it finds in the order of the store: a map, ErrNoMap, or why
+	// the store did not answer. It may report the same again.
+	follow func(ctx context.Context, report func(Entry, error))
 
 	mu       sync.Mutex // guards what follows
 	watchers int
 	closed   bool
-	now      *following // nil while nobody watches
+	now      *following // nil without watchers
 }
 
 // following is one run of the goroutine.
@@ -32,11 +32,11 @@ type following struct {
 	changed chan struct{} // closed when there is other news
 }
 
-// news is the last that is known of a store.
+// news is the latest about a store.
 type news struct {
 	count   int // of all news
 	entry   Entry
-	entryAt int // the count when the store answered last; 0 for never
+	entryAt int // the count at the last answer; 0 for none
 	err     error
 	errAt   int // the count of the last error
 }
@@ -59,7 +59,7 @@ func (f *feed) watch(ctx context.Context, after int) iter.Seq2[Entry, error] {
 				yield(Entry{}, ErrClosed)
 				return
 			}
-			if !w.tell(ctx, latest, yield) {
+			if !w.report(ctx, latest, yield) {
 				return
 			}
 			select {
@@ -70,11 +70,11 @@ func (f *feed) watch(ctx context.Context, after int) iter.Seq2[Entry, error] {
 	}
 }
 
-// watcher is what one watcher knows.
+// watcher is the state of one watcher.
 type watcher struct {
 	seen  int         // the newest version
 	m     *shards.Map // of that version; nil while only its number is known
-	back  int         // the older version that it was told of, noMap, or notBack; seen if it was told of another map as that version
+	back  int         // the older version that was reported, noMap, or notBack; seen if another map under that version was
 	count int         // of the news
 }
 
@@ -83,8 +83,8 @@ const (
 	notBack = -2
 )
 
-// tell yields what of the news is new, and reports whether to go on.
-func (w *watcher) tell(ctx context.Context, n news, yield func(Entry, error) bool) bool {
+// report yields the news that is new to the watcher, and reports whether to continue.
+func (w *watcher) report(ctx context.Context, n news, yield func(Entry, error) bool) bool {
 	if n.entryAt > w.count {
 		version := n.entry.version()
 		switch {
@@ -100,7 +100,7 @@ func (w *watcher) tell(ctx context.Context, n news, yield func(Entry, error) boo
 			if n.entry.Map == nil {
 				back = noMap
 			}
-			if told := w.back == back; !told {
+			if w.back != back {
 				w.back = back
 				if !yield(Entry{}, &WentBackError{Seen: w.seen, Found: version}) {
 					return false
@@ -125,14 +125,14 @@ func (f *feed) join(ctx context.Context) *following {
 	}
 	f.watchers++
 	if f.now == nil {
-		ctx, cancel := context.WithCancel(context.WithoutCancel(ctx)) // others may come who watch for longer
+		ctx, cancel := context.WithCancel(context.WithoutCancel(ctx)) // other watchers may stay longer
 		run := &following{cancel: cancel, done: make(chan struct{}), changed: make(chan struct{})}
 		f.now = run
 		go func() {
 			defer close(run.done)
 			f.follow(ctx, func(e Entry, err error) {
 				if ctx.Err() == nil {
-					f.tell(run, e, err)
+					f.report(run, e, err)
 				}
 			})
 		}()
@@ -140,7 +140,7 @@ func (f *feed) join(ctx context.Context) *following {
 	return f.now
 }
 
-// leave ends the goroutine when the last watcher goes, and waits for it.
+// leave ends the goroutine when the last watcher leaves, and waits for it.
 func (f *feed) leave() {
 	f.mu.Lock()
 	f.watchers--
@@ -152,7 +152,7 @@ func (f *feed) leave() {
 	last.end()
 }
 
-// close makes all who watch leave, and ends the goroutine.
+// close ends all watchers and the goroutine.
 func (f *feed) close() {
 	f.mu.Lock()
 	f.closed = true
@@ -164,12 +164,12 @@ func (f *feed) close() {
 	run.end()
 }
 
-func (f *feed) tell(run *following, e Entry, err error) {
+func (f *feed) report(run *following, e Entry, err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	answered := err == nil || errors.Is(err, ErrNoMap)
 	if answered && run.entryAt > run.errAt && e.version() == run.entry.version() && same(e.Map, run.entry.Map) {
-		return // nobody is woken for it
+		return // no news
 	}
 	run.count++
 	if answered {
@@ -180,7 +180,7 @@ func (f *feed) tell(run *following, e Entry, err error) {
 	run.wake()
 }
 
-// wake is called under feed.mu.
+// wake wakes the watchers. The caller holds feed.mu.
 func (r *following) wake() {
 	close(r.changed)
 	r.changed = make(chan struct{})

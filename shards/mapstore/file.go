@@ -19,8 +19,8 @@ import (
 // fileStore keeps the map in kiloshard.yaml itself, and its history in a directory beside it, kiloshard.yaml.history.
 //
 // An edit by hand makes the next version: one more than the newest in the history, or what the field version
-// says if that is more. Swap and Watch put such an edit into the history, under the lock that is there, before anything
-// follows it, so that all who read the file agree on its version; the file itself only Swap writes.
+// says if that is more. Swap and Watch write such an edit into the history, under its lock, before anything follows it, so
+// that all readers of the file agree on its version. Only Swap writes the file itself.
 type fileStore struct {
 	path string
 	docs documents
@@ -30,17 +30,17 @@ type fileStore struct {
 	mu     sync.Mutex // guards what follows
 	closed bool
 	seen   sighting // the last that Load, Swap or Watch returned
-	stuck  error    // why Watch cannot give what is in the file now a version; nil if it can
+	stuck  error    // why the text of the file cannot become a version; nil if it can
 }
 
-// sighting is what a file was seen to hold.
+// sighting is the content of the file when it was read.
 type sighting struct {
 	text     []byte // nil for nothing
 	version  int
 	recorded bool // in the history
 }
 
-// byHand is who made a change that was found in the file.
+// byHand is By of a change that was found in the file.
 const byHand = "hand"
 
 // openFile opens a store in a file. The defaults of opts are filled in, but for Poll.
@@ -57,7 +57,7 @@ func openFile(cfg shards.Config, opts Options) (Store, error) {
 	return s, nil
 }
 
-// Format prints where the file is for every verb, so that no DSN is printed.
+// Format prints the path for every verb, so that no DSN is printed.
 func (s *fileStore) Format(state fmt.State, _ rune) {
 	_, _ = io.WriteString(state, "store file "+s.path)
 }
@@ -122,7 +122,7 @@ func (s *fileStore) swapOnce(h history, from int, next Change) (Entry, error) {
 	}
 	if now.Map != nil {
 		text = keepComments(r.text, text, written)
-		if !r.recorded && checkPasswords(now.Map.Config()) == nil { // a password leaves the file, and comes not into the history
+		if !r.recorded && checkPasswords(now.Map.Config()) == nil { // a password leaves the file, and does not enter the history
 			if err := h.record(now, r.text); err != nil {
 				return Entry{}, err
 			}
@@ -201,14 +201,14 @@ func (s *fileStore) ready(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// saw notes what was read.
+// saw records what was read.
 func (s *fileStore) saw(r reading, e Entry) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.seen, s.stuck = sighting{r.text, e.version(), r.recorded}, nil
 }
 
-// stuckAt returns why Watch cannot tell the version of what was read, so that Load does not tell another.
+// stuckAt returns why Watch has no version for what was read, so that Load does not return another one.
 func (s *fileStore) stuckAt(r reading, written shards.Config) error {
 	_, own := s.version(r, written.Version)
 	s.mu.Lock()
@@ -219,7 +219,7 @@ func (s *fileStore) stuckAt(r reading, written shards.Config) error {
 	return nil
 }
 
-// reading is what file and history held at one moment.
+// reading is the content of file and history at one moment.
 type reading struct {
 	target   string // the file, symbolic links followed
 	text     []byte // nil when there is no file
@@ -229,7 +229,7 @@ type reading struct {
 	recorded bool // text is that of the newest version
 }
 
-// read reads file and history without a lock: while the history goes on, it reads again.
+// read reads file and history without a lock: if the history has changed meanwhile, it reads again.
 func (s *fileStore) read() (reading, error) {
 	for {
 		r := reading{target: s.target()}
@@ -246,7 +246,7 @@ func (s *fileStore) read() (reading, error) {
 				return r, err
 			}
 		}
-		// A file that was replaced just now has its record ready, or had it when its process was killed.
+		// A file that was just replaced has a pending record, or its process was killed before it was stored.
 		ready, readyErr := h.pending()
 		if r.newest, err = h.newest(); err != nil {
 			return r, err
@@ -264,8 +264,7 @@ func (s *fileStore) read() (reading, error) {
 	}
 }
 
-// entry makes an entry of what was read, and returns the config as it is written, too. It returns [ErrNoMap] without a
-// file.
+// entry returns the entry of what was read, and the config as it is written. It returns [ErrNoMap] without a file.
 func (s *fileStore) entry(r reading, docs documents) (Entry, shards.Config, error) {
 	if r.text == nil {
 		return Entry{}, shards.Config{}, ErrNoMap
@@ -294,8 +293,8 @@ func (s *fileStore) entry(r reading, docs documents) (Entry, shards.Config, erro
 	return e, written, nil
 }
 
-// version returns the version of what was read, where the file says what is written. It reports whether that is known to
-// this process alone, which has seen another text before that is not in the history.
+// version returns the version of what was read; written is the file's field version. own reports whether only this process
+// knows it, because it has read another text before that is not in the history.
 func (s *fileStore) version(r reading, written int) (version int, own bool) {
 	version = written
 	switch {
@@ -321,7 +320,7 @@ func (s *fileStore) target() string {
 	if target, err := filepath.EvalSymlinks(s.path); err == nil {
 		return target
 	}
-	if target, err := os.Readlink(s.path); err == nil { // to a file that is not there yet
+	if target, err := os.Readlink(s.path); err == nil { // to a file that does not exist yet
 		if filepath.IsAbs(target) {
 			return target
 		}
@@ -332,10 +331,10 @@ func (s *fileStore) target() string {
 
 func (s *fileStore) history() history { return history{dir: s.target() + ".history", file: s.target()} }
 
-// maxDocument is the size past which a file is no document; [shards.Parse] says so of the first byte more.
+// maxDocument is the most that is read of a file; [shards.Parse] refuses a document of that size.
 const maxDocument = 1<<20 + 1
 
-// readDocument returns nil for a file that is not there.
+// readDocument returns nil for a missing file.
 func readDocument(path string) ([]byte, time.Time, error) {
 	file, err := os.Open(path)
 	if errors.Is(err, os.ErrNotExist) {

@@ -9,10 +9,10 @@ import (
 	"github.com/kiloshard/kiloshard/shards"
 )
 
-// keepComments writes the config that plain holds over the text of the file, which holds the config from, and leaves alone what does
-// not change: the fields, entries of lists and comments that somebody wrote by hand. What it cannot edit so it returns as
-// [shards.Config.YAML] writes it, without comments. It edits lines: the YAML library can carry comments over, by its
-// comment map, but writes all else in its own way, such as what stands in quotes and on one line.
+// keepComments merges the config of plain into the text of the file, which holds the config from. It keeps what does not
+// change: fields, list entries and comments that were written by hand. If it cannot, it returns plain, without comments. It
+// edits lines: the YAML library can keep comments, by its comment map, but formats everything else in its own way, such as
+// quotes and flow style.
 func keepComments(old, plain []byte, from shards.Config) []byte {
 	before, err := from.YAML()
 	if err != nil {
@@ -32,7 +32,7 @@ func keepComments(old, plain []byte, from shards.Config) []byte {
 
 // topField is a field of the outermost level with the comments and blank lines before it.
 type topField struct {
-	name string // empty for what stands behind the last field
+	name string // empty for the lines after the last field
 	lead []string
 	body []string
 }
@@ -66,7 +66,7 @@ func find(fields []topField, name string) []string {
 	return nil
 }
 
-// edit takes the changes between two canonical texts over to one that was written by hand.
+// edit applies the changes between two canonical texts to one that was written by hand.
 func edit(old, before, after []topField) string {
 	var fields []topField
 	for _, f := range old {
@@ -84,7 +84,7 @@ func edit(old, before, after []topField) string {
 		if f.name == "" || find(old, f.name) != nil || slices.Equal(find(before, f.name), f.body) {
 			continue
 		}
-		at := 0 // behind the field that it follows in the canonical order
+		at := 0 // after the field that precedes it in the canonical order
 		if i > 0 {
 			at = slices.IndexFunc(fields, func(g topField) bool { return g.name == after[i-1].name }) + 1
 		}
@@ -100,7 +100,7 @@ func edit(old, before, after []topField) string {
 	return strings.Join(lines, "\n") + "\n"
 }
 
-// lineComment is a comment behind a value, which has no quote in it that might make it part of the value.
+// lineComment is a comment after a value, without a quote that might make it part of the value.
 var lineComment = regexp.MustCompile(`\s+#[^"']*$`)
 
 // editField edits one field: a list entry by entry, anything else as a whole.
@@ -138,12 +138,12 @@ func editField(old, was, is []string) []string {
 // item is an entry of a list with the comments before it.
 type item struct{ lead, body []string }
 
-// indent returns what stands before the item.
+// indent returns the white space before the item.
 func (t item) indent() string {
 	return t.body[0][:len(t.body[0])-len(strings.TrimLeft(t.body[0], " "))]
 }
 
-// comment returns what stands behind an item of one line.
+// comment returns the comment after an item of one line.
 func (t item) comment() string {
 	if len(t.body) > 1 {
 		return ""

@@ -8,20 +8,20 @@ import (
 	"path/filepath"
 )
 
-// errSaved says that somebody saved the file between a reading and the change that was made from it. Nothing was done.
+// errSaved says that the file was saved between reading it and replacing it. Nothing was done.
 var errSaved = errors.New("the file was saved meanwhile")
 
-// replacement is a text on its way into the place of a file, whose old text it was made from. An editor knows no lock
-// and may save the file at any moment. So the two are exchanged, in one step of the file system, and what was displaced
-// is looked at afterwards: if it is not the old text, it is what somebody saved, and is put back behind the new one.
+// replacement is a text that replaces a file, made from the file's old text. An editor takes no lock and may save the file at
+// any moment. So the two files are exchanged, in one step of the file system, and the displaced one is read afterwards: if
+// it is not the old text, somebody saved it, and it is put back as the version after the new one.
 type replacement struct {
 	path string
 	temp string // beside it
 	text []byte
 }
 
-// exchange puts the text into the file's place. It returns errSaved where the system cannot exchange files, or there was
-// none before, and the file is not as it was. If done, the file has changed in spite of an error.
+// exchange replaces the file. It returns errSaved if the file was not as expected, on a system that cannot exchange files, or
+// if there was none before. If done, the file has changed in spite of an error.
 func (r *replacement) exchange(old []byte) (done bool, err error) {
 	if r.temp, err = besideFile(r.path, r.text, 0); err != nil {
 		return false, err
@@ -44,7 +44,7 @@ func (r *replacement) exchange(old []byte) (done bool, err error) {
 	return true, syncDir(filepath.Dir(r.path))
 }
 
-// link makes the file, which must not be there.
+// link makes the file, which must not exist.
 func (r *replacement) link() error {
 	if err := os.Link(r.temp, r.path); err != nil {
 		return err
@@ -52,7 +52,7 @@ func (r *replacement) link() error {
 	return os.Remove(r.temp)
 }
 
-// rename replaces the file if it is as it was. A save in the moment between the two is lost.
+// rename replaces the file if it has not changed. A save between the check and the rename is lost.
 func (r *replacement) rename(old []byte) error {
 	text, _, err := readDocument(r.path)
 	if err == nil && !bytes.Equal(text, old) {
@@ -64,14 +64,14 @@ func (r *replacement) rename(old []byte) error {
 	return err
 }
 
-// settle puts back what somebody saved before the exchange, and removes what is left of it otherwise. What is saved
-// while it does so stays.
+// settle puts back a text that was saved before the exchange, or else removes the displaced file. A text that is saved
+// meanwhile stays.
 func (r *replacement) settle(old []byte) error {
 	placed := r.text
 	for expected := old; ; {
 		displaced, _, err := readDocument(r.temp)
 		switch {
-		case err != nil || displaced == nil: // it was not exchanged but renamed
+		case err != nil || displaced == nil: // it was renamed, not exchanged
 			return err
 		case bytes.Equal(displaced, expected):
 			return os.Remove(r.temp)

@@ -15,22 +15,22 @@ import (
 	"github.com/kiloshard/kiloshard/shards"
 )
 
-// settle is how long an edit by hand must lie still before it counts: an editor may be in the midst of writing it.
+// settle is how long the file must not change before an edit by hand counts: an editor may still be writing it.
 const settle = 200 * time.Millisecond
 
 // fileWatch is one run of following a file.
 type fileWatch struct {
 	*fileStore
-	tell func(Entry, error)
+	report func(Entry, error)
 
-	edit  []byte    // found in the file, and not in the history
-	since time.Time // when it was found
-	told  string    // the last error
+	edit     []byte    // found in the file, and not in the history
+	since    time.Time // when it was found
+	reported string    // the last error
 }
 
-// follow tells of the file whenever the system says that something happened to it, and every now and then.
-func (s *fileStore) follow(ctx context.Context, tell func(Entry, error)) {
-	w := &fileWatch{fileStore: s, tell: tell}
+// follow reports the file after each notification of a change, and at the poll interval.
+func (s *fileStore) follow(ctx context.Context, report func(Entry, error)) {
+	w := &fileWatch{fileStore: s, report: report}
 	notify, err := fsnotify.NewWatcher()
 	if err != nil {
 		s.opts.Logger.WarnContext(ctx, "changes of files are not reported, so the store polls", slog.Duration("every", s.opts.Poll), slog.Any("error", err))
@@ -43,7 +43,7 @@ func (s *fileStore) follow(ctx context.Context, tell func(Entry, error)) {
 	for {
 		if err == nil {
 			for _, path := range []string{s.path, s.target()} {
-				_ = notify.Add(filepath.Dir(path)) // a second time is nothing; polling is behind it
+				_ = notify.Add(filepath.Dir(path)) // adding it again does nothing; if it fails, polling remains
 			}
 		}
 		again := time.NewTimer(time.Hour)
@@ -58,7 +58,7 @@ func (s *fileStore) follow(ctx context.Context, tell func(Entry, error)) {
 	}
 }
 
-// wait returns when it is time to look, and reports whether ctx still goes on.
+// wait returns when it is time to look, false if ctx ended.
 func (w *fileWatch) wait(ctx context.Context, notify *fsnotify.Watcher, poll, again <-chan time.Time) bool {
 	for {
 		select {
@@ -70,7 +70,7 @@ func (w *fileWatch) wait(ctx context.Context, notify *fsnotify.Watcher, poll, ag
 			return true
 		case event, ok := <-notify.Events:
 			name := filepath.Base(event.Name)
-			// Where a link to a directory is changed for all files at once, that is called ..data.
+			// Kubernetes replaces all files of a volume at once by a link called ..data.
 			if !ok || name == filepath.Base(w.path) || name == filepath.Base(w.target()) || strings.HasPrefix(name, "..") {
 				return ok || ctx.Err() == nil
 			}
@@ -81,7 +81,7 @@ func (w *fileWatch) wait(ctx context.Context, notify *fsnotify.Watcher, poll, ag
 	}
 }
 
-// look looks at the file, and reports whether to look again soon.
+// look reads the file, and reports whether to read it again soon.
 func (w *fileWatch) look(ctx context.Context) (soon bool) {
 	r, err := w.read()
 	if err != nil {
@@ -108,15 +108,15 @@ func (w *fileWatch) look(ctx context.Context) (soon bool) {
 		return true
 	}
 	if r.text == nil {
-		w.told = ""
-		w.tell(Entry{}, ErrNoMap)
+		w.reported = ""
+		w.report(Entry{}, ErrNoMap)
 		return false
 	}
 	w.adopt(ctx)
 	return false
 }
 
-// adopt puts an edit by hand into the history, and tells of it.
+// adopt writes an edit by hand into the history, and reports it.
 func (w *fileWatch) adopt(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, w.opts.Limit)
 	defer cancel()
@@ -126,7 +126,7 @@ func (w *fileWatch) adopt(ctx context.Context) {
 		return
 	}
 	e, written, err := w.entry(r, w.docs.keepUnset())
-	if err != nil { // what is no map does not come into the history
+	if err != nil { // only maps enter the history
 		w.found(r, e, err)
 		return
 	}
@@ -136,8 +136,8 @@ func (w *fileWatch) adopt(ctx context.Context) {
 			return
 		}
 		if again, own := w.version(r, written.Version); own {
-			err := fmt.Errorf("%s was edited by hand, and its history cannot be written to tell that version from the last "+
-				"(write version: %d into it, or more): %w", w.path, again, err)
+			err := fmt.Errorf("%s was edited by hand, and its history cannot be written "+
+				"(to make the edit a version of its own, write version: %d into it, or more): %w", w.path, again, err)
 			w.mu.Lock()
 			w.stuck = err
 			w.mu.Unlock()
@@ -157,7 +157,7 @@ func (w *fileWatch) adopt(ctx context.Context) {
 	w.found(r, e, err)
 }
 
-// recordEdit records what is in the file as by hand, and before it what was there first if nothing is recorded.
+// recordEdit records the file as made by hand, after the text that was there first if nothing is recorded.
 func (w *fileWatch) recordEdit(ctx context.Context) error {
 	h, err := w.lockHistory(ctx)
 	if err != nil {
@@ -192,21 +192,21 @@ func (w *fileWatch) recordEdit(ctx context.Context) error {
 	return nil
 }
 
-// found reports the file, and notes that it did.
+// found reports the file, and records that.
 func (w *fileWatch) found(r reading, e Entry, err error) {
 	if err != nil && !errors.Is(err, ErrNoMap) {
 		w.fail(err)
 		return
 	}
 	w.saw(r, e)
-	w.told = ""
-	w.tell(e, err)
+	w.reported = ""
+	w.report(e, err)
 }
 
-// fail tells of an error, once as long as it is the same.
+// fail reports an error, unless it is the last one again.
 func (w *fileWatch) fail(err error) {
-	if w.told != err.Error() {
-		w.told = err.Error()
-		w.tell(Entry{}, err)
+	if w.reported != err.Error() {
+		w.reported = err.Error()
+		w.report(Entry{}, err)
 	}
 }

@@ -17,8 +17,8 @@ func writeFile(path string, text []byte, mode fs.FileMode) error {
 	return errors.Join(err, file.Sync(), file.Close())
 }
 
-// replaceFile puts text in the place of a file: whoever reads it meets the old or the new one, whole. The new one has
-// the mode, and the old one's owner where that is allowed.
+// replaceFile replaces a file: readers see the old or the new text, whole. The new file has the mode, and the old one's owner
+// if that is allowed.
 func replaceFile(path string, text []byte, mode fs.FileMode) error {
 	temp, err := besideFile(path, text, mode)
 	if err != nil {

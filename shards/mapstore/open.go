@@ -9,29 +9,29 @@ import (
 	"github.com/kiloshard/kiloshard/shards"
 )
 
-// Options say how a store is used. Its zero value will do, except that a file must be named.
+// Options configure a store. The zero value is fine, except that a store of kind file needs a Path.
 type Options struct {
-	// Path is that of kiloshard.yaml, the document of a store of kind file.
+	// Path is the path of kiloshard.yaml, the document of a store of kind file.
 	Path string
 
-	// Lookup knows the variables in the DSNs of hosts, such as [os.LookupEnv]. Defaults to knowing none.
+	// Lookup returns the variables in the DSNs of hosts, such as [os.LookupEnv]. Defaults to none being set.
 	Lookup func(name string) (value string, ok bool)
 
-	// Credentials says who logs in on the control database of a store of kind postgres, as [shards.Host.WithCredentials]
-	// does; the host that it is asked for is called "store". Defaults to what the DSN says.
+	// Credentials returns the credentials for the control database of a store of kind postgres, as for
+	// [shards.Host.WithCredentials]; its host is named "store". Defaults to those of the DSN.
 	Credentials shards.CredentialsFunc
 
-	// KeepUnset leaves variables that are not set as they are written, for programs that connect to no host. Else a map
-	// with such a variable is an error, save for [Store.Swap] and [Store.History].
+	// KeepUnset keeps unset variables as they are written, for programs that connect to no host. Otherwise a map with an
+	// unset variable is an error, except in [Store.Swap] and [Store.History].
 	KeepUnset bool
 
-	// Poll is the interval at which Watch looks by itself, besides notifications. Defaults to 3 seconds, of a file to 1.
+	// Poll is the interval at which Watch polls, besides notifications. Defaults to 3 seconds, for a file to 1.
 	Poll time.Duration
 
-	// Limit is the most that a store may take to answer. Defaults to 10 seconds.
+	// Limit is how long a store may take to answer. Defaults to 10 seconds.
 	Limit time.Duration
 
-	// Logger defaults to silence.
+	// Logger logs trouble with the store. Nil logs nothing.
 	Logger *slog.Logger
 }
 
@@ -63,15 +63,15 @@ func (o Options) documents(cfg shards.Config) documents {
 	return d
 }
 
-// Check reports whether Swap would refuse to make a change of now, which has no map if there is none, in the store that a
-// config names. It asks no store.
+// Check returns the error with which Swap would refuse the change from now, which has no map if there is none, in the store
+// that a config names. It does not connect to the store.
 func Check(cfg shards.Config, opts Options, now Entry, next Change) error {
 	_, _, err := opts.documents(cfg).check(now, next)
 	return err
 }
 
-// Open opens the store that a config names, and asks for no more of the config than its Store, its cluster's name and
-// its directory. It connects to nobody: that the store is down the first call tells. The store must be closed.
+// Open opens the store that a config names. It needs only the config's Store, the name of its cluster and its directory. It
+// does not connect: if the store is down, the first call fails. The store must be closed.
 func Open(ctx context.Context, cfg shards.Config, opts Options) (Store, error) {
 	switch cfg.Store.Kind {
 	case "", shards.StoreFile:

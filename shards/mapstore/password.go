@@ -9,8 +9,8 @@ import (
 	"github.com/kiloshard/kiloshard/shards"
 )
 
-// checkPasswords returns a [shards.FieldError] for the first DSN of the hosts with a password in it, or of which it
-// is unknown. What a store keeps many can read, and its history keeps it forever.
+// checkPasswords returns a [shards.FieldError] for the first DSN of a host with a password, or that may have one. Many can
+// read a store, and its history keeps a password forever.
 func checkPasswords(c shards.Config) error {
 	for i, h := range c.Hosts {
 		if err := checkPassword(fmt.Sprintf("hosts[%d].dsn", i), h.Name, h.DSN); err != nil {
@@ -33,9 +33,9 @@ func checkPassword(field, host, dsn string) error {
 	case noPassword:
 		return nil
 	case literalPassword:
-		found = "a password of host " + host + " that everybody can read"
+		found = "a password of host " + host + " that everybody could read"
 	default:
-		found = "a DSN of host " + host + " that may hold a password, since it is not written as Postgres reads it"
+		found = "a DSN of host " + host + " that may hold a password, since it cannot be parsed"
 	}
 	name := notInVariable.ReplaceAllString(strings.ToUpper(host), "_") + "_PASSWORD"
 	if name[0] >= '0' && name[0] <= '9' {
@@ -47,7 +47,7 @@ func checkPassword(field, host, dsn string) error {
 	}
 }
 
-// What a DSN was found to hold.
+// finding is the result of looking for a password in a DSN.
 type finding int
 
 const (
@@ -56,7 +56,7 @@ const (
 	unreadable
 )
 
-// A variable is one character while a DSN is looked at; variables stands for it.
+// mark replaces each variable while a DSN is parsed.
 const mark = "\x01"
 
 var (
@@ -65,7 +65,7 @@ var (
 	secretNames = map[string]bool{"password": true, "sslpassword": true, "oauth_client_secret": true, "scram_client_key": true, "scram_server_key": true}
 )
 
-// inspect looks for a password in a DSN as written. It rather calls a DSN unreadable than miss one.
+// inspect looks for a password in an unexpanded DSN. If in doubt it returns unreadable.
 func inspect(dsn string) finding {
 	if strings.Contains(dsn, mark) {
 		return unreadable
@@ -80,7 +80,7 @@ func inspect(dsn string) finding {
 	return inspectKeywords(dsn)
 }
 
-// literal tells of a secret value whether anything of it stands there.
+// literal reports whether a secret value is more than variables.
 func literal(value string) bool { return strings.Trim(value, mark) != "" }
 
 func inspectURL(dsn string) finding {

@@ -21,8 +21,8 @@ import (
 
 // postgresStore keeps the maps of clusters in the table kiloshard.maps of a control database, which the first Swap makes.
 //
-// Who only reads needs usage of the schema kiloshard and select on the table. Watch holds one connection, however many
-// watch; the other methods have up to maxConns, which are closed when they are idle.
+// A role that only reads needs usage of the schema kiloshard and select on the table. All watchers share one connection; the
+// other methods use up to maxConns, which are closed when idle.
 type postgresStore struct {
 	cluster string
 	login   *connect.Login
@@ -52,9 +52,9 @@ func openPostgres(cfg shards.Config, opts Options) (Store, error) {
 	}
 	conn := config.ConnConfig
 	conn.DefaultQueryExecMode = pgx.QueryExecModeExec // a pooler may be between
-	// One address leaves time to the others, and no less than a busy server needs where there is time.
+	// One address must leave time for the others, but should have as much as a busy server needs.
 	conn.ConnectTimeout = min(conn.ConnectTimeout, max(connectTime, opts.Limit/4))
-	if conn.ValidateConnect == nil { // a standby would show maps of the past
+	if conn.ValidateConnect == nil { // a standby may have old maps
 		conn.ValidateConnect = pgconn.ValidateConnectTargetSessionAttrsPrimary
 	}
 	if conn.RuntimeParams["application_name"] == "" {
@@ -74,18 +74,18 @@ func openPostgres(cfg shards.Config, opts Options) (Store, error) {
 	return s, nil
 }
 
-// Format prints which store it is for every verb, so that no password is printed.
+// Format prints the name of the store for every verb, so that no password is printed.
 func (s *postgresStore) Format(state fmt.State, _ rune) {
 	_, _ = io.WriteString(state, "store "+s.place)
 }
 
-// localConfig is what counts over a copy of the map.
+// localConfig returns the config of this machine, which overrides a copy of the map.
 func (s *postgresStore) localConfig() shards.Config { return s.docs.local }
 
 // Load implements [Store].
 func (s *postgresStore) Load(ctx context.Context) (Entry, error) {
 	var r row
-	err := s.ask(ctx, func(ctx context.Context, on asker) (err error) {
+	err := s.query(ctx, func(ctx context.Context, on querier) (err error) {
 		r, err = s.latest(ctx, on)
 		return err
 	})
@@ -106,7 +106,7 @@ func (s *postgresStore) History(ctx context.Context) iter.Seq2[Entry, error] {
 		docs := s.docs.keepUnset()
 		for most := math.MaxInt32; ; {
 			var all []row
-			err := s.ask(ctx, func(ctx context.Context, on asker) error {
+			err := s.query(ctx, func(ctx context.Context, on querier) error {
 				rows, err := on.Query(ctx, query, s.cluster, most)
 				if err == nil {
 					all, err = pgx.CollectRows(rows, pgx.RowToStructByPos[row])
@@ -149,7 +149,7 @@ func (s *postgresStore) Close() error {
 	return nil
 }
 
-// row is a version as the table has it. Version is 0 for none.
+// row is a version in the table. Version is 0 for none.
 type row struct {
 	Version  int
 	Document string
@@ -167,19 +167,19 @@ func (s *postgresStore) entry(r row, docs documents) (Entry, error) {
 	return Entry{Map: m, At: r.At.UTC(), By: r.By, Why: r.Why, Role: r.Role}, err
 }
 
-// asker is a connection.
-type asker interface {
+// querier is a connection.
+type querier interface {
 	Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error)
 }
 
 // latest returns the newest version.
-func (s *postgresStore) latest(ctx context.Context, on asker) (row, error) {
+func (s *postgresStore) latest(ctx context.Context, on querier) (row, error) {
 	const query = `select ` + columns + ` from kiloshard.maps where cluster = $1 order by version desc limit 1`
 	return one(ctx, on, query, s.cluster)
 }
 
-// one returns the row of a query, none if there is none, or no table.
-func one(ctx context.Context, on asker, query string, args ...any) (row, error) {
+// one returns the row of a query, the zero row if there is none, or no table.
+func one(ctx context.Context, on querier, query string, args ...any) (row, error) {
 	rows, err := on.Query(ctx, query, args...)
 	if err != nil {
 		return row{}, err
@@ -191,7 +191,7 @@ func one(ctx context.Context, on asker, query string, args ...any) (row, error) 
 	return r, err
 }
 
-// on calls fn with a connection. That there is none is an unsentError.
+// on calls fn with a connection. If there is none, the error is an unsentError.
 func (s *postgresStore) on(ctx context.Context, fn func(*pgxpool.Conn) error) error {
 	var conn *pgxpool.Conn
 	err := s.login.Try(ctx, func(ctx context.Context) (err error) {
@@ -205,15 +205,15 @@ func (s *postgresStore) on(ctx context.Context, fn func(*pgxpool.Conn) error) er
 	return fn(conn)
 }
 
-// ask runs a question within the limit, and once more when an idle connection turns out to be broken.
-func (s *postgresStore) ask(ctx context.Context, question func(context.Context, asker) error) error {
+// query runs fn within the limit, and once more if an idle connection turns out to be broken.
+func (s *postgresStore) query(ctx context.Context, fn func(context.Context, querier) error) error {
 	if err := s.ready(ctx); err != nil {
 		return err
 	}
 	ctx, cancel := context.WithTimeout(ctx, s.opts.Limit)
 	defer cancel()
 	once := func() error {
-		return s.on(ctx, func(conn *pgxpool.Conn) error { return question(ctx, conn) })
+		return s.on(ctx, func(conn *pgxpool.Conn) error { return fn(ctx, conn) })
 	}
 	err := once()
 	if err != nil && isBroken(err) && ctx.Err() == nil {
@@ -235,14 +235,14 @@ func (s *postgresStore) ready(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// failed says which store did not do its work.
+// failed adds the name of the store to an error.
 func (s *postgresStore) failed(err error) error {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	if s.closed {
 		return ErrClosed
 	}
-	if isConnecting(err) { // which says at which address
+	if isConnecting(err) { // which names the address
 		return fmt.Errorf("store postgres: %w", err)
 	}
 	return fmt.Errorf("store %s: %w", s.place, orLate(err))

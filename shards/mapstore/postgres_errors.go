@@ -9,7 +9,7 @@ import (
 	"github.com/kiloshard/kiloshard/shards/connect"
 )
 
-// sqlState returns the code of what a server said, empty if none did.
+// sqlState returns the SQLSTATE of an error, empty if it is not from a server.
 func sqlState(err error) string {
 	if e := (*pgconn.PgError)(nil); errors.As(err, &e) {
 		return e.Code
@@ -17,17 +17,17 @@ func sqlState(err error) string {
 	return ""
 }
 
-// isMissing tells of an error that the table, or its schema, is not there.
+// isMissing reports whether the table, or its schema, is missing.
 func isMissing(err error) bool {
 	code := sqlState(err)
 	return code == "42P01" || code == "3F000"
 }
 
-// isLost tells of an error that another has made the same version.
+// isLost reports whether another change has made the same version.
 func isLost(err error) bool { return sqlState(err) == "23505" }
 
-// isBroken tells of an error that another connection might not have: this one is lost, or leads to a server that only
-// reads, now that another is the primary. That nobody could be connected to is no such error.
+// isBroken reports whether another connection might not have the error: this one is lost, or leads to a server that is
+// read-only since another is the primary. A failure to connect is no such error.
 func isBroken(err error) bool {
 	if isConnecting(err) || errors.As(err, new(*connect.Error)) || errors.Is(err, errNotPlain) {
 		return false
@@ -36,16 +36,16 @@ func isBroken(err error) bool {
 	return code == "" || isGone(err) || code == "25006"
 }
 
-// isConnecting tells of an error that nobody could be connected to.
+// isConnecting reports whether connecting failed.
 func isConnecting(err error) bool { return errors.As(err, new(*pgconn.ConnectError)) }
 
-// isGone tells of a server that ends the connection.
+// isGone reports whether the server ended the connection.
 func isGone(err error) bool {
 	e := (*pgconn.PgError)(nil)
 	return errors.As(err, &e) && (e.Severity != "ERROR" || strings.HasPrefix(e.Code, "08") || strings.HasPrefix(e.Code, "57P"))
 }
 
-// isPassing tells of an error that may be gone in a moment.
+// isPassing reports whether the error may pass in a moment.
 func isPassing(err error) bool {
 	switch code := sqlState(err); {
 	case code == "":
@@ -56,8 +56,8 @@ func isPassing(err error) bool {
 	return isGone(err) && !strings.HasPrefix(sqlState(err), "28") && sqlState(err) != "3D000"
 }
 
-// isUnknown tells of an error of a statement that may have been done all the same: no answer came, or a server that went
-// down, which may do so after a commit.
+// isUnknown reports whether the statement may have been executed in spite of the error: no answer came, or the server went
+// down, perhaps after the commit.
 func isUnknown(err error) bool {
 	if pgconn.SafeToRetry(err) || errors.As(err, new(*unsentError)) {
 		return false

@@ -13,11 +13,11 @@ import (
 	"github.com/kiloshard/kiloshard/sql"
 )
 
-// channel is what is notified of each new version, with the cluster's name.
+// channel is notified of each new version, with the cluster's name.
 const channel = "kiloshard_maps"
 
-// Swap implements [Store]. The insert is one statement, sent again under the same name when its answer is lost, until the
-// limit: so its outcome is only unknown while the database stays away.
+// Swap implements [Store]. The insert is one statement. If its answer is lost it is sent again under the same name, until the
+// limit: so its outcome is unknown only while the database is unreachable.
 func (s *postgresStore) Swap(ctx context.Context, from int, next Change) (Entry, error) {
 	if err := s.ready(ctx); err != nil {
 		return Entry{}, err
@@ -49,13 +49,13 @@ func (s *postgresStore) Swap(ctx context.Context, from int, next Change) (Entry,
 // change is one call of Swap.
 type change struct {
 	store   *postgresStore
-	attempt string // tells its row from those of others
+	attempt string // identifies its row
 	from    int
 	next    Change
-	sent    bool // a statement was sent to which no answer came
+	sent    bool // a statement was sent and not answered
 }
 
-// try makes the change if it is not made already. It reports whether the same may come out otherwise in a moment.
+// try makes the change if it is not made yet. again reports whether another attempt may succeed in a moment.
 func (c *change) try(ctx context.Context) (e Entry, again bool, err error) {
 	s := c.store
 	r, err := c.latest(ctx)
@@ -96,7 +96,7 @@ func (c *change) try(ctx context.Context) (e Entry, again bool, err error) {
 	return Entry{}, isPassing(err), s.failed(err)
 }
 
-// lost finds out who won: somebody else, or this change when it was sent before and its answer was lost.
+// lost finds out which change won: another one, or this one if it was sent before and its answer was lost.
 func (c *change) lost(ctx context.Context) (e Entry, again bool, err error) {
 	s := c.store
 	if c.sent {
@@ -130,8 +130,8 @@ func (c *change) latest(ctx context.Context) (r row, err error) {
 	return r, err
 }
 
-// insert makes the row, and tells who watches when it is committed. A commit that does not wait for the disk would be
-// lost when the server is killed.
+// insert inserts the row, and notifies watchers when it is committed. A commit that does not wait for the disk would be lost
+// if the server is killed.
 func (c *change) insert(ctx context.Context, version int, text []byte) (at time.Time, err error) {
 	const query = `with latest as (
 	select coalesce(max(version), 0) as version from kiloshard.maps where cluster = $1
@@ -151,11 +151,11 @@ from made`
 	return at.UTC(), err
 }
 
-// install makes the table, or brings an older one to the present version.
+// install creates the table, or upgrades an older one.
 func (s *postgresStore) install(ctx context.Context) error { return s.run(ctx, sql.Maps()) }
 
-// prepare refuses a table that somebody else has made, before it is written to, and brings an older one to the present
-// version. Once it has been found to be right, nobody but its owner can change that.
+// prepare refuses a table that somebody else made, before anything is written to it, and upgrades an older one. After one
+// check it stays trusted: only its owner can change it.
 func (s *postgresStore) prepare(ctx context.Context) error {
 	if s.prepared.Load() {
 		return nil
@@ -186,7 +186,7 @@ func (s *postgresStore) run(ctx context.Context, script string) error {
 
 var errNotPlain = errors.New("kiloshard.maps was made by somebody else: expected a plain table, as the first change of the map makes it")
 
-// checkPlain returns an error unless the table of the maps may be read, whoever made it.
+// checkPlain returns an error unless the table of the maps is safe to read, whoever made it.
 func checkPlain(ctx context.Context, conn *pgx.Conn) error {
 	var plain bool
 	err := conn.QueryRow(ctx, sql.MapsArePlain(), pgx.QueryExecModeSimpleProtocol).Scan(&plain)

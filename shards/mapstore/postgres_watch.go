@@ -8,18 +8,18 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// closeLimit bounds how long a connection is said goodbye to.
+// closeLimit is the time limit for closing a connection.
 const closeLimit = time.Second
 
-// follow tells of the map whenever the database says that there is another, and every now and then.
-func (s *postgresStore) follow(ctx context.Context, tell func(Entry, error)) {
-	l := &listener{postgresStore: s, tell: tell}
+// follow reports the map after each notification, and at the poll interval.
+func (s *postgresStore) follow(ctx context.Context, report func(Entry, error)) {
+	l := &listener{postgresStore: s, report: report}
 	for {
 		err := l.listen(ctx)
 		if ctx.Err() != nil {
 			return
 		}
-		l.tell(Entry{}, s.failed(err))
+		l.report(Entry{}, s.failed(err))
 		if !l.pause.wait(ctx) {
 			return
 		}
@@ -29,11 +29,11 @@ func (s *postgresStore) follow(ctx context.Context, tell func(Entry, error)) {
 // listener is one run of following a control database.
 type listener struct {
 	*postgresStore
-	tell  func(Entry, error)
-	pause backoff
-	last  Entry // reported
-	row   row   // of last, without its document
-	bad   row   // the last row that was no map
+	report func(Entry, error)
+	pause  backoff
+	last   Entry // reported
+	row    row   // of last, without its document
+	bad    row   // the last row that was not a map
 }
 
 // listen follows the map on one connection until that breaks.
@@ -52,7 +52,7 @@ func (l *listener) listen(ctx context.Context) error {
 	if _, err := conn.Exec(limited, "listen "+channel); err != nil {
 		return err
 	}
-	for { // listening comes first, so that nothing falls between
+	for { // listening comes first, so that no version is missed
 		if err := l.look(ctx, conn); err != nil {
 			return err
 		}
@@ -63,11 +63,11 @@ func (l *listener) listen(ctx context.Context) error {
 	}
 }
 
-// look asks for the map, and tells of it.
+// look queries the map, and reports it.
 func (l *listener) look(ctx context.Context, conn *pgx.Conn) error {
 	ctx, cancel := context.WithTimeout(ctx, l.opts.Limit)
 	defer cancel()
-	// The document is left out while it is the one that is known.
+	// The document is left out if it is known.
 	const query = `select version, case when version = $2 then '' else document end, made_at, made_by, why, attempt, role::text
 from kiloshard.maps where cluster = $1 order by version desc limit 1`
 	known := max(l.last.version(), l.bad.Version)
@@ -77,12 +77,12 @@ from kiloshard.maps where cluster = $1 order by version desc limit 1`
 		return err
 	case r.Version == 0:
 		l.last, l.row, l.bad = Entry{}, row{}, row{}
-		l.tell(Entry{}, ErrNoMap)
+		l.report(Entry{}, ErrNoMap)
 	case l.bad.Version == r.Version && l.bad.Attempt == r.Attempt:
 	case l.row.Version == r.Version && l.row.Attempt == r.Attempt:
-		l.tell(l.last, nil)
+		l.report(l.last, nil)
 	default:
-		if r.Version == known { // of another history
+		if r.Version == known { // in another history
 			if r, err = l.latest(ctx, conn); err != nil {
 				return err
 			}
@@ -90,17 +90,17 @@ from kiloshard.maps where cluster = $1 order by version desc limit 1`
 		e, err := l.entry(r, l.docs)
 		if err != nil {
 			l.bad = r
-			l.tell(Entry{}, err)
+			l.report(Entry{}, err)
 			return nil
 		}
 		l.last, l.row, l.bad = e, r, row{}
 		l.row.Document = ""
-		l.tell(e, nil)
+		l.report(e, nil)
 	}
 	return nil
 }
 
-// wait waits until the database says that there is a new version, or long enough.
+// wait waits for a notification of a new version, or the poll interval.
 func (l *listener) wait(ctx context.Context, conn *pgx.Conn) error {
 	limited, cancel := context.WithTimeout(ctx, l.opts.Poll)
 	defer cancel()

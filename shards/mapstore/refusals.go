@@ -6,25 +6,25 @@ import (
 	"sync"
 )
 
-// refusals are the latest documents of which no map could be made, and why, so that whoever writes into a store does not have each
-// watching service read the same one again and again. It is safe for concurrent use.
+// refusals are the latest documents that are not maps, with their errors, so that watching services do not parse the same
+// bad document again and again. It is safe for concurrent use.
 type refusals struct {
 	mu  sync.Mutex
 	all map[refused]error
 }
 
-// refused is a document, and how it was read.
+// refused identifies a document, and how it was read.
 type refused struct {
 	name    string
-	version int // -1 of a document that was read as it is written
+	version int // -1 for a document that was read as written
 	shows   bool
 	sum     [sha256.Size]byte
 }
 
 const mostRefusals = 32
 
-// remember returns what read does, or the error that it returned for the same document before. A variable that is not set may be
-// set by now.
+// remember returns the result of read, or the error that it returned for the same document before. It does not remember an
+// error about an unset variable, which may be set by now.
 func remember[T any](d documents, name string, version int, text []byte, read func() (T, error)) (T, error) {
 	if d.bad == nil {
 		return read()

@@ -13,33 +13,33 @@ import (
 	"github.com/kiloshard/kiloshard/shards"
 )
 
-// SourceConfig says where a [Source] has its maps from.
+// SourceConfig is the config of a [Source].
 type SourceConfig struct {
-	Store Store // stays the caller's to close
+	Store Store // where maps come from; the caller closes it
 
-	// Cluster is whose map it must be. Defaults to that of whichever map comes first.
+	// Cluster is the cluster that maps must be of. Defaults to that of the first map.
 	Cluster string
 
-	// Cache is the path of a file in which the last map is kept, for a start while the store is down. It must be in a
+	// Cache is the path of a file that keeps the last map, to start from while the store is down. It must be in a
 	// directory that others cannot write to. Defaults to none.
 	Cache string
 
-	// Lookup knows the variables in the DSNs of the cached copy, such as [os.LookupEnv].
+	// Lookup returns the variables in the DSNs of the cached copy, such as [os.LookupEnv].
 	Lookup func(name string) (value string, ok bool)
 
 	// Limit is how long Load waits for the store before it takes the cached copy. Defaults to 5 seconds.
 	Limit time.Duration
 
-	// Logger defaults to silence.
+	// Logger logs when the store stops and starts giving maps. Nil logs nothing.
 	Logger *slog.Logger
 }
 
-// Source is where a service has its maps from: a store, and a copy of the last map for when the store is down. It is
-// safe for concurrent use.
+// Source gives a service its maps: from a store, or from a copy of the last map while the store is down. It is safe for
+// concurrent use.
 //
-// It never serves a map that cannot come after the last one: of another cluster, with another epoch or layout, of an
-// older version, or another map under the version of the last one, as of a store that was put back to an old state or
-// lost its newest changes in a failover. To accept such a map, delete the copy and restart the service.
+// It never returns a map that cannot follow the last one: of another cluster, with another epoch or layout, of an older
+// version, or another map under the version of the last one, as from a store that was restored to an old state or lost
+// its newest changes in a failover. To accept such a map, delete the copy and restart the service.
 type Source struct {
 	cfg SourceConfig
 
@@ -52,10 +52,10 @@ type Source struct {
 
 const (
 	defaultSourceLimit = 5 * time.Second
-	recheck            = time.Second // between attempts to find out that a store is back
+	recheck            = time.Second // pause between attempts to reach a store that is down
 )
 
-// NewSource returns a source of maps. It asks nobody yet.
+// NewSource returns a source of maps. It does not read the store yet.
 func NewSource(cfg SourceConfig) *Source {
 	if cfg.Limit <= 0 {
 		cfg.Limit = defaultSourceLimit
@@ -66,15 +66,16 @@ func NewSource(cfg SourceConfig) *Source {
 	return &Source{cfg: cfg, stale: make(chan struct{})}
 }
 
-// Format prints which store it is that the maps come from for every verb, so that no DSN is printed.
+// Format prints the name of the store for every verb, so that no DSN is printed.
 func (s *Source) Format(state fmt.State, _ rune) {
 	_, _ = fmt.Fprintf(state, "maps of %v", s.cfg.Store)
 }
 
-// Load returns the map of the store or, when that does not answer within the limit, holds no map or what is none, the
-// cached copy. That it is a copy [Source.Stale] tells, and a warning. Without a copy it returns the store's error.
+// Load returns the map of the store. If the store does not answer within the limit, or holds something that is not a map, it
+// returns the cached copy, logs a warning, and [Source.Stale] returns the reason. Without a copy it returns the store's
+// error.
 //
-// It returns a [WentBackError] or a [shards.ChangeError] for a store whose map cannot come after the copy.
+// It returns a [WentBackError] or a [shards.ChangeError] if the map of the store cannot follow the copy.
 func (s *Source) Load(ctx context.Context) (*shards.Map, error) {
 	limited, cancel := context.WithTimeout(ctx, s.cfg.Limit)
 	defer cancel()
@@ -122,53 +123,53 @@ func (s *Source) Watch(ctx context.Context, after int) iter.Seq2[*shards.Map, er
 	}
 }
 
-// Stale tells since when the last map may not be the present one, and why: the store does not answer, or holds what is
-// no map, or one that was refused. why is nil while the store is well. Whether a store is back whose map is the same is
-// found out while somebody watches.
+// Stale returns since when the last map may be out of date, and why: the store does not answer, or holds something that is
+// not a map, or a map that was refused. why is nil while the store works. That a store with the same map is back is noticed
+// only during [Source.Watch].
 func (s *Source) Stale() (since time.Time, why error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.since, s.why
 }
 
-// accept takes a map of the store for the last one, and keeps a copy.
+// accept makes a map of the store the last one, and writes the copy.
 func (s *Source) accept(m *shards.Map) error {
 	cached, _ := s.copy()
 	if m.Config().Cluster != s.cfg.Cluster && s.cfg.Cluster != "" {
 		return s.refused(&shards.ChangeError{Field: "cluster", From: s.cfg.Cluster, To: m.Config().Cluster, Why: "this is the map of another cluster"})
 	}
 	if cached != nil {
-		// Without a version, as in a file that is no store yet, nothing tells which is the newer one.
+		// Without a version, as in a file that was never a store, it is unknown which is newer.
 		if v := m.Version(); v < cached.Version() || v == cached.Version() && v > 0 && !same(cached, m) {
 			return s.refused(&WentBackError{Seen: cached.Version(), Found: m.Version()})
 		}
-		// Whether keys may move was for the store to say.
+		// The store has decided whether keys may move.
 		if e := (*shards.ChangeError)(nil); errors.As(shards.CheckChange(cached, m), &e) && !e.MovesKeys {
 			return s.refused(e)
 		}
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.last != nil && s.last.Version() > m.Version() { // another was quicker
+	if s.last != nil && s.last.Version() > m.Version() { // another goroutine was faster
 		return nil
 	}
 	s.last = m
 	s.found()
 	if err := s.keep(m); err != nil {
-		s.cfg.Logger.Warn("no copy of the map is kept", slog.String("file", s.cfg.Cache), slog.Any("error", err))
+		s.cfg.Logger.Warn("the copy of the map was not written", slog.String("file", s.cfg.Cache), slog.Any("error", err))
 	}
 	return nil
 }
 
-// refused says how a map that was refused can be had.
+// refused adds how to accept a map that was refused.
 func (s *Source) refused(err error) error {
 	if s.cfg.Cache == "" {
 		return err
 	}
-	return fmt.Errorf("%w (if that is right, remove the copy of the last map, %s, and start again)", err, s.cfg.Cache)
+	return fmt.Errorf("%w (to accept it, delete the copy of the last map, %s, and restart)", err, s.cfg.Cache)
 }
 
-// lost notes that the store does not answer.
+// lost records that the store gives no map.
 func (s *Source) lost(ctx context.Context, err error) {
 	if ctx.Err() != nil {
 		return
@@ -178,7 +179,7 @@ func (s *Source) lost(ctx context.Context, err error) {
 	s.noteLost(ctx, err)
 }
 
-// noteLost is called under mu.
+// noteLost is lost; the caller holds mu.
 func (s *Source) noteLost(ctx context.Context, err error) {
 	first := s.why == nil
 	s.why = err
@@ -189,11 +190,11 @@ func (s *Source) noteLost(ctx context.Context, err error) {
 		if s.last != nil {
 			version = s.last.Version()
 		}
-		s.cfg.Logger.WarnContext(ctx, "the store gives no map: the last one goes on", slog.Int("version", version), slog.Any("error", err))
+		s.cfg.Logger.WarnContext(ctx, "the store gives no map: the last one stays in use", slog.Int("version", version), slog.Any("error", err))
 	}
 }
 
-// found notes that the store answers. It is called under mu.
+// found records that the store works. The caller holds mu.
 func (s *Source) found() {
 	if s.why != nil {
 		s.cfg.Logger.Info("the store gives maps again", slog.Duration("after", time.Since(s.since)))
@@ -201,9 +202,8 @@ func (s *Source) found() {
 	}
 }
 
-// findBack finds out what Watch says nothing of: that a store answers again whose map is still the same. Once at the
-// beginning it also looks whether the store holds another map under the version of the last one, of which Watch is
-// told only the number.
+// findBack notices what Watch does not report: that a store answers again with the same map. At the beginning it also checks
+// once whether the store holds another map under the version of the last one, of which Watch knows only the number.
 func (s *Source) findBack(ctx context.Context) {
 	timer := time.NewTicker(recheck)
 	defer timer.Stop()
@@ -232,7 +232,7 @@ func (s *Source) findBack(ctx context.Context) {
 	}
 }
 
-// back takes a store for well that holds the last map. A newer one Watch tells of, or says what is wrong with it.
+// back records that the store works if it holds the last map. Watch reports a newer one, or what is wrong with it.
 func (s *Source) back(ctx context.Context, m *shards.Map) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -246,7 +246,7 @@ func (s *Source) back(ctx context.Context, m *shards.Map) {
 	s.noteLost(ctx, s.refused(&WentBackError{Seen: m.Version(), Found: m.Version()}))
 }
 
-// same reports whether two maps are written in the same way, or are both nil.
+// same reports whether two maps have the same text, or are both nil.
 func same(a, b *shards.Map) bool {
 	if a == b || a == nil || b == nil {
 		return a == b

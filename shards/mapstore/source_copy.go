@@ -9,8 +9,8 @@ import (
 	"github.com/kiloshard/kiloshard/shards"
 )
 
-// copy returns the last map: that which was accepted, or else that in the file. It returns nil when there is none, and
-// the error of a file that is no map.
+// copy returns the last map: the last one accepted, else that of the file. It returns nil if there is none, and an error if
+// the file is not a map.
 func (s *Source) copy() (*shards.Map, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -45,7 +45,7 @@ func (s *Source) readCopy() (*shards.Map, error) {
 	return c.Map()
 }
 
-// keep writes the copy, its DSNs as they are written. It is called under mu.
+// keep writes the copy, with unexpanded DSNs. The caller holds mu.
 func (s *Source) keep(m *shards.Map) error {
 	if s.cfg.Cache == "" {
 		return nil
@@ -64,5 +64,5 @@ func (s *Source) keep(m *shards.Map) error {
 	return replaceFile(s.cfg.Cache, text, copyMode)
 }
 
-// copyMode is that of the copy: the addresses of the hosts are nobody else's business.
+// copyMode is the mode of the copy: other users may not read the addresses of hosts.
 const copyMode fs.FileMode = 0o600

@@ -11,8 +11,8 @@ import (
 	"github.com/kiloshard/kiloshard/shards"
 )
 
-// CheckTrust returns a [shards.FieldError] for the first DSN that asks for more than [shards.Store] trusts those out of a
-// store with: a variable, a file, or a host.
+// CheckTrust returns a [shards.FieldError] for the first DSN that uses a variable, a file or a host that [shards.Store] does
+// not allow in DSNs from a store.
 func CheckTrust(local shards.Store, c shards.Config) error {
 	for i, h := range c.Hosts {
 		if err := checkTrustOf(local, fmt.Sprintf("hosts[%d].dsn", i), h.DSN); err != nil {
@@ -29,37 +29,37 @@ func CheckTrust(local shards.Store, c shards.Config) error {
 
 func checkTrustOf(local shards.Store, field, dsn string) error {
 	if whole := variables.FindString(dsn); whole == dsn && named(local.Variables, variableName(whole)) {
-		return nil // all of it is this machine's
+		return nil // this machine defines all of it
 	}
 	parts, ok := takeApart(dsn)
 	if !ok {
-		return &shards.FieldError{Field: field, Found: "a DSN that is not written as Postgres reads it", Expected: "a postgres:// URL, or keywords and values"}
+		return &shards.FieldError{Field: field, Found: "a DSN that cannot be parsed", Expected: "a postgres:// URL, or keywords and values"}
 	}
 	for _, p := range parts {
 		for _, v := range variables.FindAllString(p.value+" "+p.key, -1) {
 			name := variableName(v)
 			if !named(local.Variables, name) && (p.key != "password" || !named([]string{"*_PASSWORD"}, name)) {
 				return &shards.FieldError{
-					Field: field, Found: "variable " + name + " in a DSN out of the store",
-					Expected: "in the place of the password one such as PG_A_PASSWORD; or kiloshard.yaml to name it in store.variables",
+					Field: field, Found: "variable " + name + " in a DSN from the store",
+					Expected: "one such as PG_A_PASSWORD as the password; or its name in store.variables of kiloshard.yaml",
 				}
 			}
 		}
 		if p.key != "sslmode" && (slices.Contains(shards.LocalKeys, p.key) || fromLocalAlone.MatchString(p.key)) {
 			return &shards.FieldError{
-				Field: field, Found: p.key + " in a DSN out of the store", Expected: "none; kiloshard.yaml says it in store.local",
+				Field: field, Found: p.key + " in a DSN from the store", Expected: "none; kiloshard.yaml sets it in store.local",
 			}
 		}
 		if p.key == "host" && len(local.Hosts) > 0 && !named(local.Hosts, p.value) {
 			return &shards.FieldError{
-				Field: field, Found: fmt.Sprintf("host %.100q in a DSN out of the store", p.value), Expected: "one that kiloshard.yaml names in store.hosts",
+				Field: field, Found: fmt.Sprintf("host %.100q in a DSN from the store", p.value), Expected: "one in store.hosts of kiloshard.yaml",
 			}
 		}
 	}
 	return nil
 }
 
-// fromLocalAlone are settings of which a DSN out of a store has none.
+// fromLocalAlone are settings that a DSN from a store must not have.
 var fromLocalAlone = regexp.MustCompile(`^(ssl(cert|key|root|crl|password|keylog).*|gss.*|krb.*|oauth.*|scram.*|hostaddr)$`)
 
 func variableName(variable string) string {
@@ -74,10 +74,10 @@ func named(patterns []string, name string) bool {
 	})
 }
 
-// setting is a part of a DSN, with its variables as they are written.
+// setting is a setting of a DSN, with unexpanded variables.
 type setting struct{ key, value string }
 
-// takeApart returns the settings of a DSN, and false if it is not written as Postgres reads it.
+// takeApart returns the settings of a DSN, and false if it cannot be parsed.
 func takeApart(dsn string) ([]setting, bool) {
 	if strings.ContainsAny(dsn, mark+"\n\r\t\x00") || inspect(dsn) == unreadable {
 		return nil, false
@@ -117,7 +117,7 @@ func takeApart(dsn string) ([]setting, bool) {
 	return settings, true
 }
 
-// hosts takes apart a setting that may name several hosts.
+// hosts splits a setting that may name several hosts.
 func hosts(key, value string) []setting {
 	if key != "host" {
 		return []setting{{key, value}}
@@ -129,7 +129,7 @@ func hosts(key, value string) []setting {
 	return all
 }
 
-// keywordsOf takes apart keywords and values.
+// keywordsOf returns the settings of a DSN of keywords and values.
 func keywordsOf(dsn string) ([]setting, bool) {
 	names := variables.FindAllString(dsn, -1)
 	dsn = variables.ReplaceAllString(dsn, mark)
@@ -145,7 +145,7 @@ func keywordsOf(dsn string) ([]setting, bool) {
 		if at == nil {
 			return nil, false
 		}
-		if at[2] < 0 { // variables in the place of any keywords
+		if at[2] < 0 { // variables that stand for keywords
 			settings = append(settings, setting{"", back(dsn[at[0]:at[1]])})
 		} else {
 			settings = append(settings, hosts(strings.ToLower(dsn[at[2]:at[3]]), strings.Trim(back(dsn[at[4]:at[5]]), "'"))...)

@@ -80,7 +80,7 @@ func TestAWriterGetsNoVariables(t *testing.T) {
 	defer store.Close()
 	_, err = store.Load(newContext(t))
 	var field *shards.FieldError
-	if !errors.As(err, &field) || !strings.Contains(err.Error(), "variable PATH in a DSN out of the store") || strings.Contains(err.Error(), os.Getenv("PATH")) {
+	if !errors.As(err, &field) || !strings.Contains(err.Error(), "variable PATH in a DSN from the store") || strings.Contains(err.Error(), os.Getenv("PATH")) {
 		t.Errorf("got %v", err)
 	}
 	// It can be seen, with the variable as it is written.

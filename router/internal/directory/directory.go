@@ -18,7 +18,7 @@ import (
 
 // The sentinels that package router exports, where each is documented.
 var (
-	ErrNone      = errors.New("the strategy is no directory")
+	ErrNone      = errors.New("the strategy is not a directory")
 	ErrFull      = errors.New("no room for another key")
 	ErrElsewhere = errors.New("the key is in another shard")
 )
