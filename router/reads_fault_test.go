@@ -204,7 +204,7 @@ func isPromoted(t *testing.T, standby *localpg.Server) {
 		t.Errorf("got %v", err)
 	}
 	b.await(ctx, t, "the end of a promoted replica", func(s router.ReadStats) bool {
-		return strings.Contains(s.Replicas[0].Why, "no standby")
+		return strings.Contains(s.Replicas[0].Why, "not a standby")
 	})
 	var recovering bool
 	if err := r.QueryRow(ctx, `select pg_is_in_recovery()`).Scan(&recovering); err != nil {
@@ -222,7 +222,7 @@ func TestWrongReplicasAreNotUsed(t *testing.T) {
 	servers := theReplicated(t)
 	b, ctx := withReplicas(t, options{}, servers.primary().DSN("app"), "postgres://app:secret@127.0.0.1:1/app", routertest.Server.DSN("postgres"))
 	b.await(ctx, t, "what is wrong with each", func(s router.ReadStats) bool {
-		for i, why := range []string{"no standby", "connect", "no standby"} {
+		for i, why := range []string{"not a standby", "connect", "not a standby"} {
 			if !strings.Contains(s.Replicas[i].Why, why) {
 				return false
 			}
@@ -265,6 +265,6 @@ func isThePrimary(t *testing.T, promoted, other *localpg.Server) {
 	b, ctx := withReplicasOf(t, promoted, options{}, other.DSN("app"), follower.DSN("app"))
 	b.await(ctx, t, "a follower of the new primary", func(s router.ReadStats) bool { return s.Replicas[1].Used })
 	b.await(ctx, t, "word of the other one", func(s router.ReadStats) bool {
-		return strings.Contains(s.Replicas[0].Why, "has not been seen to follow")
+		return strings.Contains(s.Replicas[0].Why, "is not known to follow")
 	})
 }
