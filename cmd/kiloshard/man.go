@@ -8,11 +8,9 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/cobra/doc"
-
-	"github.com/kiloshard/kiloshard/cmd/kiloshard/internal/cli"
 )
 
-func manCommand(a *cli.App) *cobra.Command {
+func manCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "man DIRECTORY",
 		Short: "Writes the man pages of all commands and help topics",

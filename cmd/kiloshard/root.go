@@ -43,7 +43,7 @@ func root(a *cli.App) *cobra.Command {
 		query.RouteCommand(a), query.PsqlCommand(a), query.ExecCommand(a),
 		moves.Command(a), moves.DrainCommand(a), moves.RebalanceCommand(a),
 		bench.Command(a), bench.EtcdServerCommand(a), demo.Command(a, execute),
-		manCommand(a), versionCommand(a),
+		manCommand(), versionCommand(a),
 	)
 	root.AddCommand(topics()...)
 	strict(root)

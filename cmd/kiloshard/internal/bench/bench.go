@@ -13,6 +13,7 @@ import (
 	"github.com/kiloshard/kiloshard/shards"
 )
 
+// Command is kiloshard bench.
 func Command(a *cli.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "bench",

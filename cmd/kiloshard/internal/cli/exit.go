@@ -70,7 +70,7 @@ func texts(err error) []string {
 	if partial, ok := err.(*shards.PartialError); ok && len(partial.Failed) == 0 { //nolint:errorlint // one that is wrapped has more to say
 		return []string{Told(partial).Error()}
 	}
-	many, ok := err.(interface{ Unwrap() []error }) //nolint:errorlint // likewise
+	many, ok := err.(interface{ Unwrap() []error })
 	if !ok {
 		return []string{said(err)}
 	}

@@ -28,6 +28,7 @@ type FailedShard struct {
 	Statement string `json:"statement,omitempty"`
 }
 
+// Failures returns the failures of a run as JSON has them.
 func Failures(partial *shards.PartialError) []FailedShard {
 	failed := make([]FailedShard, len(partial.Failed))
 	for i, f := range partial.Failed {

@@ -15,6 +15,7 @@ func ParseKey(m *shards.Map, text, name string) (shards.Key, error) {
 	return shards.TextKey(text), nil
 }
 
+// ParseInt reads a whole number of 64 bits; its error names the argument, and says what was expected, such as "a key".
 func ParseInt(text, what, name string) (int64, error) {
 	value, err := strconv.ParseInt(text, 10, 64)
 	if err != nil {
@@ -31,6 +32,7 @@ type Place struct {
 	Address string        `json:"address"`
 }
 
+// PlaceOf returns where the map has a shard.
 func PlaceOf(m *shards.Map, n shards.Number) Place {
 	host := m.Host(n)
 	return Place{Shard: n, Schema: m.Schema(n), Host: host.Name, Address: host.Address()}

@@ -16,6 +16,7 @@ type MapVersion struct {
 	Why     string    `json:"why"`
 }
 
+// VersionOf returns the version that an entry of a store is.
 func VersionOf(e mapstore.Entry) MapVersion {
 	return MapVersion{Version: e.Map.Version(), At: e.At.UTC(), By: e.By, Role: e.Role, Why: e.Why}
 }

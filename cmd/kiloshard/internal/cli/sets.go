@@ -25,6 +25,7 @@ func ParseSet(m *shards.Map, flag, text string) (shards.Set, error) {
 	return set, nil
 }
 
+// NumbersOf returns the shards that failed.
 func NumbersOf(failed []*shards.ShardError) shards.Set {
 	numbers := make([]shards.Number, len(failed))
 	for i, f := range failed {

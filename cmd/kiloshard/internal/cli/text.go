@@ -15,6 +15,7 @@ func OneLine(text string) string {
 // Stamp writes a moment to the second, in UTC.
 func Stamp(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05Z") }
 
+// Megabytes writes a size in units of 10⁶ bytes.
 func Megabytes(bytes int64) string { return fmt.Sprintf("%.1f MB", float64(bytes)/1e6) }
 
 // Thousands returns a number with commas: 1,048,576.

@@ -33,6 +33,7 @@ type shardCopy struct {
 	Home   string        `json:"home"`
 }
 
+// CreateCommand is kiloshard create.
 func CreateCommand(a *cli.App) *cobra.Command {
 	var cfg provision.CreateConfig
 	var empty string

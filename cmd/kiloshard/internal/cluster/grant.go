@@ -22,6 +22,7 @@ type grantResult struct {
 	cli.Work
 }
 
+// GrantCommand is kiloshard grant.
 func GrantCommand(a *cli.App) *cobra.Command {
 	var cfg provision.GrantConfig
 	cmd := &cobra.Command{

@@ -21,6 +21,7 @@ type initialized struct {
 	Map     string `json:"map,omitempty"` // the file of the map, where the store is another
 }
 
+// InitCommand is kiloshard init.
 func InitCommand(a *cli.App) *cobra.Command {
 	var (
 		force bool

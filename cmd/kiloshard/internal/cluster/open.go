@@ -25,6 +25,7 @@ type openResult struct {
 	DryRun  bool       `json:"dry_run,omitempty"`
 }
 
+// OpenCommand is kiloshard open.
 func OpenCommand(a *cli.App) *cobra.Command {
 	var text, host, by, why string
 	var dryRun bool

@@ -22,6 +22,7 @@ type upgradeResult struct {
 	cli.Work
 }
 
+// UpgradeCommand is kiloshard upgrade.
 func UpgradeCommand(a *cli.App) *cobra.Command {
 	var cfg provision.UpgradeConfig
 	cmd := &cobra.Command{

@@ -20,6 +20,7 @@ type verifyResult struct {
 	Moving      shards.Set         `json:"moving"` // whose moves are under way
 }
 
+// VerifyCommand is kiloshard verify.
 func VerifyCommand(a *cli.App) *cobra.Command {
 	return &cobra.Command{
 		Use:   "verify",

@@ -7,6 +7,7 @@ import (
 	"github.com/kiloshard/kiloshard/cmd/kiloshard/internal/cli"
 )
 
+// Command is kiloshard id.
 func Command(a *cli.App) *cobra.Command {
 	cmd := &cobra.Command{Use: "id", Short: "Makes IDs and takes them apart", RunE: cli.NeedsCommand}
 	cmd.AddCommand(nextCommand(a), decodeCommand(a), encodeCommand(a), advanceCommand(a))

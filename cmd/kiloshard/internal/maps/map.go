@@ -15,6 +15,7 @@ import (
 	"github.com/kiloshard/kiloshard/shards/mapstore"
 )
 
+// Command is kiloshard map.
 func Command(a *cli.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "map",

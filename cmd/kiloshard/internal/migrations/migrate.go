@@ -14,6 +14,7 @@ import (
 	"github.com/kiloshard/kiloshard/shards"
 )
 
+// Command is kiloshard migrate.
 func Command(a *cli.App) *cobra.Command {
 	cmd := &cobra.Command{Use: "migrate", Short: "tern migrations over all shards", RunE: cli.NeedsCommand}
 	cmd.AddCommand(

@@ -89,7 +89,7 @@ Exit code 1 when the run would be refused; warnings do not change it.`,
 				return err
 			}
 			cfg.Down = down
-			if cfg.To, err = target(cmd.Context(), a, cfg, to); err != nil {
+			if cfg.To, err = target(cmd.Context(), cfg, to); err != nil {
 				return err
 			}
 			return plan(cmd.Context(), a, cfg, withSQL)

@@ -135,7 +135,7 @@ With -o json events go to standard error, a line of JSON for each.`,
 			if err != nil {
 				return err
 			}
-			if cfg.To, err = target(cmd.Context(), a, cfg, f.to); err != nil {
+			if cfg.To, err = target(cmd.Context(), cfg, f.to); err != nil {
 				return err
 			}
 			if f.dryRun {
@@ -167,7 +167,7 @@ It asks first, since tables go with their rows; without a terminal it needs --ye
 				return err
 			}
 			cfg.Down = true
-			if cfg.To, err = target(cmd.Context(), a, cfg, f.to); err != nil {
+			if cfg.To, err = target(cmd.Context(), cfg, f.to); err != nil {
 				return err
 			}
 			if f.dryRun {
@@ -203,7 +203,7 @@ since tables go with their rows; without a terminal it needs --yes.`,
 			if err != nil {
 				return err
 			}
-			version, err := onlyVersion(cmd.Context(), a, cfg)
+			version, err := onlyVersion(cmd.Context(), cfg)
 			if err != nil {
 				return err
 			}
@@ -237,7 +237,7 @@ func narrowedTo(cfg migrate.Config) shards.Set {
 }
 
 // onlyVersion returns the version that all shards stand at.
-func onlyVersion(ctx context.Context, a *cli.App, cfg migrate.Config) (int32, error) {
+func onlyVersion(ctx context.Context, cfg migrate.Config) (int32, error) {
 	status, err := migrate.Status(ctx, cfg)
 	if err != nil {
 		return 0, err

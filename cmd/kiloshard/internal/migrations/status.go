@@ -30,6 +30,7 @@ type versionsOf struct {
 	Error      string            `json:"error,omitempty"`
 }
 
+// AtVersion is a version, and the shards of a host that are at it, as JSON has them.
 type AtVersion struct {
 	Version int32      `json:"version"`
 	Pending int        `json:"pending"`

@@ -18,7 +18,7 @@ const (
 
 // target reads --to: a version, or with a sign one that is so many above or below the highest at which any of the shards
 // stands. Without one it is 0, which stands for the newest file's on the way up.
-func target(ctx context.Context, a *cli.App, cfg migrate.Config, text string) (int32, error) {
+func target(ctx context.Context, cfg migrate.Config, text string) (int32, error) {
 	if text == "" {
 		return 0, nil
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/kiloshard/kiloshard/shards/move"
 )
 
+// DrainCommand is kiloshard drain.
 func DrainCommand(a *cli.App) *cobra.Command {
 	var f moveFlags
 	cmd := &cobra.Command{
@@ -40,6 +41,7 @@ again after "move resume". --dry-run prints the plan.`,
 	return cmd
 }
 
+// RebalanceCommand is kiloshard rebalance.
 func RebalanceCommand(a *cli.App) *cobra.Command {
 	var f moveFlags
 	var run bool

@@ -22,6 +22,7 @@ func UnderWay(ctx context.Context, m *shards.Map) []Row {
 	return result
 }
 
+// RowsOf returns a table of moves.
 func RowsOf(moves []Row) [][]string {
 	rows := [][]string{{">SHARD", "FROM", "TO", "STEP", "SINCE", "MOVER"}}
 	for _, v := range moves {

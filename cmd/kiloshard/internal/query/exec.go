@@ -50,6 +50,7 @@ type execution struct {
 	affected int64
 }
 
+// ExecCommand is kiloshard exec.
 func ExecCommand(a *cli.App) *cobra.Command {
 	e := &execution{rows: map[shards.Number][]execRow{}}
 	var narrowed string

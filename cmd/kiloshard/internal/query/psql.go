@@ -18,6 +18,7 @@ import (
 	"github.com/kiloshard/kiloshard/shards/connect"
 )
 
+// PsqlCommand is kiloshard psql.
 func PsqlCommand(a *cli.App) *cobra.Command {
 	var key, id string
 	cmd := &cobra.Command{

@@ -24,6 +24,7 @@ type routed struct {
 	path       string
 }
 
+// RouteCommand is kiloshard route.
 func RouteCommand(a *cli.App) *cobra.Command {
 	var as argument
 	cmd := &cobra.Command{

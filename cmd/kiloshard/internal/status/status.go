@@ -69,6 +69,7 @@ type hostStatus struct {
 	state        string // of one of which nothing is known, for people
 }
 
+// Command is kiloshard status.
 func Command(a *cli.App) *cobra.Command {
 	var timeout, every time.Duration
 	var watch bool

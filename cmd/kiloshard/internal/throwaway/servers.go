@@ -25,6 +25,7 @@ func WithServers(ctx context.Context, a *cli.App, n int, fn func([]*localpg.Serv
 	return WithServersOf(ctx, a, n, LocalConfig(), fn)
 }
 
+// WithServersOf is WithServers for servers of another config.
 func WithServersOf(ctx context.Context, a *cli.App, n int, cfg localpg.Config, fn func([]*localpg.Server) error) (err error) {
 	var servers []*localpg.Server
 	defer func() {
