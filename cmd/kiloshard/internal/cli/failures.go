@@ -81,7 +81,7 @@ var onHost = regexp.MustCompile(`(?s)^host (\S+): (.*)$`)
 
 // GroupHosts returns texts, where those that are the same but for the host that they begin with are one: "hosts pg-a, pg-b: …".
 func GroupHosts(texts []string) []string {
-	hosts := map[string][]string{} // by what is said of them
+	hosts := map[string][]string{} // by their error
 	for _, text := range texts {
 		if m := onHost.FindStringSubmatch(text); m != nil {
 			hosts[m[2]] = append(hosts[m[2]], m[1])
@@ -108,7 +108,7 @@ func (a *App) PrintFailures(m *shards.Map, partial *shards.PartialError) {
 	}
 }
 
-// groupFailures returns a line for each cause. One that is the same but for the name of the shard is said of the first.
+// groupFailures returns a line for each cause. Causes that differ only in the name of the shard are one line, that of the first shard.
 func groupFailures(m *shards.Map, partial *shards.PartialError) []string {
 	byCause := map[string][]*shards.ShardError{}
 	var causes []string
@@ -135,8 +135,8 @@ func groupFailures(m *shards.Map, partial *shards.PartialError) []string {
 	return lines
 }
 
-// Impersonal returns a text with the name and the number of one shard replaced by what stands for any, so that what is said
-// of a thousand shards can be told to be the same.
+// Impersonal returns a text with the name and the number of one shard replaced by a placeholder, so that equal errors of many
+// shards compare as equal.
 func Impersonal(m *shards.Map, schema, text string) string {
 	text = strings.ReplaceAll(text, schema, "{schema}")
 	n, ok := m.NumberOf(schema)

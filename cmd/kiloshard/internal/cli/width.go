@@ -8,7 +8,7 @@ import (
 	"golang.org/x/term"
 )
 
-// narrowest is the narrowest that a line is made to fit, and usualWidth what is taken where nobody says how wide one is.
+// narrowest is the smallest width that lines are wrapped to, and usualWidth the width when none is known.
 const (
 	narrowest  = 40
 	usualWidth = 100

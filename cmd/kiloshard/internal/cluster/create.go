@@ -40,12 +40,13 @@ func CreateCommand(a *cli.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "create",
 		Short: "Creates the shards that the map names and hosts do not have",
-		Long: `Creates the shards and generators that the map names and hosts do not have, and upgrades those that
-an older release made, on all hosts at once. Run again, it changes nothing; interrupted, it finishes
-the shards under way, and another run goes on from there. When a host does not answer, or has a
-schema of that name that somebody else made, nothing is created anywhere. Nor is it when a shard is
-missing that the ledger of migrations knows: it was dropped, or its host was restored to an earlier
-state. Restore it, or have it made again with no rows by --empty.`,
+		Long: `Creates the shards and generators that the map names and the hosts do not have, and upgrades those that an
+older release made. It works on all hosts at once. A second run changes nothing. After an interrupt it
+finishes the shards under way; run it again to continue.
+
+It creates nothing anywhere when a host does not answer, or has a schema of that name that is not a shard, or
+when a shard is missing that the ledger of migrations knows: that shard was dropped, or its host was restored
+to an earlier state. Restore it, or create it again without rows by --empty.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := cli.CheckWork(cfg); err != nil {

@@ -28,13 +28,13 @@ func GrantCommand(a *cli.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "grant ROLE",
 		Short: "Gives the role of a service its rights on all shards, now and later",
-		Long: `Gives a role the rights of a service on all shards: to use their schemas, to make IDs, and to read and
-write rows, with --read-only only to read them. It holds for tables of later migrations too, and create and
-move give new and moved shards what most of the others give. The role must be there on each host: CREATE ROLE
-is a superuser's. Rights that the role had before stay. Nobody but the owner may change a shard's version.
+		Long: `Gives a role the rights of a service on all shards: to use their schemas, to make IDs, and to read and write
+rows; with --read-only only to read them. The rights cover tables of later migrations too, and create and
+move give new and moved shards the rights that most others have. The role must exist on each host: only a
+superuser can run CREATE ROLE. Other rights of the role stay. Only the owner can change a shard's version.
 
---revoke takes back all rights of the role on shards. Run again, it does the same once more; interrupted, it
-finishes the shards under way. kiloshard verify names shards on which a role has fewer rights than on most.`,
+--revoke takes back all rights of the role on shards. A second run changes nothing; after an interrupt, run
+it again. kiloshard verify names shards on which a role has fewer rights than on most.`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := cli.CheckWork(cfg.CreateConfig); err != nil {

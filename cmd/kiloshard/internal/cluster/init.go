@@ -30,12 +30,11 @@ func InitCommand(a *cli.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "init",
 		Short: "Writes a commented config",
-		Long: `Writes a commented config, kiloshard.yaml or what -c says, to be edited: the hosts and
-their DSNs above all. The epoch is today's midnight, UTC. A file that is there already
-stays, unless --force says otherwise.
+		Long: `Writes a commented config, kiloshard.yaml or the file of -c. Edit the hosts and their DSNs first. The epoch is
+today's midnight, UTC. An existing file stays, unless --force is given.
 
-With --store postgres or etcd the config only says where the map is kept, and the map to
-begin with is written beside it, for kiloshard map import.`,
+With --store postgres or etcd the config says only where the map is kept, and the first map is written beside
+it, for kiloshard map import.`,
 		Args: cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
 			epoch := time.Now().UTC().Truncate(24 * time.Hour)

@@ -32,10 +32,10 @@ func OpenCommand(a *cli.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "open --shards FIRST-LAST --host HOST",
 		Short: "Opens a new range of shards on a host",
-		Long: `Opens a new range of shards on a host of the map: it creates them, brings them to the newest version that any
-other stands at, and then makes the next version of the map, which names them. Services know of none that is not ready.
-The range goes on where the map's shards end. Interrupted, it is run again. A host that is not in the map yet is
-added by kiloshard map edit. A strategy that divides by the number of shards is refused: keys would be elsewhere.`,
+		Long: `Opens a new range of shards on a host of the map: it creates them, migrates them to the newest version of the
+others, and then adds them to the map. Services never see a shard that is not ready. The range starts where
+the map's shards end. After an interrupt, run it again. To add a host to the map, use kiloshard map edit. A
+strategy that divides by the number of shards is refused, because keys would map to other shards.`,
 		Example: "  kiloshard open --shards 2048-4095 --host pg-c",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {

@@ -27,12 +27,11 @@ func UpgradeCommand(a *cli.App) *cobra.Command {
 	var cfg provision.UpgradeConfig
 	cmd := &cobra.Command{
 		Use:   "upgrade",
-		Short: "Brings what an older release installed to the present one",
-		Long: `Brings what an older release installed to the present version: functions of shards, generators,
-directories, the ledger, the helper schema; on all hosts at once. Services write meanwhile. Run again,
-it changes nothing; interrupted, it finishes the shards under way, and another run goes on from there.
-It makes nothing that is missing: that is create, which upgrades too. With --repair it puts back functions
-that somebody has changed, as by ALTER FUNCTION.`,
+		Short: "Upgrades what an older release installed",
+		Long: `Upgrades what an older release installed: functions of shards, generators, directories, the ledger, the
+helper schema. It works on all hosts at once, while services write. A second run changes nothing; after an
+interrupt it finishes the shards under way, and another run continues. It creates nothing that is missing;
+kiloshard create does, and upgrades too. --repair restores functions that were changed, as by ALTER FUNCTION.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := cli.CheckWork(cfg.CreateConfig); err != nil {
@@ -53,7 +52,7 @@ that somebody has changed, as by ALTER FUNCTION.`,
 		},
 	}
 	cli.WorkFlags(cmd, &cfg.CreateConfig)
-	cmd.Flags().BoolVar(&cfg.Repair, "repair", false, "also put back functions that somebody has changed since, as verify names them")
+	cmd.Flags().BoolVar(&cfg.Repair, "repair", false, "also restore functions that were changed, as verify names them")
 	return cmd
 }
 

@@ -25,13 +25,11 @@ func VerifyCommand(a *cli.App) *cobra.Command {
 	return &cobra.Command{
 		Use:   "verify",
 		Short: "Compares every shard on every host with the map and with each other; names each difference",
-		Long: `Compares every shard on every host with the map and names each difference: shards
-that are missing, misplaced or on two hosts, functions with another shard number or
-epoch, sequences with a cache or a wrong maximum, columns whose default calls another
-shard's next_id or draws from such a sequence, stray schemas. Then it compares the
-shards with each other: those whose structure is unlike that of the others at their
-version are reported in one difference for each kind. A move under way is none,
-unless it has stopped at the fence: nobody serves the shard then. It changes nothing.
+		Long: `Compares every shard on every host with the map and names each difference: shards that are missing, misplaced
+or on two hosts, functions with another shard number or epoch, sequences with a cache or a wrong maximum,
+columns whose default calls another shard's next_id or draws from such a sequence, stray schemas. Then it
+compares the shards at each version with each other, and reports each kind of difference once. A move under
+way is not a difference, unless it stopped at the fence, where no host serves the shard. It changes nothing.
 Exit code 1 when there is a difference.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {

@@ -23,7 +23,7 @@ type demoLoad struct {
 
 	photos [][]shards.ID // by user, from 0
 
-	wrote, readIDs, readUsers string // what was done, to be told
+	wrote, readIDs, readUsers string // what was done, to be printed
 }
 
 // write writes every user with photos and likes: one round trip, and one transaction, a user.

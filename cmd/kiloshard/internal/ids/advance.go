@@ -40,17 +40,16 @@ func advanceCommand(a *cli.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "advance --host H --beyond TIME",
 		Short: "Moves the sequences of a host's shards beyond a time, never back",
-		Long: `Moves all sequences that make IDs, of all shards of a host, beyond a time: every ID made
-from then on is of a later millisecond. Sequences that are beyond it already stay.
+		Long: `Moves the sequences that make IDs, in all shards of a host, beyond a time: every ID from then on has a later
+millisecond. Sequences that are already beyond it stay.
 
-It is for a host that lost WAL, by an asynchronous failover or a restore, while sequences
-led its clock: kiloshard status and verify name those, as does a metric. The new primary
-may then make IDs that the old one gave. Give the highest time that the clock ever showed
-before the failover, and run this before writes are let in again. Until the clock has
-caught up, a session makes an ID a millisecond.
+Use it for a host that lost WAL, by an asynchronous failover or a restore, while sequences led its clock;
+kiloshard status, kiloshard verify and a metric name them. The new primary could make IDs again that the old
+one gave. Pass the highest time that the clock showed before the failover, and run this before you let
+writers in. Until the clock has caught up, a session makes one ID a millisecond.
 
-Each shard is a transaction that waits for those that use its sequences. Exit code 3 when
-some shards are not done; run it again.`,
+Each shard is a transaction that waits for those that use its sequences. Exit code 3 when some shards are not
+done; run it again.`,
 		Example: `  kiloshard id advance --host pg-a --beyond 2026-03-01T13:05:00Z`,
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {

@@ -13,11 +13,10 @@ func decodeCommand(a *cli.App) *cobra.Command {
 	var flags schemeFlags
 	cmd := &cobra.Command{
 		Use:   "decode ID...",
-		Short: "Tells when and where an ID was made",
-		Long: `Tells when and where an ID was made: of one ID its bits, of several a table.
+		Short: "Prints when and where an ID was made",
+		Long: `Prints when and where an ID was made: the bits of one ID, or a table of several.
 
-IDs of somebody else are read with --layout, by the name of who published it or by its
-bits, and --epoch. No config is needed then.`,
+--layout reads IDs of other systems, by a published name or by their bits, with --epoch. It needs no config.`,
 		Example: `  kiloshard id decode 43124157038213001
   kiloshard id decode --layout pinterest 241294492511762325
   kiloshard id decode --layout time:41,shard:13,sequence:10 --epoch 2011-01-01 11637205501278089`,

@@ -18,10 +18,9 @@ func encodeCommand(a *cli.App) *cobra.Command {
 	var sequence int64
 	cmd := &cobra.Command{
 		Use:   "encode --time T --shard S --sequence N",
-		Short: "Puts an ID together from its parts",
-		Long: `Puts an ID together from its parts. IDs of a layout without a time take no --time.
-With --layout, --shard and --type are whatever stands in their places: worker and process
-of discord, the machine of twitter.`,
+		Short: "Builds an ID from its parts",
+		Long: `Builds an ID from its parts. A layout without a time takes no --time. With --layout, --shard and --type are
+the fields at their positions: worker and process of discord, the machine of twitter.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			s, err := schemeOf(cmd.Context(), a, flags)

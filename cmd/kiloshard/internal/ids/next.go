@@ -28,8 +28,8 @@ func nextCommand(a *cli.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "next --key K | --shard S | --generator NAME",
 		Short: "Makes IDs on the shard of a key, or by one of the map's generators",
-		Long: `Makes IDs by next_id() on a shard, or on the shard of a key. With --generator it makes
-them by that generator of the map; of those, interleaved numbers need a shard or a key too.`,
+		Long: `Makes IDs with next_id() on a shard, or on the shard of a key. --generator uses that generator of the map;
+interleaved numbers need a shard or a key too.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			byKey, byShard := cmd.Flags().Changed("key"), cmd.Flags().Changed("shard")

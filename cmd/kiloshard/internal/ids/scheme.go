@@ -13,9 +13,9 @@ import (
 	"github.com/kiloshard/kiloshard/shards"
 )
 
-// scheme is how the IDs of somebody are made: those of a map, or those that flags speak of.
+// scheme is how IDs are made: those of a map, or those that flags describe.
 type scheme struct {
-	name   string // of one that somebody published, such as "twitter"; empty otherwise
+	name   string // of a published one, such as "twitter"; empty otherwise
 	layout shards.Layout
 	epoch  time.Time   // means nothing without a time
 	m      *shards.Map // nil for a foreign one
@@ -85,9 +85,9 @@ type schemeFlags struct{ layout, epoch string }
 
 func (f *schemeFlags) add(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&f.layout, "layout", "",
-		"the layout of somebody else's IDs: instagram, pinterest, twitter, discord, or its bits, such as time:41,shard:13,sequence:10; no config is read then")
+		"the layout of another system's IDs: instagram, pinterest, twitter, discord, or its bits, such as time:41,shard:13,sequence:10; no config is read then")
 	cmd.Flags().StringVar(&f.epoch, "epoch", "",
-		"the moment from which the time of --layout counts: 2011-01-01T00:00:00Z, 2011-01-01, or milliseconds since 1970")
+		"the start of the time of --layout: 2011-01-01T00:00:00Z, 2011-01-01, or milliseconds since 1970")
 }
 
 // schemeOf returns the scheme that the flags name, and without flags that of the map.

@@ -19,9 +19,9 @@ type mapDiff struct {
 func diffCommand(a *cli.App) *cobra.Command {
 	return &cobra.Command{
 		Use:   "diff [A [B]]",
-		Short: "Prints in what two versions of the map differ",
-		Long: `Prints in what version B of the map differs from version A: fields, hosts, and shards whose home is another one. B is
-the present version if it is not given, and A the one before B.`,
+		Short: "Prints how two versions of the map differ",
+		Long: `Prints how version B of the map differs from version A: fields, hosts, and shards that changed their host. B
+defaults to the present version, and A to the one before B.`,
 		Args: cobra.MaximumNArgs(2), ValidArgsFunction: completeVersion(a),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			numbers := make([]int, len(args))

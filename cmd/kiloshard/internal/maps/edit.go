@@ -24,11 +24,11 @@ func editCommand(a *cli.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "edit",
 		Short: "Changes the map: in an editor, or from a file",
-		Long: `Opens the map in $VISUAL or $EDITOR, or takes the text of --file instead, checks it, prints what changes, and makes it
-the next version, if nobody else has made one meanwhile. A text that is not taken stays in its file.
+		Long: `Opens the map in $VISUAL or $EDITOR, or reads the text of --file, checks it, prints what changes, and stores it
+as the next version, unless another change came first. A text that is refused stays in its file.
 
-What would break a living cluster is refused. Shards get another home by being moved, not by an edit:
-that needs --moved, and then they are looked for on their hosts.`,
+Changes that would break a living cluster are refused. A shard changes its host by kiloshard move, not by an
+edit. --moved says that shards were moved by other means; they are looked for on their new hosts.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return onMap(a, cmd, func(ctx context.Context, s *session) error {

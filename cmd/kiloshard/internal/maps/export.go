@@ -27,9 +27,8 @@ func exportCommand(a *cli.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "export [FILE]",
 		Short: "Writes the map, or all its versions, for kiloshard map import",
-		Long: `Writes the map, or an older version of it, or with --history all versions, to FILE or to standard output: what
-kiloshard map import takes, into another store too. Without --history it is a kiloshard.yaml
-that works by itself.`,
+		Long: `Writes the map, an older version of it, or with --history all versions, to FILE or to standard output.
+kiloshard map import reads it, into another store too. Without --history it is a complete kiloshard.yaml.`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if withHistory && version >= 0 {

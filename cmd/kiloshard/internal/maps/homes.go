@@ -59,7 +59,7 @@ func checkHomes(ctx context.Context, a *cli.App, now, next *shards.Map, f change
 		case !to.Whole.Has(n):
 			return cli.Usagef("--moved: shard %d: %s is not on %s, or not all of it", n, next.Schema(n), to.Host.Name)
 		case from.Whole.Has(n) || from.Partly.Has(n):
-			return cli.Usagef("--moved: shard %d: %s is still on %s: expected it to be renamed or dropped there, so that nobody writes to it", n, next.Schema(n), from.Host.Name)
+			return cli.Usagef("--moved: shard %d: %s is still on %s: expected it to be renamed or dropped there, so that no client writes to it", n, next.Schema(n), from.Host.Name)
 		}
 	}
 	return nil

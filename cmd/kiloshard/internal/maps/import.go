@@ -18,16 +18,16 @@ func importCommand(a *cli.App) *cobra.Command {
 	var flags changeFlags
 	cmd := &cobra.Command{
 		Use:   "import FILE",
-		Short: "Brings a map into the store, into an empty one too",
-		Long: `Makes the map in FILE, or in standard input for -, the next version in the store, as kiloshard map edit does. Into a
-store that holds no map yet it brings the first: its version is one more than that in FILE, so that
-whoever followed the map in another store sees it rise. What kiloshard map export --history wrote keeps
-its versions, and who made them and why, in a store that holds no map; one that was interrupted goes on.
+		Short: "Stores a map, also in an empty store",
+		Long: `Stores the map in FILE, or on standard input for -, as the next version, as kiloshard map edit does. Into an
+empty store it brings the first map, with a version one above that of FILE: a service that followed the map in
+another store sees it rise. A file of kiloshard map export --history keeps its versions, with who made them
+and why; the store must be empty. After an interrupt, run it again.
 
-A first map that was imported by mistake is replaced with --replace, as long as no shard of it was made.
+--replace replaces a first map that was imported by mistake, while none of its shards exists.
 
-Moving a map to another store: export it from the one, and import it with a config that names the other.
-With store file, and no file yet, -c names the file to be written.`,
+To move a map to another store, export it from one and import it with a config that names the other. With
+store file, and no file yet, -c names the file to write.`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			text, err := readInput(a, args[0])

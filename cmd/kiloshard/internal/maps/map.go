@@ -20,10 +20,10 @@ func Command(a *cli.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "map",
 		Short: "The map and its versions, in whichever store",
-		Long: `The map says which shards there are and where each one lives. It is kept in the store that the config names:
-in kiloshard.yaml itself, in a Postgres database, or in etcd. Each change makes a version, and the store
-keeps all of them: who made it, when and why. A change that would break a living cluster is refused, and so is
-one of a version that is not the present one any more.`,
+		Long: `The map says which shards exist and where each one lives. It is kept in the store that the config names: in
+kiloshard.yaml itself, in a Postgres database, or in etcd. Each change makes a version, and the store keeps all
+of them, with who made each, when and why. Changes that would break a living cluster are refused, and so are
+changes of an old version.`,
 		RunE: cli.NeedsCommand,
 	}
 	cmd.AddCommand(showCommand(a), diffCommand(a), historyCommand(a), editCommand(a), exportCommand(a), importCommand(a))

@@ -24,8 +24,8 @@ func showCommand(a *cli.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "show",
 		Short: "Prints the map, or an older version of it",
-		Long: `Prints the map as it stands in the store, or an older version of it, with who made it, when and why. A DSN that
-holds a password is not shown.`,
+		Long: `Prints the map in the store, or an older version of it, with who made it, when and why. DSNs that hold a
+password are not shown.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return onMap(a, cmd, func(ctx context.Context, s *session) error {
@@ -95,8 +95,8 @@ func historyCommand(a *cli.App) *cobra.Command {
 	return &cobra.Command{
 		Use:   "history",
 		Short: "Prints the versions of the map: when, who, why, and what changed",
-		Long: `Prints the versions of the map that the store holds, the newest first: when and by whom each was made, why, and what changed.
-A control database says which role made it; who that was, and why, is what they claim.`,
+		Long: `Prints the versions of the map in the store, the newest first: when and by whom each was made, why, and what
+changed. A control database records the role; the person and the reason are what the role claimed.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return onMap(a, cmd, func(ctx context.Context, s *session) error {

@@ -21,9 +21,9 @@ func acceptCommand(a *cli.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "accept VERSION…",
 		Short: "Accepts files that were changed after shards had run them",
-		Long: `Enters into the ledger that the files of these versions are, as they are now, what the shards have run:
-after a file was changed in a way that changes nothing for them, such as in a comment, or was renamed. It
-runs nothing, and keeps who accepted it and when.`,
+		Long: `Records in the ledger that the present files of these versions are what the shards have run: after a file was
+renamed, or changed in a way that does not matter to them, such as in a comment. It runs nothing, and records
+who accepted it and when.`,
 		Args: cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			versions := make([]int32, len(args))

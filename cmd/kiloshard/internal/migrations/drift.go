@@ -27,7 +27,7 @@ type driftGroup struct {
 	Fingerprint string             `json:"fingerprint"`
 	Shards      shards.Set         `json:"shards"`
 	Hosts       []drift.HostShards `json:"hosts"`
-	Example     shards.Number      `json:"example"` // the shard whose differences are told
+	Example     shards.Number      `json:"example"` // the shard whose differences are printed
 	Differences []string           `json:"differences"`
 }
 
@@ -36,11 +36,10 @@ func driftCommand(a *cli.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "drift",
 		Short: "Compares the structure of all shards; names what differs",
-		Long: `Compares the structure of all shards, those at each version with each other: tables,
-columns, indexes, constraints, sequences, views, functions, triggers, types, policies,
-comments; not rows, owners or privileges. It groups the shards by their structure and
-shows how each group differs from the largest one: "+" is what the group has,
-"-" what is missing from it. It changes nothing. Exit code 1 when shards differ.`,
+		Long: `Compares the structure of all shards at each version with each other: tables, columns, indexes, constraints,
+sequences, views, functions, triggers, types, policies, comments; not rows, owners or privileges. It groups
+the shards by structure and prints how each group differs from the largest one: "+" is only in the group,
+"-" is missing from it. It changes nothing. Exit code 1 when shards differ.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			_, m, err := a.LoadMap(cmd.Context())

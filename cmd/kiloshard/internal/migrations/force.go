@@ -18,9 +18,9 @@ func forceCommand(a *cli.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "force --shards LIST --to N",
 		Short: "Sets the version of shards without running anything",
-		Long: `Sets the version of shards without running anything, and enters that into the ledger: for
-shards in which somebody has done by hand what a file would have done, or undone it. Version
-0 stands for nothing at all. It asks before; without a terminal it needs --yes.`,
+		Long: `Sets the version of shards without running anything, and records that in the ledger: for shards where the
+work of a file was done, or undone, by hand. Version 0 means that no file has run. It asks first; without a
+terminal it needs --yes.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if narrowed == "" || !cmd.Flags().Changed("to") {

@@ -37,10 +37,10 @@ func historyCommand(a *cli.App) *cobra.Command {
 	var limit int
 	cmd := &cobra.Command{
 		Use:   "history",
-		Short: "Prints what the ledgers hold: who ran which file where, when, and how it ended",
-		Long: `Prints what the ledgers of all hosts hold, the newest run first: a line for each file that a run took up or
-down, with who ran it, when, how long it took, and in how many shards it was done or failed. A version that
-was set by hand stands there as force, and a changed file that was accepted as accept.`,
+		Short: "Prints the ledgers: who ran which file where, when, and how it ended",
+		Long: `Prints the ledgers of all hosts, the newest run first: a line for each file that a run took up or down, with
+who ran it, when, how long it took, and on how many shards it was done or failed. Versions set by hand are
+listed as force, and changed files that were accepted as accept.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if limit < 0 {

@@ -17,9 +17,8 @@ func newCommand(a *cli.App) *cobra.Command {
 	return &cobra.Command{
 		Use:   "new NAME",
 		Short: "Writes the next migration file, to be filled in",
-		Long: `Writes the next migration file, with tern's template, into the directory of migrations,
-which is made if need be, and prints its path: 004_add_likes.sql for "add likes" when
-three are there. A file that is there already stays.`,
+		Long: `Writes the next migration file, with tern's template, into the directory of migrations, and prints its path:
+004_add_likes.sql for "add likes" when there are three. It creates the directory, and overwrites no file.`,
 		Args: cobra.MinimumNArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {
 			cfg, err := a.Local()

@@ -86,7 +86,7 @@ func printRun(a *cli.App, m *shards.Map, report migrate.Report, partial *shards.
 			a.Say("new shards made like shard %d: %d of %s at its version have its structure", d.Shard, d.Alike, cli.Count(d.Of, "shard"))
 		}
 		if errors.Is(partialOrNil(partial), migrate.ErrNothingRun) {
-			return // the error says why; where the shards stand nobody has asked
+			return // the error says why; no host was asked for its versions
 		}
 		a.Say("%s at version %d now, %s before, %d failed, %d not attempted, in %s",
 			cli.Count(report.Done.Len(), "shard"), report.Target, cli.Thousands(report.UpToDate.Len()), len(result.Failed),

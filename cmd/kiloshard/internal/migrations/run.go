@@ -123,12 +123,11 @@ func upCommand(a *cli.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "up",
 		Short: "Runs tern's files on every shard that they have not run on yet",
-		Long: `Runs tern's files on every shard that they have not run on yet: a transaction for each
-shard and file, several shards of each host at a time. A shard on which a file fails
-stays at the version before it, and the others go on. Interrupted, it finishes the
-shards under way. Another run takes up what is left.
+		Long: `Runs tern's files on every shard that has not run them yet: a transaction for each shard and file, several
+shards of each host at a time. When a file fails on a shard, the shard stays at the version before it and the
+others go on. After an interrupt it finishes the shards under way. Another run continues with the rest.
 
-With -o json events go to standard error, a line of JSON for each.`,
+With -o json events go to standard error, one line of JSON each.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			cfg, err := runConfig(cmd.Context(), a, &f)
@@ -157,9 +156,9 @@ func downCommand(a *cli.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "down --to N",
 		Short: "Takes shards back to a version, by the down parts of the files above it",
-		Long: `Takes shards back to a version by the down parts of the files above it, the newest
-first, with the same care as up. When one of these files has no way down, nothing is run.
-It asks first, since tables go with their rows; without a terminal it needs --yes.`,
+		Long: `Takes shards back to a version by the down parts of the files above it, the newest first, with the same care
+as up. When one of these files has no down part, nothing is run. It drops tables with their rows, so it asks
+first; without a terminal it needs --yes.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			cfg, err := runConfig(cmd.Context(), a, &f)
@@ -194,9 +193,9 @@ func redoCommand(a *cli.App) *cobra.Command {
 	var yes bool
 	cmd := &cobra.Command{
 		Use:   "redo",
-		Short: "Takes the newest file back and runs it again, where all shards stand at it",
-		Long: `Takes the newest file back and runs it again, where all shards stand at it. It asks first,
-since tables go with their rows; without a terminal it needs --yes.`,
+		Short: "Takes the newest file back and runs it again",
+		Long: `Takes the newest file back and runs it again, when all shards are at its version. It drops tables with their
+rows, so it asks first; without a terminal it needs --yes.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			cfg, err := runConfig(cmd.Context(), a, &f)

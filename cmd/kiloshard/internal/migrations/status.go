@@ -41,7 +41,7 @@ func statusCommand(a *cli.App) *cobra.Command {
 	var narrowed string
 	cmd := &cobra.Command{
 		Use:   "status",
-		Short: "Prints at which version the shards stand",
+		Short: "Prints the versions of the shards",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			cfg, err := readConfig(cmd.Context(), a, narrowed)

@@ -45,11 +45,11 @@ func Command(a *cli.App) *cobra.Command {
 		Use:   "move SHARDS --to HOST",
 		Short: "Moves shards to another host while services write",
 		Long: `Moves shards to another host while services write: logical replication copies a shard, and a cutover of some
-milliseconds changes its place. Routers that hear of new maps send what comes in between to the new host; who knows of
-no map is refused with an error that says where the shard went.
+milliseconds changes its place. Routers that follow the map send calls in between to the new host; other
+clients get an error that says where the shard went.
 
-Each move is in a ledger on its hosts. One that was interrupted, or whose mover was killed, goes on with "move resume",
-or is taken back by "move abort". The old schema stays on the source, under another name, until "move clean".`,
+Each move is in a ledger on its hosts. After an interrupt or a crash, "move resume" continues it, or
+"move abort" takes it back. The old schema stays on the source, under another name, until "move clean".`,
 		Example: "  kiloshard move 7,100-120 --to pg-b",
 		Args:    shardsOrCommand,
 		RunE: func(cmd *cobra.Command, args []string) error {

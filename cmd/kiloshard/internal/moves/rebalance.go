@@ -18,8 +18,8 @@ func DrainCommand(a *cli.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "drain HOST",
 		Short: "Moves all shards of a host to the others, before it is taken away",
-		Long: `Moves all shards of a host to the others while services write, spread over them by size and weight. Interrupted, it is run
-again after "move resume". --dry-run prints the plan.`,
+		Long: `Moves all shards of a host to the others while services write, spread over them by size and weight. After an interrupt, run
+"move resume" and then this again. --dry-run prints the plan.`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return onMoves(cmd.Context(), a, &f, "", func(ctx context.Context, cfg move.Config) error {
@@ -48,8 +48,8 @@ func RebalanceCommand(a *cli.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "rebalance",
 		Short: "Prints, or runs, the moves that even out the hosts by weight",
-		Long: `Prints the moves that even out the hosts by weight, with few bytes moved: sizes are as the last vacuum or analyze of each
-table has it. --run does them while services write. Interrupted, it is run again after "move resume".`,
+		Long: `Prints the moves that even out the hosts by weight, with few bytes moved: sizes are those of the last vacuum or
+analyze of each table. --run runs them while services write. After an interrupt, run "move resume" and then this again.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return onMoves(cmd.Context(), a, &f, "", func(ctx context.Context, cfg move.Config) error {

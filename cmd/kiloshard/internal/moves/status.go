@@ -118,7 +118,7 @@ func statusCommand(a *cli.App) *cobra.Command {
 				switch {
 				case len(result) > 0:
 					a.Table(rows)
-				case err == nil: // else nobody knows
+				case err == nil: // else it is unknown
 					a.Say("no moves")
 				}
 			}), err)
@@ -133,8 +133,8 @@ func cleanCommand(a *cli.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "clean [SHARDS]",
 		Short: "Drops the old schemas of shards that have moved, and the fences in their place",
-		Long: `Drops the old schemas of shards that have moved, and the fences in their place: who knows nothing of the moves then
-reads that the tables do not exist, instead of where they went. It asks first; without a terminal it needs --yes.`,
+		Long: `Drops the old schemas of shards that have moved, and the fences in their place: a client without
+the map then gets an error that the tables do not exist, instead of where they went. It asks first; without a terminal it needs --yes.`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			_, m, err := a.LoadMap(cmd.Context())

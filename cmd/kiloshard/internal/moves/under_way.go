@@ -42,7 +42,7 @@ func (v Row) mover() string {
 // movesShown is how many moves without a mover are named; JSON has all.
 const movesShown = 10
 
-// Warn names the moves that nobody works on: they go no further, and if the shard is fenced nobody serves it.
+// Warn names the moves without a mover: they make no progress, and no host serves a shard that is fenced.
 func Warn(a *cli.App, moves []Row) {
 	idle := slices.DeleteFunc(slices.Clone(moves), func(v Row) bool { return v.Working })
 	slices.SortStableFunc(idle, func(x, y Row) int { return rankOf(x) - rankOf(y) })
@@ -58,7 +58,7 @@ func Warn(a *cli.App, moves []Row) {
 	}
 }
 
-// rankOf puts what nobody serves first.
+// rankOf puts shards that no host serves first.
 func rankOf(v Row) int {
 	if v.Step == string(move.Fenced) {
 		return 0

@@ -59,10 +59,10 @@ func ExecCommand(a *cli.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "exec SQL --shards LIST",
 		Short: "Runs SQL in shards, a transaction in each",
-		Long: `Runs SQL in each of some shards, with the shard's search_path: a transaction in each, several of each host at
-a time. What fails in one is undone there, and the others go on. Rows that it gives are printed behind the
-number of their shard. What changes tables belongs into a migration: nothing of this is kept in the ledger.
-A shard in which a migration or a move is at work is not touched, but with --read-only.`,
+		Long: `Runs SQL in each of the shards, with the shard's search_path: a transaction in each, several of each host at a
+time. A failure is rolled back in its shard, and the others go on. Rows are printed after the number of their
+shard. Changes of tables belong in a migration: the ledger does not record this SQL. A shard where a migration
+or a move is at work is not touched, except with --read-only.`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if all == (narrowed != "") {

@@ -24,8 +24,8 @@ func PsqlCommand(a *cli.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "psql SHARD | --key K | --id ID [-- ARG…]",
 		Short: "Opens psql in a shard",
-		Long: `Runs psql on the host of a shard, or of the shard of a key or an ID, with the shard's search_path, and with the
-credentials and certificates of the map. Its arguments come behind --: kiloshard psql 42 -- -c 'select 1'.`,
+		Long: `Runs psql on the host of a shard, or of the shard of a key or an ID, with the shard's search_path and the map's
+credentials and certificates. Arguments for psql come after --: kiloshard psql 42 -- -c 'select 1'.`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if n := cmd.ArgsLenAtDash(); n > 1 || n < 0 && len(args) > 1 {
 				return errors.New("expected SHARD, --key K or --id ID, and arguments of psql behind --")

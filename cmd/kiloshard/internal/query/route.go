@@ -30,9 +30,9 @@ func RouteCommand(a *cli.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "route KEY | route --key KEY | route --id ID [--generator NAME] | route --uuid UUID",
 		Short: "Prints shard, schema and host for a key, an ID or a UUID",
-		Long: `Prints shard, schema and host for a key, and how the map's strategy takes it there: the arithmetic, or the
-directory, which is asked then. With --id for an ID that next_id() made, or the named generator; with
---uuid for a UUID, by its hash.`,
+		Long: `Prints shard, schema and host for a key, and how the map's strategy finds them: by arithmetic, or by a lookup in
+the directory. --id takes an ID that next_id() made, or the generator that --generator names; --uuid takes a
+UUID, by its hash.`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			given := len(args)

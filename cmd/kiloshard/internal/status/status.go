@@ -77,18 +77,17 @@ func Command(a *cli.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "status",
 		Short: "Prints hosts, shards, versions, sizes, lag",
-		Long: `Prints which version of the map this is, who changed it last and when, and where it is
-kept; and for each host whether it answers, how many of its shards are there, at which
-versions they stand, its size, and the largest replay lag of its replicas; below, which
-address of a host with several is the primary, and the standbys that stream from each host.
-A host that is a standby is shown as one: it takes no writes before it is promoted.
-Moves under way are shown, and those that nobody works on are named.
-Sequences that lead the clock, because it has stepped back, are named. Exit code 3 when some hosts do not answer, 1 when none does.
+		Long: `Prints the version of the map, who changed it last and when, and where it is kept. For each host it prints
+whether it answers, how many of its shards exist and at which versions, its size, and the largest replay lag
+of its replicas; below that, which address of a host with several is the primary, and the standbys that stream
+from each host. A host that is an unpromoted standby is shown as one: it takes no writes.
 
-With --watch it looks again and again, until Ctrl-C, and shows what has changed: hosts that
-go down and come back, how fast they grow, how much they do. On a terminal it stays in its
-place; else each look is printed below the one before, as JSON in one line each. The exit
-code is 0 then, however the hosts are.`,
+It lists moves under way and names those without a mover, and sequences that lead the clock because it stepped
+back. Exit code 3 when some hosts do not answer, 1 when none does.
+
+With --watch it repeats until Ctrl-C and shows what changes: hosts that go down and come back, how fast they
+grow, how much they do. On a terminal it stays in place; otherwise it prints each look below the one before, as
+JSON in one line each. The exit code is then 0, whatever the state of the hosts.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			switch {
