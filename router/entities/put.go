@@ -1,0 +1,219 @@
+package entities
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/kiloshard/kiloshard/router"
+)
+
+// writes makes the statements that write entities.
+func (s *Store) writes() {
+	if len(s.d.Indexes) == 0 {
+		s.put = `insert into entities (id, body) values ($1, $2::jsonb) on conflict (id) do update set body = excluded.body, updated = clock_timestamp()`
+		s.gone = `delete from entities where id = $1`
+		return
+	}
+	// A row that is updated is locked by old first, so that before is what this very statement replaces. One that another
+	// statement has inserted meanwhile is not in old: nothing is written then, and the statement is sent again.
+	s.put = fmt.Sprintf(`with guard as (
+			update entity_work set due = due where work_id = $4 and due > clock_timestamp() returning work_id
+		), old as (
+			select body from entities where id = $1 for update
+		), put as (
+			insert into entities as e (id, body) select $1, $2::jsonb where $4::bigint is null or exists (select from guard)
+			on conflict (id) do update set body = excluded.body, updated = clock_timestamp() where exists (select from old)
+			returning e.xmin::text as version
+		), work as (
+			insert into entity_work (entity_id, before, after, due)
+			select $1, (select %s from old), %s, clock_timestamp() + $3::float8 * interval '1 s' from put
+			where $4::bigint is not null or (select %[1]s from old) is distinct from %[2]s
+			returning work_id, before, after, due - $3::float8 * interval '0.5 s' as until
+		)
+		select version, coalesce(work_id, 0), before::text, after::text, coalesce(until, 'epoch') from put left join work on true`,
+		s.project("body"), s.project("$2::jsonb"))
+	s.gone = fmt.Sprintf(`with gone as (
+			delete from entities where id = $1 returning body
+		), work as (
+			insert into entity_work (entity_id, before, due) select $1, %s, clock_timestamp() + $2::float8 * interval '1 s' from gone
+			returning work_id, before, due - $2::float8 * interval '0.5 s' as until
+		)
+		select '', work_id, before::text, null, until from work`, s.project("body"))
+}
+
+// work is what somebody has begun with an entity.
+type work struct {
+	ids           []int64 // of its rows
+	id            ID
+	version       string // of the entity as it was written; empty for none
+	before, after rows
+	until         time.Time // when it is no longer one's own, by the clock of the entity's host, with a margin
+}
+
+// Put writes an entity, a new one or in the place of the one that has the ID, and then its index rows.
+//
+// It returns [ErrTaken] if another entity has the values in a unique index; nothing is written then. After [ErrNotIndexed] the
+// entity is written, and a cleaner writes the index rows. After [router.ErrLost] the entity may be written; Put may be called
+// again. Other errors are those of a [router.Shard], and of a body that is no JSON object: nothing is written then.
+func (s *Store) Put(ctx context.Context, id ID, body []byte) error {
+	d, err := parse(append([]byte{}, body...)) // nil is no body either
+	if err != nil {
+		return fmt.Errorf("entity %x: %w", id, err)
+	}
+	shard, err := s.shard(id)
+	if err != nil {
+		return err
+	}
+	if len(s.d.Indexes) == 0 {
+		_, err := shard.Exec(ctx, s.put, id, string(body))
+		return err
+	}
+	claim, err := s.claim(ctx, shard, id, s.rowsOf(id, d))
+	if err != nil {
+		return err
+	}
+	var w work
+	for {
+		if w, err = s.begin(id, shard.QueryRow(ctx, s.put, id, string(body), s.grace.Seconds(), claim)); !errors.Is(err, pgx.ErrNoRows) {
+			break
+		}
+		if late, err := s.lost(ctx, shard, claim); late || err != nil {
+			return errors.Join(err, ErrTooLate)
+		}
+	}
+	if err != nil || len(w.ids) == 0 {
+		return err
+	}
+	if claim != nil {
+		w.ids = append(w.ids, *claim)
+	}
+	return s.index(ctx, shard, w)
+}
+
+// Delete removes an entity, and then its index rows. It returns [ErrNotFound] if there is none, and else errors as Put does.
+func (s *Store) Delete(ctx context.Context, id ID) error {
+	shard, err := s.shard(id)
+	if err != nil {
+		return err
+	}
+	if len(s.d.Indexes) == 0 {
+		tag, err := shard.Exec(ctx, s.gone, id)
+		if err == nil && tag.RowsAffected() == 0 {
+			err = ErrNotFound
+		}
+		return err
+	}
+	w, err := s.begin(id, shard.QueryRow(ctx, s.gone, id, s.grace.Seconds()))
+	if errors.Is(err, pgx.ErrNoRows) {
+		return ErrNotFound
+	}
+	if err != nil {
+		return err
+	}
+	return s.index(ctx, shard, w)
+}
+
+// begin reads what a statement says that has written an entity.
+func (s *Store) begin(id ID, answer pgx.Row) (work, error) {
+	w := work{id: id}
+	var workID int64
+	var before, after []byte
+	if err := answer.Scan(&w.version, &workID, &before, &after, &w.until); err != nil || workID == 0 {
+		return w, err
+	}
+	w.ids = []int64{workID}
+	return w, errors.Join(s.step("entity"), s.read(&w, before, after))
+}
+
+// read fills in the index rows by the projections of the bodies.
+func (s *Store) read(w *work, before, after []byte) error {
+	was, err := parse(before)
+	if err != nil {
+		return err
+	}
+	is, err := parse(after)
+	w.before, w.after = s.rowsOf(w.id, was), s.rowsOf(w.id, is)
+	return err
+}
+
+// index writes the index rows of an entity that has just been written.
+func (s *Store) index(ctx context.Context, shard router.Shard, w work) error {
+	err := s.write(ctx, w.after.without(w.before), w.until)
+	if err == nil {
+		err = s.remove(ctx, w.before.without(w.after), w.until)
+	}
+	if err == nil {
+		var done bool
+		if done, err = s.finish(ctx, shard, w); err == nil && !done {
+			err = s.repair(ctx, shard, w)
+		}
+	}
+	if err != nil && !errors.Is(err, ErrNotIndexed) {
+		err = fmt.Errorf("%w: %w", ErrNotIndexed, err)
+	}
+	return err
+}
+
+// claim writes the rows of an entity in unique indexes before the entity itself. It returns the row of entity_work that says
+// so, nil if there are no such indexes.
+func (s *Store) claim(ctx context.Context, shard router.Shard, id ID, all rows) (*int64, error) {
+	w := work{id: id, after: rows{}}
+	for key, row := range all {
+		if s.d.Indexes[row.index].Unique {
+			w.after[key] = row
+		}
+	}
+	if len(w.after) == 0 {
+		return nil, nil
+	}
+	// What it is to be is written as it will be read: as the properties of a body.
+	after := map[string]any{}
+	for _, row := range w.after {
+		for k, p := range s.d.Indexes[row.index].Properties {
+			after[p.Name] = row.values[k]
+		}
+		for name, v := range s.d.Indexes[row.index].Where {
+			after[name] = v
+		}
+	}
+	text, err := json.Marshal(after)
+	if err != nil {
+		return nil, err
+	}
+	query := `insert into entity_work (entity_id, after, due) values ($1, $2, clock_timestamp() + $3::float8 * interval '1 s')
+		returning work_id, due - $3::float8 * interval '0.5 s'`
+	var workID int64
+	if err := shard.QueryRow(ctx, query, id, string(text), s.grace.Seconds()).Scan(&workID, &w.until); err != nil {
+		return nil, err
+	}
+	w.ids = []int64{workID}
+	if err := s.step("claim"); err != nil {
+		return nil, err
+	}
+	err = s.write(ctx, w.after.without(nil), w.until)
+	if err == nil {
+		return &workID, nil
+	}
+	if !errors.Is(err, ErrTaken) {
+		return nil, err // the cleaner takes away what is written
+	}
+	if err := s.repair(ctx, shard, w); err != nil {
+		return nil, errors.Join(ErrTaken, err)
+	}
+	return nil, err
+}
+
+// lost reports whether a claim is one's own no longer.
+func (s *Store) lost(ctx context.Context, shard router.Shard, claim *int64) (bool, error) {
+	if claim == nil {
+		return false, nil
+	}
+	var late bool
+	err := shard.QueryRow(ctx, `select not exists (select from entity_work where work_id = $1 and due > clock_timestamp())`, *claim).Scan(&late)
+	return late, err
+}

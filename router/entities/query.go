@@ -1,0 +1,246 @@
+package entities
+
+import (
+	"context"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/kiloshard/kiloshard/shards"
+)
+
+// Index is one index of a store.
+type Index struct {
+	s     *Store
+	at    int
+	table table
+	err   error
+}
+
+// Index returns an index by its name. One that is not in the definition returns [ErrNoIndex] from its methods.
+func (s *Store) Index(name string) Index {
+	i := slices.IndexFunc(s.indexes, func(t table) bool { return t.Name == name })
+	if i < 0 {
+		return Index{err: fmt.Errorf("%s: %w", name, ErrNoIndex)}
+	}
+	return Index{s: s, at: i, table: s.indexes[i]}
+}
+
+// Page says which entities to read.
+type Page struct {
+	// From and To limit the second property: at From or above, below To. Nil for no limit.
+	From, To any
+	Falling  bool   // the highest values first
+	After    string // what the page before has returned; empty for the first one
+	Limit    int    // at most so many; defaults to 50
+}
+
+// GetAll returns all entities whose leading property has a value, in the order of the other properties and then of their IDs. See
+// [Index.Page], whose Limit and After it does not take.
+func (x Index) GetAll(ctx context.Context, lead any, page Page) ([]Entity, error) {
+	var all []Entity
+	page.After, page.Limit = "", 500
+	for {
+		some, next, err := x.Page(ctx, lead, page)
+		all = append(all, some...)
+		if page.After = next; err != nil || next == "" {
+			return all, err
+		}
+	}
+}
+
+// Page returns entities whose leading property has a value, in the order of the other properties and then of their IDs, and what
+// is the After of the next page, empty behind the last one. It reads index rows from one shard, then the entities, and leaves
+// out each whose document does not give the index row that was found; it goes on until the page is full.
+//
+// It begins behind an index row, not at a count of rows: an entity that has the same row all the time is on one page, whatever
+// comes and goes meanwhile. Values are those of [Kind], or int. Errors are [ErrNoIndex], a [shards.FieldError] for a value of
+// another type or an After from elsewhere, those of a [router.Shard], and of [Store.GetMany].
+func (x Index) Page(ctx context.Context, lead any, page Page) ([]Entity, string, error) {
+	if x.err != nil {
+		return nil, "", x.err
+	}
+	if page.Limit <= 0 {
+		page.Limit = 50
+	}
+	q, err := x.query(lead, page)
+	if err != nil {
+		return nil, "", err
+	}
+	shard, err := x.s.r.ForShard(x.s.hash(q.args[0]))
+	if err != nil {
+		return nil, "", err
+	}
+	var full []Entity
+	for {
+		found, err := shard.Query(ctx, q.sql, q.args...)
+		if err != nil {
+			return nil, "", err
+		}
+		hints, err := pgx.CollectRows(found, func(r pgx.CollectableRow) (row, error) {
+			values, err := r.Values()
+			if err != nil {
+				return row{}, err
+			}
+			last := len(values) - 1
+			id, ok := values[last].(ID)
+			if !ok {
+				return row{}, fmt.Errorf("entity_id is a %T", values[last])
+			}
+			return row{x.at, values[:last], id}, nil
+		})
+		if err != nil {
+			return nil, "", err
+		}
+		entities, err := x.s.fetch(ctx, collect(hints, func(r row) ID { return r.id }))
+		if err != nil {
+			return nil, "", err
+		}
+		for k, hint := range hints {
+			e, ok := entities[hint.id]
+			if !ok {
+				continue
+			}
+			d, err := parse(e.Body)
+			if err != nil {
+				return nil, "", err
+			}
+			if !slices.Equal(x.table.values(d), hint.values) {
+				continue
+			}
+			if full = append(full, e); len(full) == page.Limit {
+				next := ""
+				if k < len(hints)-1 || len(hints) == page.Limit {
+					next = cursor(hint)
+				}
+				return full, next, nil
+			}
+		}
+		if len(hints) < page.Limit {
+			return full, "", nil
+		}
+		page.After = cursor(hints[len(hints)-1])
+		if q, err = x.query(lead, page); err != nil {
+			return nil, "", err
+		}
+	}
+}
+
+// statement is a query for index rows.
+type statement struct {
+	sql  string
+	args []any
+}
+
+func (x Index) query(lead any, page Page) (statement, error) {
+	var q statement
+	arg := func(v any) string {
+		q.args = append(q.args, v)
+		return fmt.Sprintf("$%d", len(q.args))
+	}
+	properties := x.table.Properties
+	v, err := x.typed(lead, 0)
+	if err != nil {
+		return q, err
+	}
+	where := []string{quoted(properties[0].Name) + " = " + arg(v)}
+	for op, limit := range map[string]any{">=": page.From, "<": page.To} {
+		if limit == nil {
+			continue
+		}
+		if v, err = x.typed(limit, 1); err != nil {
+			return q, err
+		}
+		where = append(where, quoted(properties[1].Name)+" "+op+" "+arg(v))
+	}
+	var names, order []string
+	for _, p := range properties {
+		names = append(names, quoted(p.Name))
+	}
+	names = append(names, "entity_id")
+	op, direction := ">", ""
+	if page.Falling {
+		op, direction = "<", " desc"
+	}
+	for _, n := range names[1:] {
+		order = append(order, n+direction)
+	}
+	if page.After != "" {
+		values, err := x.after(page.After)
+		if err != nil {
+			return q, err
+		}
+		var from []string
+		for _, v := range values {
+			from = append(from, arg(v))
+		}
+		where = append(where, fmt.Sprintf("(%s) %s (%s)", strings.Join(names[1:], ", "), op, strings.Join(from, ", ")))
+	}
+	q.sql = fmt.Sprintf("select %s from %s where %s order by %s limit %s", strings.Join(names, ", "), x.table.Name,
+		strings.Join(where, " and "), strings.Join(order, ", "), arg(page.Limit))
+	return q, nil
+}
+
+// typed returns the value of a property as its type has it.
+func (x Index) typed(v any, property int) (any, error) {
+	if property >= len(x.table.Properties) {
+		return nil, &shards.FieldError{Field: x.table.Name, Found: fmt.Sprint(v), Expected: "no limits: the index has one property"}
+	}
+	p := x.table.Properties[property]
+	if n, ok := v.(int); ok {
+		v = int64(n)
+	}
+	if n, ok := v.(int64); ok && p.Type == Float {
+		v = float64(n)
+	}
+	var fits bool
+	switch p.Type {
+	case Text:
+		_, fits = v.(string)
+	case Int:
+		_, fits = v.(int64)
+	case Float:
+		_, fits = v.(float64)
+	case Bool:
+		_, fits = v.(bool)
+	}
+	if !fits {
+		return nil, &shards.FieldError{Field: x.table.Name + "." + p.Name, Found: fmt.Sprintf("%v, a %T", v, v), Expected: "a value of type " + string(p.Type)}
+	}
+	return v, nil
+}
+
+// cursor is an index row without its leading property, as JSON.
+func cursor(r row) string {
+	text, _ := json.Marshal(append(slices.Clone(r.values[1:]), fmt.Sprintf("%x", r.id))) // of plain values
+	return string(text)
+}
+
+// after reads what cursor has written.
+func (x Index) after(text string) ([]any, error) {
+	wrong := &shards.FieldError{Field: "After", Found: fmt.Sprintf("%q", text), Expected: "what Page has returned"}
+	var raw []json.RawMessage
+	if err := json.Unmarshal([]byte(text), &raw); err != nil || len(raw) != len(x.table.Properties) {
+		return nil, wrong
+	}
+	values := make([]any, len(raw))
+	for k := range raw {
+		kind := Text
+		if k < len(raw)-1 {
+			kind = x.table.Properties[k+1].Type
+		}
+		if values[k] = value(raw[k], kind); values[k] == nil {
+			return nil, wrong
+		}
+	}
+	id, err := hex.DecodeString(values[len(raw)-1].(string))
+	if err != nil || len(id) != len(ID{}) {
+		return nil, wrong
+	}
+	values[len(raw)-1] = ID(id)
+	return values, nil
+}
