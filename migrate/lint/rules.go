@@ -143,6 +143,10 @@ var (
 			"rolled back, the sequence is what it was before: values drawn after it in the transaction come again",
 		"make a sequence once, as it is to be; kiloshard id advance moves those that make IDs ahead",
 	}
+	setvalRule = rule{
+		"setval", Breaks, "moves the sequence at once, also if the transaction is rolled back; a sequence that moves back gives its values again",
+		"kiloshard id advance moves sequences that make IDs ahead, and never back",
+	}
 	createTriggerRule = rule{
 		"create-trigger", Locks, "SHARE ROW EXCLUSIVE lock until the file's transaction ends: blocks writes, from when it begins to wait for running ones",
 		"put it into a file of its own, and run with --lock-timeout",

@@ -37,6 +37,8 @@ func (l *linter) anywhere(tree any) {
 		switch name {
 		case "UpdateStmt", "DeleteStmt":
 			l.withoutWhere(name, body)
+		case "FuncCall":
+			l.setval(body, location)
 		}
 		for _, schema := range schemasIn(name, body) {
 			if l.isForeign(schema) {
@@ -66,7 +68,27 @@ func (l *linter) withoutWhere(name string, body map[string]any) {
 	l.warn(r, locationIn(relation))
 }
 
-// isForeign tells whether a name is that of a shard's schema which the text must not name.
+// setval warns of a call of setval, except on a sequence that the text has created.
+func (l *linter) setval(call map[string]any, location int) {
+	called := namesIn(call["funcname"])
+	if len(called) == 2 && called[0] == "pg_catalog" {
+		called = called[1:]
+	}
+	if !slices.Equal(called, []string{"setval"}) {
+		return
+	}
+	sequence := ""
+	walk("", call["args"], 0, func(name string, body map[string]any, _ int) {
+		if text, ok := body["sval"].(string); ok && name == "sval" && sequence == "" {
+			sequence = text
+		}
+	})
+	if !l.isNew(dotted(strings.Split(sequence, "."))) {
+		l.warn(setvalRule, location)
+	}
+}
+
+// isForeign reports whether a name is that of a shard's schema which the text must not name.
 func (l *linter) isForeign(schema string) bool {
 	return schema != l.opts.Schema && l.opts.IsShard != nil && l.opts.IsShard(schema)
 }
