@@ -4,6 +4,7 @@ import (
 	"context"
 	"io"
 	"os"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -60,6 +61,7 @@ func strict(root *cobra.Command) {
 		case "completion":
 			cmd.Args, cmd.RunE = cobra.ArbitraryArgs, cli.NeedsCommand
 		case "help":
+			cmd.ValidArgsFunction = withTopics(root, cmd.ValidArgsFunction)
 			cmd.RunE = func(help *cobra.Command, args []string) error {
 				found, rest, err := root.Find(args)
 				if err != nil || found.HasSubCommands() && len(rest) > 0 {
@@ -69,5 +71,18 @@ func strict(root *cobra.Command) {
 				return nil
 			}
 		}
+	}
+}
+
+// withTopics completes help topics too: cobra itself offers only commands.
+func withTopics(root *cobra.Command, commands cobra.CompletionFunc) cobra.CompletionFunc {
+	return func(cmd *cobra.Command, args []string, word string) ([]cobra.Completion, cobra.ShellCompDirective) {
+		found, directive := commands(cmd, args, word)
+		for _, topic := range root.Commands() {
+			if len(args) == 0 && topic.IsAdditionalHelpTopicCommand() && strings.HasPrefix(topic.Name(), word) {
+				found = append(found, cobra.CompletionWithDesc(topic.Name(), topic.Short))
+			}
+		}
+		return found, directive
 	}
 }

@@ -123,7 +123,7 @@ func (v *verification) engine(inv *inventory) {
 		{"layout", usable(s.TimeBits, s.ShardBits, s.TypeBits, s.SequenceBits), usable(p.TimeBits, p.ShardBits, p.TypeBits, p.SequenceBits)},
 	}
 	if p.TimeBits > 0 { // without a time the epoch means nothing
-		fields = append(fields, field{"epoch", s.Epoch.UTC().String(), p.Epoch.UTC().String()})
+		fields = append(fields, field{"epoch", s.Epoch.UTC().Format(time.RFC3339Nano), p.Epoch.UTC().Format(time.RFC3339Nano)})
 	}
 	differences := len(v.differences)
 	for _, f := range fields {

@@ -39,7 +39,7 @@ func New(t testing.TB, cfg Config) *Cluster {
 	cfg = cfg.withDefaults()
 	names, err := templates(t, cfg)
 	if err != nil {
-		t.Fatal("shardtest: ", err)
+		t.Fatal("shardtest:", err)
 	}
 	return &Cluster{Map: newMap(t, cfg, clones(t, names))}
 }
@@ -57,7 +57,7 @@ func newMap(t testing.TB, cfg Config, hosts []shards.Host) *shards.Map {
 	c.Epoch, c.Layout = cfg.Epoch, cfg.Layout
 	m, err := c.Map()
 	if err != nil {
-		t.Fatal("shardtest: ", err)
+		t.Fatal("shardtest:", err)
 	}
 	return m
 }

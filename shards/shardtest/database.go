@@ -29,7 +29,7 @@ func clones(t testing.TB, templates []string) []shards.Host {
 	for i, template := range templates {
 		name := newName()
 		if err := createDatabase(t.Context(), name, template); err != nil {
-			t.Fatal("shardtest: ", err)
+			t.Fatal("shardtest:", err)
 		}
 		hosts[i] = shards.Host{Name: fmt.Sprintf("pg-%c", 'a'+i), DSN: s.DSN(name)}
 		t.Cleanup(func() { discard(t, hosts[i], name) })
@@ -52,7 +52,7 @@ func discard(t testing.TB, host shards.Host, name string) {
 	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 	defer cancel()
 	if err := dropDatabase(ctx, name); err != nil {
-		t.Log("shardtest: ", err)
+		t.Log("shardtest:", err)
 	}
 }
 
