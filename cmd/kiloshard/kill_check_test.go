@@ -125,7 +125,7 @@ func ofEach(shards []int, query string) string {
 	return strings.Join(queries, " union all ")
 }
 
-// pairs returns what a query gives that has a name and a text in each row.
+// pairs returns the rows of a query, each a name and a text.
 func (c *killCluster) pairs(conn *pgx.Conn, query string) map[string]string {
 	c.t.Helper()
 	rows, err := conn.Query(c.t.Context(), query, pgx.QueryExecModeSimpleProtocol)

@@ -25,7 +25,7 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	return execute(ctx, cli.New(stdin, stdout, stderr, os.LookupEnv), args)
 }
 
-// execute runs one command line with what commands share, and returns the exit code.
+// execute runs one command line and returns its exit code.
 func execute(ctx context.Context, a *cli.App, args []string) int {
 	root := root(a)
 	root.SetArgs(args)
@@ -52,7 +52,7 @@ func root(a *cli.App) *cobra.Command {
 	return root
 }
 
-// strict has the commands that cobra adds refuse what they do not know: its own exit with 0.
+// strict makes the commands that cobra adds refuse unknown arguments, for which they exit with 0.
 func strict(root *cobra.Command) {
 	root.InitDefaultHelpCmd()
 	root.InitDefaultCompletionCmd()

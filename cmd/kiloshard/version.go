@@ -9,7 +9,7 @@ import (
 	"github.com/kiloshard/kiloshard/cmd/kiloshard/internal/cli"
 )
 
-// versionResult is what kiloshard version prints as JSON.
+// versionResult is the JSON output of kiloshard version.
 type versionResult struct {
 	Version string `json:"version"` // of the module; "(devel)" when built from a checkout
 	Go      string `json:"go"`

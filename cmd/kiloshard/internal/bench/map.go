@@ -84,7 +84,7 @@ A file has no server that could be killed. What does not hold is printed, and th
 
 var mapStoreKinds = []string{shards.StorePostgres, shards.StoreEtcd, shards.StoreFile}
 
-// benchMap runs the benchmark on servers that are thrown away afterwards.
+// benchMap runs the benchmark on throw-away servers.
 func benchMap(ctx context.Context, a *cli.App, cfg bench.MapConfig, kinds []string) (err error) {
 	servers := throwaway.LocalConfig()
 	servers.Settings = map[string]string{"fsync": "on", "max_connections": "400"}

@@ -1,5 +1,5 @@
-// Package cli is what the commands share: the flags that all have, the config and the map, what is printed and how, errors
-// and exit codes. It knows no command.
+// Package cli is the core that all commands share: common flags, the config and the map, output, errors and exit codes.
+// It knows no command.
 package cli
 
 import (
@@ -12,7 +12,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// App is what all commands share.
+// App is the state that all commands share.
 type App struct {
 	Stdin          io.Reader
 	Stdout, Stderr io.Writer // cleaned
@@ -28,12 +28,12 @@ type App struct {
 	TemplateEnv bool // of migrate: see its flag
 }
 
-// New returns what commands share, before a command line was read. What is printed is cleaned of what steers terminals.
+// New returns the state before a command line is read. Output is cleaned of control characters.
 func New(stdin io.Reader, stdout, stderr io.Writer, lookup func(name string) (string, bool)) *App {
 	return &App{Stdin: stdin, Stdout: cleaned{stdout}, Stderr: cleaned{stderr}, Lookup: lookup}
 }
 
-// NeedsCommand is what a command does that only holds others, when none of these was named.
+// NeedsCommand is the RunE of commands that only hold others: it names the closest of them.
 func NeedsCommand(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return Usagef("%s: expected a command, see %s --help", cmd.CommandPath(), cmd.CommandPath())

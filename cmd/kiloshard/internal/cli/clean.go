@@ -9,11 +9,11 @@ import (
 	"unicode/utf8"
 )
 
-// cleaned is what all that the command prints goes through, so that nothing from servers, files or stores steers the terminal,
+// cleaned filters all output of the command, so that nothing from servers, files or stores controls the terminal,
 // wherever it is printed. It writes as [clean] does.
 type cleaned struct{ to io.Writer }
 
-// Write writes all of the text at once. A character that is cut off at its end is taken for none.
+// Write writes all of the text at once. A character cut off at its end is invalid.
 func (c cleaned) Write(p []byte) (int, error) {
 	if _, err := io.WriteString(c.to, Clean(string(p))); err != nil {
 		return 0, err
@@ -21,7 +21,7 @@ func (c cleaned) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// Raw returns what is below a writer: for the command's own colours and screens, and for programs that it runs.
+// Raw returns the writer below a cleaned one: for the command's own colors and screens, and for programs that it runs.
 func Raw(w io.Writer) io.Writer {
 	if c, ok := w.(cleaned); ok {
 		return c.to

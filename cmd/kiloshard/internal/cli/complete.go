@@ -31,7 +31,7 @@ func (a *App) BeforeCompletion(cmd *cobra.Command) {
 	}
 }
 
-// completionMap returns the map, nil where there is none to be had.
+// completionMap returns the map, or nil when it cannot be loaded.
 func (a *App) completionMap(cmd *cobra.Command) (shards.Config, *shards.Map) {
 	a.BeforeCompletion(cmd)
 	cfg, m, err := a.LoadMap(cmd.Context())
@@ -52,7 +52,7 @@ func (a *App) CompleteHost(cmd *cobra.Command, _ []string, _ string) ([]cobra.Co
 	return found, cobra.ShellCompDirectiveNoFileComp
 }
 
-// CompleteShard offers the ranges of shards that are on one host, which are few, and of which one may take any number.
+// CompleteShard offers the ranges of shards on each host, which are few; any number in them is a shard.
 func (a *App) CompleteShard(cmd *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
 	var found []cobra.Completion
 	if _, m := a.completionMap(cmd); m != nil && len(args) == 0 {

@@ -16,7 +16,7 @@ func YesFlag(cmd *cobra.Command, yes *bool) {
 	cmd.Flags().BoolVar(yes, "yes", false, "do not ask")
 }
 
-// Confirm returns nil after --yes; else it asks on the terminal whether to go on. Without a terminal nobody can answer.
+// Confirm returns nil after --yes; else it asks on the terminal whether to go on. Without a terminal it fails.
 func (a *App) Confirm(yes bool, what string) error {
 	if yes {
 		return nil

@@ -33,7 +33,7 @@ func (e partlyError) Unwrap() error { return e.error }
 // Partly makes an error one after which some of the work is done.
 func Partly(err error) error { return partlyError{err} }
 
-// ErrSilent fails a command that has printed already what is wrong.
+// ErrSilent fails a command that has already printed its errors.
 var ErrSilent = errors.New("printed already")
 
 // Exit prints an error and returns the exit code that goes with it.

@@ -43,7 +43,7 @@ func Failures(partial *shards.PartialError) []FailedShard {
 	return failed
 }
 
-// toldError is a PartialError whose failures were printed already.
+// toldError is a PartialError whose failures have been printed.
 type toldError struct{ *shards.PartialError }
 
 // Told returns the error of a run whose failures were printed.
@@ -79,7 +79,7 @@ func said(err error) string {
 
 var onHost = regexp.MustCompile(`(?s)^host (\S+): (.*)$`)
 
-// GroupHosts returns texts, where those that are the same but for the host that they begin with are one: "hosts pg-a, pg-b: …".
+// GroupHosts merges texts that differ only in the host they begin with: "hosts pg-a, pg-b: …".
 func GroupHosts(texts []string) []string {
 	hosts := map[string][]string{} // by their error
 	for _, text := range texts {

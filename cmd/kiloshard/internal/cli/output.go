@@ -98,7 +98,7 @@ func (a *App) Value(value, format string, args ...any) {
 	a.Say(format, args...)
 }
 
-// Warn prints a line on standard error that is no error, unless nothing is to be heard but errors.
+// Warn prints a line on standard error that is not an error, except with --quiet.
 func (a *App) Warn(format string, args ...any) {
 	if a.Quiet {
 		return

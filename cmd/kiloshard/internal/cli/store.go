@@ -14,7 +14,7 @@ import (
 	"github.com/kiloshard/kiloshard/shards/mapstore"
 )
 
-// Local reads the config file. Where the map is kept elsewhere, that is all there is in it: see [shards.Config.Remote].
+// Local reads the config file. With another store for the map, the rest of the config is not in it: see [shards.Config.Remote].
 func (a *App) Local() (shards.Config, error) {
 	cfg, err := shards.Load(a.ConfigFile, a.Lookup)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -47,7 +47,7 @@ func (a *App) OpenMap(ctx context.Context) (shards.Config, mapstore.Store, mapst
 	return file, store, entry, nil
 }
 
-// LoadEntry is openMap for those who need the store no more.
+// LoadEntry is OpenMap without the store, which it closes.
 func (a *App) LoadEntry(ctx context.Context) (shards.Config, mapstore.Entry, error) {
 	file, store, entry, err := a.OpenMap(ctx)
 	if err != nil {
@@ -66,7 +66,7 @@ func (a *App) LoadMap(ctx context.Context) (shards.Config, *shards.Map, error) {
 	return cfg, entry.Map, err
 }
 
-// NoMap tells what to do about a store that holds none, or does not answer.
+// NoMap says what to do about a store that holds no map or does not answer.
 func (a *App) NoMap(cfg shards.Config, err error) error {
 	if errors.Is(err, mapstore.ErrNoMap) {
 		return Usagef("%s holds no map of cluster %s: expected one, see kiloshard map import", a.Where(cfg.Store), cfg.Cluster)

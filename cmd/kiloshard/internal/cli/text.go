@@ -7,7 +7,7 @@ import (
 	"unicode"
 )
 
-// OneLine keeps what somebody wrote from looking like more than one line, and from steering the terminal.
+// OneLine makes a text one line without control characters.
 func OneLine(text string) string {
 	return strings.Join(strings.FieldsFunc(text, func(r rune) bool { return unicode.IsSpace(r) || !unicode.IsPrint(r) }), " ")
 }

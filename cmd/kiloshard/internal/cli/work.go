@@ -30,7 +30,7 @@ func WorkDone(err error, took time.Duration) Work {
 	return w
 }
 
-// Did is "created in 1.2s", or "to be created" of a dry run.
+// Did returns "created in 1.2s", or "to be created" for a dry run.
 func (w Work) Did(verb string, dryRun bool) string {
 	if dryRun {
 		return "to be " + verb

@@ -14,7 +14,7 @@ import (
 	"github.com/kiloshard/kiloshard/shards/provision"
 )
 
-// createResult is what kiloshard create prints as JSON.
+// createResult is the JSON output of kiloshard create.
 type createResult struct {
 	DryRun     bool        `json:"dry_run,omitempty"`
 	Created    shards.Set  `json:"created"`

@@ -11,7 +11,7 @@ import (
 	"github.com/kiloshard/kiloshard/shards/provision"
 )
 
-// grantResult is what kiloshard grant prints as JSON.
+// grantResult is the JSON output of kiloshard grant.
 type grantResult struct {
 	Role     string     `json:"role"`
 	ReadOnly bool       `json:"read_only"`

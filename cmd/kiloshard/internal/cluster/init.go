@@ -15,7 +15,7 @@ import (
 	"github.com/kiloshard/kiloshard/shards"
 )
 
-// initialized is what kiloshard init prints as JSON.
+// initialized is the JSON output of kiloshard init.
 type initialized struct {
 	Written string `json:"written"`
 	Map     string `json:"map,omitempty"` // the file of the map, where the store is another

@@ -16,7 +16,7 @@ import (
 	"github.com/kiloshard/kiloshard/shards/provision"
 )
 
-// openResult is what kiloshard open prints as JSON.
+// openResult is the JSON output of kiloshard open.
 type openResult struct {
 	Host    string     `json:"host"`
 	Opened  shards.Set `json:"opened"`
@@ -118,7 +118,7 @@ func newRange(m *shards.Map, text, host string) (shards.Set, error) {
 	return set, cli.Usagef("--host %s: expected the name of a host of the map; kiloshard map edit adds one", host)
 }
 
-// ready creates shards of the map that is to be, and migrates them to where the others stand. It returns those that it made.
+// ready creates the shards of the next map, and migrates them to the version of the others. It returns those that it created.
 func ready(ctx context.Context, a *cli.App, file shards.Config, now, next *shards.Map, set shards.Set) (shards.Set, error) {
 	report, err := provision.Create(ctx, provision.CreateConfig{Map: next, Progress: a.Progress("create")})
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 	"github.com/kiloshard/kiloshard/shards/provision"
 )
 
-// upgradeResult is what kiloshard upgrade prints as JSON.
+// upgradeResult is the JSON output of kiloshard upgrade.
 type upgradeResult struct {
 	DryRun   bool       `json:"dry_run"`
 	Helpers  []string   `json:"helpers"` // hosts whose helper schema was old

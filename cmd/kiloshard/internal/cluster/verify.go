@@ -12,7 +12,7 @@ import (
 	"github.com/kiloshard/kiloshard/shards/provision"
 )
 
-// verifyResult is what kiloshard verify prints as JSON.
+// verifyResult is the JSON output of kiloshard verify.
 type verifyResult struct {
 	Shards      int                `json:"shards"`
 	Hosts       int                `json:"hosts"`

@@ -15,7 +15,7 @@ import (
 // farAhead is how far ahead of now sequences are moved without --yes: IDs follow the clock again only after that time.
 const farAhead = 24 * time.Hour
 
-// advanceResult is what kiloshard id advance prints as JSON.
+// advanceResult is the JSON output of kiloshard id advance.
 type advanceResult struct {
 	Host         string            `json:"host"`
 	Beyond       time.Time         `json:"beyond"`

@@ -36,7 +36,7 @@ func (e explained) drawing() string {
 	return line(top) + "\n" + line(bottom)
 }
 
-// printID prints one ID for a person: its bits, and what they say.
+// printID prints one ID for a person: its bits and its fields.
 func printID(a *cli.App, e explained, now time.Time) error {
 	return a.Print([]explained{e}, func() {
 		rows := [][2]string{{"id", e.id()}}

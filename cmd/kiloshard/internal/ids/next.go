@@ -13,7 +13,7 @@ import (
 	"github.com/kiloshard/kiloshard/shards"
 )
 
-// nextIDs is what kiloshard id next is asked for.
+// nextIDs are the arguments of kiloshard id next.
 type nextIDs struct {
 	key       *string // or
 	shard     *shards.Number

@@ -119,7 +119,7 @@ func mayFollow(ctx context.Context, a *cli.App, now *shards.Map, next mapstore.C
 	return changes, checkHomes(ctx, a, now, m, f)
 }
 
-// explain says of a conflict who was faster, when and why.
+// explain says who made the conflicting change, when and why.
 func (s *session) explain(ctx context.Context, err error) error {
 	var conflict *mapstore.ConflictError
 	if !errors.As(err, &conflict) {
@@ -134,7 +134,7 @@ func (s *session) explain(ctx context.Context, err error) error {
 	return err
 }
 
-// conflict is the error of a change of a version that is not the present one.
+// conflict is the error of a change to a version that is not the present one.
 func (s *session) conflict(now mapstore.Entry, wanted int) error {
 	return fmt.Errorf("%w: %s", &mapstore.ConflictError{Wanted: wanted, Found: now.Map.Version()}, cli.VersionOf(now))
 }

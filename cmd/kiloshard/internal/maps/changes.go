@@ -9,7 +9,7 @@ import (
 	"github.com/kiloshard/kiloshard/shards"
 )
 
-// mapChange is one thing in which a map differs from another. From is empty for what is new, To for what is gone.
+// mapChange is one difference between two maps. From is empty for an addition, To for a removal.
 type mapChange struct {
 	Field  string      `json:"field"` // such as hosts, or placement for shards whose home is another one
 	Name   string      `json:"name,omitempty"`
@@ -56,7 +56,7 @@ func summary(changes []mapChange) string {
 	return strings.Join(texts, "; ")
 }
 
-// changesBetween returns in what b differs from a, in the order of the config's fields. Versions do not count.
+// changesBetween returns the differences of b from a, in the order of the config's fields, without versions.
 func changesBetween(from, to *shards.Map) []mapChange {
 	a, b := from.Config(), to.Config()
 	changes := []mapChange{}

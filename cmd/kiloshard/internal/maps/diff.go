@@ -9,7 +9,7 @@ import (
 	"github.com/kiloshard/kiloshard/shards/mapstore"
 )
 
-// mapDiff is what kiloshard map diff prints as JSON.
+// mapDiff is the JSON output of kiloshard map diff.
 type mapDiff struct {
 	From    cli.MapVersion `json:"from"`
 	To      cli.MapVersion `json:"to"`

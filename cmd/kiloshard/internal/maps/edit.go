@@ -51,7 +51,7 @@ edit. --moved says that shards were moved by other means; they are looked for on
 	return cmd
 }
 
-// editFrom makes what a file holds the next version.
+// editFrom stores the map in a file as the next version.
 func editFrom(ctx context.Context, a *cli.App, s *session, now mapstore.Entry, file string, f changeFlags) error {
 	text, err := readInput(a, file)
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 	"github.com/kiloshard/kiloshard/shards/mapstore"
 )
 
-// exportedMap is what kiloshard map export prints as JSON: the texts themselves without a file, else where they are.
+// exportedMap is the JSON output of kiloshard map export: the texts themselves without a file, else where they are.
 type exportedMap struct {
 	Written  string            `json:"written,omitempty"`
 	Versions []exportedVersion `json:"versions"`

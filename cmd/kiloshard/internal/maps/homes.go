@@ -10,7 +10,7 @@ import (
 	"github.com/kiloshard/kiloshard/shards/provision"
 )
 
-// checkHomes refuses to give shards another home by accident: that needs --moved, and the shards to be there.
+// checkHomes refuses to change the host of shards by accident: it takes --moved, and the shards must be on the new host.
 func checkHomes(ctx context.Context, a *cli.App, now, next *shards.Map, f changeFlags) error {
 	moved := movedShards(now, next)
 	if moved.Len() == 0 {

@@ -75,7 +75,7 @@ func importMap(ctx context.Context, a *cli.App, s *session, now mapstore.Entry, 
 	return change(ctx, a, s, now, written, f)
 }
 
-// importedHistory is what kiloshard map import prints as JSON for a history.
+// importedHistory is the JSON output of kiloshard map import for a history.
 type importedHistory struct {
 	cli.MapVersion
 	Versions int  `json:"versions"` // that were brought

@@ -11,7 +11,7 @@ import (
 	"github.com/kiloshard/kiloshard/shards"
 )
 
-// acceptResult is what kiloshard migrate accept prints as JSON.
+// acceptResult is the JSON output of kiloshard migrate accept.
 type acceptResult struct {
 	Accepted []changedFile `json:"accepted"`
 }

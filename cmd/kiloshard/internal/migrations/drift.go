@@ -12,7 +12,7 @@ import (
 	"github.com/kiloshard/kiloshard/shards"
 )
 
-// driftResult is what kiloshard migrate drift prints as JSON.
+// driftResult is the JSON output of kiloshard migrate drift.
 type driftResult struct {
 	Groups       []driftGroup      `json:"groups"`
 	NotCreated   shards.Set        `json:"not_created"`

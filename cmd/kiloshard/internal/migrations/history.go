@@ -12,7 +12,7 @@ import (
 	"github.com/kiloshard/kiloshard/shards"
 )
 
-// migrateHistoryResult is what kiloshard migrate history prints as JSON.
+// migrateHistoryResult is the JSON output of kiloshard migrate history.
 type migrateHistoryResult struct {
 	Entries []ledgerEntry `json:"entries"`
 }
@@ -64,7 +64,7 @@ listed as force, and changed files that were accepted as accept.`,
 	return cmd
 }
 
-// printMigrateHistory prints what the ledgers hold, of all hosts or of those that answered.
+// printMigrateHistory prints the ledgers of all hosts that answered.
 func printMigrateHistory(a *cli.App, entries []migrate.HistoryEntry, all bool) error {
 	result := migrateHistoryResult{Entries: []ledgerEntry{}}
 	rows := [][]string{{"RUN", "WHO", "BEGAN", ">TOOK", "", "FILE", ">DONE", ">FAILED"}}

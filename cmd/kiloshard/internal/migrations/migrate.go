@@ -35,7 +35,7 @@ func readConfig(ctx context.Context, a *cli.App, narrowed string) (migrate.Confi
 	return ConfigOf(a, cfg, m, narrowed)
 }
 
-// ConfigOf is migrateConfig for a map that is there.
+// ConfigOf is readConfig for a map that was loaded already.
 func ConfigOf(a *cli.App, cfg shards.Config, m *shards.Map, narrowed string) (migrate.Config, error) {
 	set, err := cli.ParseShards(m, narrowed)
 	if err != nil {

@@ -14,7 +14,7 @@ import (
 	"github.com/kiloshard/kiloshard/shards"
 )
 
-// planResult is what kiloshard migrate plan prints as JSON.
+// planResult is the JSON output of kiloshard migrate plan.
 type planResult struct {
 	Down     bool              `json:"down"` // what migrate down would do, and not up
 	Target   int32             `json:"target"`
@@ -140,7 +140,7 @@ func newPlanResult(m *shards.Map, report migrate.PlanReport, partial *shards.Par
 	return result
 }
 
-// newPlanFile reads a file's SQL for what to beware of. A text that is the same for all shards may
+// newPlanFile checks a file's SQL for risks. A text that is the same for all shards may
 // name none of their schemas.
 func newPlanFile(m *shards.Map, f migrate.PlanFile, schema string) planFile {
 	file := planFile{Version: f.Version, File: f.Name, Shards: f.Shards, Rendered: f.Rendered, Warnings: []planWarning{}, SQL: f.SQL}

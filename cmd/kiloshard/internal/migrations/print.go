@@ -10,7 +10,7 @@ import (
 	"github.com/kiloshard/kiloshard/shards"
 )
 
-// runResult is what kiloshard migrate up, down and redo print as JSON.
+// runResult is the JSON output of kiloshard migrate up, down and redo.
 type runResult struct {
 	Run          string            `json:"run"` // its name in the ledger
 	Target       int32             `json:"target"`
@@ -63,7 +63,7 @@ type step struct {
 	Shards shards.Set `json:"shards"`
 }
 
-// printRun prints what a run did, and returns the error that goes with it.
+// printRun prints the report of a run, and returns its error.
 func printRun(a *cli.App, m *shards.Map, report migrate.Report, partial *shards.PartialError) error {
 	result := runResult{
 		Run: report.Run, Target: report.Target, Changed: changedFiles(report.Changed), Done: report.Done, UpToDate: report.UpToDate,

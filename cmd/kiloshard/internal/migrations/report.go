@@ -20,7 +20,7 @@ type migrateReport struct {
 
 func newMigrateReport(path string) *migrateReport { return &migrateReport{path: path} }
 
-// check returns why the file cannot be written, so that a run need not end to tell. It leaves nothing behind.
+// check returns an error when the file cannot be written, before the run begins. It leaves nothing behind.
 func (r *migrateReport) check() error {
 	if r.path == "" {
 		return nil

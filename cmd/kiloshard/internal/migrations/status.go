@@ -12,7 +12,7 @@ import (
 	"github.com/kiloshard/kiloshard/shards"
 )
 
-// migrateStatusResult is what kiloshard migrate status prints as JSON.
+// migrateStatusResult is the JSON output of kiloshard migrate status.
 type migrateStatusResult struct {
 	Files   []string     `json:"files"`
 	Hosts   []versionsOf `json:"hosts"`
@@ -30,7 +30,7 @@ type versionsOf struct {
 	Error      string            `json:"error,omitempty"`
 }
 
-// AtVersion is a version, and the shards of a host that are at it, as JSON has them.
+// AtVersion is the JSON of a version and the shards of a host at it.
 type AtVersion struct {
 	Version int32      `json:"version"`
 	Pending int        `json:"pending"`

@@ -171,7 +171,7 @@ type moveResult struct {
 	Seconds      float64           `json:"seconds"`
 }
 
-// runMoves does something to moves and prints what came of it.
+// runMoves runs an operation on moves and prints its report.
 func runMoves(ctx context.Context, a *cli.App, cfg move.Config, did string, do func(context.Context, move.Config) (move.Report, error)) error {
 	began := time.Now()
 	report, err := do(ctx, cfg)

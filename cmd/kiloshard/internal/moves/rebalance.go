@@ -64,7 +64,7 @@ analyze of each table. --run runs them while services write. After an interrupt,
 	return cmd
 }
 
-// balancePlan is what the commands print that move shards to several hosts, as JSON has it.
+// balancePlan is the JSON of the commands that move shards to several hosts.
 type balancePlan struct {
 	Bytes int64         `json:"bytes"`
 	Moves []balanceMove `json:"moves"`

@@ -52,7 +52,7 @@ func planMoves(ctx context.Context, a *cli.App, cfg move.Config) error {
 	return printed
 }
 
-// sayNotes prints what one should know of moves, each thing once.
+// sayNotes prints the notes on moves, each once.
 func sayNotes(a *cli.App, planned []move.Planned) {
 	of, space := map[string][]shards.Number{}, map[string]int64{}
 	for _, p := range planned {

@@ -31,7 +31,7 @@ func RowsOf(moves []Row) [][]string {
 	return rows
 }
 
-// mover says whether anybody works on a move.
+// mover says whether a mover is at work on a move.
 func (v Row) mover() string {
 	if v.Working {
 		return "at work"

@@ -21,7 +21,7 @@ import (
 	"github.com/kiloshard/kiloshard/sql"
 )
 
-// execResult is what kiloshard exec prints as JSON.
+// execResult is the JSON output of kiloshard exec.
 type execResult struct {
 	Done         shards.Set        `json:"done"`
 	Rows         []execRow         `json:"rows"`     // by shard, as they came
@@ -172,7 +172,7 @@ func (e *execution) undo(ctx context.Context, conn *pgx.Conn, err error) error {
 	return err
 }
 
-// keep keeps what one statement gave.
+// keep stores the result of one statement.
 func (e *execution) keep(n shards.Number, result *pgconn.Result) {
 	if len(result.FieldDescriptions) == 0 {
 		e.affected += result.CommandTag.RowsAffected()

@@ -66,7 +66,7 @@ func countTrue(all []bool) (n int) {
 	return n
 }
 
-// shardOf returns the shard of a number, a key or an ID, of which one is not empty.
+// shardOf returns the shard of a number, a key or an ID; one of them is set.
 func shardOf(ctx context.Context, m *shards.Map, number, key, id string) (shards.Number, error) {
 	switch {
 	case number != "":

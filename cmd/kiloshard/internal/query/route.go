@@ -76,7 +76,7 @@ UUID, by its hash.`,
 	return cmd
 }
 
-// argument is what kiloshard route is asked for: one of key, id and uuid.
+// argument is the argument of kiloshard route: one of key, id and uuid.
 type argument struct {
 	key, id, uuid string
 	generator     string // that made the ID

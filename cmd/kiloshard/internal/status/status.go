@@ -17,7 +17,7 @@ import (
 	"github.com/kiloshard/kiloshard/shards/provision"
 )
 
-// statusResult is what kiloshard status prints as JSON.
+// statusResult is the JSON output of kiloshard status.
 type statusResult struct {
 	Cluster string       `json:"cluster"`
 	Shards  int          `json:"shards"`

@@ -18,7 +18,7 @@ import (
 // latestEvents is how many events are shown on a terminal.
 const latestEvents = 8
 
-// statusLook is what kiloshard status --watch prints as JSON, a line for each look.
+// statusLook is the JSON output of kiloshard status --watch, a line for each look.
 type statusLook struct {
 	At time.Time `json:"at"`
 	statusResult
@@ -33,7 +33,7 @@ type hostRate struct {
 	Transactions float64 `json:"transactions_per_second"`
 }
 
-// statusEvent is a change that is worth a line.
+// statusEvent is a change that is printed.
 type statusEvent struct {
 	At   time.Time `json:"at"`
 	Host string    `json:"host,omitempty"`
@@ -120,7 +120,7 @@ func (w *statusWatch) compare(at time.Time, result statusResult, err error) stat
 	return now
 }
 
-// changed adds what is different on a host that answered both times.
+// changed adds the differences of a host that answered both times.
 func changed(add func(host, format string, args ...any), old, now *hostStatus) {
 	if old.Shards != now.Shards {
 		add(now.Host, "%d shards instead of %d", now.Shards, old.Shards)
@@ -226,7 +226,7 @@ type screen struct {
 	begun bool
 }
 
-// show writes over what was there: from the top, each line to its end, and nothing below. So nothing flickers.
+// show overwrites the screen from the top, clears each line to its end, and clears the rest, so that nothing flickers.
 func (s *screen) show(text string) error {
 	start := "\x1b[H"
 	if !s.begun {

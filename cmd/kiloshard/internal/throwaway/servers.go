@@ -64,7 +64,7 @@ func NewHosts(servers []*localpg.Server) func(context.Context) ([]shards.Host, e
 	}
 }
 
-// NewStandby returns what starts a standby of a server.
+// NewStandby returns a function that starts a standby of a server.
 func NewStandby(server *localpg.Server) func(context.Context) (func(string) string, func() error, error) {
 	return func(ctx context.Context) (func(string) string, func() error, error) {
 		backup, err := server.Backup(ctx)
