@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/kiloshard/kiloshard/cmd/kiloshard/internal/bench"
+	"github.com/kiloshard/kiloshard/cmd/kiloshard/internal/cleaner"
 	"github.com/kiloshard/kiloshard/cmd/kiloshard/internal/cli"
 	"github.com/kiloshard/kiloshard/cmd/kiloshard/internal/cluster"
 	"github.com/kiloshard/kiloshard/cmd/kiloshard/internal/demo"
@@ -41,7 +42,7 @@ func root(a *cli.App) *cobra.Command {
 	root.AddCommand(
 		cluster.InitCommand(a), cluster.CreateCommand(a), cluster.UpgradeCommand(a), cluster.OpenCommand(a), cluster.GrantCommand(a), cluster.VerifyCommand(a),
 		migrations.Command(a), maps.Command(a), ids.Command(a), status.Command(a),
-		query.RouteCommand(a), query.PsqlCommand(a), query.ExecCommand(a),
+		cleaner.Command(a), query.RouteCommand(a), query.PsqlCommand(a), query.ExecCommand(a),
 		moves.Command(a), moves.DrainCommand(a), moves.RebalanceCommand(a),
 		bench.Command(a), bench.EtcdServerCommand(a), demo.Command(a, execute),
 		manCommand(), versionCommand(a),

@@ -1,6 +1,7 @@
 package entities
 
 import (
+	"errors"
 	"fmt"
 	"regexp"
 	"slices"
@@ -61,7 +62,7 @@ var namePattern = regexp.MustCompile(`^[a-z_][a-z0-9_]{0,49}$`)
 func Parse(document []byte) (Definition, error) {
 	var d Definition
 	if err := yaml.UnmarshalWithOptions(document, &d, yaml.Strict()); err != nil {
-		return d, fmt.Errorf("entities: %w", err)
+		return d, errors.New(yaml.FormatError(err, false, false)) // the line itself may be another file's password
 	}
 	return d, d.check()
 }
