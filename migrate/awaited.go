@@ -44,7 +44,7 @@ func (r *run) onInterrupt(ctx context.Context) (stop func()) {
 	}
 }
 
-// tellAwaited tells of each shard under way that waits for another session what that does.
+// tellAwaited reports for each shard under way that waits for another session what that session does.
 func (r *run) tellAwaited(ctx context.Context) {
 	byHost := map[string]map[uint32]shards.Number{}
 	hosts := map[string]shards.Host{}

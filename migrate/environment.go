@@ -12,8 +12,8 @@ import (
 // outside are the functions of tern's templates that read what is not in the files.
 var outside = []string{"env", "expandenv", "getHostByName"}
 
-// checkTemplates returns a [FileError] for the first file whose template reads the environment or asks for addresses: its
-// author is not to have what whoever migrates has.
+// checkTemplates returns a [FileError] for the first file whose template reads the environment or looks up addresses: the
+// author of a file must not read the environment of those who migrate.
 func checkTemplates(files fs.FS) error {
 	return fs.WalkDir(files, ".", func(name string, entry fs.DirEntry, err error) error {
 		if err != nil || entry.IsDir() || path.Ext(name) != ".sql" {

@@ -62,8 +62,8 @@ func newScript(s shape, files []file) script {
 	return out
 }
 
-// prologue begins a file's transaction. Its isolation level is such that every statement sees what
-// was committed before it began, also by whoever held the lock until then. For the lock nothing waits
+// prologue begins a file's transaction. In its isolation level every statement sees what was
+// committed before it began, also by the session that held the lock before. Nothing waits for the lock
 // here, see [run.awaitShard].
 func (s shape) prologue() []string {
 	return []string{

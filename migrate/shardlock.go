@@ -20,12 +20,12 @@ const (
 	shardPollLast  = 50 * time.Millisecond
 )
 
-// endWhenIdle has the server end a session that works on a shard and is not heard of any more, as when the network
-// to its program broke down, or the program's machine. One that is heard of is never idle for long.
+// endWhenIdle makes the server end a session that works on a shard and has lost its program, as when the network or the
+// program's machine broke down. The session of a live program is never idle for long.
 const endWhenIdle = "set idle_session_timeout = '1min'"
 
-// A lock that is held for another session is taken again after lockRenewal, so that whoever waits for its transaction does not
-// wait for longer: a VACUUM, or a CREATE INDEX CONCURRENTLY that found a snapshot in it. It is lost when it cannot be taken
+// A lock that is held for another session is taken again after lockRenewal, so that no session waits longer
+// for its transaction: a VACUUM, or a CREATE INDEX CONCURRENTLY that found a snapshot in it. It is lost when it cannot be taken
 // for lockLost.
 const (
 	lockRenewal = 3 * time.Second
@@ -181,7 +181,7 @@ func (r *run) poll(ctx context.Context, s *session, n shards.Number, try func() 
 	}
 }
 
-// holders says who holds a shard's lock, as far as it can be told.
+// holders says who holds a shard's lock, if that is known.
 func (r *run) holders(ctx context.Context, s *session, n shards.Number) string {
 	holders, err := s.value(ctx, r.turn(n).Holders())
 	if err != nil {

@@ -55,7 +55,7 @@ func (s *session) lockOutTern(ctx context.Context, wait time.Duration) error {
 	}
 }
 
-// ternHolder says who holds tern's lock or waits for it, as far as it can be told.
+// ternHolder says who holds tern's lock or waits for it, if that is known.
 func (s *session) ternHolder(ctx context.Context) string {
 	query := fmt.Sprintf(`
 		select coalesce(string_agg(format('%%s by process %%s (%%s)',

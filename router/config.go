@@ -78,13 +78,13 @@ func (cfg Config) logger() *slog.Logger {
 	return cfg.Logger
 }
 
-// Maps is where a router gets its map from and hears of its changes. The stores of package mapstore are.
+// Maps is where a router gets its map and the changes of it, such as a mapstore.Source.
 type Maps interface {
 	// Load returns the map as it is now, or the last one that is known.
 	Load(ctx context.Context) (*shards.Map, error)
 
-	// Watch yields the map whenever it is newer than version after, and an error for each vain attempt to hear of it. It
-	// goes on until ctx ends.
+	// Watch yields the map whenever it is newer than version after, and an error for each failed attempt to read it. It
+	// continues until ctx ends.
 	Watch(ctx context.Context, after int) iter.Seq2[*shards.Map, error]
 }
 

@@ -46,7 +46,7 @@
 //
 // # Hosts that fail, and replicas
 //
-// A host that is silent, or where nobody listens, is down: its calls fail at once with [ErrHostDown] until it answers
+// A host that is silent, or refuses connections, is down: its calls fail at once with [ErrHostDown] until it answers
 // again. If its DSN names several addresses, calls go to the primary, wherever that is; see [Failover]. What was never
 // sent is sent when a primary is there, and so is a statement that only reads. Anything else that was sent and not
 // answered is [ErrLost], or [ErrOutcomeUnknown] for a COMMIT: it may have run. [SafeToRetry] says whether a caller may try

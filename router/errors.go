@@ -37,6 +37,7 @@ var ErrOutcomeUnknown = failure.ErrOutcomeUnknown
 func SafeToRetry(err error) bool { return errors.Is(err, ErrMoved) || failure.SafeToRetry(err) }
 
 // ErrMoved says that a shard is not on the host where the router's map has it, and that no newer map was available within 3
-// seconds. Nothing of the statement has run. In a transaction it may also come after statements that touched nothing of the shard, such as
-// SET LOCAL: a later one then finds that the shard has moved, and the transaction is to be begun anew, as [Retry] does. Its [shards.ShardError] names the shard and the host.
+// seconds. Nothing of the statement has run. In a transaction it may also come after statements that did not touch the
+// shard, such as SET LOCAL: a later one then finds that the shard has moved, and the transaction must begin again, as
+// [Retry] does. Its [shards.ShardError] names the shard and the host.
 var ErrMoved = failure.ErrMoved

@@ -9,8 +9,8 @@ import (
 
 // Failover says when a host counts as down, and how long calls wait for a new primary.
 //
-// Each host has a breaker. It opens when nothing has come from the host for FailAfter while calls wait for it, neither to
-// them nor to the router's own probes, or when nobody listens there any more: connections are closed, calls under way
+// Each host has a breaker. It opens when the host has sent nothing for FailAfter while calls wait for it, neither to
+// them nor to the router's own probes, or when it refuses connections: connections are closed, calls under way
 // fail, and new ones fail at once with a [DownError], until the host answers a probe. A slow server is not down as long as
 // it answers probes. An error of this machine while it connects, such as too few files or ports, says nothing of the host.
 //

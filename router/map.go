@@ -11,7 +11,7 @@ import (
 	"github.com/kiloshard/kiloshard/router/internal/conns"
 )
 
-// MapState tells by which map the router goes, and whether it hears of newer ones.
+// MapState says which map the router uses, and whether it receives newer ones.
 func (r *Router) MapState() MapState {
 	r.mu.Lock()
 	state, unheard := r.state, r.unheard

@@ -45,7 +45,7 @@ func (s Shard) String() string {
 // statements, which run in one transaction; with arguments it is one statement.
 //
 // Statements that refuse to run in a transaction, such as VACUUM and CREATE INDEX CONCURRENTLY, fail. The package's
-// section on limits tells of statements that end the transaction themselves.
+// section on limits lists statements that end the transaction themselves.
 func (s Shard) Exec(ctx context.Context, sql string, args ...any) (pgconn.CommandTag, error) {
 	if s.placement.now().host.Texts.Of(sql).Calls {
 		return s.execInTx(ctx, sql, args)

@@ -2,7 +2,7 @@ package shards
 
 import "fmt"
 
-// ID is a 64-bit identifier made by a shard's next_id(). Its fields are told apart by a [Layout].
+// ID is a 64-bit identifier made by a shard's next_id(). A [Layout] says which bits are which field.
 type ID int64
 
 // Number is the number of a shard, from 0 up.

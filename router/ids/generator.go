@@ -15,8 +15,7 @@ type UUID = [16]byte
 
 // Generator makes fresh IDs of type T: [shards.ID] for numbers, [UUID] for UUIDs.
 type Generator[T any] interface {
-	// NextIDs returns n IDs that nobody else has been given or will be given. After an error some may have been
-	// drawn, which then are gaps.
+	// NextIDs returns n IDs that no other call returns. After an error some may have been drawn, which are then gaps.
 	NextIDs(ctx context.Context, n int) ([]T, error)
 }
 

@@ -29,12 +29,12 @@ type LeaseConfig[T any] struct {
 	Timeout time.Duration
 }
 
-// Lease hands out IDs in memory from blocks that it takes ahead of need. When a block is half used the next one is asked
-// for, so that callers do not wait for it; a lease that nobody uses asks for none. IDs of a block come in the order in
-// which the generator gave them, and one block after the other.
+// Lease hands out IDs in memory from blocks that it takes ahead of need. When a block is half used it requests the next
+// one, so that callers do not wait for it; an unused lease requests none. IDs of a block come in the generator's order, and
+// one block after the other.
 //
-// It is a [Generator] itself and safe for concurrent use. An ID is handed out once. One that is not handed out in its
-// time is dropped, a gap.
+// It is a [Generator] itself and safe for concurrent use. An ID is handed out once. One that is not handed out in time is
+// dropped, a gap.
 type Lease[T any] struct {
 	cfg LeaseConfig[T]
 

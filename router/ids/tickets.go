@@ -26,7 +26,7 @@ type TicketsConfig struct {
 	Timeout time.Duration
 	// Retry is how long a server that failed is left alone before it is tried again, beside the calls. Defaults to 1 s.
 	Retry time.Duration
-	// Logger is told when a server fails and when it is back. Defaults to silence.
+	// Logger logs when a server fails and when it is back. Nil logs nothing.
 	Logger *slog.Logger
 }
 

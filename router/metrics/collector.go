@@ -15,7 +15,7 @@ type collector struct {
 }
 
 // Collector returns what Prometheus asks for the figures of a router, of which the recorder is a tracer. Of a process's
-// routers, each has a recorder of its own; those of one cluster are told apart by labels that
+// routers, each has a recorder of its own; those of one cluster differ by labels that
 // [prometheus.WrapRegistererWith] adds.
 func (m *Recorder) Collector(r *router.Router) prometheus.Collector {
 	theMap := r.Map()

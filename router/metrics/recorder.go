@@ -14,7 +14,7 @@ import (
 	"github.com/kiloshard/kiloshard/router/operation"
 )
 
-// Config says how finely time is told.
+// Config says how fine the histograms of times are.
 type Config struct {
 	// Buckets are the upper bounds of the histograms of time, in seconds. Defaults to some from 0.25 ms to 10 s.
 	Buckets []float64

@@ -57,7 +57,7 @@ type Info struct {
 // Key is what a router puts an operation under in a context. Use [Of].
 type Key struct{}
 
-// Of returns the operation that a tracer is told of, from the context that the tracer is given. At the end of an operation
+// Of returns the operation that a tracer traces, from the context that the tracer gets. At the end of an operation
 // it says more than at the start. It returns false for what is no operation of a service on a shard: what hooks of a pool
 // send, and what is sent with the Conn of a transaction.
 func Of(ctx context.Context) (Info, bool) {
@@ -68,8 +68,8 @@ func Of(ctx context.Context) (Info, bool) {
 	return op.Operation(), true
 }
 
-// UnsentTracer is a tracer that is also told of operations of which nothing was sent: there was no connection, the context
-// ended before there was one, or the arguments were wrong. No start and no end is told of these.
+// UnsentTracer is a tracer that also traces operations of which nothing was sent: there was no connection, the context
+// ended before there was one, or the arguments were wrong. Their start and end are not traced.
 type UnsentTracer interface {
 	TraceUnsent(ctx context.Context, err error)
 }
