@@ -9,13 +9,13 @@ import (
 	"testing"
 )
 
-// TestServiceIsSmall keeps what a service links that imports router and shards: modules, ours included, and bytes of the
-// program. Bare pgx has 7 modules and 13.8 MB.
+// TestServiceIsSmall limits what a service links that imports router and shards: modules, ours included, and bytes of the
+// program, of which there are 10 and 12.9 MB. Bare pgxpool has 7 modules with its own, and 10.5 MB (Go 1.26).
 func TestServiceIsSmall(t *testing.T) {
 	t.Parallel()
 	const (
-		mostModules = 11
-		mostBytes   = 16_100_000
+		mostModules = 10
+		mostBytes   = 13_500_000
 	)
 	program := filepath.Join(t.TempDir(), "service")
 	list := goCommand(t, "list", "-deps", "-f", "{{with .Module}}{{.Path}}{{end}}", "./testdata/service")
