@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/spf13/cobra"
+
 	"github.com/kiloshard/kiloshard/cmd/kiloshard/internal/cli"
 )
 
@@ -101,21 +103,58 @@ func TestCommandsOfPages(t *testing.T) {
 	}
 }
 
-// TestBenchesOfReadme holds that the README's table of commands names each benchmark.
-func TestBenchesOfReadme(t *testing.T) {
+// leaves returns the commands that do something, as they are typed behind the program's name.
+func leaves(cmd *cobra.Command) []string {
+	if !cmd.HasSubCommands() || cmd.Name() == "completion" {
+		return []string{strings.TrimPrefix(cmd.CommandPath(), "kiloshard ")}
+	}
+	var found []string
+	if cmd.Name() == "move" {
+		found = append(found, "move")
+	}
+	for _, sub := range cmd.Commands() {
+		if sub.IsAvailableCommand() && sub.Name() != "help" {
+			found = append(found, leaves(sub)...)
+		}
+	}
+	return found
+}
+
+// TestEveryCommand holds that the README's table of commands has each command, and that a script runs it.
+func TestEveryCommand(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile("../../README.md")
 	if err != nil {
 		t.Fatal(err)
 	}
-	row := regexp.MustCompile("(?m)^\\| `kiloshard bench .*$").FindString(string(text))
-	bench, _, err := root(cli.New(strings.NewReader(""), io.Discard, io.Discard, os.LookupEnv)).Find([]string{"bench"})
+	rows := regexp.MustCompile("(?m)^\\| `kiloshard .*$").FindAllString(string(text), -1)
+	files, err := filepath.Glob("testdata/script/*.txtar")
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, cmd := range bench.Commands() {
-		if !regexp.MustCompile("`(kiloshard bench )?" + cmd.Name() + "`").MatchString(row) {
-			t.Errorf("the README's table of commands leaves out kiloshard bench %s: %s", cmd.Name(), row)
+	var scripts strings.Builder
+	for _, file := range files {
+		script, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		scripts.Write(script)
+	}
+	all := leaves(root(cli.New(strings.NewReader(""), io.Discard, io.Discard, os.LookupEnv)))
+	if len(all) < 40 {
+		t.Fatalf("%d commands, expected all of them: %q", len(all), all)
+	}
+	for _, command := range all {
+		above, name, found := strings.Cut(command, " ")
+		if !found {
+			above, name = "", command
+		}
+		named := regexp.MustCompile("`(kiloshard )?(" + above + " )?" + name + "[ `]")
+		if !slices.ContainsFunc(rows, func(row string) bool { return strings.Contains(row, "`kiloshard "+above) && named.MatchString(row) }) {
+			t.Errorf("the README's table of commands leaves out kiloshard %s", command)
+		}
+		if command != "demo" && !regexp.MustCompile(`(?m)^(! )?(exec|exits \d) kiloshard( -[a-z]( \S+)?)* `+command+`\b`).MatchString(scripts.String()) { // TestDemoOfReadme runs that one
+			t.Errorf("no script runs kiloshard %s", command)
 		}
 	}
 }
