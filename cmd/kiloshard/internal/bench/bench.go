@@ -24,7 +24,7 @@ on the server that KILOSHARD_POSTGRES_DSN names.`,
 		RunE: cli.NeedsCommand,
 	}
 	cmd.AddCommand(
-		idsCommand(a), createCommand(a), routeCommand(a), migrateCommand(a), mapCommand(a), failoverCommand(a), moveCommand(a),
+		idsCommand(a), createCommand(a), routeCommand(a), migrateCommand(a), mapCommand(a), failoverCommand(a), moveCommand(a), storesCommand(a),
 	)
 	return cmd
 }

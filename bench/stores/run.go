@@ -1,0 +1,194 @@
+package stores
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"testing/fstest"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/kiloshard/kiloshard/migrate"
+	"github.com/kiloshard/kiloshard/router"
+	"github.com/kiloshard/kiloshard/router/entities"
+	"github.com/kiloshard/kiloshard/router/objects"
+	"github.com/kiloshard/kiloshard/shards"
+	"github.com/kiloshard/kiloshard/shards/provision"
+)
+
+// Config says how [Run] measures.
+type Config struct {
+	NewHosts func(ctx context.Context) ([]shards.Host, error) // two, without anything in them
+
+	Shards   int // over both hosts. Defaults to 200
+	Rounds   int // in which both sides take their turn. Defaults to 9
+	Calls    int // of each side in a round. Defaults to 4000
+	Callers  int // at the same time. Defaults to 16
+	IDs      int // of GetMany. Defaults to 500
+	Entities int // that the cleaner fills an index with. Defaults to 400,000
+
+	Progress func(what string)
+}
+
+// Report is what [Run] measured.
+type Report struct {
+	Shards  int      `json:"shards"`
+	Rounds  int      `json:"rounds"`
+	Callers int      `json:"callers"`
+	Points  []Figure `json:"points"`
+	Filled  int      `json:"filled"` // entities
+	Rate    float64  `json:"filled_per_second"`
+	// WithCheck is the same with the time in which each row of the index is looked at afterwards.
+	WithCheck float64 `json:"filled_and_checked_per_second"`
+}
+
+// Figure is one thing in both ways. Times are in microseconds a call, of all callers together, medians of the rounds.
+type Figure struct {
+	What   string  `json:"what"`
+	Ours   float64 `json:"ours_us"`
+	ByHand float64 `json:"by_hand_us"`
+	Ratio  float64 `json:"ratio"` // of ours to by hand, the median of the rounds'
+}
+
+// pin is the object of the benchmark.
+type pin struct {
+	Details string `json:"details"`
+	Link    string `json:"link"`
+	Likes   int    `json:"likes"`
+}
+
+var (
+	tables     = objects.Tables{Types: []string{"pin"}}
+	definition = entities.Definition{Indexes: []entities.IndexDefinition{
+		{Name: "index_link", Properties: []entities.Property{{Name: "link", Type: entities.Text}}},
+	}}
+)
+
+// bench is a run.
+type bench struct {
+	cfg    Config
+	r      *router.Router
+	pools  []*pgxpool.Pool // of the hosts, without any search_path
+	report Report
+}
+
+// Run measures on new shards. The error is that of the first call that fails.
+func Run(ctx context.Context, cfg Config) (*Report, error) {
+	for value, otherwise := range map[*int]int{&cfg.Shards: 200, &cfg.Rounds: 9, &cfg.Calls: 4000, &cfg.Callers: 16, &cfg.IDs: 500, &cfg.Entities: 400_000} {
+		if *value <= 0 {
+			*value = otherwise
+		}
+	}
+	if cfg.Progress == nil {
+		cfg.Progress = func(string) {}
+	}
+	b := &bench{cfg: cfg, report: Report{Shards: cfg.Shards, Rounds: cfg.Rounds, Callers: cfg.Callers}}
+	m, err := b.create(ctx)
+	if err != nil {
+		return nil, err
+	}
+	b.r, err = router.New(ctx, router.Config{Map: m, Pool: func(_ shards.Host, pool *pgxpool.Config) error {
+		pool.MaxConns = int32(cfg.Callers)
+		return nil
+	}})
+	if err != nil {
+		return nil, err
+	}
+	defer b.r.Close()
+	for _, host := range m.Hosts() {
+		pool, err := pgxpool.ParseConfig(host.ConnString())
+		if err != nil {
+			return nil, err
+		}
+		pool.MaxConns = int32(cfg.Callers)
+		opened, err := pgxpool.NewWithConfig(ctx, pool)
+		if err != nil {
+			return nil, err
+		}
+		defer opened.Close()
+		b.pools = append(b.pools, opened)
+	}
+	for _, part := range []func(context.Context) error{b.objects, b.entities, b.many, b.fill} {
+		if err := part(ctx); err != nil {
+			return nil, err
+		}
+	}
+	return &b.report, nil
+}
+
+func (b *bench) create(ctx context.Context) (*shards.Map, error) {
+	b.cfg.Progress("making shards")
+	hosts, err := b.cfg.NewHosts(ctx)
+	if err != nil {
+		return nil, err
+	}
+	m, err := shards.Config{
+		Cluster: "bench", Shards: b.cfg.Shards, Epoch: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC), Hosts: hosts,
+		Placement: shards.Evenly(b.cfg.Shards, hosts), Types: []shards.ObjectType{{Name: "pin", Number: 1}},
+	}.Map()
+	if err != nil {
+		return nil, err
+	}
+	if _, err := provision.Create(ctx, provision.CreateConfig{Map: m}); err != nil {
+		return nil, err
+	}
+	_, err = migrate.Up(ctx, migrate.Config{Map: m, Files: fstest.MapFS{
+		"001_objects.sql": {Data: []byte(tables.Migration())}, "002_entities.sql": {Data: []byte(definition.Migration())},
+	}})
+	return m, err
+}
+
+// compare has both sides make their calls in turns, i from 0 up for each, and adds the figure. per is how many calls count as one.
+func (b *bench) compare(ctx context.Context, what string, calls int, ours, byHand func(ctx context.Context, i int) error) error {
+	b.cfg.Progress(what)
+	var took [2][]float64
+	sides := []func(context.Context, int) error{ours, byHand}
+	for round := -1; round < b.cfg.Rounds; round++ { // the first one is not counted: connections, statements, plans
+		for k := range sides {
+			side := (k + round + 1) % 2
+			began := time.Now()
+			if err := b.all(calls, func(i int) error { return sides[side](ctx, (round+1)*calls+i) }); err != nil {
+				return fmt.Errorf("%s: %w", what, err)
+			}
+			if round >= 0 {
+				took[side] = append(took[side], float64(time.Since(began).Microseconds())/float64(calls))
+			}
+		}
+	}
+	ratios := make([]float64, b.cfg.Rounds)
+	for i := range ratios {
+		ratios[i] = took[0][i] / took[1][i]
+	}
+	b.report.Points = append(b.report.Points, Figure{what, median(took[0]), median(took[1]), median(ratios)})
+	return nil
+}
+
+// all makes calls, by so many callers at a time, and returns the first error.
+func (b *bench) all(calls int, call func(i int) error) error {
+	callers := min(b.cfg.Callers, calls)
+	errs := make(chan error, callers)
+	for c := range callers {
+		go func() {
+			for i := c; i < calls; i += callers {
+				if err := call(i); err != nil {
+					errs <- err
+					return
+				}
+			}
+			errs <- nil
+		}()
+	}
+	var first error
+	for range callers {
+		if err := <-errs; first == nil {
+			first = err
+		}
+	}
+	return first
+}
+
+func median(values []float64) float64 {
+	sorted := slices.Sorted(slices.Values(values))
+	return (sorted[(len(sorted)-1)/2] + sorted[len(sorted)/2]) / 2
+}
