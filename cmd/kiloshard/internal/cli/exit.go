@@ -19,10 +19,10 @@ const (
 // UsageError is an error in how the command was typed, or in the config.
 type UsageError struct{ error }
 
-// Usage makes an error a [usageError].
+// Usage makes an error a [UsageError].
 func Usage(err error) error { return UsageError{err} }
 
-// Usagef is fmt.Errorf for a [usageError].
+// Usagef is fmt.Errorf for a [UsageError].
 func Usagef(format string, args ...any) error { return Usage(fmt.Errorf(format, args...)) }
 
 // partlyError is an error after which some of the work is done.
