@@ -2,6 +2,8 @@ package provision
 
 import (
 	"math"
+	"slices"
+	"strings"
 
 	"github.com/kiloshard/kiloshard/shards"
 	"github.com/kiloshard/kiloshard/sql"
@@ -17,6 +19,21 @@ func (v *verification) generators(inv *inventory) {
 	}
 	for _, w := range generatorsOn(v.m, inv.host) {
 		v.generator(inv, w)
+	}
+	for _, g := range v.m.Generators() {
+		if len(g.Hosts) > 0 && !slices.Contains(g.Hosts, inv.host.Name) {
+			v.strayGenerators(inv, g)
+		}
+	}
+}
+
+// strayGenerators reports a generator on a host that the map does not name for it, such as a promoted standby.
+func (v *verification) strayGenerators(inv *inventory, g shards.Generator) {
+	for _, w := range named(g, helper, 0) {
+		if inv.has(w) {
+			v.differ(KindGenerator, inv, helper, w.Single()+" is here", "only on "+strings.Join(g.Hosts, ", ")+
+				"; what draws from a copy gets numbers that were given before; drop it")
+		}
 	}
 }
 
