@@ -65,7 +65,7 @@ func (l *logins) put(ctx context.Context, c *pgconn.Config, to address, keep par
 	if !keep.password {
 		c.Password = found.Password
 	}
-	l.sent.add(c.Password)
+	l.sent.add(c.User, c.Password)
 	return nil
 }
 
@@ -115,20 +115,29 @@ func ofService(host shards.Host, config *pgxpool.Config, to address) bool {
 
 // secrets are the passwords of the latest connections, to be taken out of errors. It is safe for concurrent use.
 type secrets struct {
-	mu  sync.Mutex
-	all []string
+	mu   sync.Mutex
+	all  []string
+	last shards.Credentials // with which the latest connection was tried
 }
 
 const mostSecrets = 16
 
-func (s *secrets) add(password string) {
+func (s *secrets) add(user, password string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.last = shards.Credentials{User: user, Password: password}
 	if password == "" || slices.Contains(s.all, password) {
 		return
 	}
 	s.all = append(s.all, password)
 	s.all = s.all[max(0, len(s.all)-mostSecrets):]
+}
+
+// accepted returns what the only connection was made with.
+func (s *secrets) accepted() shards.Credentials {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.last
 }
 
 func (s *secrets) latest() []string {

@@ -19,17 +19,23 @@ const defaultLimit = 30 * time.Second
 // Open opens a session on the host. adjust may change how, before the host's credentials are asked for; it may be nil. ctx
 // governs the opening; beside it each address of the host has the connect_timeout of the DSN, 30 s without one.
 //
-// A host of a map is asked whose shards it holds. The error is an [Error], an [IdentityError], or that of ctx.
+// A host of a map is asked whose shards it holds. The error is an [Error], an [IdentityError], [ErrSilent], or that of ctx.
+//
+// A statement may take as long as it does. While one waits, a session asks by another connection whether the host still
+// answers, each time nothing has come for the connect_timeout. Where that is not answered either, in five times as long, the statement
+// fails with [ErrSilent].
 func Open(ctx context.Context, host shards.Host, adjust func(*pgx.ConnConfig)) (*pgx.Conn, error) {
 	l := &logins{host: host}
 	config, err := l.config(ctx, adjust)
 	if err != nil {
 		return nil, err
 	}
+	lookout := l.attend(config)
 	conn, err := pgx.ConnectConfig(ctx, config)
 	if err != nil {
 		return nil, l.explain(err)
 	}
+	lookout.opened(l, config, conn.PgConn())
 	if err := checkIdentity(ctx, conn.PgConn(), host); err != nil {
 		_ = conn.Close(ctx)
 		return nil, err
@@ -48,10 +54,12 @@ func OpenPlain(ctx context.Context, host shards.Host, adjust func(*pgconn.Config
 	if err != nil {
 		return nil, err
 	}
+	lookout := l.attend(config)
 	conn, err := pgconn.ConnectConfig(ctx, &config.Config)
 	if err != nil {
 		return nil, l.explain(err)
 	}
+	lookout.opened(l, config, conn)
 	if err := checkIdentity(ctx, conn, host); err != nil {
 		_ = conn.Close(ctx)
 		return nil, err
