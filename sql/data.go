@@ -33,6 +33,7 @@ func (engineData) ShardGone() string   { return ShardGone }
 func (engineData) ShardMoving() string { return ShardMoving }
 func (engineData) LockClass() int      { return LockClass }
 func (engineData) Setters() int        { return Setters }
+func (engineData) SetterWait() string  { return setterWait }
 func (engineData) WindowBehind() int   { return windowBehind }
 func (engineData) WindowAhead() int    { return windowAhead }
 func (engineData) WindowShort() int    { return windowShort }

@@ -25,8 +25,9 @@
 -- WHY NO ID IS GIVEN TWICE. IDs and values of the sequence map one to one, so a duplicate needs the
 -- sequence to go backward, and only setval in catch_up_to_clock() can do that. It does not, because:
 --
---   1. Setters exclude each other by a lock on a table of Kiloshard's, which only its owner can lock: setters run
---      with the owner's rights. It conflicts with nothing that others can take. There are {{.Setters}} such tables, for all
+--   1. Setters exclude each other by a lock on a table in schema kiloshard_locks. Only its owner can lock it, and setters run
+--      with the owner's rights. Nobody else may use that schema: in one that a role may use, CREATE RULE and
+--      CREATE TRIGGER lock each table before Postgres looks whether they may. There are {{.Setters}} such tables, for all
 --      sequences together; a session holds one for as long as it takes to look at the sequence and to move it.
 --   2. A setter reads the clock, takes that reading for its value, and in one expression reads the
 --      clock again, reads the last value, and sets the sequence: only if the clock has not stepped
@@ -68,7 +69,7 @@
 --   f. next_id(seq) with the sequence of another shard. catch_up_to_clock() refuses it, but it is not called
 --      as long as that other shard keeps its sequence near the clock. kiloshard verify finds it in
 --      the default of a column.
---   g. The upgrade from a release whose setters excluded each other by advisory locks: a setter of that release which
+--   g. The upgrade from a release whose setters excluded each other by other locks: a setter of that release which
 --      is frozen between its second reading of the clock and its setval, while the new engine moves the sequence.
 --   h. Two sequences of a shard can give the same ID, unless they are used with different types: with
 --      a sequence for each table, IDs are unique within their table.
@@ -157,14 +158,15 @@ $kiloshard$;
 DO $kiloshard$
 BEGIN
   FOR i IN 0 .. {{.Setters}} - 1 LOOP
-    EXECUTE pg_catalog.format('CREATE TABLE IF NOT EXISTS kiloshard.setter_%s ()', i);
+    EXECUTE pg_catalog.format('CREATE TABLE IF NOT EXISTS kiloshard_locks.setter_%s ()', i);
   END LOOP;
 END
 $kiloshard$;
 
 -- catch_up_to_clock moves the sequence of an idle shard to the present, or draws from it where it is too little behind for that,
 -- and returns the first of a run of fresh values, which ends with currval(seq); or NULL if the caller has to look again: the sequence has
--- moved on since it was seen. It waits for a setter that is at work. It runs with its owner's rights, since setval and the lock
+-- moved on since it was seen. It waits for a setter that is at work, for {{.SetterWait}} unless lock_timeout says otherwise, and then
+-- names the process. It runs with its owner's rights, since setval and the lock
 -- take more than drawing
 -- an ID should. So it refuses a sequence that is not of the shard and of the right kind, it takes what
 -- the caller saw as proof that it may see the sequence, and does only what the next draw would do: it
@@ -174,7 +176,9 @@ LANGUAGE plpgsql VOLATILE STRICT SECURITY DEFINER SET search_path = pg_catalog, 
 DECLARE
   margin CONSTANT bigint := {{template "margin" .}};
   run    CONSTANT bigint := greatest(1, least(wanted, {{.SlotsAhead}}));
+  setter CONSTANT text := 'kiloshard_locks.setter_' || (seq::oid::bigint % {{.Setters}});
   v      bigint;
+  holder text;
 BEGIN
   PERFORM FROM pg_class c JOIN pg_sequence s ON s.seqrelid = c.oid
     WHERE c.oid = seq AND c.relnamespace = to_regnamespace('{{.SchemaPrefix}}' || lpad(shard::text, 5, '0'))
@@ -187,7 +191,10 @@ BEGIN
   -- The lock is taken inside a block that ends by an exception, which gives it back at once, also when the call is
   -- canceled. What setval did stays.
   BEGIN
-    EXECUTE 'LOCK TABLE kiloshard.setter_' || (seq::oid::bigint % {{.Setters}}) || ' IN SHARE UPDATE EXCLUSIVE MODE';
+    IF current_setting('lock_timeout') = '0' THEN
+      holder := set_config('lock_timeout', '{{.SetterWait}}', true); -- until the end of this block
+    END IF;
+    EXECUTE 'LOCK TABLE ' || setter || ' IN SHARE UPDATE EXCLUSIVE MODE';
     -- The clock is read here since this session may have waited. The slot goes on from the last one,
     -- which keeps the low bits of IDs evenly spread.
     v := ((floor({{template "clock" .}})::bigint >> {{.SequenceBits}}) << {{.SequenceBits}}) | ((seen + 1) & {{.SlotMask}});
@@ -203,8 +210,16 @@ BEGIN
       WHEN coalesce(pg_sequence_last_value(seq), 0) = seen
       THEN setval(seq, v + run - 1) - run + 1 END;
     RAISE EXCEPTION 'release the lock' USING ERRCODE = '{{.Release}}';
-  EXCEPTION WHEN SQLSTATE '{{.Release}}' THEN
-    RETURN v;
+  EXCEPTION
+    WHEN SQLSTATE '{{.Release}}' THEN
+      RETURN v;
+    WHEN lock_not_available THEN
+      SELECT string_agg(coalesce(format('process %s, role %s', l.pid, coalesce(a.usename, '?')), 'a prepared transaction'), '; ') INTO holder
+        FROM pg_locks l LEFT JOIN pg_stat_activity a ON a.pid = l.pid
+        WHERE l.locktype = 'relation' AND l.granted AND l.relation = setter::regclass
+          AND l.database = (SELECT d.oid FROM pg_database d WHERE d.datname = current_database());
+      RAISE EXCEPTION 'another session moves sequence % or one beside it, and does not end: %', seq, coalesce(holder, 'it has just ended')
+        USING ERRCODE = 'lock_not_available', HINT = 'Try again, or look at that process.';
   END;
 END
 $kiloshard$;

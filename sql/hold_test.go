@@ -52,3 +52,26 @@ func TestNobodyElseHoldsNextIDUp(t *testing.T) {
 	exec(t, b.conn, "set statement_timeout = '5s'", idle, idle, "select shard_00001.next_ids(100)", "select pg_catalog.setval('shard_00002.next_id_seq', 1)", idle)
 	exec(t, nobody, "rollback")
 }
+
+// TestLocksBeforeRights has a service, which may use the helper schema, run statements that lock a table before Postgres looks
+// whether they may, and then wait for a table that another session of the role has locked.
+func TestLocksBeforeRights(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	app := b.app(t)
+	exec(t, b.conn, "create schema mine")
+	exec(t, b.conn, "create table mine.t (n int)", "grant all on schema mine to public", "grant all on mine.t to public")
+	holder := connect(t, b.m)
+	exec(t, holder, "begin", "lock table mine.t in access exclusive mode")
+	setter := one[string](t, b.conn, "select c.oid::pg_catalog.regclass::text from pg_catalog.pg_class c where c.relname = 'setter_0'")
+	exec(t, app, "set statement_timeout = '1min'") // it would wait
+	for _, statement := range []string{
+		"create constraint trigger t after insert on %s from mine.t for each row execute function pg_catalog.suppress_redundant_updates_trigger()",
+		"create rule r as on insert to %s do instead select from mine.t",
+		"create table mine.child () inherits (%s, mine.t)",
+	} {
+		const insufficientPrivilege = "42501"
+		refused(t, app, insufficientPrivilege, fmt.Sprintf(statement, setter))
+	}
+	exec(t, holder, "rollback")
+}

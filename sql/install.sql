@@ -6,7 +6,18 @@
 -- an operator of somebody else's. OPERATOR(pg_catalog.+) is just +, but it has one precedence with
 -- all the others, hence the parentheses.
 
-{{template "helper schema" .}}
+{{if .TimeBits}}
+-- Of the tables whose locks setters take. Nobody but its owner may use it; whose it is, is looked at below.
+DO $kiloshard$
+BEGIN
+  IF pg_catalog.to_regnamespace('kiloshard_locks') IS NULL THEN
+    CREATE SCHEMA kiloshard_locks;
+  END IF;
+EXCEPTION WHEN duplicate_schema OR unique_violation THEN NULL; -- somebody else was quicker
+END
+$kiloshard$;
+{{end}}
+{{- template "helper schema" .}}
 {{template "one at a time" .}}
 
 -- Refuses what would change the meaning of IDs that exist.

@@ -94,7 +94,7 @@ func TestPrivileges(t *testing.T) {
 	for _, statement := range []string{
 		"create table shard_00001.mine ()", "create schema mine", "create table public.mine ()", "create table kiloshard.mine ()",
 		"update shard_00001.schema_version set version = 9", "select setval('shard_00001.next_id_seq', 1)", "drop table shard_00001.photos",
-		"do $$ begin lock table kiloshard.setter_0 in share update exclusive mode; end $$", "update kiloshard.settings set cluster = 'mine'",
+		"do $$ begin lock table kiloshard_locks.setter_0 in share update exclusive mode; end $$", "update kiloshard.settings set cluster = 'mine'",
 		"do $$ begin lock table shard_00001.schema_version in share update exclusive mode; end $$", "do $$ begin lock table shard_00001.schema_version in share mode; end $$",
 		"do $$ begin lock table kiloshard.lock_install in access share mode; end $$", "do $$ begin lock table kiloshard.lock_create in share update exclusive mode; end $$",
 		"create trigger t before insert on shard_00001.photos execute function suppress_redundant_updates_trigger()", "create temporary table t ()",

@@ -38,9 +38,12 @@ const (
 	windowAhead  = 5
 )
 
-// Setters is how many tables there are kiloshard.setter_N, N being the remainder of a sequence's OID, whose locks setters take: so many that those of two shards seldom meet, even while
+// Setters is how many tables kiloshard_locks.setter_N there are, N being the remainder of a sequence's OID, whose locks setters take: so many that those of two shards seldom meet, even while
 // one of them is frozen.
 const Setters = 64
+
+// setterWait is for how long a setter waits for another one, as lock_timeout takes it.
+const setterWait = "30s"
 
 // windowShort is how far ahead of the clock load alone may bring a sequence, in milliseconds. What leads by more has
 // seen the clock step back.

@@ -55,7 +55,7 @@ func connect(t *testing.T, m *shards.Map) *pgx.Conn {
 func holdSetters(t *testing.T, conn *pgx.Conn, sequence string) {
 	t.Helper()
 	n := one[int](t, conn, "select $1::pg_catalog.regclass::pg_catalog.oid::bigint % $2", sequence, sql.Setters)
-	exec(t, conn, "begin", fmt.Sprintf("lock table kiloshard.setter_%d in share update exclusive mode", n))
+	exec(t, conn, "begin", fmt.Sprintf("lock table kiloshard_locks.setter_%d in share update exclusive mode", n))
 }
 
 // dropRole is for clean-up.

@@ -15,7 +15,7 @@ WITH RECURSIVE mine (role) AS (
 {{- end}}
 ), schemas AS (
   -- The fence of a shard that has moved away holds views that are meant to be there.
-  SELECT n.*, n.nspname = 'kiloshard' AS helper FROM pg_catalog.pg_namespace n WHERE (n.nspname = 'kiloshard' OR {{.Shards}})
+  SELECT n.*, n.nspname IN ('kiloshard', 'kiloshard_locks') AS helper FROM pg_catalog.pg_namespace n WHERE (n.nspname IN ('kiloshard', 'kiloshard_locks') OR {{.Shards}})
     AND NOT (n.nspowner IN (SELECT role FROM trusted) AND EXISTS (SELECT FROM pg_catalog.pg_class f
       WHERE f.relnamespace = n.oid AND f.relname = '{{.FenceMark}}' AND f.relkind = 'v' AND f.relowner IN (SELECT role FROM trusted)))
 ), relations AS (
@@ -27,7 +27,7 @@ WITH RECURSIVE mine (role) AS (
   SELECT p.oid, p.proowner, s.nspname FROM pg_catalog.pg_proc p JOIN schemas s ON s.oid = p.pronamespace
   WHERE s.helper OR p.proname = ANY ({{names .Functions}})
 ), grants AS (
-  SELECT nspname AS schema, 'schema ' || quote_ident(nspname) AS name, a.grantee, a.privilege_type FROM schemas, aclexplode(nspacl) a WHERE a.privilege_type = 'CREATE'
+  SELECT nspname AS schema, 'schema ' || quote_ident(nspname) AS name, a.grantee, a.privilege_type FROM schemas, aclexplode(nspacl) a WHERE a.privilege_type = 'CREATE' OR nspname = 'kiloshard_locks'
   UNION ALL
   SELECT nspname, name, a.grantee, a.privilege_type FROM relations, aclexplode(relacl) a
   WHERE a.privilege_type IN ('TRIGGER', 'TRUNCATE', 'MAINTAIN') OR helper AND (relname = 'settings' AND a.privilege_type <> 'SELECT' OR relname ~ '^(setter|lock)_')

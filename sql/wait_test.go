@@ -1,12 +1,16 @@
 package sql_test
 
 import (
+	"errors"
+	"fmt"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/kiloshard/kiloshard/shards"
 )
@@ -87,6 +91,31 @@ func TestACanceledCallDrawsNothing(t *testing.T) {
 	exec(t, b.conn, "reset statement_timeout")
 	if now := last(); now != before {
 		t.Errorf("calls that slept drew %d values", now-before)
+	}
+}
+
+// TestAWaitForASetterEnds has a setter that does not end. Calls that wait for it fail, and say which process that is.
+func TestAWaitForASetterEnds(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	exec(t, b.conn, "select shard_00001.next_id()", "select pg_catalog.setval('shard_00001.next_id_seq', 1000)")
+	holder := connect(t, b.m)
+	holdSetters(t, holder, "shard_00001.next_id_seq")
+	engine := one[string](t, b.conn, "select pg_catalog.pg_get_functiondef('kiloshard.catch_up_to_clock'::pg_catalog.regproc)")
+	soon := strings.Replace(engine, "'30s'", "'1ms'", 1)
+	if soon == engine {
+		t.Fatal("catch_up_to_clock has no limit of 30 s")
+	}
+	exec(t, b.conn, soon, "set statement_timeout = '2min'")
+	_, err := b.conn.Exec(t.Context(), "select shard_00001.next_id()")
+	var pg *pgconn.PgError
+	if process := fmt.Sprintf("process %d, role ", holder.PgConn().PID()); !errors.As(err, &pg) || pg.Code != lockNotAvailable || !strings.Contains(pg.Message, process) {
+		t.Errorf("got %v, expected %q", err, process)
+	}
+	exec(t, holder, "rollback")
+	exec(t, b.conn, "begin", engine, "select shard_00001.next_id()")
+	if now := one[string](t, b.conn, "select pg_catalog.current_setting('lock_timeout')"); now != "0" {
+		t.Errorf("lock_timeout is %s after a call that moved the sequence", now)
 	}
 }
 

@@ -15,7 +15,7 @@ import (
 
 // held counts the locks of the engine that sessions of this database hold or wait for.
 const held = `select count(*) from pg_locks l join pg_class c on c.oid = l.relation
-	where l.mode = 'ShareUpdateExclusiveLock' and c.relnamespace = to_regnamespace('kiloshard') and c.relname like 'setter\_%'
+	where l.mode = 'ShareUpdateExclusiveLock' and c.relnamespace = to_regnamespace('kiloshard_locks') and c.relname like 'setter\_%'
 	and l.database = (select oid from pg_database where datname = current_database())`
 
 // TestCancelledCalls cancels statements and ends sessions at random, on idle shards for the most part, where calls are
@@ -91,7 +91,7 @@ func holdUp(t *testing.T, conn *pgx.Conn) (letGo func()) {
 	if err := conn.QueryRow(t.Context(), "select $1::regclass::oid::bigint % $2", schema(idle)+".next_id_seq", sql.Setters).Scan(&n); err != nil {
 		t.Fatal(err)
 	}
-	exec(fmt.Sprintf("begin; lock table kiloshard.setter_%d in share update exclusive mode", n))
+	exec(fmt.Sprintf("begin; lock table kiloshard_locks.setter_%d in share update exclusive mode", n))
 	return func() { exec("rollback") }
 }
 

@@ -28,7 +28,7 @@ var (
 )
 
 // takeLock is how a setter takes its lock.
-const takeLock = "EXECUTE 'LOCK TABLE kiloshard.setter_' || (seq::oid::bigint % 64) || ' IN SHARE UPDATE EXCLUSIVE MODE';"
+const takeLock = "EXECUTE 'LOCK TABLE ' || setter || ' IN SHARE UPDATE EXCLUSIVE MODE';"
 
 // withStops has a script call what stops.sql makes, which comes before it.
 func withStops(t *testing.T, still bool, script string) string {
