@@ -5,7 +5,6 @@ import (
 	"testing"
 	"time"
 
-
 	"github.com/kiloshard/kiloshard/shards"
 	identity "github.com/kiloshard/kiloshard/shards/connect"
 	"github.com/kiloshard/kiloshard/shards/provision"
