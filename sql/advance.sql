@@ -1,10 +1,10 @@
--- advance moves the sequences of a shard that make IDs beyond a time: all IDs that they make from then on are of a later
--- millisecond. It never moves one back, and returns those that it moved. It is for what no SQL can know: which IDs were
--- given and lost with the WAL. Only the owner of the sequences may call it.
+-- advance moves a shard's ID sequences beyond a time: all later IDs have a later millisecond. It never moves a sequence
+-- back, and returns the sequences that it moved. Use it after lost WAL: SQL cannot know which IDs were lost with it. Only
+-- the owner of the sequences may call it.
 --
--- ALTER SEQUENCE, which changes nothing here, takes a lock that keeps out nextval, and waits for all transactions that
--- have used the sequence; it is held until the transaction ends. So nothing is drawn between a look at the last value and
--- setval, however long this session is frozen, and also if the transaction is rolled back.
+-- ALTER SEQUENCE, which changes nothing here, takes a lock that blocks nextval, waits for all transactions that have used
+-- the sequence, and holds the lock until the transaction ends. So nobody draws between the look at the last value and
+-- setval, however long this session is frozen, even if the transaction rolls back.
 CREATE OR REPLACE FUNCTION kiloshard.advance(shard int, beyond timestamp with time zone)
 RETURNS TABLE (sequence name, was timestamp with time zone)
 LANGUAGE plpgsql VOLATILE STRICT SET search_path = pg_catalog, pg_temp AS $kiloshard$

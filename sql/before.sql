@@ -1,6 +1,6 @@
--- What the engines of the releases before were made of, if one was installed here. A statement that was planned while it was may
--- still call these functions, and Postgres locks no function against being dropped. So they stay for one release, with
--- other bodies: they draw a fresh value as everyone does, and no longer move a sequence themselves.
+-- Functions of earlier releases' engines, if one was installed here. A statement planned before the upgrade may still call
+-- them, and Postgres does not lock functions against being dropped. So they stay for one release with new bodies: they
+-- draw a fresh value by draw() and no longer move a sequence themselves.
 DO $kiloshard$
 BEGIN
   IF pg_catalog.to_regprocedure('kiloshard.catch_up(int, regclass, bigint, int, boolean)') IS NOT NULL THEN

@@ -6,11 +6,11 @@ var DirectoryTables = map[string]string{
 	"kiloshard_usage":     "one boolean, keys bigint",
 }
 
-// UsageTables are those of them that a strategy has which counts keys, and has no entries.
+// UsageTables are the tables of a strategy that counts keys but stores no entries.
 var UsageTables = map[string]string{"kiloshard_usage": DirectoryTables["kiloshard_usage"]}
 
-// Directory returns the script that makes the tables of a directory in a shard's schema, unless they are there. The
-// version stands in the comment of kiloshard_directory.
+// Directory returns the script that creates the tables of a directory in a shard's schema if they are missing. The
+// comment of kiloshard_directory holds the version.
 func Directory(number int, schema string) string {
 	script := func(number int, schema string) string {
 		return render("directory.sql", shardData{Number: number, Schema: schema})
@@ -18,8 +18,8 @@ func Directory(number int, schema string) string {
 	return withVersion(script(number, schema), "TABLE "+schema+".kiloshard_directory", versionOf(script(0, "shard")))
 }
 
-// Usage returns the script that makes the table of [UsageTables] in a shard's schema, unless it is there. The version stands
-// in its comment.
+// Usage returns the script that creates the table of [UsageTables] in a shard's schema if it is missing. The table's
+// comment holds the version.
 func Usage(number int, schema string) string {
 	script := func(number int, schema string) string {
 		return render("usage.sql", shardData{Number: number, Schema: schema})

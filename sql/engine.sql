@@ -5,8 +5,8 @@
 --
 -- THE SEQUENCE IS THE CLOCK. Every shard has a sequence whose value is itself
 -- (milliseconds since the epoch) * {{.Slots}} + slot. An ID is such a value with the shard's number, and
--- the type if the layout has one, put between the two. nextval never gives a value twice, so no ID of
--- a sequence is given twice. What is left to do is to keep the sequence near the clock. A call LOOKS
+-- the type if the layout has one, put between the two. nextval never returns a value twice, so no ID of
+-- a sequence is given twice. The engine only has to keep the sequence near the clock. A call LOOKS
 -- FIRST AND DRAWS AFTERWARDS: it reads the sequence's last value, then the clock, and
 --
 --   near the clock     ({{.WindowBehind}} ms behind to {{.WindowAhead}} ms ahead) draws the next value by nextval: no lock, no
@@ -17,18 +17,18 @@
 --
 -- All waiting comes before the draw, so a call that is canceled while it waits has drawn nothing.
 --
--- A call sleeps for as long as the sequence leads the clock. With n sessions that leads by n slots or
--- so, however small a millisecond is: n sessions that each draw one value every n slots of time draw
--- as fast as the clock runs. A lead of more than {{.WindowShort}} ms is that of a clock that stepped back; a call
--- then sleeps for a moment only, long enough for the clock to gain on all sessions together.
+-- A call sleeps for as long as the sequence leads the clock. With n sessions the lead is about n slots:
+-- n sessions that each draw one value every n slots of time draw as fast as the clock runs. A lead of more
+-- than {{.WindowShort}} ms means that the clock stepped back; a call then sleeps only briefly, but long enough
+-- for the clock to gain on all sessions together.
 --
 -- WHY NO ID IS GIVEN TWICE. IDs and values of the sequence map one to one, so a duplicate needs the
 -- sequence to go backward, and only setval in catch_up_to_clock() can do that. It does not, because:
 --
 --   1. Setters exclude each other by a lock on a table in schema kiloshard_locks. Only its owner can lock it, and setters run
---      with the owner's rights. Nobody else may use that schema: in one that a role may use, CREATE RULE and
---      CREATE TRIGGER lock each table before Postgres looks whether they may. There are {{.Setters}} such tables, for all
---      sequences together; a session holds one for as long as it takes to look at the sequence and to move it.
+--      with the owner's rights. Nobody else may use that schema: in a schema that a role may use, its CREATE RULE and
+--      CREATE TRIGGER lock a table before Postgres checks whether they are allowed. All sequences share {{.Setters}} such
+--      tables; a session locks one only while it reads the sequence and moves it.
 --   2. A setter reads the clock, takes that reading for its value, and in one expression reads the
 --      clock again, reads the last value, and sets the sequence: only if the clock has not stepped
 --      back below its value, and only if the last value is behind it by more than the window plus
@@ -39,8 +39,8 @@
 --      all. All values drawn in
 --      the gap thus lie within the margin, below what is set. A run of values that a setter takes
 --      for itself begins at the present, and the sequence is set to its end.
---   3. A session that is frozen after its nextval holds a value of its own; whenever it wakes, no
---      other session has that value. One that is frozen before it, draws what is next by then.
+--   3. A session that is frozen after its nextval has a value of its own; whenever it wakes, no
+--      other session has that value. One that is frozen before its nextval draws the value that is next when it wakes.
 --   4. A crash or an asynchronous failover may lose the newest values with the WAL. They lie in the
 --      past by the time the server is back, unless the sequence led the clock, and catch_up_to_clock() moves
 --      the sequence beyond them.
@@ -55,8 +55,8 @@
 --      the window of the stepped clock, draw all values up to those it takes: at least the window
 --      and the margin, which is {{.WindowBehind}} ms of full load and more.
 --   b. A lead, then lost WAL: the clock leaps ahead and is put right, so the sequence leads it; before
---      the clock has caught up, an asynchronous failover or a restore loses the newest values. Nothing
---      in SQL can know a leap from the truth. kiloshard status, kiloshard verify and a metric name the
+--      the clock has caught up, an asynchronous failover or a restore loses the newest values. SQL cannot
+--      tell a leap from the true time. kiloshard status, kiloshard verify and a metric name the
 --      sequences that lead; after such an event, kiloshard id advance moves them beyond the leap.
 --   c. Losing WAL and stepping the clock back to before the crash, both at once; a promoted host whose
 --      clock is behind the old one's by more than the failover takes is the same.
@@ -80,8 +80,8 @@
 
 -- draw_id is next_id, below, where the sequence is not near the clock, or an argument is refused.
 --
--- This and what follows have a path of their own: PL/pgSQL plans a function's expressions again whenever
--- the path is another than the last time, as it is for a session that works for one shard after another.
+-- This function and the next ones set their own search_path: PL/pgSQL plans a function's expressions again whenever
+-- the search_path differs from that of the last call, as in a session that works on one shard after another.
 CREATE OR REPLACE FUNCTION kiloshard.draw_id(shard int, seq pg_catalog.regclass{{if .TypeBits}}, type int{{end}}) RETURNS bigint
 LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp AS $kiloshard$
 DECLARE
@@ -94,12 +94,12 @@ END
 $kiloshard$;
 
 -- next_id draws an ID for a shard from one of its sequences. It needs USAGE on the sequence. A type
--- says what the ID names, such as the table. Being one expression in SQL, it is put in line when it
--- is planned: near the clock, no function is called but Postgres's own. Postgres evaluates operands
+-- says what the ID names, such as the table. It is one SQL expression, so Postgres inlines it when it
+-- plans the statement: near the clock, only Postgres's own functions are called. Postgres evaluates operands
 -- from left to right: the last value is read before the clock, and nextval comes before currval, which
--- is the same value, since nothing else draws between the two in a session. What is constant and
--- within its range, as the shard is in a shard's functions, is not compared when the call runs; what is
--- NULL or out of range goes to draw_id() to be refused.
+-- is the same value, since nothing else draws between the two in a session. The planner removes the range
+-- check of a constant, such as the shard in a shard's functions. draw_id() refuses an argument that is NULL or out
+-- of range.
 --
 -- The clock is a double, by date_part, which is exact enough and costs less than EXTRACT. The window is
 -- tested as abs(last - middle) <= half of the window.
@@ -117,8 +117,8 @@ SELECT CASE WHEN {{template "in range" .}}
     OPERATOR(pg_catalog.|) (pg_catalog.currval(seq) OPERATOR(pg_catalog.&) {{.SlotMask}})
   ELSE kiloshard.draw_id(shard, seq{{if .TypeBits}}, type{{end}}) END $kiloshard$;
 
--- draw returns a fresh value of a sequence: the first of a run that ends with currval(seq) and has as
--- many values as are wanted, or fewer. It does all its waiting before it draws.
+-- draw returns a fresh value of a sequence: the first of a run that ends with currval(seq) and has at most
+-- the wanted number of values. It does all its waiting before it draws.
 CREATE OR REPLACE FUNCTION kiloshard.draw(shard int, seq pg_catalog.regclass, wanted int) RETURNS bigint
 LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp AS $kiloshard$
 DECLARE
@@ -126,8 +126,8 @@ DECLARE
   behind bigint; -- in slots
   v      bigint;
 BEGIN
-  -- Before all else, since a role without the right must not learn anything of the sequence. Postgres
-  -- 17 and later show it a last value of NULL, earlier versions raise an error by themselves.
+  -- First, since a role without the privilege must learn nothing about the sequence. Postgres 17 and later
+  -- return a last value of NULL to it; earlier versions raise an error.
   IF NOT has_sequence_privilege(seq, 'USAGE') THEN
     RAISE EXCEPTION 'permission denied for sequence %', seq USING ERRCODE = 'insufficient_privilege';
   END IF;
@@ -152,9 +152,9 @@ BEGIN
 END
 $kiloshard$;
 
--- The tables by whose locks setters exclude each other. They hold nothing, and nobody but their owner has any right to them.
--- SHARE UPDATE EXCLUSIVE conflicts with itself, and with no lock that somebody without rights can take, as of a table
--- that a statement only names.
+-- The tables that setters lock to exclude each other. They are empty, and only their owner has any privilege on them.
+-- SHARE UPDATE EXCLUSIVE conflicts with itself, and with no lock that a role without privileges can take, such as that of
+-- a statement that only names the table.
 DO $kiloshard$
 BEGIN
   FOR i IN 0 .. {{.Setters}} - 1 LOOP
@@ -163,14 +163,14 @@ BEGIN
 END
 $kiloshard$;
 
--- catch_up_to_clock moves the sequence of an idle shard to the present, or draws from it where it is too little behind for that,
--- and returns the first of a run of fresh values, which ends with currval(seq); or NULL if the caller has to look again: the sequence has
--- moved on since it was seen. It waits for a setter that is at work, for {{.SetterWait}} unless lock_timeout says otherwise, and then
--- names the process. It runs with its owner's rights, since setval and the lock
--- take more than drawing
--- an ID should. So it refuses a sequence that is not of the shard and of the right kind, it takes what
--- the caller saw as proof that it may see the sequence, and does only what the next draw would do: it
--- moves the sequence to the clock, never back.
+-- catch_up_to_clock moves the sequence of an idle shard to the present, or draws one value if the sequence is less than the
+-- margin behind. It returns the first of a run of fresh values, which ends with currval(seq), or NULL if the sequence has
+-- moved on since the caller read it and the caller must look again. It waits for another setter for {{.SetterWait}}, unless
+-- lock_timeout says otherwise, and then fails with an error that names the process.
+--
+-- It runs with its owner's rights, since setval and the lock need more privileges than a role that makes IDs should
+-- have. So it refuses a sequence that is not of the shard or not of the right kind. It takes the value that the caller
+-- read as proof that it may read the sequence. It only moves the sequence to the clock, never back.
 CREATE OR REPLACE FUNCTION kiloshard.catch_up_to_clock(shard int, seq pg_catalog.regclass, wanted int, seen bigint) RETURNS bigint
 LANGUAGE plpgsql VOLATILE STRICT SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $kiloshard$
 DECLARE
@@ -188,22 +188,21 @@ BEGIN
     RAISE EXCEPTION 'sequence % cannot make IDs of shard %', seq, shard USING ERRCODE = '{{.Refused}}',
       HINT = format('It must be a sequence of schema {{.SchemaPrefix}}%s made by: CREATE SEQUENCE … MAXVALUE {{.MaxSequenceValue}}', lpad(shard::text, 5, '0'));
   END IF;
-  -- The lock is taken inside a block that ends by an exception, which gives it back at once, also when the call is
-  -- canceled. What setval did stays.
+  -- This block ends by an exception, which releases the lock at once, also when the call is canceled. setval is not
+  -- undone.
   BEGIN
     IF current_setting('lock_timeout') = '0' THEN
       holder := set_config('lock_timeout', '{{.SetterWait}}', true); -- until the end of this block
     END IF;
     EXECUTE 'LOCK TABLE ' || setter || ' IN SHARE UPDATE EXCLUSIVE MODE';
-    -- The clock is read here since this session may have waited. The slot goes on from the last one,
-    -- which keeps the low bits of IDs evenly spread.
+    -- The clock is read here since this session may have waited. The slot follows the last one,
+    -- which spreads the low bits of IDs evenly.
     v := ((floor({{template "clock" .}})::bigint >> {{.SequenceBits}}) << {{.SequenceBits}}) | ((seen + 1) & {{.SlotMask}});
     IF v + run - 1 > {{.MaxSequenceValue}} THEN
       {{- template "end of layout" .}}
     END IF;
-    -- CASE promises to go from one condition to the next: the clock, then the last value, then setval. A value that is
-    -- drawn here is under the lock since a setter may have found the sequence further behind, and counts on one value of
-    -- each session.
+    -- CASE evaluates its conditions in order: the clock, then the last value, then setval. nextval runs under the lock
+    -- here, since another setter may have found the sequence further behind, and its margin allows one value a session.
     v := CASE WHEN v - margin <= seen THEN
         CASE WHEN v + {{.Slots}} - {{.SlotsBehind}} > seen AND coalesce(pg_sequence_last_value(seq), 0) = seen THEN nextval(seq) END
       WHEN (floor({{template "clock" .}})::bigint >> {{.SequenceBits}}) < (v >> {{.SequenceBits}}) THEN NULL
@@ -225,8 +224,7 @@ END
 $kiloshard$;
 
 -- next_ids draws n IDs{{if .TypeBits}}, of type 0,{{end}} in rising order. On an idle shard it takes them as one run, which
--- costs what one ID costs there. On a busy one it draws one after the other as next_id() does, with a look at the clock for
--- each.
+-- costs as much as one ID. On a busy shard it draws them one by one, as next_id() does, and reads the clock for each.
 CREATE OR REPLACE FUNCTION kiloshard.next_ids(shard int, seq pg_catalog.regclass, n int) RETURNS SETOF bigint
 LANGUAGE plpgsql VOLATILE STRICT SET search_path = pg_catalog, pg_temp AS $kiloshard$
 DECLARE

@@ -5,20 +5,20 @@ import (
 	"strings"
 )
 
-// quote stands around the body of every function in the scripts whose body is a text.
+// quote delimits the body of every function in the scripts.
 const quote = "$kiloshard$"
 
 // Function is a function that a rendered script creates.
 type Function struct {
 	Name       string // without its schema
 	Args       int    // how many parameters it has
-	Definition string // all but name and body, as [Definition] writes it
+	Definition string // everything except name and body, in the form of [Definition]
 	Public     bool   // whether PUBLIC may call it
-	Body       string // as pg_proc.prosrc holds it
+	Body       string // pg_proc.prosrc
 }
 
-// Definition is an expression over pg_proc p and pg_language l that writes what a function is, apart from its name and
-// body. It must be evaluated with a search_path that has pg_catalog.
+// Definition is an expression over pg_proc p and pg_language l that describes a function, without its name and body.
+// Evaluate it with pg_catalog in the search_path.
 const Definition = `pg_catalog.format('(%s) RETURNS %s LANGUAGE %s', pg_catalog.pg_get_function_arguments(p.oid), pg_catalog.pg_get_function_result(p.oid), l.lanname)
 	|| CASE p.provolatile WHEN 'i' THEN ' IMMUTABLE' WHEN 's' THEN ' STABLE' ELSE ' VOLATILE' END
 	|| CASE WHEN p.proisstrict THEN ' STRICT' ELSE '' END
@@ -27,8 +27,8 @@ const Definition = `pg_catalog.format('(%s) RETURNS %s LANGUAGE %s', pg_catalog.
 	|| CASE p.proparallel WHEN 's' THEN ' PARALLEL SAFE' WHEN 'r' THEN ' PARALLEL RESTRICTED' ELSE '' END
 	|| coalesce(' SET ' || pg_catalog.array_to_string(p.proconfig, ' SET '), '')`
 
-// Functions returns the functions that a rendered script creates with a text as their body, in its order. They are
-// what a database must hold when the script has run in it and nobody has changed anything since.
+// Functions returns the functions that a rendered script creates with a string body, in the script's order. A database
+// in which the script ran, and nothing changed since, holds exactly these.
 func Functions(script string) []Function {
 	var functions []Function
 	revoked := revocation.FindString(script)
@@ -57,10 +57,10 @@ func Functions(script string) []Function {
 
 var revocation = regexp.MustCompile(`REVOKE EXECUTE ON FUNCTION .* FROM PUBLIC`)
 
-// types are those that the scripts write otherwise than Postgres.
+// types maps the scripts' spelling of types to that of Postgres.
 var types = strings.NewReplacer(" int,", " integer,", " int)", " integer)", " pg_catalog.", " ")
 
-// definition writes what [Definition] does.
+// definition returns a function of a script in the form of [Definition].
 func definition(args, result, attributes string) string {
 	args = strings.TrimPrefix(types.Replace(" ("+args+")"), " ")
 	text := args + " RETURNS " + strings.TrimPrefix(strings.Replace(types.Replace(" "+result+","), "TABLE (", "TABLE(", 1), " ")

@@ -11,7 +11,7 @@ var generatorFiles embed.FS
 
 var generatorTemplates = template.Must(template.ParseFS(generatorFiles, "generators/*.sql"))
 
-// Generator says where the functions next_<Name>_id() and next_<Name>_ids(n) stand.
+// Generator is the schema and name of the functions next_<Name>_id() and next_<Name>_ids(n).
 type Generator struct {
 	Schema string // of a shard, or kiloshard
 	Name   string // a plain identifier that needs no quotes
@@ -26,8 +26,8 @@ func (g Generator) Function() string { return "next_" + g.Name + "_ids" }
 // Single is the name of the function that makes one ID, without its schema.
 func (g Generator) Single() string { return "next_" + g.Name + "_id" }
 
-// Progression returns the script that makes a generator of start, start+step and so on. The version of a generator
-// stands in the comment of its [Generator.Function]; it does not depend on where the generator stands, or on its numbers.
+// Progression returns the script that makes a generator of start, start+step and so on. The comment of
+// [Generator.Function] holds the generator's version, which depends neither on its schema and name nor on its numbers.
 func (g Generator) Progression(start, step int64) string {
 	type data struct {
 		Generator
@@ -57,7 +57,7 @@ func (g Generator) uuid(function string) string {
 	return g.versioned("uuid.sql", data{g.Schema, g.Name, function}, data{anyGenerator.Schema, anyGenerator.Name, function})
 }
 
-// anyGenerator stands for all generators when a version is made.
+// anyGenerator is the generator that versions are computed from.
 var anyGenerator = Generator{Schema: "shard", Name: "name"}
 
 func (g Generator) versioned(file string, data, anyData any) string {

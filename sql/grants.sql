@@ -1,4 +1,4 @@
-{{/* What a service's role may do in shards, now and with tables that come later. A reader only reads. Nobody but the owner may
+{{/* The privileges of a service's role in shards, on existing and on later tables. A reader only reads. Only the owner may
 change a version. */ -}}
 {{define "grant"}}
 DO $kiloshard$

@@ -1,13 +1,13 @@
 -- The kiloshard helper schema: one engine that makes the IDs of all shards of this database. This part
--- refuses what must not be, and keeps the settings. engine.sql follows, or for a layout without a time
--- local.sql, and then parts.sql, which takes IDs apart.
+-- checks the database and stores the settings. Then comes engine.sql, or local.sql for a layout without a time,
+-- and then parts.sql, which takes IDs apart.
 --
--- Everything is schema-qualified, operators too, so that no search_path can slip in a function or
--- an operator of somebody else's. OPERATOR(pg_catalog.+) is just +, but it has one precedence with
--- all the others, hence the parentheses.
+-- Everything is schema-qualified, operators too, so that no search_path can substitute a function or
+-- an operator of another role. OPERATOR(pg_catalog.+) is just +, but all operators written so have the same
+-- precedence, hence the parentheses.
 
 {{if .TimeBits}}
--- Of the tables whose locks setters take. Nobody but its owner may use it; whose it is, is looked at below.
+-- The schema of the tables that setters lock. Only its owner may use it; its owner is checked below.
 DO $kiloshard$
 BEGIN
   IF pg_catalog.to_regnamespace('kiloshard_locks') IS NULL THEN
@@ -20,7 +20,7 @@ $kiloshard$;
 {{- template "helper schema" .}}
 {{template "one at a time" .}}
 
--- Refuses what would change the meaning of IDs that exist.
+-- Refuses changes that would give existing IDs another meaning.
 DO $kiloshard$
 DECLARE
   here   record;
@@ -37,7 +37,7 @@ BEGIN
   IF pg_catalog.to_regclass('kiloshard.settings') IS NULL THEN
     RETURN;
   END IF;
-  -- A database of a version that knew no types.
+  -- A database of a version without types.
   ALTER TABLE kiloshard.settings ADD COLUMN IF NOT EXISTS type_bits int NOT NULL DEFAULT 0;
   SELECT * INTO here FROM kiloshard.settings;
   IF here IS NULL
@@ -56,7 +56,7 @@ BEGIN
       '{{.TimeBits}} time|{{.ShardBits}} shard|{{.TypeBits}} type|{{.SequenceBits}} sequence'
       USING ERRCODE = '{{.Refused}}', HINT = 'None of these may change while shards exist.';
   END IF;
-  -- Another layout has other functions: drop all; the scripts below create those that it needs.
+  -- Another layout has other functions: drop all of them. The scripts below create the new ones.
   FOR here IN
     SELECT p.oid::pg_catalog.regprocedure AS function FROM pg_catalog.pg_proc p
     WHERE p.pronamespace = pg_catalog.to_regnamespace('kiloshard')
@@ -67,17 +67,17 @@ BEGIN
 END
 $kiloshard$;
 
--- What the functions below were rendered with. Changing a row here changes nothing else.
+-- The parameters of the functions below, for reading only: changing the row does not change the functions.
 CREATE TABLE IF NOT EXISTS kiloshard.settings (
   one           boolean PRIMARY KEY DEFAULT true CHECK (one),
   cluster       text NOT NULL,
   schema_prefix text NOT NULL,
   epoch         timestamp with time zone NOT NULL,
-  time_bits     int NOT NULL, -- usable ones: the sign bit stays clear; 0 in IDs without a time
+  time_bits     int NOT NULL, -- without the sign bit, which stays clear; 0 in IDs without a time
   shard_bits    int NOT NULL,
   type_bits     int NOT NULL DEFAULT 0,
   sequence_bits int NOT NULL,
-  engine        text NOT NULL -- which version of these functions is installed
+  engine        text NOT NULL -- the version of the installed functions
 );
 
 GRANT SELECT ON kiloshard.settings TO PUBLIC; -- a service compares it with its map

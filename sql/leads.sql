@@ -1,6 +1,6 @@
 -- The sequences of the schemas $1 that make IDs and lead the clock by more than $5 milliseconds, farthest first. The
--- epoch is $2, an ID has $3 bits of slot, and $4 is the largest value of a sequence. A standby has none to show, and a
--- role sees those that it may use.
+-- epoch is $2, an ID has $3 bits of slot, and $4 is the largest value of a sequence. A standby returns no rows, and a
+-- role sees only the sequences that it may use.
 SELECT l.schema, l.sequence, (l.milliseconds / 1000)::float8 AS seconds
 FROM (
   SELECT n.nspname AS schema, c.relname AS sequence,

@@ -2,21 +2,21 @@ package sql
 
 import "fmt"
 
-// Ledger returns the script that makes the ledger of migrations, or brings it to the present version, which stands in
-// the comment of its table. It waits for an installation under way.
+// Ledger returns the script that creates the ledger of migrations, or upgrades it to the present version, which the
+// comment of its table holds. It waits for an installation under way.
 func Ledger() string {
 	script := render("ledger.sql", ledgerData{})
 	return withVersion(script, "TABLE kiloshard.ledger", versionOf(script))
 }
 
-// ledgerData is what ledger.sql is rendered with.
+// ledgerData is the template data of ledger.sql.
 type ledgerData struct{ engineData }
 
-// Turn is whose that functions take, by the names of their parameters.
+// Turn names the parameters of functions that hold a shard and its schema.
 func (ledgerData) Turn() turnData { return turnData{ShardText: "shard", SchemaText: "schema"} }
 
-// LedgerIsThere returns a query for whether a database needs no [Ledger]: it has the present version, or it has the
-// functions that are called, and the role does not own the ledger, so that it has to work with it as it is.
+// LedgerIsThere returns a query that is true if [Ledger] need not run: the database has the present version, or it has
+// the functions that callers need and the role does not own the ledger, so it cannot upgrade it.
 func LedgerIsThere() string {
 	const query = `select pg_catalog.to_regprocedure('kiloshard.begin_migration(int,int,text,int,text,text,text,boolean)') is not null
 	and pg_catalog.to_regprocedure('kiloshard.end_migration(text,int,text,text,int,int,text,text,text,boolean)') is not null

@@ -1,10 +1,10 @@
--- The ledger of migrations: which file was run where and when, by whom, how long it took, and how it
--- failed. It stands beside tern's version tables, which say where each shard is.
+-- The ledger of migrations: which file ran where and when, who ran it, how long it took, and how it failed.
+-- Tern's version tables hold each shard's version.
 {{template "helper schema" .}}
 {{template "one at a time" .}}
 CREATE TABLE IF NOT EXISTS kiloshard.ledger (
   entry     bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
-  run       text NOT NULL, -- which run of kiloshard
+  run       text NOT NULL, -- name of the run of kiloshard
   who       text NOT NULL, -- who ran it, as the client says
   role      name NOT NULL DEFAULT session_user,
   shard     int NOT NULL,
@@ -14,10 +14,10 @@ CREATE TABLE IF NOT EXISTS kiloshard.ledger (
   checksum  text NOT NULL, -- SHA-256 of the file, in hexadecimal
   began     timestamp with time zone NOT NULL,
   took      interval NOT NULL,
-  current   boolean NOT NULL, -- it is what the shard's version rests on; of a statement, that the next run goes on behind it
-  sqlstate  text, -- of a failure; what it did was rolled back
+  current   boolean NOT NULL, -- the shard's version includes this file; of a statement: the next run continues after it
+  sqlstate  text, -- of a failure, which was rolled back
   error     text,
-  statement int -- which one of the file is done, from 1, if it is run outside of a transaction; null for the file as a whole
+  statement int -- 1-based, in a file that runs outside a transaction; null for the whole file
 );
 ALTER TABLE kiloshard.ledger ADD COLUMN IF NOT EXISTS statement int;
 ALTER TABLE kiloshard.ledger DROP CONSTRAINT IF EXISTS ledger_direction_check; -- of a version without accept
@@ -26,10 +26,10 @@ CREATE INDEX IF NOT EXISTS ledger_current ON kiloshard.ledger (shard, version) W
 CREATE INDEX IF NOT EXISTS ledger_run ON kiloshard.ledger (run, shard);
 CREATE INDEX IF NOT EXISTS ledger_statement ON kiloshard.ledger (shard) WHERE current AND statement IS NOT NULL;
 
--- record_migration enters one file in one shard, as a part of the transaction that runs it. A file
--- begins when its message came to the server, or, unless it is the first one there, when the one before it in the
--- same run was done; or when the first of its statements did. With it no statement is one to go on behind any more.
--- Whoever calls it has a search_path of pg_catalog.
+-- record_migration records one file in one shard, in the transaction that runs the file. The first file of a message
+-- began when the message reached the server; each later one when the file before it was done; a file that runs
+-- statement by statement when its first statement began. The entries of statements are no longer current then.
+-- Call it with a search_path of pg_catalog.
 CREATE OR REPLACE FUNCTION kiloshard.record_migration(
   run text, who text, shard int, version int, file text, direction text, checksum text, sqlstate text, error text, first boolean
 ) RETURNS void LANGUAGE plpgsql AS $kiloshard$
@@ -40,7 +40,7 @@ BEGIN
   IF NOT first THEN
     began := greatest(began, (SELECT max(l.began + l.took) FROM kiloshard.ledger l WHERE l.run = run AND l.shard = shard));
   END IF;
-  -- Mostly there is nothing to set aside, and this tells it by one look at an index.
+  -- Usually no entry has to change, which one look at an index shows.
   IF error IS NULL AND EXISTS (
     SELECT FROM kiloshard.ledger l WHERE l.shard = shard AND l.current AND (l.version >= version OR l.statement IS NOT NULL)
   ) THEN
@@ -60,10 +60,10 @@ BEGIN
 END
 $kiloshard$;
 
--- record_statement enters one statement of a file that is run outside of a transaction: it is done. The
--- checksum is that of what the shard is given to run. It is told when the statement began, in seconds of
--- the epoch by this server's clock, and returns the time now: when the next one begins. What is known of
--- another file, or of the same in another form, is nothing to go on behind any more.
+-- record_statement records that one statement of a file that runs outside a transaction is done. The checksum is
+-- that of the SQL as rendered for the shard. began is when the statement began, in seconds since the Unix epoch by this
+-- server's clock. It returns the present time, when the next statement begins. Statements of another file, or of
+-- the same file with another checksum, are no longer current then.
 CREATE OR REPLACE FUNCTION kiloshard.record_statement(
   run text, who text, shard int, version int, file text, direction text, checksum text, statement int, began double precision
 ) RETURNS double precision LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $kiloshard$
@@ -79,15 +79,15 @@ BEGIN
 END
 $kiloshard$;
 
--- make_version_table makes tern's version table as tern does, and takes its lock. It says false when somebody else is about to
--- make it, or has it locked. Whoever calls it has a search_path of pg_catalog.
+-- make_version_table creates tern's version table as tern does, and locks it. It returns false if another session is
+-- creating it, or has locked it. Call it with a search_path of pg_catalog.
 CREATE OR REPLACE FUNCTION kiloshard.make_version_table(schema text) RETURNS boolean LANGUAGE plpgsql AS $kiloshard$
 DECLARE
   before  CONSTANT text := pg_catalog.current_setting('lock_timeout');
   ignored text;
   writer  pg_catalog.regrole;
 BEGIN
-  ignored := pg_catalog.set_config('lock_timeout', '100ms', true); -- whoever makes it has not committed it yet
+  ignored := pg_catalog.set_config('lock_timeout', '100ms', true); -- another session may have created it and not committed yet
   EXECUTE pg_catalog.format('create table if not exists %I.schema_version(version int4 not null primary key)', schema);
   EXECUTE pg_catalog.format('lock table %I.schema_version in share update exclusive mode nowait', schema);
   EXECUTE pg_catalog.format('insert into %1$I.schema_version(version) select 0 where 0 = (select count(*) from %1$I.schema_version)', schema);
@@ -102,11 +102,10 @@ EXCEPTION WHEN lock_not_available OR unique_violation OR duplicate_table THEN
 END
 $kiloshard$;
 
--- begin_migration is what comes before a file in its transaction: it takes the shard's lock, makes tern's
--- version table where there is none, checks that the shard stands at the version before the file's, which
--- marks the row as this transaction's, and sets what the file is to run under. That it is a function
--- saves parsing all that again for each shard. It waits for no lock; a file's commit does not wait for the
--- disk. Whoever calls it has a search_path of pg_catalog.
+-- begin_migration runs before a file, in the file's transaction. It takes the shard's lock, creates tern's version table
+-- if it is missing, checks that the shard is at the version before the file's by updating the row, which marks it as this
+-- transaction's, and sets the file's timeouts and search_path. A function saves parsing all that for each shard. It
+-- does not wait for a lock, and the file's commit does not wait for the disk. Call it with a search_path of pg_catalog.
 CREATE OR REPLACE FUNCTION kiloshard.begin_migration(
   class int, shard int, schema text, version int, path text, lock_timeout text, statement_timeout text, fresh boolean
 ) RETURNS void LANGUAGE plpgsql AS $kiloshard$
@@ -144,9 +143,9 @@ BEGIN
 END
 $kiloshard$;
 
--- end_migration is what comes behind a file in its transaction: it sets the version and enters the file into the
--- ledger. It says false, and does nothing, when the row of the version is not marked by this transaction: then the file
--- has ended the one that begin_migration was called in. Whoever calls it has a search_path of pg_catalog.
+-- end_migration runs after a file, in the file's transaction. It sets the version and records the file in the ledger.
+-- It returns false, and changes nothing, if this transaction has not marked the version's row: then the file has ended
+-- the transaction of begin_migration. Call it with a search_path of pg_catalog.
 CREATE OR REPLACE FUNCTION kiloshard.end_migration(
   schema text, after int, run text, who text, shard int, version int, file text, direction text, checksum text, first boolean
 ) RETURNS boolean LANGUAGE plpgsql AS $kiloshard$

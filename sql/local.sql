@@ -1,27 +1,27 @@
--- The engine that makes IDs without a time, of the values of sequences alone.
+-- The engine that makes IDs without a time, from the values of sequences alone.
 --
 -- An ID is, from the high bits down: {{.ShardBits}} bits of shard, {{.TypeBits}} bits of type, {{.SequenceBits}} bits of the value
--- of a sequence. Pinterest made its IDs so, of 16, 10 and 36 bits, the lowest an auto_increment of
--- the table's.
+-- of a sequence. Pinterest's IDs have the same parts, of 16, 10 and 36 bits; the lowest is the table's
+-- auto_increment.
 --
--- WHAT THIS PROMISES. nextval never gives a value twice, so the IDs of one sequence are unique, and
--- rise in the order in which they were drawn. They take neither a clock nor a lock, and no WAL beyond
+-- WHAT THIS PROMISES. nextval never returns a value twice, so the IDs of one sequence are unique, and
+-- rise in the order in which they were drawn. They need no clock, no lock, and no WAL beyond
 -- nextval's own. After {{.MaxSequenceValue}} values a sequence is at its end, which is an error; a
--- sequence that goes further is refused: no ID runs over into the field above. nextval knows no
--- transactions: what was drawn and rolled back is a gap.
+-- sequence with a higher maximum is refused: no ID overflows into the field above. nextval is not
+-- transactional: a value drawn in a transaction that rolls back leaves a gap.
 --
--- WHAT THIS LEAVES OPEN. There is no clock to move a sequence beyond what it has given already.
+-- WHAT THIS LEAVES OPEN. No clock moves a sequence beyond the values it has returned.
 --
---   a. Postgres writes a sequence to the WAL 32 values ahead of what it has given. A crash thus skips
---      values, and repeats none that a committed row holds. One that a client was told before its
---      transaction was committed, or with synchronous_commit off, may come again.
---   b. An asynchronous failover loses the newest WAL: the new primary gives again what the old one
---      gave last. So does a backup that is restored. To prevent that, replicate synchronously,
+--   a. Postgres logs a sequence 32 values ahead of the last one it returned. So a crash skips values,
+--      and repeats none that a committed row holds. A value that a client received before its
+--      transaction committed, or with synchronous_commit off, may come again.
+--   b. An asynchronous failover loses the newest WAL: the new primary repeats the old one's last
+--      values. So does a backup that is restored. To prevent that, replicate synchronously,
 --      or move the sequences ahead by setval before the first new row.
---   c. Two sequences of a shard give the same IDs, unless they are used with different types. So let
---      each type have one sequence, or have IDs that are unique within their table only. next_id()
+--   c. Two sequences of a shard return the same IDs, unless they are used with different types. So give
+--      each type one sequence, or accept IDs that are unique only within their table. next_id()
 --      draws from next_id_seq, with type 0 where there are types.
---   d. next_id(seq) with the sequence of another shard is not noticed here; kiloshard verify finds it
+--   d. next_id(seq) does not detect the sequence of another shard; kiloshard verify finds it
 --      in the default of a column.
 --   e. A setval that moves a sequence back, or a sequence that cycles.
 

@@ -1,6 +1,6 @@
-{{/* Locks that only the owner of what is locked can take. Anybody who can connect can take an advisory lock, so one of those
-counts only where its holder may create in the schema. LOCK TABLE asks for rights that no grant of Kiloshard gives; this mode
-conflicts with itself and with a VACUUM of that table, and with no query. Nothing here waits. */ -}}
+{{/* Locks that only the owner of the table can take. Anybody who can connect can take an advisory lock, so an advisory lock
+counts only if its holder may create in the schema. LOCK TABLE needs privileges that kiloshard grant does not grant. Its mode
+conflicts with itself and with a VACUUM of the table, and with no query. Nothing here waits. */ -}}
 {{define "try shard"}}
   got := true;
   BEGIN
@@ -50,8 +50,8 @@ SELECT coalesce(pg_catalog.string_agg(DISTINCT pg_catalog.format('process %s, ro
 {{- end}}
 
 {{- define "one at a time"}}
--- Waits for an installation under way, for 5 seconds, and keeps out others until this transaction ends. Only the owner of this
--- table can lock it.
+-- Waits up to 5 seconds for an installation under way, and blocks others until this transaction ends. Only the owner of
+-- the table can lock it.
 DO $kiloshard$
 DECLARE
   before CONSTANT text := pg_catalog.current_setting('lock_timeout');
@@ -59,7 +59,7 @@ BEGIN
   IF pg_catalog.to_regclass('kiloshard.lock_install') IS NULL THEN
     PERFORM pg_catalog.set_config('lock_timeout', '5s', true);
     CREATE TABLE IF NOT EXISTS kiloshard.lock_install ();
-    CREATE TABLE IF NOT EXISTS kiloshard.lock_create (); -- of those who make or upgrade shards
+    CREATE TABLE IF NOT EXISTS kiloshard.lock_create (); -- for commands that make or upgrade shards
     PERFORM pg_catalog.set_config('lock_timeout', before, true);
   END IF;
 EXCEPTION WHEN duplicate_table OR unique_violation THEN NULL; -- somebody else was quicker
@@ -78,7 +78,7 @@ BEGIN
   END LOOP;
   SELECT{{template "table holder"}} INTO holder{{template "table holders" "kiloshard.lock_install"}} LIMIT 1;
   RAISE EXCEPTION 'the lock of those who install the helper schema is held by %', coalesce(holder, 'nobody any more')
-    USING ERRCODE = 'object_in_use'; -- this has waited long enough: what is lock_not_available is tried again
+    USING ERRCODE = 'object_in_use'; -- not lock_not_available, which callers retry: this has waited long enough
 END
 $kiloshard$;
 {{- end}}

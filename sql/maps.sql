@@ -1,5 +1,5 @@
--- The maps of clusters in a control database: one row for each version, never changed. What a version follows is unique,
--- so of two who follow the same version one fails.
+-- The maps of clusters in a control database: one row for each version, never changed. (cluster, follows) is unique, so of
+-- two changes to the same version one fails.
 {{template "helper schema" .}}
 {{template "one at a time" .}}
 
@@ -12,7 +12,7 @@ CREATE TABLE IF NOT EXISTS kiloshard.maps (
   made_by  text NOT NULL, -- as the client says
   role     name NOT NULL DEFAULT session_user, -- as the server says
   why      text NOT NULL,
-  attempt  text NOT NULL, -- by chance: who lost the answer to a change knows it by this again
+  attempt  text NOT NULL, -- random: a client that lost the answer to a change recognizes its row by this
   PRIMARY KEY (cluster, version),
   UNIQUE (cluster, follows)
 );
@@ -24,8 +24,8 @@ BEGIN
 END
 $kiloshard$;
 
--- note_map lets nobody who may insert choose what the history says of when and by whom, or end it: a version is one more than
--- the latest. The first one, of a map that comes from another store, may be higher.
+-- note_map sets the time and the role of a new map, so that no role can forge the history, and requires that its version is
+-- the latest plus one. The first version may be higher, for a map that comes from another store.
 CREATE OR REPLACE FUNCTION kiloshard.note_map() RETURNS trigger LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $kiloshard$
 DECLARE
   latest CONSTANT int := coalesce((SELECT max(version) FROM kiloshard.maps WHERE cluster = NEW.cluster), 0);

@@ -1,42 +1,42 @@
--- The ledger of moves, on every host that a shard leaves or comes to, and what refuses those who come to the old place.
--- The row on the host that a shard leaves is the truth: the transaction that fences the shard also writes that it did.
--- The row on the target says whose the half-made shard is.
+-- The ledger of moves, on the source and the target of each move, and the functions that refuse statements on a shard's old
+-- host. The row on the source decides: the transaction that fences the shard also records the fence. The row on the target
+-- says which move an unfinished shard belongs to.
 {{template "helper schema" .}}
 {{template "one at a time" .}}
 CREATE TABLE IF NOT EXISTS kiloshard.moves (
-  id      text PRIMARY KEY, -- 8 hexadecimal digits, in the names of all that the move makes
+  id      text PRIMARY KEY, -- 8 hexadecimal digits, part of the name of each object that the move makes
   shard   int NOT NULL,
   schema  name NOT NULL,
   side    text NOT NULL, -- source or target: which of the two this host is
   source  text NOT NULL, -- name of a host in the map
   target  text NOT NULL,
-  step    text NOT NULL, -- written before the step is begun
+  step    text NOT NULL, -- written before the step begins
   outcome text, -- null while under way; moved, aborted or cleaned
   who     text NOT NULL,
   began   timestamp with time zone NOT NULL,
-  stepped timestamp with time zone NOT NULL, -- when the step was begun
-  fenced  timestamp with time zone, -- since when the source refuses
+  stepped timestamp with time zone NOT NULL, -- when the step began
+  fenced  timestamp with time zone, -- when the source began to refuse statements
   sequences jsonb, -- the maximum of each sequence before the fence
-  offline boolean, -- it is copied while it is locked
-  carried text, -- the snapshot of the target when it had all: what has changed since, its writers have changed
-  identities jsonb, -- of tables that have another replica identity while they move: what pg_class had
-  subscription oid, -- on the target, for the names of the slots of its workers
+  offline boolean, -- the shard is locked while it is copied
+  carried text, -- the target's snapshot when all rows were there: later changes come from its own writers
+  identities jsonb, -- the original replica identity in pg_class, of tables that have another one while they move
+  subscription oid, -- on the target; its workers' slots are named after it
   error   text, -- of the last attempt
-  mover   int -- on the source, the process of whoever works on it
+  mover   int -- on the source, the server process of the session that works on the move
 );
-ALTER TABLE kiloshard.moves ADD COLUMN IF NOT EXISTS mover int, ADD COLUMN IF NOT EXISTS identities jsonb, ADD COLUMN IF NOT EXISTS carried text, ADD COLUMN IF NOT EXISTS offline boolean; -- of a version without them
+ALTER TABLE kiloshard.moves ADD COLUMN IF NOT EXISTS mover int, ADD COLUMN IF NOT EXISTS identities jsonb, ADD COLUMN IF NOT EXISTS carried text, ADD COLUMN IF NOT EXISTS offline boolean; -- an older version lacks them
 CREATE UNIQUE INDEX IF NOT EXISTS moves_shard ON kiloshard.moves (shard) WHERE outcome IS NULL;
 GRANT SELECT ON kiloshard.moves TO PUBLIC; -- it says where a shard went
 
--- A marker is written on the source and waited for on the target: what was committed before it is there then.
+-- The mover writes a marker on the source and waits for it on the target: all earlier commits are there then.
 CREATE TABLE IF NOT EXISTS kiloshard.move_markers (
   move    text NOT NULL,
   attempt bigint NOT NULL,
   PRIMARY KEY (move, attempt)
 );
 
--- shard_has_moved says where a shard went, as an error. The views that stand in place of its tables call it. It is said to
--- be immutable so that it is called when a statement is planned: before any of the statement's answer is sent.
+-- shard_has_moved raises an error that names the shard's new host. The views that replace the shard's tables call it. It is
+-- declared immutable so that Postgres calls it when it plans a statement, before any row is sent.
 CREATE OR REPLACE FUNCTION kiloshard.shard_has_moved(number int) RETURNS bigint
 LANGUAGE plpgsql IMMUTABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $kiloshard$
 DECLARE

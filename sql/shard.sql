@@ -1,6 +1,6 @@
--- Shard {{.Number}}: a schema, its sequence, and thin functions that call the engine. next_id() is PL/pgSQL of
--- one expression, into which Postgres puts the engine's when it plans it, once in a session. In SQL it would
--- be planned again with every statement that makes an ID.
+-- Shard {{.Number}}: a schema, its sequence, and thin functions that call the engine. next_id() is one
+-- PL/pgSQL expression: Postgres inlines the engine's expression when it plans it, once per session. A function in SQL
+-- would be planned again with every statement that makes an ID.
 CREATE SCHEMA IF NOT EXISTS {{.Schema}};
 CREATE SEQUENCE IF NOT EXISTS {{.Schema}}.next_id_seq AS bigint MAXVALUE {{.MaxSequenceValue}};
 

@@ -1,4 +1,4 @@
-{{/* What both engines are made of. Postgres shifts an int within 32 bits, so what needs more becomes a bigint. */}}
+{{/* Parts of both engines. Postgres shifts an int within 32 bits, so a wider value is cast to bigint. */}}
 {{- define "shard"}}(shard{{if .ShardIsWide}}::bigint{{end}} OPERATOR(pg_catalog.<<) {{.BelowShard}}){{end}}
 {{- define "type"}}(type{{if .TypeIsWide}}::bigint{{end}} OPERATOR(pg_catalog.<<) {{.SequenceBits}}){{end}}
 {{- define "in range"}}shard OPERATOR(pg_catalog.>=) 0 AND shard OPERATOR(pg_catalog.<=) {{.ShardMask}}

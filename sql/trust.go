@@ -2,28 +2,27 @@ package sql
 
 import "strings"
 
-// Ours names what Kiloshard makes and uses in the schemas of shards. What it makes in its helper schema is known.
+// Ours names the objects that Kiloshard makes and uses in the schemas of shards. Those in its helper schema are built in.
 type Ours struct {
 	Schemas   []string // of shards, plain identifiers; or else Prefix
 	Prefix    string   // of all schemas that are named like shards
 	Relations []string // tables and sequences
 	Functions []string // without their parameters
 
-	DatabaseOwner bool // what belongs to the database's owner counts as ours, unless the current role is a superuser
+	DatabaseOwner bool // trust objects of the database's owner, unless the current role is a superuser
 }
 
-// Foreign returns a query for what somebody else has made, or has hung on, where only Kiloshard's own should be: schemas,
-// tables, sequences and functions whose owner is neither the current role, nor one that it is a member of, nor a
-// superuser; triggers, rules, policies and defaults of such tables; and grants by which somebody could make more of that. Its
-// rows are the kind, the schema, what was found, and what was expected. It looks at nothing but Postgres's catalogs. It must
-// be evaluated with a search_path of pg_catalog.
+// Foreign returns a query for objects of other roles where only Kiloshard's own should be: schemas, tables, sequences and
+// functions whose owner is neither the current role, nor a role that it is a member of, nor a superuser; triggers, rules,
+// policies and defaults on Kiloshard's tables; and grants that let another role add such objects. Its rows are the kind, the
+// schema, what was found, and what was expected. It reads only Postgres's catalogs. Run it with a search_path of pg_catalog.
 func Foreign(o Ours) string { return render("foreign", trustData{o}) }
 
-// RefuseForeign returns a script that fails with SQLSTATE [Refused] if [Foreign] finds anything but grants, and that sets
-// the search_path for the rest of the transaction.
+// RefuseForeign returns a script that fails with SQLSTATE [Refused] if [Foreign] finds anything except grants. It sets the
+// search_path for the rest of the transaction.
 func RefuseForeign(o Ours) string { return render("refuse foreign", trustData{o}) }
 
-// trustData is what trust.sql is rendered with.
+// trustData is the template data of trust.sql.
 type trustData struct{ Ours }
 
 func (trustData) Refused() string { return Refused }

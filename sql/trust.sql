@@ -1,6 +1,5 @@
-{{/* What stands where only Kiloshard's own should: one row for each object of somebody else's. A superuser is a member of every
-role as far as pg_has_role says, so membership is looked up here. Before Postgres 16 a member always inherits, or can take
-the role. */ -}}
+{{/* One row for each object of another role where only Kiloshard's own should be. pg_has_role says that a superuser is a
+member of every role, so membership is looked up here. Before Postgres 16 a member can always inherit or take the role. */ -}}
 {{define "foreign"}}
 WITH RECURSIVE mine (role) AS (
   SELECT oid FROM pg_catalog.pg_roles WHERE rolname = current_user
@@ -14,7 +13,7 @@ WITH RECURSIVE mine (role) AS (
   WHERE d.datname = current_database()
 {{- end}}
 ), schemas AS (
-  -- The fence of a shard that has moved away holds views that are meant to be there.
+  -- Without fences of shards that have moved away: their views are there on purpose.
   SELECT n.*, n.nspname IN ('kiloshard', 'kiloshard_locks') AS helper FROM pg_catalog.pg_namespace n WHERE (n.nspname IN ('kiloshard', 'kiloshard_locks') OR {{.Shards}})
     AND NOT (n.nspowner IN (SELECT role FROM trusted) AND EXISTS (SELECT FROM pg_catalog.pg_class f
       WHERE f.relnamespace = n.oid AND f.relname = '{{.FenceMark}}' AND f.relkind = 'v' AND f.relowner IN (SELECT role FROM trusted)))
@@ -65,7 +64,7 @@ SELECT kind, schema::text, what, CASE expected WHEN 'owner' THEN format('role %I
 FROM found
 {{- end}}
 {{- define "refuse foreign"}}
--- Refuses to use what somebody else has made, before anything of it is used. The path counts for the rest of the transaction.
+-- Refuses objects of other roles before any of them is used. The search_path lasts for the rest of the transaction.
 DO $kiloshard$
 DECLARE
   wrong record;
@@ -83,10 +82,10 @@ $kiloshard$;
 {{- define "helper schema"}}
 DO $kiloshard$
 BEGIN
-  IF pg_catalog.to_regnamespace('kiloshard') IS NULL THEN -- else it takes no right to create schemas
+  IF pg_catalog.to_regnamespace('kiloshard') IS NULL THEN -- only a missing schema needs the right to create one
     CREATE SCHEMA kiloshard;
   END IF;
-EXCEPTION WHEN duplicate_schema OR unique_violation THEN NULL; -- somebody else was quicker; who that was is looked at now
+EXCEPTION WHEN duplicate_schema OR unique_violation THEN NULL; -- somebody else was quicker; its owner is checked below
 END
 $kiloshard$;
 {{template "refuse foreign" .}}

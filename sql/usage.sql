@@ -1,5 +1,5 @@
--- How many keys are in this shard, wherever their entries are: one row, locked for as long as a new key takes to be
--- counted. New keys of one shard wait for each other there, those of different shards do not.
+-- The number of keys in this shard, wherever their entries are: one row, locked while a new key is counted. New keys of
+-- the same shard wait for each other there.
 CREATE TABLE IF NOT EXISTS {{.Schema}}.kiloshard_usage (
   one  boolean PRIMARY KEY DEFAULT true CHECK (one),
   keys bigint NOT NULL CHECK (keys >= 0)

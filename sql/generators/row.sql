@@ -1,13 +1,13 @@
 -- next_{{.Name}}_id() makes 1, 2, 3 and so on without a gap: it adds one to a row, whose lock it holds
--- until the transaction ends. A transaction that is rolled back gives its numbers back. The price:
--- transactions that use one counter run one after the other, commit and all. Under REPEATABLE READ
--- and SERIALIZABLE one that had to wait fails with a serialization failure and must be retried.
+-- until the transaction ends. A transaction that rolls back returns its numbers. The price:
+-- transactions that use the same counter run one after the other, including their commits. Under
+-- REPEATABLE READ and SERIALIZABLE one that had to wait fails with a serialization failure and must be retried.
 --
--- The functions run with their owner's rights, so that nobody else need be able to change the row.
--- Who may draw numbers is said by GRANT EXECUTE.
+-- The functions run with their owner's rights, so that no other role needs the right to change the row.
+-- Use GRANT EXECUTE to let a role draw numbers.
 CREATE TABLE IF NOT EXISTS {{.Schema}}.counters (
   name  text PRIMARY KEY,
-  value bigint NOT NULL -- the last one that was given
+  value bigint NOT NULL -- the last one returned
 ) WITH (fillfactor = 10); -- so that the row's next version finds room beside it
 
 INSERT INTO {{.Schema}}.counters (name, value) VALUES ('{{.Name}}', 0) ON CONFLICT (name) DO NOTHING;
@@ -22,8 +22,8 @@ BEGIN
 END
 $kiloshard$;
 
--- A thousand calls of next_{{.Name}}_id() in one transaction leave a thousand versions of the row behind,
--- each one longer to get by; this makes n numbers with one.
+-- A thousand calls of next_{{.Name}}_id() in one transaction leave a thousand dead versions of the row, and
+-- each call has to pass all of them. This makes n numbers with one version.
 CREATE OR REPLACE FUNCTION {{.Schema}}.next_{{.Name}}_ids(n int) RETURNS SETOF bigint
 LANGUAGE plpgsql STRICT SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $kiloshard$
 DECLARE

@@ -1,7 +1,7 @@
 -- kiloshard.uuidv7() makes a UUID of version 7 (RFC 9562, section 5.7): 48 bits of milliseconds since
--- 1970, 12 bits of the fraction of the millisecond, 62 random bits. Postgres 18 has a function of its
--- own, which also makes sure that the UUIDs of one session rise; the one for older versions takes
--- the clock as it comes.
+-- 1970, 12 bits of the fraction of the millisecond, 62 random bits. Postgres 18 has its own
+-- function, which also guarantees that the UUIDs of one session rise; the one for older versions uses
+-- the clock as it is.
 DO $do$
 BEGIN
   IF pg_catalog.current_setting('server_version_num')::int >= 180000 THEN

@@ -1,4 +1,4 @@
--- Shard {{.Number}} with IDs of a bare sequence, which no clock moves on: what is lost with the WAL comes again.
+-- Shard {{.Number}} with IDs of a bare sequence, which no clock moves on: values that are lost with the WAL come again.
 CREATE SCHEMA {{.Schema}};
 CREATE SEQUENCE {{.Schema}}.bare_seq;
 

@@ -21,8 +21,8 @@ trap 'exit 143' TERM
 
 go test -v -count=1 ./sql/prove/model
 CGO_ENABLED=0 go test -c -o "$scratch/prove.test" ./sql/prove
-# In the background, for a trap runs only when the command in front has ended. /tmp, where the servers' files are, is in
-# memory, since the container's own file system is slow.
+# In the background, since bash runs a trap only when the foreground command has ended. /tmp holds the servers' files; it is
+# in memory, since the container's own file system is slow.
 docker run --rm --init --name "$name" --shm-size 512m --tmpfs /tmp:exec,mode=1777 \
   --volume "$scratch/prove.test:/prove.test:ro" \
   --env PROVE --env PROVE_FULL --env CI \

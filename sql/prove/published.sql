@@ -1,5 +1,5 @@
--- Shard {{.Number}} with the function of "Sharding & IDs at Instagram" as published, but for the names and the epoch,
--- and with entry points like Kiloshard's, so that the suite can run on it.
+-- Shard {{.Number}} with the function of "Sharding & IDs at Instagram" as published, except for the names and the
+-- epoch. It has entry points like Kiloshard's, so that the suite can run on it.
 CREATE SCHEMA {{.Schema}};
 CREATE SEQUENCE {{.Schema}}.table_id_seq;
 

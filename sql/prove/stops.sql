@@ -1,6 +1,6 @@
--- What the engine that is rendered for tests calls in place of Postgres's own functions. Its clock is the one that tests
--- set, and a session stands still before each of these calls, and after a look at the clock, for as long as a test holds
--- the lock of that point: the key is the session, the point, and how often it has come there in this call.
+-- Functions that the engine calls in tests in place of Postgres's own. Tests set its clock. A session stops before each of
+-- these calls, and after it read the clock, while a test holds the lock of that point: its key is the session, the point,
+-- and how often the session has reached the point in this call.
 CREATE SCHEMA stops;
 
 -- The clock's offset in microseconds: from {{if .Still}}a moment at which it stands still{{else}}the machine's clock{{end}}. A sequence is not
