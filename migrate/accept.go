@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/kiloshard/kiloshard/shards"
+	"github.com/kiloshard/kiloshard/shards/connect"
 	"github.com/kiloshard/kiloshard/shards/fanout"
 )
 
@@ -72,7 +73,7 @@ func (d *directory) acceptOn(ctx context.Context, sessions *sessions, cfg Config
 		return nil, err
 	}
 	changed := slices.DeleteFunc(inv.changed, func(c ChangedFile) bool { return !slices.Contains(versions, c.Version) })
-	script := "begin"
+	script := "begin; " + lockWait + "select"
 	for _, c := range changed {
 		script += fmt.Sprintf(`;
 			with before as (
@@ -85,6 +86,7 @@ func (d *directory) acceptOn(ctx context.Context, sessions *sessions, cfg Config
 			c.Version, quote(c.File), quote(d.checksums[c.Version-1]), numbersText(c.Shards), quote(run), quote(cfg.By), quote(c.Now))
 	}
 	if _, err := s.conn.Exec(ctx, script+"; commit").ReadAll(); err != nil {
+		err = connect.NameHolders(ctx, s.conn, err)
 		s.recover(ctx)
 		return nil, err
 	}

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/kiloshard/kiloshard/shards"
+	"github.com/kiloshard/kiloshard/shards/connect"
 	"github.com/kiloshard/kiloshard/shards/fanout"
 )
 
@@ -77,9 +78,9 @@ func (s *session) history(ctx context.Context, numbers []shards.Number, run stri
 			where statement is null and shard = any (%s) and (run = %[2]s or %[2]s = '')
 			group by run, who, role, direction, version, file
 		) e`, numbersText(shards.SetOf(numbers...)), quote(run))
-	text, err := s.value(ctx, query)
+	text, err := s.value(ctx, lockWait+query)
 	if err != nil {
-		return nil, err
+		return nil, connect.NameHolders(ctx, s.conn, err)
 	}
 	var rows []struct {
 		Run, Who, Role, Direction string

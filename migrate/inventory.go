@@ -8,6 +8,7 @@ import (
 
 	"github.com/kiloshard/kiloshard/migrate/versions"
 	"github.com/kiloshard/kiloshard/shards"
+	"github.com/kiloshard/kiloshard/shards/connect"
 	"github.com/kiloshard/kiloshard/shards/fanout"
 )
 
@@ -64,7 +65,7 @@ func (s *session) inventory(ctx context.Context, m *shards.Map, d *directory, in
 	schemas := schemasOf(m, inv.Shards)
 	answers, err := s.values(ctx, versions.Query(schemas)+";"+d.changedQuery()+";"+movingQuery)
 	if err != nil {
-		return fmt.Errorf("versions of its shards and its ledger: %w", err)
+		return fmt.Errorf("versions of its shards and its ledger: %w", connect.NameHolders(ctx, s.conn, err))
 	}
 	if inv.shardVersions, err = parseVersions(answers[0], schemas, inv.Shards); err != nil {
 		return err

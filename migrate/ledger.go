@@ -14,6 +14,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/kiloshard/kiloshard/shards"
+	"github.com/kiloshard/kiloshard/shards/connect"
 	"github.com/kiloshard/kiloshard/sql"
 )
 
@@ -94,8 +95,9 @@ func (s *session) keepLedger(ctx context.Context, schemas []string) error {
 	there := sql.LedgerIsThere()
 	found, err := s.value(ctx, there)
 	if err == nil && found != "t" {
-		_, err = s.value(ctx, "begin; "+sql.Ledger()+"; commit; "+there)
+		_, err = s.value(ctx, "begin; "+lockWait+sql.Ledger()+"; commit; "+there)
 		if err != nil {
+			err = connect.NameHolders(ctx, s.conn, err)
 			s.recover(ctx)
 		}
 	}

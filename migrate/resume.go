@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+
+	"github.com/kiloshard/kiloshard/shards/connect"
 )
 
 // progress is how far one shard is in a file that is run statement by statement.
@@ -26,7 +28,7 @@ func (s *session) resume(ctx context.Context, shape shape, f file) (progress, er
 	if shape.statementTimeout > 0 {
 		query += fmt.Sprintf("set statement_timeout = %d; ", max(1, shape.statementTimeout.Milliseconds()))
 	}
-	query += fmt.Sprintf(`
+	query += lockWait + fmt.Sprintf(`
 		select coalesce(pg_catalog.max(statement) filter (where same), 0),
 		       coalesce(pg_catalog.bool_or(not same), false),
 		       pg_catalog.date_part('epoch', pg_catalog.clock_timestamp()),
@@ -37,7 +39,7 @@ func (s *session) resume(ctx context.Context, shape shape, f file) (progress, er
 		) as begun`, f.direction, p.entry.checksum, shape.shard, f.number)
 	results, err := s.conn.Exec(ctx, query).ReadAll()
 	if err != nil {
-		return p, err
+		return p, connect.NameHolders(ctx, s.conn, err)
 	}
 	row := results[len(results)-1].Rows[0]
 	p.done, err = strconv.Atoi(string(row[0]))

@@ -123,6 +123,10 @@ func (s *session) valueNow(ctx context.Context, query string) (string, error) {
 	return s.value(ctx, query)
 }
 
+// lockWait, at the beginning of a message or transaction, has it wait so long for a lock on what is ours, unless the session has a
+// lock_timeout. What files wait for is theirs to say.
+const lockWait = "select set_config('lock_timeout', '" + connect.LockWait + "', true) where current_setting('lock_timeout') = '0'; "
+
 // values runs SQL text and returns, of each statement that has rows, the first column of the last one.
 func (s *session) values(ctx context.Context, query string) ([]string, error) {
 	results, err := s.conn.Exec(ctx, query).ReadAll()

@@ -6,6 +6,7 @@ import (
 
 	"github.com/kiloshard/kiloshard/migrate/versions"
 	"github.com/kiloshard/kiloshard/shards"
+	"github.com/kiloshard/kiloshard/shards/connect"
 )
 
 // versionTable is tern's, in the schema of each shard.
@@ -23,7 +24,7 @@ func (s *session) shardVersions(ctx context.Context, m *shards.Map, numbers []sh
 	schemas := schemasOf(m, numbers)
 	answer, err := s.value(ctx, versions.Query(schemas))
 	if err != nil {
-		return nil, fmt.Errorf("versions of its shards: %w", err)
+		return nil, fmt.Errorf("versions of its shards: %w", connect.NameHolders(ctx, s.conn, err))
 	}
 	return parseVersions(answer, schemas, numbers)
 }

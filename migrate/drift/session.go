@@ -1,6 +1,7 @@
 package drift
 
 import (
+	"cmp"
 	"context"
 	"maps"
 	"slices"
@@ -22,6 +23,7 @@ func Connect(ctx context.Context, host shards.Host) (*pgx.Conn, error) {
 		for name, value := range map[string]string{
 			"application_name":    "kiloshard drift",
 			"search_path":         "pg_catalog, pg_temp",
+			"lock_timeout":        cmp.Or(cfg.RuntimeParams["lock_timeout"], connect.LockWait),
 			"client_min_messages": "warning",
 			"client_encoding":     "UTF8",
 			// The catalogs have grown by thousands of rows that no ANALYZE has seen.
@@ -74,7 +76,7 @@ func with(ctx context.Context, m *shards.Map, host shards.Host, numbers []shards
 		defer cancel()
 		_ = conn.Close(ctx) // nothing is left to lose in it
 	}()
-	return fn(newSession(conn, m, numbers))
+	return connect.NameHolders(ctx, conn.PgConn(), fn(newSession(conn, m, numbers)))
 }
 
 // Read reads the structures of shards that live where conn leads to, in the transaction that is open on conn, if any.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -65,6 +66,38 @@ func TestTakeWaits(t *testing.T) {
 	}
 	if err := s.Check(t.Context(), 4); err != nil {
 		t.Error(err)
+	}
+}
+
+// TestTakeEnds has somebody keep the donor's lock.
+func TestTakeEnds(t *testing.T) {
+	t.Parallel()
+	m := migrated(t, "create table a (id int)", 13)
+	conn, err := pgx.Connect(t.Context(), m.Host(13).ConnString())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = conn.Close(context.Background()) }()
+	config := m.Config()
+	for i := range config.Hosts {
+		config.Hosts[i].DSN += "&lock_timeout=1"
+	}
+	if m, err = config.Map(); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
+	defer cancel()
+	for _, mode := range []string{"access exclusive", "share update exclusive"} {
+		if _, err := conn.Exec(ctx, "begin; lock table shard_00013.schema_version in "+mode+" mode"); err != nil {
+			t.Fatal(err)
+		}
+		_, err := snapshot.Take(ctx, m, 13)
+		if want := fmt.Sprintf("process %d, role ", conn.PgConn().PID()); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: got %v, expected %q", mode, err, want)
+		}
+		if _, err := conn.Exec(ctx, "rollback"); err != nil {
+			t.Fatal(err)
+		}
 	}
 }
 

@@ -13,6 +13,7 @@ import (
 
 	"github.com/kiloshard/kiloshard/migrate/drift"
 	"github.com/kiloshard/kiloshard/shards"
+	"github.com/kiloshard/kiloshard/shards/connect"
 	"github.com/kiloshard/kiloshard/sql"
 )
 
@@ -75,7 +76,8 @@ func (e *NoMajorityError) Error() string {
 }
 
 // Take compares the structures of some migrated shards, and reads that of the majority, more than half of them, with its
-// version. It holds the lock of the shard that it reads: it waits for a migration of that shard, until ctx ends.
+// version. It holds the lock of the shard that it reads: it waits for a migration of that shard, for [connect.LockWait] unless
+// the DSN has a lock_timeout, and then says who that is.
 //
 // The error is a [NoMajorityError], an [UnknownError], [ErrNumber], or what went wrong with a shard or its host.
 func Take(ctx context.Context, m *shards.Map, candidates ...shards.Number) (*Snapshot, error) {
@@ -131,13 +133,20 @@ func majority(ctx context.Context, m *shards.Map, candidates []shards.Number) (s
 	return first.Shards, Donor{Shard: first.Example, Alike: first.Shards.Len(), Of: of}, nil
 }
 
+// errBusy says that a shard's lock was not free in time.
+var errBusy = errors.New("somebody else is at work in the shard, and does not end")
+
 // lockPoll is the time between two attempts to get a donor's lock.
 const lockPoll = 20 * time.Millisecond
 
 // lock begins a transaction and takes a shard's lock in it. It asks again and again, each time in another transaction, since
 // a CREATE INDEX CONCURRENTLY of the lock's holder would wait for one that has a snapshot.
 func lock(ctx context.Context, conn *pgx.Conn, turn sql.ShardTurn) error {
-	for {
+	var wait int64 // milliseconds
+	if err := conn.QueryRow(ctx, "select setting::bigint from pg_settings where name = 'lock_timeout'").Scan(&wait); err != nil {
+		return err
+	}
+	for deadline := time.Now().Add(time.Duration(wait) * time.Millisecond); ; {
 		results, err := conn.PgConn().Exec(ctx, "begin; "+turn.Try()).ReadAll()
 		if err != nil {
 			return err
@@ -147,6 +156,13 @@ func lock(ctx context.Context, conn *pgx.Conn, turn sql.ShardTurn) error {
 		}
 		if err := run(ctx, conn, "rollback"); err != nil {
 			return err
+		}
+		if time.Now().After(deadline) {
+			var holders string
+			if err := conn.QueryRow(ctx, turn.Holders()).Scan(&holders); err != nil {
+				return err
+			}
+			return fmt.Errorf("%w: %s", errBusy, holders)
 		}
 		select {
 		case <-time.After(lockPoll):
@@ -237,7 +253,7 @@ func on(ctx context.Context, m *shards.Map, n shards.Number, fn func(*pgx.Conn) 
 		defer cancel()
 		_ = conn.Close(ctx) // nothing is left to lose in it
 	}()
-	if err := fn(conn); err != nil {
+	if err := connect.NameHolders(ctx, conn.PgConn(), fn(conn)); err != nil {
 		return &shards.ShardError{Shard: n, Schema: m.Schema(n), Host: host.Name, Err: err}
 	}
 	return nil

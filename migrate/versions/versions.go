@@ -35,6 +35,9 @@ declare
 	answers  text[];
 	answer   int;
 begin
+	if current_setting('lock_timeout') = '0' then
+		perform set_config('lock_timeout', '30s', true); -- of the whole message
+	end if;
 	select array_agg(case when n.oid is null then 'no schema' when c.oid is null then 'no table'
 		when c.relkind <> 'r' or c.relrowsecurity or c.relhassubclass or a.attnum is null then 'error expected a plain table with a column version of type int4' end order by u.i)
 	into answers
@@ -52,6 +55,7 @@ begin
 						answers[i] := answer;
 					exception
 						when no_data_found then answers[i] := 'no row';
+						when lock_not_available then raise;
 						when others then answers[i] := 'error ' || sqlerrm || ' (SQLSTATE ' || sqlstate || ')';
 					end;
 				end if;
@@ -65,7 +69,8 @@ end $kiloshard$;
 select current_setting('` + setting + `')`
 
 // Query returns SQL text that answers with one text, in the one row of its last statement, for [Parse]. The names are
-// those of shards' schemas, which need no quotes. The text is to be run as one message, and changes nothing.
+// those of shards' schemas, which need no quotes. The text is to be run as one message, and changes nothing. It waits
+// 30 s for a lock that somebody has on one of the tables, unless the session has a lock_timeout, and then fails (55P03).
 func Query(schemas []string) string { return fmt.Sprintf(query, strings.Join(schemas, ",")) }
 
 // Parse returns the versions in an answer, in the order of the schemas that were asked for.

@@ -37,6 +37,7 @@
 //
 // Each connection to a host of a map begins with a look at kiloshard.settings: a database that belongs to another cluster,
 // or has another epoch, layout or schema prefix, is an [IdentityError], and nothing else is sent to it.
+// Whoever has locked that table is waited for for [LockWait], unless the session has a lock_timeout, and then named.
 //
 // # TLS
 //

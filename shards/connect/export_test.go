@@ -10,3 +10,6 @@ import (
 func Watch(conn net.Conn, limit time.Duration, ask func(context.Context) error) net.Conn {
 	return (&lookout{limit: limit, ask: ask}).watch(conn)
 }
+
+// CheckIdentity is what each connection to a host begins with.
+var CheckIdentity = checkIdentity

@@ -32,14 +32,18 @@ const foreign = "KS001"
 
 // checkIdentity compares what a database says of its cluster with what the host's map expects. A database in which
 // nothing is installed says nothing, and so does one of an older release to a role that may not read its settings, and one in which somebody else has made that table; all pass.
-func checkIdentity(ctx context.Context, conn *pgconn.PgConn, host shards.Host) error {
+// It waits for a lock for as long as wait says, unless the session has a lock_timeout; the error then says who holds it.
+func checkIdentity(ctx context.Context, conn *pgconn.PgConn, host shards.Host, wait string) error {
 	expected, ok := host.Identity()
 	if !ok {
 		return nil
 	}
 	// Somebody else may have made what has this name. Of a plain table of Postgres's own types nothing runs when it is read.
-	const query = `
+	query := `
 do $$ begin
+	if pg_catalog.current_setting('lock_timeout') operator(pg_catalog.=) '0' then
+		perform pg_catalog.set_config('lock_timeout', '` + wait + `', true);
+	end if;
 	if exists (select from pg_catalog.pg_class c where c.oid operator(pg_catalog.=) pg_catalog.to_regclass('kiloshard.settings')
 		and (c.relkind operator(pg_catalog.<>) 'r' or c.relrowsecurity or c.relhassubclass or exists (
 			select from pg_catalog.pg_attribute a join pg_catalog.pg_type t on t.oid operator(pg_catalog.=) a.atttypid
@@ -55,7 +59,7 @@ select pg_catalog.to_jsonb(s) from kiloshard.settings s`
 		return nil
 	}
 	if err != nil {
-		return fmt.Errorf("reading kiloshard.settings: %w", err)
+		return fmt.Errorf("reading kiloshard.settings: %w", NameHolders(ctx, conn, err))
 	}
 	last := results[len(results)-1]
 	if len(last.Rows) == 0 {

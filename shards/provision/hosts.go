@@ -10,6 +10,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/kiloshard/kiloshard/shards"
+	"github.com/kiloshard/kiloshard/shards/connect"
 )
 
 // sessions are one session to each of some hosts.
@@ -56,7 +57,9 @@ func (s *sessions) close(ctx context.Context) {
 
 // each runs fn on every host at once and joins the errors as [shards.HostError].
 func (s *sessions) each(fn func(i int, conn *pgx.Conn) error) error {
-	return each(s.hosts, func(i int) error { return fn(i, s.conns[i]) })
+	return each(s.hosts, func(i int) error {
+		return connect.NameHolders(context.Background(), s.conns[i].PgConn(), fn(i, s.conns[i])) // which has a limit of its own
+	})
 }
 
 // takeAll reads what every host of the map holds.

@@ -1,6 +1,7 @@
 package provision
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -26,6 +27,7 @@ func openAt(ctx context.Context, host shards.Host, adjust func(*pgx.ConnConfig))
 		adjust(cfg)
 		cfg.RuntimeParams["application_name"] = "kiloshard"
 		cfg.RuntimeParams["search_path"] = "pg_catalog, pg_temp"
+		cfg.RuntimeParams["lock_timeout"] = cmp.Or(cfg.RuntimeParams["lock_timeout"], connect.LockWait)
 		cfg.RuntimeParams["client_min_messages"] = "warning"
 		// The catalogs have grown by thousands of rows that no ANALYZE has seen, so that Postgres expects
 		// few of them and would join them row by row.

@@ -180,6 +180,7 @@ func (w *work) make(ctx context.Context, conn *pgx.Conn, batch []shards.Number) 
 		}
 	}
 	err := retryLocks(ctx, func() error { return execScript(ctx, conn, script.String()) })
+	err = connect.NameHolders(ctx, conn.PgConn(), err)
 	var pg *pgconn.PgError
 	if errors.As(err, &pg) && (pg.Code == "42P06" || pg.Code == "23505" && pg.ConstraintName == "pg_namespace_nspname_index") {
 		return fmt.Errorf("somebody else has made the schema meanwhile: %w", err)
