@@ -11,7 +11,7 @@ CREATE TABLE IF NOT EXISTS kiloshard.moves (
   source  text NOT NULL, -- name of a host in the map
   target  text NOT NULL,
   step    text NOT NULL, -- written before the step begins
-  outcome text, -- null while under way; moved, aborted or cleaned
+  outcome text, -- null while under way; moved, aborted, returned or cleaned
   who     text NOT NULL,
   began   timestamp with time zone NOT NULL,
   stepped timestamp with time zone NOT NULL, -- when the step began
@@ -22,9 +22,12 @@ CREATE TABLE IF NOT EXISTS kiloshard.moves (
   identities jsonb, -- the original replica identity in pg_class, of tables that have another one while they move
   subscription oid, -- on the target; its workers' slots are named after it
   error   text, -- of the last attempt
-  mover   int -- on the source, the server process of the session that works on the move
+  mover   int, -- on the source, the server process of the session that works on the move
+  back    jsonb, -- on the source, the way back of a move that can be rolled back
+  returns text -- the move that this one rolls back
 );
-ALTER TABLE kiloshard.moves ADD COLUMN IF NOT EXISTS mover int, ADD COLUMN IF NOT EXISTS identities jsonb, ADD COLUMN IF NOT EXISTS carried text, ADD COLUMN IF NOT EXISTS offline boolean; -- an older version lacks them
+ALTER TABLE kiloshard.moves ADD COLUMN IF NOT EXISTS mover int, ADD COLUMN IF NOT EXISTS identities jsonb, ADD COLUMN IF NOT EXISTS carried text, ADD COLUMN IF NOT EXISTS offline boolean,
+  ADD COLUMN IF NOT EXISTS back jsonb, ADD COLUMN IF NOT EXISTS returns text; -- an older version lacks them
 CREATE UNIQUE INDEX IF NOT EXISTS moves_shard ON kiloshard.moves (shard) WHERE outcome IS NULL;
 GRANT SELECT ON kiloshard.moves TO PUBLIC; -- it says where a shard went
 

@@ -52,6 +52,19 @@ func (j *job) check(ctx context.Context) (space int64, notes []string, err error
 		return 0, nil, err
 	}
 	add(j.Target, target)
+	if j.Back != nil {
+		source, target, err := shard.WayBack(ctx, j.from, j.to)
+		if err != nil {
+			return 0, nil, err
+		}
+		add(j.Source, source)
+		add(j.Target, target)
+	}
+	open, err := texts(ctx, j.from, openWays, fmt.Sprintf("kiloshard_move_%05d_%%_back", j.Shard))
+	if err != nil {
+		return 0, nil, err
+	}
+	add(j.Source, checks.Found{Problems: open})
 	clocks, err := checks.Clocks(ctx, j.from, j.to)
 	if err != nil {
 		return 0, nil, err
@@ -74,6 +87,11 @@ func (j *job) check(ctx context.Context) (space int64, notes []string, err error
 	}
 	return shard.Bytes, notes, nil
 }
+
+// openWays names the slots of ways back of earlier moves to the host, which would lose what is written elsewhere.
+const openWays = `
+	SELECT format('slot %s keeps the way back of an earlier move open: expected move rollback, or move clean with the shard''s number, which closes it', slot_name)
+	FROM pg_replication_slots WHERE slot_name LIKE $1 AND database = current_database()`
 
 // unknown returns what of the shard no statement makes.
 func (j *job) unknown(ctx context.Context) (*snapshot.UnknownError, error) {

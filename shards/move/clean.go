@@ -23,6 +23,11 @@ func (j *job) cleanUp(ctx context.Context) error {
 	if err := j.restoreIdentities(ctx); err != nil {
 		return fmt.Errorf("replica identities on %s: %w", j.Source, err)
 	}
+	if j.back != nil && j.Step == Switched {
+		if err := j.back.removeWayBack(ctx, j.from); err != nil {
+			return err
+		}
+	}
 	for _, conn := range []*pgx.Conn{j.from, j.to} {
 		if _, err := conn.Exec(ctx, `DELETE FROM kiloshard.move_markers WHERE move = $1`, j.ID); err != nil {
 			return err
@@ -37,6 +42,9 @@ func (j *job) abort(ctx context.Context) error {
 	case Switched, Finished:
 		return fmt.Errorf("%s serves the shard already: expected move resume, and then a move back to %s", j.Target, j.Source)
 	case Fenced:
+		if j.back != nil && j.back.Outcome == Returned {
+			return fmt.Errorf("%s takes writes again already: expected move resume", j.Target)
+		}
 		if err := j.stay(ctx); err != nil {
 			return err
 		}
@@ -51,11 +59,18 @@ func (j *job) abort(ctx context.Context) error {
 	if err := j.cleanUp(ctx); err != nil {
 		return err
 	}
+	if j.Back != nil {
+		if err := j.removeWayBack(ctx, j.to); err != nil {
+			return err
+		}
+	}
 	if err := run(ctx, j.from, "DROP SCHEMA IF EXISTS "+j.fence()+" CASCADE"); err != nil {
 		return err
 	}
-	if err := j.dropAborted(ctx); err != nil {
-		return err
+	if j.back == nil {
+		if err := j.dropAborted(ctx); err != nil {
+			return err
+		}
 	}
 	if err := j.setOutcome(ctx, j.to, Aborted); err != nil {
 		return err

@@ -47,6 +47,11 @@ type Config struct {
 	// it is tried before, the rows are compared as of a moment before the cutover only. Defaults to 50 ms.
 	VerifyPause time.Duration
 
+	// RollbackFor is for how long after the switch a shard can go back to its old host by [Rollback] without a copy, and without the
+	// loss of what was written since. Meanwhile a slot on the target keeps WAL, which [Keep] brings to the old host. Defaults to no way back.
+	RollbackFor time.Duration
+	RollbackWAL int64 // bytes of WAL that the slot may keep, past which the way back is closed. Defaults to 4 GiB
+
 	By     string      // who moves, for the ledger and the history of the map. Defaults to kiloshard
 	Events func(Event) // called with what happens, by one goroutine at a time. Defaults to none
 	Logger *slog.Logger
@@ -76,6 +81,9 @@ func (c Config) withDefaults() (Config, error) {
 	}
 	if c.VerifyPause <= 0 {
 		c.VerifyPause = 50 * time.Millisecond
+	}
+	if c.RollbackWAL <= 0 {
+		c.RollbackWAL = 4 << 30
 	}
 	if c.By == "" {
 		c.By = "kiloshard"

@@ -15,6 +15,12 @@ const maxWorkerErrors = 5
 
 // copy waits until all tables are copied and the target keeps up with what is written.
 func (j *job) copy(ctx context.Context) error {
+	if j.back != nil { // what was migrated since has left the structure as it was
+		if err := j.copyLedger(ctx); err != nil {
+			return err
+		}
+		return j.catchUp(ctx)
+	}
 	if err := j.measure(ctx); err != nil {
 		return err
 	}
@@ -89,6 +95,9 @@ func (j *job) catchUp(ctx context.Context) error {
 // mark writes a marker on the source and waits until the target has it: it then has all that was committed before.
 // It returns errMarkerLate after limit, 0 for none.
 func (j *job) mark(ctx context.Context, limit time.Duration) error {
+	if j.back != nil {
+		return j.drain(ctx)
+	}
 	attempt := time.Now().UnixNano()
 	if _, err := j.from.Exec(ctx, `INSERT INTO kiloshard.move_markers VALUES ($1, $2)`, j.ID, attempt); err != nil {
 		return err

@@ -19,6 +19,9 @@ func (j *job) cutover(ctx context.Context) error {
 	if err := j.prepareFence(ctx); err != nil {
 		return err
 	}
+	if err := j.openWayBack(ctx); err != nil {
+		return err
+	}
 	if err := j.verifyBefore(ctx); err != nil {
 		return err
 	}
@@ -168,7 +171,11 @@ func (j *job) fenceIn(ctx context.Context, tx pgx.Tx) error {
 	if err != nil {
 		return err
 	}
-	if err := j.carry(ctx, sequences); err != nil {
+	carried := sequences
+	if j.back != nil { // [job.reopen] carries them, once nobody can draw from two of them
+		carried = nil
+	}
+	if err := j.carry(ctx, carried); err != nil {
 		return fmt.Errorf("sequences on %s: %w", j.Target, err)
 	}
 	j.event("carried")

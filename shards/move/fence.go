@@ -72,9 +72,13 @@ func (j *job) erect(ctx context.Context, tx pgx.Tx, sequences []sequence) error 
 	for _, s := range sequences {
 		maxima[s.Name] = s.Max
 	}
+	back, err := j.wayBackFrom(ctx)
+	if err != nil {
+		return err
+	}
 	const query = `
-		UPDATE kiloshard.moves SET step = $2, stepped = clock_timestamp(), fenced = clock_timestamp(), sequences = $3, carried = $5 WHERE id = $1 AND outcome IS NULL AND step = $4`
-	tag, err := tx.Exec(ctx, query, j.ID, Fenced, maxima, Cutover, j.carried)
+		UPDATE kiloshard.moves SET step = $2, stepped = clock_timestamp(), fenced = clock_timestamp(), sequences = $3, carried = $5, back = $6 WHERE id = $1 AND outcome IS NULL AND step = $4`
+	tag, err := tx.Exec(ctx, query, j.ID, Fenced, maxima, Cutover, j.carried, back)
 	if err == nil && tag.RowsAffected() != 1 {
 		err = fmt.Errorf("the ledger of %s has no such move at the cutover any more", j.Source)
 	}
@@ -90,17 +94,22 @@ func (j *job) isFenced(ctx context.Context) bool {
 	return err == nil && step == Fenced
 }
 
+// unfenceScript gives the fence and the schema behind it their names back, and the sequences their maxima.
+func (m Move) unfenceScript(maxima map[string]int64) string {
+	script := fmt.Sprintf("ALTER SCHEMA %s RENAME TO %s; ALTER SCHEMA %s RENAME TO %[1]s;\n", m.Schema, m.fence(), m.moved())
+	for sequence, maximum := range maxima {
+		script += fmt.Sprintf("ALTER SEQUENCE %s MAXVALUE %d;\n", name(m.Schema, sequence), maximum)
+	}
+	return script
+}
+
 // unfence undoes what [job.erect] did. The map must name the source, and must not be about to name the target.
 func (j *job) unfence(ctx context.Context) error {
 	var maxima map[string]int64
 	if err := j.from.QueryRow(ctx, `SELECT sequences FROM kiloshard.moves WHERE id = $1`, j.ID).Scan(&maxima); err != nil {
 		return err
 	}
-	script := fmt.Sprintf("BEGIN; ALTER SCHEMA %s RENAME TO %s; ALTER SCHEMA %s RENAME TO %[1]s;\n", j.Schema, j.fence(), j.moved())
-	for sequence, maximum := range maxima {
-		script += fmt.Sprintf("ALTER SEQUENCE %s MAXVALUE %d;\n", name(j.Schema, sequence), maximum)
-	}
-	script += fmt.Sprintf("UPDATE kiloshard.moves SET step = '%s', fenced = NULL WHERE id = '%s'; COMMIT", Aborting, j.ID)
+	script := "BEGIN;\n" + j.unfenceScript(maxima) + fmt.Sprintf("UPDATE kiloshard.moves SET step = '%s', fenced = NULL WHERE id = '%s'; COMMIT", Aborting, j.ID)
 	if err := run(ctx, j.from, script); err != nil {
 		return fmt.Errorf("taking the fence down on %s: %w", j.Source, err)
 	}

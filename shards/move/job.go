@@ -27,6 +27,7 @@ type job struct {
 	carried  string    // the snapshot of the target when it had all
 	seen     [2]string // the snapshots of source and target as of which the rows are known to be the same
 	entered  bool      // it is in the ledger
+	back     *Move     // the move that this one rolls back: its old schema is brought up to date instead of a copy
 }
 
 // newID returns 8 hexadecimal digits.
@@ -63,7 +64,10 @@ func begin(ctx context.Context, cfg Config, m Move) (*job, error) {
 			return j, &shards.HostError{Host: side.host.Name, Err: err}
 		}
 	}
-	return j, nil
+	if m.Returns != "" {
+		err = j.readReturned(ctx)
+	}
+	return j, err
 }
 
 func (j *job) close(ctx context.Context) {
@@ -110,6 +114,9 @@ func (j *job) advance(ctx context.Context) error {
 func (j *job) do(ctx context.Context) (Step, error) {
 	switch j.Step {
 	case Prepare:
+		if j.back != nil {
+			return Copy, j.enter(ctx, j.to, targetSide)
+		}
 		return Schema, j.enter(ctx, j.to, targetSide)
 	case Schema:
 		if j.Offline {
@@ -133,6 +140,11 @@ func (j *job) do(ctx context.Context) (Step, error) {
 		}
 		return Fenced, err
 	case Fenced:
+		if j.back != nil {
+			if err := j.reopen(ctx); err != nil {
+				return "", err
+			}
+		}
 		return Switched, j.switchMap(ctx)
 	case Switched:
 		return Finished, j.cleanUp(ctx)

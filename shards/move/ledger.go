@@ -29,6 +29,8 @@ type Move struct {
 	Fenced  *time.Time // since when the source refuses
 	Error   string     // of the last attempt
 	Offline bool       // it is copied while it is locked
+	Back    *WayBack   // of a move that can be rolled back; nil for others
+	Returns string     // the ID of the move that this one rolls back; empty for others
 	Working bool       // a mover is at work on it, as Status found
 }
 
@@ -41,10 +43,11 @@ func (m Move) moved() string { return m.Schema + "__moved_" + m.ID }
 // fence is the name of the schema that takes the place of the moved one, before it does so.
 func (m Move) fence() string { return m.Schema + "__fence_" + m.ID }
 
-const moveColumns = `id, shard, schema, source, target, step, coalesce(outcome, ''), who, began, stepped, fenced, coalesce(error, ''), coalesce(offline, false)`
+const moveColumns = `id, shard, schema, source, target, step, coalesce(outcome, ''), who, began, stepped, fenced, coalesce(error, ''), coalesce(offline, false),
+	to_jsonb(m) -> 'back', coalesce(to_jsonb(m) ->> 'returns', '')` // the last two are unknown to a ledger of an older release
 
 func (m *Move) fields() []any {
-	return []any{&m.ID, &m.Shard, &m.Schema, &m.Source, &m.Target, &m.Step, &m.Outcome, &m.Who, &m.Began, &m.Stepped, &m.Fenced, &m.Error, &m.Offline}
+	return []any{&m.ID, &m.Shard, &m.Schema, &m.Source, &m.Target, &m.Step, &m.Outcome, &m.Who, &m.Began, &m.Stepped, &m.Fenced, &m.Error, &m.Offline, &m.Back, &m.Returns}
 }
 
 // The two sides of a move, as the ledger has them.
@@ -65,9 +68,9 @@ func install(ctx context.Context, conn *pgx.Conn) error {
 // enter adds a row to the ledger of a host, unless it is there.
 func (m Move) enter(ctx context.Context, conn *pgx.Conn, side string) error {
 	const query = `
-		INSERT INTO kiloshard.moves (id, shard, schema, side, source, target, step, who, offline, began, stepped, mover)
-		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, clock_timestamp(), clock_timestamp(), pg_backend_pid()) ON CONFLICT (id) DO NOTHING`
-	_, err := conn.Exec(ctx, query, m.ID, m.Shard, m.Schema, side, m.Source, m.Target, m.Step, m.Who, m.Offline)
+		INSERT INTO kiloshard.moves (id, shard, schema, side, source, target, step, who, offline, back, returns, began, stepped, mover)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, nullif($11, ''), clock_timestamp(), clock_timestamp(), pg_backend_pid()) ON CONFLICT (id) DO NOTHING`
+	_, err := conn.Exec(ctx, query, m.ID, m.Shard, m.Schema, side, m.Source, m.Target, m.Step, m.Who, m.Offline, m.Back, m.Returns)
 	if code(err) == "23505" { // of the index on the shard
 		return fmt.Errorf("%w: the ledger of %s has a move of the shard under way; see kiloshard move status", ErrUnderWay, m.hostOf(side))
 	}

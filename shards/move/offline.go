@@ -16,6 +16,9 @@ func (j *job) cutoverOffline(ctx context.Context) error {
 	if err := j.prepareFence(ctx); err != nil {
 		return err
 	}
+	if err := j.openWayBack(ctx); err != nil {
+		return err
+	}
 	if err := j.verifyStructure(ctx); err != nil {
 		return err
 	}

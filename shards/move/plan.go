@@ -64,5 +64,5 @@ func (j *job) plan(ctx context.Context, p *Planned) error {
 
 // newMove returns a move that is about to begin.
 func (c Config) newMove(n shards.Number) Move {
-	return Move{ID: newID(), Shard: n, Schema: c.Map.Schema(n), Source: c.Map.Host(n).Name, Target: cmp.Or(c.Targets[n], c.To), Step: Prepare, Who: c.By, Offline: c.Offline}
+	return Move{ID: newID(), Shard: n, Schema: c.Map.Schema(n), Source: c.Map.Host(n).Name, Target: cmp.Or(c.Targets[n], c.To), Step: Prepare, Who: c.By, Offline: c.Offline, Back: c.wayBack()}
 }

@@ -96,7 +96,7 @@ func onMoves(ctx context.Context, cfg Config, outcomes []Outcome, do func(contex
 			return err
 		}
 		// It may have gone on, or ended, since the ledger was read.
-		row := j.from.QueryRow(ctx, `SELECT `+moveColumns+` FROM kiloshard.moves WHERE id = $1 AND side = 'source'`, j.ID)
+		row := j.from.QueryRow(ctx, `SELECT `+moveColumns+` FROM kiloshard.moves m WHERE id = $1 AND side = 'source'`, j.ID)
 		if err := row.Scan(j.fields()...); err != nil {
 			return err
 		}

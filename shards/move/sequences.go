@@ -40,7 +40,16 @@ func sequencesOf(ctx context.Context, tx pgx.Tx, schema string) ([]sequence, err
 // carry sets the target's sequences to where the source's are, never back, and returns when that and all that was applied
 // before is on the target's disk: workers of subscriptions do not wait for it.
 func (j *job) carry(ctx context.Context, sequences []sequence) error {
-	script := "BEGIN;\n"
+	script := "BEGIN;\n" + setSequences(j.Schema, sequences)
+	if err := run(ctx, j.to, script+"SELECT pg_logical_emit_message(true, 'kiloshard', 'moved'); COMMIT"); err != nil {
+		return err
+	}
+	return j.to.QueryRow(ctx, `SELECT pg_current_snapshot()::text`).Scan(&j.carried)
+}
+
+// setSequences returns the statements that set the sequences of a schema to where others are, never back.
+func setSequences(schema string, sequences []sequence) string {
+	script := ""
 	for _, s := range sequences {
 		if !s.Called {
 			continue
@@ -50,10 +59,7 @@ func (j *job) carry(ctx context.Context, sequences []sequence) error {
 			further = "least"
 		}
 		script += fmt.Sprintf("SELECT setval('%s', %s(%d, CASE WHEN is_called THEN last_value ELSE %[3]d END)) FROM %[4]s;\n",
-			quoted(name(j.Schema, s.Name)), further, s.Last, name(j.Schema, s.Name))
+			quoted(name(schema, s.Name)), further, s.Last, name(schema, s.Name))
 	}
-	if err := run(ctx, j.to, script+"SELECT pg_logical_emit_message(true, 'kiloshard', 'moved'); COMMIT"); err != nil {
-		return err
-	}
-	return j.to.QueryRow(ctx, `SELECT pg_current_snapshot()::text`).Scan(&j.carried)
+	return script
 }

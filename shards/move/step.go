@@ -23,7 +23,8 @@ type Outcome string
 // The outcomes. A move that is under way has none.
 const (
 	UnderWay Outcome = ""
-	Moved    Outcome = "moved"   // the shard is on the target; the old schema is kept on the source
-	Aborted  Outcome = "aborted" // the shard has stayed
-	Cleaned  Outcome = "cleaned" // moved, and the old schema is dropped
+	Moved    Outcome = "moved"    // the shard is on the target; the old schema is kept on the source
+	Aborted  Outcome = "aborted"  // the shard has stayed
+	Cleaned  Outcome = "cleaned"  // moved, and the old schema is dropped
+	Returned Outcome = "returned" // moved, and rolled back: the source serves again
 )

@@ -41,7 +41,7 @@ func (j *job) compare(ctx context.Context, from rows.Querier, schema string, to 
 	var sourceErr, targetErr error
 	var wg sync.WaitGroup
 	wg.Go(func() { source, sourceErr = rows.Sums(ctx, from, schema, since[0]) })
-	wg.Go(func() { target, targetErr = rows.Sums(ctx, to, j.Schema, since[1]) })
+	wg.Go(func() { target, targetErr = rows.Sums(ctx, to, j.copied(), since[1]) })
 	wg.Wait()
 	switch {
 	case sourceErr != nil:
@@ -174,6 +174,9 @@ func (j *job) snapshots(ctx context.Context) (source, target *pgx.Conn, err erro
 
 // verifyStructure compares the structures of both sides.
 func (j *job) verifyStructure(ctx context.Context) error {
+	if j.back != nil {
+		return j.verifyUnchanged(ctx)
+	}
 	identities, err := j.identities(ctx)
 	if err != nil {
 		return err

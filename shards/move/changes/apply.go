@@ -1,0 +1,208 @@
+package changes
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+)
+
+// applier applies messages in a transaction of the copy.
+type applier struct {
+	schema    string
+	tx        pgx.Tx
+	done      LSN // what was committed before is in the copy
+	skip      bool
+	end       LSN // of the last transaction that is applied
+	seen      LSN // of the last transaction
+	relations map[uint32]*relation
+	fixed     map[[2]string]bool // tables and columns that take no value in an UPDATE
+	batch     *pgconn.Batch
+	queued    int
+}
+
+// readFixed reads which columns are GENERATED ALWAYS AS IDENTITY.
+func (a *applier) readFixed(ctx context.Context) error {
+	a.fixed = map[[2]string]bool{}
+	const query = `SELECT c.relname::text, t.attname::text FROM pg_attribute t JOIN pg_class c ON c.oid = t.attrelid WHERE c.relnamespace = $1::regnamespace AND t.attidentity = 'a'`
+	rows, err := a.tx.Query(ctx, query, a.schema)
+	if err != nil {
+		return err
+	}
+	var at [2]string
+	_, err = pgx.ForEachRow(rows, []any{&at[0], &at[1]}, func() error { a.fixed[at] = true; return nil })
+	return err
+}
+
+// take takes one message.
+func (a *applier) take(ctx context.Context, data []byte) error {
+	r := &reader{data: data}
+	switch kind := r.byte(); kind {
+	case 'B':
+		a.skip = r.lsn() < a.done
+	case 'C':
+		_ = r.bytes(9) // flags, and where the commit begins
+		a.seen = r.lsn()
+		if !a.skip {
+			a.end = a.seen
+		}
+	case 'R':
+		oid, rel := r.relation()
+		a.relations[oid] = rel
+	case 'I', 'U', 'D':
+		oid := r.uint32()
+		rel := a.relations[oid]
+		if rel == nil {
+			return fmt.Errorf("bug: pgoutput has not named table %d", oid)
+		}
+		var before, after []value
+		if what := r.byte(); what == 'N' {
+			after = r.tuple()
+		} else if before = r.tuple(); kind == 'U' {
+			_ = r.byte()
+			after = r.tuple()
+		}
+		if r.err == nil && !a.skip {
+			a.change(kind, rel, before, after)
+		}
+	case 'T':
+		a.truncate(r)
+	}
+	if r.err != nil {
+		return r.err
+	}
+	if a.queued >= batchChanges {
+		return a.flush(ctx)
+	}
+	return nil
+}
+
+// change queues the change of one row: before is what is known of it, without which an UPDATE has left its key alone.
+func (a *applier) change(kind byte, rel *relation, before, after []value) {
+	s := &statement{}
+	table := pgx.Identifier{a.schema, rel.name}.Sanitize()
+	switch kind {
+	case 'I':
+		s.WriteString("INSERT INTO " + table + " (" + strings.Join(rel.names(), ", ") + ") OVERRIDING SYSTEM VALUE VALUES (")
+		for i, v := range after {
+			if i > 0 {
+				s.WriteString(", ")
+			}
+			s.add(v)
+		}
+		s.WriteString(")")
+		if len(after) == 0 {
+			s = &statement{}
+			s.WriteString("INSERT INTO " + table + " DEFAULT VALUES")
+		}
+	case 'U':
+		s.WriteString("UPDATE " + table + " SET ")
+		first := true
+		for i, c := range rel.columns {
+			if !after[i].known || before == nil && c.key || a.fixed[[2]string{rel.name, c.name}] {
+				continue
+			}
+			if !first {
+				s.WriteString(", ")
+			}
+			first = false
+			s.WriteString(pgx.Identifier{c.name}.Sanitize() + " = ")
+			s.add(after[i])
+		}
+		if first { // it has nothing but its key
+			return
+		}
+		if before == nil {
+			before = after
+		}
+		s.where(rel, table, before)
+	case 'D':
+		s.WriteString("DELETE FROM " + table)
+		s.where(rel, table, before)
+	}
+	a.queue(s)
+}
+
+// truncate queues a TRUNCATE. All tables that it cascaded to are named.
+func (a *applier) truncate(r *reader) {
+	tables := make([]string, min(r.uint32(), 65535))
+	restart := ""
+	if r.byte()&2 != 0 {
+		restart = " RESTART IDENTITY"
+	}
+	for i := range tables {
+		if rel := a.relations[r.uint32()]; rel != nil {
+			tables[i] = pgx.Identifier{a.schema, rel.name}.Sanitize()
+		}
+	}
+	if r.err == nil && !a.skip {
+		s := &statement{}
+		s.WriteString("TRUNCATE " + strings.Join(tables, ", ") + restart)
+		a.queue(s)
+	}
+}
+
+// statement is text with parameters.
+type statement struct {
+	strings.Builder
+	values [][]byte
+}
+
+// add writes a parameter for a value.
+func (s *statement) add(v value) {
+	s.values = append(s.values, v.text)
+	fmt.Fprintf(s, "$%d", len(s.values))
+}
+
+// where writes which row it is, by what is known of it: one row, although a table whose identity is the whole row may have two.
+func (s *statement) where(rel *relation, table string, row []value) {
+	if rel.full {
+		s.WriteString(" WHERE ctid = (SELECT ctid FROM " + table)
+	}
+	word := " WHERE "
+	for i, c := range rel.columns {
+		if !c.key {
+			continue
+		}
+		s.WriteString(word + pgx.Identifier{c.name}.Sanitize())
+		word = " AND "
+		if row[i].text == nil {
+			s.WriteString(" IS NULL")
+			continue
+		}
+		s.WriteString(" = ")
+		s.add(row[i])
+	}
+	if rel.full {
+		s.WriteString(" LIMIT 1)")
+	}
+}
+
+func (a *applier) queue(s *statement) {
+	if a.batch == nil {
+		a.batch = &pgconn.Batch{}
+	}
+	a.batch.ExecParams(s.String(), s.values, nil, nil, nil)
+	a.queued++
+}
+
+// flush sends what is queued.
+func (a *applier) flush(ctx context.Context) error {
+	if a.queued == 0 {
+		return nil
+	}
+	_, err := a.tx.Conn().PgConn().ExecBatch(ctx, a.batch).ReadAll()
+	a.batch, a.queued = nil, 0
+	var pg *pgconn.PgError
+	if errors.As(err, &pg) {
+		switch pg.Code[:2] {
+		case "08", "40", "53", "55", "57", "58", "XX": // of the server's state
+			return err
+		}
+		return &Error{err}
+	}
+	return err
+}

@@ -1,0 +1,142 @@
+// Package changes applies what was written to the tables of one schema to a copy of them, under another name on another host.
+//
+// A subscription of Postgres cannot do that: it finds a table by the name that it has on the publisher. A shard that has moved
+// is kept on its old host under another name, behind the fence, and has to stay there while it is brought up to date. So
+// [Stream.Drain] reads the slot by SQL, and applies whole transactions in the order of their commits. A transaction of the copy also
+// notes how far it has come, so each change is applied once, whoever is killed meanwhile.
+package changes
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+)
+
+// LSN is a position in the WAL of the host that the changes come from.
+type LSN uint64
+
+// ParseLSN reads a position as Postgres writes it, such as 16/B374D848.
+func ParseLSN(text string) (LSN, error) {
+	var high, low uint32
+	if _, err := fmt.Sscanf(text, "%X/%X", &high, &low); err != nil {
+		return 0, fmt.Errorf("%q is no position in the WAL: expected one such as 16/B374D848", text)
+	}
+	return LSN(high)<<32 | LSN(low), nil
+}
+
+// String writes a position as Postgres does.
+func (l LSN) String() string { return fmt.Sprintf("%X/%X", uint32(l>>32), uint32(l)) } //nolint:gosec // the two halves
+
+// Stream is the changes of a publication, and the copy that they are applied to.
+type Stream struct {
+	From        *pgx.Conn
+	To          *pgx.Conn // may set session_replication_role
+	Slot        string    // on From, of pgoutput
+	Publication string    // its tables are of one schema
+	Schema      string    // of the copy
+
+	// Applied returns how far the copy has come, and keeps other streams from applying anything until the transaction ends. The changes of
+	// a transaction that was committed before that position are in the copy.
+	Applied func(context.Context, pgx.Tx) (LSN, error)
+	Note    func(context.Context, pgx.Tx, LSN) error // writes how far the copy has come
+}
+
+// The limits of one transaction of the copy, and of one round trip to it, in changes. A transaction of the source is never split.
+const (
+	passChanges  = 20_000
+	batchChanges = 500
+)
+
+// ErrInUse says that another session reads the slot.
+var ErrInUse = errors.New("another session reads the slot")
+
+// Error says that a change cannot be applied, now or later: the copy is no longer like the original.
+type Error struct{ Err error }
+
+func (e *Error) Error() string { return "a change cannot be applied: " + e.Err.Error() }
+func (e *Error) Unwrap() error { return e.Err }
+
+// Drain applies all changes that were on From's disk when it was called, and has From forget them. ErrInUse is returned if
+// another session reads the slot; an [Error] if the copy does not take a change.
+func (s Stream) Drain(ctx context.Context) error {
+	var upto string
+	if err := s.From.QueryRow(ctx, `SELECT pg_current_wal_flush_lsn()::text`).Scan(&upto); err != nil {
+		return err
+	}
+	for {
+		reached, whole, err := s.pass(ctx, upto)
+		if err != nil {
+			return inUse(err)
+		}
+		to := upto
+		if !whole {
+			to = reached.String()
+		}
+		const advance = `SELECT pg_replication_slot_advance(slot_name, $2::pg_lsn)::text FROM pg_replication_slots WHERE slot_name = $1 AND confirmed_flush_lsn < $2::pg_lsn`
+		if _, err := s.From.Exec(ctx, advance, s.Slot, to); err != nil {
+			return inUse(err)
+		}
+		if whole {
+			return nil
+		}
+	}
+}
+
+func inUse(err error) error {
+	var pg *pgconn.PgError
+	if errors.As(err, &pg) && pg.Code == "55006" {
+		return ErrInUse
+	}
+	return err
+}
+
+// pass applies some transactions, and returns the end of the last one, and whether these were all.
+func (s Stream) pass(ctx context.Context, upto string) (reached LSN, whole bool, err error) {
+	tx, err := s.To.Begin(ctx)
+	if err != nil {
+		return 0, false, err
+	}
+	defer func() { _ = tx.Rollback(context.WithoutCancel(ctx)) }()
+	// Neither triggers nor foreign keys are heeded: the rows have met them.
+	if _, err := tx.Exec(ctx, "SET LOCAL session_replication_role = replica"); err != nil {
+		return 0, false, err
+	}
+	a := &applier{schema: s.Schema, tx: tx, relations: map[uint32]*relation{}}
+	if a.done, err = s.Applied(ctx, tx); err != nil {
+		return 0, false, err
+	}
+	if err := a.readFixed(ctx); err != nil {
+		return 0, false, err
+	}
+	const peek = `SELECT data FROM pg_logical_slot_peek_binary_changes($1, $2::pg_lsn, $3, 'proto_version', '1', 'publication_names', $4)`
+	rows, err := s.From.Query(ctx, peek, s.Slot, upto, passChanges, s.Publication)
+	if err != nil {
+		return 0, false, err
+	}
+	defer rows.Close()
+	count := 0
+	for ; rows.Next(); count++ {
+		var data []byte
+		if err := rows.Scan(&data); err != nil {
+			return 0, false, err
+		}
+		if err := a.take(ctx, data); err != nil {
+			return 0, false, err
+		}
+	}
+	if err := rows.Err(); err != nil {
+		return 0, false, err
+	}
+	if err := a.flush(ctx); err != nil {
+		return 0, false, err
+	}
+	if a.end > a.done {
+		if err := s.Note(ctx, tx, a.end); err != nil {
+			return 0, false, err
+		}
+	}
+	return max(a.end, a.seen), count < passChanges, tx.Commit(ctx)
+}

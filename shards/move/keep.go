@@ -1,0 +1,118 @@
+package move
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/kiloshard/kiloshard/shards"
+	"github.com/kiloshard/kiloshard/shards/move/changes"
+)
+
+// keepPause is the pause between two looks at the ways back.
+const keepPause = 2 * time.Second
+
+// Keep keeps the ways back of some shards short, of all if cfg.Shards is empty: it applies what is written on the new hosts to the old
+// schemas, so that little WAL is kept for it. It closes a way back whose time is over, that keeps more WAL than it may, or that has
+// become impossible, and tells so by an event. It returns once none is open, or when ctx ends, without an error: what is
+// open then stays so, and its WAL piles up until [Rollback], [Clean], or another Keep. A host that does not answer is tried again.
+func Keep(ctx context.Context, cfg Config) error {
+	cfg, err := cfg.withDefaults()
+	if err != nil {
+		return err
+	}
+	for {
+		open, err := keepOnce(ctx, cfg)
+		if ctx.Err() != nil || err == nil && open == 0 {
+			return nil
+		}
+		if err != nil {
+			cfg.Logger.Warn("ways back", "err", err)
+		}
+		if sleep(ctx, keepPause) != nil {
+			return nil
+		}
+	}
+}
+
+// keepOnce looks at each way back once, and returns how many are open.
+func keepOnce(ctx context.Context, cfg Config) (open int, err error) {
+	all, err := Status(ctx, cfg.Map)
+	conns := hostConns{cfg: cfg, open: map[string]*pgx.Conn{}}
+	defer conns.close(ctx)
+	errs := []error{err}
+	for _, m := range all {
+		if m.BackUntil().IsZero() || cfg.Shards.Len() > 0 && !cfg.Shards.Has(m.Shard) {
+			continue
+		}
+		open++
+		j := &job{Move: m, cfg: cfg}
+		if err := j.keep(ctx, &conns); err != nil {
+			errs = append(errs, &shards.ShardError{Shard: m.Shard, Schema: m.Schema, Host: m.Target, Err: err})
+			if ctx.Err() == nil {
+				j.event("the way back: %v", err)
+			}
+		}
+	}
+	return open, errors.Join(errs...)
+}
+
+// keep brings one way back up to date, or closes it.
+func (j *job) keep(ctx context.Context, conns *hostConns) error {
+	source, err := conns.of(ctx, j.Source)
+	if err != nil {
+		return err
+	}
+	target, err := conns.of(ctx, j.Target)
+	if err != nil {
+		return err
+	}
+	why, _, err := j.wayLost(ctx, target)
+	if err != nil {
+		return err
+	}
+	if why == "" {
+		err = j.bringBack(ctx, source, target)
+		var refused *changes.Error
+		if !errors.As(err, &refused) {
+			return ignoring(ignoring(err, errWayClosed), changes.ErrInUse)
+		}
+		why = refused.Error()
+	}
+	if err := j.closeWayBack(ctx, source, target, why); err != nil {
+		return err
+	}
+	j.event("the way back to %s is closed: %s", j.Source, why)
+	return nil
+}
+
+// hostConns is a session to each host that was asked for.
+type hostConns struct {
+	cfg  Config
+	open map[string]*pgx.Conn
+}
+
+func (c *hostConns) of(ctx context.Context, name string) (*pgx.Conn, error) {
+	if conn := c.open[name]; conn != nil && !conn.IsClosed() {
+		return conn, nil
+	}
+	host, err := c.cfg.host(name)
+	if err != nil {
+		return nil, err
+	}
+	conn, err := open(ctx, host)
+	if err != nil {
+		return nil, fmt.Errorf("host %s: %w", name, err)
+	}
+	c.open[name] = conn
+	return conn, nil
+}
+
+func (c *hostConns) close(ctx context.Context) {
+	for _, conn := range c.open {
+		closeConn(ctx, conn)
+	}
+}

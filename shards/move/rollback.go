@@ -1,0 +1,144 @@
+package move
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/kiloshard/kiloshard/shards"
+	"github.com/kiloshard/kiloshard/shards/move/changes"
+)
+
+// Rollback takes shards back to the hosts that they have left, those of cfg.Shards or all if it is empty, whose way back is open. No
+// write made since is lost, and no row is copied: a rollback is a move from its cutover on. It is in the ledger, where
+// [Resume] and [Abort] find it.
+func Rollback(ctx context.Context, cfg Config) (Report, error) {
+	cfg, err := cfg.withDefaults()
+	if err != nil {
+		return Report{}, err
+	}
+	all, err := Status(ctx, cfg.Map)
+	if err != nil {
+		return Report{}, err
+	}
+	var todo []Move
+	var found []shards.Number
+	for _, m := range all {
+		if m.BackUntil().IsZero() || cfg.Shards.Len() > 0 && !cfg.Shards.Has(m.Shard) {
+			continue
+		}
+		found = append(found, m.Shard)
+		todo = append(todo, Move{ID: newID(), Shard: m.Shard, Schema: m.Schema, Source: m.Target, Target: m.Source, Step: Prepare, Who: cfg.By, Returns: m.ID})
+	}
+	var without []shards.Number
+	for n := range cfg.Shards.All() {
+		if !slices.Contains(found, n) {
+			without = append(without, n)
+		}
+	}
+	if len(without) > 0 {
+		return Report{}, fmt.Errorf("shards %s have no way back: %w", shards.SetOf(without...), ErrNoWayBack)
+	}
+	return each(ctx, cfg, todo, func(ctx context.Context, j *job) error {
+		if err := j.mayReturn(ctx); err != nil {
+			return err
+		}
+		if err := j.enterAlone(ctx); err != nil {
+			return err
+		}
+		j.entered = true
+		j.event("begun")
+		return j.advance(ctx)
+	})
+}
+
+// ErrNoWayBack says that a shard cannot be rolled back: it was moved without a way back, or that is closed.
+var ErrNoWayBack = errors.New("expected one that was moved with a way back (--rollback-for) which is open; a move to the old host copies a shard")
+
+// readReturned reads the move that this one rolls back, from the ledger of the host that the shard comes back to.
+func (j *job) readReturned(ctx context.Context) error {
+	j.back = &Move{}
+	row := j.to.QueryRow(ctx, `SELECT `+moveColumns+` FROM kiloshard.moves m WHERE id = $1 AND side = 'source'`, j.Returns)
+	if err := row.Scan(j.back.fields()...); err != nil {
+		return fmt.Errorf("move %s on %s, which is to be rolled back: %w", j.Returns, j.Target, err)
+	}
+	return nil
+}
+
+// mayReturn reports why a rollback cannot begin.
+func (j *job) mayReturn(ctx context.Context) error {
+	var under bool
+	if err := j.from.QueryRow(ctx, `SELECT EXISTS (SELECT FROM kiloshard.moves WHERE shard = $1 AND outcome IS NULL)`, j.Shard).Scan(&under); err != nil {
+		return err
+	}
+	if under {
+		return fmt.Errorf("%w: see kiloshard move status", ErrUnderWay)
+	}
+	if home := j.cfg.Map.Host(j.Shard).Name; home != j.Source {
+		return fmt.Errorf("the map has the shard on %s, not on %s any more: %w", home, j.Source, ErrNoWayBack)
+	}
+	why, _, err := j.back.wayLost(ctx, j.from)
+	if err != nil {
+		return err
+	}
+	if why != "" {
+		return fmt.Errorf("%s: %w", why, ErrNoWayBack)
+	}
+	return j.verifyUnchanged(ctx)
+}
+
+// verifyUnchanged compares the shard's structure with what it was at the fence: the old schema still is like that.
+func (j *job) verifyUnchanged(ctx context.Context) error {
+	now, err := structureOn(ctx, j.src, j.cfg.Map, j.Shard)
+	if err != nil {
+		return err
+	}
+	if now != j.back.Back.Structure {
+		return fmt.Errorf("the shard's tables were changed on %s since it moved there, as by migrate up: %w", j.Source, ErrNoWayBack)
+	}
+	return nil
+}
+
+// drain brings the old schema up to date with all that is committed.
+func (j *job) drain(ctx context.Context) error {
+	// What was committed without waiting for the disk is on it then.
+	if _, err := j.from.Exec(ctx, `SELECT pg_logical_emit_message(true, 'kiloshard', 'marker')`); err != nil {
+		return err
+	}
+	err := j.back.bringBack(ctx, j.to, j.from)
+	var refused *changes.Error
+	if errors.As(err, &refused) {
+		return fmt.Errorf("%w: %w", refused, ErrNoWayBack)
+	}
+	return err
+}
+
+// reopen makes the old host take writes again, in one transaction: the sequences go on from where they are behind the fence of the
+// host that the shard leaves, the fence of the move that is rolled back comes down, and its ledger says so.
+func (j *job) reopen(ctx context.Context) error {
+	if j.back.Outcome == Returned {
+		return nil
+	}
+	var maxima map[string]int64
+	if err := j.to.QueryRow(ctx, `SELECT sequences FROM kiloshard.moves WHERE id = $1`, j.back.ID).Scan(&maxima); err != nil {
+		return err
+	}
+	tx, err := j.from.Begin(ctx)
+	if err != nil {
+		return err
+	}
+	sequences, err := sequencesOf(ctx, tx, j.moved())
+	_ = tx.Rollback(ctx) // it has read only
+	if err != nil {
+		return err
+	}
+	script := "BEGIN;\n" + j.back.unfenceScript(maxima) + setSequences(j.Schema, sequences) +
+		fmt.Sprintf("UPDATE kiloshard.moves SET outcome = '%s', stepped = clock_timestamp() WHERE id = '%s'; DROP SCHEMA %s CASCADE; COMMIT", Returned, j.back.ID, j.back.fence())
+	if err := run(ctx, j.to, script); err != nil {
+		return fmt.Errorf("taking the fence down on %s: %w", j.Target, err)
+	}
+	j.back.Outcome = Returned
+	j.event("reopened")
+	return nil
+}

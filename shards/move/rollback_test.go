@@ -1,0 +1,188 @@
+package move_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/kiloshard/kiloshard/shards"
+	"github.com/kiloshard/kiloshard/shards/move"
+)
+
+// movedWithWayBack is a bundle whose shard 1 has moved to pg-b, and can go back.
+func movedWithWayBack(t *testing.T, before string) *bundle {
+	t.Helper()
+	b := setup(t)
+	b.exec(0, fill+before)
+	b.cfg.RollbackFor = time.Hour
+	if _, err := move.Run(t.Context(), b.cfg); err != nil {
+		t.Fatal(err)
+	}
+	b.cfg.Map = b.load()
+	return b
+}
+
+// rowsOf1 is what of shard 1 must be the same on both hosts.
+const rowsOf1 = `select concat_ws(' ', (select count(*) || ' ' || sum(hashtext(p::text)) from shard_00001.photos p), (select count(*) || ' ' || sum(hashtext(l::text)) from shard_00001.likes l),
+	(select count(*) || ' ' || sum(hashtext(e::text)) from shard_00001.events e), (select string_agg(o::text, ',' order by o::text) from shard_00001.odd o),
+	(select string_agg(w::text, ',' order by w::text) from shard_00001.whole w))`
+
+// Whatever was written on the new host comes back, of all types and in all ways, and nothing is left over.
+func TestRollback(t *testing.T) {
+	t.Parallel()
+	b := movedWithWayBack(t, `
+		create table odd ("a ""b" int generated always as identity primary key, long text, half numeric generated always as (length(long) / 2.0) stored, at timestamptz, list text[], bytes bytea);
+		alter table odd alter long set storage external;
+		insert into odd (long, at, list) values (repeat('x', 10000), '2026-01-02 03:04:05.678901+00', '{a,NULL,"b c"}');
+		create table whole (a int, b text); alter table whole replica identity full; insert into whole values (1, 'x'), (1, 'x'), (2, null);
+		create table gone (n int primary key); insert into gone values (1);
+		create function fail() returns trigger language plpgsql as $$ begin raise 'a trigger has run'; end $$;
+		create trigger fail before insert on gone for each row execute function fail();`)
+	for _, statement := range []string{`select * from shard_00001.photos`, `insert into shard_00001.events (what) values ('x')`, `select shard_00001.next_id()`} {
+		if err := b.try(0, statement); err == nil || !strings.Contains(err.Error(), "shard 1 moved to pg-b at ") {
+			t.Errorf("%s: got %v", statement, err)
+		}
+	}
+	b.exec(1, `set search_path = shard_00001, pg_temp;
+		insert into photos (title, mood, note) values (E'a\tb\\''', 'sad', '{"b": [1.50]}'), (null, null, null);
+		update photos set title = 'changed' where title = 'photo 7'; update odd set at = now(), list = '{}', bytes = '\x00ff';
+		insert into odd (long) values ('short'), (null); begin; delete from likes where photo in (select id from photos where title like 'photo 1%'); delete from photos where title like 'photo 1%'; commit;
+		begin; insert into events (what) values ('undone'); rollback; update events set n = -n where n < 3;
+		delete from whole where ctid = (select min(ctid) from whole); update whole set b = 'y' where a = 2; insert into whole values (null, null);
+		truncate gone; begin; insert into events (what) select 'many' from generate_series(1, 2000); savepoint s; delete from events; rollback to s; commit;`)
+	want, id := b.text(1, rowsOf1), b.text(1, `select shard_00001.next_id()`)
+	report, err := move.Rollback(t.Context(), b.cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.equal("rolled back", report.Done.String(), "1")
+	b.equal("map", b.load().Host(1).Name, "pg-a")
+	b.equal("rows", b.text(0, rowsOf1), want)
+	b.equal("truncated", b.text(0, `select count(*) from shard_00001.gone`), "0")
+	b.served("pg-a", "after the rollback")
+	if next := b.text(0, `select shard_00001.next_id()`); next <= id {
+		t.Errorf("ID %s after %s", next, id)
+	}
+	b.equal("serial", b.text(0, `insert into shard_00001.events (what) values ('y') returning n`), "2012")
+	b.clean()
+	if _, err := move.Rollback(t.Context(), b.cfg); !errors.Is(err, move.ErrNoWayBack) {
+		t.Errorf("rolled back twice: %v", err)
+	}
+	b.exec(0, `update shard_00001.photos set title = 'changed again' where title = 'changed'`)
+	b.cfg.Map, b.cfg.RollbackFor = b.load(), 0
+	if _, err := move.Run(t.Context(), b.cfg); err != nil {
+		t.Errorf("another move: %v", err)
+	}
+	b.clean()
+}
+
+// Shards go to and fro by rollbacks while services write: no call fails, and all rows are there once. Meanwhile the way back is kept.
+func TestRollbackUnderLoad(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	b.exec(0, fill)
+	c := b.crowd(t, returning, early, batch, begun, copied, reading(`select count(*) from events`))
+	b.cfg.RollbackFor = time.Hour
+	for range 2 {
+		b.cfg.Map = b.load()
+		if _, err := move.Run(t.Context(), b.cfg); err != nil {
+			t.Fatal(err)
+		}
+		b.cfg.Map = b.load()
+		ctx, cancel := context.WithCancel(t.Context())
+		kept := make(chan error)
+		go func() { kept <- move.Keep(ctx, b.cfg) }()
+		c.some("calls after the move")
+		_, err := move.Rollback(t.Context(), b.cfg)
+		cancel()
+		if kept := <-kept; err != nil || kept != nil {
+			t.Fatal(err, kept)
+		}
+		c.some("calls after the rollback")
+	}
+	c.end(b, 0)
+	b.clean()
+}
+
+// A rollback that is interrupted goes on, or is taken back, after which it can be tried again.
+func TestRollbackInterrupted(t *testing.T) {
+	t.Parallel()
+	b := movedWithWayBack(t, "")
+	for _, at := range []string{"prepare: begun", "copy: caught up", "cutover: locked", "cutover: released", "fenced: reopened", "fenced: switched"} {
+		b.exec(1, `insert into shard_00001.events (what) values ('before')`)
+		want := b.text(1, `select count(*) from shard_00001.events`)
+		stopped(t, b, at)
+		_, err := move.Abort(t.Context(), b.cfg)
+		home := b.load().Host(1).Name
+		if err == nil {
+			b.equal("home after the abort at "+at, home, "pg-b")
+			b.served("pg-b", at)
+			continue
+		}
+		if _, err := move.Resume(t.Context(), b.cfg); err != nil {
+			t.Fatal(err)
+		}
+		b.cfg.Map = b.load()
+		b.served("pg-a", at)
+		b.equal("rows", b.text(0, `select count(*) from shard_00001.events`), want)
+		b.clean()
+		if _, err := move.Run(t.Context(), b.cfg); err != nil {
+			t.Fatal(err)
+		}
+		b.cfg.Map = b.load()
+	}
+}
+
+// stopped begins a rollback whose mover goes away when something happens.
+func stopped(t *testing.T, b *bundle, at string) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	cfg, tell, there := b.cfg, b.cfg.Events, false
+	cfg.Events = func(e move.Event) {
+		tell(e)
+		what, _, _ := strings.Cut(e.What, " after")
+		if string(e.Step)+": "+what == at {
+			there = true
+			cancel()
+		}
+	}
+	if _, err := move.Rollback(ctx, cfg); !there {
+		t.Fatalf("it did not come to %s: %v", at, err)
+	}
+}
+
+// What cannot go back is told so, and its slot is dropped.
+func TestWayBackCloses(t *testing.T) {
+	t.Parallel()
+	b := movedWithWayBack(t, "")
+	// cap: nothing is kept once it is passed
+	b.exec(0, `update kiloshard.moves set back = back || '{"wal": 1}'`)
+	if _, err := move.Rollback(t.Context(), b.cfg); !errors.Is(err, move.ErrNoWayBack) || !strings.Contains(err.Error(), "more than 1") {
+		t.Errorf("past the cap: %v", err)
+	}
+	if err := move.Keep(t.Context(), b.cfg); err != nil {
+		t.Fatal(err)
+	}
+	b.clean()
+	if all, err := move.Status(t.Context(), b.m); err != nil || !strings.Contains(all[0].Back.Closed, "more than 1") {
+		t.Errorf("status: %v, %v", all[0].Back, err)
+	}
+	b.served("pg-b", "the end")
+	b.cfg.To, b.cfg.Shards = "pg-b", shards.SetOf(0)
+	if _, err := move.Run(t.Context(), b.cfg); err != nil {
+		t.Fatal(err)
+	}
+	b.cfg.Map = b.load()
+	b.exec(1, `alter table shard_00000.events add more int`)
+	if _, err := move.Rollback(t.Context(), b.cfg); !errors.Is(err, move.ErrNoWayBack) || !strings.Contains(err.Error(), "were changed") {
+		t.Errorf("after a change of the structure: %v", err)
+	}
+	b.exec(1, `insert into shard_00000.events (more) values (1)`)
+	if err := move.Keep(t.Context(), b.cfg); err != nil {
+		t.Fatal(err)
+	}
+	b.clean()
+}
