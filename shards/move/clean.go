@@ -2,6 +2,7 @@ package move
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/jackc/pgx/v5"
@@ -10,113 +11,73 @@ import (
 	"github.com/kiloshard/kiloshard/sql"
 )
 
-// cleanUp removes what the move made beside the shard itself: the subscription, the slots, the publication, the markers.
-func (j *job) cleanUp(ctx context.Context) error {
-	if err := j.unsubscribe(ctx); err != nil {
-		return err
-	}
-	j.event("unsubscribed")
-	if err := j.unpublish(ctx); err != nil {
-		return err
-	}
-	j.event("unpublished")
-	if err := j.restoreIdentities(ctx); err != nil {
-		return fmt.Errorf("replica identities on %s: %w", j.Source, err)
-	}
-	if j.back != nil && j.Step == Switched {
-		if err := j.back.removeWayBack(ctx, j.from); err != nil {
-			return err
-		}
-	}
-	for _, conn := range []*pgx.Conn{j.from, j.to} {
-		if _, err := conn.Exec(ctx, `DELETE FROM kiloshard.move_markers WHERE move = $1`, j.ID); err != nil {
-			return err
-		}
-	}
-	return nil
+// CleanReport is what [Clean] has done.
+type CleanReport struct {
+	Done    shards.Set // whose old schemas are dropped
+	Open    shards.Set // whose way back is open, so that their old schemas are kept
+	Removed []string   // what no move needs any more, such as "pg-a: slot kiloshard_move_00007_1a2b3c4d"
+	Unknown []string   // what is named like that, and is in no ledger: it is left alone
 }
 
-// abort takes a move back that has not switched the map.
-func (j *job) abort(ctx context.Context) error {
-	switch j.Step {
-	case Switched, Finished:
-		return fmt.Errorf("%s serves the shard already: expected move resume, and then a move back to %s", j.Target, j.Source)
-	case Fenced:
-		if j.back != nil && j.back.Outcome == Returned {
-			return fmt.Errorf("%s takes writes again already: expected move resume", j.Target)
+// Clean drops the old schemas of moves that have ended, and the fences in their place; of some shards only if there are any. Who
+// does not know of the moves then meets "does not exist". A way back that is open keeps its shard from that, unless the shard is
+// among those that are named: the way is closed then. What else moves have left behind is removed if all hosts of the map answer, since any
+// of them may have the ledger of a move that needs it.
+func Clean(ctx context.Context, m *shards.Map, only shards.Set) (CleanReport, error) {
+	conns := hostConns{cfg: Config{Map: m}, open: map[string]*pgx.Conn{}}
+	defer conns.close(ctx)
+	var c CleanReport
+	var done, open []shards.Number
+	moves, statusErr := Status(ctx, m)
+	errs := []error{statusErr}
+	for _, old := range moves {
+		if old.Outcome != Moved || only.Len() > 0 && !only.Has(old.Shard) {
+			continue
 		}
-		if err := j.stay(ctx); err != nil {
-			return err
-		}
-		if err := j.unfence(ctx); err != nil {
-			return err
-		}
-	default:
-		if err := j.setStep(ctx, Aborting); err != nil {
-			return err
-		}
-	}
-	if err := j.cleanUp(ctx); err != nil {
-		return err
-	}
-	if j.Back != nil {
-		if err := j.removeWayBack(ctx, j.to); err != nil {
-			return err
+		switch kept, err := old.clean(ctx, &conns, only.Len() > 0); {
+		case err != nil:
+			errs = append(errs, &shards.ShardError{Shard: old.Shard, Schema: old.moved(), Host: old.Source, Err: err})
+		case kept:
+			open = append(open, old.Shard)
+		default:
+			done = append(done, old.Shard)
 		}
 	}
-	if err := run(ctx, j.from, "DROP SCHEMA IF EXISTS "+j.fence()+" CASCADE"); err != nil {
-		return err
+	c.Done, c.Open = shards.SetOf(done...), shards.SetOf(open...)
+	if statusErr == nil {
+		errs = append(errs, c.sweep(ctx, m, &conns))
 	}
-	if j.back == nil {
-		if err := j.dropAborted(ctx); err != nil {
-			return err
-		}
-	}
-	if err := j.setOutcome(ctx, j.to, Aborted); err != nil {
-		return err
-	}
-	if err := j.setOutcome(ctx, j.from, Aborted); err != nil {
-		return err
-	}
-	j.Outcome = Aborted
-	j.event("aborted")
-	return nil
+	return c, errors.Join(errs...)
 }
 
-// dropAborted drops the shard on the target, if the target's ledger says that this move made it.
-func (j *job) dropAborted(ctx context.Context) error {
-	var ours bool
-	const query = `SELECT EXISTS (SELECT FROM kiloshard.moves WHERE id = $1 AND side = 'target' AND outcome IS NULL)`
-	if err := j.to.QueryRow(ctx, query, j.ID).Scan(&ours); err != nil || !ours {
-		return err
+// clean drops the old schema of a move, and reports whether it is kept because of its way back.
+func (m Move) clean(ctx context.Context, conns *hostConns, closes bool) (kept bool, err error) {
+	conn, err := conns.of(ctx, m.Source)
+	if err != nil {
+		return false, err
 	}
-	if err := run(ctx, j.to, "DROP SCHEMA IF EXISTS "+j.Schema+" CASCADE"); err != nil {
-		return err
+	if !m.BackUntil().IsZero() {
+		target, err := conns.of(ctx, m.Target)
+		if err != nil {
+			return false, err
+		}
+		why, _, err := m.wayLost(ctx, target)
+		switch {
+		case err != nil:
+			return false, err
+		case why == "" && !closes:
+			return true, nil
+		case why == "":
+			why = "the old schema is dropped"
+		}
+		if err := m.closeWayBack(ctx, conn, target, why); err != nil {
+			return false, err
+		}
 	}
-	_, err := j.to.Exec(ctx, `UPDATE kiloshard.ledger SET current = false WHERE shard = $1 AND current AND to_regclass('kiloshard.ledger') IS NOT NULL`, j.Shard)
-	if code(err) == "42P01" { // no ledger
-		return nil
+	if err := lockShard(ctx, conn, m.turn()); err != nil {
+		return false, err
 	}
-	return err
-}
-
-// stay makes sure that the map names the source, and that no change of a mover that was killed can still come: it makes one
-// more version of the map, so that whoever follows the version before fails.
-func (j *job) stay(ctx context.Context) error {
-	first := 0
-	why := fmt.Sprintf("the move of shard %d from %s to %s is aborted", j.Shard, j.Source, j.Target)
-	return j.swap(ctx, why, func(now *shards.Map) ([]shards.Placement, error) {
-		if now.Host(j.Shard).Name == j.Target {
-			return nil, fmt.Errorf("version %d of the map puts the shard on %s already: expected move resume, and then a move back", now.Version(), j.Target)
-		}
-		if first == 0 {
-			first = now.Version()
-		}
-		if now.Version() > first {
-			return nil, nil
-		}
-		return now.Config().Placement, nil
-	})
+	return false, m.drop(ctx, conn)
 }
 
 // drop drops the old schema and the fence of a move that has ended, if they are still there.

@@ -50,6 +50,7 @@ func keepOnce(ctx context.Context, cfg Config) (open int, err error) {
 		}
 		open++
 		j := &job{Move: m, cfg: cfg}
+		j.Step = Finished
 		if err := j.keep(ctx, &conns); err != nil {
 			errs = append(errs, &shards.ShardError{Shard: m.Shard, Schema: m.Schema, Host: m.Target, Err: err})
 			if ctx.Err() == nil {

@@ -50,7 +50,7 @@ func TestMove(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	b.equal("cleaned", cleaned.String(), "1")
+	b.equal("cleaned", cleaned.Done.String(), "1")
 	b.equal("schemas", b.text(0, `select count(*) from pg_namespace where nspname like 'shard_00001%'`), "0")
 }
 

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
@@ -90,10 +91,18 @@ func (j *job) unsubscribe(ctx context.Context) error {
 	if err != nil || !there {
 		return err
 	}
-	n := name(j.made())
+	if err := dropSubscription(ctx, j.to, j.made()); err != nil {
+		return fmt.Errorf("dropping the subscription on %s: %w", j.Target, err)
+	}
+	return nil
+}
+
+// dropSubscription drops a subscription, and not its slot.
+func dropSubscription(ctx context.Context, conn *pgx.Conn, subscription string) error {
+	n := name(subscription)
 	for _, statement := range []string{"ALTER SUBSCRIPTION " + n + " DISABLE", "ALTER SUBSCRIPTION " + n + " SET (slot_name = NONE)", "DROP SUBSCRIPTION " + n} {
-		if err := run(ctx, j.to, statement); err != nil {
-			return fmt.Errorf("dropping the subscription on %s: %w", j.Target, err)
+		if err := run(ctx, conn, statement); err != nil {
+			return err
 		}
 	}
 	return nil

@@ -113,7 +113,7 @@ func TestRollbackInterrupted(t *testing.T) {
 	for _, at := range []string{"prepare: begun", "copy: caught up", "cutover: locked", "cutover: released", "fenced: reopened", "fenced: switched"} {
 		b.exec(1, `insert into shard_00001.events (what) values ('before')`)
 		want := b.text(1, `select count(*) from shard_00001.events`)
-		stopped(t, b, at)
+		stopped(t, b, at, move.Rollback)
 		_, err := move.Abort(t.Context(), b.cfg)
 		home := b.load().Host(1).Name
 		if err == nil {
@@ -135,8 +135,8 @@ func TestRollbackInterrupted(t *testing.T) {
 	}
 }
 
-// stopped begins a rollback whose mover goes away when something happens.
-func stopped(t *testing.T, b *bundle, at string) {
+// stopped begins a move, or a rollback, whose mover goes away when something happens.
+func stopped(t *testing.T, b *bundle, at string, run func(context.Context, move.Config) (move.Report, error)) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
@@ -149,7 +149,7 @@ func stopped(t *testing.T, b *bundle, at string) {
 			cancel()
 		}
 	}
-	if _, err := move.Rollback(ctx, cfg); !there {
+	if _, err := run(ctx, cfg); !there {
 		t.Fatalf("it did not come to %s: %v", at, err)
 	}
 }

@@ -27,35 +27,6 @@ func Status(ctx context.Context, m *shards.Map) ([]Move, error) {
 	return all, err
 }
 
-// Clean drops the old schemas of moves that have ended, and the fences in their place, and returns the shards whose moves
-// these were; of some shards only if there are any. Who does not know of the moves then meets "does not exist".
-func Clean(ctx context.Context, m *shards.Map, only shards.Set) (shards.Set, error) {
-	var mu sync.Mutex
-	var cleaned []shards.Number
-	err := eachHost(ctx, m, func(_ shards.Host, conn *pgx.Conn) error {
-		found, err := moves(ctx, conn, sourceSide)
-		if err != nil {
-			return err
-		}
-		for _, old := range found {
-			if old.Outcome != Moved || only.Len() > 0 && !only.Has(old.Shard) {
-				continue
-			}
-			if err := lockShard(ctx, conn, old.turn()); err != nil {
-				return err
-			}
-			if err := old.drop(ctx, conn); err != nil {
-				return &shards.ShardError{Shard: old.Shard, Schema: old.moved(), Host: old.Source, Err: err}
-			}
-			mu.Lock()
-			cleaned = append(cleaned, old.Shard)
-			mu.Unlock()
-		}
-		return nil
-	})
-	return shards.SetOf(cleaned...), err
-}
-
 // eachHost runs fn with a session to every host of a map at once, and joins the errors as [shards.HostError].
 func eachHost(ctx context.Context, m *shards.Map, fn func(shards.Host, *pgx.Conn) error) error {
 	errs := make([]error, len(m.Hosts()))

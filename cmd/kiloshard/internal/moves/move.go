@@ -18,9 +18,11 @@ import (
 
 // moveFlags are those of the commands that work on moves.
 type moveFlags struct {
-	cfg    move.Config
-	rate   int64 // MB/s
-	dryRun bool
+	cfg  move.Config
+	rate int64 // MB/s
+
+	rollbackWAL int64 // MB
+	dryRun      bool
 }
 
 func (f *moveFlags) add(cmd *cobra.Command) {
@@ -49,19 +51,23 @@ milliseconds changes its place. Routers that follow the map send calls in betwee
 clients get an error that says where the shard went.
 
 Each move is in a ledger on its hosts. After an interrupt or a crash, "move resume" continues it, or
-"move abort" takes it back. The old schema stays on the source, under another name, until "move clean".`,
-		Example: "  kiloshard move 7,100-120 --to pg-b",
+"move abort" takes it back. The old schema stays on the source, under another name, until "move clean".
+
+With --rollback-for a shard can go back by "move rollback" until then, without a copy and without losing what was
+written since: the command goes on after the move, and keeps the way back short.`,
+		Example: "  kiloshard move 7,100-120 --to pg-b\n  kiloshard move 7 --to pg-b --rollback-for 1h",
 		Args:    shardsOrCommand,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return onMoves(cmd.Context(), a, &f, args[0], func(ctx context.Context, cfg move.Config) error {
 				if f.dryRun {
 					return planMoves(ctx, a, cfg)
 				}
-				return runMoves(ctx, a, cfg, "moved to "+cfg.To, move.Run)
+				return moveAndKeep(ctx, a, cfg, "moved to "+cfg.To)
 			})
 		},
 	}
 	f.add(cmd)
+	f.addWayBack(cmd)
 	cmd.Flags().StringVar(&f.cfg.To, "to", "", "the host that the shards move to")
 	cmd.Flags().BoolVar(&f.dryRun, "dry-run", false, "make all checks, and move nothing")
 	_ = cmd.MarkFlagRequired("to")                           // fails only for a flag that is not there
@@ -71,7 +77,8 @@ Each move is in a ledger on its hosts. After an interrupt or a crash, "move resu
 		underWayCommand(a, "resume", "Continues moves that were interrupted", "resumed", move.Resume),
 		underWayCommand(a, "abort", "Takes back moves whose target does not serve yet", "taken back", move.Abort),
 		underWayCommand(a, "verify", "Compares the rows of moves that were interrupted, and of shards whose old schemas are still there", "compared", move.Verify),
-		statusCommand(a), cleanCommand(a),
+		underWayCommand(a, "rollback", "Takes shards back that were moved with --rollback-for", "rolled back", move.Rollback),
+		keepCommand(a), statusCommand(a), cleanCommand(a),
 	)
 	return cmd
 }
@@ -115,6 +122,10 @@ func onMoves(ctx context.Context, a *cli.App, f *moveFlags, set string, run func
 		return cli.Usagef("--rate %d: expected MB a second, and --offline, since Postgres's own workers, which copy a shard else, know no rate", f.rate)
 	}
 	f.cfg.Rate = f.rate * 1e6
+	if f.cfg.RollbackFor < 0 || f.cfg.RollbackFor > 0 && f.rollbackWAL < 1 {
+		return cli.Usagef("--rollback-for and --rollback-wal: expected a time, and 1 MB or more")
+	}
+	f.cfg.RollbackWAL = f.rollbackWAL * 1e6
 	_, store, now, err := a.OpenMap(ctx)
 	if err != nil {
 		return err

@@ -37,6 +37,7 @@ func DrainCommand(a *cli.App) *cobra.Command {
 		ValidArgsFunction: a.CompleteHost,
 	}
 	f.add(cmd)
+	f.addWayBack(cmd)
 	cmd.Flags().BoolVar(&f.dryRun, "dry-run", false, "print the plan, and move nothing")
 	return cmd
 }
@@ -60,6 +61,7 @@ analyze of each table. --run runs them while services write. After an interrupt,
 		},
 	}
 	f.add(cmd)
+	f.addWayBack(cmd)
 	cmd.Flags().BoolVar(&run, "run", false, "move the shards")
 	return cmd
 }
@@ -87,7 +89,7 @@ func moveTo(ctx context.Context, a *cli.App, cfg move.Config, dryRun bool, plan 
 	numbers := slices.Sorted(maps.Keys(cfg.Targets))
 	cfg.Shards = shards.SetOf(numbers...)
 	if !dryRun && len(numbers) > 0 {
-		return runMoves(ctx, a, cfg, "moved", move.Run)
+		return moveAndKeep(ctx, a, cfg, "moved")
 	}
 	result := balancePlan{Moves: []balanceMove{}}
 	by := map[[2]string][]shards.Number{}

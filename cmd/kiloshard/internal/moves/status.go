@@ -82,10 +82,12 @@ type Row struct {
 	Since   time.Time     `json:"since"` // when the step was begun
 	Error   string        `json:"error"`
 	Working bool          `json:"working"` // a mover is at work on it
+	Back    string        `json:"back"`    // how it can be rolled back, or why it cannot any more; empty without a way back
+	Returns string        `json:"returns"` // the ID of the move that it rolls back
 }
 
 func rowOf(v move.Move) Row {
-	return Row{v.ID, v.Shard, v.Source, v.Target, string(v.Step), string(v.Outcome), v.Who, v.Began.UTC(), v.Stepped.UTC(), v.Error, v.Working}
+	return Row{v.ID, v.Shard, v.Source, v.Target, string(v.Step), string(v.Outcome), v.Who, v.Began.UTC(), v.Stepped.UTC(), v.Error, v.Working, wayBackOf(v), v.Returns}
 }
 
 func statusCommand(a *cli.App) *cobra.Command {
@@ -101,7 +103,7 @@ func statusCommand(a *cli.App) *cobra.Command {
 			}
 			moves, err := move.Status(cmd.Context(), m)
 			result := []Row{}
-			rows := [][]string{{">SHARD", "FROM", "TO", "STEP", "SINCE", "OUTCOME", "ERROR"}}
+			rows := [][]string{{">SHARD", "FROM", "TO", "STEP", "SINCE", "OUTCOME", "WAY BACK", "ERROR"}}
 			for _, v := range moves {
 				if !all && v.Outcome != move.UnderWay && v.Outcome != move.Moved {
 					continue
@@ -112,7 +114,7 @@ func statusCommand(a *cli.App) *cobra.Command {
 				if v.Outcome == move.UnderWay {
 					outcome = "under way, mover " + row.mover()
 				}
-				rows = append(rows, []string{cli.Thousands(int(v.Shard)), v.Source, v.Target, string(v.Step), cli.Stamp(v.Stepped), outcome, cli.OneLine(v.Error)})
+				rows = append(rows, []string{cli.Thousands(int(v.Shard)), v.Source, v.Target, string(v.Step), cli.Stamp(v.Stepped), outcome, cli.OneLine(row.Back), cli.OneLine(v.Error)})
 			}
 			return errors.Join(a.Print(map[string]any{"moves": result}, func() {
 				switch {
@@ -124,7 +126,7 @@ func statusCommand(a *cli.App) *cobra.Command {
 			}), err)
 		},
 	}
-	cmd.Flags().BoolVar(&all, "all", false, "show those that were aborted or cleaned, too")
+	cmd.Flags().BoolVar(&all, "all", false, "show those that were aborted, rolled back or cleaned, too")
 	return cmd
 }
 
@@ -132,9 +134,13 @@ func cleanCommand(a *cli.App) *cobra.Command {
 	var yes bool
 	cmd := &cobra.Command{
 		Use:   "clean [SHARDS]",
-		Short: "Drops the old schemas of shards that have moved, and the fences in their place",
+		Short: "Drops the old schemas of shards that have moved, the fences in their place, and what moves have left behind",
 		Long: `Drops the old schemas of shards that have moved, and the fences in their place: a client without
-the map then gets an error that the tables do not exist, instead of where they went. It asks first; without a terminal it needs --yes.`,
+the map then gets an error that the tables do not exist, instead of where they went. It asks first; without a terminal it needs --yes.
+
+A shard whose way back is open is left alone, unless it is named: the way back is closed then. Slots, publications, subscriptions
+and fences that the ledgers of the hosts know and no move needs are removed, and listed. Those that no ledger
+knows are listed, and left alone: somebody else may have made them.`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			_, m, err := a.LoadMap(cmd.Context())
@@ -153,8 +159,18 @@ the map then gets an error that the tables do not exist, instead of where they w
 				return err
 			}
 			cleaned, err := move.Clean(cmd.Context(), m, only)
-			return errors.Join(a.Print(map[string]any{"cleaned": cleaned}, func() {
-				a.Say("%s cleaned", cli.Count(cleaned.Len(), "shard"))
+			result := map[string]any{"cleaned": cleaned.Done, "open": cleaned.Open, "removed": append([]string{}, cleaned.Removed...), "unknown": append([]string{}, cleaned.Unknown...)}
+			return errors.Join(a.Print(result, func() {
+				a.Say("%s cleaned", cli.Count(cleaned.Done.Len(), "shard"))
+				if cleaned.Open.Len() > 0 {
+					a.Say("shards %s can still be rolled back, so their old schemas are kept: name them to drop these", cleaned.Open)
+				}
+				for _, thing := range cleaned.Removed {
+					a.Say("removed: %s", thing)
+				}
+				for _, thing := range cleaned.Unknown {
+					a.Say("left alone, since no ledger knows it: %s", thing)
+				}
 			}), err)
 		},
 	}

@@ -1,0 +1,150 @@
+package move
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/kiloshard/kiloshard/shards"
+)
+
+// thing is something that is named as moves name what they make.
+type thing struct {
+	Host string
+	Kind string
+	Name string
+	ID   string // of the move
+	Back bool   // it is of a way back
+}
+
+const thingsQuery = `
+SELECT * FROM (
+  SELECT 'subscription', subname::text, substring(subname from $1), subname ~ '_back$' FROM pg_subscription WHERE subdbid = (SELECT oid FROM pg_database WHERE datname = current_database())
+  UNION ALL
+  SELECT 'slot', slot_name::text, substring(slot_name from $1), slot_name ~ '_back$' FROM pg_replication_slots WHERE database = current_database()
+  UNION ALL
+  SELECT 'publication', pubname::text, substring(pubname from $1), pubname ~ '_back$' FROM pg_publication
+  UNION ALL
+  SELECT CASE WHEN nspname ~ '__fence_' THEN 'fence' ELSE 'schema' END, nspname::text, substring(nspname from $2), false FROM pg_namespace
+) t (kind, name, id, back) WHERE id IS NOT NULL`
+
+// The patterns of what moves make, and of the schemas that they rename. What is in parentheses is the ID.
+const thingsPattern = `^kiloshard_move_[0-9]{5}_([0-9a-f]{8})(?:_back)?$`
+
+func schemasPattern(m *shards.Map) string {
+	return "^" + m.Config().SchemaPrefix + "[0-9]{5}__(?:fence|moved)_([0-9a-f]{8})$"
+}
+
+// sweep removes what no move needs any more. Things are listed before the ledgers are read: a move is in the ledger before it makes
+// anything, so what is in none was not made by a move that has begun meanwhile.
+func (c *CleanReport) sweep(ctx context.Context, m *shards.Map, conns *hostConns) error {
+	var all []thing
+	for _, host := range m.Hosts() {
+		conn, err := conns.of(ctx, host.Name)
+		if err != nil {
+			return err
+		}
+		rows, err := conn.Query(ctx, thingsQuery, thingsPattern, schemasPattern(m))
+		if err != nil {
+			return err
+		}
+		found, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (thing, error) {
+			t := thing{Host: host.Name}
+			return t, row.Scan(&t.Kind, &t.Name, &t.ID, &t.Back)
+		})
+		if err != nil {
+			return err
+		}
+		all = append(all, found...)
+	}
+	if len(all) == 0 {
+		return nil
+	}
+	// A subscription uses its slot.
+	order := []string{"subscription", "slot", "publication", "fence", "schema"}
+	slices.SortStableFunc(all, func(a, b thing) int { return cmp.Compare(slices.Index(order, a.Kind), slices.Index(order, b.Kind)) })
+	truth := map[string]Move{}
+	known := map[[2]string]bool{}
+	for _, host := range m.Hosts() {
+		conn, err := conns.of(ctx, host.Name)
+		if err != nil {
+			return err
+		}
+		for _, side := range []string{sourceSide, targetSide} {
+			rows, err := moves(ctx, conn, side)
+			if err != nil {
+				return err
+			}
+			for _, row := range rows {
+				known[[2]string{host.Name, row.ID}] = true
+				if side == sourceSide {
+					truth[row.ID] = row
+				}
+			}
+		}
+	}
+	for _, t := range all {
+		owner, owned := truth[t.ID]
+		switch {
+		case !known[[2]string{t.Host, t.ID}]:
+			c.Unknown = append(c.Unknown, t.String())
+		case owned && t.needed(owner, truth):
+		case !owned && t.Kind == "schema": // it may be all that is left of the shard
+			c.Unknown = append(c.Unknown, t.String())
+		default:
+			conn, err := conns.of(ctx, t.Host)
+			if err == nil {
+				err = t.remove(ctx, conn)
+			}
+			if err != nil {
+				return fmt.Errorf("%s: %w", t, err)
+			}
+			c.Removed = append(c.Removed, t.String())
+		}
+	}
+	return nil
+}
+
+func (t thing) String() string { return t.Host + ": " + t.Kind + " " + t.Name }
+
+// needed reports whether a move that is in the ledger of its source needs something.
+func (t thing) needed(owner Move, all map[string]Move) bool {
+	for _, m := range all {
+		if m.Outcome == UnderWay && (m.ID == owner.ID || m.Returns == owner.ID) {
+			return true
+		}
+	}
+	switch {
+	case t.Back:
+		return !owner.BackUntil().IsZero()
+	case t.Kind == "schema":
+		return owner.Outcome != Cleaned
+	}
+	return false
+}
+
+func (t thing) remove(ctx context.Context, conn *pgx.Conn) error {
+	switch t.Kind {
+	case "subscription":
+		return dropSubscription(ctx, conn, t.Name)
+	case "slot":
+		return wait(ctx, lockWait, slowly, errors.New("it is still in use"), func() (bool, error) {
+			_, err := conn.Exec(ctx, `SELECT pg_drop_replication_slot(slot_name)::text FROM pg_replication_slots WHERE slot_name = $1`, t.Name)
+			return err == nil, ignoringCode(err, "55006")
+		})
+	case "publication":
+		return run(ctx, conn, "DROP PUBLICATION IF EXISTS "+name(t.Name))
+	}
+	return run(ctx, conn, "DROP SCHEMA IF EXISTS "+name(t.Name)+" CASCADE")
+}
+
+func ignoringCode(err error, harmless string) error {
+	if code(err) == harmless {
+		return nil
+	}
+	return err
+}
