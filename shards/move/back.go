@@ -134,10 +134,14 @@ func (m Move) removeWayBack(ctx context.Context, target *pgx.Conn) error {
 	return run(ctx, target, "DROP PUBLICATION IF EXISTS "+name(m.way()))
 }
 
-// closeWayBack ends the way back of a move, and says why in the ledger.
+// closeWayBack ends the way back of a move, and says why in the ledger. It returns errWayClosed if the move is rolled back already.
 func (m Move) closeWayBack(ctx context.Context, source, target *pgx.Conn, why string) error {
-	if _, err := source.Exec(ctx, `UPDATE kiloshard.moves SET back = back || jsonb_build_object('closed', $2::text) WHERE id = $1 AND side = 'source'`, m.ID, why); err != nil {
+	const query = `UPDATE kiloshard.moves SET back = back || jsonb_build_object('closed', $2::text) WHERE id = $1 AND side = 'source' AND outcome = 'moved'`
+	switch tag, err := source.Exec(ctx, query, m.ID, why); {
+	case err != nil:
 		return err
+	case tag.RowsAffected() != 1:
+		return errWayClosed
 	}
 	return m.removeWayBack(ctx, target)
 }
@@ -177,22 +181,23 @@ func ignoring(err, harmless error) error {
 	return err
 }
 
-// wayLost returns why a way back cannot be used any more, empty if it can, and how many bytes of WAL are kept for it.
-func (m Move) wayLost(ctx context.Context, target *pgx.Conn) (why string, kept int64, err error) {
+// wayLost returns why a way back cannot be used any more, empty if it can.
+func (m Move) wayLost(ctx context.Context, target *pgx.Conn) (why string, err error) {
 	var status string
+	var kept int64
 	const query = `SELECT coalesce(wal_status, ''), coalesce(pg_wal_lsn_diff(pg_current_wal_lsn(), restart_lsn), 0)::bigint FROM pg_replication_slots WHERE slot_name = $1`
 	err = target.QueryRow(ctx, query, m.way()).Scan(&status, &kept)
 	switch {
 	case errors.Is(err, pgx.ErrNoRows):
-		return fmt.Sprintf("slot %s is not on %s any more", m.way(), m.Target), 0, nil
+		return fmt.Sprintf("slot %s is not on %s any more", m.way(), m.Target), nil
 	case err != nil:
-		return "", 0, err
+		return "", err
 	case status == lostStatus:
-		return fmt.Sprintf("slot %s on %s has lost WAL (max_slot_wal_keep_size)", m.way(), m.Target), kept, nil
+		return fmt.Sprintf("slot %s on %s has lost WAL (max_slot_wal_keep_size)", m.way(), m.Target), nil
 	case time.Now().After(m.BackUntil()):
-		return "its time is over", kept, nil
+		return "its time is over", nil
 	case kept > m.Back.WAL:
-		return fmt.Sprintf("slot %s on %s keeps %d bytes of WAL, more than %d", m.way(), m.Target, kept, m.Back.WAL), kept, nil
+		return fmt.Sprintf("slot %s on %s keeps %d bytes of WAL, more than %d", m.way(), m.Target, kept, m.Back.WAL), nil
 	}
-	return "", kept, nil
+	return "", nil
 }

@@ -85,6 +85,23 @@ func Drain(m *shards.Map, from string, sizes map[shards.Number]int64) map[shards
 	return targets
 }
 
+// Split returns host to for about half of the bytes of host from: the largest shards first, each to the half that has less so far.
+func Split(m *shards.Map, from, to string, sizes map[shards.Number]int64) map[shards.Number]string {
+	all := loads(m, sizes)
+	split := all[slices.IndexFunc(all, func(l *load) bool { return l.host == from })]
+	targets := map[shards.Number]string{}
+	var stay, leave int64
+	for _, n := range slices.Backward(split.shards) {
+		if bytes := sizes[n] + emptyShard; leave < stay {
+			leave += bytes
+			targets[n] = to
+		} else {
+			stay += bytes
+		}
+	}
+	return targets
+}
+
 // Rebalance returns new hosts for as few bytes of shards as it can find that even out the hosts by their weights: from the
 // fullest to the least full, the largest shard that makes the difference between the two smaller, as long as there is one.
 func Rebalance(m *shards.Map, sizes map[shards.Number]int64) map[shards.Number]string {

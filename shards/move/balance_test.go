@@ -92,3 +92,16 @@ func TestDrain(t *testing.T) {
 		t.Errorf("got %v", got)
 	}
 }
+
+func TestSplit(t *testing.T) {
+	t.Parallel()
+	m, after := spread(t, []int{1, 1}, []int{10, 3})
+	if got := after(move.Split(m, "a", "b", nil)); got[0] != 5 || got[1] != 8 {
+		t.Errorf("got %v", got)
+	}
+	// A shard that is half of all stays, and the others leave.
+	targets := move.Split(m, "a", "b", map[shards.Number]int64{3: 1 << 30})
+	if _, leaves := targets[3]; leaves || len(targets) != 9 {
+		t.Errorf("got %v", targets)
+	}
+}

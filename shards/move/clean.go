@@ -61,7 +61,7 @@ func (m Move) clean(ctx context.Context, conns *hostConns, closes bool) (kept bo
 		if err != nil {
 			return false, err
 		}
-		why, _, err := m.wayLost(ctx, target)
+		why, err := m.wayLost(ctx, target)
 		switch {
 		case err != nil:
 			return false, err

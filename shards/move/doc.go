@@ -28,6 +28,14 @@
 // it back, until the map has changed. Only in step fenced nobody serves; a mover that is alive leaves it within
 // milliseconds, or as soon as the store answers.
 //
+// # The way back
+//
+// With [Config.RollbackFor] a slot on the target has what is written there after the switch. [Keep] applies it to the old schema,
+// by package changes, since a subscription finds tables only by the names that they have on the publisher, and the old schema is to stay behind its fence. [Rollback] is
+// a move from step copy on: it drains the slot under the fence of the host that the shard leaves, carries the sequences
+// over, takes the fence of the old host down, and then changes the map. What is open needs somebody to look at it; the WAL that it
+// may keep is limited, and past that it is closed.
+//
 // # The shard's lock
 //
 // The row in the source's ledger is written under the lock that migrations take, which only the owner of the shard can. From

@@ -24,18 +24,17 @@ func Keep(ctx context.Context, cfg Config) error {
 	if err != nil {
 		return err
 	}
-	for {
+	for ctx.Err() == nil {
 		open, err := keepOnce(ctx, cfg)
-		if ctx.Err() != nil || err == nil && open == 0 {
-			return nil
+		if err == nil && open == 0 {
+			break
 		}
 		if err != nil {
 			cfg.Logger.Warn("ways back", "err", err)
 		}
-		if sleep(ctx, keepPause) != nil {
-			return nil
-		}
+		_ = sleep(ctx, keepPause) // whether ctx has ended is looked at above
 	}
+	return nil
 }
 
 // keepOnce looks at each way back once, and returns how many are open.
@@ -71,7 +70,7 @@ func (j *job) keep(ctx context.Context, conns *hostConns) error {
 	if err != nil {
 		return err
 	}
-	why, _, err := j.wayLost(ctx, target)
+	why, err := j.wayLost(ctx, target)
 	if err != nil {
 		return err
 	}
@@ -84,7 +83,7 @@ func (j *job) keep(ctx context.Context, conns *hostConns) error {
 		why = refused.Error()
 	}
 	if err := j.closeWayBack(ctx, source, target, why); err != nil {
-		return err
+		return ignoring(err, errWayClosed)
 	}
 	j.event("the way back to %s is closed: %s", j.Source, why)
 	return nil

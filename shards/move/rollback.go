@@ -78,7 +78,7 @@ func (j *job) mayReturn(ctx context.Context) error {
 	if home := j.cfg.Map.Host(j.Shard).Name; home != j.Source {
 		return fmt.Errorf("the map has the shard on %s, not on %s any more: %w", home, j.Source, ErrNoWayBack)
 	}
-	why, _, err := j.back.wayLost(ctx, j.from)
+	why, err := j.back.wayLost(ctx, j.from)
 	if err != nil {
 		return err
 	}

@@ -1,4 +1,4 @@
-// Package moves is kiloshard move, drain and rebalance: shards that change their host.
+// Package moves is kiloshard move, drain, rebalance and split: shards that change their host.
 package moves
 
 import (
