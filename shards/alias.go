@@ -3,10 +3,10 @@ package shards
 import "github.com/goccy/go-yaml/ast"
 
 func (d *document) tooMuch(field string, node ast.Node) error {
-	return d.fail(field, node, "aliases that stand for too much", "a config as kiloshard init writes it")
+	return d.fail(field, node, "aliases that expand to too many values", "a config as kiloshard init writes it")
 }
 
-// resolve returns the value that a node stands for: the node itself, or what its alias names.
+// resolve returns the value of a node: the node itself, or the value that its alias names.
 func (d *document) resolve(field string, node ast.Node) (ast.Node, error) {
 	for {
 		if d.budget--; d.budget < 0 {
@@ -27,7 +27,7 @@ func (d *document) resolve(field string, node ast.Node) (ast.Node, error) {
 	}
 }
 
-// Visit notes the anchors; of those with the same name none, since no alias says which it means.
+// Visit records the anchors. If two have the same name it records neither, since an alias would be ambiguous.
 func (d *document) Visit(node ast.Node) ast.Visitor {
 	if anchor, ok := node.(*ast.AnchorNode); ok {
 		name := anchor.Name.GetToken().Value
@@ -46,8 +46,8 @@ type entry struct {
 	value ast.Node
 }
 
-// entries returns the fields of a mapping as written, then those merged in by <<, which give way to
-// fields of the same name.
+// entries returns the fields of a mapping as written, then those merged in by <<. A written field
+// overrides a merged one of the same name.
 func (d *document) entries(field string, node ast.Node, expected string) ([]entry, error) {
 	var values []*ast.MappingValueNode
 	switch n := node.(type) {
@@ -88,7 +88,7 @@ func (d *document) entries(field string, node ast.Node, expected string) ([]entr
 	return own, nil
 }
 
-// merged returns the fields that a << brings: those of a mapping, or of each mapping in a list.
+// merged returns the fields that a << adds: those of a mapping, or of each mapping in a list.
 func (d *document) merged(field string, node ast.Node, expected string) ([]entry, error) {
 	node, err := d.resolve(field, node)
 	if err != nil {

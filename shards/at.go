@@ -15,20 +15,20 @@ type place struct {
 	port uint16
 }
 
-// At returns the host as if its DSN named this address and no other, for credentials that are good for one address. address is
+// At returns the host as if its DSN named only this address, for credentials that are valid for one address. address is
 // a name, an IP, or the directory of a Unix socket.
 func (h Host) At(address string, port uint16) Host {
 	h.at = &place{address, port}
 	return h
 }
 
-// in returns a DSN with this address in the place of its own.
+// in returns the DSN with this address instead of its own.
 func (p *place) in(dsn string) string {
 	if p == nil {
 		return dsn
 	}
 	port := strconv.Itoa(int(p.port))
-	if !isURL(dsn) { // of a keyword given twice the last one counts
+	if !isURL(dsn) { // the last of two equal keywords counts
 		quote := strings.NewReplacer(`\`, `\\`, `'`, `\'`)
 		return dsn + " host='" + quote.Replace(p.host) + "' port='" + port + "'"
 	}

@@ -6,22 +6,22 @@ import (
 	"strings"
 )
 
-// Remote reports whether the config holds no map, only how to find it: Cluster, Store, and what is on this machine, which
-// are Migrations and PasswordCommand. That is all of kiloshard.yaml where Store is not a file. [Config.Map] refuses such a
-// config; package mapstore loads the map of it.
+// Remote reports whether the config holds no map, only how to find it: Cluster, Store, and the fields about this machine,
+// Migrations and PasswordCommand. A kiloshard.yaml whose Store is not a file has no other fields. [Config.Map] refuses such a
+// config; package mapstore loads its map.
 func (c Config) Remote() bool {
 	return c.Store.isRemote() && c.Shards == 0 && len(c.Hosts) == 0 && len(c.Placement) == 0
 }
 
-// Shared returns what a store keeps of the config, for all who use the map: all but Store, Migrations,
-// PasswordCommand and the place of the file.
+// Shared returns the part of the config that a store keeps for all users of the map: everything but Store, Migrations,
+// PasswordCommand and the file's directory.
 func (c Config) Shared() Config {
 	c.Store, c.Migrations, c.PasswordCommand, c.dir = Store{}, "", nil, ""
 	return c
 }
 
-// WithLocal returns the config with what [Config.Shared] leaves out, taken from another one: a map that came from a
-// store, with the kiloshard.yaml that led there. Files that a DSN names are beside that one, too.
+// WithLocal returns the config with the fields that [Config.Shared] leaves out, taken from local: the kiloshard.yaml that
+// named the store from which c was loaded. Relative file names in DSNs are then relative to that file's directory.
 func (c Config) WithLocal(local Config) Config {
 	c.Store, c.Migrations, c.PasswordCommand, c.dir = local.Store, local.Migrations, local.PasswordCommand, local.dir
 	c.Hosts = slices.Clone(c.Hosts)
@@ -71,7 +71,7 @@ func (d *document) bootstrap(c Config) (Config, error) {
 		})
 		return Config{}, &FieldError{
 			Field: first, Found: "a part of the map, which is in the store (" + c.Store.Kind + ")",
-			Expected: strings.Join(bootstrapFields, ", ") + " alone; kiloshard map edit changes the map, kiloshard map import brings one there",
+			Expected: strings.Join(bootstrapFields, ", ") + " alone; kiloshard map edit changes the map, kiloshard map import copies one to the store",
 		}
 	}
 	c = Config{Cluster: c.Cluster, Store: c.Store.withDefaults(), Migrations: c.Migrations, PasswordCommand: c.PasswordCommand}

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// ErrIsID says that a key is an ID, where the strategy takes none: see [Strategy.RefuseIDs].
+// ErrIsID says that a key is an ID, which the strategy does not accept: see [Strategy.RefuseIDs].
 var ErrIsID = errors.New("an ID is not a key of this strategy")
 
 // byID is the strategy of keys that are IDs: each names the shard that made it.
@@ -55,8 +55,8 @@ func (l Layout) shardOf(id ID, count int) (Number, error) {
 	return parts.Shard, nil
 }
 
-// smallestID returns the number from which on a number counts as an ID rather than a key: the IDs of the second hour
-// after the epoch begin there. Without a time it is the smallest ID of shard 1, since those of shard 0 are small numbers.
+// smallestID returns the smallest number that counts as an ID rather than a key: the first ID of the second hour
+// after the epoch. Without a time it is the smallest ID of shard 1, since those of shard 0 are small numbers.
 func (l Layout) smallestID() int64 {
 	if !l.HasTime() {
 		return 1 << (l.Type + l.Sequence)
@@ -93,13 +93,13 @@ func (s notIDs) refuse(key int64) error {
 			where += fmt.Sprintf(", while %s looks for key %d in shard %d", s.by, key, n)
 		}
 	}
-	return fmt.Errorf("key %d: %s: expected a key below %d, since strategy.refuse_ids is true; the shard of an ID is found by ForID, or by kiloshard route --id: %w",
+	return fmt.Errorf("key %d: %s: expected a key below %d, since strategy.refuse_ids is true; ForID, or kiloshard route --id, finds the shard of an ID: %w",
 		key, where, s.ids.layout.smallestID(), ErrIsID)
 }
 
-// NoteID returns a sentence, for people, about a key that may be an ID by mistake: an ID that a shard of the map can have
-// made by now, later than an hour after the epoch, while the strategy takes it to another shard. It is empty for other
-// keys, without a time in IDs, and with [ByID]. A number from elsewhere may look the same.
+// NoteID returns a sentence, for people, about a key that may be an ID by mistake: an ID that a shard of the map could have
+// made between an hour after the epoch and now, while the strategy maps it to another shard. It is empty for other
+// keys, for IDs without a time, and with [ByID]. A number that is not an ID may look like one.
 func (m *Map) NoteID(key Key, now time.Time) string {
 	number := key.number
 	if key.kind == textKey {
@@ -121,6 +121,6 @@ func (m *Map) NoteID(key Key, now time.Time) string {
 	if err != nil || n == made {
 		return ""
 	}
-	return fmt.Sprintf("%s could be an ID: %s; its row would be there. The shard of an ID is found by ForID, or by kiloshard route --id; "+
-		"refuse_ids: true in the strategy refuses IDs as keys, and {by: id} takes them", key, ids.explain(NumberKey(number)))
+	return fmt.Sprintf("%s could be an ID: %s; its row would be there. ForID, or kiloshard route --id, finds the shard of an ID; "+
+		"refuse_ids: true in the strategy refuses IDs as keys, and {by: id} accepts them", key, ids.explain(NumberKey(number)))
 }

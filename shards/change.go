@@ -7,38 +7,38 @@ import (
 	"time"
 )
 
-// ChangeError says why a map must not follow another.
+// ChangeError says why a map must not replace another.
 type ChangeError struct {
 	Field string // of the config, such as epoch
-	From  string // what it is
-	To    string // what it would be
-	Why   string // what that would do
+	From  string // the present value
+	To    string // the new value
+	Why   string // the damage that it would do
 
-	// MovesKeys says that nothing is wrong but that keys would be in another shard than their rows, or in none. That is
-	// right once their rows have been moved, and for keys that nobody has used yet.
+	// MovesKeys says that the only problem is that keys would be in another shard than their rows, or in none. Such a map
+	// is right once those rows have been moved, or if the keys have no rows yet.
 	MovesKeys bool
 }
 
-// Error says what would change, and what that would do.
+// Error names the field, both values and the damage.
 func (e *ChangeError) Error() string {
 	return e.Field + ": from " + e.From + " to " + e.To + ": " + e.Why
 }
 
-// CheckChange reports whether the map to may follow the map from in a living cluster, so that every key and every ID that
-// had a shard keeps it. It returns a [ChangeError] for one
+// CheckChange reports whether the map to may replace the map from in a running cluster: every key and every ID that
+// had a shard must keep it. It returns a [ChangeError] for a map
 //
 //   - of another cluster, or of a lower version;
 //   - with another epoch, layout or schema prefix, or with fewer shards;
-//   - without a generator that there was, or with one that would make numbers again: of another kind, on other hosts, or
+//   - without a generator that from has, or with one that would repeat numbers: of another kind, on other hosts, or
 //     with other residue classes;
-//   - without a type of objects that there was, or with another number for it;
-//   - with a strategy by which a key has another shard, or none any more, as when modulo divides by another number. What
-//     it may do: take more keys in, such as a range for keys that had none; open more shards where the divisor stays
-//     ([Strategy.Of]); become a directory in which keys without an entry are where they were.
+//   - without a type of objects that from has, or with another number for it;
+//   - with a strategy that gives a key another shard, or none, as when modulo divides by another number. A strategy may
+//     accept more keys, such as a range for keys that had none; open more shards while the divisor stays
+//     ([Strategy.Of]); or become a directory in which keys without an entry stay where they were.
 //
-// The home of a shard may change: that is what moving a shard ends with. Whether the shard is there the maps do not
-// tell. [Map.ForBytes] divides by the number of shards, so that more shards give other bytes and UUIDs other shards;
-// CheckChange refuses that only where a generator of the map makes UUIDs.
+// The host of a shard may change, as it does at the end of a move; CheckChange cannot tell whether the shard is on that
+// host. [Map.ForBytes] divides by the number of shards, so more shards change the shards of bytes and UUIDs;
+// CheckChange refuses that only if a generator of the map makes UUIDs.
 func CheckChange(from, to *Map) error {
 	a, b := from.config, to.config
 	switch {
@@ -61,7 +61,7 @@ func CheckChange(from, to *Map) error {
 	if err := checkTypesChange(a, b); err != nil {
 		return err
 	}
-	// The last, so that a change which only moves keys is known to be right in all else.
+	// Checked last: if a change only moves keys, everything else is right.
 	return checkStrategyChange("strategy", a.Strategy, b.Strategy, a.Shards, b.Shards)
 }
 
@@ -69,7 +69,7 @@ func changed(field string, from, to any, why string) *ChangeError {
 	return &ChangeError{Field: field, From: fmt.Sprint(from), To: fmt.Sprint(to), Why: why}
 }
 
-// moment writes an epoch, which a layout without a time may do without.
+// moment writes an epoch. It may be missing if the layout has no time.
 func moment(t time.Time) string {
 	if t.IsZero() {
 		return "none"
@@ -77,7 +77,7 @@ func moment(t time.Time) string {
 	return t.Format(time.RFC3339Nano)
 }
 
-// checkGeneratorChange holds the rule that no generator makes a number twice, and that none is lost.
+// checkGeneratorChange checks that no generator makes a number twice, and that none is removed.
 func checkGeneratorChange(a, b *Config) error {
 	for i, g := range a.Generators {
 		for _, name := range g.Names {
@@ -91,7 +91,7 @@ func checkGeneratorChange(a, b *Config) error {
 			case next.Of != g.Of:
 				return changed(field+" of", g.Of, next.Of, "its numbers would be divided differently, and repeat those made so far")
 			case !isPrefix(g.Hosts, next.Hosts):
-				return changed(field+" hosts", flow(g.Hosts, plain), flow(next.Hosts, plain), "a host would make numbers that another made before; more hosts may only be added behind those there are")
+				return changed(field+" hosts", flow(g.Hosts, plain), flow(next.Hosts, plain), "a host would make numbers that another made before; new hosts may only be added at the end of the list")
 			}
 			if (g.Kind == UUIDv4 || g.Kind == UUIDv7) && a.Shards != b.Shards {
 				return changed("shards", a.Shards, b.Shards, "UUIDs are divided by the number of shards: nearly all that "+name+" made would be in another shard")
@@ -103,12 +103,12 @@ func checkGeneratorChange(a, b *Config) error {
 
 func generatorOf(c *Config, name string) (Generator, bool) { return (&Map{config: c}).Generator(name) }
 
-// isPrefix reports whether all is what first is and perhaps more.
+// isPrefix reports whether all begins with first.
 func isPrefix(first, all []string) bool {
 	return len(all) >= len(first) && slices.Equal(first, all[:len(first)])
 }
 
-// checkStrategyChange holds the rule that no key changes its shard.
+// checkStrategyChange checks that no key changes its shard.
 func checkStrategyChange(at string, a, b Strategy, shardsOfA, shardsOfB int) error {
 	if a.By != b.By {
 		if b.By == Directory && b.Otherwise != nil { // new, so that it has no entries
@@ -121,7 +121,7 @@ func checkStrategyChange(at string, a, b Strategy, shardsOfA, shardsOfB int) err
 		return changed(at+".by", a.By, b.By, why)
 	}
 	if b.RefuseIDs && !a.RefuseIDs {
-		err := changed(at+".refuse_ids", false, true, "keys as large as IDs are would have no shard any more")
+		err := changed(at+".refuse_ids", false, true, "keys as large as IDs would have no shard")
 		err.MovesKeys = true
 		return err
 	}
@@ -148,12 +148,12 @@ func checkStrategyChange(at string, a, b Strategy, shardsOfA, shardsOfB int) err
 		return nil // all that have a shard have an entry
 	}
 	if b.Otherwise == nil {
-		return changed(at+".otherwise", a.Otherwise, "none", "keys without an entry would have no shard any more")
+		return changed(at+".otherwise", a.Otherwise, "none", "keys without an entry would have no shard")
 	}
 	return checkStrategyChange(at+".otherwise", *a.Otherwise, *b.Otherwise, shardsOfA, shardsOfB)
 }
 
-// divisor returns by what the strategy divides where the map has count shards.
+// divisor returns the number that the strategy divides by in a map of count shards.
 func (s Strategy) divisor(count int) int {
 	if s.Of != 0 {
 		return s.Of

@@ -2,10 +2,10 @@ package shards
 
 import "slices"
 
-// checkRangesChange holds the rule that every key which is in a range of a is in one of the same shard in b.
+// checkRangesChange checks that b gives every key in a range of a the same shard.
 func checkRangesChange(at string, a, b Strategy) error {
 	if a.Ranges[0].From.kind != b.Ranges[0].From.kind {
-		return changed(at, a.Ranges[0].From.written()+" and on", b.Ranges[0].From.written()+" and on", "numbers and texts are ordered in two ways, so that keys would be in other shards")
+		return changed(at, a.Ranges[0].From.written()+" and on", b.Ranges[0].From.written()+" and on", "numbers and texts have different orders, so keys would be in other shards")
 	}
 	for i, r := range a.Ranges {
 		end := a.endOf(i)
@@ -36,7 +36,7 @@ func movesKeys(at string, key Key, from Number, to string) error {
 
 func shardText(n Number) string { return "shard " + NumberKey(int64(n)).String() }
 
-// endOf returns the first key behind range i, none if nothing ends it.
+// endOf returns the first key after range i, or the zero Key if the range has no end.
 func (s Strategy) endOf(i int) Key {
 	if end := s.Ranges[i].To; !end.IsZero() || i+1 == len(s.Ranges) {
 		return end
@@ -44,7 +44,7 @@ func (s Strategy) endOf(i int) Key {
 	return s.Ranges[i+1].From
 }
 
-// rangeOf returns the index of the range that holds a key of its kind, -1 if none does.
+// rangeOf returns the index of the range that holds a key of the ranges' kind, -1 if none does.
 func (s Strategy) rangeOf(key Key) int {
 	i, found := slices.BinarySearchFunc(s.Ranges, key, func(r KeyRange, key Key) int { return r.From.compare(key) })
 	if !found {

@@ -36,7 +36,7 @@ func (c Config) check() error {
 	)
 }
 
-// all returns the error of the first check that finds one.
+// all returns the first error of the checks.
 func (c Config) all(checks ...func(Config) error) error {
 	for _, check := range checks {
 		if err := check(c); err != nil {
@@ -120,7 +120,7 @@ func checkHosts(c Config) error {
 	return nil
 }
 
-// checkPlacement holds the rule that every shard has exactly one home.
+// checkPlacement checks that every shard is on exactly one host.
 func checkPlacement(c Config) error {
 	home := make([]int, c.Shards) // 1-based index into Placement
 	for i, p := range c.Placement {
@@ -163,7 +163,7 @@ func checkSearchPath(c Config) error {
 	return nil
 }
 
-// checkText holds the rule that a config can be written as YAML.
+// checkText checks that the config can be written as YAML.
 func checkText(c Config) error {
 	texts := map[string]string{
 		"migrations": c.Migrations, "store.dsn": c.Store.DSN, "store.user": c.Store.User, "store.password": c.Store.Password,
@@ -197,7 +197,7 @@ func hostNames(hosts []Host) string {
 	return strings.Join(names, ", ")
 }
 
-// quoted shows what a user wrote, but not what may be a DSN in the wrong place.
+// quoted quotes what a user wrote, unless it may be a DSN in the wrong field.
 func quoted(text string) string {
 	switch {
 	case text == "":

@@ -61,7 +61,7 @@ func checkGeneratorHosts(c Config, field string, g Generator) error {
 	return nil
 }
 
-// checkOf holds the rule that every server and every shard has a residue class of its own.
+// checkOf checks that every server and every shard has its own residue class.
 func checkOf(c Config, field string, g Generator) error {
 	field += ".of"
 	const most = 1 << 20 // leaves each class 2^43 numbers

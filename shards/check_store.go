@@ -42,7 +42,7 @@ func checkStore(c Config) error {
 		}
 	}
 	if !s.isRemote() && (len(s.Variables) > 0 || len(s.Hosts) > 0 || len(s.Local) > 0) {
-		return &FieldError{Field: "store", Found: "variables, hosts or local", Expected: "none of them: in a map of its own file, DSNs are trusted as they are"}
+		return &FieldError{Field: "store", Found: "variables, hosts or local", Expected: "none of them: DSNs in this file are trusted as they are"}
 	}
 	switch s.Kind {
 	case StorePostgres:
@@ -88,10 +88,10 @@ func (s Store) checkEtcd() error {
 			return &FieldError{Field: at, Found: endpoint + " after " + s.Endpoints[0], Expected: "http or https for all of them"}
 		}
 		if !secure(endpoint) && s.User != "" && !loopback(endpoint) {
-			return &FieldError{Field: at, Found: endpoint + ", over which the password would go in clear text", Expected: "https://, since there is a user; http:// on this machine alone"}
+			return &FieldError{Field: at, Found: endpoint + ", which would send the password in clear text", Expected: "https://, since there is a user; http:// only on this machine"}
 		}
 		if !secure(endpoint) && (s.CA != "" || s.Cert != "") {
-			return &FieldError{Field: at, Found: endpoint + ", which goes without TLS", Expected: "https://, since there are certificates"}
+			return &FieldError{Field: at, Found: endpoint + ", which does not use TLS", Expected: "https://, since there are certificates"}
 		}
 	}
 	for _, f := range []struct {
@@ -114,7 +114,7 @@ func (s Store) checkEtcd() error {
 	return nil
 }
 
-// loopback reports whether an endpoint is on this machine, whatever a resolver says.
+// loopback reports whether an endpoint is on this machine, without asking a resolver.
 func loopback(endpoint string) bool {
 	u, err := url.Parse(endpoint)
 	if err != nil {
@@ -126,7 +126,7 @@ func loopback(endpoint string) bool {
 
 func secure(endpoint string) bool { return strings.HasPrefix(endpoint, "https://") }
 
-// quotedUnless shows a text that a pattern allows, and of any other only what [quoted] does.
+// quotedUnless returns a text that matches the pattern as it is, and any other as [quoted] does.
 func quotedUnless(pattern *regexp.Regexp, text string) string {
 	if pattern.MatchString(text) {
 		return text

@@ -9,7 +9,7 @@ import (
 
 func checkStrategy(c Config) error { return c.Strategy.check(c, "strategy", true) }
 
-// check returns a [FieldError] for the first field that is wrong. A nested strategy is one by arithmetic.
+// check returns a [FieldError] for the first field that is wrong. Only the outermost strategy may be a directory.
 func (s Strategy) check(c Config, at string, outermost bool) error {
 	known, expected := []string{Modulo, Hash, ByRange, ByID, Directory}, "modulo, hash, range, directory or id"
 	if !outermost {
@@ -37,7 +37,7 @@ func (s Strategy) check(c Config, at string, outermost bool) error {
 	return nil
 }
 
-// checkUnused refuses fields of another strategy, which would be without effect.
+// checkUnused refuses fields of other strategies, which would have no effect.
 func (s Strategy) checkUnused(at string) error {
 	for _, f := range []struct {
 		name  string
@@ -108,7 +108,7 @@ func (s Strategy) checkRanges(c Config, at string) error {
 	return nil
 }
 
-// checkEnd holds the rule that no key is in two ranges.
+// checkEnd checks that no key is in two ranges.
 func (s Strategy) checkEnd(field string, i int) error {
 	r := s.Ranges[i]
 	switch {

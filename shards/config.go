@@ -5,12 +5,12 @@ import (
 	"time"
 )
 
-// Config is what kiloshard.yaml holds. [Load] and [Parse] read one, [Config.YAML] writes one.
-// [Config.Map] checks it and makes the [Map] of it. Where the map is kept in a database, kiloshard.yaml holds no
-// map, only how to find it: see [Config.Remote].
+// Config is the content of kiloshard.yaml. [Load] and [Parse] read one, [Config.YAML] writes one.
+// [Config.Map] checks it and returns its [Map]. If the map is kept in a store, kiloshard.yaml only says how to find
+// it: see [Config.Remote].
 //
-// Its fields hold what is written: a DSN with its ${NAME} variables, a directory that may be
-// relative. [Host.ConnString] and [Config.MigrationsDir] return what is meant.
+// The fields hold the text as written: a DSN with its ${NAME} variables, a directory that may be
+// relative. [Host.ConnString] and [Config.MigrationsDir] return the resolved values.
 type Config struct {
 	Cluster      string      `json:"cluster"`           // a name; keeps two clusters from sharing a database by mistake
 	Version      int         `json:"version,omitempty"` // of the map, rising with each change; 0 for one that was never in a store
@@ -30,8 +30,8 @@ type Config struct {
 	Types []ObjectType `json:"types,omitempty"`
 
 	// PasswordCommand is a program with its arguments that prints the password for a connection that the command
-	// kiloshard is about to make. It is taken from the file that the command reads and from nowhere else, since whoever
-	// can write it can run programs.
+	// kiloshard is about to make. Only the file that the command reads may set it, since anyone who can write it can run
+	// programs.
 	PasswordCommand []string `json:"-"`
 
 	dir string // where Load found the file; empty without one
@@ -40,11 +40,11 @@ type Config struct {
 // Dir returns the directory of the file that the config was loaded from. It is empty without one.
 func (c Config) Dir() string { return c.dir }
 
-// MigrationsDir returns the directory of the migrations as [Config.Path] does. It is empty when none is given.
+// MigrationsDir returns the [Config.Path] of the migrations' directory, empty if the config names none.
 func (c Config) MigrationsDir() string { return c.Path(c.Migrations) }
 
-// Path returns where a file is that the config names. A relative one is beside the file that the config was loaded
-// from; without such a file it stays relative. An empty name stays empty.
+// Path returns the path of a file that the config names. A relative name is resolved in the directory of the file that
+// the config was loaded from; without such a file it stays relative. An empty name stays empty.
 func (c Config) Path(name string) string {
 	if name == "" || c.dir == "" || filepath.IsAbs(name) {
 		return name

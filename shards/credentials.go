@@ -8,24 +8,23 @@ import (
 	"log/slog"
 )
 
-// Credentials are whom to connect to a host as. However they are printed, logged or put into JSON, the password is left
-// out.
+// Credentials are the user and password for a connection to a host. Printing, logging and JSON leave out the password.
 type Credentials struct {
 	User     string `json:"user"` // empty: the DSN's
 	Password string `json:"-"`    // empty: the DSN's, or that of a passfile
 }
 
-// ErrNoCredentials says that there are no credentials for a connection: a [CredentialsFunc] failed, or was not done in time. It
-// says nothing of the server.
+// ErrNoCredentials says that there are no credentials for a connection: a [CredentialsFunc] failed or timed out. It
+// says nothing about the server.
 var ErrNoCredentials = errors.New("no credentials")
 
 // CredentialsFunc returns the credentials for a connection that is about to be made to a host: a token of a cloud's IAM, a
-// password from a vault. It is called for each connection, by many goroutines at once, and ctx says how long it may
-// take. The address is in [Host.ConnString], which names one here: what is returned is sent to no other.
+// password from a vault. It is called for each connection, by many goroutines at once, and ctx limits how long it may
+// take. [Host.ConnString] names one address here, and the credentials are sent only to that address.
 type CredentialsFunc func(ctx context.Context, host Host) (Credentials, error)
 
-// WithCredentials returns the host with fn for its credentials, over what the DSN says. With nil it returns the host as
-// it is.
+// WithCredentials returns the host with credentials from fn, which override those in the DSN. If fn is nil it returns
+// the host unchanged.
 func (h Host) WithCredentials(fn CredentialsFunc) Host {
 	if fn != nil {
 		h.credentials = fn
@@ -33,7 +32,7 @@ func (h Host) WithCredentials(fn CredentialsFunc) Host {
 	return h
 }
 
-// Credentials asks the function of [Host.WithCredentials]. They are empty without one.
+// Credentials calls the function of [Host.WithCredentials]. Without one they are empty.
 func (h Host) Credentials(ctx context.Context) (Credentials, error) {
 	if h.credentials == nil {
 		return Credentials{}, nil
@@ -41,11 +40,11 @@ func (h Host) Credentials(ctx context.Context) (Credentials, error) {
 	return h.credentials(ctx, h)
 }
 
-// HasCredentials reports whether there is a function to ask.
+// HasCredentials reports whether the host has a function for its credentials.
 func (h Host) HasCredentials() bool { return h.credentials != nil }
 
-// WithCredentials returns the map with fn for the credentials of all its hosts, over what their DSNs say, so that whatever
-// is given the map connects with them: create, verify, migrations, the router. With nil it returns the map as it is.
+// WithCredentials returns the map with credentials from fn for all its hosts, which override those in their DSNs. Everything
+// that uses the map connects with them: create, verify, migrations, the router. If fn is nil it returns the map unchanged.
 func (m *Map) WithCredentials(fn CredentialsFunc) *Map {
 	if fn == nil {
 		return m

@@ -5,7 +5,7 @@ import (
 	"math"
 )
 
-// inDirectory is the strategy of which the map knows nothing but where the entries are.
+// inDirectory is the strategy of a directory: the map only knows where the entries are.
 type inDirectory struct{}
 
 func (inDirectory) forKey(key int64) (Number, error) {
@@ -20,11 +20,11 @@ func (inDirectory) explain(Key) string { return "" }
 // HasDirectory reports whether the strategy is a directory.
 func (m *Map) HasDirectory() bool { return m.config.Strategy.By == Directory }
 
-// Allocates reports whether the strategy chooses the shards of new keys: a directory, or [ByID]. Each shard then counts its
-// keys in its table kiloshard_usage.
+// Allocates reports whether the strategy chooses the shards of new keys, as a directory and [ByID] do. Each shard then
+// counts its keys in its table kiloshard_usage.
 func (m *Map) Allocates() bool { return m.config.Strategy.allocates() }
 
-// MakesKeys reports whether an ID that any shard makes is a key with that shard: with [ByID], and with a directory in which
+// MakesKeys reports whether each ID is a key of the shard that made it: with [ByID], and with a directory in which
 // keys without an entry are IDs.
 func (m *Map) MakesKeys() bool {
 	s := m.config.Strategy
@@ -32,13 +32,13 @@ func (m *Map) MakesKeys() bool {
 }
 
 // EntryShard returns the shard whose table holds the directory's entry of a key: the remainder of the xxHash of its text
-// divided by [Strategy.Of]. It means nothing without a directory.
+// divided by [Strategy.Of]. The result is meaningless without a directory.
 func (m *Map) EntryShard(key Key) Number {
 	n, _ := pick(m.entries, key)
 	return n
 }
 
-// Otherwise returns the shard of a key without an entry. It returns [ErrNoShard] when there is no such shard.
+// Otherwise returns the shard of a key without an entry, or [ErrNoShard] if such a key has none.
 func (m *Map) Otherwise(key Key) (Number, error) {
 	if m.otherwise == nil {
 		return 0, noShardFor(key, "has no entry in the directory")
@@ -46,7 +46,7 @@ func (m *Map) Otherwise(key Key) (Number, error) {
 	return pick(m.otherwise, key)
 }
 
-// ExplainOtherwise returns the arithmetic of [Map.Otherwise] as [Map.Explain] does, empty where that returns an error.
+// ExplainOtherwise returns the arithmetic of [Map.Otherwise] as [Map.Explain] does, empty if that returns an error.
 func (m *Map) ExplainOtherwise(key Key) string {
 	if _, err := m.Otherwise(key); err != nil {
 		return ""
@@ -62,8 +62,8 @@ const NoLimit = math.MaxInt64
 // panics where [Map.Has] is false.
 func (m *Map) Capacity(n Number) int64 { return m.capacity[n] }
 
-// capacities returns the capacities of all shards. Every shard of a host has an equal part of the host's, so that one
-// row in the shard's schema is all that keeps both limits: no row is there for all new keys of a host to wait for.
+// capacities returns the capacities of all shards. Every shard of a host has an equal part of the host's, so one row in
+// each shard's schema enforces both limits, and the new keys of a host do not all wait for the same row.
 func (m *Map) capacities() []int64 {
 	limits := make([]int64, m.Len())
 	seen := make([]int64, len(m.config.Hosts))

@@ -14,7 +14,7 @@ import (
 )
 
 const (
-	maxValues  = 200_000 // a config has fewer; aliases can ask for far more than is written
+	maxValues  = 200_000 // a config has fewer; aliases can expand to far more than is written
 	maxNesting = 10      // brackets within brackets; the parser's time grows with their square
 	maxColumn  = 200     // of a dash that begins an entry: "- - - -" nests too
 	maxFields  = 100     // of a mapping without braces; the parser's time grows with their square
@@ -23,9 +23,9 @@ const (
 
 // document is a config file while it is read.
 //
-// The library parses; its nodes are read here, and not by its strict decoder. That takes 123 and true for texts, "7" and 1e3
-// for the number, null for an empty host, and a second document for none; its errors name Go's types instead of fields,
-// and quote the line, in which there may be a password.
+// The library parses, but we read its nodes ourselves instead of using its strict decoder. The decoder accepts 123 and true
+// as texts, "7" and 1e3 as numbers, null as an empty host, and ignores a second document; its errors name Go's types
+// instead of fields, and quote the line, which may hold a password.
 type document struct {
 	file    string
 	lookup  func(name string) (string, bool)
@@ -34,7 +34,7 @@ type document struct {
 	budget  int                        // how many more values may be read, each alias's again
 }
 
-// fail returns the error for what stands in a field.
+// fail returns the error for the value of a field.
 func (d *document) fail(field string, node ast.Node, found, expected string) error {
 	return &FieldError{Line: lineOf(node.GetToken()), Field: field, Found: found, Expected: expected}
 }
@@ -85,7 +85,7 @@ func firstInvalidLine(data []byte) int {
 	return line
 }
 
-// parseYAML parses what is not written so that parsing it would take forever.
+// parseYAML parses the document, unless its shape would make the parser take forever.
 func parseYAML(data []byte) (*ast.File, error) {
 	tokens := lexer.Tokenize(string(data))
 	depth, fields, rare := 0, 0, 0

@@ -7,16 +7,16 @@ import (
 	"strings"
 )
 
-// FieldError says that one field of a config, or one argument, holds what it must not.
+// FieldError says that a field of a config, or an argument, has an invalid value.
 type FieldError struct {
 	File     string // where the config came from; empty when it came from no file
 	Line     int    // 1-based; 0 when unknown
 	Field    string // such as "placement[1].shards"
-	Found    string // what is there
-	Expected string // what should be there
+	Found    string // the value, or a description of it
+	Expected string // a description of valid values
 }
 
-// Error names file, line, field, what was found and what was expected, as far as they are known.
+// Error names file, line and field if they are known, and what was found and expected.
 func (e *FieldError) Error() string {
 	var b strings.Builder
 	if e.File != "" {
@@ -36,7 +36,7 @@ func (e *FieldError) Error() string {
 	return b.String()
 }
 
-// ShardError is what went wrong with one shard.
+// ShardError is an error about one shard.
 type ShardError struct {
 	Shard  Number
 	Schema string
@@ -52,7 +52,7 @@ func (e *ShardError) Error() string {
 // Unwrap returns the cause.
 func (e *ShardError) Unwrap() error { return e.Err }
 
-// HostError is what went wrong with a whole host, such as that it does not answer.
+// HostError is an error about a whole host, such as one that does not answer.
 type HostError struct {
 	Host string // the host's name
 	Err  error
@@ -64,8 +64,8 @@ func (e *HostError) Error() string { return fmt.Sprintf("host %s: %v", e.Host, e
 // Unwrap returns the cause.
 func (e *HostError) Unwrap() error { return e.Err }
 
-// PartialError says that work over many shards was not done on all of them: what was done, what
-// failed, and what was not attempted. Doing the same again takes up what is left.
+// PartialError says that work on many shards is incomplete: which are done, which
+// failed, and which were not attempted. Running the same again continues with the rest.
 type PartialError struct {
 	Done         Set
 	Failed       []*ShardError // in rising order of their shards
@@ -100,7 +100,7 @@ func (e *PartialError) Error() string {
 	return text + strings.Join(reasons, "; ")
 }
 
-// errSame stands for a text that was there just before.
+// errSame replaces a text that is the same as the one before it.
 var errSame = errors.New("the same")
 
 // Unwrap returns the causes and the errors of all failed shards.

@@ -6,15 +6,15 @@ import (
 	"strings"
 )
 
-// expansion is a DSN, or a password, and what it became once its variables were filled in.
+// expansion is a DSN, or a password, with the result of filling in its variables.
 type expansion struct {
 	written string
 	becomes *string                          // package fmt prints a pointer to text as an address for every verb
-	lookup  func(name string) (string, bool) // to be asked again
+	lookup  func(name string) (string, bool) // called again at each use
 }
 
-// meantNow returns what a DSN becomes with what lookup knows now, or what it became, or the DSN itself if there was
-// nothing to fill in.
+// meantNow returns the DSN with the variables' present values, or else with those at the first expansion, or the DSN itself
+// if it has no variables.
 func meantNow(expanded []expansion, dsn string) string {
 	for _, e := range expanded {
 		if e.written != dsn {
@@ -30,10 +30,10 @@ func meantNow(expanded []expansion, dsn string) string {
 
 var variable = regexp.MustCompile(`\$\{([A-Za-z_][A-Za-z0-9_]*)\}`)
 
-// expand replaces each ${NAME} in a DSN by what lookup knows. Where the DSN is a URL and the
-// variable stands in its userinfo (before the @), the value is percent-encoded: the variable holds
-// the password as it is. Elsewhere the value is put in as it is. A $ that no { follows stays.
-// The [FieldError] names the variable, never a value, and has no field; expected is what the whole should be.
+// expand replaces each ${NAME} in a DSN by the value that lookup returns. In the userinfo of a URL (before
+// the @) the value is percent-encoded, so the variable holds the password as it is. Elsewhere the value
+// is inserted as it is. A $ without a { after it stays.
+// The [FieldError] names the variable, never a value, and has no field; expected describes the whole text.
 func expand(dsn string, lookup func(name string) (string, bool), expected string) (string, error) {
 	userinfoEnd := endOfUserinfo(dsn)
 	var b strings.Builder
@@ -55,7 +55,7 @@ func expand(dsn string, lookup func(name string) (string, bool), expected string
 	}
 	b.WriteString(dsn[done:])
 	if strings.Contains(variable.ReplaceAllString(dsn, ""), "${") {
-		return "", &FieldError{Found: "a ${ that names no variable", Expected: "${NAME}; a password with these two characters stands in a variable, or in a URL as %24%7B"}
+		return "", &FieldError{Found: "a ${ that names no variable", Expected: "${NAME}; put a password with these two characters into a variable, or write them in a URL as %24%7B"}
 	}
 	if b.Len() == 0 {
 		return "", &FieldError{Found: "empty once its variables are filled in", Expected: expected}

@@ -11,16 +11,16 @@ import (
 	"github.com/goccy/go-yaml/ast"
 )
 
-// read takes what stands in a field of the document over to where the config has it.
+// read copies the value of a field of the document into the config.
 type read func(at string, node ast.Node) error
 
-// field is one that a mapping may have.
+// field is a field that a mapping may have.
 type field struct {
 	name string
 	read read
 }
 
-// mapping reads a mapping that has some of the given fields. One without a value counts as left out.
+// mapping reads a mapping with some of the given fields. A field without a value counts as left out.
 func (d *document) mapping(fields ...field) read {
 	names := make([]string, len(fields))
 	for i, f := range fields {
@@ -62,7 +62,7 @@ func (d *document) unknown(at string, e entry, names []string) error {
 	return d.fail(at, e.key, "unknown field "+quoted(e.name), expected)
 }
 
-// list reads a list into to, each of its items with what item returns for it.
+// list reads a list into to, each item with the reader that item returns for it.
 func list[T any](d *document, to *[]T, expected string, item func(*T) read) read {
 	return func(at string, node ast.Node) error {
 		seq, ok := node.(*ast.SequenceNode)
@@ -108,7 +108,7 @@ func (d *document) text(to *string, expected string) read {
 	}
 }
 
-// dsn reads a DSN, and adds to expansions what becomes of it once its variables are filled in.
+// dsn reads a DSN, and if it has variables adds to expansions the DSN with their values.
 func (d *document) dsn(to *string, expansions *[]expansion) read {
 	return d.secret(to, expansions, expectedDSN)
 }
@@ -175,10 +175,10 @@ func (d *document) set(to *Set) read {
 	}
 }
 
-// moment reads a moment, or a day, which stands for its midnight in UTC.
+// moment reads a time, or a day, which means midnight UTC of that day.
 func (d *document) moment(to *time.Time) read {
 	return func(at string, node ast.Node) error {
-		const expected = "a moment such as 2026-01-01T00:00:00Z, or a day such as 2026-01-01"
+		const expected = "a time such as 2026-01-01T00:00:00Z, or a day such as 2026-01-01"
 		n, ok := node.(*ast.StringNode)
 		if !ok {
 			return d.fail(at, node, kindOf(node), expected)
@@ -196,7 +196,7 @@ func (d *document) moment(to *time.Time) read {
 	}
 }
 
-// within completes an error that knows nothing of the document.
+// within adds the field and the line to an error that has none.
 func (d *document) within(at string, node ast.Node, err error) error {
 	if e := (*FieldError)(nil); errors.As(err, &e) {
 		e.Field, e.Line = at, lineOf(node.GetToken())

@@ -8,21 +8,21 @@ import (
 // GeneratorKind is a way to make IDs other than next_id().
 type GeneratorKind string
 
-// The kinds of [Generator], by the articles that describe them.
+// The kinds of [Generator], named as in the articles that describe them.
 const (
-	// Tickets are Flickr's ticket servers: central databases of which each hands out its residue class, such as the
-	// odd and the even numbers. Their IDs have no order among servers and no shard in them.
+	// Tickets are Flickr's ticket servers: central databases, each of which makes the numbers of its residue class, such
+	// as the odd or the even ones. Their IDs are not ordered across servers and hold no shard.
 	Tickets GeneratorKind = "tickets"
 	// Interleaved are sequences in every shard, shard k of N drawing k, k+N, k+2N and so on, as MySQL does with
 	// auto_increment_increment and auto_increment_offset.
 	Interleaved GeneratorKind = "interleaved"
 	// CentralSequence is one sequence on one host.
 	CentralSequence GeneratorKind = "sequence"
-	// Row is a number in a table's row on one host, for what must have no gaps.
+	// Row is a counter in a table's row on one host, for numbers that must have no gaps.
 	Row GeneratorKind = "row"
 	// UUIDv4 are random UUIDs.
 	UUIDv4 GeneratorKind = "uuidv4"
-	// UUIDv7 are UUIDs that begin with the time, so that they go to the end of an index.
+	// UUIDv7 are UUIDs that begin with the time, so that new ones go to the end of an index.
 	UUIDv7 GeneratorKind = "uuidv7"
 )
 
@@ -30,16 +30,16 @@ const (
 var GeneratorKinds = []GeneratorKind{Tickets, Interleaved, CentralSequence, Row, UUIDv4, UUIDv7}
 
 // Generator is a way to make IDs other than next_id(), under one or more names. Each name has functions
-// next_<name>_id() and next_<name>_ids(n), which stand in every shard's schema or in the schema kiloshard of the
-// hosts, as [Generator.InShards] says.
+// next_<name>_id() and next_<name>_ids(n), in every shard's schema or in the schema kiloshard of the
+// hosts: see [Generator.InShards].
 type Generator struct {
 	Kind  GeneratorKind `json:"kind"`
-	Names []string      `json:"names"` // one for each thing that is counted by itself, such as photo, account
+	Names []string      `json:"names"` // one for each thing that has its own numbers, such as photo, account
 	// Hosts are names of [Config.Hosts]: the servers of tickets, the one host of a sequence or a row. A server's
-	// residue class is its position here, so that their order must never change.
+	// residue class is its position here, so their order must never change.
 	Hosts []string `json:"hosts"`
-	// Of is N: into how many residue classes the numbers are divided. More of them than there are servers or shards
-	// now is what later ones need. Defaults to the number of servers for tickets, and to the shards that the layout
+	// Of is the number of residue classes. Servers or shards that are added later need classes of their own, so there may
+	// be more than now. Defaults to the number of servers for tickets, and to the number of shards that the layout
 	// holds for interleaved. Only for those two.
 	Of int `json:"of"`
 }
@@ -89,9 +89,9 @@ func (m *Map) Generator(name string) (Generator, bool) {
 	return m.config.Generators[i], true
 }
 
-// ForIDOf returns the shard of an ID that the named generator made. Interleaved IDs tell it by their remainder;
-// the other numbers have no shard in them, and are keys like any other, with the errors of [Map.ForKey]. It returns [ErrNoShard] where the map has no
-// such shard, and [ErrNoGenerator] for a name that is none, or one of UUIDs, for which there is [Map.ForUUID].
+// ForIDOf returns the shard of an ID that the named generator made. For interleaved IDs it is their remainder;
+// other numbers hold no shard, and are keys like any other, with the errors of [Map.ForKey]. It returns [ErrNoShard]
+// if the map has no such shard, and [ErrNoGenerator] if no generator has the name or it makes UUIDs: see [Map.ForUUID].
 func (m *Map) ForIDOf(name string, id ID) (Number, error) {
 	g, ok := m.Generator(name)
 	switch {

@@ -36,8 +36,8 @@ func (s md5Hash) shard(digest [md5.Size]byte) Number {
 }
 
 // MD5Shard returns the shard of any bytes among of shards, 1 or more: the remainder of their MD5 digest, its 16 bytes as one
-// big-endian number. It is how Pinterest's mod shards are written. The article prints 1524 for md5("1.2.3.4") % 4096, which
-// is that of the same text with a newline behind it; without one it is 1537.
+// big-endian number, as for Pinterest's mod shards. The article prints 1524 for md5("1.2.3.4") % 4096, which
+// is the result for the same text with a newline at its end; without the newline it is 1537.
 func MD5Shard(key []byte, of int) Number { return md5Hash{uint64(of)}.shard(md5.Sum(key)) }
 
 func (s md5Hash) forKey(key int64) (Number, error)   { return s.shard(digestOfNumber(key)), nil }

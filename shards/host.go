@@ -12,40 +12,40 @@ import (
 
 // Host is a physical place for shards: one Postgres database.
 //
-// However a Host is printed, logged or put into JSON, its DSNs are left out. One thing this cannot
-// reach: package fmt prints a Host in an unexported field of another struct field by field. There
-// only the DSN as written is seen, so keep passwords in variables.
+// Printing, logging and JSON leave out a Host's DSNs, with one exception: package fmt prints a Host in an
+// unexported field of another struct field by field. That shows the DSN as written, so keep passwords in
+// variables.
 type Host struct {
 	Name     string   `json:"name"`
 	DSN      string   `json:"-"`      // of the primary, as written; see ConnString
 	Replicas []string `json:"-"`      // DSNs as written; see ReplicaConnStrings
 	Weight   int      `json:"weight"` // its share beside other hosts, 1 or more; defaults to 1
 
-	// Of the strategies that put new keys on hosts, a directory and ByID. No other one asks.
+	// Only for strategies that allocate new keys: a directory and ByID.
 	Closed   bool `json:"closed,omitempty"`   // gets no new keys; those that it has stay
-	Capacity int  `json:"capacity,omitempty"` // the most keys that are put here; each of its shards has an equal part. Defaults to no limit
+	Capacity int  `json:"capacity,omitempty"` // the most keys on this host; each of its shards has an equal part. Defaults to no limit
 
 	expanded    []expansion       // of the DSNs in which Parse found variables
 	dir         string            // of the config that Load read; empty without one
-	local       map[string]string // of the store that the host came out of
-	shared      bool              // it came out of a store
+	local       map[string]string // of the store that the host came from
+	shared      bool              // it came from a store
 	credentials CredentialsFunc   // nil without one
 	identity    *Identity         // of the map; nil without one
 	at          *place            // of the primary's addresses; nil for all of them
 }
 
-// ErrBadDSN is what packages that connect say of a DSN that cannot be parsed. It has no cause on purpose: what the
-// parsers say of a malformed DSN may have a part of its password in it.
+// ErrBadDSN is the error of packages that connect for a DSN that cannot be parsed. It wraps no cause on purpose: a
+// parser's message about a malformed DSN may contain a part of its password.
 var ErrBadDSN = errors.New("dsn: neither a postgres:// URL nor keywords and values as Postgres and pgx know them " +
 	"(in a URL, a password's special characters are written as %xx; the DSN is not shown, for it may hold a password)")
 
-// ConnString returns the DSN to connect with. In a host that [Load] or [Parse] read, each ${NAME} is
-// replaced by what lookup knows now, or by what it knew then if now it knows nothing; names of files
-// are made absolute, see [Load]. In a host made in Go the DSN is returned as it is. It holds a
+// ConnString returns the DSN to connect with. For a host that [Load] or [Parse] read, each ${NAME} is
+// replaced by its present value, or by its value at that time if it is no longer set, and file names
+// are made absolute: see [Load]. For a host made in Go it is the DSN unchanged. It holds a
 // password: never print it.
 func (h Host) ConnString() string { return h.at.in(h.meant(h.DSN)) }
 
-// meant returns what a DSN of the host means now.
+// meant returns a DSN of the host with the present values of its variables.
 func (h Host) meant(dsn string) string {
 	return besideConfig(withLocal(meantNow(h.expanded, dsn), h.local), h.dir)
 }
@@ -59,8 +59,8 @@ func (h Host) ReplicaConnStrings() []string {
 	return texts
 }
 
-// Replica returns the i-th of the replicas, from 0, as a host of its own, which is called pg-a/0 if this one is called pg-a.
-// It holds the replica's DSN as this host does, and asks for the same credentials.
+// Replica returns replica i, 0-based, as a host of its own, named pg-a/0 if this one is named pg-a.
+// It has the replica's DSN, and the same function for credentials.
 func (h Host) Replica(i int) Host {
 	return Host{
 		Name: fmt.Sprintf("%s/%d", h.Name, i), DSN: h.Replicas[i], Weight: 1,
@@ -72,7 +72,7 @@ func (h Host) Replica(i int) Host {
 var addressPattern = regexp.MustCompile(`^[A-Za-z0-9._-]+(:[0-9]+)?(,[A-Za-z0-9._-]+(:[0-9]+)?)*$|^\[[0-9A-Fa-f:.]+\](:[0-9]+)?$`)
 
 // Address returns host, port and database of the primary for people to read, never a user or a
-// password. It is empty for a DSN that is no URL, and for one that might be misread.
+// password. It is empty for a DSN that is not a URL or could be misread.
 func (h Host) Address() string {
 	dsn := h.ConnString()
 	if !isURL(dsn) {
@@ -84,7 +84,7 @@ func (h Host) Address() string {
 		authority, path = rest[:end], rest[end:]
 	}
 	address := authority[strings.LastIndexByte(authority, '@')+1:]
-	// A password in which a slash is not escaped puts the @ behind the authority.
+	// An unescaped slash in a password puts the @ after the authority.
 	if strings.ContainsRune(path, '@') || !addressPattern.MatchString(address) {
 		return ""
 	}
@@ -117,7 +117,7 @@ func (h Host) Format(s fmt.State, verb rune) {
 // LogValue keeps a logger from printing the password.
 func (h Host) LogValue() slog.Value { return slog.StringValue(h.String()) }
 
-// SameDatabase reports whether two hosts are reached in the same way: by the same DSN, and the same ones of replicas.
+// SameDatabase reports whether two hosts have the same DSN, and the same DSNs of replicas.
 func (h Host) SameDatabase(other Host) bool {
 	return h.ConnString() == other.ConnString() && slices.Equal(h.ReplicaConnStrings(), other.ReplicaConnStrings())
 }

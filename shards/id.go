@@ -45,8 +45,8 @@ func (l Layout) Compose(p Parts) (ID, error) {
 	return ID(p.Milliseconds<<l.low() | int64(p.Shard)<<(l.Type+l.Sequence) | int64(p.Type)<<l.Sequence | p.Sequence), nil
 }
 
-// Parts takes an ID apart. The milliseconds are what stands above the shard, whether the layout has
-// a time or not: of an ID that the layout cannot hold they are negative or above
+// Parts splits an ID into its fields. The milliseconds are all the bits above the shard, even if the layout has
+// no time: for an ID that the layout cannot hold they are negative or above
 // [Layout.MaxMilliseconds].
 func (l Layout) Parts(id ID) Parts {
 	return Parts{

@@ -2,7 +2,8 @@ package shards
 
 import "time"
 
-// Identity is what a host's kiloshard.settings say of the cluster that its shards belong to, and what a map expects there.
+// Identity describes the cluster that a host's shards belong to: what its table kiloshard.settings holds, and what a map
+// expects there.
 type Identity struct {
 	Cluster      string
 	SchemaPrefix string
@@ -10,7 +11,7 @@ type Identity struct {
 	Layout       Layout    // in usable bits: the time without the bit of the sign
 }
 
-// identity returns what the hosts of the config's cluster say.
+// identity returns the identity that hosts of the config's cluster have.
 func (c Config) identity() *Identity {
 	l := c.Layout
 	id := &Identity{Cluster: c.Cluster, SchemaPrefix: c.SchemaPrefix, Layout: Layout{Time: l.TimeBits(), Shard: l.Shard, Type: l.Type, Sequence: l.Sequence}}
@@ -20,7 +21,7 @@ func (c Config) identity() *Identity {
 	return id
 }
 
-// Identity returns what a host of a map is expected to say, and false for one that is of no map.
+// Identity returns the identity that a host of a map must have, and false for a host that belongs to no map.
 func (h Host) Identity() (Identity, bool) {
 	if h.identity == nil {
 		return Identity{}, false
@@ -28,7 +29,7 @@ func (h Host) Identity() (Identity, bool) {
 	return *h.identity, true
 }
 
-// OfAnyCluster returns the host without the check of its identity, for a program that does that check itself.
+// OfAnyCluster returns the host without the check of its identity, for a program that checks it itself.
 func (h Host) OfAnyCluster() Host {
 	h.identity = nil
 	return h

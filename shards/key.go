@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// Key is what picks a shard: a whole number or a text. A number and its decimal text, such as 42 and "42", are the same
-// key to every strategy. Made by [NumberKey] and [TextKey]; the zero Key is none.
+// Key is a whole number or a text that picks a shard. A number and its decimal text, such as 42 and "42", are the same
+// key to every strategy. [NumberKey] and [TextKey] make one; the zero Key is no key.
 type Key struct {
 	kind   keyKind
 	number int64
@@ -22,13 +22,13 @@ const (
 	textKey
 )
 
-// NumberKey returns the key of a number, such as a user's ID.
+// NumberKey returns a number, such as a user's ID, as a key.
 func NumberKey(number int64) Key { return Key{kind: numberKey, number: number} }
 
-// TextKey returns the key of a text, such as an address. The empty text is a key too.
+// TextKey returns a text, such as an address, as a key. The empty text is a key too.
 func TextKey(text string) Key { return Key{kind: textKey, text: text} }
 
-// IsZero reports whether the key is none.
+// IsZero reports whether k is the zero Key.
 func (k Key) IsZero() bool { return k.kind == noKey }
 
 // String returns the text, or the number as its decimal text.
@@ -39,7 +39,7 @@ func (k Key) String() string {
 	return k.text
 }
 
-// MarshalJSON writes a number or a text, as the key was made, and null for none.
+// MarshalJSON writes a number or a text, as the key was made, and null for the zero Key.
 func (k Key) MarshalJSON() ([]byte, error) {
 	switch k.kind {
 	case numberKey:
@@ -64,7 +64,7 @@ func (k Key) compare(other Key) int {
 	return 0
 }
 
-// written returns the key as it stands in kiloshard.yaml, a text in quotes.
+// written returns the key as kiloshard.yaml has it, a text in quotes.
 func (k Key) written() string {
 	if k.kind == textKey {
 		return strconv.Quote(k.text)
@@ -75,7 +75,7 @@ func (k Key) written() string {
 // maxDigits is the length of the longest int64 in decimal.
 const maxDigits = len("-9223372036854775808")
 
-// parseNumber returns the number of which the text is the decimal text: no plus, no zeros in front.
+// parseNumber parses a decimal number without a plus sign or leading zeros.
 func parseNumber(text string) (int64, bool) {
 	digits := strings.TrimPrefix(text, "-")
 	if digits == "" || len(text) > maxDigits || digits[0] == '0' && text != "0" {

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// maxTimeBits keeps a layout's last moment, 4,459 years after its epoch, a date that Postgres and Go
+// maxTimeBits keeps the end of a layout, 4,459 years after its epoch, a date that Postgres and Go
 // can write.
 const maxTimeBits = 47
 
@@ -15,18 +15,18 @@ const maxShardBits = 16
 // maxTypeBits is more types than a cluster has tables.
 const maxTypeBits = 16
 
-// How wide a sequence may be: within a millisecond, and where nothing but the sequence tells IDs
-// apart. There its values are those of a sequence of Postgres, which must have two of them from 1 up.
+// The limits of a sequence's width: within a millisecond, and in a layout without a time. In the latter its
+// values are those of a Postgres sequence, which must have at least two of them from 1 up.
 const (
 	minSequenceBits, maxSequenceBits                 = 1, 22
 	minSequenceBitsTimeless, maxSequenceBitsTimeless = 2, 48
 )
 
-// Layout says how the 64 bits of an ID are split, in bits. The fields stand in this order, the
-// time highest. A layout may do without a time, a type, or both; shard and sequence there must be.
+// Layout says how the 64 bits of an ID are split, in bits. The fields have this order, the
+// time highest. A layout may leave out the time, the type, or both; it must have a shard and a sequence.
 //
-// With a time the widths may add up to 64, as Instagram's do. The sign bit stays clear all the
-// same, so that the time then has one bit less than its width says; see [Layout.TimeBits]. Without
+// With a time the widths may add up to 64, as Instagram's do. The sign bit stays clear even then,
+// so the time has one bit less than its width says; see [Layout.TimeBits]. Without
 // a time they add up to 63 at most.
 type Layout struct {
 	Time     int `json:"time"`           // milliseconds since the epoch; 0 for IDs without a time
@@ -38,7 +38,7 @@ type Layout struct {
 // DefaultLayout is the one that Instagram published: 41 bits of time, 13 of shard, 10 of sequence.
 var DefaultLayout = Layout{Time: 41, Shard: 13, Sequence: 10}
 
-// Validate returns a [FieldError] for a layout that no ID can be made with.
+// Validate returns a [FieldError] for a layout that cannot hold IDs.
 func (l Layout) Validate() error {
 	least, most, sum := minSequenceBits, maxSequenceBits, 64
 	if !l.HasTime() {
@@ -96,17 +96,17 @@ func (l Layout) String() string {
 // HasTime reports whether an ID holds when it was made.
 func (l Layout) HasTime() bool { return l.Time > 0 }
 
-// TimeBits returns how many bits of time an ID really holds: the width of the time, less what the
-// sign bit takes away.
+// TimeBits returns how many bits of time an ID really holds: the width of the time, less one if
+// it would include the sign bit.
 func (l Layout) TimeBits() int { return min(l.Time, 63-l.low()) }
 
-// low returns how many bits stand below the time.
+// low returns how many bits are below the time.
 func (l Layout) low() int { return l.Shard + l.Type + l.Sequence }
 
 // MaxShards returns how many shards the layout holds.
 func (l Layout) MaxShards() int { return 1 << l.Shard }
 
-// MaxTypes returns how many types the layout holds: 1, which is type 0, without bits of type.
+// MaxTypes returns how many types the layout holds. Without bits of type it is 1: type 0.
 func (l Layout) MaxTypes() int { return 1 << l.Type }
 
 // Slots returns how many IDs a shard can make in one millisecond, 0 without a time.

@@ -11,13 +11,12 @@ import (
 	"github.com/goccy/go-yaml/ast"
 )
 
-// maxSize is the size in bytes past which a file is no config.
+// maxSize is the largest config file, in bytes.
 const maxSize = 1 << 20
 
-// Load reads a config file as [Parse] does. The file's directory is remembered for
-// [Config.MigrationsDir], and for the files that DSNs name, the store's too: a relative sslrootcert, sslcert, sslkey,
-// passfile or servicefile is beside the config. When the file cannot be read the error is an
-// [os.PathError].
+// Load reads a config file as [Parse] does. Relative file names are resolved in the file's directory: that of
+// [Config.MigrationsDir], and in DSNs, the store's too, sslrootcert, sslcert, sslkey, passfile and
+// servicefile. If the file cannot be read the error is an [os.PathError].
 func Load(path string, lookup func(name string) (value string, ok bool)) (Config, error) {
 	dir, err := filepath.Abs(filepath.Dir(path))
 	if err != nil {
@@ -41,20 +40,20 @@ func Load(path string, lookup func(name string) (value string, ok bool)) (Config
 }
 
 // Parse reads a config from YAML of at most 1 MiB, checks it as [Config.Map] does, and returns it
-// with its defaults filled in. The name stands in errors, as the file's.
+// with its defaults filled in. Errors give name as the name of the file.
 //
-// Where store.kind is postgres or etcd, the map is there, and the document holds only how to find it: cluster, store
-// and migrations. Anything of the map in it is refused. See [Config.Remote].
+// If store.kind is postgres or etcd, the map is in that store, and the document only says how to find it: cluster, store,
+// migrations and password_command. Parse then refuses fields of the map. See [Config.Remote].
 //
-// ${NAME} in hosts[].dsn, hosts[].replicas, store.dsn and store.password, and nowhere else, is replaced by what lookup
-// knows, which is [os.LookupEnv] in most programs; a nil lookup knows nothing. In the user and password of
-// a postgres:// or postgresql:// URL the value is percent-encoded, so that the variable holds the
-// password as it is; elsewhere it is put in as it is. $$, and a $ that no { follows, stay as they
-// are. [Host.ConnString] and [Store.ConnString] return the result, while the DSN itself stays as written. They ask lookup
+// ${NAME} in hosts[].dsn, hosts[].replicas, store.dsn and store.password, and nowhere else, is replaced by the value that
+// lookup returns, which is [os.LookupEnv] in most programs; for a nil lookup no variable is set. In the user and password of
+// a postgres:// or postgresql:// URL the value is percent-encoded, so the variable holds the
+// password as it is; elsewhere it is inserted as it is. $$, and a $ without a { after it, stay as they
+// are. [Host.ConnString] and [Store.ConnString] return the result, while the DSN itself stays as written. They call lookup
 // again each time, so that a password can change while a program runs: lookup must be safe for concurrent use.
 //
-// The error is a [FieldError] with the line: of broken YAML, several documents, an unknown or
-// doubled field, a wrong type or value, and a variable that is not set. It never shows a DSN.
+// The error is a [FieldError] with the line: for broken YAML, several documents, an unknown or
+// repeated field, a wrong type or value, and a variable that is not set. It never shows a DSN.
 func Parse(name string, data []byte, lookup func(name string) (value string, ok bool)) (Config, error) {
 	d := &document{file: name, lookup: lookup, lines: map[string]int{}, anchors: map[string]*ast.AnchorNode{}, budget: maxValues}
 	c, err := d.parse(data)
@@ -72,8 +71,8 @@ func Parse(name string, data []byte, lookup func(name string) (value string, ok 
 	return m.Config(), nil
 }
 
-// locate fills in file and line of an error: the line of its field, or of the nearest one around it
-// that is in the document.
+// locate adds the file and the line to an error: the line of its field, or of the nearest enclosing
+// field in the document.
 func (d *document) locate(err error) error {
 	var e *FieldError
 	if !errors.As(err, &e) {
@@ -89,7 +88,7 @@ func (d *document) locate(err error) error {
 	return e
 }
 
-// parse reads the document into a config, without checking what is in it.
+// parse reads the document into a config, without checking the values.
 func (d *document) parse(data []byte) (Config, error) {
 	var c Config
 	root, err := d.root(data)

@@ -2,9 +2,8 @@ package shards
 
 import "github.com/goccy/go-yaml/ast"
 
-// layout reads how the bits of an ID are split. A layout that is written must be whole, since an
-// empty one stands for the default: time: 0 is written, or a line that somebody forgot would turn
-// the clock off.
+// layout reads how the bits of an ID are split. A layout must have all its fields: an empty one means the
+// default, and time: 0 must be explicit, or a forgotten line would make IDs without a time.
 func (d *document) layout(to *Layout) read {
 	return func(at string, node ast.Node) error {
 		given := map[string]bool{}

@@ -20,7 +20,7 @@ func (d *document) strategy(to *Strategy) read {
 	)...)
 }
 
-// arithmetic returns the fields of a strategy that asks no directory.
+// arithmetic returns the fields of a strategy other than a directory.
 func (d *document) arithmetic(to *Strategy) []field {
 	return []field{
 		{"by", d.text(&to.By, "modulo, hash, range, directory or id")},
@@ -32,7 +32,7 @@ func (d *document) arithmetic(to *Strategy) []field {
 	}
 }
 
-// keyRange reads a range, in which a shard that is left out must not stand for shard 0.
+// keyRange reads a range. It must name its shard: a missing one does not mean shard 0.
 func (d *document) keyRange(to *KeyRange) read {
 	return func(at string, node ast.Node) error {
 		given, shard := false, 0
@@ -56,7 +56,7 @@ func (d *document) keyRange(to *KeyRange) read {
 	}
 }
 
-// key reads a number, or a text in quotes or not.
+// key reads a number or a text, with or without quotes.
 func (d *document) key(to *Key) read {
 	return func(at string, node ast.Node) error {
 		const expected = `a whole number of 64 bits, or a text in quotes`

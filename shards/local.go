@@ -10,7 +10,7 @@ import (
 	"github.com/goccy/go-yaml/ast"
 )
 
-// LocalKeys are the settings that [Store.Local] may have, and that a DSN out of a store may not, apart from sslmode: they name
+// LocalKeys are the settings that [Store.Local] may have. A DSN from a store may have none of them but sslmode: they name
 // files of this machine, or say what a server may ask for.
 var LocalKeys = []string{"sslmode", "sslrootcert", "sslcert", "sslkey", "sslpassword", "passfile", "service", "servicefile", "require_auth"}
 
@@ -35,13 +35,13 @@ func (d *document) local(to *map[string]string) read {
 	}
 }
 
-// withLocal returns a DSN with settings that count over its own.
+// withLocal returns a DSN with settings that override its own.
 func withLocal(dsn string, local map[string]string) string {
 	keys := slices.Sorted(maps.Keys(local))
 	if len(keys) == 0 {
 		return dsn
 	}
-	if !isURL(dsn) { // of a keyword given twice the last one counts
+	if !isURL(dsn) { // the last of two equal keywords counts
 		quote := strings.NewReplacer(`\`, `\\`, `'`, `\'`)
 		for _, key := range keys {
 			dsn += " " + key + "='" + quote.Replace(local[key]) + "'"
@@ -64,7 +64,7 @@ func withLocal(dsn string, local map[string]string) string {
 	return head + "?" + strings.Join(pairs, "&")
 }
 
-// Passfile returns the file of passwords that the DSN of the primary names, empty if it names none.
+// Passfile returns the password file that the DSN of the primary names, empty if it names none.
 func (h Host) Passfile() string {
 	dsn := h.ConnString()
 	if isURL(dsn) {
@@ -88,7 +88,7 @@ func (h Host) Passfile() string {
 	return file
 }
 
-// WithPassfile returns the host with another file of passwords.
+// WithPassfile returns the host with another password file.
 func (h Host) WithPassfile(file string) Host {
 	h.local = maps.Clone(h.local)
 	if h.local == nil {
@@ -98,11 +98,11 @@ func (h Host) WithPassfile(file string) Host {
 	return h
 }
 
-// IsShared reports whether the host came out of a store that others may write to: see [Store.Variables].
+// IsShared reports whether the host came from a store that others may write to: see [Store.Variables].
 func (h Host) IsShared() bool { return h.shared }
 
-// LocalService returns a host that is reached by the service alone that this machine names, in [Store.Local] or in PGSERVICE. It
-// returns false for a host that is not out of a store, whose DSN may name any service.
+// LocalService returns a host whose only setting is the service that this machine names, in [Store.Local] or in PGSERVICE. It
+// returns false for a host that is not from a store: its DSN may name any service.
 func (h Host) LocalService() (Host, bool) {
 	local := map[string]string{"passfile": os.DevNull}
 	for _, key := range []string{"service", "servicefile"} {

@@ -20,7 +20,7 @@ var ErrNoGenerator = errors.New("no such generator")
 // schemaDigits is the width of the number in a schema's name.
 const schemaDigits = 5
 
-// Map says where every shard lives and how IDs are made. It never changes, and is safe for
+// Map says which host every shard is on and how IDs are made. It never changes, and is safe for
 // concurrent use. Looking up a shard allocates nothing.
 type Map struct {
 	config  *Config  // package fmt prints it as an address where it cannot call Format
@@ -33,7 +33,7 @@ type Map struct {
 	capacity  []int64 // by Number
 }
 
-// Map checks the config and makes the map of it. The error is a [FieldError].
+// Map checks the config and returns its map. The error is a [FieldError].
 func (c Config) Map() (*Map, error) {
 	c = c.withDefaults()
 	if err := c.check(); err != nil {
@@ -72,11 +72,11 @@ func (m *Map) Format(s fmt.State, verb rune) {
 	_, _ = fmt.Fprintf(s, fmt.FormatString(s, verb), m.String())
 }
 
-// Config returns the config that the map was made of, with its defaults filled in. The caller must
-// not change what its slices hold.
+// Config returns the config that the map was made from, with its defaults filled in. The caller must
+// not change its slices.
 func (m *Map) Config() Config { return *m.config }
 
-// Version returns the version of the map in its store. It is 0 for one that was never in a store.
+// Version returns the version of the map in its store, or 0 if it was never in a store.
 func (m *Map) Version() int { return m.config.Version }
 
 // Len returns how many shards there are. They are numbered from 0 to Len()-1.
@@ -91,26 +91,26 @@ func (m *Map) Has(n Number) bool { return n >= 0 && int(n) < len(m.home) }
 // Layout returns how IDs are split.
 func (m *Map) Layout() Layout { return m.config.Layout }
 
-// Epoch returns the moment from which IDs count. It means nothing to a layout without a time, and may
-// be the zero [time.Time] with one.
+// Epoch returns the time from which IDs count. For a layout without a time it has no meaning, and may
+// be the zero [time.Time].
 func (m *Map) Epoch() time.Time { return m.config.Epoch }
 
 // Hosts returns the hosts in the order of the config. The caller must not change the slice.
 func (m *Map) Hosts() []Host { return m.config.Hosts }
 
-// HostIndex returns the index into [Map.Hosts] of the home of shard n. It panics where [Map.Has]
+// HostIndex returns the index into [Map.Hosts] of the host of shard n. It panics if [Map.Has]
 // is false.
 func (m *Map) HostIndex(n Number) int { return m.home[n] }
 
-// Host returns the home of shard n. It panics where [Map.Has] is false.
+// Host returns the host of shard n. It panics if [Map.Has] is false.
 func (m *Map) Host(n Number) Host { return m.config.Hosts[m.home[n]] }
 
 // Schema returns the name of the schema of shard n, such as shard_00042. It holds only characters
-// that need no quotes in SQL. It panics where [Map.Has] is false.
+// that need no quotes in SQL. It panics if [Map.Has] is false.
 func (m *Map) Schema(n Number) string { return m.schemas[n] }
 
-// NumberOf returns the shard number in a schema's name, and false for a name that is no shard's.
-// The number may be past the shards of the map.
+// NumberOf returns the shard number in a schema's name, and false if the name is not a shard's.
+// The map need not have a shard of that number.
 func (m *Map) NumberOf(schema string) (Number, bool) {
 	digits, ok := strings.CutPrefix(schema, m.config.SchemaPrefix)
 	if !ok || len(digits) != schemaDigits {
@@ -120,7 +120,7 @@ func (m *Map) NumberOf(schema string) (Number, bool) {
 	return Number(n), err == nil
 }
 
-// NumbersOn returns the shards whose home is the named host, in rising order.
+// NumbersOn returns the shards on the named host, in rising order.
 func (m *Map) NumbersOn(host string) []Number {
 	var numbers []Number
 	for n, i := range m.home {
@@ -131,26 +131,26 @@ func (m *Map) NumbersOn(host string) []Number {
 	return numbers
 }
 
-// ForBytes returns the shard of any bytes, under every strategy: the remainder of its xxhash (64 bits, seed 0) divided by the number
-// of shards.
+// ForBytes returns the shard of any bytes, whatever the strategy: the remainder of their xxHash (64 bits, seed 0) divided by
+// the number of shards.
 func (m *Map) ForBytes(key []byte) Number {
 	return Number(xxhash.Sum64(key) % uint64(len(m.home)))
 }
 
-// ForUUID returns the shard of a UUID, which has none in it: that of its 16 bytes, by [Map.ForBytes].
+// ForUUID returns the shard of a UUID. A UUID holds no shard, so it is the [Map.ForBytes] of its 16 bytes.
 func (m *Map) ForUUID(uuid [16]byte) Number { return m.ForBytes(uuid[:]) }
 
 // ForID returns the shard that made an ID. It returns [ErrNoShard] for an ID that no shard of the
-// map can have made.
+// map could have made.
 func (m *Map) ForID(id ID) (Number, error) { return m.config.Layout.shardOf(id, m.Len()) }
 
-// Time returns the moment when an ID was made, to the millisecond, in UTC. IDs of a layout without a
-// time do not tell: for them it is the zero [time.Time].
+// Time returns when an ID was made, to the millisecond, in UTC. For a layout without a time it is the
+// zero [time.Time].
 func (m *Map) Time(id ID) time.Time { return m.config.Layout.TimeOf(id, m.config.Epoch) }
 
-// SearchPath returns the search_path under which the unqualified names of shard n's tables
-// resolve: its schema, the map's extra schemas, and pg_temp last, so that no temporary table of an
-// earlier user of a session stands before a table of the shard. It is ready to stand behind
+// SearchPath returns the search_path in which the unqualified names of shard n's tables
+// resolve: its schema, the map's extra schemas, and pg_temp last, so that a temporary table of an
+// earlier user of the session cannot hide a table of the shard. It is written as SQL, to follow
 // SET search_path =.
 func (m *Map) SearchPath(n Number) string {
 	path := m.schemas[n]

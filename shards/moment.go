@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// TimeOf returns the moment that is in an ID, to the millisecond, in UTC; without a time the zero
+// TimeOf returns the time in an ID, to the millisecond, in UTC. For a layout without a time it is the zero
 // [time.Time].
 func (l Layout) TimeOf(id ID, epoch time.Time) time.Time {
 	if !l.HasTime() {
@@ -15,8 +15,8 @@ func (l Layout) TimeOf(id ID, epoch time.Time) time.Time {
 	return addMilliseconds(epoch, l.Parts(id).Milliseconds)
 }
 
-// End returns the first moment for which the layout can make no ID any more; without a time there is
-// none, and it returns the zero [time.Time].
+// End returns the first time that is too late for an ID of the layout. For a layout without a time it is the
+// zero [time.Time].
 func (l Layout) End(epoch time.Time) time.Time {
 	if !l.HasTime() {
 		return time.Time{}
@@ -27,15 +27,15 @@ func (l Layout) End(epoch time.Time) time.Time {
 // ErrNoTime says that IDs of the layout hold no time.
 var ErrNoTime = errors.New("the layout has no time")
 
-// ErrBeforeEpoch says that a moment lies before the epoch, so that no ID can hold it.
+// ErrBeforeEpoch says that a time is before the epoch, so that no ID can hold it.
 var ErrBeforeEpoch = errors.New("the time lies before the epoch")
 
-// ErrAfterEnd says that a moment lies at or after [Layout.End], so that no ID can hold it.
+// ErrAfterEnd says that a time is at or after [Layout.End], so that no ID can hold it.
 var ErrAfterEnd = errors.New("the time lies after the layout's end")
 
-// Milliseconds returns the milliseconds from epoch to t, rounded down, as they stand in an ID.
-// It returns [ErrBeforeEpoch] or [ErrAfterEnd] for a moment that no ID can hold, and [ErrNoTime]
-// when no moment is in an ID.
+// Milliseconds returns the milliseconds from epoch to t, rounded down, as an ID holds them.
+// It returns [ErrBeforeEpoch] or [ErrAfterEnd] for a time that no ID can hold, and [ErrNoTime]
+// if the layout has no time.
 func (l Layout) Milliseconds(t, epoch time.Time) (int64, error) {
 	switch {
 	case !l.HasTime():

@@ -10,8 +10,8 @@ import (
 // fileKeys are the settings of a DSN that name files.
 var fileKeys = []string{"sslrootcert", "sslcert", "sslkey", "passfile", "servicefile"}
 
-// besideConfig makes the relative file names in a DSN absolute ones, beside the config that the DSN stands in. Without a
-// directory they stay relative, and the rest of the DSN stays as it is in any case.
+// besideConfig makes the relative file names in a DSN absolute, resolved in dir, the directory of its config. If dir is
+// empty they stay relative. The rest of the DSN does not change.
 func besideConfig(dsn, dir string) string {
 	switch {
 	case dir == "":
@@ -22,7 +22,7 @@ func besideConfig(dsn, dir string) string {
 	return keywordsBeside(dsn, dir)
 }
 
-// fileBeside returns where a file is, and false if its name is to stay.
+// fileBeside returns the absolute name of a file, and false if the name must stay as it is.
 func fileBeside(key, name, dir string) (string, bool) {
 	if !slices.Contains(fileKeys, key) || name == "" || filepath.IsAbs(name) || key == "sslrootcert" && name == "system" {
 		return "", false
@@ -45,7 +45,7 @@ func urlBeside(dsn, dir string) string {
 		key, value, _ := strings.Cut(pair, "=")
 		name, err := url.PathUnescape(value)
 		if err != nil {
-			continue // the parser of DSNs will say so
+			continue // the parser of DSNs will report it
 		}
 		if path, ok := fileBeside(key, name, dir); ok {
 			pairs[i] = key + "=" + url.PathEscape(path)
@@ -54,7 +54,7 @@ func urlBeside(dsn, dir string) string {
 	return dsn[:at] + strings.Join(pairs, "&")
 }
 
-// keywordsBeside puts the absolute names behind the rest: of a keyword given twice the last one counts.
+// keywordsBeside appends the absolute names: the last of two equal keywords counts.
 func keywordsBeside(dsn, dir string) string {
 	files := map[string]string{}
 	for rest := strings.TrimLeft(dsn, " \t\r\n"); rest != ""; {
@@ -75,7 +75,7 @@ func keywordsBeside(dsn, dir string) string {
 	return dsn
 }
 
-// nextValue takes a value, with or without quotes, off what follows a keyword and its equals sign.
+// nextValue splits off a value, with or without quotes, from the text after a keyword and its equals sign.
 func nextValue(text string) (value, rest string) {
 	var b strings.Builder
 	quoted := strings.HasPrefix(text, "'")

@@ -5,14 +5,14 @@ import (
 	"log/slog"
 )
 
-// Format prints the config without what may be secret, for every verb: hosts and store leave out their DSNs, and of
-// PasswordCommand there is only the program. As for a [Host], package fmt cannot be kept from printing a config in an unexported
-// field of another struct field by field.
+// Format prints the config without secrets, for every verb: without the DSNs of hosts and store, and without the
+// arguments of PasswordCommand. As with a [Host], package fmt prints a config in an unexported field of another struct
+// field by field.
 func (c Config) Format(s fmt.State, verb rune) {
 	_, _ = fmt.Fprintf(s, fmt.FormatString(s, verb), c.shown())
 }
 
-// LogValue keeps a logger from printing what may be secret.
+// LogValue keeps a logger from printing secrets.
 func (c Config) LogValue() slog.Value { return slog.StringValue(fmt.Sprintf("%+v", c.shown())) }
 
 // shownConfig is a config without methods.

@@ -7,17 +7,17 @@ import (
 	"strconv"
 )
 
-// KeyRange puts the keys from From on into one shard: up to To, or without To up to the next range, or without another
-// range all of them. To itself is outside. Numbers are ordered by value, texts by their bytes in UTF-8.
+// KeyRange maps the keys in [From, To) to one shard. Without To it ends where the next range begins, and the last range
+// does not end. Numbers are ordered by value, texts by their bytes in UTF-8.
 type KeyRange struct {
 	From  Key    `json:"from"`
 	To    Key    `json:"to,omitzero"`
 	Shard Number `json:"shard"`
 }
 
-// Split returns the strategy with the range that holds at divided there: keys from at on go to shard, up to where the
-// range ended. No other range changes. The strategy s stays as it is. It returns [ErrNoShard] when no range holds at,
-// and a [FieldError] when it already begins one, is of another kind than the ranges, or there are none.
+// Split returns a strategy in which the range that holds at is split there: keys from at to the end of that range go to
+// shard. Other ranges, and s itself, do not change. It returns [ErrNoShard] if no range holds at, and a [FieldError]
+// if at is the start of a range or of another kind than the ranges, or if s has no ranges.
 func (s Strategy) Split(at Key, shard Number) (Strategy, error) {
 	if s.By != ByRange || len(s.Ranges) == 0 {
 		return Strategy{}, &FieldError{Field: "strategy.by", Found: quoted(s.By), Expected: "range, with ranges to split"}
@@ -27,12 +27,11 @@ func (s Strategy) Split(at Key, shard Number) (Strategy, error) {
 	}
 	i, found := slices.BinarySearchFunc(s.Ranges, at, func(r KeyRange, at Key) int { return r.From.compare(at) })
 	if found {
-		return Strategy{}, &FieldError{Field: "at", Found: at.written() + ", where a range begins already", Expected: "a key inside a range"}
+		return Strategy{}, &FieldError{Field: "at", Found: at.written() + ", the start of a range", Expected: "a key inside a range"}
 	}
 	if i == 0 || !s.Ranges[i-1].To.IsZero() && at.compare(s.Ranges[i-1].To) >= 0 {
 		return Strategy{}, noShardFor(at, "is in no range")
 	}
-	// The first half ends where the second begins, the second where the whole did.
 	second := KeyRange{From: at, To: s.Ranges[i-1].To, Shard: shard}
 	s.Ranges = slices.Insert(slices.Clone(s.Ranges), i, second)
 	s.Ranges[i-1].To = Key{}
@@ -46,7 +45,7 @@ func pickerOfRanges(all []KeyRange) picker {
 	return numberRanges{lookupOf(all, func(k Key) int64 { return k.number })}
 }
 
-// lookup is ranges by the values of their bounds, which lie closer together than the ranges do.
+// lookup finds ranges by their bounds, which are kept in slices of their own so that a search reads less memory.
 type lookup[T cmp.Ordered] struct {
 	all    []KeyRange
 	starts []T

@@ -84,7 +84,7 @@ func TestSplit(t *testing.T) {
 			at       shards.Key
 			want     string
 		}{
-			{byNumber, shards.NumberKey(0), "at: 0, where a range begins already"},
+			{byNumber, shards.NumberKey(0), "at: 0, the start of a range"},
 			{byNumber, shards.TextKey("m"), `at: "m"; expected a key of the same kind as 0`},
 			{byNumber, shards.NumberKey(2_500_000), "no such shard"},
 			{byNumber, shards.NumberKey(-1), "no such shard"},

@@ -14,11 +14,11 @@ type Range struct{ First, Last Number }
 
 // Set is a set of shard numbers, written as ranges: "0-9,77". The zero Set is empty.
 //
-// A Set keeps its ranges sorted, disjoint and as few as can be, so that equal sets print alike.
+// A Set keeps its ranges sorted, disjoint and as few as possible, so that equal sets print alike.
 type Set struct{ ranges []Range }
 
-// SetOf returns the set of the given numbers, in any order, each counted once. Negative ones, which
-// no shard has, are left out.
+// SetOf returns the set of the given numbers, which may be unsorted and repeat. It ignores negative
+// numbers.
 func SetOf(numbers ...Number) Set {
 	ranges := make([]Range, len(numbers))
 	for i, n := range numbers {
@@ -27,8 +27,8 @@ func SetOf(numbers ...Number) Set {
 	return SetOfRanges(ranges...)
 }
 
-// SetOfRanges returns the set of all numbers in the given ranges, which may overlap. Negative
-// numbers, which no shard has, are left out.
+// SetOfRanges returns the set of all numbers in the given ranges, which may overlap. It ignores negative
+// numbers.
 func SetOfRanges(ranges ...Range) Set {
 	sorted := slices.Clone(ranges)
 	slices.SortFunc(sorted, func(a, b Range) int { return int(a.First) - int(b.First) })
@@ -47,12 +47,12 @@ func SetOfRanges(ranges ...Range) Set {
 	return Set{ranges: merged}
 }
 
-// maxNumber is the last shard that any layout holds.
+// maxNumber is the highest shard number of the widest layout.
 const maxNumber = 1<<maxShardBits - 1
 
-// ParseSet reads numbers and ranges with commas between them: "0-9,77". Numbers are 0 to 65535,
-// which is what the widest layout holds. The empty text is the empty set. The error is a
-// [FieldError] that names the part it cannot read.
+// ParseSet parses numbers and ranges separated by commas: "0-9,77". Numbers are 0 to 65535,
+// the range of the widest layout. The empty text is the empty set. The error is a
+// [FieldError] that names the part it cannot parse.
 func ParseSet(text string) (Set, error) {
 	if strings.TrimSpace(text) == "" {
 		return Set{}, nil
@@ -139,7 +139,7 @@ func (s Set) MarshalJSON() ([]byte, error) {
 	return json.Marshal(numbers)
 }
 
-// UnmarshalJSON reads a list of numbers, or a text as [ParseSet] does. After an error the set is unchanged.
+// UnmarshalJSON parses a list of numbers, or a text as [ParseSet] does. After an error the set is unchanged.
 func (s *Set) UnmarshalJSON(text []byte) error {
 	var numbers []Number
 	if err := json.Unmarshal(text, &numbers); err == nil {
@@ -153,7 +153,7 @@ func (s *Set) UnmarshalJSON(text []byte) error {
 	return s.UnmarshalText([]byte(written))
 }
 
-// UnmarshalText reads what [ParseSet] does, with its errors. After one the set is unchanged.
+// UnmarshalText parses text as [ParseSet] does. After an error the set is unchanged.
 func (s *Set) UnmarshalText(text []byte) error {
 	set, err := ParseSet(string(text))
 	if err == nil {

@@ -16,9 +16,9 @@ const (
 	StoreEtcd     = "etcd"
 )
 
-// Store says where the map is kept, and how that is reached.
+// Store says where the map is kept and how to connect to it.
 //
-// However a Store is printed, logged or put into JSON, its DSN and its password are left out, as those of a [Host] are.
+// Printing, logging and JSON leave out its DSN and its password, with the exception that a [Host] has.
 type Store struct {
 	Kind string `json:"kind"` // StoreFile, StorePostgres or StoreEtcd; defaults to StoreFile
 
@@ -29,21 +29,21 @@ type Store struct {
 	Prefix    string   `json:"prefix,omitempty"`    // of all keys of this cluster; defaults to /kiloshard/ and its name
 	User      string   `json:"user,omitempty"`
 	Password  string   `json:"-"`              // as written; see PasswordText
-	CA        string   `json:"ca,omitempty"`   // of those that may have signed the servers' certificates; defaults to the system's
+	CA        string   `json:"ca,omitempty"`   // the authorities that may have signed the servers' certificates; defaults to the system's
 	Cert      string   `json:"cert,omitempty"` // with Key, a client's certificate
 	Key       string   `json:"key,omitempty"`
 
-	// What the DSNs of hosts are trusted with that come out of a store, of postgres or etcd: whoever may write the map
-	// there is not to have what services know. Only kiloshard.yaml itself says it.
-	Variables []string          `json:"variables,omitempty"` // names, with * for any letters, that may stand anywhere in them; defaults to *_PASSWORD, in the place of the password alone
+	// Limits on the DSNs of hosts that come from a store, postgres or etcd: those who may write the map there must not
+	// learn the secrets of services. Only kiloshard.yaml itself sets these fields.
+	Variables []string          `json:"variables,omitempty"` // variables that they may use anywhere, with * for any letters; defaults to *_PASSWORD, only as the password
 	Hosts     []string          `json:"hosts,omitempty"`     // the hosts they may name, with * for any letters; defaults to all
-	Local     map[string]string `json:"-"`                   // what counts in each of them over what they say; see LocalKeys
+	Local     map[string]string `json:"-"`                   // settings that override theirs; see LocalKeys
 
 	expanded []expansion // of DSN and Password
 	dir      string      // of the config that Load read; empty without one
 }
 
-// Host returns the control database as a host called "store", which is how one connects to it.
+// Host returns the control database as a host named "store", to connect to it.
 func (s Store) Host() Host {
 	return Host{Name: "store", DSN: s.DSN, Weight: 1, expanded: s.expanded, dir: s.dir}
 }
@@ -51,8 +51,8 @@ func (s Store) Host() Host {
 // ConnString returns the DSN to connect with, as [Host.ConnString] does. Never print it.
 func (s Store) ConnString() string { return s.Host().ConnString() }
 
-// PasswordText returns the password of etcd's user: in a store that [Load] or [Parse] read, each ${NAME} is replaced as
-// [Host.ConnString] does it. Never print it.
+// PasswordText returns the password of etcd's user. In a store that [Load] or [Parse] read, each ${NAME} is replaced as
+// by [Host.ConnString]. Never print it.
 func (s Store) PasswordText() string { return meantNow(s.expanded, s.Password) }
 
 // String returns the kind and the address, without any password.
@@ -90,7 +90,7 @@ func (s Store) Format(state fmt.State, verb rune) {
 // LogValue keeps a logger from printing the password.
 func (s Store) LogValue() slog.Value { return slog.StringValue(s.String()) }
 
-// isRemote reports whether the map is kept elsewhere than in kiloshard.yaml.
+// isRemote reports whether the map is kept outside kiloshard.yaml.
 func (s Store) isRemote() bool { return s.Kind != "" && s.Kind != StoreFile }
 
 // withDefaults returns the store with its empty fields filled in, sharing no slice with s.

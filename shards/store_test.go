@@ -97,7 +97,7 @@ func TestStoreRefuses(t *testing.T) {
 	t.Parallel()
 	postgres := func(old, new string) string { return strings.Replace(inPostgres, old, new, 1) }
 	etcd := func(old, new string) string { return strings.Replace(inEtcd, old, new, 1) }
-	const alone = "; expected cluster, store, migrations, password_command alone; kiloshard map edit changes the map, kiloshard map import brings one there"
+	const alone = "; expected cluster, store, migrations, password_command alone; kiloshard map edit changes the map, kiloshard map import copies one to the store"
 	tests := []struct {
 		name string
 		text string
@@ -121,7 +121,7 @@ func TestStoreRefuses(t *testing.T) {
 		{"endpoint with a password", etcd("https://10.0.0.8", "https://root:hunter2@10.0.0.8"), "4: store.endpoints[0]: something that looks like a DSN; expected the URL of a server"},
 		{"endpoint of nothing", etcd("https://10.0.0.8:2379", "ftp//x"), `4: store.endpoints[0]: "ftp//x"; expected the URL of a server`},
 		{"endpoint without a scheme", etcd("https://10.0.0.8:2379", "10.0.0.8"), `4: store.endpoints[0]: "10.0.0.8"; expected the URL of a server`},
-		{"certificates without TLS", strings.ReplaceAll(inEtcd, "https", "http"), "4: store.endpoints[0]: http://10.0.0.8:2379, over which the password would go in clear text; expected https://"},
+		{"certificates without TLS", strings.ReplaceAll(inEtcd, "https", "http"), "4: store.endpoints[0]: http://10.0.0.8:2379, which would send the password in clear text; expected https://"},
 		{"one endpoint without TLS", etcd("https://10.0.0.9", "http://10.0.0.9"), "4: store.endpoints[1]: http://10.0.0.9:2379 after https://10.0.0.8:2379; expected http or https for all of them"},
 		{"a password without a user", etcd("  user: kiloshard\n", ""), "5: store.password: a password without a user; expected both, or neither"},
 		{"a user without a password", etcd("  password: \"${PG_A_PASSWORD}\"\n", ""), "5: store.user: a user without a password"},

@@ -14,12 +14,12 @@ const (
 	ByID      = "id"        // a key is an ID, which names the shard that made it
 )
 
-// The hashes of [Strategy.Hash]. All read a key as the bytes of its text, a number as its decimal text.
+// The hashes of [Strategy.Hash]. All hash the bytes of a key's text; a number is hashed as its decimal text.
 const (
 	// XXHash is the 64-bit xxHash with seed 0.
 	XXHash = "xxhash"
 	// MD5 is the whole digest: its 16 bytes as one big-endian number of 128 bits, which is what int(hexdigest, 16) is
-	// in Python. It is how Pinterest's mod shards are written: md5("1.2.3.4") % 4096.
+	// in Python. Pinterest's mod shards are written this way: md5("1.2.3.4") % 4096.
 	MD5 = "md5"
 	// Hex is a part of the same digest: its first Digits hexadecimal digits as a number, which is what
 	// ('x' || left(md5(key), 8))::bit(32)::bigint is in Postgres for 8 digits.
@@ -31,18 +31,18 @@ const defaultDigits = 8
 
 // Strategy says how a key picks its shard.
 //
-// Modulo and hash divide by Of, and every key moves when Of changes: where shards may be opened later, write down how
-// many there are at the start. Ranges and a directory move no key that they do not name.
+// Modulo and hash divide by Of, and nearly every key moves when Of changes: if shards may be opened later, set Of from
+// the start. A change of ranges or of a directory moves only the keys that it names.
 type Strategy struct {
 	By string `json:"by"` // Modulo, Hash, ByRange, Directory or ByID; defaults to Modulo
 
-	// RefuseIDs has modulo, hash and range refuse numbers that are as large as IDs are, with [ErrIsID]: all from the IDs
-	// on that were made an hour after the epoch, or by shard 1 where IDs have no time. An ID that is used as a key by
-	// mistake is looked up in another shard than its row is in, and not found. It is for keys that are smaller numbers,
-	// or texts. Defaults to false.
+	// RefuseIDs makes modulo, hash and range refuse numbers as large as IDs with [ErrIsID]: all numbers from the first ID
+	// that was made an hour after the epoch, or, if IDs have no time, from the first ID of shard 1. An ID that is used as
+	// a key by mistake leads to another shard than that of its row, and the row is not found. Set it if keys are smaller
+	// numbers, or texts. Defaults to false.
 	RefuseIDs bool `json:"refuse_ids,omitempty"`
 
-	// Of is by what modulo and hash divide, and over how many shards, from 0 up, a directory spreads its entries.
+	// Of is the divisor of modulo and hash, and the number of shards, from 0 up, that hold a directory's entries.
 	// Defaults to Config.Shards.
 	Of int `json:"of,omitempty"`
 
@@ -50,7 +50,7 @@ type Strategy struct {
 	Digits int        `json:"digits,omitempty"` // of Hex: 1 to 16; defaults to 8
 	Ranges []KeyRange `json:"ranges,omitempty"` // of ByRange: rising, of numbers or of texts
 
-	// Otherwise is where a directory's keys without an entry are: by another strategy, or in no shard if nil.
+	// Otherwise is the strategy for keys that have no entry in the directory. If it is nil they have no shard.
 	Otherwise *Strategy `json:"otherwise,omitempty"`
 	// Allocate is how a directory chooses the shard of a new key, and ByID the shard that makes one.
 	Allocate Allocation `json:"allocate,omitzero"`
@@ -58,7 +58,7 @@ type Strategy struct {
 
 // The ways of [Allocation] to choose a shard. None chooses one on a closed host, or one that is full.
 const (
-	// Weighted chooses a host at random, a host of weight 2 twice as often as one of weight 1, and any of its shards.
+	// Weighted chooses a random host, one of weight 2 twice as often as one of weight 1, and any of its shards.
 	Weighted = "weighted"
 	// LeastUsed chooses the shard with the fewest keys.
 	LeastUsed = "least_used"
@@ -72,7 +72,7 @@ type Allocation struct {
 	Capacity int    `json:"capacity,omitempty"` // the most keys in one shard; defaults to no limit. See Host.Capacity
 }
 
-// ErrInDirectory says that only the directory knows the shard of a key: no arithmetic on the map tells.
+// ErrInDirectory says that only the directory knows the shard of a key: the map cannot compute it.
 var ErrInDirectory = errors.New("the directory knows the shard of a key, the map does not")
 
 // withDefaults returns the strategy with its empty fields filled in, sharing no memory with s.
@@ -98,7 +98,7 @@ func (s Strategy) withDefaults() Strategy {
 	return s
 }
 
-// picker is how a key picks its shard without asking anybody. Neither method allocates unless it returns an error.
+// picker computes the shard of a key. forKey and forText allocate nothing unless they return an error.
 type picker interface {
 	forKey(key int64) (Number, error)
 	forText(key string) (Number, error)
@@ -109,7 +109,7 @@ type picker interface {
 // allocates reports whether the strategy chooses the shards of new keys.
 func (s Strategy) allocates() bool { return s.By == Directory || s.By == ByID }
 
-// picker returns the picker of a strategy that is checked, in a config that is.
+// picker returns the picker of a strategy. Strategy and config must be valid.
 func (s Strategy) picker(c Config) picker {
 	ids := byID{c.Layout, c.Epoch, c.Shards}
 	switch {
@@ -144,23 +144,23 @@ func (s Strategy) arithmetic(count int) picker {
 
 // ForKey returns the shard of a number by the map's strategy. It allocates nothing.
 //
-// With modulo it is the remainder of the number, 0 or more also for a negative one; with hash the same as that of its
-// decimal text; with [ByID] it is [Map.ForID]. It returns [ErrNoShard] for a number in no range, [ErrInDirectory] when a
-// directory is asked, and [ErrIsID] for an ID that [Strategy.RefuseIDs] refuses.
+// With modulo it is the remainder of the number, 0 or more even if the number is negative; with hash it is the shard of the
+// number's decimal text; with [ByID] it is [Map.ForID]. It returns [ErrNoShard] for a number in no range, [ErrInDirectory]
+// for a directory, and [ErrIsID] for an ID that [Strategy.RefuseIDs] refuses.
 func (m *Map) ForKey(key int64) (Number, error) { return m.picker.forKey(key) }
 
-// ForText returns the shard of a text by the map's strategy. It allocates nothing, but for a text of more than 256 bytes
-// with md5 or hex. For the decimal text of a number it is the shard of the number.
+// ForText returns the shard of a text by the map's strategy. It allocates only for texts of more than 256 bytes with md5
+// or hex. For the decimal text of a number it is the shard of the number.
 //
-// It returns [ErrNoShard] for a text in no range, and for one that is no number where the strategy wants numbers, which
-// are modulo, ranges of numbers and IDs; [ErrInDirectory] and [ErrIsID] as ForKey does.
+// It returns [ErrNoShard] for a text in no range, and for a text that is not a number if the strategy needs numbers, as
+// modulo, ranges of numbers and IDs do; [ErrInDirectory] and [ErrIsID] as ForKey does.
 func (m *Map) ForText(key string) (Number, error) { return m.picker.forText(key) }
 
-// For returns what [Map.ForKey] and [Map.ForText] do, and [ErrNoShard] for no key.
+// For returns the result of [Map.ForKey] or [Map.ForText], and [ErrNoShard] for the zero Key.
 func (m *Map) For(key Key) (Number, error) { return pick(m.picker, key) }
 
 // Explain returns the arithmetic by which a key picks its shard, such as "31341 mod 2048 = 1341", for people. It is
-// empty where [Map.For] returns an error.
+// empty if [Map.For] returns an error.
 func (m *Map) Explain(key Key) string {
 	if _, err := m.For(key); err != nil {
 		return ""
@@ -178,10 +178,10 @@ func pick(p picker, key Key) (Number, error) {
 	return 0, fmt.Errorf("no key: %w", ErrNoShard)
 }
 
-// Strategy returns how a key picks its shard. The caller must not change what its slices hold.
+// Strategy returns how a key picks its shard. The caller must not change its slices.
 func (m *Map) Strategy() Strategy { return m.config.Strategy }
 
-// String returns the strategy as it stands in kiloshard.yaml.
+// String returns the strategy as kiloshard.yaml has it.
 func (s Strategy) String() string { return strategyText(s) }
 
 func noShardFor(key Key, why string) error {

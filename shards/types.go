@@ -11,7 +11,7 @@ type ObjectType struct {
 	Number int    `json:"number"` // in the type field of an ID; never changes once there are objects
 }
 
-// maxObjectTypes is how many types the IDs of package router/objects can tell apart, whatever the map's layout.
+// maxObjectTypes is how many types the IDs of package router/objects can hold, in any layout of the map.
 const maxObjectTypes = 1 << 10
 
 // Types returns the types of objects. The caller must not change the slice.
@@ -37,7 +37,7 @@ func checkTypes(c Config) error {
 	return nil
 }
 
-// checkTypesChange holds the rule that no ID gets another type.
+// checkTypesChange checks that no ID gets another type.
 func checkTypesChange(a, b *Config) error {
 	for _, t := range a.Types {
 		i := slices.IndexFunc(b.Types, func(o ObjectType) bool { return o.Name == t.Name })

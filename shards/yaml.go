@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// YAML writes the config, its defaults filled in, as kiloshard.yaml. [Parse] reads it back as an
-// equal config. DSNs stand in it as written, each ${NAME} not replaced. A map that is kept in a
+// YAML returns the config, its defaults filled in, as kiloshard.yaml. [Parse] reads it back as an
+// equal config. DSNs are as written, with their ${NAME} variables. A map that is kept in a
 // store other than a file is written as the store keeps it, without Store. The error is the
 // [FieldError] of a config that [Config.Map] refuses.
 func (c Config) YAML() ([]byte, error) {
@@ -29,14 +29,14 @@ func (c Config) YAML() ([]byte, error) {
 	return m.config.write(false), nil
 }
 
-// Template returns a kiloshard.yaml with a comment for each field, for a new cluster. It holds what
-// c has; what c leaves empty takes the values of an example: 2048 shards, and two hosts, pg-a and
+// Template returns a kiloshard.yaml with a comment for each field, for a new cluster. Fields that c
+// leaves empty get example values: 2048 shards, and two hosts, pg-a and
 // pg-b, with their passwords in the variables PG_A_PASSWORD and PG_B_PASSWORD. Without a placement
-// the shards are spread evenly, in ranges. The epoch must be given, such as midnight UTC of the
+// the shards are spread evenly, in ranges. c must have an epoch, such as midnight UTC of the
 // present day. Template does not check c: [Parse] does.
 //
-// For a config that is [Config.Remote] it is the kiloshard.yaml that says how to find the map, with an example where c
-// leaves that empty.
+// For a [Config.Remote] config it returns the kiloshard.yaml that says how to find the map, with example values for
+// fields that c leaves empty.
 func Template(c Config) []byte {
 	if c.Remote() {
 		return c.bootstrapTemplate()
@@ -66,7 +66,7 @@ func Template(c Config) []byte {
 }
 
 // Evenly places shards 0 to count-1 on the hosts in rising order: one range for each host, as equal
-// as can be. A host for which no shard is left has no placement.
+// as possible. If there are fewer shards than hosts, the last hosts have no placement.
 func Evenly(count int, hosts []Host) []Placement {
 	var placement []Placement
 	for i, h := range hosts {
@@ -78,25 +78,25 @@ func Evenly(count int, hosts []Host) []Placement {
 	return placement
 }
 
-// generatorsExample stands in a new file without generators.
+// generatorsExample is a comment in a new file without generators.
 const generatorsExample = `Other ways to make IDs, beside next_id(). Each name has functions next_<name>_id() and next_<name>_ids(n), in
-every shard's schema or, where hosts are named, in the schema kiloshard of those. Neither the order of the
-hosts of tickets nor the number of classes may ever change.
+every shard's schema or, if it names hosts, in their schema kiloshard. The order of the hosts of tickets
+and the number of classes (of) must never change.
 generators:
   - {kind: tickets, names: [photo, account], hosts: [pg-a, pg-b], of: 2}  # odd and even numbers, from two servers
   - {kind: interleaved, names: [order], of: 8192}                        # shard k makes k, k + of, k + 2 of …
   - {kind: sequence, names: [message], hosts: [pg-a]}                    # one sequence for all shards
-  - {kind: row, names: [invoice], hosts: [pg-a]}                         # without a gap, one transaction at a time
+  - {kind: row, names: [invoice], hosts: [pg-a]}                         # without gaps, one transaction at a time
   - {kind: uuidv4, names: [session]}
   - {kind: uuidv7, names: [event]}`
 
-// passwordCommandExample stands in a new file without one.
-const passwordCommandExample = `A program that prints the password for a connection that kiloshard is about to make, such as a token that is good
-for minutes. It finds the host's name, or store for the control database, in KILOSHARD_HOST, and in PGHOST, PGPORT,
-PGUSER and PGDATABASE where the connection goes. It is run without a shell, in the directory of this file.
+// passwordCommandExample is a comment in a new file without a password command.
+const passwordCommandExample = `A program that prints the password for a connection that kiloshard is about to make, such as a token that is valid
+for minutes. KILOSHARD_HOST has the host's name, or store for the control database; PGHOST, PGPORT,
+PGUSER and PGDATABASE say where the connection goes. It runs without a shell, in the directory of this file.
 password_command: [sh, -c, 'aws rds generate-db-auth-token --hostname "$PGHOST" --port "$PGPORT" --username "$PGUSER"']`
 
-// part is a field of the file at its outermost level, with the comment that goes before it.
+// part is a top-level field of the file, with the comment before it.
 type part struct{ comment, text string }
 
 // write writes a config whose defaults are filled in.
@@ -131,7 +131,7 @@ func (c Config) parts() []part {
 			"The cluster's name. It keeps two clusters from sharing a database by mistake.",
 			"cluster: " + plain(c.Cluster) + version(c.Version),
 		}, {
-			fmt.Sprintf("How many shards exist now. More can be opened later, up to the %d that the layout holds.", c.Layout.MaxShards()),
+			fmt.Sprintf("How many shards exist now. More can be opened later, up to %d in this layout.", c.Layout.MaxShards()),
 			fmt.Sprintf("shards: %d", c.Shards),
 		}, {
 			"What the names of the shards' schemas begin with: shard 42 is " + c.SchemaPrefix + "00042.",
@@ -139,7 +139,7 @@ func (c Config) parts() []part {
 		},
 	}
 	if !c.Epoch.IsZero() {
-		parts = append(parts, part{"The moment from which the time in an ID counts. It must not change once shards exist.", "epoch: " + c.Epoch.Format(time.RFC3339Nano)})
+		parts = append(parts, part{"The time from which IDs count. It must not change once shards exist.", "epoch: " + c.Epoch.Format(time.RFC3339Nano)})
 	}
 	parts = append(parts, []part{
 		{
@@ -159,13 +159,13 @@ func (c Config) parts() []part {
 		{
 			"The Postgres databases: the DSN of the primary, those of its replicas, and the host's share of the\n" +
 				"shards beside other hosts. In a DSN ${NAME} stands for a variable of the environment. In the user and\n" +
-				"password of a URL its value is percent-encoded, so the variable holds the password as it is. Without\n" +
-				"a password in it, that of ~/.pgpass or of passfile=FILE counts. A file that a DSN names, as in\n" +
+				"password of a URL its value is percent-encoded, so the variable holds the password as it is. A DSN\n" +
+				"without a password uses that of ~/.pgpass or of passfile=FILE. A file that a DSN names, as in\n" +
 				"?sslmode=verify-full&sslrootcert=ca.pem, is beside this one. For a first try with a server on this machine\n" +
-				"that knows no TLS: postgres://postgres@127.0.0.1/app?sslmode=disable.",
+				"without TLS: postgres://postgres@127.0.0.1/app?sslmode=disable.",
 			"hosts:" + lines(c.Hosts, writeHost),
 		}, {
-			`Which shards live on which host, each shard once: 7, 0-1023 or "0-9,77", the last in quotes.`,
+			`Which shards are on which host, each shard once: 7, 0-1023 or "0-9,77", the last in quotes.`,
 			"placement:" + lines(c.Placement, func(p Placement) string {
 				return fmt.Sprintf("{shards: %s, host: %s}", shardsText(p.Shards), plain(p.Host))
 			}),
@@ -175,7 +175,7 @@ func (c Config) parts() []part {
 		parts = append(parts, part{"The directory of the migrations. A relative one is beside this file.", "migrations: " + plain(c.Migrations)})
 	}
 	parts = append(parts, part{
-		"More schemas in which names are looked up, behind the shard's own, such as [extensions].",
+		"Schemas that the search_path has after the shard's own, such as [extensions].",
 		"search_path: " + flow(c.SearchPath, plain),
 	})
 	if len(c.Generators) > 0 {
@@ -242,7 +242,7 @@ func layoutText(l Layout) string {
 	return fmt.Sprintf("{time: %d, shard: %d, %ssequence: %d}", l.Time, l.Shard, typ, l.Sequence)
 }
 
-// shardsText writes a set, in quotes where its commas would end it.
+// shardsText writes a set, in quotes if it has commas.
 func shardsText(s Set) string {
 	text := s.String()
 	if strings.Contains(text, ",") {
@@ -273,14 +273,14 @@ func comment(text string) string {
 	return strings.ReplaceAll("# "+strings.ReplaceAll(text, "\n", "\n# ")+"\n", "# \n", "#\n")
 }
 
-// plainPattern is text that YAML cannot take for anything but text, even between brackets. The words
-// that it can are in notPlain.
+// plainPattern matches text that YAML reads as text, even between brackets, except the words in
+// notPlain.
 var (
 	plainPattern = regexp.MustCompile(`^(\.{0,2}/)?[A-Za-z_][A-Za-z0-9_./-]*$`)
 	notPlain     = []string{"null", "true", "false", "yes", "no", "on", "off", "y", "n"}
 )
 
-// plain writes text without quotes where it can stand so.
+// plain writes text without quotes if YAML allows it.
 func plain(text string) string {
 	if plainPattern.MatchString(text) && !slices.Contains(notPlain, strings.ToLower(text)) {
 		return text

@@ -7,22 +7,22 @@ import (
 	"strings"
 )
 
-const storeComment = `Where the map of the shards is kept: shards, hosts, placement and all else here but store and migrations.
+const storeComment = `Where the map of the shards is kept: shards, hosts, placement and every other field here but store and migrations.
 {kind: file}: in this file. {kind: postgres, dsn: "postgres://kiloshard:${MAP_PASSWORD}@10.0.0.9/kiloshard?sslmode=verify-full"}: in a control
 database. {kind: etcd, endpoints: ["https://10.0.0.9:2379"]}: in etcd; with user and password: "${ETCD_PASSWORD}",
-with ca, cert and key, PEM files beside this one, and with prefix: /kiloshard/photos/, as it needs them.
-With postgres and etcd this file has only cluster, store and migrations: kiloshard map import brings the map there,
-kiloshard map edit changes it, and all who watch it follow at once.`
+with ca, cert and key, PEM files beside this one, and with prefix: /kiloshard/photos/, if it needs them.
+With postgres and etcd this file has only cluster, store and migrations: kiloshard map import copies the map to the
+store, kiloshard map edit changes it, and running services follow at once.`
 
-const bootstrapComment = `Where the map of the shards is kept, which is not in this file: hosts, placement and all else. kiloshard map import
-brings it there, kiloshard map edit changes it, kiloshard map history tells who changed it, when and why.
+const bootstrapComment = `Where the map of the shards is kept. This file does not hold it: no hosts, no placement. kiloshard map import
+copies it to the store, kiloshard map edit changes it, kiloshard map history shows who changed it, when and why.
 {kind: postgres, dsn: "postgres://kiloshard:${MAP_PASSWORD}@10.0.0.9/kiloshard?sslmode=verify-full"}: in a table of a control database.
 {kind: etcd, endpoints: ["https://10.0.0.8:2379", "https://10.0.0.9:2379"]}: in etcd; with user: kiloshard and
 password: "${ETCD_PASSWORD}", with ca: ca.pem, cert: client.pem and key: client.key, PEM files beside this one, and with
-prefix: /kiloshard/photos/, which all keys begin with, as it needs them.
-Whoever may write the map there is trusted with less than this file: DSNs out of the store may name variables such as
-PG_A_PASSWORD, in the place of the password, and no files. variables: ["PG_*"] lets them have others, anywhere; hosts:
-["10.0.0.*"] says where they may lead; local: {sslmode: verify-full, sslrootcert: ca.pem} counts in each of them.`
+prefix: /kiloshard/photos/, which all keys begin with, if it needs them.
+DSNs from the store are trusted less than this file: they may use variables such as PG_A_PASSWORD, only as the
+password, and name no files. variables: ["PG_*"] allows them others, anywhere; hosts: ["10.0.0.*"] limits the hosts
+that they may name; local: {sslmode: verify-full, sslrootcert: ca.pem} overrides their settings.`
 
 const (
 	exampleStoreDSN  = "postgres://kiloshard:${MAP_PASSWORD}@10.0.0.9/kiloshard?sslmode=verify-full"

@@ -7,19 +7,19 @@ import (
 
 const strategyComment = `How a key picks its shard. {by: modulo}: the remainder of a number divided by the number of shards.
 {by: hash, hash: xxhash}: that of a hash of any text; or md5, or hex, digits: 8, the first digits of the md5.
-{by: range, ranges: [{from: 0, shard: 0}, {from: 1000000, shard: 1}]}: each range up to where the next begins.
+{by: range, ranges: [{from: 0, shard: 0}, {from: 1000000, shard: 1}]}: each range ends where the next begins.
 {by: directory, otherwise: {by: modulo}, allocate: {by: weighted}}: a table in the shards says where each key is.
 {by: id, allocate: {by: weighted}}: a key is an ID that a shard made, and names that shard.
-of: 2048 keeps the divisor when more shards are opened. refuse_ids: true refuses keys as large as IDs are, so that an
-ID which is used as a key by mistake is an error, rather than a row that is not found; keys are smaller numbers, or texts.
+of: 2048 keeps the divisor when more shards are opened. refuse_ids: true refuses keys as large as IDs, so that an
+ID used as a key by mistake is an error instead of a row that is not found; keys are then smaller numbers, or texts.
 
 Where the number of a new user comes from: with id, a service asks for any open shard, and the ID of the row that it
-inserts there is the user's number, from then on the key. With a directory the key may be what the user brings, such as
-an address, and a shard is chosen for it. With the others the number is there before the shard: from a generator (see
+inserts there is the user's number and key. With a directory the key may come from the user, such as
+an address, and a shard is chosen for it. With the others the number comes before the shard: from a generator (see
 generators below) or another system. A shard is chosen by weighted (the hosts' weights), least_used or capacity. A host
 with closed: true gets no new users, and capacity: 1000000 is the most that a host gets.`
 
-// strategyField writes the field of the outermost level: ranges have a line each.
+// strategyField writes the top-level field: each range has a line of its own.
 func strategyField(s Strategy) string {
 	if s.By != ByRange {
 		return "strategy: " + strategyText(s)
