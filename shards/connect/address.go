@@ -10,13 +10,13 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// address is where one attempt to connect goes, as the DSN names it.
+// address is the target of one attempt to connect, as the DSN names it.
 type address struct {
 	host string
 	port uint16
 }
 
-// addressesOf returns the addresses that a config leads to, each once.
+// addressesOf returns the addresses of a config, each once.
 func addressesOf(c *pgconn.Config) []address {
 	all := []address{{c.Host, c.Port}}
 	for _, f := range c.Fallbacks {
@@ -27,13 +27,13 @@ func addressesOf(c *pgconn.Config) []address {
 	return all
 }
 
-// resolved is what the names of addresses were resolved to. It is safe for concurrent use.
+// resolved records what the names of addresses resolved to. It is safe for concurrent use.
 type resolved struct {
 	mu  sync.Mutex
 	ips map[string][]string
 }
 
-// watch has a config note how names are resolved.
+// watch makes a config record how names are resolved.
 func (r *resolved) watch(c *pgconn.Config) {
 	lookup := c.LookupFunc
 	c.LookupFunc = func(ctx context.Context, host string) ([]string, error) {
@@ -50,7 +50,7 @@ func (r *resolved) watch(c *pgconn.Config) {
 
 var errWhichAddress = errors.New("the DSN has several addresses, and it is unknown which one this connection leads to, so it gets no password")
 
-// of returns the address to which a connection leads that was made with a config.
+// of returns the address of a connection that was made with a config.
 func (r *resolved) of(c *pgconn.Config, conn net.Conn) (address, error) {
 	all := addressesOf(c)
 	if len(all) == 1 {

@@ -15,21 +15,21 @@ import (
 )
 
 // Command is a program that prints the password for a connection that is about to be made, such as a token of a cloud's
-// IAM. It is called for each connection, without a shell. What it prints goes nowhere else.
+// IAM. It runs for each connection, without a shell. Its output is used for nothing else.
 //
-// Beside its own environment it finds the host's name in KILOSHARD_HOST, and in PGHOST, PGPORT, PGUSER and PGDATABASE
-// where the connection goes. Of a DSN with several addresses it is called for each one that accepts a connection.
+// It inherits this process's environment; KILOSHARD_HOST has the host's name, and PGHOST, PGPORT, PGUSER and PGDATABASE
+// say where the connection goes. For a DSN with several addresses it runs for each one that accepts a connection.
 type Command struct {
 	Words []string      // the program and its arguments
-	Dir   string        // where it runs, and where a program named by a relative path is. Defaults to the present directory
-	Limit time.Duration // how long it may take; then it is killed, on Unix with all that it has started. Defaults to 30 s
+	Dir   string        // the working directory, also for a relative path of the program. Defaults to the present directory
+	Limit time.Duration // how long it may take; then it is killed, on Unix with its children. Defaults to 30 s
 }
 
-// maxOutput is how many bytes a password may have. A token of IAM has some hundreds to thousands.
+// maxOutput is the limit of a password, in bytes. A token of IAM has some hundreds to thousands.
 const maxOutput = 64 << 10
 
 // Credentials runs the command. It is a [shards.CredentialsFunc]. The user is the DSN's, and the password is the one line
-// that the program prints. An error names the program and says how it ended, without anything that it printed.
+// that the program prints. An error names the program and says how it ended, but shows none of its output.
 func (c Command) Credentials(ctx context.Context, host shards.Host) (shards.Credentials, error) {
 	if len(c.Words) == 0 {
 		return shards.Credentials{}, errors.New("password_command: no program")
@@ -62,7 +62,7 @@ func (c Command) Credentials(ctx context.Context, host shards.Host) (shards.Cred
 	return shards.Credentials{Password: password}, nil
 }
 
-// name is the program's, without the arguments: people put secrets there.
+// name is the program's name, without the arguments: people put secrets there.
 func (c Command) name() string { return filepath.Base(c.Words[0]) }
 
 func (c Command) failed(ctx context.Context, limit time.Duration, err error) error {
@@ -73,7 +73,7 @@ func (c Command) failed(ctx context.Context, limit time.Duration, err error) err
 	case ctx.Err() != nil:
 		return ctx.Err()
 	case errors.As(err, &exit):
-		// Without its standard error, which ExitError may have.
+		// Not the ExitError itself, which may hold the program's standard error.
 		return fmt.Errorf("password_command: %s ended with %s; what it printed is not shown, for it may hold a password: run it by hand to see it", c.name(), exit.ProcessState)
 	}
 	return fmt.Errorf("password_command: %w", err)

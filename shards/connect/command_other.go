@@ -4,5 +4,5 @@ package connect
 
 import "os/exec"
 
-// killAll does nothing more than what os/exec does by itself: the command alone is killed.
+// killAll does nothing: os/exec kills the command, but not its children.
 func killAll(*exec.Cmd) {}

@@ -15,19 +15,19 @@ import (
 	"github.com/kiloshard/kiloshard/shards"
 )
 
-// logins has the connections to a host log in. What is made for one of its addresses is sent to no other: the credentials
-// of a function, and what a passfile has for it. It is safe for concurrent use.
+// logins provides the credentials for connections to a host. Credentials for one address, from a function or a passfile,
+// are sent to no other address. It is safe for concurrent use.
 type logins struct {
 	host  shards.Host
 	names resolved
 	sent  secrets
 }
 
-// parts says what of a config is not to be changed, because the caller has set it.
+// parts says which parts of a config must not change, because the caller has set them.
 type parts struct{ user, password bool }
 
-// prepare has a config that is complete but for the credentials get them. With several addresses that is while it
-// connects, when it is known to which one: until then it has no password.
+// prepare adds the credentials to a config that is complete without them. With several addresses it adds them during
+// connect, when the address is known: until then the config has no password.
 func (l *logins) prepare(ctx context.Context, c *pgx.ConnConfig, keep parts, earlier *accepted) error {
 	if all := addressesOf(&c.Config); len(all) == 1 {
 		ctx, cancel := context.WithTimeout(ctx, max(c.ConnectTimeout, defaultLimit))
@@ -52,8 +52,8 @@ func (l *logins) prepare(ctx context.Context, c *pgx.ConnConfig, keep parts, ear
 	return nil
 }
 
-// put puts the credentials for one address into a config. earlier are those that were accepted before and are to be used
-// once more; nil for new ones.
+// put puts the credentials for one address into a config. earlier are accepted credentials to reuse, nil to get new
+// ones.
 func (l *logins) put(ctx context.Context, c *pgconn.Config, to address, keep parts, earlier *accepted) error {
 	found, err := l.find(ctx, to, earlier)
 	if err != nil {
@@ -101,8 +101,8 @@ func (l *logins) find(ctx context.Context, to address, earlier *accepted) (shard
 	return found, nil
 }
 
-// ofService reports whether the password for an address is that of a service, which is for the service's own addresses,
-// while the address comes out of a store.
+// ofService reports whether the password for an address is that of a service, and the address comes from a store. Such a
+// password is only for the service's own addresses.
 func ofService(host shards.Host, config *pgxpool.Config, to address) bool {
 	own, ok := host.LocalService()
 	if !ok || config.ConnConfig.Password == "" {
@@ -113,7 +113,7 @@ func ofService(host shards.Host, config *pgxpool.Config, to address) bool {
 		!slices.Contains(addressesOf(service), to)
 }
 
-// secrets are the passwords of the latest connections, to be taken out of errors. It is safe for concurrent use.
+// secrets are the passwords of the latest connections, which are removed from errors. It is safe for concurrent use.
 type secrets struct {
 	mu   sync.Mutex
 	all  []string
@@ -133,7 +133,7 @@ func (s *secrets) add(user, password string) {
 	s.all = s.all[max(0, len(s.all)-mostSecrets):]
 }
 
-// accepted returns what the only connection was made with.
+// accepted returns the credentials that the only connection was made with.
 func (s *secrets) accepted() shards.Credentials {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -1,9 +1,9 @@
-// Package connect makes the connections of all other packages: what a DSN means, who logs in, how long it may take, and
-// what is said when it fails are the same for the router, for create and verify, and for migrations.
+// Package connect makes the connections of all other packages: the router, create, verify and migrations agree on what a
+// DSN means, which credentials count, how long connecting may take, and how errors read.
 //
 // # Passwords
 //
-// Where a password comes from, the first that has one:
+// A password comes from the first of these that has one:
 //
 //  1. the function of [shards.Host.WithCredentials], such as [Command.Credentials]
 //  2. the DSN, in which ${NAME} stands for a variable
@@ -11,43 +11,44 @@
 //  4. PGPASSWORD
 //  5. ~/.pgpass, PGPASSFILE, or passfile=FILE in the DSN
 //
-// All of them are read again for each connection. So are the files of certificates. Where a DSN has several addresses, the
-// function is called and the passfile is searched for each of them, once a server there accepts the connection, and what is
-// found is sent to that address alone; connect_timeout includes the call. The DSN's password and PGPASSWORD are for all of
-// them. A service's password is for all of them too, but where the DSN is out of a store: there it is for the addresses that
-// the service names.
+// All of them are read again for each connection, and so are certificate files. If a DSN has several addresses, the
+// function is called and the passfile is searched for each of them, once a server there accepts the connection, and the
+// result is sent only to that address; connect_timeout includes the call. The DSN's password and PGPASSWORD are for all
+// addresses. A service's password is for all of them too, unless the DSN is from a store: then it is only for the addresses
+// that the service names.
 //
 // # Rotation
 //
-// A role has one password at a time, and who knows the new one can be told before or after the server. Before is right:
+// A role has one password at a time. Give clients the new one before the server:
 //
-//  1. put the new password where the first item of the list above takes it from
+//  1. put the new password into the first source of the list above that is in use
 //  2. ALTER ROLE app PASSWORD '…'
 //
-// A pool whose new credentials are refused tries those that were accepted last before it fails; see [Login.Try].
-// So between the two steps all goes on, and connections that are there stay valid. A program that is started in between
-// knows no earlier password, and fails until the second step is done. Where that must not be, use two roles in turn, both
+// If the server refuses a pool's new credentials, the pool tries the last accepted ones before it fails; see [Login.Try].
+// So programs keep running between the two steps, and open connections stay valid. A program that starts in between
+// has no earlier password, and fails until the second step is done. To avoid that, alternate between two roles, both
 // members of the one that owns the tables: give the other one a new password, and then change user and password together.
 //
-// A server may ask for the password itself, as against a proof that the client has it. That is refused, since whoever sits at
-// an address then has it, save where TLS verifies the server and the DSN is not out of a store, or where require_auth in
-// the DSN, or in [shards.Store.Local], says otherwise: require_auth=password.
+// A server may ask for the password itself instead of a proof that the client knows it. Connect refuses that, since an
+// impostor at the address would get the password. The exceptions: TLS verifies the server and the DSN is not from a
+// store, or the DSN or [shards.Store.Local] has require_auth=password.
 //
 // # Identity
 //
-// Each connection to a host of a map begins with a look at kiloshard.settings: a database that belongs to another cluster,
-// or has another epoch, layout or schema prefix, is an [IdentityError], and nothing else is sent to it.
-// Whoever has locked that table is waited for for [LockWait], unless the session has a lock_timeout, and then named.
+// Each connection to a host of a map first reads kiloshard.settings. If the database belongs to another cluster,
+// or has another epoch, layout or schema prefix, the error is an [IdentityError], and no other statement is sent.
+// If another session has locked that table, it waits up to [LockWait], unless the session has a lock_timeout, and then
+// names the holder.
 //
 // # TLS
 //
-// The DSN says it, as for libpq: sslmode=verify-full with sslrootcert=FILE refuses a server whose certificate is not of
-// this CA or not for the name in the DSN; sslcert and sslkey are the client's certificate. Without an sslmode a connection
-// is encrypted if the server can do it, and nothing is verified. Relative names of files are beside the config; see
-// [shards.Load].
+// The DSN configures TLS as for libpq: sslmode=verify-full with sslrootcert=FILE refuses a server whose certificate is not
+// signed by this CA or not for the name in the DSN; sslcert and sslkey are the client's certificate. Without an sslmode a
+// connection is encrypted if the server supports it, and nothing is verified. Relative file names are resolved in the
+// config's directory; see [shards.Load].
 //
 // # Secrets
 //
-// An [Error] has no password in it, nor has what it unwraps to: not where a server sends back what it was sent, and not
-// in the config that pgx keeps in its own error.
+// Neither an [Error] nor the errors that it wraps contain a password, even if a server echoes one, or pgx keeps one in
+// the config of its own error.
 package connect

@@ -11,17 +11,17 @@ import (
 	"github.com/kiloshard/kiloshard/shards"
 )
 
-// libpqVariables are the settings of a DSN that libpq reads from its environment too, and that say more than where to connect
-// and as whom.
+// libpqVariables are the settings of a DSN that libpq also reads from its environment, without those for the address and
+// the user.
 var libpqVariables = map[string]string{
 	"sslmode": "PGSSLMODE", "sslrootcert": "PGSSLROOTCERT", "sslcert": "PGSSLCERT", "sslkey": "PGSSLKEY",
 	"sslnegotiation": "PGSSLNEGOTIATION", "sslsni": "PGSSLSNI", "connect_timeout": "PGCONNECT_TIMEOUT",
 	"target_session_attrs": "PGTARGETSESSIONATTRS", "channel_binding": "PGCHANNELBINDING", "passfile": "PGPASSFILE",
 }
 
-// Environment returns the variables by which a program of Postgres's own, such as psql, connects to the host as [Open] does:
-// with its credentials and its certificates. One of them is the password. Of several addresses they name the first to which
-// [Open] connects. The error is an [Error].
+// Environment returns environment variables that make a Postgres program, such as psql, connect to the host as [Open] does:
+// with its credentials and its certificates. One of them is the password. If the host has several addresses they name the
+// first to which [Open] connects. The error is an [Error].
 func Environment(ctx context.Context, host shards.Host) ([]string, error) {
 	parsed, err := parse(host)
 	if err != nil {
@@ -50,7 +50,7 @@ func Environment(ctx context.Context, host shards.Host) ([]string, error) {
 	return environment, nil
 }
 
-// answering returns the host at the first of its addresses to which there is a connection.
+// answering returns the host at the first of its addresses that accepts a connection.
 func answering(ctx context.Context, host shards.Host, all []address) (shards.Host, error) {
 	var errs []error
 	for _, a := range all {
@@ -64,7 +64,7 @@ func answering(ctx context.Context, host shards.Host, all []address) (shards.Hos
 	return host, errors.Join(errs...)
 }
 
-// keywordValue is a keyword of a DSN that is no URL, with its value, quoted or not.
+// keywordValue is a keyword of a DSN that is not a URL, with its value, quoted or not.
 var keywordValue = regexp.MustCompile(`([A-Za-z_][A-Za-z0-9_.]*)\s*=\s*(?:'((?:[^'\\]|\\.)*)'|((?:[^\s'\\]|\\.)*))`)
 
 // settings returns what a DSN that could be parsed sets by name.

@@ -15,11 +15,11 @@ import (
 // ErrCredentials says that a server refuses the user or the password that it was given (SQLSTATE class 28).
 var ErrCredentials = errors.New("the server refuses the credentials")
 
-// Error says why there is no connection to a host, and what to do about it. There is no password in its text, nor in
-// what it unwraps to.
+// Error says why a connection to a host failed, and what to do about it. Neither its text nor the errors that it wraps
+// contain a password.
 type Error struct {
 	text string
-	Err  error // what pgx says, or the host's credentials
+	Err  error // from pgx, or from the function for the host's credentials
 }
 
 // Error says what went wrong at which address, and what was expected.
@@ -28,12 +28,12 @@ func (e *Error) Error() string { return e.text }
 // Unwrap returns the cause.
 func (e *Error) Unwrap() error { return e.Err }
 
-// Is tells that the credentials were refused, for [ErrCredentials].
+// Is reports for [ErrCredentials] whether the server refused the credentials.
 func (e *Error) Is(target error) bool {
 	return target == ErrCredentials && refusal(e.Err) != nil
 }
 
-// explain makes an [Error] of what pgx says of a connection that could not be made. Other errors stay as they are.
+// explain turns pgx's error about a failed connection into an [Error]. It returns other errors unchanged.
 func (l *logins) explain(err error) error {
 	config := configOf(err)
 	if config == nil || explained(err) {
@@ -51,14 +51,14 @@ func (l *logins) explain(err error) error {
 	return &Error{text: hide(text), Err: err}
 }
 
-// attempt is how pgx says what became of one attempt: the address, the name that it was found by, and why it failed.
+// attempt matches pgx's text about one attempt: the address, the name that it was resolved from, and why it failed.
 var attempt = regexp.MustCompile(`^(\S+) \((.*?)\): (?:dial error: (?:dial \S+ \S+: )?)?(.*)$`)
 
-// noTLS is what pgx says of an attempt with TLS at a server without it.
+// noTLS is pgx's text for an attempt with TLS at a server without it.
 const noTLS = "tls error: server refused TLS connection"
 
-// reasons makes one line of what pgx says of all attempts, which are with TLS and without at each address. Each address
-// is named once, and so is each reason there.
+// reasons turns pgx's text about all attempts, with and without TLS at each address, into one line. It names each address
+// once, and each reason of that address once.
 func reasons(text string) string {
 	type place struct {
 		at  string
@@ -68,7 +68,7 @@ func reasons(text string) string {
 	for line := range strings.Lines(text) {
 		at, why := "", strings.TrimPrefix(strings.TrimSpace(line), "hostname resolving error: ")
 		if m := attempt.FindStringSubmatch(why); m != nil {
-			m[3] = strings.TrimPrefix(m[3], "AfterNetConnect failed: ") // that is us: no credentials
+			m[3] = strings.TrimPrefix(m[3], "AfterNetConnect failed: ") // our own error: no credentials
 			if at, why = m[1]+": ", m[3]; !strings.HasPrefix(strings.TrimPrefix(at, "["), m[2]) {
 				at = m[1] + " (" + m[2] + "): "
 			}
@@ -82,7 +82,7 @@ func reasons(text string) string {
 	}
 	var parts []string
 	for _, p := range all {
-		if len(p.why) > 1 { // it answered without TLS, which says more
+		if len(p.why) > 1 { // the reason without TLS says more
 			p.why = slices.DeleteFunc(p.why, func(why string) bool { return why == noTLS })
 		}
 		parts = append(parts, p.at+strings.Join(p.why, "; "))
@@ -90,8 +90,8 @@ func reasons(text string) string {
 	return strings.Join(parts, "; ")
 }
 
-// explained reports whether there is an [Error] in an error already, which then says why another connection was not made,
-// and which others may be reading. One inside of pgx's own error is about one address, and does not count.
+// explained reports whether an error already wraps an [Error], which is then about another connection, and which other
+// goroutines may be reading. One inside pgx's own error is about one address, and does not count.
 func explained(err error) bool {
 	var own *Error
 	return errors.As(err, &own) && (connecting(err) == nil || connecting(own) != nil)
@@ -103,7 +103,7 @@ func connecting(err error) *pgconn.ConnectError {
 	return e
 }
 
-// configOf returns the config with which a connection could not be made, nil for other errors.
+// configOf returns the config of a failed connection, nil for other errors.
 func configOf(err error) *pgconn.Config {
 	if e := connecting(err); e != nil {
 		return e.Config
@@ -111,7 +111,7 @@ func configOf(err error) *pgconn.Config {
 	return nil
 }
 
-// redact takes the password out of what pgx keeps in its error, and out of what a server says that sends it back.
+// redact removes the password from pgx's error, and from the message of a server that echoes it.
 func redact(err error, hide func(string) string) {
 	e := connecting(err)
 	config := e.Config
@@ -141,8 +141,8 @@ func each(err error, fn func(error)) {
 	}
 }
 
-// hiding returns what takes passwords out of a text: that of a config, and others. One that is the name of the user or the
-// database as well is no secret, and one of a few letters is part of too many words.
+// hiding returns a function that removes passwords from a text: that of a config, and others. It ignores a password that
+// is also the name of the user or the database, and one of a few letters, which is a part of too many words.
 func hiding(config *pgconn.Config, others []string) func(text string) string {
 	var pairs []string
 	for _, p := range append(others, config.Password) {
@@ -153,7 +153,7 @@ func hiding(config *pgconn.Config, others []string) func(text string) string {
 	return strings.NewReplacer(pairs...).Replace
 }
 
-// refusal returns what a server says that refuses the credentials, or nil.
+// refusal returns the error of a server that refuses the credentials, or nil.
 func refusal(err error) *pgconn.PgError {
 	var pg *pgconn.PgError
 	if errors.As(err, &pg) && strings.HasPrefix(pg.Code, "28") {
@@ -162,7 +162,7 @@ func refusal(err error) *pgconn.PgError {
 	return nil
 }
 
-// advise says what was expected, for what people can do something about.
+// advise says what was expected, for errors that people can fix.
 func advise(err error, config *pgconn.Config, credentials bool) string {
 	var (
 		wrongName x509.HostnameError
@@ -172,11 +172,11 @@ func advise(err error, config *pgconn.Config, credentials bool) string {
 	text := connecting(err).Unwrap().Error()
 	switch refused := refusal(err); {
 	case refused != nil && strings.Contains(refused.Message, "pg_hba.conf"):
-		return "expected a line in the server's pg_hba.conf that lets this user in from here, with or without encryption as the DSN has it"
+		return "expected a line in the server's pg_hba.conf that allows this user from this address, with or without encryption as in the DSN"
 	case refused != nil && strings.Contains(refused.Message, "certificate"):
-		return "expected a client certificate that the server takes for this user: sslcert=FILE and sslkey=FILE in the DSN"
+		return "expected a client certificate that the server accepts for this user: sslcert=FILE and sslkey=FILE in the DSN"
 	case refused != nil && credentials:
-		return "expected what the password command or the program's own credentials return to be the password of user " + config.User
+		return "expected the password command, or the program's own credentials, to return the password of user " + config.User
 	case refused != nil && config.Password == "":
 		return "no password was found: expected one in the DSN, as ${NAME}, in a passfile, or from a password command"
 	case refused != nil:
@@ -189,7 +189,7 @@ func advise(err error, config *pgconn.Config, credentials bool) string {
 		return "expected sslrootcert to name the file of the CA that signed the server's certificate"
 	case errors.As(err, &invalid):
 		return "expected a certificate on the server that is valid now"
-	case strings.HasSuffix(text, "server refused TLS connection"): // and without TLS it was not tried
+	case strings.HasSuffix(text, "server refused TLS connection"): // and no attempt was made without TLS
 		return "the DSN asks for TLS: expected ssl = on, with a certificate, on the server"
 	case strings.Contains(text, "remote error: tls:"):
 		return "the server refuses the client's certificate: expected sslcert and sslkey of a CA that its ssl_ca_file names"

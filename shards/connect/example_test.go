@@ -37,7 +37,7 @@ placement: [{shards: 0-3, host: pg-a}]
 	_, err = provision.Verify(context.Background(), m.WithCredentials(token))
 	_, text, _ := strings.Cut(err.Error(), "FATAL: ")
 	fmt.Println(text)
-	// Output: password authentication failed for user "app" (SQLSTATE 28P01); expected what the password command or the program's own credentials return to be the password of user app
+	// Output: password authentication failed for user "app" (SQLSTATE 28P01); expected the password command, or the program's own credentials, to return the password of user app
 }
 
 func ExampleOpen() {

@@ -13,7 +13,7 @@ import (
 )
 
 // IdentityError says that a database holds shards of another cluster than the map's, or with another epoch, layout or
-// schema prefix. No statement but the one that found this was sent to it.
+// schema prefix. Only the statement that detects this was sent to it.
 type IdentityError struct {
 	Field           string // cluster, schema_prefix, epoch or layout
 	Found, Expected string
@@ -27,18 +27,19 @@ func (e *IdentityError) Error() string {
 	return fmt.Sprintf("this database has %s %s, expected %s %s as the map says: it cannot change while there are shards", e.Field, e.Found, e.Field, e.Expected)
 }
 
-// foreign is the SQLSTATE of settings that are somebody else's, which kiloshard verify names.
+// foreign is the SQLSTATE for a kiloshard.settings that somebody else made, which kiloshard verify reports.
 const foreign = "KS001"
 
-// checkIdentity compares what a database says of its cluster with what the host's map expects. A database in which
-// nothing is installed says nothing, and so does one of an older release to a role that may not read its settings, and one in which somebody else has made that table; all pass.
+// checkIdentity compares a database's settings with those that the host's map expects. It accepts a database in which
+// nothing is installed, one of an older release whose settings the role may not read, and one in which somebody else
+// made that table.
 // It waits for a lock for as long as wait says, unless the session has a lock_timeout; the error then says who holds it.
 func checkIdentity(ctx context.Context, conn *pgconn.PgConn, host shards.Host, wait string) error {
 	expected, ok := host.Identity()
 	if !ok {
 		return nil
 	}
-	// Somebody else may have made what has this name. Of a plain table of Postgres's own types nothing runs when it is read.
+	// Somebody else may have made a relation of this name. Reading a plain table of Postgres's own types runs no code.
 	query := `
 do $$ begin
 	if pg_catalog.current_setting('lock_timeout') operator(pg_catalog.=) '0' then

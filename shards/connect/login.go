@@ -16,7 +16,7 @@ import (
 	"github.com/kiloshard/kiloshard/shards"
 )
 
-// Login is how a pool logs in on its host: with what the DSN and the credentials say at each connect. It is safe for
+// Login logs a pool in to its host, with the DSN and the credentials as they are at each connect. It is safe for
 // concurrent use.
 type Login struct {
 	*logins          // package fmt prints pointers in here as addresses
@@ -24,10 +24,10 @@ type Login struct {
 	user     string  // likewise
 	password *string // likewise
 
-	accepted atomic.Pointer[accepted] // what connections were made with; nil before the first
+	accepted atomic.Pointer[accepted] // configs that the server accepted; nil before the first
 }
 
-// place is where a config leads to. Its parts belong together: TLS goes by the name of the host.
+// place is the target of a config. Its parts belong together: TLS verifies the name of the host.
 type place struct {
 	first     pgconn.FallbackConfig
 	fallbacks []*pgconn.FallbackConfig
@@ -45,8 +45,8 @@ func (p place) put(c *pgx.ConnConfig) {
 	c.Host, c.Port, c.TLSConfig, c.Fallbacks = p.first.Host, p.first.Port, p.first.TLSConfig, p.fallbacks
 }
 
-// ForPool returns the config of a pool for the host, to be adjusted and then given to [Login.Attend]. The error is an
-// [Error] about the DSN.
+// ForPool returns the config of a pool for the host. The caller may adjust it, and then passes it to [Login.Attend]. The
+// error is an [Error] about the DSN.
 func ForPool(host shards.Host) (*Login, *pgxpool.Config, error) {
 	config, err := parse(host)
 	if err != nil {
@@ -57,9 +57,9 @@ func ForPool(host shards.Host) (*Login, *pgxpool.Config, error) {
 	return &Login{logins: &logins{host: host}, made: placeOf(c), user: c.User, password: &password}, config, nil
 }
 
-// Attend has the pool to be made read at each connect what the DSN, the files that it names and the credentials say then.
-// What the caller has adjusted since [ForPool] stays: the user, the password, or where the connection goes with its TLS.
-// A BeforeConnect of the caller's has the last word.
+// Attend makes the pool read the DSN, the files that it names and the credentials at each connect. Settings that the
+// caller has changed since [ForPool] stay: the user, the password, or the address with its TLS. The caller's BeforeConnect
+// runs last.
 func (l *Login) Attend(config *pgxpool.Config) {
 	c := config.ConnConfig
 	samePlace, keep := placeOf(c).equal(l.made), parts{user: c.User != l.user, password: c.Password != *l.password}
@@ -92,8 +92,8 @@ func (l *Login) Attend(config *pgxpool.Config) {
 	}
 }
 
-// read returns what counts for a connection that is about to be made, but for its credentials, and those that were accepted
-// before if they are to be used.
+// read returns the config of a connection that is about to be made, without credentials, and the accepted ones if the
+// connection must use them.
 func (l *Login) read(ctx context.Context) (*pgx.ConnConfig, *accepted, error) {
 	if earlier, ok := ctx.Value(earlierKey{}).(*accepted); ok {
 		return earlier.latest.Copy(), earlier, nil
@@ -105,7 +105,7 @@ func (l *Login) read(ctx context.Context) (*pgx.ConnConfig, *accepted, error) {
 	return config.ConnConfig, nil, nil
 }
 
-// accept notes what a connection was made with.
+// accept records the config of a connection that was made.
 func (l *Login) accept(conn *pgx.Conn) {
 	config := conn.Config()
 	to, err := l.names.of(&config.Config, conn.PgConn().Conn())
@@ -126,11 +126,11 @@ func (l *Login) accept(conn *pgx.Conn) {
 
 type earlierKey struct{} // of a context: its value is the *accepted to connect with
 
-// Try calls fn, which needs a connection of the pool. If there is none because the server refuses the credentials, or
-// because what the DSN names cannot be read, and something else was accepted before, it calls fn again, with a context that
-// has the pool use that; and if that is refused as well, which then is forgotten, a last time as at first: in between the
-// password may have been changed on the server. So a password may be changed where it is kept before it is changed on the
-// server. The error is that of the first call, an [Error] if no connection could be made.
+// Try calls fn, which needs a connection of the pool, up to three times. If the server refuses the credentials, or a file
+// that the DSN names cannot be read, and other credentials were accepted before, it calls fn again with a context that
+// makes the pool use those. If they are refused as well it forgets them and calls fn as at first: the password may have
+// changed on the server meanwhile. So a password may change at its source before it changes on the server. The error is
+// that of the first call, an [Error] if no connection could be made.
 func (l *Login) Try(ctx context.Context, fn func(context.Context) error) error {
 	earlier := l.accepted.Load()
 	err := fn(ctx)
@@ -159,8 +159,8 @@ func (l *Login) Try(ctx context.Context, fn func(context.Context) error) error {
 	return err
 }
 
-// Open opens a session as the pool does, whose config was given to [Login.Attend], and beside it: for what keeps one
-// session. ctx governs the opening. It is [Login.Try], whose errors it returns.
+// Open opens a session as the pool with the given config does, but outside the pool, for a caller that keeps one session.
+// The config was passed to [Login.Attend]. ctx governs the opening. The errors are those of [Login.Try].
 func (l *Login) Open(ctx context.Context, pool *pgxpool.Config) (*pgx.Conn, error) {
 	var conn *pgx.Conn
 	err := l.Try(ctx, func(ctx context.Context) error {

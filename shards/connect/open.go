@@ -16,14 +16,13 @@ import (
 // host's credentials may take.
 const defaultLimit = 30 * time.Second
 
-// Open opens a session on the host. adjust may change how, before the host's credentials are asked for; it may be nil. ctx
-// governs the opening; beside it each address of the host has the connect_timeout of the DSN, 30 s without one.
+// Open opens a session on the host. adjust may change the config before the host's credentials are added; it may be nil.
+// ctx governs the opening; also, each address of the host has the connect_timeout of the DSN, 30 s without one.
 //
-// A host of a map is asked whose shards it holds. The error is an [Error], an [IdentityError], [ErrSilent], or that of ctx.
+// It checks whose shards a host of a map holds. The error is an [Error], an [IdentityError], [ErrSilent], or that of ctx.
 //
-// A statement may take as long as it does. While one waits, a session asks by another connection whether the host still
-// answers, each time nothing has come for the connect_timeout. Where that is not answered either, in five times as long, the statement
-// fails with [ErrSilent].
+// A statement has no time limit. But if it has received nothing for the connect_timeout, another connection checks whether
+// the host still answers. If that gets no answer within five times as long, the statement fails with [ErrSilent].
 func Open(ctx context.Context, host shards.Host, adjust func(*pgx.ConnConfig)) (*pgx.Conn, error) {
 	l := &logins{host: host}
 	config, err := l.config(ctx, adjust)
@@ -80,8 +79,8 @@ func (l *logins) config(ctx context.Context, adjust func(*pgx.ConnConfig)) (*pgx
 	return config, l.prepare(ctx, config, parts{}, nil)
 }
 
-// parse returns what a host's DSN means now. What a DSN says to pgx and to pools is no parameter of the server, whoever
-// connects.
+// parse parses a host's DSN with its present variables. pgxpool's parser keeps settings for pgx and for
+// pools out of the server's parameters.
 func parse(host shards.Host) (*pgxpool.Config, error) {
 	config, err := pgxpool.ParseConfig(host.ConnString())
 	if err != nil {
@@ -99,7 +98,7 @@ func parse(host shards.Host) (*pgxpool.Config, error) {
 	return config, nil
 }
 
-// verified reports whether no server is connected to whose certificate is not checked, at any of the addresses.
+// verified reports whether the config checks the server's certificate at all its addresses.
 func verified(config *pgconn.Config) bool {
 	checks := func(c *tls.Config) bool { return c != nil && (!c.InsecureSkipVerify || c.VerifyPeerCertificate != nil) }
 	for _, fallback := range config.Fallbacks {

@@ -11,13 +11,13 @@ import (
 	"github.com/kiloshard/kiloshard/shards"
 )
 
-// checkPassfile returns an [Error] if the password of a config is that of a file which others may read or write. Libpq does
-// not use such a file, and says so in these words.
+// checkPassfile returns an [Error] if the password of a config comes from a file which others may read or write. Libpq
+// ignores such a file, and reports it in these words.
 func checkPassfile(host shards.Host, config *pgxpool.Config) error {
 	file := passfileOf(host)
 	info, err := os.Stat(file)
 	if file == "" || err != nil || !info.Mode().IsRegular() || info.Mode().Perm()&0o077 == 0 || runtime.GOOS == "windows" || config.ConnConfig.Password == "" {
-		return nil //nolint:nilerr // what cannot be looked at was not read
+		return nil //nolint:nilerr // the password cannot come from this file
 	}
 	without, err := pgxpool.ParseConfig(host.WithPassfile(os.DevNull).ConnString())
 	if err == nil && without.ConnConfig.Password == config.ConnConfig.Password {
@@ -27,7 +27,7 @@ func checkPassfile(host shards.Host, config *pgxpool.Config) error {
 	return &Error{text: text, Err: os.ErrPermission}
 }
 
-// passfileOf returns the file of passwords that counts for a host.
+// passfileOf returns the password file of a host.
 func passfileOf(host shards.Host) string {
 	if file := host.Passfile(); file != "" {
 		return file

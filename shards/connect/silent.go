@@ -18,23 +18,23 @@ import (
 // ErrSilent says that a host stopped answering: a session waited for it, and another connection got no answer either.
 var ErrSilent = errors.New("the host does not answer any more")
 
-// silentError is a timeout: of another error that ends a read, pgx says no more than that the connection is closed.
+// silentError is a timeout: for other errors of a read, pgx reports only that the connection is closed.
 type silentError struct{ error }
 
 func (e silentError) Unwrap() error { return e.error }
 func (silentError) Timeout() bool   { return true }
 func (silentError) Temporary() bool { return false }
 
-// keepAlive has the kernel end a connection to a machine that is gone after 35 s.
+// keepAlive makes the kernel end a connection to a machine that is gone after 35 s.
 var keepAlive = net.KeepAliveConfig{Enable: true, Idle: 15 * time.Second, Interval: 5 * time.Second, Count: 4}
 
-// askFactor is how many times as long as connect_timeout another connection may take to be answered. With the default it
+// askFactor times connect_timeout is the time limit of the other connection. With the default it
 // is longer than the 120 s after which PgBouncer refuses a client that waits for a server.
 const askFactor = 5
 
-// lookout finds out that the host of one session is silent. A statement may take as long as it does, so each time nothing
-// has come for limit, another connection to the same address runs a statement that takes no time. Any answer counts,
-// an error too. It is safe for concurrent use.
+// lookout detects that the host of one session is silent. A statement has no time limit, so each time the session has
+// received nothing for limit, another connection to the same address runs a trivial statement. Any answer counts,
+// even an error. It is safe for concurrent use.
 type lookout struct {
 	limit time.Duration
 
@@ -42,7 +42,7 @@ type lookout struct {
 	ask func(ctx context.Context) error // nil until the session is open: connect_timeout limits what comes before
 }
 
-// attend has the session that is opened with a config watched. [lookout.opened] starts it.
+// attend watches the session that is opened with a config. [lookout.opened] starts the watch.
 func (l *logins) attend(c *pgx.ConnConfig) *lookout {
 	o := &lookout{limit: c.ConnectTimeout}
 	dial := c.DialFunc
@@ -59,7 +59,7 @@ func (l *logins) attend(c *pgx.ConnConfig) *lookout {
 	return o
 }
 
-// opened says how to ask the host of a session: with its address and the credentials that it accepted.
+// opened sets how to reach the host of a session again: at its address, with the credentials that it accepted.
 func (o *lookout) opened(l *logins, c *pgx.ConnConfig, conn *pgconn.PgConn) {
 	to, err := l.names.of(&c.Config, conn.Conn())
 	if err != nil {
@@ -71,8 +71,8 @@ func (o *lookout) opened(l *logins, c *pgx.ConnConfig, conn *pgconn.PgConn) {
 	o.ask = func(ctx context.Context) error { return ask(ctx, host, used) }
 }
 
-// ask connects to a host that has one address, and runs a statement. The error is one of waiting in vain: whatever
-// else comes of it, something there answered, or the host's DSN cannot be read now.
+// ask connects to a host that has one address, and runs a statement. It returns an error only if nothing answered in
+// time: any other failure means that something answered, or that the host's DSN cannot be read now.
 func ask(ctx context.Context, host shards.Host, as shards.Credentials) error {
 	pool, err := parse(host)
 	if err != nil {
@@ -94,9 +94,9 @@ func ask(ctx context.Context, host shards.Host, as shards.Credentials) error {
 	if err == nil {
 		open.Store(true)
 		if _, err = conn.Exec(ctx, "select 1").ReadAll(); err != nil {
-			_ = conn.Conn().Close() // pgx would wait for the host
+			_ = conn.Conn().Close() // pgx's own Close would wait for the host
 		}
-		_ = conn.Close(ctx) // it has done what it was for
+		_ = conn.Close(ctx) // the answer has come already
 		<-conn.CleanupDone()
 	}
 	if late := net.Error(nil); errors.As(err, &late) && late.Timeout() || pgconn.Timeout(err) {
@@ -124,7 +124,7 @@ func (o *lookout) watch(conn net.Conn) *watched {
 	return w
 }
 
-// watched is a connection whose reads end when its host is silent.
+// watched is a connection whose reads fail when its host is silent.
 type watched struct {
 	net.Conn
 	of   *lookout
@@ -133,8 +133,8 @@ type watched struct {
 	asks sync.WaitGroup
 
 	mu     sync.Mutex
-	reads  int   // begun and ended: odd while one is under way
-	why    error // it was ended
+	reads  int   // counts begins and ends: odd while a read is under way
+	why    error // why the connection was ended
 	closed bool
 }
 
@@ -153,7 +153,7 @@ func (w *watched) Read(p []byte) (int, error) {
 	return n, w.reason(err)
 }
 
-// Write writes as the connection does. One that a silent host holds up ends with the read beside it.
+// Write writes as the connection does. If a silent host blocks it, it ends together with the concurrent read.
 func (w *watched) Write(p []byte) (int, error) {
 	n, err := w.Conn.Write(p)
 	w.mu.Lock()
@@ -168,7 +168,7 @@ func (w *watched) reason(err error) error {
 	return err
 }
 
-// Close closes the connection, and waits until nobody asks about its host.
+// Close closes the connection, and waits for the check of its host to end.
 func (w *watched) Close() error {
 	w.mu.Lock()
 	w.closed = true
@@ -179,7 +179,7 @@ func (w *watched) Close() error {
 	return err
 }
 
-// look asks about the host for as long as a read is under way, and ends the connection when the host is silent.
+// look checks the host while a read is under way, and ends the connection when the host is silent.
 func (w *watched) look(read int) {
 	w.mu.Lock()
 	if w.closed || w.reads != read {

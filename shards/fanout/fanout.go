@@ -11,7 +11,7 @@ import (
 	"github.com/kiloshard/kiloshard/shards"
 )
 
-// Work is what there is to do on one host.
+// Work is the work on one host.
 type Work struct {
 	Host   shards.Host
 	Shards []shards.Number
@@ -34,13 +34,13 @@ func Plan(m *shards.Map, set shards.Set) []Work {
 	return plan
 }
 
-// Config says how [Run] goes about its work.
+// Config configures [Run].
 type Config[S any] struct {
 	Map *shards.Map
 
 	// Open starts a session to a host. Its context ends with the one of Run. A session is used by one
-	// worker at a time. After a batch that left its session not Alive, the worker opens another one
-	// for the next batch; when it cannot, the rest of that host's shards are left alone.
+	// worker at a time. If its session is not Alive after a batch, the worker opens another one
+	// for the next batch; if that fails, the rest of that host's shards are not attempted.
 	Open func(ctx context.Context, host shards.Host) (S, error)
 
 	// Close ends a session. Its context outlives an interrupt, and lasts 5 s. Defaults to nothing.
@@ -50,7 +50,7 @@ type Config[S any] struct {
 	Alive func(session S) bool
 
 	// Do works on a batch of shards of one host, and returns one error for each shard, in order;
-	// nil for one that is done. Its context lives on for Grace after that of Run has ended.
+	// nil for one that is done. Its context ends Grace after that of Run.
 	Do func(ctx context.Context, session S, batch []shards.Number) []error
 
 	PerHost  int           // workers for each host. Defaults to 2
@@ -69,9 +69,9 @@ type Progress interface {
 // closeTimeout limits the closing of a session.
 const closeTimeout = 5 * time.Second
 
-// Run does the work of the plan, in which each host and each shard stands once, and returns when all
-// sessions are closed. It returns which shards are done, and a [shards.PartialError] when that is
-// not all of them; no shard was touched when its Done and Failed are both empty. Its causes are a
+// Run does the work of the plan, which has each host and each shard once, and returns when all
+// sessions are closed. It returns the shards that are done, and a [shards.PartialError] if those are
+// not all; no shard was touched if its Done and Failed are both empty. Its causes are a
 // [shards.HostError] for each host that could not be reached, and, when ctx ended, an error that
 // wraps both ctx.Err and [context.Cause].
 func Run[S any](ctx context.Context, cfg Config[S], plan []Work) (shards.Set, error) {
@@ -118,7 +118,7 @@ func interruption(ctx context.Context) error {
 // run is the state of one [Run].
 type run[S any] struct {
 	cfg         Config[S]
-	interrupted func() bool // whether Run's context has ended; those made from it end a little later
+	interrupted func() bool // whether Run's context has ended; contexts made from it end a little later
 
 	mu     sync.Mutex // guards what follows, and calls of Progress
 	done   []shards.Number
@@ -152,8 +152,8 @@ func withGrace(ctx context.Context, grace time.Duration) (context.Context, func(
 	}
 }
 
-// openFirst opens the first session to each host of the plan, and reports whether all are open. The
-// sessions of hosts that are not are nil.
+// openFirst opens the first session to each host of the plan, and reports whether all are open. A
+// session that failed to open is nil.
 func (r *run[S]) openFirst(ctx context.Context, plan []Work) ([]*S, bool) {
 	sessions := make([]*S, len(plan))
 	errs := make([]error, len(plan))
@@ -194,7 +194,7 @@ func (r *run[S]) work(ctx, working context.Context, plan []Work, sessions []*S) 
 		hostCtx, giveUp := context.WithCancel(ctx)
 		defer giveUp()
 		count := (len(w.Shards) + r.cfg.Batch - 1) / r.cfg.Batch
-		batches := make(chan []shards.Number, count) // with room for all, so that no worker waits for one who hands out
+		batches := make(chan []shards.Number, count) // with room for all, so that no worker waits for a sender
 		for batch := range slices.Chunk(w.Shards, r.cfg.Batch) {
 			batches <- batch
 		}
@@ -225,8 +225,8 @@ func (r *run[S]) finished(host shards.Host, batch []shards.Number, errs []error,
 	}
 }
 
-// lost notes that a host of which there is work left cannot be reached any more, unless its work has
-// ended already, and ends it.
+// lost records that a host with work left cannot be reached, and ends its work. It does nothing if that
+// work has ended already.
 func (r *run[S]) lost(hostCtx context.Context, host shards.Host, err error, giveUp func()) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -245,7 +245,7 @@ func (r *run[S]) close(ctx context.Context, session *S) {
 	r.cfg.Close(ctx, *session)
 }
 
-// result says what was done, as [Run] returns it.
+// result returns the results of [Run].
 func (r *run[S]) result(plan []Work) (shards.Set, error) {
 	done := shards.SetOf(r.done...)
 	slices.SortFunc(r.failed, func(a, b *shards.ShardError) int { return int(a.Shard) - int(b.Shard) })

@@ -16,12 +16,12 @@ type worker[S any] struct {
 	session *S     // nil while there is none
 }
 
-// work works on batches until there are no more or hostCtx ends, and closes its session. A batch
-// that is begun goes on until working ends.
+// work works on batches until there are no more or hostCtx ends, and closes its session. A started
+// batch continues until working ends.
 func (w *worker[S]) work(hostCtx, working context.Context, batches <-chan []shards.Number) {
 	defer func() { w.run.close(working, w.session) }()
 	if w.open(hostCtx) != nil {
-		return // it has taken no batch; the host's first worker, whose session is open, goes on without it
+		return // it has taken no batch; the host's first worker, whose session is open, continues without it
 	}
 	for batch := range batches {
 		if w.run.interrupted() || hostCtx.Err() != nil {
