@@ -13,12 +13,12 @@ import (
 	"github.com/kiloshard/kiloshard/shards/fanout"
 )
 
-// Accept enters into the ledgers that the directory's files of some versions are, as they are now, what the shards have
-// run: after a file was changed in a way that changes nothing for them, or was renamed. Nothing is run. It returns what
-// was accepted, by the file that the shards ran; none where the ledgers know the files as they are.
+// Accept records in the ledgers that the directory's files of some versions, as they are now, are what the shards ran.
+// Use it after a file was renamed, or edited without effect on migrated shards. It runs no file. It returns the accepted
+// files under the names that the shards ran; none if the ledgers hold the files as they are.
 //
-// Each host is one transaction. The error joins a [shards.HostError] for each host that is not done; with a version that
-// no file has, no host is asked.
+// Each host is one transaction. The error joins a [shards.HostError] for each host that failed. A version without a file
+// is [ErrNoFile], and then Accept contacts no host.
 func Accept(ctx context.Context, cfg Config, versions ...int32) ([]ChangedFile, error) {
 	cfg, err := cfg.withDefaults()
 	if err != nil {
@@ -58,7 +58,7 @@ func Accept(ctx context.Context, cfg Config, versions ...int32) ([]ChangedFile, 
 // ErrNoFile says that no file has a version.
 var ErrNoFile = errors.New("no such migration")
 
-// acceptOn accepts versions on one host. An entry takes the place of each that is current and of another form.
+// acceptOn accepts versions on one host. A new entry replaces each current one with another checksum.
 func (d *directory) acceptOn(ctx context.Context, sessions *sessions, cfg Config, run string, work fanout.Work, versions []int32) ([]ChangedFile, error) {
 	s, err := sessions.take(ctx, work.Host)
 	if err != nil {

@@ -8,7 +8,7 @@ import (
 	"github.com/kiloshard/kiloshard/shards"
 )
 
-// underWay is a shard that is worked on.
+// underWay is a shard that a session works on.
 type underWay struct {
 	host shards.Host
 	pid  uint32 // of its session's process on the server
@@ -26,8 +26,8 @@ func (r *run) end(n shards.Number) {
 	delete(r.under, n)
 }
 
-// onInterrupt has the events tell, when ctx ends, that it did and what the shards under way wait for. The returned function
-// ends that, and waits for it.
+// onInterrupt sends events when ctx ends: that the run is interrupted, and what the shards under way wait for. stop ends
+// this, and waits until no event is being sent.
 func (r *run) onInterrupt(ctx context.Context) (stop func()) {
 	told := make(chan struct{})
 	cancelled := context.AfterFunc(ctx, func() {
@@ -44,7 +44,7 @@ func (r *run) onInterrupt(ctx context.Context) (stop func()) {
 	}
 }
 
-// tellAwaited reports for each shard under way that waits for another session what that session does.
+// tellAwaited reports, for each shard under way that waits for another session, what that session does.
 func (r *run) tellAwaited(ctx context.Context) {
 	byHost := map[string]map[uint32]shards.Number{}
 	hosts := map[string]shards.Host{}
@@ -59,7 +59,7 @@ func (r *run) tellAwaited(ctx context.Context) {
 	for name, shardOf := range byHost {
 		s, err := r.sessions.take(ctx, hosts[name])
 		if err != nil {
-			continue // who waits there says so when it ends
+			continue // the shard's own error reports it later
 		}
 		for pid, n := range shardOf {
 			if awaited := s.awaited(ctx, pid); awaited != "" {
@@ -70,7 +70,7 @@ func (r *run) tellAwaited(ctx context.Context) {
 	}
 }
 
-// awaited says which sessions a process waits for, and what they do, as far as can be seen; it is empty if it waits for none.
+// awaited describes the sessions that a process waits for, as far as the role may see them; empty if it waits for none.
 func (s *session) awaited(ctx context.Context, pid uint32) string {
 	found, err := s.value(ctx, fmt.Sprintf(`
 		select coalesce(' for ' || string_agg(format('process %%s (%%s, %%s for %%s s): %%s', a.pid, coalesce(nullif(a.application_name, ''), 'without a name'),

@@ -7,22 +7,22 @@ import (
 )
 
 var (
-	errNoDown      = errors.New("it has no way down: expected SQL behind the line \"" + upDownSeparator + "\"")
+	errNoDown      = errors.New("it has no way down: expected SQL after the line \"" + upDownSeparator + "\"")
 	errTransaction = errors.New("a file is run in a transaction of its own: take this statement out of it")
 	errOutside     = errors.New("a file marked \"tern: disable-tx\" is run statement by statement, each by itself: take this statement out of it")
-	errUnsure      = errors.New("it is marked \"tern: disable-tx\", and cannot be taken apart into statements: expected every quote, comment and parenthesis to be closed")
-	errEscapes     = errors.New("it is marked \"tern: disable-tx\", and cannot be taken apart into statements: expected a server with standard_conforming_strings on")
+	errUnsure      = errors.New("it is marked \"tern: disable-tx\", and cannot be split into statements: expected every quote, comment and parenthesis to be closed")
+	errEscapes     = errors.New("it is marked \"tern: disable-tx\", and cannot be split into statements: expected a server with standard_conforming_strings on")
 	errStdin       = errors.New("COPY FROM STDIN has no data to read here: write INSERT statements")
 	errZeroByte    = errors.New("there is a zero byte in it, which no SQL text may have")
 )
 
-// disableTxPattern is tern's mark of a file whose way up or down, wherever in it a line of its own says so, is to
-// run outside a transaction; also where the file's lines end in \r\n. In the way up it is meant for the way down too: what
-// was built outside a transaction is mostly dropped so. tern itself wants it in each.
+// disableTxPattern is tern's mark for a part of a file that runs outside a transaction. It is a line of its own anywhere in
+// the part; lines may end in \r\n. In the up part it holds for the down part too, since an object that was built outside
+// a transaction is usually dropped outside one. tern itself wants the mark in each part.
 var disableTxPattern = regexp.MustCompile(`(?m)^---- tern: disable-tx ----\r?$`)
 
-// check returns a [FileError] for a file that cannot be run in a transaction beside others, nor, if it is
-// marked, statement by statement. What it does not see in a text that [split] is not sure of, the server still finds; see [applied].
+// check returns a [FileError] for a file that can run neither in a transaction of its own nor, if it is marked, statement
+// by statement. In a text that [split] is not sure of it may miss statements; [outcome.applied] detects those afterwards.
 func (f file) check() error {
 	switch {
 	case f.direction == force:
@@ -49,7 +49,7 @@ func (f file) check() error {
 	return nil
 }
 
-// wrong returns a [FileError] for what stands at an offset of the file's SQL, in bytes.
+// wrong returns a [FileError] for a statement at an offset of the file's SQL, in bytes.
 func (f file) wrong(offset int, statement string, err error) *FileError {
 	return &FileError{File: f.name, Line: f.line(offset), Rendered: f.rendered, Statement: statement, Err: err}
 }

@@ -12,38 +12,38 @@ import (
 	"github.com/kiloshard/kiloshard/shards/fanout"
 )
 
-// Config says which migrations are meant, and over which shards.
+// Config is the migrations to run, the shards to run them in, and how.
 type Config struct {
 	Map    *shards.Map
 	Files  fs.FS      // the directory of migrations, as tern reads it
 	Shards shards.Set // Defaults to all shards of the map
 
-	To   int32 // the version to go to. Defaults to the newest file's; on the way down to 0
-	Down bool  // the way is down. Defaults to up
+	To   int32 // the target version. Defaults to the newest file's; with Down to 0
+	Down bool  // run the down parts. Defaults to up
 
-	PerHost     int           // how many shards of one host at a time. Defaults to 4
+	PerHost     int           // shards of one host at a time. Defaults to 4
 	Grace       time.Duration // how long shards under way may go on after an interrupt. Defaults to 30 s
-	TernWait    time.Duration // how long to wait for a tern program that is at work. Defaults to 10 s
-	LockTimeout time.Duration // how long a file's statement may wait for a lock on a table, unless it builds or drops an index concurrently. Defaults to the server's setting
+	TernWait    time.Duration // how long to wait for a running tern program. Defaults to 10 s
+	LockTimeout time.Duration // limit for a statement's wait for a lock, except for CREATE and DROP INDEX CONCURRENTLY. Defaults to the server's setting
 
 	StatementTimeout time.Duration // how long a file's statement may take. Defaults to the server's setting
-	Retries          int           // how often a shard is tried again when a lock is not free within LockTimeout. Defaults to 5; negative for never
+	Retries          int           // retries of a shard after a lock was not free within LockTimeout. Defaults to 5; negative for none
 
-	Canary      int                                                // how many shards go first, from all hosts in turn. Defaults to none
-	Check       func(ctx context.Context, canary shards.Set) error // asked before the others follow. Defaults to nothing
-	Wave        int                                                // how many hosts at a time. Defaults to all
-	MaxFailures int                                                // after how many failed shards no other is begun. Defaults to no limit
+	Canary      int                                                // number of shards that run first, from all hosts in turn. Defaults to none
+	Check       func(ctx context.Context, canary shards.Set) error // called after the canary; an error ends the run. Defaults to none
+	Wave        int                                                // hosts at a time. Defaults to all
+	MaxFailures int                                                // no further shard starts after more failures than this. Defaults to no limit
 
-	TemplateEnv bool // files that are templates may call env, expandenv and getHostByName
+	TemplateEnv bool // templates may call env, expandenv and getHostByName
 
-	SnapshotFrom int  // from how many files on new shards are made from a snapshot of a migrated one. Defaults to 10
-	Replay       bool // new shards run all files, however many there are
+	SnapshotFrom int  // with at least this many files, new shards are made from a snapshot of a migrated one. Defaults to 10
+	Replay       bool // new shards always run all files
 
-	By     string      // who runs it, for the ledger. Defaults to user@machine
-	Events func(Event) // called with what happens, one event at a time. Defaults to none
+	By     string      // name for the ledger. Defaults to user@machine
+	Events func(Event) // called with one event at a time. Defaults to none
 
-	Progress fanout.Progress // of the shards that have something to do. Defaults to none
-	Logger   *slog.Logger    // gets the server's notices while it runs a file. Defaults to none
+	Progress fanout.Progress // of the shards with pending files. Defaults to none
+	Logger   *slog.Logger    // also gets the server's notices. Defaults to none
 }
 
 const (
@@ -53,7 +53,7 @@ const (
 	defaultTernWait = 10 * time.Second
 )
 
-// withDefaults returns the config with its empty fields filled in, or what is wrong with it.
+// withDefaults returns the config with defaults for its empty fields, or an error for an invalid field.
 func (c Config) withDefaults() (Config, error) {
 	if c.Map == nil {
 		return c, errors.New("migrate: Config.Map is nil: expected the map of the cluster")

@@ -16,19 +16,19 @@ import (
 	"github.com/kiloshard/kiloshard/shards"
 )
 
-// directory is a directory of migrations as it was when the run began.
+// directory is the directory of migrations, as read at the start of the run.
 type directory struct {
 	m         *shards.Map
 	files     fs.FS
 	names     []string             // by number, from 1
 	checksums []string             // by number, from 1: SHA-256 of the file, in hexadecimal
 	firstLine map[direction][]int  // by number, from 1: the line where the file's part begins
-	templates []bool               // by number, from 1: the file has a template in it
-	unwritten []bool               // by number, from 1: there is no SQL in it to go up with
-	plain     map[direction][]file // by number, from 1: what every shard gets, when no file has a template; else nil
+	templates []bool               // by number, from 1: the file has a template
+	unwritten []bool               // by number, from 1: the up part has no SQL
+	plain     map[direction][]file // by number, from 1: the same for all shards if no file has a template; else nil
 }
 
-// direction is which way a file is run.
+// direction is the direction of a run.
 type direction string
 
 const (
@@ -37,31 +37,31 @@ const (
 	force direction = "force" // a version that was set by hand
 )
 
-// file is one migration, up or down, as one shard gets it.
+// file is one part of a migration, up or down, rendered for one shard.
 type file struct {
 	number    int32
 	name      string
 	direction direction
 	after     int32  // the version of a shard that has run it
 	checksum  string // of the file
-	sql       string // the part of its direction, rendered, without white space around it; empty if it has no way down
+	sql       string // the rendered part, without surrounding white space; empty if the file has no down part
 	firstLine int    // the 1-based line of the file on which sql begins
-	rendered  bool   // sql comes out of a template
+	rendered  bool   // sql was rendered from a template
 
 	statements []statement
-	sure       bool // statements are all there are, and end where they should
-	disableTx  bool // it is to be run outside of a transaction
-	unwritten  bool // there is no SQL in it to go up with, nor is any to go down run
-	markAbove  bool // the way down is to be run outside of a transaction for the mark in the way up
+	sure       bool // statements is complete, and its ends are right
+	disableTx  bool // it runs outside a transaction
+	unwritten  bool // the up part has no SQL; the down part does not run either
+	markAbove  bool // the down part runs outside a transaction because of the mark in the up part
 }
 
-var errNoUp = errors.New("it is not written yet: there is no SQL in it to go up with")
+var errNoUp = errors.New("it is not written yet: its up part has no SQL")
 
-// Where tern parts the way up from the way down.
+// upDownSeparator is the line of tern's between the up part and the down part.
 const upDownSeparator = "---- create above / drop below ----"
 
-// readDirectory reads and checks a directory of migrations. It renders them for one shard, so that
-// a template that no shard can render is found before anything is run.
+// readDirectory reads and checks a directory of migrations. It renders them for one shard, so a template that does not
+// render is an error before anything runs.
 func readDirectory(m *shards.Map, files fs.FS, sample shards.Number, templateEnv bool, logger *slog.Logger) (*directory, error) {
 	names, err := fileNames(files, logger)
 	if err != nil {
@@ -88,7 +88,7 @@ func readDirectory(m *shards.Map, files fs.FS, sample shards.Number, templateEnv
 		d.firstLine[up] = append(d.firstLine[up], 1+blankLines(upPart))
 		d.firstLine[down] = append(d.firstLine[down], 1+strings.Count(upPart, "\n")+blankLines(downPart))
 		d.checksums = append(d.checksums, fmt.Sprintf("%x", sha256.Sum256(body)))
-		// Go's templates do nothing to a text without this mark.
+		// A text without this mark renders to itself.
 		template := strings.Contains(string(body), "{{")
 		d.templates = append(d.templates, template)
 		anyTemplate = anyTemplate || template
@@ -103,7 +103,7 @@ func readDirectory(m *shards.Map, files fs.FS, sample shards.Number, templateEnv
 	return d, nil
 }
 
-// blankLines returns how many lines a text begins with that hold nothing.
+// blankLines returns the number of blank lines at the beginning of a text.
 func blankLines(text string) int {
 	return strings.Count(text[:len(text)-len(strings.TrimLeftFunc(text, unicode.IsSpace))], "\n")
 }
@@ -111,7 +111,7 @@ func blankLines(text string) int {
 // newest returns the version of the newest file.
 func (d *directory) newest() int32 { return int32(len(d.names)) }
 
-// nameOf returns the name of the file of a version, empty if there is none.
+// nameOf returns the file name of a version, empty if there is none.
 func (d *directory) nameOf(version int32) string {
 	if version < 1 || version > d.newest() {
 		return ""
@@ -129,8 +129,8 @@ func (d *directory) between(from, to int32) []string {
 	return names
 }
 
-// pending returns the files that take shard n from one version to another, in order; none when it is there, or beyond
-// it as seen in the direction.
+// pending returns the files that take shard n from one version to another, in order; none if it is at the target or past
+// it.
 func (d *directory) pending(n shards.Number, from, to int32, way direction) ([]file, error) {
 	if way == force {
 		return []file{d.forced(to)}, nil
@@ -155,15 +155,15 @@ func (d *directory) pending(n shards.Number, from, to int32, way direction) ([]f
 	return files, nil
 }
 
-// render loads all files by tern for shard n.
+// render loads all files for shard n, by tern.
 func (d *directory) render(n shards.Number) (map[direction][]file, error) {
-	migrator, err := tern.NewMigratorEx(context.Background(), nil, versionTable, &tern.MigratorOptions{}) // without a connection it does no more than load
+	migrator, err := tern.NewMigratorEx(context.Background(), nil, versionTable, &tern.MigratorOptions{}) // without a connection, which loading does not need
 	if err != nil {
 		return nil, err
 	}
 	migrator.Data = map[string]any{"schema": d.m.Schema(n), "shard": int(n)}
 	if err := migrator.LoadMigrations(d.files); err != nil {
-		if errors.Is(err, tern.ErrNoFwMigration) { // which does not tell of which file; they are loaded in order
+		if errors.Is(err, tern.ErrNoFwMigration) { // it names no file, but tern loads them in order
 			return nil, &FileError{File: d.names[len(migrator.Migrations)], Err: errNoUp}
 		}
 		return nil, fmt.Errorf("migrations for shard %d: %w", n, err)
@@ -182,7 +182,7 @@ func (d *directory) render(n shards.Number) (map[direction][]file, error) {
 		f.disableTx = f.disableTx || disableTxPattern.MatchString(f.sql)
 		files[down] = append(files[down], f)
 		if d.templates[i] && strings.Contains(migration.UpSQL+migration.DownSQL, "<no value>") {
-			return nil, &FileError{File: migration.Name, Err: errors.New("it uses a value that there is not: expected {{.schema}} or {{.shard}}")}
+			return nil, &FileError{File: migration.Name, Err: errors.New("its template uses an unknown value: expected {{.schema}} or {{.shard}}")}
 		}
 	}
 	return files, nil

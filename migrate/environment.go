@@ -9,11 +9,11 @@ import (
 	"text/template/parse"
 )
 
-// outside are the functions of tern's templates that read what is not in the files.
+// outside are the functions of tern's templates that read something other than the files.
 var outside = []string{"env", "expandenv", "getHostByName"}
 
 // checkTemplates returns a [FileError] for the first file whose template reads the environment or looks up addresses: the
-// author of a file must not read the environment of those who migrate.
+// author of a file must not read the environment of the process that migrates.
 func checkTemplates(files fs.FS) error {
 	return fs.WalkDir(files, ".", func(name string, entry fs.DirEntry, err error) error {
 		if err != nil || entry.IsDir() || path.Ext(name) != ".sql" {
@@ -39,7 +39,7 @@ func checkTemplates(files fs.FS) error {
 	})
 }
 
-// outsideIn returns the name of the first function of outside that a part of a template calls, empty for none.
+// outsideIn returns the name of the first function of outside that a template node calls, empty for none.
 func outsideIn(node parse.Node) string {
 	var parts []parse.Node
 	switch n := node.(type) {

@@ -12,7 +12,7 @@ import (
 )
 
 var (
-	// ErrNothingRun is among the causes when a run was given up before any file was run anywhere.
+	// ErrNothingRun is among the causes if a run ended before any file ran on any host.
 	ErrNothingRun = errors.New("nothing was run")
 
 	// ErrNotCreated says that a shard's schema does not exist on its host.
@@ -21,29 +21,29 @@ var (
 	// ErrAhead says that a shard's version is above the newest file's.
 	ErrAhead = errors.New("its version is above the newest file's")
 
-	// ErrTernAtWork says that a tern program, or another session with tern's lock, did not release it in time.
+	// ErrTernAtWork says that a tern program, or another session with tern's lock, did not release the lock in time.
 	ErrTernAtWork = errors.New("a tern program is at work in this database")
 
-	// ErrTransactionEnded says that a file ended the transaction that it was run in. What it did
-	// up to there stays, and the shard's version does not tell of it.
+	// ErrTransactionEnded says that a file ended its own transaction. What it did up to there is committed, but the shard's
+	// version does not include it.
 	ErrTransactionEnded = errors.New("the file ended its own transaction: part of it is applied, its version is not recorded")
 
-	// ErrNotFlushed says that a shard was migrated, and that its server did not confirm that this
-	// is on disk. After a crash of the server the shard may stand at an earlier version.
+	// ErrNotFlushed says that a shard was migrated, but its server did not confirm that this is on disk. After a crash of
+	// the server the shard may be at an earlier version.
 	ErrNotFlushed = errors.New("migrated, but the server did not confirm that it is on disk")
 )
 
-// FileError is what is wrong with one migration file, by itself or in one shard.
+// FileError is the error of one migration file, by itself or in one shard.
 type FileError struct {
 	File      string // its name in the directory
 	Line      int    // 1-based; 0 when unknown
-	Rendered  bool   // Line counts the lines of the file as it is with its templates rendered
+	Rendered  bool   // Line counts the lines of the rendered file
 	Statement string // the one that failed; empty when unknown
-	Kept      int    // how many statements before it are done and stay so, if it is marked "tern: disable-tx"; else 0
+	Kept      int    // number of statements before it that stay done, in a file marked "tern: disable-tx"; else 0
 	Err       error  // a [pgconn.PgError] when the server refused it
 }
 
-// Error names file and line, what the server said with its SQLSTATE, and the statement in short.
+// Error names file and line, the server's error with its SQLSTATE, and the statement, shortened.
 func (e *FileError) Error() string {
 	var b strings.Builder
 	b.WriteString("migration " + e.File)
@@ -69,9 +69,9 @@ func (e *FileError) Error() string {
 // Unwrap returns the cause.
 func (e *FileError) Unwrap() error { return e.Err }
 
-// describe is err.Error, with detail and hint for what the server said.
+// describe is err.Error, with SQLSTATE, detail and hint for an error of the server.
 func describe(err error) string {
-	pg, ok := err.(*pgconn.PgError) //nolint:errorlint // what wraps one has more to say than it
+	pg, ok := err.(*pgconn.PgError) //nolint:errorlint // an error that wraps one says more
 	if !ok {
 		return err.Error()
 	}
@@ -85,7 +85,7 @@ func describe(err error) string {
 	return text
 }
 
-// shortened returns a text on one line, and not all of it if it is long.
+// shortened returns a text on one line, cut off if it is long.
 func shortened(text string) string {
 	const most = 160 // characters
 	short := []rune(strings.Join(strings.Fields(text), " "))
@@ -95,7 +95,7 @@ func shortened(text string) string {
 	return string(short)
 }
 
-// refusal is the error of a run that was given up before any file was run.
+// refusal is the error of a run that ended before any file ran.
 func refusal(set shards.Set, failed []*shards.ShardError, causes ...error) *shards.PartialError {
 	return &shards.PartialError{
 		Failed:       sortShards(failed),

@@ -15,14 +15,14 @@ const (
 	PhaseBegan  EventKind = "phase"  // Phase
 	ShardDone   EventKind = "done"   // Shard, Host, From, To, Took
 	ShardFailed EventKind = "failed" // Shard, Host, From, To, Took, Err
-	ShardRetry  EventKind = "retry"  // Shard, Host, Attempt, Err, Blockers: it is tried again since a lock was not free in time
+	ShardRetry  EventKind = "retry"  // Shard, Host, Attempt, Err, Blockers: a lock was not free in time, so the shard is retried
 
-	// Interrupted says that no other shard is begun, and ShardWaits of one that is under way what it waits for, then or when that takes long: Shard,
-	// Host, Blockers.
+	// Interrupted says that no further shard starts. ShardWaits says what a shard under way waits for, after an interrupt or
+	// a long wait: Shard, Host, Blockers.
 	Interrupted EventKind = "interrupted"
 	ShardWaits  EventKind = "waits"
 
-	// FileResumed says that a file marked "tern: disable-tx" was begun before: Shard, Host, File, Statement.
+	// FileResumed says that an earlier run began a file marked "tern: disable-tx": Shard, Host, File, Statement.
 	FileResumed EventKind = "resumed"
 )
 
@@ -34,13 +34,13 @@ type Event struct {
 	Phase     string // "canary", "all hosts", or the hosts of a wave
 	Host      string
 	Shard     shards.Number
-	From, To  int32 // the versions between which it moved; equal when it did not
+	From, To  int32 // versions before and after; equal if nothing was done
 	Took      time.Duration
 	File      string
-	Statement int // with which it goes on, from 1; with 1 it starts again, since it was changed
-	Attempt   int // how often it was tried before, from 1
+	Statement int // 1-based, where it continues; 1 if it starts again because the file was changed
+	Attempt   int // number of attempts so far, from 1
 	Err       error
-	Blockers  string // which sessions hold locks in the shard, and their statements, as far as can be seen
+	Blockers  string // the sessions that hold locks in the shard, and their statements, as far as the role may see them
 }
 
 // events passes events on, one at a time.

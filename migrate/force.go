@@ -7,15 +7,15 @@ import (
 	"math"
 )
 
-// Force sets the version of the shards in Config.Shards, which must be given, without running anything: after somebody
-// has done by hand what a file would have done, or undone it. Version 0 stands for nothing at all.
+// Force sets the version of the shards in Config.Shards, which must not be empty, without running a file. Use it after
+// you did the work of a file by hand, or undid it. Version 0 is the version before the first file.
 //
-// It waits for tern programs and for other runs as [Up] does, and each shard is set in a transaction with its lock
-// held. It is entered into the ledger, with the direction "force", also where the shard stood there already. The entries
+// Force waits for tern programs and for other runs as [Up] does. It sets each shard in a transaction that holds the shard's
+// lock, and records it in the ledger with the direction "force", even if the version does not change. Ledger entries
 // above the version are no longer current, and a file marked "tern: disable-tx" that was begun in a shard starts
-// again there. Also a shard that stands above the newest file can be set.
+// again there. A shard above the newest file can be set too.
 //
-// An error that is no [shards.PartialError] is about the config or the version, and no host was asked.
+// An error that is not a [shards.PartialError] is about the config or the version; then no host was contacted.
 func Force(ctx context.Context, cfg Config, version int32) (Report, error) {
 	if cfg.Shards.Len() == 0 {
 		return Report{}, errors.New("migrate: Config.Shards is empty: expected the shards whose version is to be set")
@@ -28,7 +28,7 @@ func Force(ctx context.Context, cfg Config, version int32) (Report, error) {
 	})
 }
 
-// forced returns what is run to set a version by hand: nothing, in the name of the version's file.
+// forced returns the file that sets a version by hand: no SQL, under the name of the version's file.
 func (d *directory) forced(version int32) file {
 	f := file{number: version, after: version, direction: force, sure: true}
 	if version > 0 {
@@ -37,7 +37,7 @@ func (d *directory) forced(version int32) file {
 	return f
 }
 
-// newest returns the highest version at which a shard may stand.
+// newest returns the highest version that a shard may have.
 func (r *run) newest() int32 {
 	if r.way == force {
 		return math.MaxInt32

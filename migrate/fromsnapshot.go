@@ -15,14 +15,14 @@ import (
 	"github.com/kiloshard/kiloshard/sql"
 )
 
-// firstShards is how many new shards are taken through the files where no shard is at the target yet, so that the others can
-// be made like them. Two tell, by what differs between them, where a shard's number stands in its structure.
+// firstShards is how many new shards run the files if no shard is at the target yet, so that the others can be copied from
+// them. The difference between two shards shows where the structure holds a shard's number.
 const firstShards = 2
 
-// fresh reports whether nothing was ever run in a shard.
+// fresh reports whether no file ever ran in a shard.
 func (s shardVersion) fresh() bool { return s.version == 0 && !s.table && s.err == nil }
 
-// fromSnapshot reports whether new shards are to be made from a snapshot, and if so returns which.
+// fromSnapshot returns the new shards to make from a snapshot, and false if all of them run the files.
 func (r *run) fromSnapshot(work []fanout.Work) (shards.Set, bool) {
 	if r.way != up || r.cfg.Replay || int(r.target) < r.cfg.SnapshotFrom {
 		return shards.Set{}, false
@@ -49,7 +49,7 @@ func (r *run) fromSnapshot(work []fanout.Work) (shards.Set, bool) {
 	return shards.SetOf(fresh...), true
 }
 
-// donors returns shards that stand at the target, by files that are the directory's.
+// donors returns the shards that are at the target and ran the directory's files unchanged.
 func (r *run) donors() []shards.Number {
 	var donors []shards.Number
 	for n, at := range r.shardVersions {
@@ -67,8 +67,8 @@ func (r *run) donors() []shards.Number {
 	return slices.Sorted(slices.Values(donors))
 }
 
-// takeSnapshot takes a snapshot of the structure that most of the shards at the target have, and makes one of the new
-// shards from it to see whether it becomes what the donor is; that is rolled back. Without a snapshot the files are run.
+// takeSnapshot takes a snapshot of the structure that most shards at the target have. To check it, it makes one new shard
+// from it, compares that with the donor, and rolls back. Without a snapshot, new shards run the files.
 func (r *run) takeSnapshot(ctx context.Context, donors []shards.Number, fresh shards.Number) {
 	s, err := snapshot.Take(ctx, r.cfg.Map, donors...)
 	if err == nil {

@@ -16,7 +16,7 @@ import (
 	"github.com/kiloshard/kiloshard/shards/fanout"
 )
 
-// HistoryEntry is what the ledgers hold of one file in one run.
+// HistoryEntry is the ledgers' record of one file in one run.
 type HistoryEntry struct {
 	Run       string
 	Who       string // as the client said
@@ -28,15 +28,15 @@ type HistoryEntry struct {
 	Took      time.Duration // until it was done in the last one
 	Done      shards.Set
 	Failed    shards.Set
-	Error     string // of one of those that failed
+	Error     string // of one of the failed shards
 }
 
-// History returns what the ledgers hold of the config's shards, the newest first: of a number of runs, all for 0, or of
-// the one that is named. A host without a ledger holds nothing.
+// History returns the ledgers' entries for the config's shards, the newest first. runs limits the number of runs, 0 for
+// all; run names a single one, empty for all. A host without a ledger has no entries.
 //
-// The error joins a [shards.HostError] for each host that does not answer, beside what the others hold.
+// The error joins a [shards.HostError] for each host that does not answer; the entries of the others are returned with it.
 func History(ctx context.Context, cfg Config, runs int, run string) ([]HistoryEntry, error) {
-	cfg.Files = embed.FS{} // they are not asked for
+	cfg.Files = embed.FS{} // not needed
 	cfg, err := cfg.withDefaults()
 	if err != nil {
 		return nil, err
@@ -62,7 +62,7 @@ func History(ctx context.Context, cfg Config, runs int, run string) ([]HistoryEn
 	return newestRuns(mergeHistory(slices.Concat(found...)), runs), errors.Join(errs...)
 }
 
-// history asks one host.
+// history reads one host's ledger.
 func (s *session) history(ctx context.Context, numbers []shards.Number, run string) ([]HistoryEntry, error) {
 	there, err := s.value(ctx, `select to_regclass('kiloshard.ledger') is not null`)
 	if err != nil || there != "t" {
@@ -104,8 +104,8 @@ func (s *session) history(ctx context.Context, numbers []shards.Number, run stri
 	return entries, nil
 }
 
-// mergeHistory makes one of the entries of one file and run on several hosts, and sorts them: the newest run first, and
-// what a run did last.
+// mergeHistory merges the entries of the same file and run on several hosts, and sorts them: the newest run first, and
+// within a run the newest entry first.
 func mergeHistory(all []HistoryEntry) []HistoryEntry {
 	began := map[string]time.Time{} // by run
 	for _, e := range all {
@@ -146,7 +146,7 @@ func mergeHistory(all []HistoryEntry) []HistoryEntry {
 	return merged
 }
 
-// newestRuns returns the entries of so many runs, all for 0.
+// newestRuns returns the entries of the first runs, all for 0.
 func newestRuns(entries []HistoryEntry, runs int) []HistoryEntry {
 	seen := 0
 	for i, e := range entries {

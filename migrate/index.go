@@ -10,11 +10,11 @@ import (
 // tokens returns the tokens of one statement that [split] is sure of.
 func tokens(sql string) []sqltext.Token { return slices.Collect(sqltext.Tokens(sql)) }
 
-// onIndex is a statement that builds indexes concurrently, and may have left an invalid one when it failed before.
+// onIndex is a statement that builds indexes concurrently. If it failed before, it may have left an invalid index.
 type onIndex struct {
-	kind  string   // "CREATE", or of a REINDEX "INDEX", "TABLE" or "SCHEMA"; empty for any other statement
-	index string   // which CREATE makes; empty where Postgres finds a name
-	on    []string // the table, index or schema, with its schema before it if it is given
+	kind  string   // "CREATE"; "INDEX", "TABLE" or "SCHEMA" of a REINDEX; empty for any other statement
+	index string   // made by CREATE; empty if Postgres chooses the name
+	on    []string // the table, index or schema; its own schema first if given
 }
 
 // concurrent reports whether a statement builds or drops indexes concurrently.
@@ -27,8 +27,8 @@ func concurrent(tokens []sqltext.Token) bool {
 		(tokens[0].Is("reindex") || slices.ContainsFunc(tokens[:min(len(tokens), 3)], func(t sqltext.Token) bool { return t.Is("index") }))
 }
 
-// parseOnIndex returns what a statement does to indexes, and false when it builds none concurrently, or names them in a
-// way that is not understood, as with U&"…".
+// parseOnIndex parses a statement that builds indexes concurrently. It returns false for any other statement, and for
+// names that it cannot read, such as U&"…".
 func parseOnIndex(all []sqltext.Token) (onIndex, bool) {
 	if !concurrent(all) {
 		return onIndex{}, false
@@ -93,7 +93,7 @@ func (p *tokenReader) name() string {
 	return name
 }
 
-// names skips names with dots between them, and returns none if something is amiss with them.
+// names skips names with dots between them, and returns none if one of them is not a name.
 func (p *tokenReader) names() []string {
 	names := []string{p.name()}
 	for p.skip(".") {
@@ -105,7 +105,7 @@ func (p *tokenReader) names() []string {
 	return names
 }
 
-// parenthesis skips a pair of them and what is in it.
+// parenthesis skips a pair of parentheses and its content.
 func (p *tokenReader) parenthesis() {
 	if !p.at("(") {
 		return

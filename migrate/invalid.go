@@ -11,8 +11,8 @@ import (
 	"github.com/kiloshard/kiloshard/shards"
 )
 
-// dropInvalid drops the invalid indexes that a statement which builds indexes concurrently has left when it failed
-// before. It is run in the session of the statement.
+// dropInvalid drops the invalid indexes that an earlier, failed attempt of a statement has left. Call it in the session
+// that runs the statement.
 func (r *run) dropInvalid(ctx context.Context, s *session, n shards.Number, change onIndex) error {
 	if change.kind == "" {
 		return nil
@@ -32,9 +32,9 @@ func (r *run) dropInvalid(ctx context.Context, s *session, n shards.Number, chan
 	return nil
 }
 
-// dropIfInvalid drops an index if it is still invalid when nobody is building one on its table any more: an index is
-// invalid also while it is built, and whoever builds one concurrently holds the lock that is taken here. A statement
-// that waits for it would hold a snapshot, so it is asked for again and again.
+// dropIfInvalid drops an index if it is still invalid once nobody builds an index on its table: an index is invalid while
+// it is being built too, and the session that builds one concurrently holds the lock that this takes. It polls for the lock,
+// since a waiting statement would hold a snapshot.
 func (s *session) dropIfInvalid(ctx context.Context, oid, index, table string) error {
 	query := fmt.Sprintf(`begin isolation level read committed; lock table only %s in share update exclusive mode nowait;
 		select not indisvalid from pg_catalog.pg_index where indexrelid = %s; commit`, table, oid)
@@ -59,8 +59,8 @@ func (s *session) dropIfInvalid(ctx context.Context, oid, index, table string) e
 	}
 }
 
-// invalidQuery asks for the number, the name and the table of each such index. Those of a REINDEX have names of their
-// own, which the manual gives; so do those for which CREATE INDEX finds a name.
+// invalidQuery returns a query for the OID, the name and the table of each such index. The manual documents the names of
+// indexes that REINDEX leaves; those that CREATE INDEX chooses end in _idx and perhaps a number.
 func (c onIndex) invalidQuery() string {
 	on := fmt.Sprintf("pg_catalog.to_regclass(%s)", quote(pgx.Identifier(c.on).Sanitize()))
 	const byReindex = ` and c.relname ~ '_cc(new|old)[0-9]*$'`

@@ -12,20 +12,21 @@ import (
 	"github.com/kiloshard/kiloshard/shards/fanout"
 )
 
-// inventory is what one host said of its shards.
+// inventory is one host's answer about its shards.
 type inventory struct {
 	fanout.Work
 	shardVersions map[shards.Number]shardVersion
 	changed       []ChangedFile
-	moving        shards.Set // that are being moved to another host
+	moving        shards.Set // being moved to another host
 	err           error      // a [shards.HostError]; then shardVersions is empty
 }
 
-// look asks all hosts at once where their shards stand and which files they have in another form, by one message to each.
+// look asks all hosts at once, by one message each, for the versions of their shards and for files that differ from the
+// directory's.
 //
-// A host with a shard for which settled is true also has what was committed so far put on disk, in the same session, so
-// that it cannot crash in between: what looks settled may be the commit of another run, which does not wait for the
-// disk. A nil settled is false for all.
+// If settled is true for a shard of a host, look also flushes the host's commits to disk: the shard may be settled by a
+// commit of another run, which does not wait for the disk. It does so in the same session, so that a crash in between is
+// an error. A nil settled is false for all.
 func look(ctx context.Context, sessions *sessions, m *shards.Map, d *directory, plan []fanout.Work, settled func(shardVersion) bool) []inventory {
 	inventories := make([]inventory, len(plan))
 	var wg sync.WaitGroup
@@ -60,7 +61,7 @@ func anyOf(shardVersions map[shards.Number]shardVersion, holds func(shardVersion
 	return false
 }
 
-// inventory asks for all of it in one message.
+// inventory reads a host's inventory by one message.
 func (s *session) inventory(ctx context.Context, m *shards.Map, d *directory, inv *inventory) error {
 	schemas := schemasOf(m, inv.Shards)
 	answers, err := s.values(ctx, versions.Query(schemas)+";"+d.changedQuery()+";"+movingQuery)
@@ -77,15 +78,15 @@ func (s *session) inventory(ctx context.Context, m *shards.Map, d *directory, in
 		return err
 	}
 	for n, at := range inv.shardVersions {
-		if at.err != nil && inv.moving.Has(n) { // what is in its place is the fence
+		if at.err != nil && inv.moving.Has(n) { // the schema is a fence
 			inv.shardVersions[n] = shardVersion{err: ErrMoving}
 		}
 	}
 	return nil
 }
 
-// troubles returns the hosts that did not answer, and the shards that no run may touch: those that
-// are not created, have no readable version, or one above newest.
+// troubles returns the hosts that did not answer, and the shards that no run may touch: those that are not created, and
+// those whose version is unreadable or above newest.
 func troubles(m *shards.Map, inventories []inventory, newest int32) (hosts []error, failed []*shards.ShardError) {
 	for _, host := range inventories {
 		if host.err != nil {
@@ -101,7 +102,7 @@ func troubles(m *shards.Map, inventories []inventory, newest int32) (hosts []err
 	return hosts, failed
 }
 
-// trouble returns why no run may touch a shard that stands there, or nil.
+// trouble returns why no run may touch a shard at this version, or nil.
 func (s shardVersion) trouble(newest int32) error {
 	if s.err == nil && s.version > newest {
 		return fmt.Errorf("%w: it is at version %d, the newest file is %d", ErrAhead, s.version, newest)
@@ -109,7 +110,7 @@ func (s shardVersion) trouble(newest int32) error {
 	return s.err
 }
 
-// mergeChanges joins what two hosts have in another form.
+// mergeChanges merges the changed files of two hosts.
 func mergeChanges(all, more []ChangedFile) []ChangedFile {
 	for _, c := range more {
 		i := slices.IndexFunc(all, func(a ChangedFile) bool { return a.Version == c.Version && a.File == c.File })

@@ -28,12 +28,12 @@ type entry struct {
 	checksum  string
 }
 
-// newRunID returns a name for a run: when it began, and something that no other run has.
+// newRunID returns a unique name for a run: when it began, and a random suffix.
 func newRunID(now time.Time) string {
 	return now.UTC().Format("20060102T150405Z") + "-" + strings.ToLower(rand.Text()[:6])
 }
 
-// me returns who runs this process, as user@machine.
+// me returns the user of this process, as user@machine.
 func me() string {
 	name, host := "unknown", "unknown"
 	if u, err := user.Current(); err == nil {
@@ -45,10 +45,10 @@ func me() string {
 	return name + "@" + host
 }
 
-// done returns the statement that enters it as done, by itself.
+// done returns a statement that records the entry as done.
 func (e entry) done() string { return e.record("null", "null", true) }
 
-// failure returns the statement that enters it as failed.
+// failure returns a statement that records the entry as failed.
 func (e entry) failure(err error) string {
 	state := ""
 	var pg *pgconn.PgError
@@ -68,8 +68,8 @@ func (e entry) values() string {
 		quote(e.run), quote(e.who), e.shard, e.version, quote(e.file), quote(string(e.direction)), quote(e.checksum))
 }
 
-// quote returns a text as an SQL constant, for standard_conforming_strings on or off. It has no single quote in it where
-// that can be avoided: behind a file that leaves one open, the server then says so and nothing else.
+// quote returns a text as an SQL constant, for standard_conforming_strings on or off. It avoids single quotes if it can:
+// after a file that leaves a quote open, the server then reports the open quote and no other error.
 func quote(text string) string {
 	text = strings.ReplaceAll(text, "\x00", "")
 	const dollar = "$value$"
@@ -82,10 +82,10 @@ func quote(text string) string {
 // ErrNoLedger says that the ledger of a host cannot be made or written.
 var ErrNoLedger = errors.New("the ledger kiloshard.ledger cannot be written: expected a role that owns it, or that may insert into it and update it")
 
-// keepLedger makes the ledger of the session's host if it is missing, or brings an older one to the present version, and
-// checks that it can be written.
+// keepLedger creates the ledger of the session's host if it is missing, or upgrades an older one, and checks that the role
+// can write it.
 //
-// Before that it refuses what somebody else has made, in the helper schema or in the schemas of shards.
+// Before that it refuses objects of other roles in the helper schema and in the schemas of shards.
 func (s *session) keepLedger(ctx context.Context, schemas []string) error {
 	ours := sql.Ours{Schemas: schemas, Relations: []string{versionTable}}
 	if _, err := s.value(ctx, sql.RefuseForeign(ours)+"select 1"); err != nil {
@@ -115,8 +115,8 @@ func (s *session) keepLedger(ctx context.Context, schemas []string) error {
 	return err
 }
 
-// changedQuery asks the ledger which files shards have that are not those of the directory. The
-// ledger may not be there, not be readable, or be somebody else's: then nothing is known.
+// changedQuery reads from the ledger which files of shards differ from the directory's. It returns none if the ledger is
+// missing, unreadable, or made by another role.
 const changedQuery = `
 do $kiloshard$
 declare
@@ -140,15 +140,15 @@ begin
 end $kiloshard$;
 select current_setting('kiloshard.changed')`
 
-// ChangedFile is a migration that shards have in another form than the directory's.
+// ChangedFile is a migration that shards ran in another form than the directory's.
 type ChangedFile struct {
 	Version int32
-	File    string // its name when it was run
+	File    string // its name when it ran
 	Now     string // the name of the directory's file of that version; empty if there is none
 	Shards  shards.Set
 }
 
-// changedQuery returns the query for the files that are not those of the directory.
+// changedQuery returns the query for files that differ from the directory's.
 func (d *directory) changedQuery() string {
 	known := make([]string, len(d.checksums))
 	for i, sum := range d.checksums {
@@ -157,7 +157,7 @@ func (d *directory) changedQuery() string {
 	return fmt.Sprintf(changedQuery, strings.Join(known, ", "), sql.Foreign(sql.Ours{}))
 }
 
-// parseChanged returns the files that some of the given shards have in another form.
+// parseChanged returns the changed files of the given shards.
 func (d *directory) parseChanged(text string, set shards.Set) ([]ChangedFile, error) {
 	var found []struct {
 		Version int32

@@ -8,8 +8,8 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// explain makes the error of a shard out of what the server answered to a script that it did not
-// complete. It names the file, and its line and statement when they are sure.
+// explain returns the error of a shard from the server's answer to a script that it did not complete. It names the file,
+// and the line and statement if they are certain.
 func (s script) explain(out outcome) error {
 	committed, ended := out.applied()
 	p := s.parts[committed]
@@ -38,8 +38,8 @@ func (s script) explain(out outcome) error {
 	return p.count(out.lastTransaction(), pg)
 }
 
-// lost is the error of a shard whose session broke off. The server sends what it has to say when it
-// is through with all files, so it may have committed more of them than it reported.
+// lost is the error of a shard whose session broke off. The server sends its answers after it has run all files, so it may
+// have committed more of them than it reported.
 func (s script) lost(committed int, err error) error {
 	first, last := s.parts[committed].file.name, s.parts[len(s.parts)-1].file.name
 	if first == last {
@@ -64,8 +64,7 @@ func (o outcome) offset(text string, position int32) (int, bool) {
 	return at, true
 }
 
-// count finds the statement that failed by counting those that were completed before it, which it
-// must when the server gives no position.
+// count finds the failed statement by counting the completed ones before it, for errors without a position.
 func (p part) count(completed int, pg *pgconn.PgError) error {
 	inFile := completed - len(p.prologue)
 	switch {
@@ -81,8 +80,7 @@ func (p part) count(completed int, pg *pgconn.PgError) error {
 	return &FileError{File: p.file.name, Statement: p.epilogue[after], Err: pg}
 }
 
-// statementAt returns the statement that an offset lies in, its semicolon included, or the empty
-// text.
+// statementAt returns the statement at an offset, which may be at its semicolon; empty if there is none.
 func (f file) statementAt(offset int) string {
 	if !f.sure {
 		return ""

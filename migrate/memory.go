@@ -9,12 +9,11 @@ import (
 	"strings"
 )
 
-// inMemory returns a copy of all SQL files, in memory. A run reads them from there, so that every
-// shard gets the same, also when somebody changes a file meanwhile, and no disk is read for each
-// shard. An archive in memory serves because it is an fs.FS with directories.
+// inMemory returns a copy of all SQL files in memory. So every shard gets the same files, even if somebody changes one
+// meanwhile, and rendering for a shard reads no disk. The copy is a zip archive, since that is an fs.FS with directories.
 //
-// Of a migration that is not written yet tern is given another text, for it would refuse all files for it. It is never run.
-// The names of such files are returned too.
+// tern refuses all files if one has no SQL in its up part, so inMemory replaces the text of such a file. The replacement
+// never runs. unwritten holds the names of these files.
 func inMemory(files fs.FS) (_ fs.FS, unwritten map[string]bool, err error) {
 	unwritten = map[string]bool{}
 	var buffer bytes.Buffer
@@ -47,7 +46,7 @@ func inMemory(files fs.FS) (_ fs.FS, unwritten map[string]bool, err error) {
 	return reader, unwritten, err
 }
 
-// isUnwritten reports whether a file has nothing to go up with, as tern tells it: its lines are empty or comments.
+// isUnwritten reports whether the up part has no SQL by tern's rule: all its lines are empty or comments.
 func isUnwritten(body []byte) bool {
 	upPart, _, _ := strings.Cut(string(body), upDownSeparator)
 	for line := range strings.SplitSeq(upPart, "\n") {

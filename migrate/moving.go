@@ -10,11 +10,11 @@ import (
 	"github.com/kiloshard/kiloshard/sql"
 )
 
-// ErrMoving says that shards are being moved to another host. They are not attempted; another run after the move takes them up.
+// ErrMoving says that shards are being moved to another host. They are not attempted; run again after the move.
 var ErrMoving = errors.New("being moved to another host, see kiloshard move status")
 
-// movingQuery asks the ledger of moves which shards are leaving the host, whether their mover is alive or not. The ledger may
-// not be there, or be somebody else's: then nothing is known.
+// movingQuery reads from the ledger of moves which shards are leaving the host, even if their mover is dead. It returns none
+// if the ledger is missing or made by another role.
 var movingQuery = fmt.Sprintf(`
 do $kiloshard$
 declare
@@ -43,7 +43,7 @@ func parseMoving(text string) (shards.Set, error) {
 	return shards.ParseSet(text)
 }
 
-// movingError is that shards are left alone because they are being moved.
+// movingError is the error of shards that a run skips because they are being moved.
 func movingError(moving shards.Set) error {
 	return fmt.Errorf("shards %s: %w", moving, ErrMoving)
 }

@@ -12,15 +12,15 @@ import (
 	"strings"
 )
 
-// namePattern is tern's for the names of migration files.
+// namePattern is tern's pattern of migration file names.
 var namePattern = regexp.MustCompile(`\A(\d+)_.+\.sql\z`)
 
-// errNoFiles says that there is nothing to migrate with.
+// errNoFiles says that the directory has no migration.
 var errNoFiles = errors.New("the migrations directory has no migration: expected files such as 001_users.sql")
 
-// fileNames returns the names of the migration files, that of number 1 first. The numbers must go
-// from 1 up without a gap and without a second file of the same number. They are checked here
-// because tern's own messages do not name the files, and it stumbles over a 0 or a huge number.
+// fileNames returns the names of the migration files, that of number 1 first. The numbers must go from 1 up without gaps or
+// duplicates. They are checked here because tern's own messages do not name the files, and tern does not handle a 0 or
+// a huge number.
 func fileNames(files fs.FS, logger *slog.Logger) ([]string, error) {
 	entries, err := fs.ReadDir(files, ".")
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 	"unicode"
 )
 
-// NewFileBody is what tern writes into a new migration. [Up] refuses it until there is SQL in it.
+// NewFileBody is the text that tern writes into a new migration. [Up] refuses the file until its up part has SQL.
 const NewFileBody = `-- Write your migrate up statements here
 
 ` + upDownSeparator + `
@@ -20,7 +20,7 @@ const NewFileBody = `-- Write your migrate up statements here
 
 // NewFileName returns the name of the next migration, such as 004_add_likes.sql for "Add likes":
 // its number follows the newest one's, with as many digits, three for the first. The title's
-// letters and digits stay, in lower case, and an underscore stands for all that is between them.
+// letters and digits stay, in lower case; an underscore replaces everything between them.
 func NewFileName(files fs.FS, title string) (string, error) {
 	words := strings.FieldsFunc(strings.ToLower(title), func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) })
 	if len(words) == 0 {

@@ -15,12 +15,12 @@ import (
 	"github.com/kiloshard/kiloshard/shards"
 )
 
-// applyOutside runs a file that is marked "tern: disable-tx" in one shard: statement by statement, from the first one on
-// that the ledger does not know to be done. It returns what [run.apply] does.
+// applyOutside runs a file marked "tern: disable-tx" in one shard, statement by statement, from the first one that the
+// ledger does not record as done. It returns the same as [run.apply].
 //
-// The session holds tern's lock too, shared. A tern program that waits for it holds a snapshot, for which a CREATE
-// INDEX CONCURRENTLY waits in turn: one that waits already is found before anything is run, and one that comes later
-// makes a deadlock that Postgres sees, and ends.
+// The session holds tern's lock too, shared. A tern program that waits for that lock holds a snapshot, and a CREATE INDEX
+// CONCURRENTLY waits for the snapshot. If a tern program waits already, the file does not run. If one comes later,
+// Postgres detects the deadlock and ends it.
 func (r *run) applyOutside(ctx context.Context, s *session, n shards.Number, at shardVersion, f file) (done int, moved bool, err error) {
 	if !s.knowsStrings() {
 		return 0, false, &FileError{File: f.name, Err: errEscapes}
@@ -37,8 +37,8 @@ func (r *run) applyOutside(ctx context.Context, s *session, n shards.Number, at 
 	return r.apply(ctx, s, n, at, []file{ended})
 }
 
-// locked runs a file's statements under the shard's lock. It reports whether the shard does not stand at the version before
-// the file, so that nothing was run. The version is set after it, by the run that finds all statements done.
+// locked runs a file's statements under the shard's lock. It returns moved, and runs nothing, if the shard is not at the
+// version before the file. The caller sets the version afterwards.
 func (r *run) locked(ctx context.Context, s *session, n shards.Number, at shardVersion, f file) (moved bool, err error) {
 	working, lock, err := r.lockShard(ctx, s, n)
 	if err != nil {
@@ -59,13 +59,13 @@ func (r *run) locked(ctx context.Context, s *session, n shards.Number, at shardV
 		return false, err
 	}
 	if _, err := s.conn.Exec(working, neutral+"; "+endWhenIdle).ReadAll(); err != nil {
-		return false, fmt.Errorf("behind migration %s: %w", f.name, err)
+		return false, fmt.Errorf("after migration %s: %w", f.name, err)
 	}
 	return false, nil
 }
 
-// statements runs those statements of a file that are not done yet, and enters each into the ledger. Those that set
-// something for the session are run each time, since the others may need it.
+// statements runs the statements of a file that are not done yet, and records each in the ledger. It runs SET and RESET
+// every time, since other statements may need them.
 func (r *run) statements(ctx context.Context, s *session, n shards.Number, at shardVersion, f file) error {
 	p, err := s.resume(ctx, r.shape(n, at), f)
 	if err != nil {
@@ -104,10 +104,10 @@ func (r *run) statements(ctx context.Context, s *session, n shards.Number, at sh
 	return nil
 }
 
-// inOneGo runs statements as one implicit transaction, so that a statement and its entry are both done or both not.
-// Behind a statement that cannot be a part of a transaction, a server commits at once and goes on: such a statement
-// is lost to the ledger only if the server itself ends in between. All go in one message, so that the server goes
-// through with them also when this program is not there any more. It sets last to the value of the last one's row.
+// inOneGo runs statements as one implicit transaction, so a statement and its ledger entry are both done or both undone.
+// After a statement that cannot be part of a transaction, the server commits at once and goes on: the entry of such a
+// statement is lost only if the server itself ends in between. All are sent as one message, so the server completes
+// them even if this program ends. It sets last to the first column of the last row.
 func (s *session) inOneGo(ctx context.Context, statements []string, last *string) error {
 	pipeline := s.conn.StartPipeline(ctx)
 	for _, text := range statements {
@@ -140,10 +140,10 @@ func (s *session) inOneGo(ctx context.Context, statements []string, last *string
 	return err
 }
 
-// offsetIn returns where in a statement the server found an error, in bytes; 0 where it did not say.
+// offsetIn returns the position of the server's error in a statement, in bytes; 0 if unknown.
 func (s *session) offsetIn(statement string, err error) int {
 	out := outcome{inBytes: s.conn.ParameterStatus("server_encoding") == "SQL_ASCII"}
-	if pg, ok := err.(*pgconn.PgError); ok { //nolint:errorlint // what wraps one is not about the statement
+	if pg, ok := err.(*pgconn.PgError); ok { //nolint:errorlint // an error that wraps one is not about the statement
 		if at, ok := out.offset(statement, pg.Position); ok {
 			return min(at, len(statement))
 		}
@@ -151,14 +151,14 @@ func (s *session) offsetIn(statement string, err error) int {
 	return 0
 }
 
-// lockTimeout sets lock_timeout for each statement of a file, until one does so itself.
+// lockTimeout sets lock_timeout for each statement of a file, until the file sets it itself.
 type lockTimeout struct {
 	lock time.Duration // 0 for the server's setting
-	now  time.Duration // what was set last; negative before
+	now  time.Duration // the last value set; negative for none
 }
 
-// set sets it to nothing for a statement that builds or drops an index concurrently: while it waits nobody has to wait
-// behind it, and it would have to start again.
+// set disables the timeout for a statement that builds or drops an index concurrently: nobody waits behind it, and it would
+// have to start again.
 func (p *lockTimeout) set(ctx context.Context, s *session, st statement, tokens []sqltext.Token) error {
 	if p.lock <= 0 {
 		return nil

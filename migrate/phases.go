@@ -15,18 +15,18 @@ var (
 	// ErrTooManyFailures is among the causes when more shards failed than Config.MaxFailures allows.
 	ErrTooManyFailures = errors.New("too many shards failed")
 
-	// ErrCanary is among the causes when the run ended with its canary: a shard of it failed, or Config.Check said no.
+	// ErrCanary is among the causes if the run ended after its canary: a shard of it failed, or Config.Check returned an error.
 	ErrCanary = errors.New("the canary did not pass")
 )
 
-// phase is a part of a run that is over before the next one begins.
+// phase is a part of a run. It ends before the next one begins.
 type phase struct {
 	name string
 	work []fanout.Work
 }
 
-// phases divides the work: the canary first, if one is asked for, or else the first shards, if new shards are to be made like
-// them; then the hosts in waves.
+// phases divides the work: the canary first, if any; then the first shards, if new shards will be copied from them and the
+// canary is too small for that; then the hosts in waves.
 func (r *run) phases(work []fanout.Work, snapshot bool) []phase {
 	var phases []phase
 	canary, rest := some(work, r.cfg.Canary)
@@ -55,7 +55,7 @@ func (r *run) phases(work []fanout.Work, snapshot bool) []phase {
 	return phases
 }
 
-// prepare takes the snapshot that the shards which are left of the fresh ones are made from.
+// prepare takes the snapshot from which the remaining fresh shards are made.
 func (r *run) prepare(ctx context.Context, fresh shards.Set, done []shards.Range) {
 	donors := r.donors()
 	if len(donors) == 0 {
@@ -73,7 +73,7 @@ func (r *run) prepare(ctx context.Context, fresh shards.Set, done []shards.Range
 	}
 }
 
-// some takes so many shards out of the work, from all hosts in turn.
+// some takes count shards out of the work, from all hosts in turn.
 func some(work []fanout.Work, count int) (taken, rest []fanout.Work) {
 	each := make([]int, len(work))
 	for left := count; left > 0; {
@@ -85,7 +85,7 @@ func some(work []fanout.Work, count int) (taken, rest []fanout.Work) {
 			}
 		}
 		if left == before {
-			break // that is all there is
+			break // no shard is left
 		}
 	}
 	for i, w := range work {
@@ -99,8 +99,8 @@ func some(work []fanout.Work, count int) (taken, rest []fanout.Work) {
 	return taken, rest
 }
 
-// inPhases runs all files in all shards of the work, phase by phase. Its error is the [shards.PartialError] of all
-// phases together.
+// inPhases runs all files in all shards of the work, phase by phase. Its error is one [shards.PartialError] for all
+// phases.
 func (r *run) inPhases(ctx context.Context, work []fanout.Work, all shards.Set) (shards.Set, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -160,8 +160,8 @@ func (r *run) passed(ctx context.Context, canary shards.Set, err error) error {
 	return nil
 }
 
-// watch passes the progress of all phases on as that of one run, and stops the run when too many shards fail. fanout
-// never calls it by two goroutines at once.
+// watch forwards the progress of all phases as that of one run, and stops the run if too many shards fail. fanout calls it
+// from one goroutine at a time.
 type watch struct {
 	progress fanout.Progress // nil for none
 	limit    int             // of failed shards; 0 for none
@@ -184,7 +184,7 @@ func (w *watch) end() {
 	}
 }
 
-// Begin and End are those of a phase.
+// Begin and End do nothing, since they are called for each phase.
 func (w *watch) Begin(string, int) {}
 func (w *watch) End()              {}
 

@@ -12,60 +12,59 @@ import (
 
 // PlanReport is what [Up] would do.
 type PlanReport struct {
-	Target   int32        // the version that is to be reached
-	UpToDate shards.Set   // stand there, or above
-	Groups   []PlanGroup  // what is to move, from the lowest version up
-	Files    []PlanFile   // what any shard is to run, in order
-	Sample   *SampleShard // for which Files are rendered; nil when there are none
+	Target   int32        // the version to reach
+	UpToDate shards.Set   // at the target or past it
+	Groups   []PlanGroup  // shards to migrate, from the lowest version up
+	Files    []PlanFile   // all files to run in any shard, in order
+	Sample   *SampleShard // the shard that Files are rendered for; nil without Files
 
-	Changed []ChangedFile // what shards have in another form than the directory's
+	Changed []ChangedFile // files that shards ran in another form than the directory's
 }
 
-// PlanGroup is the shards that are to go from one version to another.
+// PlanGroup is the shards to migrate from one version to another.
 type PlanGroup struct {
 	From, To int32
 	Shards   shards.Set
 	Hosts    []PlanHost // in the order of the map
-	Files    []string   // the names of the files that each of these shards is to run, in order
+	Files    []string   // the names of the files to run in each of these shards, in order
 }
 
-// PlanHost is the shards of a group that live on one host.
+// PlanHost is the shards of a group on one host.
 type PlanHost struct {
 	Host   string
 	Shards shards.Set
 }
 
-// PlanFile is a file as the sample shard is to run it.
+// PlanFile is a file as rendered for the sample shard.
 type PlanFile struct {
 	Version  int32
 	Name     string
-	SQL      string // its part of the way that is planned, rendered, without white space around it
+	SQL      string // its up or down part, rendered, without surrounding white space
 	Line     int    // the 1-based line of the file on which SQL begins
-	Rendered bool   // SQL comes out of a template, so its lines need not be those of the file
-	Shards   int    // how many shards are to run it
+	Rendered bool   // SQL was rendered from a template, so its lines may differ from the file's
+	Shards   int    // number of shards to run it in
 
-	// MarkAbove says that the file's way down runs outside a transaction too, for the mark in its way up; tern itself would
-	// not know that.
+	// MarkAbove says that the file's down part runs outside a transaction because of the mark in its up part. tern itself
+	// would run it in one.
 	MarkAbove bool
 }
 
-// SampleShard is a shard that is farthest from the target.
+// SampleShard is one of the shards farthest from the target.
 type SampleShard struct {
 	Shard  shards.Number
 	Schema string
 	Host   string
 }
 
-// Plan asks every host, by one message each, where its shards stand, and returns what [Up] with the
-// same config would do, or [Down] with Config.Down. It runs nothing, takes no advisory lock and changes nothing.
+// Plan asks every host, by one message each, for the versions of its shards, and returns what [Up] with the same config
+// would do, or [Down] with Config.Down. It runs no file, takes no advisory lock and changes nothing.
 //
-// The sample shard is the last one of those that are farthest from the target, for a file that names a shard by
-// mistake mostly names the first.
+// The sample shard is the last one of those farthest from the target, since a file that names a shard by mistake usually
+// names the first.
 //
-// The error is a [shards.PartialError] when Up would refuse to run anything, with all that is in its
-// way: hosts that do not answer, shards that are not created, not readable or ahead, a file under the number of
-// another one, and a file that cannot be run. The report then covers the other shards. Any other error says what is wrong with the config or with
-// the files themselves, before any host was asked.
+// If Up would refuse to run, the error is a [shards.PartialError] with all the reasons: hosts that do not answer, shards
+// that are not created, unreadable or ahead, a file that has the number of another one, and a file that cannot run. The
+// report then covers the other shards. Any other error is about the config or the files; then no host was contacted.
 func Plan(ctx context.Context, cfg Config) (PlanReport, error) {
 	way := up
 	if cfg.Down {
@@ -109,7 +108,7 @@ func Plan(ctx context.Context, cfg Config) (PlanReport, error) {
 	return report, refusal(without(r.cfg.Shards, upToDate), failed, hosts...)
 }
 
-// groups returns the work by where the shards stand.
+// groups returns the work grouped by version.
 func (r *run) groups(work []fanout.Work) []PlanGroup {
 	byVersion := map[int32]*PlanGroup{}
 	for _, w := range work {
@@ -137,7 +136,7 @@ func (r *run) groups(work []fanout.Work) []PlanGroup {
 	return groups
 }
 
-// planFiles adds the files that the report's groups are to run.
+// planFiles adds the files of all groups to the report.
 func (r *run) planFiles(report *PlanReport) error {
 	farthest := report.Groups[0] // from the target
 	if r.way == down {
@@ -162,7 +161,7 @@ func (r *run) planFiles(report *PlanReport) error {
 	return nil
 }
 
-// markAbove reports whether the way down of a version runs outside a transaction for the mark in its way up.
+// markAbove reports whether a version's down part runs outside a transaction because of the mark in its up part.
 func (r *run) markAbove(n shards.Number, version int32) bool {
 	files, err := r.directory.pending(n, version, version-1, down)
 	return err == nil && files[0].markAbove

@@ -29,7 +29,7 @@ func TestBadDirectories(t *testing.T) {
 		{"a long date", []string{"20260101120000_a.sql", "select 1"}, "migration 20260101120000_a.sql: its number is 20260101120000: expected 1, 2, 3 and so on"},
 		{"a broken template", []string{"001_a.sql", "select 1", "002_b.sql", "select {{.shard}"}, "migrations for shard 0: template: 002_b.sql up:1: "},
 		{"a broken shared template", []string{"001_a.sql", "select 1", "shared/b.sql", "{{end}}"}, "migrations for shard 0: template: shared/b.sql:1: "},
-		{"an unknown value", []string{"001_a.sql", "select {{.host}}"}, "migration 001_a.sql: it uses a value that there is not: expected {{.schema}} or {{.shard}}"},
+		{"an unknown value", []string{"001_a.sql", "select {{.host}}"}, "migration 001_a.sql: its template uses an unknown value: expected {{.schema}} or {{.shard}}"},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -61,8 +61,8 @@ func TestFilesThatCannotBeRun(t *testing.T) {
 		file string
 		want string
 	}{
-		{"not written yet", "-- later\n", "migration 002_b.sql: it is not written yet: there is no SQL in it to go up with"},
-		{"disable-tx with a quote that is left open", "---- tern: disable-tx ----\nselect 1; select 'a", "migration 002_b.sql: it is marked \"tern: disable-tx\", and cannot be taken apart into statements: expected every quote"},
+		{"not written yet", "-- later\n", "migration 002_b.sql: it is not written yet: its up part has no SQL"},
+		{"disable-tx with a quote that is left open", "---- tern: disable-tx ----\nselect 1; select 'a", "migration 002_b.sql: it is marked \"tern: disable-tx\", and cannot be split into statements: expected every quote"},
 		{"disable-tx further down, with carriage returns", "\r\n-- x\r\n---- tern: disable-tx ----\r\nselect (1", "migration 002_b.sql: it is marked"},
 		{"disable-tx with begin", "---- tern: disable-tx ----\nselect 1;\nbegin; select 2; commit", "migration 002_b.sql, line 3: a file marked \"tern: disable-tx\" is run statement by statement, each by itself: take this statement out of it; in: begin"},
 		{"begin", "select 1;\nBegin;\nselect 1; commit", "migration 002_b.sql, line 2: a file is run in a transaction of its own: take this statement out of it; in: Begin"},

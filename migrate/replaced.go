@@ -6,11 +6,11 @@ import (
 	"github.com/kiloshard/kiloshard/shards"
 )
 
-// ReplacedError says that a file has a number under which shards have run another file: in these it would never run.
+// ReplacedError says that shards ran another file under a file's number. In these shards the file would never run.
 type ReplacedError struct {
 	Version int32
-	File    string // that has the number now
-	Ran     string // that the shards ran under it
+	File    string // the file that has the number now
+	Ran     string // the file that the shards ran
 	Shards  shards.Set
 }
 
@@ -20,10 +20,10 @@ func (e *ReplacedError) Error() string {
 		"or kiloshard migrate accept %d if both are the same migration", e.File, e.Ran, e.Shards, e.Version)
 }
 
-// Replaced reports whether another file has the number now.
+// Replaced reports whether another file now has the number.
 func (c ChangedFile) Replaced() bool { return c.Now != "" && c.Now != c.File }
 
-// Replaced returns a [ReplacedError] for each of the files that has the number of another.
+// Replaced returns a [ReplacedError] for each file that has the number of another one.
 func Replaced(changed []ChangedFile) []error {
 	var errs []error
 	for _, c := range changed {
@@ -34,8 +34,8 @@ func Replaced(changed []ChangedFile) []error {
 	return errs
 }
 
-// replaced returns why the run must not begin: its files are not those that its shards have run. A version that is set by
-// hand runs no file.
+// replaced returns the errors that keep the run from starting: shards ran other files under the same numbers. [Force] runs
+// no file, so it has none.
 func (r *run) replaced() []error {
 	if r.way == force {
 		return nil

@@ -13,17 +13,17 @@ import (
 // Report is what [Up] or [Down] did.
 type Report struct {
 	Run      string        // the run's name in the ledger
-	By       string        // who ran it, as the ledger has it
+	By       string        // Config.By, as in the ledger
 	Began    time.Time     // when it was called
-	Target   int32         // the version that was to be reached
-	Done     shards.Set    // at the target now, and not before; another run may have helped
-	UpToDate shards.Set    // stood there, or beyond, before it
-	Steps    []Step        // what moved, by From and To; of failed shards as far as their servers answered
-	Changed  []ChangedFile // what shards have in another form than the directory's; they keep it
+	Target   int32         // the version to reach
+	Done     shards.Set    // reached the target; another run may have helped
+	UpToDate shards.Set    // were at the target or past it before the run
+	Steps    []Step        // shards whose version changed, by From and To; failed shards as far as the server confirmed
+	Changed  []ChangedFile // files that shards ran in another form than the directory's; the shards keep it
 	Elapsed  time.Duration // from the call to its return
 
-	// Donor is the shard that new shards were made like, instead of running the files; nil for none. Where they
-	// ran the files because no snapshot could be taken, NoSnapshot says why, such as a [snapshot.NoMajorityError].
+	// Donor is the shard whose snapshot new shards were made from; nil for none. NoSnapshot says why no snapshot could be
+	// taken, so that new shards ran the files, such as a [snapshot.NoMajorityError].
 	Donor      *snapshot.Donor
 	NoSnapshot error
 }
@@ -34,7 +34,7 @@ type Step struct {
 	Shards   shards.Set
 }
 
-// steps collects what moved. It is safe for concurrent use.
+// steps collects the version changes of shards. It is safe for concurrent use.
 type steps struct {
 	mu    sync.Mutex // guards moved
 	moved map[[2]int32][]shards.Number

@@ -10,20 +10,20 @@ import (
 	"github.com/kiloshard/kiloshard/shards/connect"
 )
 
-// progress is how far one shard is in a file that is run statement by statement.
+// progress is how far one shard is in a file that runs statement by statement.
 type progress struct {
-	done    int  // how many statements of it are done; those that set something for the session do not tell
-	changed bool // other statements are known to be done, from before the file was changed
+	done    int  // number of statements done; SET and RESET are not recorded
+	changed bool // statements of an earlier form of the file are done
 
 	entry      entry
-	began      string // when the next statement begins: seconds of the epoch, by the server's clock
-	user, role string // whose session it is, before the file says otherwise
+	began      string // when the next statement begins: seconds since the Unix epoch, by the server's clock
+	user, role string // the session's, before the file changes them
 }
 
-// resume makes a session ready for a file, and asks the ledger how far the shard is in it.
+// resume prepares a session for a file, and reads from the ledger how far the shard is in it.
 func (s *session) resume(ctx context.Context, shape shape, f file) (progress, error) {
 	p := progress{entry: shape.entry(f)}
-	p.entry.checksum = fmt.Sprintf("%x", sha256.Sum256([]byte(f.sql))) // also of what a template takes from elsewhere
+	p.entry.checksum = fmt.Sprintf("%x", sha256.Sum256([]byte(f.sql))) // of the rendered SQL
 	query := fmt.Sprintf("%s; %s; set search_path = %s; set synchronous_commit = off; ", neutral, endWhenIdle, shape.searchPath)
 	if shape.statementTimeout > 0 {
 		query += fmt.Sprintf("set statement_timeout = %d; ", max(1, shape.statementTimeout.Milliseconds()))
@@ -44,13 +44,13 @@ func (s *session) resume(ctx context.Context, shape shape, f file) (progress, er
 	row := results[len(results)-1].Rows[0]
 	p.done, err = strconv.Atoi(string(row[0]))
 	if err == nil && p.done > len(f.statements) {
-		err = errors.New("the ledger has more statements of it than there are")
+		err = errors.New("the ledger has more statements of the file than the file has")
 	}
 	p.changed, p.began, p.user, p.role = string(row[1]) == "t", string(row[2]), string(row[3]), string(row[4])
 	return p, err
 }
 
-// entered returns the statements that enter a statement of the file as done, from 1, whatever role the file has taken.
+// entered returns the SQL that records a statement of the file, 1-based, as done, whatever role the file has set.
 func (p progress) entered(statement int) []string {
 	e := p.entry
 	return []string{

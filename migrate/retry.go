@@ -16,11 +16,11 @@ import (
 // lockNotAvailable is the SQLSTATE of a statement that waited for a lock for longer than lock_timeout.
 const lockNotAvailable = "55P03"
 
-// firstPause is about how long a shard rests before it is tried a second time; each further pause is about twice as long.
+// firstPause is the mean pause before the first retry of a shard; it doubles with each retry.
 const firstPause = 100 * time.Millisecond
 
-// withRetries takes one shard to the target, and tries it again when it did not get a lock in time: a session that waits for a
-// lock has all others wait behind it, so it is better to wait a little often than long once.
+// withRetries takes one shard to the target, and retries if it did not get a lock in time: all other sessions wait behind a
+// session that waits for a lock, so many short waits are better than a long one.
 func (r *run) withRetries(ctx context.Context, s *session, n shards.Number) error {
 	began, from := time.Now(), r.shardVersions[n]
 	r.begin(s, n)
@@ -77,7 +77,7 @@ func waitedInVain(err error) bool {
 	return errors.As(err, &pg) && pg.Code == lockNotAvailable
 }
 
-// blockers says which other sessions hold locks in a schema, and what they do, as far as can be seen.
+// blockers describes the other sessions that hold locks in a schema, as far as the role may see them.
 func (s *session) blockers(ctx context.Context, schema string) string {
 	query := fmt.Sprintf(`
 		select coalesce('; locks there are held by ' || string_agg(held, ', '), '')

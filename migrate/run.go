@@ -21,18 +21,18 @@ type run struct {
 	directory     *directory
 	target        int32
 	sessions      *sessions
-	lockSessions  map[string]*session            // by host: holds tern's lock, and runs no file
+	lockSessions  map[string]*session            // by host: hold tern's lock, and run no file
 	shardVersions map[shards.Number]shardVersion // at the beginning of the run; not changed by it
-	changes       []ChangedFile                  // what the ledgers said then
-	moving        []shards.Range                 // shards that were being moved to another host
+	changes       []ChangedFile                  // from the ledgers, at the beginning of the run
+	moving        []shards.Range                 // shards being moved to another host
 	steps         steps
 	events        events
 
-	snapshot   *snapshot.Snapshot // that new shards are made from; nil when they run the files
-	noSnapshot error              // why they run the files although a snapshot was wanted
+	snapshot   *snapshot.Snapshot // new shards are made from it; nil if they run the files
+	noSnapshot error              // why there is no snapshot although one was wanted
 
 	mu      sync.Mutex      // guards what follows
-	touched map[string]bool // the hosts, by name, to which anything was sent
+	touched map[string]bool // by host name: a shard of it was begun
 	under   map[shards.Number]underWay
 }
 
@@ -54,7 +54,7 @@ func newRun(cfg Config, way direction, target func(newest int32) (int32, error))
 	return r, err
 }
 
-// run does the work. It returns the shards that it brought to the target and those that were there before.
+// run takes the shards to the target. It returns those that reached it and those that were there before.
 func (r *run) run(ctx context.Context) (done, upToDate shards.Set, err error) {
 	plan := fanout.Plan(r.cfg.Map, r.cfg.Shards)
 	inventories := look(ctx, r.sessions, r.cfg.Map, r.directory, plan, func(at shardVersion) bool { return at.err == nil && !r.pendingAt(at.version) })
@@ -96,8 +96,8 @@ func (r *run) run(ctx context.Context) (done, upToDate shards.Set, err error) {
 	return done, upToDate, err
 }
 
-// pending returns the part of the plan that has something to do, the shards that have nothing, and those that have and are
-// left alone because they are being moved.
+// pending returns the part of the plan with pending files, the shards without any, and the shards that are skipped because
+// they are being moved.
 func (r *run) pending(plan []fanout.Work) (work []fanout.Work, upToDate, moving shards.Set) {
 	away := shards.SetOfRanges(r.moving...)
 	var there, leaving []shards.Number
@@ -105,7 +105,7 @@ func (r *run) pending(plan []fanout.Work) (work []fanout.Work, upToDate, moving 
 		var left []shards.Number
 		for _, n := range w.Shards {
 			switch {
-			case r.shardVersions[n].err != nil: // [ErrMoving]: nobody knows where it stands
+			case r.shardVersions[n].err != nil: // [ErrMoving]: its version is unknown
 				leaving = append(leaving, n)
 			case !r.pendingAt(r.shardVersions[n].version):
 				there = append(there, n)
@@ -122,15 +122,15 @@ func (r *run) pending(plan []fanout.Work) (work []fanout.Work, upToDate, moving 
 	return work, shards.SetOf(there...), shards.SetOf(leaving...)
 }
 
-// pendingAt reports whether there is something to do in a shard at a version.
+// pendingAt reports whether a shard at a version has something to run.
 func (r *run) pendingAt(version int32) bool { return r.way == force || r.short(version) }
 
-// short reports whether a version is on this side of the target.
+// short reports whether a version has not reached the target.
 func (r *run) short(version int32) bool {
 	return r.way == up && version < r.target || r.way == down && version > r.target
 }
 
-// checkFiles checks all files that any shard needs, as they are rendered for one of those shards.
+// checkFiles checks all files that any shard needs, rendered for a shard that needs all of them.
 func (r *run) checkFiles(work []fanout.Work) error {
 	farthest := work[0].Shards[0]
 	for _, w := range work {
@@ -152,8 +152,8 @@ func (r *run) checkFiles(work []fanout.Work) error {
 	return nil
 }
 
-// keep opens to each host the session that keeps out tern programs for the length of the run, and sees to the ledger.
-// It returns a [shards.HostError] for each host where it cannot.
+// keep opens a session to each host that locks out tern programs until the run ends, and creates or upgrades the ledger.
+// It returns a [shards.HostError] for each host where that fails.
 func (r *run) keep(ctx context.Context, work []fanout.Work) []error {
 	lockSessions := make([]*session, len(work))
 	errs := make([]error, len(work))

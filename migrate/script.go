@@ -9,8 +9,7 @@ import (
 	"github.com/kiloshard/kiloshard/sql"
 )
 
-// script is the text, sent as one message, that takes one shard through some files. Each file has
-// a transaction of its own in it:
+// script is the text, sent as one message, that runs some files in one shard. Each file has a transaction of its own:
 //
 //	begin … lock … check the version    the prologue
 //	the file's SQL
@@ -28,13 +27,13 @@ type part struct {
 	epilogue   []string // and after it
 }
 
-// shape says what the files of a script are run in.
+// shape is the shard and the settings that a script's files run with.
 type shape struct {
 	run, who   string
 	shard      shards.Number
 	schema     string
 	searchPath string
-	version    int32 // where the shard is expected to stand
+	version    int32 // the shard's expected version
 	table      bool  // it has a version table
 
 	lockTimeout, statementTimeout time.Duration // 0 for the server's own
@@ -62,9 +61,8 @@ func newScript(s shape, files []file) script {
 	return out
 }
 
-// prologue begins a file's transaction. In its isolation level every statement sees what was
-// committed before it began, also by the session that held the lock before. Nothing waits for the lock
-// here, see [run.awaitShard].
+// prologue begins a file's transaction. Its isolation level lets every statement see all earlier commits, including those
+// of the session that held the lock before. It does not wait for the lock; see [run.awaitShard].
 func (s shape) prologue() []string {
 	return []string{
 		"begin isolation level read committed",
@@ -81,10 +79,9 @@ func milliseconds(timeout time.Duration) string {
 	return fmt.Sprint(max(1, timeout.Milliseconds()))
 }
 
-// epilogue records the version, enters the file into the ledger, and commits. Settings that the file made are undone
-// before, as tern does, and so is a role that it took. A file which ended its transaction does not get its version
-// recorded. Quotes in it come in pairs, so that one which a file
-// left open is open at the end of the script too, and the server refuses all of it.
+// epilogue resets the settings and the role that the file may have changed, as tern does, records the version and the
+// ledger's entry, and commits. It does not record the version of a file that ended its transaction. Its quotes come in
+// pairs, so a quote that the file left open is still open at the end of the script, and the server refuses all of it.
 func (s shape) epilogue(f file, first bool) []string {
 	return []string{
 		"reset all",

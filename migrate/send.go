@@ -9,10 +9,10 @@ import (
 	"github.com/kiloshard/kiloshard/sql"
 )
 
-// recorded names the column of the statement that records a version, which says whether it did.
+// recorded is the column that says whether the statement recorded a version.
 const recorded = "kiloshard_recorded"
 
-// outcome is what the server answered to a script.
+// outcome is the server's answer to a script.
 type outcome struct {
 	completed []completed
 	err       error
@@ -45,27 +45,27 @@ func (s *session) send(ctx context.Context, text string) outcome {
 	return out
 }
 
-// unread reports whether the server refused the script as a whole: it reads all of a message before
-// it runs the first statement.
+// unread reports whether the server refused the script as a whole: it parses all of a message before it runs the first
+// statement.
 func (o outcome) unread() bool {
 	var pg *pgconn.PgError
 	return len(o.completed) == 0 && errors.As(o.err, &pg)
 }
 
-// moved reports whether the shard did not stand at the expected version.
+// moved reports whether the shard was not at the expected version.
 func (o outcome) moved() bool {
 	var pg *pgconn.PgError
 	return errors.As(o.err, &pg) && pg.Code == sql.ShardMoved
 }
 
-// busy reports whether somebody else had the shard's lock.
+// busy reports whether another session had the shard's lock.
 func (o outcome) busy() bool {
 	var pg *pgconn.PgError
 	return errors.As(o.err, &pg) && pg.Code == sql.ShardBusy
 }
 
-// applied returns how many files were committed with their versions, and whether one ended its own
-// transaction: then there is a commit that does not follow the recording of a version.
+// applied returns how many files were committed with their versions, and whether a file ended its own transaction: a
+// commit then comes without a recorded version before it.
 func (o outcome) applied() (files int, ended bool) {
 	for i, c := range o.completed {
 		if c.tag != "COMMIT" {

@@ -16,7 +16,7 @@ import (
 // cleanUpLimit bounds clean-up that goes on after the caller's context has ended.
 const cleanUpLimit = 30 * time.Second
 
-// cancelLimit is how long a server may take to end a statement that is cancelled.
+// cancelLimit is how long a server may take to end a cancelled statement.
 const cancelLimit = 5 * time.Second
 
 // session is one session to a host. It is used by one goroutine at a time.
@@ -24,10 +24,10 @@ type session struct {
 	host     shards.Host
 	conn     *pgconn.PgConn
 	ternLock bool // it holds tern's lock, shared
-	shards   int  // how many it has worked on
+	shards   int  // number of shards it has worked on
 }
 
-// sessions opens sessions, and keeps those that are not in use.
+// sessions is a pool of sessions. It is safe for concurrent use.
 type sessions struct {
 	logger *slog.Logger
 
@@ -49,7 +49,7 @@ func (p *sessions) take(ctx context.Context, host shards.Host) (*session, error)
 	return p.open(ctx, host)
 }
 
-// give takes a session back that is not in use any more.
+// give returns a session to the pool.
 func (p *sessions) give(s *session) {
 	if s.conn.IsClosed() {
 		return
@@ -87,8 +87,8 @@ func (p *sessions) open(ctx context.Context, host shards.Host) (*session, error)
 		if config.RuntimeParams["application_name"] == "" {
 			config.RuntimeParams["application_name"] = "kiloshard migrate"
 		}
-		config.RuntimeParams["search_path"] = "pg_catalog, pg_temp" // until a file has its shard's
-		// What is cancelled here is cancelled on the server too, and waited for: nothing commits that nobody knows of.
+		config.RuntimeParams["search_path"] = "pg_catalog, pg_temp" // until a file sets its shard's
+		// Cancel on the server too, and wait for its answer, so that no statement commits unnoticed.
 		config.BuildContextWatcherHandler = func(conn *pgconn.PgConn) ctxwatch.Handler {
 			return &pgconn.CancelRequestContextWatcherHandler{Conn: conn, DeadlineDelay: cancelLimit}
 		}
@@ -115,19 +115,19 @@ func (s *session) value(ctx context.Context, query string) (string, error) {
 	return values[len(values)-1], nil
 }
 
-// valueNow is [session.value] for a query that waits for nothing: it ends although ctx has ended, so that an interrupt finds
-// the session able to say more.
+// valueNow is [session.value] for a query that does not wait. It completes even if ctx has ended, so the session can still
+// be used after an interrupt.
 func (s *session) valueNow(ctx context.Context, query string) (string, error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanUpLimit)
 	defer cancel()
 	return s.value(ctx, query)
 }
 
-// lockWait, at the beginning of a message or transaction, has it wait so long for a lock on what is ours, unless the session has a
-// lock_timeout. What files wait for is theirs to say.
+// lockWait, at the beginning of a message or transaction, limits its waits for locks on our tables, unless the session has a
+// lock_timeout. Files keep their own setting.
 const lockWait = "select set_config('lock_timeout', '" + connect.LockWait + "', true) where current_setting('lock_timeout') = '0'; "
 
-// values runs SQL text and returns, of each statement that has rows, the first column of the last one.
+// values runs SQL text and returns the first column of the last row of each statement that has rows.
 func (s *session) values(ctx context.Context, query string) ([]string, error) {
 	results, err := s.conn.Exec(ctx, query).ReadAll()
 	if err != nil {
@@ -142,13 +142,13 @@ func (s *session) values(ctx context.Context, query string) ([]string, error) {
 	return values, nil
 }
 
-// neutral brings a session back to where it was when it was opened, save for its advisory locks,
-// so that nothing that a file left in it reaches the next shard: it is DISCARD ALL without these.
-// Without a schema to create in, what is run outside of a shard's transaction fails.
+// neutral resets a session to its initial state, except for its advisory locks, so that nothing of a file reaches the
+// next shard: it is DISCARD ALL without the locks. The search_path has no schema to create in, so a CREATE outside a
+// shard's transaction fails.
 const neutral = `close all; discard temp; discard sequences; deallocate all; unlisten *; ` +
 	`reset session authorization; reset role; reset all; set search_path = pg_catalog`
 
-// recover makes a session fit for the next shard after an error, or closes it.
+// recover resets a session after an error, or closes it.
 func (s *session) recover(ctx context.Context) {
 	if s.conn.IsClosed() {
 		return
@@ -158,9 +158,9 @@ func (s *session) recover(ctx context.Context) {
 	}
 }
 
-// flush returns when everything that any session has committed on this host so far is on disk. It
-// commits a record of its own with synchronous_commit on, and the log is written in order. The
-// record is a logical message, for without one Postgres does not wait for the disk.
+// flush waits until all commits of all sessions on this host so far are on disk. It commits a record with
+// synchronous_commit on; the log is written in order. The record is a logical message, since Postgres does not wait for
+// the disk without a write.
 func (s *session) flush(ctx context.Context) error {
 	const query = `
 		select set_config('synchronous_commit', case current_setting('synchronous_commit')

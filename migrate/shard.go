@@ -8,11 +8,11 @@ import (
 	"github.com/kiloshard/kiloshard/shards"
 )
 
-// maxTurns is how often a shard is tried whose version somebody else changes meanwhile.
+// maxTurns is the number of attempts for a shard whose version another program keeps changing.
 const maxTurns = 10
 
-// shard takes one shard to the target. It returns the version that it stands at then, as far as the server answered, and
-// with an error the file that failed, if it was one.
+// shard takes one shard to the target. It returns the version that the shard has then, as far as the server confirmed it,
+// and, with an error, the file that failed, if any.
 func (r *run) shard(ctx context.Context, s *session, n shards.Number, at shardVersion) (shardVersion, *file, error) {
 	if at.fresh() && r.snapshot != nil && r.makeFromSnapshot(ctx, s, n) {
 		r.steps.add(n, 0, r.target)
@@ -44,7 +44,7 @@ func (r *run) shard(ctx context.Context, s *session, n shards.Number, at shardVe
 		if at, err = r.look(ctx, s, n); err != nil {
 			return at, nil, err
 		}
-		if at.version != before { // else somebody else had the shard's lock
+		if at.version != before { // else another session had the shard's lock
 			turns++
 		}
 	}
@@ -76,7 +76,7 @@ func (r *run) apply(ctx context.Context, s *session, n shards.Number, at shardVe
 		s.recover(ctx)
 	}
 	switch {
-	case done == len(files): // whatever went wrong behind its last commit is not the shard's
+	case done == len(files): // an error after its last commit does not concern the shard
 		return done, false, nil
 	case out.moved() && !ended:
 		return done, true, nil
@@ -86,7 +86,7 @@ func (r *run) apply(ctx context.Context, s *session, n shards.Number, at shardVe
 	return done, false, text.explain(out)
 }
 
-// applyInTurn runs files in one shard, one group of them after the other.
+// applyInTurn runs groups of files in one shard, one after the other.
 func (r *run) applyInTurn(ctx context.Context, s *session, n shards.Number, at shardVersion, groups ...[]file) (done int, moved bool, err error) {
 	for _, files := range groups {
 		some, moved, err := r.apply(ctx, s, n, at, files)
@@ -99,8 +99,7 @@ func (r *run) applyInTurn(ctx context.Context, s *session, n shards.Number, at s
 	return done, false, nil
 }
 
-// joinable reports whether files can be sent as one text: none of them may be such that the next one
-// becomes a part of it, as after a quote that is never closed.
+// joinable reports whether files can be sent as one text: none of them may swallow the next one, as an open quote does.
 func (s *session) joinable(files []file) bool {
 	if !s.knowsStrings() {
 		return false
@@ -118,7 +117,7 @@ func (s *session) knowsStrings() bool {
 	return s.conn.ParameterStatus("standard_conforming_strings") == "on"
 }
 
-// look asks where one shard stands.
+// look reads the version of one shard.
 func (r *run) look(ctx context.Context, s *session, n shards.Number) (shardVersion, error) {
 	found, err := s.shardVersions(ctx, r.cfg.Map, []shards.Number{n})
 	if err != nil {
@@ -135,7 +134,7 @@ func (r *run) shape(n shards.Number, at shardVersion) shape {
 	}
 }
 
-// enterFailure enters a file that failed into the ledger. That it cannot changes nothing: the shard's error tells.
+// enterFailure records a failed file in the ledger. It ignores errors, since the shard's own error is reported anyway.
 func (r *run) enterFailure(ctx context.Context, s *session, n shards.Number, at shardVersion, f file, err error) {
 	if s.conn.IsClosed() {
 		return

@@ -14,39 +14,38 @@ import (
 	"github.com/kiloshard/kiloshard/sql"
 )
 
-// The first pause between two attempts to get a shard's lock, and the longest; each is twice as long as the one before.
+// The first and the longest pause between two attempts to get a shard's lock; pauses double.
 const (
 	shardPollFirst = 2 * time.Millisecond
 	shardPollLast  = 50 * time.Millisecond
 )
 
-// endWhenIdle makes the server end a session that works on a shard and has lost its program, as when the network or the
-// program's machine broke down. The session of a live program is never idle for long.
+// endWhenIdle makes the server end a session whose program is gone, such as after a failure of the network or of the
+// program's machine. The session of a live program is never idle for long.
 const endWhenIdle = "set idle_session_timeout = '1min'"
 
-// A lock that is held for another session is taken again after lockRenewal, so that no session waits longer
-// for its transaction: a VACUUM, or a CREATE INDEX CONCURRENTLY that found a snapshot in it. It is lost when it cannot be taken
-// for lockLost.
+// A lock held for another session is taken again in a new transaction after lockRenewal, since others wait for the old one:
+// a VACUUM, or a CREATE INDEX CONCURRENTLY that found a snapshot in it. It is lost if it cannot be taken for lockLost.
 const (
 	lockRenewal = 3 * time.Second
 	lockLost    = 30 * time.Second
 )
 
-// ErrLockLost says that a shard's lock was lost while the shard was worked on.
+// ErrLockLost says that a shard's lock was lost while a session worked on the shard.
 var ErrLockLost = errors.New("the shard's lock was lost")
 
-// shardLock is the lock of a shard, held beside the session that works on it.
+// shardLock is the lock of a shard, held by another session than the one that works on the shard.
 type shardLock struct {
 	session *session
 	turn    sql.ShardTurn
 	stop    context.CancelFunc
-	ended   chan struct{} // closed when nobody renews it any more
+	ended   chan struct{} // closed when renew has returned
 }
 
-// lockShard takes a shard's lock until [shardLock.release]. What only the owner can lock is locked for a transaction, and
-// the statements that come cannot be in one: so the transaction is that of another session. The working session has the
-// advisory lock, for as long as a statement lasts that its program has left behind. The context that is returned ends when
-// the lock is lost.
+// lockShard takes a shard's lock until [shardLock.release]. A table lock, which only the owner can take, lasts for a
+// transaction, and the statements that follow cannot run in one: so another session holds it. The working session takes
+// the advisory lock, which lasts until its statement ends even if the program is gone. The returned context ends when the
+// lock is lost.
 func (r *run) lockShard(ctx context.Context, working *session, n shards.Number) (context.Context, *shardLock, error) {
 	s, err := r.sessions.take(ctx, working.host)
 	if err != nil {
@@ -75,7 +74,8 @@ func (r *run) lockShard(ctx context.Context, working *session, n shards.Number) 
 	return limited, l, nil
 }
 
-// take begins a transaction that holds the lock, in place of the one before. Without a version table it makes one.
+// take begins a transaction that holds the lock, after it has ended the one before. It creates a missing version table, and
+// then returns false.
 func (l *shardLock) take(ctx context.Context) (bool, error) {
 	query := "begin isolation level read committed; set local idle_in_transaction_session_timeout = '1min'; " + l.turn.Lock()
 	if l.session.conn.TxStatus() != 'I' {
@@ -88,7 +88,7 @@ func (l *shardLock) take(ctx context.Context) (bool, error) {
 	switch {
 	case !errors.As(err, &pg):
 		return err == nil, err
-	case pg.Code == "42P01": // there is no such table
+	case pg.Code == "42P01": // undefined_table
 		l.session.recover(ctx)
 		_, err = l.session.value(ctx, fmt.Sprintf("select kiloshard.make_version_table('%s')", l.turn.Schema))
 		return false, err
@@ -125,7 +125,7 @@ func (l *shardLock) renew(ctx context.Context, lost context.CancelCauseFunc) {
 	}
 }
 
-// release lets go of the lock, also when ctx has ended.
+// release releases the lock, even if ctx has ended.
 func (l *shardLock) release(ctx context.Context, r *run) {
 	l.stop()
 	<-l.ended
@@ -135,12 +135,12 @@ func (l *shardLock) release(ctx context.Context, r *run) {
 	r.sessions.give(l.session)
 }
 
-// turn is that of a run in a shard.
+// turn is the exclusive lock of a shard.
 func (r *run) turn(n shards.Number) sql.ShardTurn {
 	return sql.ShardTurn{Shard: int(n), Schema: r.cfg.Map.Schema(n)}
 }
 
-// awaitShard returns when a shard's lock was free for a moment.
+// awaitShard waits until a shard's lock is free. It does not keep the lock.
 func (r *run) awaitShard(ctx context.Context, s *session, n shards.Number) error {
 	return r.poll(ctx, s, n, func() (bool, error) {
 		got, err := s.value(ctx, r.turn(n).Try())
@@ -148,13 +148,13 @@ func (r *run) awaitShard(ctx context.Context, s *session, n shards.Number) error
 	})
 }
 
-// tellAfter is for how long a shard's lock is awaited before an event says who has it.
+// tellAfter is how long a session waits for a shard's lock before an event names the holder.
 const tellAfter = 10 * time.Second
 
 // poll calls try until it returns true. It returns [ErrMoving] when the shard is being moved.
 //
-// It asks again and again, for the reason given at [session.lockOutTern]: whoever holds the lock may be at a CREATE
-// INDEX CONCURRENTLY, which would wait for the snapshot of a statement that waits for the lock.
+// It polls for the reason given at [session.lockOutTern]: the lock's holder may run a CREATE INDEX CONCURRENTLY, which
+// would wait for the snapshot of a statement that waits for the lock.
 func (r *run) poll(ctx context.Context, s *session, n shards.Number, try func() (bool, error)) error {
 	began, told := time.Now(), false
 	for pause := shardPollFirst; ; pause = min(2*pause, shardPollLast) {
@@ -181,7 +181,7 @@ func (r *run) poll(ctx context.Context, s *session, n shards.Number, try func() 
 	}
 }
 
-// holders says who holds a shard's lock, if that is known.
+// holders describes the sessions that hold a shard's lock, if known.
 func (r *run) holders(ctx context.Context, s *session, n shards.Number) string {
 	holders, err := s.value(ctx, r.turn(n).Holders())
 	if err != nil {
@@ -198,8 +198,7 @@ func colon(text string) string {
 	return ": " + text
 }
 
-// unlock lets go of the advisory locks of a session, and makes it fit for the next shard, or closes it. It does so also when
-// ctx has ended.
+// unlock releases a session's advisory locks and resets it, or closes it. It does so even if ctx has ended.
 func (s *session) unlock(ctx context.Context) {
 	s.ternLock = false
 	if s.conn.IsClosed() {

@@ -9,7 +9,7 @@ import (
 // statement is one SQL statement of a file.
 type statement struct{ sqltext.Statement }
 
-// split returns the statements of a text, and false if it is not sure where they end. See [sqltext.Split].
+// split returns the statements of a text, and false if their ends are uncertain. See [sqltext.Split].
 func split(sql string) ([]statement, bool) {
 	found, sure := sqltext.Split(sql)
 	statements := make([]statement, len(found))
@@ -19,11 +19,10 @@ func split(sql string) ([]statement, bool) {
 	return statements, sure
 }
 
-// in returns the text of the statement, which is one of an SQL text.
+// in returns the text of the statement within its SQL text.
 func (s statement) in(sql string) string { return sql[s.Start:s.End] }
 
-// controlsTransaction reports whether the statement begins or ends a transaction. SAVEPOINT and what goes with it do
-// neither.
+// controlsTransaction reports whether the statement begins or ends a transaction. Commands of savepoints do not.
 func (s statement) controlsTransaction() bool {
 	if len(s.Words) == 0 {
 		return false
@@ -39,8 +38,8 @@ func (s statement) controlsTransaction() bool {
 	return false
 }
 
-// setsSession reports whether the statement sets something for its session. What else stays in a session, such as a
-// temporary table, is not seen.
+// setsSession reports whether the statement is a SET or RESET. It does not detect other changes of a session, such as a
+// temporary table.
 func (s statement) setsSession() bool { return s.StartsWith("set") || s.StartsWith("reset") }
 
 // readsStdin reports whether the statement is a COPY … FROM STDIN.

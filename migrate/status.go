@@ -10,32 +10,32 @@ import (
 	"github.com/kiloshard/kiloshard/shards/fanout"
 )
 
-// StatusReport says at which version the shards stand.
+// StatusReport holds the versions of shards.
 type StatusReport struct {
 	Files   []string      // the names of the migration files, that of version 1 first
 	Hosts   []HostStatus  // in the order of the map
-	Changed []ChangedFile // what shards have in another form than the directory's
+	Changed []ChangedFile // files that shards ran in another form than the directory's
 
-	Unwritten []string // the files, of Files, that have no SQL in them yet
+	Unwritten []string // those of Files whose up part has no SQL yet
 }
 
-// HostStatus says at which version the shards of one host stand.
+// HostStatus holds the versions of the shards of one host.
 type HostStatus struct {
 	Host       string
 	Versions   []VersionStatus      // from the lowest version up
 	NotCreated shards.Set           // their schemas do not exist
-	Failed     []*shards.ShardError // a version cannot be read, or is above the newest file's
-	Err        error                // why the host did not answer; then all else is empty
+	Failed     []*shards.ShardError // their versions are unreadable or above the newest file's
+	Err        error                // why the host did not answer; the other fields are empty then
 }
 
-// VersionStatus is the shards of one host that stand at one version.
+// VersionStatus is the shards of one host that have the same version.
 type VersionStatus struct {
 	Version int32
-	Pending int // how many files are above it
+	Pending int // number of files above it
 	Shards  shards.Set
 }
 
-// Pending returns the shards for which there is a file to run.
+// Pending returns the shards that have a file to run.
 func (r StatusReport) Pending() shards.Set {
 	var pending []shards.Range
 	for _, host := range r.Hosts {
@@ -48,12 +48,12 @@ func (r StatusReport) Pending() shards.Set {
 	return shards.SetOfRanges(pending...)
 }
 
-// Status asks every host, by one message each, at which versions its shards stand. It waits for no
-// lock and changes nothing. A shard without a version table stands at version 0.
+// Status asks every host, by one message each, for the versions of its shards. It waits for no lock and changes nothing. A
+// shard without a version table is at version 0.
 //
-// The report is complete also with an error. That is a [shards.PartialError]: its causes are the
-// hosts that do not answer, and failed are the shards whose version cannot be read or is above the
-// newest file's, which is [ErrAhead]. That shards are not created is no error here.
+// The report is complete even with an error. That is a [shards.PartialError]: its causes are the hosts that do not answer;
+// failed are the shards whose version is unreadable or above the newest file's, which is [ErrAhead]. Shards that are not
+// created are not an error here.
 func Status(ctx context.Context, cfg Config) (StatusReport, error) {
 	cfg, err := cfg.withDefaults()
 	if err != nil {

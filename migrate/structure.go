@@ -11,10 +11,10 @@ import (
 // errNotSure says that a file's statements could not be separated.
 var errNotSure = errors.New("it is not clear where its statements end")
 
-// onlyStructure returns nil for files that change nothing but the structure of the shard's schema, so that a shard that
-// has it needs none of them. Otherwise it returns a [FileError] about the first statement that may do more: one that may
-// write rows or set a sequence, that changes owners or privileges, or that is about something outside the schema. It
-// judges a statement by how it begins, and treats a statement it does not know as unsafe.
+// onlyStructure returns nil if files change only the structure of the shard's schema, so that a copy of the structure can
+// replace them. Otherwise it returns a [FileError] for the first statement that may do more: write rows, set a sequence,
+// change owners or privileges, or change something outside the schema. It judges a statement by its first words, and
+// treats an unknown statement as unsafe.
 func onlyStructure(files []file) error {
 	for _, f := range files {
 		if !f.sure {
@@ -30,7 +30,7 @@ func onlyStructure(files []file) error {
 }
 
 var (
-	// What stands between CREATE, ALTER or DROP and the kind of what is created.
+	// Words between CREATE, ALTER or DROP and the kind of object.
 	betweenWords = []string{"or", "replace", "unique", "unlogged", "constraint", "recursive", "materialized"}
 
 	structureKinds = []string{
@@ -44,7 +44,7 @@ var (
 	fillPattern    = regexp.MustCompile(`(?i)\bas\b[\s(]*(select|with|table|values|execute)\b`) // CREATE TABLE … AS
 )
 
-// beyondStructure returns what a statement does or may do that is not the structure of a schema, or an empty text.
+// beyondStructure describes what a statement may do beyond changing the structure of a schema; empty for nothing.
 func (s statement) beyondStructure(text string) string {
 	if len(s.Words) == 0 {
 		return "it may do anything"

@@ -14,17 +14,16 @@ const ternLock = 9628173550095224
 // ternPoll is the time between two attempts to get the lock.
 const ternPoll = 50 * time.Millisecond
 
-// lockOutTern takes tern's lock, shared, and holds it for the session's life, so that no tern
-// program works on this database and others of our runs may. It returns [ErrTernAtWork] after wait.
+// lockOutTern takes tern's lock in shared mode and holds it until the session ends, so that no tern program works on this
+// database, while other runs of this package can. It returns [ErrTernAtWork] after wait.
 //
-// It asks again and again instead of waiting in the lock's queue: a statement that waits holds a
-// snapshot, and a CREATE INDEX CONCURRENTLY of the very program that it waits for would wait for
-// that snapshot in turn. A shared lock is also refused while a tern program waits for its own.
+// It polls instead of waiting in the lock's queue: a waiting statement holds a snapshot, and a CREATE INDEX CONCURRENTLY of
+// the lock's holder would wait for that snapshot. A shared lock is also refused while a tern program waits for its own.
 func (s *session) lockOutTern(ctx context.Context, wait time.Duration) error {
 	if s.ternLock {
 		return nil
 	}
-	// Anybody can take this lock, so it counts where its holder may create in a schema, as a tern program does.
+	// Anybody can take this lock, so it counts only if its holder may create in a schema, as a tern program does.
 	query := fmt.Sprintf(`%s; select pg_try_advisory_lock_shared(%d) or not exists (
 		select from pg_catalog.pg_locks l
 		join pg_catalog.pg_stat_activity a on a.pid = l.pid and a.datid = l.database and a.datname = current_database()
@@ -55,7 +54,7 @@ func (s *session) lockOutTern(ctx context.Context, wait time.Duration) error {
 	}
 }
 
-// ternHolder says who holds tern's lock or waits for it, if that is known.
+// ternHolder describes the sessions that hold tern's lock or wait for it, if known.
 func (s *session) ternHolder(ctx context.Context) string {
 	query := fmt.Sprintf(`
 		select coalesce(string_agg(format('%%s by process %%s (%%s)',

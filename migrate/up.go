@@ -8,19 +8,19 @@ import (
 	"github.com/kiloshard/kiloshard/shards"
 )
 
-// Run takes shards up or down to a version, as the package's documentation tells, and tells Config.Events what happens
-// meanwhile. Run again, it takes up what is left. It may be called while another Run is at work, in this process or in
-// another: each file is then run once in each shard by one of them.
+// Run takes shards up or down to a version, as described in the package's documentation, and reports its progress to
+// Config.Events. After a failure, run it again for the rest. Several Runs can work at the same time, in one process or in
+// several: one of them runs each file in each shard, once.
 //
-// Up is to Config.To, or else to the newest file. Down, as Config.Down says, is to Config.To, 0 for nothing at all, by
-// the down parts of the files above it, the newest first. A file that has no way down is found before anything is run.
+// Without Config.Down it goes up to Config.To, by default to the newest file. With Config.Down it goes down to Config.To,
+// by default to 0, and runs the down parts of the files above it, the newest first. A file without a down part is an
+// error before anything runs.
 //
-// When ctx ends, the shards under way are finished within Config.Grace and no other is begun.
+// When ctx ends, Run finishes the shards under way within Config.Grace and starts no other.
 //
-// The error is a [shards.PartialError] that says which shards are done, failed and not attempted,
-// with a report of what was done nevertheless; ErrNothingRun is among its causes when no file was
-// run anywhere. Any other error says what is wrong with the config or with the files themselves,
-// before any host was asked. What the error of a shard wraps is mostly a [FileError].
+// The error is a [shards.PartialError] that names the shards that are done, failed and not attempted. The report says what
+// was done all the same. [ErrNothingRun] is among the causes if no file ran on any host. Any other error is about the
+// config or the files; then no host was contacted. The error of a shard usually wraps a [FileError].
 func Run(ctx context.Context, cfg Config) (Report, error) {
 	way := up
 	if cfg.Down {
@@ -29,7 +29,7 @@ func Run(ctx context.Context, cfg Config) (Report, error) {
 	return do(ctx, cfg, way, targetOf(cfg))
 }
 
-// targetOf returns what the version to go to is, once that of the newest file is known.
+// targetOf returns a function from the newest file's version to the target version.
 func targetOf(cfg Config) func(newest int32) (int32, error) {
 	if !cfg.Down {
 		return func(newest int32) (int32, error) { return upTarget(cfg.To, newest) }

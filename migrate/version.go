@@ -9,17 +9,17 @@ import (
 	"github.com/kiloshard/kiloshard/shards/connect"
 )
 
-// versionTable is tern's, in the schema of each shard.
+// versionTable is tern's version table in the schema of each shard.
 const versionTable = "schema_version"
 
-// shardVersion is where a shard stands: at a version, or why it stands at none.
+// shardVersion is the version of a shard, or why it has none.
 type shardVersion struct {
 	version int32
-	table   bool  // it has a version table; without one it stands at version 0
+	table   bool  // it has a version table; without one it is at version 0
 	err     error // [ErrNotCreated], or that its version table is broken
 }
 
-// shardVersions returns where shards of the session's host stand.
+// shardVersions reads the versions of shards on the session's host.
 func (s *session) shardVersions(ctx context.Context, m *shards.Map, numbers []shards.Number) (map[shards.Number]shardVersion, error) {
 	schemas := schemasOf(m, numbers)
 	answer, err := s.value(ctx, versions.Query(schemas))

@@ -11,15 +11,15 @@ import (
 	"github.com/kiloshard/kiloshard/shards/fanout"
 )
 
-// The methods of this file are what fanout calls, and what is left to do after it.
+// The methods that fanout calls, and the flush after it.
 
 func (r *run) open(ctx context.Context, host shards.Host) (*session, error) {
 	s, err := r.sessions.take(ctx, host)
 	if err != nil {
 		return nil, err
 	}
-	// With that of the lock session it makes sure that tern's lock is held as long as any session lives. While a tern program waits
-	// for it, it cannot be taken a second time, which is fine.
+	// The lock session holds tern's lock; this session takes it too, so that it is held as long as any session lives. That
+	// fails while a tern program waits for the lock, which is fine.
 	held, err := s.value(ctx, fmt.Sprintf("%s; select pg_try_advisory_lock_shared(%d)", neutral, int64(ternLock)))
 	if err != nil {
 		s.conn.Close(ctx)
@@ -31,8 +31,8 @@ func (r *run) open(ctx context.Context, host shards.Host) (*session, error) {
 
 func (r *run) close(_ context.Context, s *session) { r.sessions.give(s) }
 
-// recycleAfter is after how many shards a session is replaced. Postgres keeps what it has learned of tables in a
-// session's memory.
+// recycleAfter is the number of shards after which a session is replaced, since Postgres caches the catalog entries of
+// tables in the memory of a session.
 const recycleAfter = 1000
 
 func alive(s *session) bool { return !s.conn.IsClosed() && s.shards < recycleAfter }
@@ -49,9 +49,8 @@ func (r *run) do(ctx context.Context, s *session, batch []shards.Number) []error
 	return errs
 }
 
-// flush has every host that was worked on put on disk what was committed there, also after an
-// interrupt. The shards of a host that does not confirm it go from done to failed, and so do those
-// that a host forgot when it crashed during the run.
+// flush makes every host with migrated shards flush its commits to disk, even after an interrupt. The shards of a host that
+// does not confirm it change from done to failed; so do shards whose migration a host lost by a crash during the run.
 func (r *run) flush(ctx context.Context, work []fanout.Work, done shards.Set, err error) (shards.Set, error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanUpLimit)
 	defer cancel()
@@ -85,9 +84,9 @@ func (r *run) flush(ctx context.Context, work []fanout.Work, done shards.Set, er
 	return partial.Done, partial
 }
 
-// flushHost returns why shards may not be on disk at the target. The host has not crashed as long as the lockSession's
-// session lives, for a crash ends all sessions. Without it, the host may have come back without what it committed
-// last, and only the versions tell what is left.
+// flushHost returns the shards that may not be on disk at the target, and why. While the lock session lives, the host has
+// not crashed, since a crash ends all sessions. If it is gone, the host may have lost its last commits, so flushHost
+// reads the versions again.
 func (r *run) flushHost(ctx context.Context, w fanout.Work) map[shards.Number]error {
 	if lockSession := r.lockSessions[w.Host.Name]; !lockSession.conn.IsClosed() && lockSession.flush(ctx) == nil {
 		return nil
@@ -108,8 +107,8 @@ func (r *run) flushHost(ctx context.Context, w fanout.Work) map[shards.Number]er
 	return causes
 }
 
-// lookAndFlush asks in a new session where the host's shards stand, and has that put on disk. In one session, for
-// the host cannot crash in between.
+// lookAndFlush reads the versions of the host's shards and flushes them to disk, in one new session, so that a crash in
+// between is an error.
 func (r *run) lookAndFlush(ctx context.Context, w fanout.Work) (map[shards.Number]shardVersion, error) {
 	s, err := r.sessions.open(ctx, w.Host)
 	if err != nil {
@@ -123,7 +122,7 @@ func (r *run) lookAndFlush(ctx context.Context, w fanout.Work) (map[shards.Numbe
 	return found, s.flush(ctx)
 }
 
-// namingNothing adds to the error of a run that nothing was run, if so.
+// namingNothing adds [ErrNothingRun] to the error of a run that began no shard.
 func (r *run) namingNothing(err error) error {
 	var partial *shards.PartialError
 	if errors.As(err, &partial) && len(r.touched) == 0 {
@@ -132,7 +131,8 @@ func (r *run) namingNothing(err error) error {
 	return err
 }
 
-// interruptedOr returns the end of ctx if it ended, with what was awaited then, else the given causes.
+// interruptedOr returns the cause of ctx's end, with the tern programs that the run waited for, or the given causes if ctx
+// has not ended.
 func interruptedOr(ctx context.Context, causes []error) []error {
 	if ctx.Err() == nil {
 		return causes

@@ -2,10 +2,10 @@ package drift
 
 import "strings"
 
-// head names the shards that a query is about, and their relations without the toolkit's own. Its parameters:
+// head selects the shards of a query, and their relations except Kiloshard's own. Its parameters:
 //
 //	$1 names of schemas, $2 the numbers that go with them
-//	$3 relations of the toolkit's, $4 its functions
+//	$3 Kiloshard's relations, $4 its functions
 const head = `
 	WITH shard AS MATERIALIZED (
 		SELECT n.oid, u.name, u.number
@@ -23,11 +23,11 @@ const head = `
 	), line (schema, rank, class, object, part, key, text) AS (
 `
 
-// Each of the parts yields one line for each thing: the OID of the schema, the rank among what is made of
-// the schema, the thing itself as pg_depend has it (with a negative number for what is no object of its own), a
-// key by which the same thing is found in another shard, and the statement.
+// Each part returns one line per object: the OID of the schema, the rank in the usual order of creation, the object as in
+// pg_depend (with a negative part for a property that is not an object), a key that identifies the object in other shards,
+// and the statement.
 
-// parts are all but those of [lockingParts].
+// parts are all parts except [lockingParts].
 var parts = []string{
 	enumPart, domainPart, compositePart, rangePart, baseTypePart,
 	sequencePart, ownedSequencePart,
@@ -38,8 +38,8 @@ var parts = []string{
 	otherPart,
 }
 
-// lockingParts are what Postgres locks tables for until the transaction ends, when it writes them down. They are
-// asked for by their OIDs in $5, of the catalog in $6.
+// lockingParts are objects for which Postgres locks tables until the transaction ends when it deparses them. Their OIDs are
+// $5, their catalog is $6.
 var lockingParts = []string{viewPart, rulePart, policyPart, atomicFunctionPart}
 
 // lines returns the query's part that yields all lines.
@@ -52,7 +52,7 @@ const normal = `, normal AS (
 		FROM line l JOIN shard s ON s.oid = l.schema
 	)`
 
-// hashed are the hashes of the lines: of the line as it is, and with the shard's number replaced.
+// hashed are the hashes of the lines: as they are, and with the shard's number replaced.
 const hashed = normal + `, hashed AS (
 		SELECT name, class, object, sha256(convert_to(text, 'UTF8')) AS plain,
 			CASE WHEN position(number IN text) = 0 THEN sha256(convert_to(text, 'UTF8'))

@@ -106,7 +106,7 @@ const schemaCommentPart = `
 	FROM pg_description d JOIN shard s ON s.oid = d.objoid
 	WHERE d.classoid = 'pg_namespace'::regclass`
 
-// otherPart are things of which no statement is written.
+// otherPart are objects for which no statement is written.
 const otherPart = `
 	SELECT o.schema, 95, o.class, o.oid, 0, pg_describe_object(o.class, o.oid, 0), format('/* %s */', pg_describe_object(o.class, o.oid, 0))
 	FROM (

@@ -1,8 +1,8 @@
 package drift
 
-// Constraints, indexes and what else rules over the rows of tables.
+// Constraints, indexes, triggers, rules and policies.
 
-// NOT NULL, which is a constraint since Postgres 18, is told with its column, unless it is not validated.
+// NOT NULL, a constraint since Postgres 18, is part of its column's line, unless it is not validated.
 const constraintPart = `
 	SELECT t.relnamespace, CASE con.contype WHEN 'f' THEN 55 ELSE 50 END, 'pg_constraint'::regclass, con.oid, 0, format('constraint %s.%I', t.name, con.conname),
 		concat('ALTER TABLE ', t.name, ' ADD CONSTRAINT ', quote_ident(con.conname), ' ', pg_get_constraintdef(con.oid),
@@ -23,7 +23,7 @@ const disabledConstraintPart = `
 	FROM pg_trigger tg JOIN rel t ON t.oid = tg.tgrelid LEFT JOIN pg_constraint con ON con.oid = tg.tgconstraint
 	WHERE tg.tgisinternal AND tg.tgenabled <> 'O'`
 
-// An index of a constraint is told with that, unless there is something else to tell.
+// An index of a constraint is part of the constraint's line, unless it has other properties.
 const indexPart = `
 	SELECT t.relnamespace, 60, 'pg_class'::regclass, i.indexrelid, 0, format('index %I.%I', s.name, x.relname),
 		concat_ws('; ',

@@ -1,6 +1,6 @@
 package drift
 
-// A partition's CREATE TABLE has its bound, and an heir's the tables that it inherits from.
+// The CREATE TABLE of a partition has its bound, that of a child table its parents.
 const tablePart = `
 	SELECT t.relnamespace, 20, 'pg_class'::regclass, t.oid, 0, 'table ' || t.name,
 		concat('CREATE ', CASE t.relpersistence WHEN 'u' THEN 'UNLOGGED ' END, CASE t.relkind WHEN 'f' THEN 'FOREIGN ' END,
@@ -35,8 +35,8 @@ const replicaIdentityPart = `
 	LEFT JOIN (pg_index i JOIN pg_class x ON x.oid = i.indexrelid) ON i.indrelid = t.oid AND i.indisreplident
 	WHERE t.relkind IN ('r', 'p') AND t.relreplident <> 'd'`
 
-// A column's position counts only those that are still there. A default is written down without its table,
-// which no default names: with it Postgres would open every table.
+// A column's position counts only columns that were not dropped. A default is deparsed without its table, which no
+// default names: with the table, Postgres would open it.
 const columnPart = `
 	SELECT t.relnamespace, 30, 'pg_class'::regclass, t.oid, a.attnum, format('column %s.%I', t.name, a.attname),
 		concat('ALTER TABLE ', t.name, ' ADD COLUMN ', quote_ident(a.attname), ' ', format_type(a.atttypid, a.atttypmod),

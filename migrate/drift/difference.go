@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// Differences returns what only one of two structures has: "- …" for the first, "+ …" for the second, sorted by what
-// they are about.
+// Differences returns the lines that only one of two structures has, "- …" for the first and "+ …" for the second, sorted by
+// their keys.
 func Differences(main, odd Structure) []string {
 	removed, added := without(main, odd), without(odd, main)
 	removed, added = dropShifts(removed, added)
@@ -37,7 +37,7 @@ func Differences(main, odd Structure) []string {
 	return texts
 }
 
-// without returns the lines of a that b has not, each as often as it is there more.
+// without returns the lines of a that are not in b. It counts duplicates.
 func without(a, b Structure) Structure {
 	count := map[string]int{}
 	for _, l := range b {
@@ -52,7 +52,7 @@ func without(a, b Structure) Structure {
 	return rest
 }
 
-// shorten returns the first line in which a text of many lines differs from another; a text of one line as it is.
+// shorten returns the first line in which a text differs from another; a text of one line unchanged.
 func shorten(key, text, other string) string {
 	lines, others := strings.Split(text, "\n"), strings.Split(other, "\n")
 	if len(lines) == 1 && len(others) == 1 {
@@ -66,7 +66,7 @@ func shorten(key, text, other string) string {
 	return key + ": ends after " + strings.TrimSpace(lines[len(lines)-1])
 }
 
-// oneLine returns a text of many lines on one.
+// oneLine joins the lines of a text.
 func oneLine(text string) string {
 	lines := strings.Split(text, "\n")
 	for i := range lines {
@@ -77,7 +77,7 @@ func oneLine(text string) string {
 
 var positionPattern = regexp.MustCompile(` /\* column [0-9]+ \*/$`)
 
-// dropShifts drops the columns that differ by nothing but their position, of tables in which another column is missing.
+// dropShifts drops columns that differ only by their position, in tables that differ by another column.
 func dropShifts(removed, added Structure) (Structure, Structure) {
 	base := func(l Line) string { return positionPattern.ReplaceAllString(l.Text, "") }
 	table := func(l Line) string { return l.Key[:strings.LastIndexByte(l.Key, '.')+1] }

@@ -8,16 +8,16 @@ import (
 	"github.com/kiloshard/kiloshard/shards"
 )
 
-// group is shards at one version that have one structure.
+// group is the shards of one version with the same structure.
 type group struct {
 	version  int32
 	sum      hash
 	shards   []shards.Number // in rising order
 	example  shards.Number
-	numbered bool // the number of each shard stands in its structure
+	numbered bool // the structure holds each shard's number
 }
 
-// structure returns what the shards of the group have, with a mark where each has its number.
+// structure returns the structure of the group's shards, with a mark in place of each shard's number.
 func (g *group) structure(l *look) Structure {
 	if g.numbered {
 		return l.lines[g.example].Numbered(g.example)
@@ -25,7 +25,7 @@ func (g *group) structure(l *look) Structure {
 	return l.lines[g.example]
 }
 
-// classes are the shards of equal hashes, the most numerous first, of equally numerous ones that with the lowest shard.
+// classes returns the shards by equal hashes, the largest class first; among equally large ones that with the lowest shard.
 func classes(numbers []shards.Number, sums map[shards.Number]hash) [][]shards.Number {
 	byHash := map[hash][]shards.Number{}
 	for _, n := range numbers {
@@ -65,7 +65,7 @@ func (l *look) byVersion() map[int32][]shards.Number {
 	return at
 }
 
-// groups groups the shards of each version: again and again it takes out the structure that most of them have.
+// groups groups the shards of each version: it repeatedly takes out the largest group.
 func (l *look) groups() []*group {
 	var groups []*group
 	at := l.byVersion()
@@ -83,13 +83,13 @@ func (l *look) groups() []*group {
 	return groups
 }
 
-// maxTries is how many structures [look.largest] writes for all other shards.
+// maxTries is how many structures [look.largest] tries with the numbers of all other shards.
 const maxTries = 5
 
-// largest returns the largest group among some shards: of those that are alike to the letter, or of those that are
-// alike but for their numbers. A number may also stand where all shards have the same one. So the second kind is
-// looked for by writing one shard's structure for each of the other numbers, and not by its hash alone; first that of
-// a high number, which rarely stands for something else.
+// largest returns the largest group among some shards: shards with identical structures, or with structures that are
+// identical except for the shards' numbers. A number may also be a constant that equals a shard's number. So for the second
+// kind it writes one shard's structure with each of the other numbers, instead of comparing hashes alone. It begins with
+// high numbers, which are rarely constants.
 func (l *look) largest(left []shards.Number) *group {
 	alike := classes(left, l.plain)[0]
 	best := &group{sum: l.plain[alike[0]], shards: alike, example: alike[0]}
@@ -110,7 +110,7 @@ func (l *look) largest(left []shards.Number) *group {
 	return best
 }
 
-// numberedGroup returns the shards that have what example has, each with its own number in it.
+// numberedGroup returns the shards with example's structure, each with its own number.
 func (l *look) numberedGroup(left []shards.Number, example shards.Number) *group {
 	structure := l.lines[example].Numbered(example)
 	g := &group{sum: structure.sum(), example: example, numbered: true}

@@ -11,7 +11,7 @@ import (
 	"github.com/kiloshard/kiloshard/shards"
 )
 
-// What stands in the texts for the name of the shard's schema, and for its number: as in tern's templates.
+// The marks that replace the shard's schema and number in the texts, as in tern's templates.
 const (
 	schemaMark = "{{.schema}}"
 	numberMark = "{{.shard}}"
@@ -20,24 +20,24 @@ const (
 // hash is the SHA-256 of a line in UTF-8.
 type hash [sha256.Size]byte
 
-// Line is a thing in a shard's schema.
+// Line is an object in a shard's schema, or a property of one.
 type Line struct {
 	Key  string // what it is, such as "column {{.schema}}.users.name"
-	Text string // the statement that makes it; in comment marks where none does
+	Text string // the statement that makes it; an SQL comment if there is none
 
-	// The thing as pg_depend has it: its catalog, its OID, and a column's number. Part is below 0 for
-	// what is no object of its own, such as a comment.
+	// The object as in pg_depend: its catalog, its OID, and a column's number. Part is negative for a property that is not
+	// an object, such as a comment.
 	Class, Object uint32
 	Part          int32
-	Rank          int32 // what is made of a schema, is mostly made in this order
+	Rank          int32 // the usual order of creation
 
 	locking bool // of [lockingParts]
 }
 
-// Structure is what a shard's schema holds.
+// Structure is the content of a shard's schema, without rows.
 type Structure []Line
 
-// fingerprint is the hashes of a structure: of what the host hashes at once, and of the rest line by line.
+// fingerprint is the hashes of a structure: one of all ordinary lines, and one of each line of [lockingParts].
 type fingerprint struct {
 	rest    hash
 	locking []hash
@@ -54,7 +54,7 @@ func (p fingerprint) sum() hash {
 	return hash(all.Sum(nil))
 }
 
-// sum returns the fingerprint, as a host makes it.
+// sum returns the same fingerprint as a host.
 func (s Structure) sum() hash {
 	var p fingerprint
 	var rest []hash

@@ -12,16 +12,16 @@ import (
 	"github.com/kiloshard/kiloshard/shards/fanout"
 )
 
-// Config says which shards are compared.
+// Config is the shards to compare, and how.
 type Config struct {
 	Map    *shards.Map
 	Shards shards.Set // Defaults to all shards of the map
-	Batch  int        // shards in a query. More are quicker, and take more memory of the server. Defaults to 1024
+	Batch  int        // shards per query. More are faster and need more of the server's memory. Defaults to 1024
 }
 
 const defaultBatch = 1024
 
-// maxDifferences is of how many groups it is told in what they differ.
+// maxDifferences is the number of groups whose differences are reported.
 const maxDifferences = 20
 
 var errVersion = errors.New("its schema_version cannot be read: expected a table with one row and the column version")
@@ -44,12 +44,12 @@ func (c Config) withDefaults() (Config, error) {
 	return c, nil
 }
 
-// Look groups the shards by their structure, those at each migration version by themselves. It changes nothing. A
-// migration that is under way meanwhile may show as a difference.
+// Look groups the shards of each migration version by their structure. It changes nothing. A migration under way may show
+// as a difference.
 //
-// The report is of all shards that could be read also with an error. That is a [shards.PartialError]: its causes are
-// the hosts that did not answer, and failed are the shards whose version cannot be read. That shards are not
-// created, or being moved, is no error.
+// With an error, the report covers all shards that could be read. The error is a [shards.PartialError]: its causes are the
+// hosts that did not answer, and failed are the shards whose version cannot be read. Shards that are not created, or that
+// are being moved, are not errors.
 func Look(ctx context.Context, cfg Config) (Report, error) {
 	cfg, err := cfg.withDefaults()
 	if err != nil {
@@ -66,7 +66,7 @@ func Look(ctx context.Context, cfg Config) (Report, error) {
 }
 
 // Lines returns the structure of one shard, as statements that would make it, sorted; see the package's documentation.
-// The error is a [shards.HostError] when its host does not answer, and a [shards.ShardError] when it is not created.
+// The error is a [shards.HostError] if its host does not answer, and a [shards.ShardError] if it is not created.
 func Lines(ctx context.Context, m *shards.Map, n shards.Number) ([]string, error) {
 	cfg, err := Config{Map: m, Shards: shards.SetOf(n)}.withDefaults()
 	if err != nil {
@@ -114,7 +114,7 @@ func newLook(cfg Config) *look {
 	}
 }
 
-// each runs fn for all hosts at once that have answered so far.
+// each runs fn at once for all hosts that have not failed.
 func (l *look) each(fn func(i int) error) {
 	var wg sync.WaitGroup
 	for i, w := range l.plan {
@@ -130,8 +130,8 @@ func (l *look) each(fn func(i int) error) {
 	wg.Wait()
 }
 
-// host reads the hashes and versions of a host's shards. Each batch has a session of its own, since Postgres keeps what
-// a session has seen of the catalogs until it ends.
+// host reads the hashes and versions of a host's shards. Each batch has a session of its own, since a session caches the
+// catalog entries that it has read until it ends.
 func (l *look) host(ctx context.Context, i int) error {
 	var fenced []shards.Number
 	plain, numbered, versions := map[shards.Number]hash{}, map[shards.Number]hash{}, map[shards.Number]int32{}
@@ -174,7 +174,7 @@ func (l *look) host(ctx context.Context, i int) error {
 	return nil
 }
 
-// fetch fetches the structures of shards that are not there yet.
+// fetch fetches the structures of shards that l does not have yet.
 func (l *look) fetch(ctx context.Context, wanted []shards.Number) {
 	l.each(func(i int) error {
 		var here []shards.Number
@@ -199,7 +199,7 @@ func (l *look) fetch(ctx context.Context, wanted []shards.Number) {
 	})
 }
 
-// examples returns the shards whose structures tell in what the groups differ.
+// examples returns the shards whose structures are needed for the groups' differences.
 func (l *look) examples(groups []*group) []shards.Number {
 	var examples []shards.Number
 	for i, g := range groups {
@@ -212,7 +212,7 @@ func (l *look) examples(groups []*group) []shards.Number {
 	return examples
 }
 
-// error returns what could not be read.
+// error returns the error for the hosts and shards that could not be read.
 func (l *look) error() error {
 	partial := &shards.PartialError{}
 	var done, left []shards.Number

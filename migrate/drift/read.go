@@ -10,11 +10,11 @@ import (
 	"github.com/kiloshard/kiloshard/shards"
 )
 
-// args are the parameters of every query about lines.
+// args are the parameters of every query for lines.
 func (s *session) args() []any { return []any{s.schemas, s.numbers, s.tables, s.functions} }
 
-// prints returns the hashes of the shards' structures: as they are, and with the shard's number replaced. A schema
-// that does not exist has none.
+// prints returns the hashes of the shards' structures: as they are, and with the shard's number replaced. A missing schema
+// has none.
 func (s *session) prints(ctx context.Context) (map[shards.Number][2]fingerprint, error) {
 	query := lines(parts) + hashed + `
 		SELECT s.name, sha256(coalesce(string_agg(h.plain, ''::bytea ORDER BY h.plain), '')),
@@ -74,10 +74,10 @@ func (s *session) structures(ctx context.Context) (map[shards.Number]Structure, 
 	return found, s.locking(ctx, each, read(true))
 }
 
-// lockingBatch is how many things a query writes down that locks tables for each of them.
+// lockingBatch is the number of objects in a query that locks tables for each of them.
 const lockingBatch = 200
 
-// object is one of the things that lock tables.
+// object is an object of [lockingParts].
 type object struct {
 	schema     string
 	class, oid uint32
@@ -117,7 +117,7 @@ func (s *session) locking(ctx context.Context, query string, read func(pgx.Rows)
 	return nil
 }
 
-// lockingBatch runs the query about some things of one class.
+// lockingBatch runs the query for some objects of one class.
 func (s *session) lockingBatch(ctx context.Context, query string, class uint32, batch []object, read func(pgx.Rows) error) error {
 	var oids []uint32
 	var schemas []string

@@ -9,29 +9,28 @@ import (
 
 // Report is the shards grouped by their structure.
 type Report struct {
-	Groups     []Group    // from the lowest version up; within one the largest first
+	Groups     []Group    // from the lowest version up; within a version the largest first
 	NotCreated shards.Set // their schemas do not exist
-	Moving     shards.Set // their moves have stopped at the fence, so that no host serves them; they are not compared
+	Moving     shards.Set // not compared: their moves stopped at the fence, so no host serves them
 }
 
-// Drift reports whether there are shards at one version whose structures differ.
+// Drift reports whether shards of the same version have different structures.
 func (r Report) Drift() bool {
 	return slices.ContainsFunc(r.Groups, func(g Group) bool { return !g.Main })
 }
 
-// Group is the shards at one version that have one structure.
+// Group is the shards of one version with the same structure.
 type Group struct {
 	Version     int32  // of schema_version; 0 for shards without one
-	Main        bool   // it is the largest at its version; of equally large ones that with the lowest shard
+	Main        bool   // the largest group of its version; of equally large ones that with the lowest shard
 	Fingerprint string // 64 hexadecimal digits
 	Shards      shards.Set
 	Hosts       []HostShards // where its shards live, in the order of the map
 
 	// Example is a shard of the group, the one that Differences are of.
 	Example shards.Number
-	// Differences are in what the group differs from the main one: "+ …" for what only Example has, and "- …" for
-	// what only the main group has. They are empty for the main group, and for those behind the first 20 that
-	// differ, which are not looked into.
+	// Differences are the differences from the main group: "+ …" for lines that only Example has, and "- …" for lines that
+	// only the main group has. They are empty for the main group, and for all other groups after the first 20.
 	Differences []string
 }
 
@@ -41,7 +40,7 @@ type HostShards struct {
 	Shards shards.Set `json:"shards"`
 }
 
-// report puts the groups into words.
+// report returns the groups with their hosts and differences.
 func (l *look) report(groups []*group) []Group {
 	var all []Group
 	var main *group

@@ -26,12 +26,12 @@ func Connect(ctx context.Context, host shards.Host) (*pgx.Conn, error) {
 			"lock_timeout":        cmp.Or(cfg.RuntimeParams["lock_timeout"], connect.LockWait),
 			"client_min_messages": "warning",
 			"client_encoding":     "UTF8",
-			// The catalogs have grown by thousands of rows that no ANALYZE has seen.
+			// The catalogs may have thousands of new rows that no ANALYZE has seen.
 			"enable_nestloop":                 "off",
 			"jit":                             "off",
 			"work_mem":                        "32MB",
 			"max_parallel_workers_per_gather": "0",
-			// What changes how Postgres writes things down.
+			// Settings that change how Postgres deparses objects.
 			"quote_all_identifiers":       "off",
 			"standard_conforming_strings": "on",
 			"DateStyle":                   "ISO, YMD",
@@ -45,16 +45,16 @@ func Connect(ctx context.Context, host shards.Host) (*pgx.Conn, error) {
 	})
 }
 
-// session is a session about some shards of one host.
+// session is a session that reads some shards of one host.
 type session struct {
 	conn              *pgx.Conn
 	schemas           []string
 	numbers           []int32
 	byName            map[string]shards.Number
-	tables, functions []string // the toolkit's own
+	tables, functions []string // Kiloshard's own
 }
 
-// newSession returns a session about the given shards.
+// newSession returns a session for the given shards.
 func newSession(conn *pgx.Conn, m *shards.Map, numbers []shards.Number) *session {
 	s := &session{conn: conn, byName: map[string]shards.Number{}}
 	s.tables, s.functions = toolkit(m)
@@ -65,7 +65,7 @@ func newSession(conn *pgx.Conn, m *shards.Map, numbers []shards.Number) *session
 	return s
 }
 
-// with opens a session about the given shards, for fn.
+// with calls fn with a session for the given shards, and closes it.
 func with(ctx context.Context, m *shards.Map, host shards.Host, numbers []shards.Number, fn func(*session) error) error {
 	conn, err := Connect(ctx, host)
 	if err != nil {
@@ -74,18 +74,18 @@ func with(ctx context.Context, m *shards.Map, host shards.Host, numbers []shards
 	defer func() {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeLimit)
 		defer cancel()
-		_ = conn.Close(ctx) // nothing is left to lose in it
+		_ = conn.Close(ctx) // there is nothing to commit
 	}()
 	return connect.NameHolders(ctx, conn.PgConn(), fn(newSession(conn, m, numbers)))
 }
 
-// Read reads the structures of shards that live where conn leads to, in the transaction that is open on conn, if any.
-// conn is one of [Connect]. A shard that is not created has an empty structure.
+// Read reads the structures of shards on conn's host, in the transaction that is open on conn, if any. conn must come from
+// [Connect]. A shard that is not created has an empty structure.
 func Read(ctx context.Context, conn *pgx.Conn, m *shards.Map, numbers ...shards.Number) (map[shards.Number]Structure, error) {
 	return newSession(conn, m, numbers).structures(ctx)
 }
 
-// toolkit returns the names of the relations and functions that the toolkit makes in a shard.
+// toolkit returns the names of the relations and functions that Kiloshard makes in a shard.
 func toolkit(m *shards.Map) (relations, functions []string) {
 	relations, functions = []string{"schema_version", "next_id_seq"}, []string{"next_id", "next_ids"}
 	relations = slices.AppendSeq(relations, maps.Keys(sql.DirectoryTables))
@@ -101,7 +101,7 @@ func toolkit(m *shards.Map) (relations, functions []string) {
 	return relations, functions
 }
 
-// fenced returns the shards in whose place there is the fence of a move.
+// fenced returns the shards whose schema is the fence of a move.
 func (s *session) fenced(ctx context.Context) ([]shards.Number, error) {
 	const query = `SELECT n.nspname::text FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.relname = $2 AND c.relkind = 'v' AND n.nspname = ANY ($1)
 		AND NOT EXISTS (SELECT FROM pg_class s WHERE s.relnamespace = n.oid AND s.relname = 'next_id_seq')`

@@ -8,7 +8,7 @@ import (
 	"github.com/kiloshard/kiloshard/shards"
 )
 
-// unknown is the version of a shard whose schema_version cannot be read.
+// unknown is the version of a shard whose schema_version is unreadable.
 const unknown int32 = -1
 
 // versions returns the versions of the shards.

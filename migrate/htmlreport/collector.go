@@ -9,22 +9,21 @@ import (
 	"github.com/kiloshard/kiloshard/shards"
 )
 
-// Collector collects what the events of one run tell of its shards. Its zero value is ready, and it is safe for
-// concurrent use.
+// Collector collects the events of one run. Its zero value is ready to use, and it is safe for concurrent use.
 type Collector struct {
 	mu   sync.Mutex // guards seen
 	seen map[shards.Number]seen
 }
 
-// seen is what the events reported about one shard.
+// seen is the events' data of one shard.
 type seen struct {
 	from, to int32
 	took     time.Duration
 	retries  int
-	ended    bool // an event told how it came out; without one from, to and took mean nothing
+	ended    bool // ShardDone or ShardFailed was received; else from, to and took are unset
 }
 
-// Event takes one event. It is to be the migrate.Config.Events of the run.
+// Event adds one event. Set it as the migrate.Config.Events of the run.
 func (c *Collector) Event(e migrate.Event) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

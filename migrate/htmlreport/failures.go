@@ -11,13 +11,13 @@ import (
 	"github.com/kiloshard/kiloshard/shards"
 )
 
-// failuresShown is how many different failures are listed. The squares of the other shards tell of theirs.
+// failuresShown is how many different failures are listed. The squares of the other shards show theirs.
 const failuresShown = 200
 
-// titleErrors is how many characters the errors in the titles of all squares may have together, or a little more.
+// titleErrors is the approximate limit, in characters, of all errors in the titles of squares together.
 const titleErrors = 400_000
 
-// failure is one cause, and the shards that failed by it.
+// failure is one cause, and the shards that it made fail.
 type failure struct {
 	Shards    shards.Set
 	Count     int
@@ -30,8 +30,8 @@ type failure struct {
 	Statement string
 }
 
-// failures puts together what failed by the same cause, in the order of the first shard of each, and returns how
-// many shards are not in the list.
+// failures groups the failed shards by cause, in the order of each cause's first shard. It also returns how many shards are
+// not in the list.
 func failures(all []*shards.ShardError) (list []failure, leftOut int) {
 	at := map[string]int{}
 	var numbers [][]shards.Number

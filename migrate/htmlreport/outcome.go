@@ -11,21 +11,21 @@ import (
 type outcome int
 
 const (
-	notMeant outcome = iota // the run was not over this shard
+	notMeant outcome = iota // the shard was not part of the run
 	done
 	upToDate
 	failed
 	notAttempted
 )
 
-// shown is the order in which outcomes are told.
+// shown is the order of outcomes on the page.
 var shown = []outcome{done, upToDate, failed, notAttempted, notMeant}
 
 func (o outcome) String() string {
 	return [...]string{"not in this run", "done", "up to date", "failed", "not attempted"}[o]
 }
 
-// class is that of its squares. Those of done shards are of a [scale] where their durations are known.
+// class is the CSS class of its squares. Done shards of known duration have a class of [scale] instead.
 func (o outcome) class() string { return [...]string{"m", "d", "u", "f", "n"}[o] }
 
 // outcomes returns the result of the run in each shard of a map.
@@ -34,8 +34,8 @@ type outcomes struct {
 	errs map[shards.Number]error
 }
 
-// outcomesOf goes by what the run returned: a shard whose events said that it is done may have failed later, when
-// its host did not confirm it.
+// outcomesOf uses what the run returned, not its events: a shard whose event said done fails later if its host does not
+// confirm it.
 func outcomesOf(m *shards.Map, report migrate.Report, partial *shards.PartialError) outcomes {
 	all := outcomes{of: make([]outcome, m.Len()), errs: map[shards.Number]error{}}
 	put := func(set shards.Set, o outcome) {
@@ -64,7 +64,7 @@ func counts(of []outcome) map[outcome]int {
 	return total
 }
 
-// durations returns how long the shards took that are done, as far as events told.
+// durations returns the durations of the done shards, as far as events reported them.
 func durations(seen map[shards.Number]seen, all outcomes) []time.Duration {
 	var took []time.Duration
 	for n, o := range all.of {

@@ -7,11 +7,11 @@ import (
 	"time"
 )
 
-// bandCount is how many colours durations have.
+// bandCount is the number of colours for durations.
 const bandCount = 6
 
-// scale divides the durations of a run into bands. Each band is as many times longer than the one before, so that a
-// few slow shards do not make all others look alike.
+// scale divides the durations of a run into bands on a logarithmic scale, so that a few slow shards do not make all others
+// look alike.
 type scale struct {
 	edges []time.Duration // upper ends of the bands; the last one is the longest duration
 }
@@ -39,7 +39,7 @@ func newScale(took []time.Duration) scale {
 	return scale{edges: edges}
 }
 
-// class is that of the squares of shards that took so long.
+// class is the CSS class of squares of shards with this duration.
 func (s scale) class(took time.Duration) string {
 	for i, edge := range s.edges {
 		if took <= edge {

@@ -13,7 +13,7 @@ import (
 // slowestShown is how many of the slowest shards are listed.
 const slowestShown = 10
 
-// view is what the page shows, as texts.
+// view is the data of the page, as texts.
 type view struct {
 	Run, By, Began, Took string
 	Cluster              string
@@ -30,7 +30,7 @@ type view struct {
 	Slowest              []slow
 }
 
-// count is how many shards came out in one way.
+// count is the number of shards with one outcome.
 type count struct {
 	Class  string // of their squares
 	Name   string
@@ -78,7 +78,7 @@ func newView(seen map[shards.Number]seen, m *shards.Map, report migrate.Report, 
 	return v
 }
 
-// verdict is the run in a word or two. Shards that failed may yet have moved a part of the way.
+// verdict is the result of the run in a word or two. Failed shards may have run some files.
 func verdict(total map[outcome]int, moved bool, partial *shards.PartialError) string {
 	switch {
 	case total[failed] == 0 && total[notAttempted] == 0 && len(partial.Causes) == 0:
@@ -115,7 +115,7 @@ func newHost(m *shards.Map, name string, seen map[shards.Number]seen, all outcom
 	return h
 }
 
-// title says all that is known of one shard, and up to so many characters of its error.
+// title describes one shard, with at most the given number of characters of its error.
 func title(schema, host string, n shards.Number, o outcome, s seen, err error, most int) string {
 	text := fmt.Sprintf("shard %d (%s on %s): %s", n, schema, host, o)
 	if s.ended {
@@ -130,7 +130,7 @@ func title(schema, host string, n shards.Number, o outcome, s seen, err error, m
 	return text
 }
 
-// slowest returns the shards that took longest, whether they are done or failed.
+// slowest returns the done and failed shards that took longest.
 func slowest(seen map[shards.Number]seen, m *shards.Map) []slow {
 	var numbers []shards.Number
 	for n, s := range seen {
@@ -149,7 +149,7 @@ func slowest(seen map[shards.Number]seen, m *shards.Map) []slow {
 	return list
 }
 
-// rounded returns a duration in three digits or so.
+// rounded returns a duration with about three digits.
 func rounded(d time.Duration) string {
 	switch {
 	case d >= 10*time.Second:
@@ -162,7 +162,7 @@ func rounded(d time.Duration) string {
 	return d.Round(10 * time.Microsecond).String()
 }
 
-// shortened returns a text that is not longer than so many characters.
+// shortened returns a text cut off at a number of characters.
 func shortened(text string, most int) string {
 	if short := []rune(text); len(short) > most {
 		return string(short[:most-1]) + "…"

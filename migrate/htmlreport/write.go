@@ -15,9 +15,9 @@ var source string
 
 var page = template.Must(template.New("report").Parse(source))
 
-// Write writes the file for a run that migrate.Up or migrate.Down returned from: with its report and, if not all
-// shards are done, its error; partial may be nil. m is the map of the run. Everything that came from elsewhere,
-// such as what a server said, is escaped. When w fails, a part of the file may be written; the error is w's.
+// Write writes the file for a finished run of migrate.Up or migrate.Down, from its report and its error; partial is nil if
+// all shards are done. m is the map of the run. It escapes all data, such as a server's messages. If w fails, the error
+// is w's, and a part of the file may be written.
 func (c *Collector) Write(w io.Writer, m *shards.Map, report migrate.Report, partial *shards.PartialError) error {
 	if partial == nil {
 		partial = &shards.PartialError{}

@@ -11,7 +11,7 @@ func (l *linter) alterTable(s *alterTable) {
 		l.alterStorage(s)
 		return
 	default:
-		return // views, types: there are no rows to go through
+		return // views, types: they have no rows to scan
 	}
 	for _, n := range s.Commands {
 		if n.AlterTableCmd != nil {
@@ -87,7 +87,7 @@ func (l *linter) addConstraint(table rangeVar, c *constraint) {
 	}
 }
 
-// constraintRules are for constraints that go through all rows.
+// constraintRules are for constraints that scan all rows.
 var constraintRules = map[string]rule{
 	"CONSTR_CHECK":     addCheckRule,
 	"CONSTR_FOREIGN":   addForeignKeyRule,
@@ -96,10 +96,9 @@ var constraintRules = map[string]rule{
 	"CONSTR_EXCLUSION": addExcludeRule,
 }
 
-// addColumn applies the rules for ADD COLUMN, which by itself touches no row, nor does it for a
-// default that is the same for all rows.
+// addColumn applies the rules for ADD COLUMN, which touches no row, even with a default that is the same for all rows.
 func (l *linter) addColumn(c *columnDef) {
-	var hasValue, notNull bool // of the rows that are there
+	var hasValue, notNull bool // in existing rows
 	for _, n := range c.Constraints {
 		if n.Constraint == nil {
 			continue

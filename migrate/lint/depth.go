@@ -9,9 +9,9 @@ import (
 	"github.com/wasilibs/go-pgquery/parser"
 )
 
-// maxDepth is how deep a parse tree may be, in objects. The parser writes deeper ones as JSON only
-// as far as its stack goes, which for a chain of operators is some 1,200 deep, and then never ends;
-// nor can it be stopped. It writes them as protobuf with much less, and panics at its limit.
+// maxDepth is the maximum depth of a parse tree, in objects. When the parser writes a tree as JSON and its stack overflows,
+// at about 1,200 nested operators, it hangs and cannot be stopped. Written as protobuf, a tree needs much less
+// stack, and the parser panics at its limit.
 const maxDepth = 400
 
 // checkDepth returns an error for a text whose parse tree is too deep, or that cannot be read.
@@ -26,14 +26,14 @@ func checkDepth(sql string) error {
 	return nil
 }
 
-// depth returns how deep the messages are nested in a protobuf message, or somewhat more, for a
-// text may look like a message. It stops above maxDepth.
+// depth returns the nesting depth of messages in a protobuf message. It may return more, since a text can look like a
+// message. It stops above maxDepth.
 func depth(message []byte) int {
 	deepest, _ := depthBelow(message, 0)
 	return deepest
 }
 
-// depthBelow returns false for what is no message.
+// depthBelow returns false for bytes that are not a message.
 func depthBelow(message []byte, above int) (int, bool) {
 	deepest := above + 1
 	for len(message) > 0 && deepest <= maxDepth {
@@ -75,11 +75,11 @@ func depthBelow(message []byte, above int) (int, bool) {
 	return deepest, true
 }
 
-// broken is set when the WebAssembly machine has panicked. Its memory is then not to be relied on,
-// and the parser's package goes on using it.
+// broken is set after a panic of the WebAssembly machine. Its memory is unreliable then, but the parser's package keeps
+// using it.
 var broken atomic.Bool
 
-// gaveUp makes an error of a panic of the WebAssembly machine.
+// gaveUp turns a panic of the WebAssembly machine into an error.
 func gaveUp(panicked any) error {
 	broken.Store(true)
 	first, _, _ := strings.Cut(fmt.Sprint(panicked), "\n")

@@ -7,40 +7,40 @@ import (
 	"strings"
 )
 
-// Kind is what a statement does that calls for a warning.
+// Kind is the kind of a warning.
 type Kind string
 
 // The kinds of warnings.
 const (
-	Locks    Kind = "locks"    // blocks reads or writes for as long as it goes through data or waits in a queue
-	Rewrites Kind = "rewrites" // rewrites the whole table, while nobody can use it
-	Breaks   Kind = "breaks"   // services that still use what was there fail
-	Fails    Kind = "fails"    // cannot work, or not in every shard
+	Locks    Kind = "locks"    // blocks reads or writes while it scans data or waits in a queue
+	Rewrites Kind = "rewrites" // rewrites the whole table while nobody can use it
+	Breaks   Kind = "breaks"   // services that still use the old schema fail
+	Fails    Kind = "fails"    // fails, at least in some shards
 )
 
-// Warning is what one statement does that its author should know.
+// Warning is a risk of one statement that its author should know.
 type Warning struct {
 	Rule      string // short and stable, such as "create-index"
 	Kind      Kind
 	Line      int    // 1-based, in the text
-	Statement string // in short, on one line
-	Effect    string // what it does: which lock, and what that blocks
+	Statement string // shortened, on one line
+	Effect    string // which lock it takes, and what that blocks
 	Instead   string // what to do instead
 }
 
-// Options is what [Check] should know beside the text.
+// Options is what [Check] needs to know in addition to the text.
 type Options struct {
 	Schema  string                   // the shard's own schema, which the text may name. Defaults to none
-	IsShard func(schema string) bool // tells the schemas of shards. Defaults to none
-	Outside bool                     // the text is run outside of a transaction, though no line in it says so
+	IsShard func(schema string) bool // reports whether a schema is a shard's. Defaults to none
+	Outside bool                     // the text runs outside a transaction even without a mark
 }
 
 // Check returns the warnings for a migration's SQL, up or down, rendered, in the order of their
-// lines. The error is a [ParseError] for a text that cannot be read, and there are no warnings then:
-// the server may still take it, for its version may be newer than the parser's.
+// lines. The error is a [ParseError] for a text that cannot be parsed; then there are no warnings.
+// The server may still accept it, since its version may be newer than the parser's.
 //
-// It is safe for concurrent use. The first call takes seconds, for it compiles the parser; so does
-// one that runs beside others. When a text has brought the parser down, no other is read after it.
+// It is safe for concurrent use. The first call takes seconds, since it compiles the parser; so do concurrent
+// calls. After a text that crashes the parser, all other calls fail.
 func Check(sql string, opts Options) ([]Warning, error) {
 	statements, err := parse(sql)
 	if err != nil {
@@ -68,8 +68,8 @@ type linter struct {
 	found    []Warning
 }
 
-// warn adds a warning at a location of the text, in bytes; one outside of the statement stands for
-// the statement's beginning. The args are for the rule's effect.
+// warn adds a warning at a location of the text, in bytes; a location outside the statement means its beginning. The args
+// are for the rule's effect.
 func (l *linter) warn(r rule, location int, args ...any) {
 	if location < l.now.start || location >= l.now.end {
 		location = l.now.start
@@ -84,12 +84,12 @@ func (l *linter) warn(r rule, location int, args ...any) {
 	})
 }
 
-// isNew tells whether the text has created the relation.
+// isNew reports whether the text has created the relation.
 func (l *linter) isNew(r rangeVar) bool { return l.made[l.key(r.Schema, r.Name)] }
 
 func (l *linter) create(r rangeVar) { l.made[l.key(r.Schema, r.Name)] = true }
 
-// key is a relation's name, with its schema unless that is the shard's own.
+// key is a relation's name, qualified unless its schema is the shard's own.
 func (l *linter) key(schema, name string) string {
 	if schema == "" || schema == l.opts.Schema {
 		return name
@@ -107,7 +107,7 @@ func disablesTx(sql string) bool {
 	return false
 }
 
-// shortened returns a statement on one line, and not all of it if it is long.
+// shortened returns a statement on one line, cut off if it is long.
 func shortened(text string) string {
 	const most = 120 // characters
 	short := []rune(strings.Join(strings.Fields(text), " "))

@@ -7,19 +7,19 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	// Not its root package: that imports pg_query_go, which is C wherever there is a C compiler.
+	// Not its root package, which imports pg_query_go, C code, if there is a C compiler.
 	"github.com/wasilibs/go-pgquery/parser"
 
 	"github.com/kiloshard/kiloshard/internal/sqltext"
 )
 
-// ParseError says that a text could not be read as SQL.
+// ParseError says that a text could not be parsed as SQL.
 type ParseError struct {
 	Line    int    // 1-based; 0 when unknown
-	Message string // what the parser said
+	Message string // the parser's
 }
 
-// Error names the line and what the parser said.
+// Error names the line, and the parser's message.
 func (e *ParseError) Error() string {
 	if e.Line == 0 {
 		return e.Message
@@ -68,7 +68,7 @@ func parse(sql string) ([]statement, error) {
 	return statements, nil
 }
 
-// parseToJSON returns the parse tree. It takes a panic of the WebAssembly machine for an error.
+// parseToJSON returns the parse tree. It turns a panic of the WebAssembly machine into an error.
 func parseToJSON(sql string) (text string, err error) {
 	defer func() {
 		if r := recover(); r != nil {

@@ -1,6 +1,6 @@
 package lint
 
-// rule is what a warning says that does not depend on the statement.
+// rule is the part of a warning that does not depend on the statement.
 type rule struct {
 	name    string
 	kind    Kind
@@ -39,8 +39,8 @@ var (
 		"add a column of the new type, write both, fill it in batches, then switch services over",
 	}
 	volatileDefaultRule = rule{
-		"add-column-volatile-default", Rewrites, "ACCESS EXCLUSIVE lock while the table is rewritten, for %s may give each row another value: blocks reads and writes",
-		"add the column without a default, then SET DEFAULT, then fill old rows in batches; a constant or now() is no rewrite",
+		"add-column-volatile-default", Rewrites, "ACCESS EXCLUSIVE lock while the table is rewritten, since %s may return another value for each row: blocks reads and writes",
+		"add the column without a default, then SET DEFAULT, then fill old rows in batches; a constant or now() needs no rewrite",
 	}
 	serialColumnRule = rule{
 		"add-column-serial", Rewrites, "ACCESS EXCLUSIVE lock while the table is rewritten to number its rows: blocks reads and writes",
@@ -92,7 +92,7 @@ var (
 	}
 	setLoggedRule = rule{
 		"set-logged", Rewrites, "ACCESS EXCLUSIVE lock while the table is rewritten: blocks reads and writes",
-		"create the table as it is to be, and fill it in batches",
+		"create a new table of the right kind, and fill it in batches",
 	}
 	setAccessMethodRule = rule{
 		"set-access-method", Rewrites, "ACCESS EXCLUSIVE lock while the table is rewritten: blocks reads and writes",
@@ -119,7 +119,7 @@ var (
 		"keep the name; or add a column, write both, and drop the old one in a later release",
 	}
 	setSchemaRule = rule{
-		"set-schema", Breaks, "running services no longer find it; nor does kiloshard, for what is a shard's lies in its schema",
+		"set-schema", Breaks, "running services no longer find it, and kiloshard does not either, since it looks in the shard's schema",
 		"keep it in the shard's schema",
 	}
 	vacuumFullRule = rule{
@@ -141,10 +141,10 @@ var (
 	sequenceBackRule = rule{
 		"sequence-back", Locks, "SHARE ROW EXCLUSIVE lock on the sequence until the file's transaction ends: blocks nextval, and with it inserts. Where %s is " +
 			"rolled back, the sequence is what it was before: values drawn after it in the transaction come again",
-		"make a sequence once, as it is to be; kiloshard id advance moves those that make IDs ahead",
+		"create a sequence once, in its final form; kiloshard id advance moves sequences that make IDs ahead",
 	}
 	setvalRule = rule{
-		"setval", Breaks, "moves the sequence at once, also if the transaction is rolled back; a sequence that moves back gives its values again",
+		"setval", Breaks, "moves the sequence at once, even if the transaction is rolled back; a sequence that moves back repeats its values",
 		"kiloshard id advance moves sequences that make IDs ahead, and never back",
 	}
 	createTriggerRule = rule{
@@ -156,11 +156,11 @@ var (
 		"REFRESH MATERIALIZED VIEW CONCURRENTLY, which needs a unique index on it",
 	}
 	updateAll = rule{
-		"update-without-where", Locks, "locks every row until the file's transaction ends, and leaves as many dead ones: blocks writes to them",
+		"update-without-where", Locks, "locks every row until the file's transaction ends, and leaves as many dead rows: blocks writes to them",
 		"update in batches, outside of a migration",
 	}
 	deleteAll = rule{
-		"delete-without-where", Locks, "locks every row until the file's transaction ends, and leaves as many dead ones: blocks writes to them",
+		"delete-without-where", Locks, "locks every row until the file's transaction ends, and leaves as many dead rows: blocks writes to them",
 		"delete in batches, outside of a migration",
 	}
 )
@@ -172,7 +172,7 @@ var (
 		"names without a schema, which mean the shard's own; or {{.schema}}",
 	}
 	needsNoTransaction = rule{
-		"not-in-transaction", Fails, "fails, for %s cannot run inside a transaction",
+		"not-in-transaction", Fails, "fails: %s cannot run inside a transaction",
 		"mark the file ---- tern: disable-tx ----",
 	}
 )

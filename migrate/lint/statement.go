@@ -51,7 +51,7 @@ func (l *linter) statement(n node) {
 	}
 }
 
-// alterSequence warns of what gives a sequence new storage, which a rollback takes away again.
+// alterSequence warns of options that give a sequence new storage, which a rollback undoes.
 func (l *linter) alterSequence(s *alterSeq) {
 	if l.isNew(s.Sequence) {
 		return
@@ -64,7 +64,7 @@ func (l *linter) alterSequence(s *alterSeq) {
 	}
 }
 
-// each calls fn for the relations that the text has not created.
+// each calls fn for relations that the text has not created.
 func (l *linter) each(relations []node, fn func(r rangeVar)) {
 	for _, n := range relations {
 		if n.RangeVar != nil && !l.isNew(*n.RangeVar) {
@@ -163,7 +163,7 @@ func (l *linter) lockTable(s *lock) {
 	l.each(s.Relations, func(r rangeVar) { l.warn(lockTableRule, r.Location, modes[s.Mode], blocks) })
 }
 
-// maintenance is for statements that have little to do with tables as services see them.
+// maintenance applies the rules for VACUUM, CLUSTER and other maintenance commands.
 func (l *linter) maintenance(n node) {
 	switch {
 	case n.Vacuum != nil && n.Vacuum.IsVacuum:
@@ -191,7 +191,7 @@ func (l *linter) maintenance(n node) {
 	}
 }
 
-// outside warns of a statement that cannot run inside a transaction, when it would.
+// outside warns of a statement that cannot run inside a transaction, if the text runs in one.
 func (l *linter) outside(what string) {
 	if l.transaction {
 		l.warn(needsNoTransaction, 0, what)

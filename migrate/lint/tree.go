@@ -1,8 +1,7 @@
 package lint
 
-// The types of this file are the parts of Postgres's parse tree that the rules look at, named as
-// the parser's JSON names them, and before it src/include/nodes/parsenodes.h. What has its default
-// value is left out of the JSON.
+// The types in this file are the parts of Postgres's parse tree that the rules use, with the names of the parser's JSON and
+// of src/include/nodes/parsenodes.h. The JSON omits default values.
 
 // node is a node of any kind; one of its fields is set, or none for a kind that no rule looks at.
 type node struct {
@@ -187,8 +186,7 @@ func names(nodes []node) []string {
 	return parts
 }
 
-// option tells whether an option such as CONCURRENTLY is among the options of a statement, and is
-// not switched off.
+// option reports whether a statement has an option such as CONCURRENTLY that is not switched off.
 func option(options []node, name string) bool {
 	for _, o := range options {
 		if o.DefElem != nil && o.DefElem.Name == name {
@@ -198,7 +196,7 @@ func option(options []node, name string) bool {
 	return false
 }
 
-// isOn tells whether an option's argument is none, or one that Postgres takes for true.
+// isOn reports whether an option has no argument, or one that Postgres reads as true.
 func (d *defElem) isOn() bool {
 	switch {
 	case d.Arg.Integer != nil:

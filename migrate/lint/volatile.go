@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// volatileCall returns the first function in an expression that is not known to give the same value
-// for all rows of a statement, as it is called, or the empty text.
+// volatileCall returns the first function call in an expression that may return different values for the rows of a
+// statement, or the empty text.
 func volatileCall(expr any) string {
 	found := ""
 	walk("", expr, 0, func(name string, body map[string]any, _ int) {
@@ -34,8 +34,8 @@ func namesIn(list any) []string {
 	return parts
 }
 
-// steady are functions of Postgres that are stable or immutable (pg_proc.provolatile), as far as
-// they are met in defaults. CURRENT_TIMESTAMP and its like are no function calls.
+// steady are stable or immutable functions of Postgres (pg_proc.provolatile) that are common in defaults.
+// CURRENT_TIMESTAMP and the like are not function calls.
 var steady = []string{
 	"abs", "age", "array_fill", "btrim", "ceil", "concat", "concat_ws", "current_database", "current_schema",
 	"current_setting", "date_part", "date_trunc", "daterange", "decode", "encode", "extract", "floor", "format",

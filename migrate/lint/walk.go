@@ -6,8 +6,7 @@ import (
 	"strings"
 )
 
-// walk calls visit for every object of a parse tree, with the name under which it stands and the
-// nearest location known for it, in bytes.
+// walk calls visit for every object of a parse tree, with its field's name and its nearest known location, in bytes.
 func walk(name string, tree any, location int, visit func(name string, body map[string]any, location int)) {
 	switch t := tree.(type) {
 	case []any:
@@ -30,9 +29,9 @@ func locationIn(body map[string]any) int {
 	return int(at)
 }
 
-// anywhere applies the rules for what may stand anywhere within a statement.
+// anywhere applies the rules for parts that can occur anywhere within a statement.
 func (l *linter) anywhere(tree any) {
-	foreign := map[string]int{} // where each shard's schema is named first
+	foreign := map[string]int{} // the first location of each shard's schema
 	walk("", tree, 0, func(name string, body map[string]any, location int) {
 		switch name {
 		case "UpdateStmt", "DeleteStmt":
@@ -88,12 +87,12 @@ func (l *linter) setval(call map[string]any, location int) {
 	}
 }
 
-// isForeign reports whether a name is that of a shard's schema which the text must not name.
+// isForeign reports whether a name is a shard's schema that the text must not name.
 func (l *linter) isForeign(schema string) bool {
 	return schema != l.opts.Schema && l.opts.IsShard != nil && l.opts.IsShard(schema)
 }
 
-// schemasIn returns the names in an object, not deeper, that may be those of schemas.
+// schemasIn returns the names in an object, not deeper, that may be schemas.
 func schemasIn(name string, body map[string]any) []string {
 	var found []string
 	add := func(value any) {

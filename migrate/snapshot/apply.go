@@ -11,7 +11,7 @@ import (
 	"github.com/kiloshard/kiloshard/shards/fanout"
 )
 
-// Config says which shards [Apply] makes and how.
+// Config is the shards that [Apply] makes, and how.
 type Config struct {
 	Snapshot *Snapshot
 	Shards   shards.Set      // at version 0
@@ -21,9 +21,8 @@ type Config struct {
 }
 
 // Apply takes shards from version 0 to the snapshot's version, each in one transaction and one round trip, and returns
-// those that it did. The error is a [shards.PartialError], as of [fanout.Run]; a shard that failed has changed
-// nothing. The commits do not wait for the disk, so what Apply has done may be undone by a crash of the server, each
-// shard wholly or not at all.
+// those that are done. The error is a [shards.PartialError], as of [fanout.Run]; a failed shard is unchanged. The
+// commits do not wait for the disk, so a crash of the server may undo a shard, always as a whole.
 func Apply(ctx context.Context, cfg Config) (shards.Set, error) {
 	m := cfg.Snapshot.m
 	return fanout.Run(ctx, fanout.Config[*pgx.Conn]{
@@ -48,7 +47,7 @@ func Apply(ctx context.Context, cfg Config) (shards.Set, error) {
 	}, fanout.Plan(m, cfg.Shards))
 }
 
-// run runs a script, and makes the session fit for the next one after an error, or closes it.
+// run runs a script. After an error it resets the session, or closes it.
 func run(ctx context.Context, conn *pgx.Conn, script string) error {
 	_, err := conn.PgConn().Exec(ctx, script).ReadAll()
 	if err != nil && !conn.IsClosed() {

@@ -1,9 +1,9 @@
-// Package snapshot brings new shards from nothing to a migration's version at once, by the structure of a shard that
-// has been through the migrations, instead of running all their files again.
+// Package snapshot takes new shards directly to a migration's version: it copies the structure of a migrated shard
+// instead of running all migrations.
 //
-// [Take] compares shards by package drift, reads the structure that most of them have from one, the donor, and puts its
-// statements into an order in which each finds what it needs. [Snapshot.Check] makes one new shard of it, compares that with the donor, and takes it back. When both are
-// content, [Snapshot.Script] gives for each new shard one text to be run, or [Apply] runs them:
+// [Take] compares shards by package drift, reads the structure that most of them have from one of them, the donor, and
+// orders its statements by their dependencies. [Snapshot.Check] makes one new shard from it, compares that with the donor,
+// and rolls back. If both succeed, [Apply] makes the new shards, or [Snapshot.Script] returns the SQL for each:
 //
 //	s, err := snapshot.Take(ctx, m, migrated...)
 //	if err == nil {
@@ -12,11 +12,11 @@
 //	if err != nil { … } // run the files
 //	done, err := snapshot.Apply(ctx, snapshot.Config{Snapshot: s, Shards: newShards})
 //
-// A snapshot holds no rows. Migrations that insert any, or that may, must be run; which do, only their files tell. Nor
-// does it hold owners and privileges, which new shards have by default.
+// A snapshot has no rows, so migrations that may insert rows must run; only their files show that. It has no owners and
+// privileges either; new shards get the defaults.
 //
 // # Limits
 //
-// What package drift writes no statement for, a snapshot cannot make: aggregates, operators and the like. Nor does it
-// make partitioned tables, heirs and foreign tables, or an index that is invalid. Take returns [UnknownError] then.
+// A snapshot cannot make objects for which package drift writes no statement: aggregates, operators and the like. It also
+// cannot make partitioned tables, child tables, foreign tables and invalid indexes. Take returns [UnknownError] then.
 package snapshot

@@ -11,7 +11,7 @@ import (
 	"github.com/kiloshard/kiloshard/migrate/drift"
 )
 
-// thing is something that others depend on, as pg_depend has it.
+// thing is an object or a column, as in pg_depend.
 type thing struct {
 	class, object uint32
 	part          int32
@@ -20,8 +20,8 @@ type thing struct {
 // edge says that one thing needs another.
 type edge struct{ from, to thing }
 
-// inOrder returns the structure in an order in which each line comes after those that it needs. Mostly that is the
-// order of ranks, and within it that of OIDs, in which things were made.
+// inOrder returns the structure in an order in which each line comes after those that it needs. Usually that is the order
+// of ranks, and within a rank that of OIDs, in which the objects were made.
 func inOrder(ctx context.Context, conn *pgx.Conn, structure drift.Structure) (drift.Structure, error) {
 	lines := slices.Clone(structure)
 	slices.SortFunc(lines, func(a, b drift.Line) int {
@@ -31,7 +31,7 @@ func inOrder(ctx context.Context, conn *pgx.Conn, structure drift.Structure) (dr
 	if err != nil {
 		return nil, err
 	}
-	// Again and again the first line is taken of which all that it needs is there.
+	// Repeatedly take the first line whose needs are all made.
 	var ordered drift.Structure
 	made := make([]bool, len(lines))
 	for len(ordered) < len(lines) {
@@ -40,7 +40,7 @@ func inOrder(ctx context.Context, conn *pgx.Conn, structure drift.Structure) (dr
 		})
 		if next < 0 {
 			first := slices.IndexFunc(needs, func(needed []int) bool { return needed != nil })
-			return nil, fmt.Errorf("%s needs what needs it: no order is known in which to make them", lines[first].Key)
+			return nil, fmt.Errorf("%s is part of a cycle of dependencies: expected an order in which to make them", lines[first].Key)
 		}
 		ordered = append(ordered, lines[next])
 		made[next], needs[next] = true, nil
@@ -48,7 +48,7 @@ func inOrder(ctx context.Context, conn *pgx.Conn, structure drift.Structure) (dr
 	return ordered, nil
 }
 
-// needsOf returns for each line those that it needs, by their indexes.
+// needsOf returns, for each line, the indexes of the lines that it needs.
 func needsOf(ctx context.Context, conn *pgx.Conn, lines drift.Structure) ([][]int, error) {
 	at := map[thing]int{}
 	columns := map[thing][]int{} // by table, in order
@@ -89,7 +89,7 @@ func needsOf(ctx context.Context, conn *pgx.Conn, lines drift.Structure) ([][]in
 		if ok && to != from {
 			needs[from] = append(needs[from], to)
 		}
-		// Who needs the whole of a table needs its columns; only these themselves do not.
+		// A line that needs a whole table needs its columns, unless it is one of these.
 		if whole := columns[e.to]; e.from.object != e.to.object && e.from.part == 0 && lines[from].Rank >= 60 {
 			needs[from] = append(needs[from], whole...)
 		}
@@ -97,9 +97,9 @@ func needsOf(ctx context.Context, conn *pgx.Conn, lines drift.Structure) ([][]in
 	return needs, nil
 }
 
-// readEdges reads what things need. A default stands for its column, a view's rule for the view, the type
-// of a table's rows for the table, an array's for that of its elements, and the index of a constraint for that. That a
-// column's sequence goes with it is left out, since the column needs the sequence.
+// readEdges reads the dependencies of objects. It replaces a default by its column, a view's rule by the view, the row type
+// of a table by the table, an array type by its element type, and the index of a constraint by the constraint. It leaves
+// out the dependency of an owned sequence on its column, since the column needs the sequence.
 func readEdges(ctx context.Context, conn *pgx.Conn, objects []uint32) ([]edge, error) {
 	const query = `
 		WITH thing AS MATERIALIZED (
@@ -138,7 +138,7 @@ func readEdges(ctx context.Context, conn *pgx.Conn, objects []uint32) ([]edge, e
 		return nil
 	})
 	if err != nil {
-		return nil, fmt.Errorf("what needs what: %w", err)
+		return nil, fmt.Errorf("dependencies of its structure: %w", err)
 	}
 	return edges, nil
 }

@@ -23,7 +23,7 @@ set local client_min_messages = warning;
 select kiloshard.begin_migration(%d, %d, '%s', 0, 'pg_catalog, pg_temp', '', '', true);
 `
 
-// keepLedger makes the ledger of a host, whose functions scripts call, unless it is there.
+// keepLedger creates a host's ledger if it is missing, since scripts call its functions.
 func keepLedger(ctx context.Context, conn *pgx.Conn) error {
 	if err := run(ctx, conn, sql.RefuseForeign(sql.Ours{})); err != nil {
 		return err
@@ -35,8 +35,8 @@ func keepLedger(ctx context.Context, conn *pgx.Conn) error {
 	return run(ctx, conn, "begin;\n"+sql.Ledger()+"commit")
 }
 
-// Text returns the statements that make what the snapshot holds, with {{.schema}} and {{.shard}} in place of a shard's
-// schema and number. They expect a search_path of pg_catalog alone, and check_function_bodies off.
+// Text returns the statements that make the snapshot's structure, with {{.schema}} and {{.shard}} in place of a shard's
+// schema and number. Run them with a search_path of pg_catalog only, and with check_function_bodies off.
 func (s *Snapshot) Text() string {
 	var b strings.Builder
 	for _, l := range s.structure {
@@ -46,8 +46,9 @@ func (s *Snapshot) Text() string {
 }
 
 // Script returns the text that takes shard n from version 0 to the snapshot's version, in one transaction that it begins
-// and commits. It fails with SQLSTATE KSV01, and changes nothing, where the shard is at another version by then; with
-// KSV02 where somebody else migrates it. The host must have the ledger. The commit does not wait for the disk. A further statement, if there is one, is run at the end of the transaction.
+// and commits. It fails, and changes nothing, with SQLSTATE KSV01 if the shard is at another version by then, and with
+// KSV02 if another program migrates it. The host must have the ledger. The commit does not wait for the disk. A further
+// statement, if any, runs at the end of the transaction.
 func (s *Snapshot) Script(n shards.Number, further string) string {
 	if further != "" {
 		further += ";\n"
@@ -63,9 +64,9 @@ func (s *Snapshot) begun(n shards.Number) string {
 		fmt.Sprintf("update %s.schema_version set version = %d;\n", schema, s.version)
 }
 
-// DifferenceError says that a shard that is made from a snapshot is not what its donor is.
+// DifferenceError says that a shard made from a snapshot differs from its donor.
 type DifferenceError struct {
-	Differences []string // "+ …" for what only the new shard has, "- …" for what only the donor has
+	Differences []string // "+ …" for lines that only the new shard has, "- …" for lines that only the donor has
 }
 
 // Error names the first difference.
@@ -77,8 +78,8 @@ func (e *DifferenceError) Error() string {
 	return text
 }
 
-// Check makes shard n, which must be at version 0, in a transaction, compares it with the donor as it was, and rolls
-// the transaction back. Its error wraps a [DifferenceError], or what the server said of a statement.
+// Check makes shard n, which must be at version 0, in a transaction, compares it with the donor's structure, and rolls the
+// transaction back. Its error wraps a [DifferenceError], or the server's error.
 func (s *Snapshot) Check(ctx context.Context, n shards.Number) error {
 	return on(ctx, s.m, n, func(conn *pgx.Conn) error {
 		if err := keepLedger(ctx, conn); err != nil {

@@ -20,28 +20,28 @@ import (
 // closeLimit bounds the end of a session after the caller's context has ended.
 const closeLimit = 5 * time.Second
 
-// Snapshot is the structure of a migrated shard, and how to make it. It never changes, and is safe for concurrent use.
+// Snapshot is the structure of a migrated shard. It is immutable, and safe for concurrent use.
 type Snapshot struct {
 	m         *shards.Map
 	donor     Donor
 	version   int32
-	structure drift.Structure // in the order in which it is made, with marks for the schema and the number
+	structure drift.Structure // in the order of creation, with marks for the schema and the number
 }
 
 // Donor is the shard whose structure a snapshot holds.
 type Donor struct {
 	Shard shards.Number
-	Alike int // how many of the shards that were compared have its structure, itself included
-	Of    int // how many were compared
+	Alike int // number of compared shards with its structure, including itself
+	Of    int // number of compared shards
 }
 
-// Donor returns whose structure it is.
+// Donor returns the shard whose structure it is.
 func (s *Snapshot) Donor() Donor { return s.donor }
 
-// Version returns the version that a shard has which is made from the snapshot.
+// Version returns the version of shards made from the snapshot.
 func (s *Snapshot) Version() int32 { return s.version }
 
-// UnknownError says that there are things in the donor's schema that no snapshot can make.
+// UnknownError says that the donor's schema has objects that a snapshot cannot make.
 type UnknownError struct {
 	Donor  shards.Number
 	Things []string // what they are, such as "/* operator {{.schema}}.===(integer,integer) */"
@@ -56,30 +56,30 @@ func (e *UnknownError) Error() string {
 	return text
 }
 
-// ErrNumber says that the donor's number stands in its structure, and that no other donor shows whether each shard
-// has its own number there.
+// ErrNumber says that the donor's structure contains the donor's number, and that no other donor shows whether that is
+// each shard's own number or a constant.
 var ErrNumber = errors.New("its number is part of its structure: expected a second donor, or one with a higher number")
 
-// errChanged says that somebody changes the structure of shards meanwhile.
+// errChanged says that the structure of shards changed meanwhile.
 var errChanged = errors.New("its structure is no longer that of the other shards it was compared with")
 
-// NoMajorityError says that no structure is that of more than half of the shards that a snapshot could be taken of.
+// NoMajorityError says that no structure is shared by more than half of the shards that a snapshot could be taken of.
 type NoMajorityError struct {
-	Groups []drift.Group // the most numerous first
+	Groups []drift.Group // the largest first
 }
 
-// Error tells of the two most numerous structures.
+// Error names the two most frequent structures.
 func (e *NoMajorityError) Error() string {
 	first, second := e.Groups[0], e.Groups[1]
-	return fmt.Sprintf("no structure is that of more than half of the shards at the version: %d are like shard %d, %d like shard %d; see kiloshard migrate drift",
+	return fmt.Sprintf("no structure is shared by more than half of the shards at the version: %d are like shard %d, %d like shard %d; see kiloshard migrate drift",
 		first.Shards.Len(), first.Example, second.Shards.Len(), second.Example)
 }
 
-// Take compares the structures of some migrated shards, and reads that of the majority, more than half of them, with its
-// version. It holds the lock of the shard that it reads: it waits for a migration of that shard, for [connect.LockWait] unless
-// the DSN has a lock_timeout, and then says who that is.
+// Take compares the structures of some migrated shards, and reads the structure and version that more than half of them
+// have from one of them. It locks the shard that it reads. It waits for a migration of that shard for [connect.LockWait],
+// unless the DSN has a lock_timeout, and then returns an error that names the holder.
 //
-// The error is a [NoMajorityError], an [UnknownError], [ErrNumber], or what went wrong with a shard or its host.
+// The error is a [NoMajorityError], an [UnknownError], [ErrNumber], or the error of a shard or its host.
 func Take(ctx context.Context, m *shards.Map, candidates ...shards.Number) (*Snapshot, error) {
 	alike, donor, err := majority(ctx, m, candidates)
 	if err != nil {
@@ -125,7 +125,7 @@ func majority(ctx context.Context, m *shards.Map, candidates []shards.Number) (s
 	}
 	switch {
 	case len(report.Groups) == 0:
-		return shards.Set{}, Donor{}, errors.New("none of the shards to take a snapshot of is created")
+		return shards.Set{}, Donor{}, errors.New("no shard to take a snapshot of is created")
 	case len(report.Groups) > 1 && 2*report.Groups[0].Shards.Len() <= of:
 		return shards.Set{}, Donor{}, &NoMajorityError{Groups: report.Groups}
 	}
@@ -139,8 +139,8 @@ var errBusy = errors.New("somebody else is at work in the shard, and does not en
 // lockPoll is the time between two attempts to get a donor's lock.
 const lockPoll = 20 * time.Millisecond
 
-// lock begins a transaction and takes a shard's lock in it. It asks again and again, each time in another transaction, since
-// a CREATE INDEX CONCURRENTLY of the lock's holder would wait for one that has a snapshot.
+// lock begins a transaction and takes a shard's lock in it. It polls, each time in a new transaction, since a CREATE INDEX
+// CONCURRENTLY of the lock's holder would wait for a transaction that has a snapshot.
 func lock(ctx context.Context, conn *pgx.Conn, turn sql.ShardTurn) error {
 	var wait int64 // milliseconds
 	if err := conn.QueryRow(ctx, "select setting::bigint from pg_settings where name = 'lock_timeout'").Scan(&wait); err != nil {
@@ -172,8 +172,8 @@ func lock(ctx context.Context, conn *pgx.Conn, turn sql.ShardTurn) error {
 	}
 }
 
-// withNumber compares the donor's structure with that of another shard of those that are alike, and returns it with a
-// mark in place of its number, if each shard has its own there.
+// withNumber compares the donor's structure with that of another shard of the same group, and returns it with a mark in
+// place of its number where each shard has its own.
 func withNumber(ctx context.Context, m *shards.Map, structure drift.Structure, donor shards.Number, alike shards.Set) (drift.Structure, error) {
 	numbered := structure.Numbered(donor)
 	fail := func(err error) error {
@@ -207,7 +207,7 @@ func withNumber(ctx context.Context, m *shards.Map, structure drift.Structure, d
 
 var positionPattern = regexp.MustCompile(` /\* column .* \*/$`)
 
-// withoutPositions returns the structure without the remarks on columns' positions, in which numbers are no shard's.
+// withoutPositions returns the structure without the comments on columns' positions, whose numbers are not shards'.
 func withoutPositions(structure drift.Structure) drift.Structure {
 	plain := slices.Clone(structure)
 	for i := range plain {
@@ -216,7 +216,7 @@ func withoutPositions(structure drift.Structure) drift.Structure {
 	return plain
 }
 
-// plainOptions is what may stand behind the name in a CREATE TABLE whose columns can be added one by one.
+// plainOptions matches the end of a CREATE TABLE whose columns can be added one by one.
 var plainOptions = regexp.MustCompile(`^ \(\)( USING \S+)?( WITH \(.*\))?$`)
 
 // plainTable reports whether a line is such a CREATE TABLE.
@@ -227,7 +227,7 @@ func plainTable(l drift.Line) bool {
 	return ok && plainOptions.MatchString(options)
 }
 
-// unknown returns what no snapshot can make.
+// unknown returns the objects that a snapshot cannot make.
 func unknown(structure drift.Structure) []string {
 	var things []string
 	for _, l := range structure {
@@ -241,7 +241,7 @@ func unknown(structure drift.Structure) []string {
 	return things
 }
 
-// on runs fn with a session to the home of shard n, and says of its errors where they came from.
+// on runs fn with a session to the host of shard n, and wraps its errors with the host's name.
 func on(ctx context.Context, m *shards.Map, n shards.Number, fn func(*pgx.Conn) error) error {
 	host := m.Host(n)
 	conn, err := drift.Connect(ctx, host)
@@ -251,7 +251,7 @@ func on(ctx context.Context, m *shards.Map, n shards.Number, fn func(*pgx.Conn) 
 	defer func() {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeLimit)
 		defer cancel()
-		_ = conn.Close(ctx) // nothing is left to lose in it
+		_ = conn.Close(ctx) // there is nothing to commit
 	}()
 	if err := connect.NameHolders(ctx, conn.PgConn(), fn(conn)); err != nil {
 		return &shards.ShardError{Shard: n, Schema: m.Schema(n), Host: host.Name, Err: err}

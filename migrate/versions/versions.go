@@ -1,4 +1,4 @@
-// Package versions reads the version tables of many shards, which are tern's, by one query.
+// Package versions reads tern's version tables of many shards by one query.
 package versions
 
 import (
@@ -12,22 +12,23 @@ import (
 // ErrNoRow says that a version table is empty.
 var ErrNoRow = errors.New("its schema_version has no row: tern keeps one row in it")
 
-// Version is what one schema says of its version.
+// Version is the migration version of one schema.
 type Version struct {
 	Schema bool  // the schema exists
 	Table  bool  // it has a version table; without one it is at version 0
 	Number int32 // 0 or more
-	Err    error // why the version table cannot be read: [ErrNoRow], or what the server said; then Number is 0
+	Err    error // why the version table cannot be read: [ErrNoRow], or the server's error; then Number is 0
 }
 
-// setting is the one that the query leaves its answer in until the transaction ends.
+// setting is the setting that holds the query's answer until the transaction ends.
 const setting = "kiloshard.versions"
 
-// Somebody else may have made the table: of a plain one, whose version is an int, nothing runs when it is read.
+// Another role may have made the table, so the query reads it only if it is a plain table whose version is an int: reading
+// that runs no code of its owner.
 //
-// To read a table is to lock it and its index until the transaction ends, and what the server has
-// room for are some thousand locks for all sessions together. So the tables are read in
-// subtransactions which are rolled back, which keeps what was read and lets go of the locks.
+// Reading a table locks it and its index until the transaction ends, and the server has room for a few thousand locks of
+// all sessions together. So the query reads tables in subtransactions and rolls them back, which releases the locks but
+// keeps the versions.
 const query = `
 do $kiloshard$
 declare
@@ -68,12 +69,12 @@ begin
 end $kiloshard$;
 select current_setting('` + setting + `')`
 
-// Query returns SQL text that answers with one text, in the one row of its last statement, for [Parse]. The names are
-// those of shards' schemas, which need no quotes. The text is to be run as one message, and changes nothing. It waits
-// 30 s for a lock that somebody has on one of the tables, unless the session has a lock_timeout, and then fails (55P03).
+// Query returns SQL whose last statement returns one row with one text, for [Parse]. schemas are names of shards' schemas,
+// which need no quotes. Run it as one message. It changes nothing. It waits 30 s for a lock on one of the tables, unless the
+// session has a lock_timeout, and then fails (55P03).
 func Query(schemas []string) string { return fmt.Sprintf(query, strings.Join(schemas, ",")) }
 
-// Parse returns the versions in an answer, in the order of the schemas that were asked for.
+// Parse returns the versions in an answer, in the order of the schemas.
 func Parse(answer string, schemas []string) ([]Version, error) {
 	var answers []string
 	if err := json.Unmarshal([]byte(answer), &answers); err != nil {
