@@ -48,8 +48,8 @@ func (r StatusReport) Pending() shards.Set {
 	return shards.SetOfRanges(pending...)
 }
 
-// Status asks every host, by one message each, for the versions of its shards. It waits for no lock and changes nothing. A
-// shard without a version table is at version 0.
+// Status asks every host, by one message each, for the versions of its shards. It changes nothing, and takes no lock except
+// those of a query; it waits for one 30 s, or for lock_timeout if set. A shard without a version table is at version 0.
 //
 // The report is complete even with an error. That is a [shards.PartialError]: its causes are the hosts that do not answer;
 // failed are the shards whose version is unreadable or above the newest file's, which is [ErrAhead]. Shards that are not
