@@ -101,8 +101,8 @@ func (h Host) WithPassfile(file string) Host {
 // IsShared reports whether the host came from a store that others may write to: see [Store.Variables].
 func (h Host) IsShared() bool { return h.shared }
 
-// LocalService returns a host whose only setting is the service that this machine names, in [Store.Local] or in PGSERVICE. It
-// returns false for a host that is not from a store: its DSN may name any service.
+// LocalService returns a host that connects only by the service that this machine names, in [Store.Local] or in PGSERVICE.
+// It returns false for a host that is not from a store: its DSN may name any service.
 func (h Host) LocalService() (Host, bool) {
 	local := map[string]string{"passfile": os.DevNull}
 	for _, key := range []string{"service", "servicefile"} {

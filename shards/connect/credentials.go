@@ -101,8 +101,8 @@ func (l *logins) find(ctx context.Context, to address, earlier *accepted) (shard
 	return found, nil
 }
 
-// ofService reports whether the password for an address is that of a service, and the address comes from a store. Such a
-// password is only for the service's own addresses.
+// ofService reports whether the password belongs to a service that does not name the address, in a DSN from a store. Such
+// a password must not be sent to that address.
 func ofService(host shards.Host, config *pgxpool.Config, to address) bool {
 	own, ok := host.LocalService()
 	if !ok || config.ConnConfig.Password == "" {

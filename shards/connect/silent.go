@@ -96,7 +96,7 @@ func ask(ctx context.Context, host shards.Host, as shards.Credentials) error {
 		if _, err = conn.Exec(ctx, "select 1").ReadAll(); err != nil {
 			_ = conn.Conn().Close() // pgx's own Close would wait for the host
 		}
-		_ = conn.Close(ctx) // the answer has come already
+		_ = conn.Close(ctx) // its error does not matter
 		<-conn.CleanupDone()
 	}
 	if late := net.Error(nil); errors.As(err, &late) && late.Timeout() || pgconn.Timeout(err) {
