@@ -24,7 +24,7 @@ type Config struct {
 	PerHost     int           // shards of one host at a time. Defaults to 4
 	Grace       time.Duration // how long shards under way may go on after an interrupt. Defaults to 30 s
 	TernWait    time.Duration // how long to wait for a running tern program. Defaults to 10 s
-	LockTimeout time.Duration // limit for a statement's wait for a lock, except for CREATE and DROP INDEX CONCURRENTLY. Defaults to the server's setting
+	LockTimeout time.Duration // limit for a statement's wait for a lock, unless it builds or drops an index concurrently. Defaults to the server's setting
 
 	StatementTimeout time.Duration // how long a file's statement may take. Defaults to the server's setting
 	Retries          int           // retries of a shard after a lock was not free within LockTimeout. Defaults to 5; negative for none
