@@ -156,7 +156,7 @@ func TestVerifyGenerators(t *testing.T) {
 	want := []string{
 		"generator pg-a kiloshard next_photo_id_seq has type bigint, start",
 		"generator pg-b kiloshard next_account_id with 0 parameters is sel",
-		"generator pg-a shard_00001 next_event_ids with 1 parameters is miss",
+		"generator pg-a shard_00001 next_event_ids with 1 parameter is missi",
 		"generator pg-a shard_00002 next_order_id_seq has type bigint, start",
 	}
 	if !slices.Equal(got, want) {

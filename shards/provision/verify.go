@@ -161,6 +161,9 @@ func (v *verification) function(kind Kind, inv *inventory, schema string, want s
 // compareFunction compares one of the functions that were found with what the script would make of it.
 func (v *verification) compareFunction(kind Kind, inv *inventory, schema string, functions map[functionKey]function, want sql.Function) {
 	name := fmt.Sprintf("%s with %d parameters", want.Name, want.Args)
+	if want.Args == 1 {
+		name = want.Name + " with 1 parameter"
+	}
 	found, ok := functions[functionKey{want.Name, want.Args}]
 	switch {
 	case !ok:
