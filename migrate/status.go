@@ -2,8 +2,10 @@ package migrate
 
 import (
 	"context"
+	"embed"
 	"errors"
 	"maps"
+	"math"
 	"slices"
 
 	"github.com/kiloshard/kiloshard/shards"
@@ -54,14 +56,23 @@ func (r StatusReport) Pending() shards.Set {
 // The report is complete even with an error. That is a [shards.PartialError]: its causes are the hosts that do not answer;
 // failed are the shards whose version is unreadable or above the newest file's, which is [ErrAhead]. Shards that are not
 // created are not an error here.
+//
+// Config.Files may be nil: nothing is then pending, changed or ahead, and the versions are still reported.
 func Status(ctx context.Context, cfg Config) (StatusReport, error) {
+	withFiles := cfg.Files != nil
+	if !withFiles {
+		cfg.Files = embed.FS{}
+	}
 	cfg, err := cfg.withDefaults()
 	if err != nil {
 		return StatusReport{}, err
 	}
-	d, err := readDirectory(cfg.Map, cfg.Files, first(cfg.Shards), cfg.TemplateEnv, cfg.Logger)
-	if err != nil {
-		return StatusReport{}, err
+	d, highest := &directory{m: cfg.Map, checksums: []string{""}}, int32(math.MaxInt32)
+	if withFiles {
+		if d, err = readDirectory(cfg.Map, cfg.Files, first(cfg.Shards), cfg.TemplateEnv, cfg.Logger); err != nil {
+			return StatusReport{}, err
+		}
+		highest = d.newest()
 	}
 	sessions := &sessions{logger: cfg.Logger}
 	defer sessions.close(ctx)
@@ -75,9 +86,11 @@ func Status(ctx context.Context, cfg Config) (StatusReport, error) {
 	}
 	partial := &shards.PartialError{}
 	for _, inventory := range inventories {
-		host := hostStatus(cfg.Map, inventory, d.newest())
+		host := hostStatus(cfg.Map, inventory, d.newest(), highest)
 		report.Hosts = append(report.Hosts, host)
-		report.Changed = mergeChanges(report.Changed, inventory.changed)
+		if withFiles {
+			report.Changed = mergeChanges(report.Changed, inventory.changed)
+		}
 		if host.Err != nil {
 			partial.Causes = append(partial.Causes, host.Err)
 			partial.NotAttempted = shards.SetOfRanges(append(partial.NotAttempted.Ranges(), shards.SetOf(inventory.Shards...).Ranges()...)...)
@@ -92,9 +105,10 @@ func Status(ctx context.Context, cfg Config) (StatusReport, error) {
 	return report, partial
 }
 
-func hostStatus(m *shards.Map, s inventory, newest int32) HostStatus {
+// hostStatus returns what an inventory says of a host. Shards above version highest are ahead.
+func hostStatus(m *shards.Map, s inventory, newest, highest int32) HostStatus {
 	status := HostStatus{Host: s.Host.Name, Err: s.err}
-	_, failed := troubles(m, []inventory{s}, newest)
+	_, failed := troubles(m, []inventory{s}, highest)
 	var missing []shards.Number
 	for _, f := range failed {
 		if errors.Is(f, ErrNotCreated) {
