@@ -27,8 +27,8 @@ type CreateConfig struct {
 
 // CreateReport is what [Create] measured, in seconds: the median of the rounds.
 type CreateReport struct {
-	Shards  int     `json:"shards"`
-	Hosts   int     `json:"hosts"`
+	Shards  int     `json:"shard_count"`
+	Hosts   int     `json:"host_count"`
 	Loop    float64 `json:"server_side_loop_seconds"`
 	Ours    float64 `json:"create_seconds"`
 	Again   float64 `json:"second_create_seconds"` // one that finds nothing to do

@@ -30,8 +30,8 @@ type MigrateConfig struct {
 // MigrateReport is what [Migrate] measured.
 type MigrateReport struct {
 	Server  string         `json:"server"` // version of Postgres
-	Shards  int            `json:"shards"`
-	Hosts   int            `json:"hosts"`
+	Shards  int            `json:"shard_count"`
+	Hosts   int            `json:"host_count"`
 	Workers int            `json:"sessions_per_host"`
 	Rounds  int            `json:"rounds"`
 	Tables  []MigrateTable `json:"tables"` // without delay, then with it

@@ -33,7 +33,7 @@ type Config struct {
 
 // Report is what [Run] measured.
 type Report struct {
-	Shards  int      `json:"shards"`
+	Shards  int      `json:"shard_count"`
 	Rounds  int      `json:"rounds"`
 	Callers int      `json:"callers"`
 	Points  []Figure `json:"points"`

@@ -46,8 +46,9 @@ of files in it are beside the config. ${NAME} in a DSN stands for a variable of 
 			Long: `With -o json a command prints one document on standard output; progress and warnings go to standard error.
 Names of fields, and what they hold, stay what they are from release to release; fields may be added.
 
-The same everywhere: which shards it is about is a list of numbers, also of none and of one; how many there are
-is a number, as in "shards" of status, verify and id advance; times are RFC 3339 in UTC, durations are seconds;
+The same everywhere: "shards", and all that says which shards, is a list of numbers, also of none and of one;
+"shard_count" is how many there are, and the "map" of map show is as the config, whose "shards" says that;
+times are RFC 3339 in UTC, durations are seconds;
 "failed" is a list of shards with shard, schema, host, error, and of migrations sqlstate, file, line and
 statement; "not_attempted" are the shards that were left alone, which the same command takes up again.`,
 		},

@@ -14,8 +14,8 @@ import (
 
 // verifyResult is the JSON output of kiloshard verify.
 type verifyResult struct {
-	Shards      int                `json:"shards"`
-	Hosts       int                `json:"hosts"`
+	ShardCount  int                `json:"shard_count"`
+	HostCount   int                `json:"host_count"`
 	Differences []verifyDifference `json:"differences"`
 	Moving      shards.Set         `json:"moving"` // whose moves are under way
 }
@@ -41,7 +41,7 @@ Exit code 1 when there is a difference.`,
 			if err != nil {
 				return err
 			}
-			result := verifyResult{Shards: m.Len(), Hosts: len(m.Hosts()), Differences: []verifyDifference{}}
+			result := verifyResult{ShardCount: m.Len(), HostCount: len(m.Hosts()), Differences: []verifyDifference{}}
 			for _, d := range differences {
 				result.Differences = append(result.Differences, verifyDifference{Difference: d})
 			}

@@ -19,7 +19,7 @@ const farAhead = 24 * time.Hour
 type advanceResult struct {
 	Host         string            `json:"host"`
 	Beyond       time.Time         `json:"beyond"`
-	Shards       int               `json:"shards"`
+	ShardCount   int               `json:"shard_count"` // on the host
 	Advanced     []advanced        `json:"advanced"`
 	Failed       []cli.FailedShard `json:"failed"`
 	NotAttempted shards.Set        `json:"not_attempted"`
@@ -98,7 +98,7 @@ func checkAdvance(m *shards.Map, host string, at time.Time) error {
 }
 
 func printAdvanced(a *cli.App, cfg provision.AdvanceConfig, moved []provision.Advanced, err error) error {
-	result := advanceResult{Host: cfg.Host, Beyond: cfg.Beyond, Shards: len(cfg.Map.NumbersOn(cfg.Host)), Advanced: []advanced{}, Failed: []cli.FailedShard{}}
+	result := advanceResult{Host: cfg.Host, Beyond: cfg.Beyond, ShardCount: len(cfg.Map.NumbersOn(cfg.Host)), Advanced: []advanced{}, Failed: []cli.FailedShard{}}
 	for _, s := range moved {
 		result.Advanced = append(result.Advanced, advanced{s.Shard, cfg.Map.Schema(s.Shard), s.Sequence, s.Was})
 	}
@@ -119,7 +119,7 @@ func printAdvanced(a *cli.App, cfg provision.AdvanceConfig, moved []provision.Ad
 			rest = fmt.Sprintf("%d failed, %d not attempted", len(result.Failed), result.NotAttempted.Len())
 		}
 		a.Say("%s moved beyond %s in %s on %s; %s", cli.Count(len(result.Advanced), "sequence"),
-			cfg.Beyond.UTC().Format("2006-01-02T15:04:05.000Z"), cli.Count(result.Shards, "shard"), cfg.Host, rest)
+			cfg.Beyond.UTC().Format("2006-01-02T15:04:05.000Z"), cli.Count(result.ShardCount, "shard"), cfg.Host, rest)
 		for _, f := range result.Failed {
 			a.Say("shard %d: %s", f.Shard, f.Error)
 		}

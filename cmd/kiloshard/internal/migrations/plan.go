@@ -28,28 +28,28 @@ type planResult struct {
 }
 
 type planGroup struct {
-	From   int32      `json:"from"`
-	To     int32      `json:"to"`
-	Count  int        `json:"count"`
-	Shards shards.Set `json:"shards"`
-	Hosts  []planHost `json:"hosts"`
-	Files  []string   `json:"files"`
+	From       int32      `json:"from"`
+	To         int32      `json:"to"`
+	ShardCount int        `json:"shard_count"`
+	Shards     shards.Set `json:"shards"`
+	Hosts      []planHost `json:"hosts"`
+	Files      []string   `json:"files"`
 }
 
 type planHost struct {
-	Host   string     `json:"host"`
-	Count  int        `json:"count"`
-	Shards shards.Set `json:"shards"`
+	Host       string     `json:"host"`
+	ShardCount int        `json:"shard_count"`
+	Shards     shards.Set `json:"shards"`
 }
 
 type planFile struct {
-	Version  int32         `json:"version"`
-	File     string        `json:"file"`
-	Shards   int           `json:"shards"`
-	Rendered bool          `json:"rendered"` // lines are those of the rendered text
-	Warnings []planWarning `json:"warnings"`
-	Unread   string        `json:"unread,omitempty"` // why there are no warnings
-	SQL      string        `json:"sql"`
+	Version    int32         `json:"version"`
+	File       string        `json:"file"`
+	ShardCount int           `json:"shard_count"`
+	Rendered   bool          `json:"rendered"` // lines are those of the rendered text
+	Warnings   []planWarning `json:"warnings"`
+	Unread     string        `json:"unread,omitempty"` // why there are no warnings
+	SQL        string        `json:"sql"`
 }
 
 type planWarning struct {
@@ -120,9 +120,9 @@ func newPlanResult(m *shards.Map, report migrate.PlanReport, partial *shards.Par
 		Problems: []string{}, Failed: []cli.FailedShard{}, Sample: (*sampleShard)(report.Sample),
 	}
 	for _, g := range report.Groups {
-		group := planGroup{From: g.From, To: g.To, Count: g.Shards.Len(), Shards: g.Shards, Files: g.Files}
+		group := planGroup{From: g.From, To: g.To, ShardCount: g.Shards.Len(), Shards: g.Shards, Files: g.Files}
 		for _, h := range g.Hosts {
-			group.Hosts = append(group.Hosts, planHost{Host: h.Host, Count: h.Shards.Len(), Shards: h.Shards})
+			group.Hosts = append(group.Hosts, planHost{Host: h.Host, ShardCount: h.Shards.Len(), Shards: h.Shards})
 		}
 		result.Groups = append(result.Groups, group)
 	}
@@ -143,7 +143,7 @@ func newPlanResult(m *shards.Map, report migrate.PlanReport, partial *shards.Par
 // newPlanFile checks a file's SQL for risks. A text that is the same for all shards may
 // name none of their schemas.
 func newPlanFile(m *shards.Map, f migrate.PlanFile, schema string) planFile {
-	file := planFile{Version: f.Version, File: f.Name, Shards: f.Shards, Rendered: f.Rendered, Warnings: []planWarning{}, SQL: f.SQL}
+	file := planFile{Version: f.Version, File: f.Name, ShardCount: f.Shards, Rendered: f.Rendered, Warnings: []planWarning{}, SQL: f.SQL}
 	opts := lint.Options{IsShard: func(schema string) bool { _, ok := m.NumberOf(schema); return ok }, Outside: f.MarkAbove}
 	if f.Rendered {
 		opts.Schema = schema
@@ -182,7 +182,7 @@ func printPlan(a *cli.App, m *shards.Map, result planResult, partial *shards.Par
 		}
 		toDo := 0
 		for _, g := range result.Groups {
-			toDo += g.Count
+			toDo += g.ShardCount
 		}
 		a.Say("%s to go to version %d, %s there; %s", cli.Count(toDo, "shard"), result.Target, cli.Thousands(result.UpToDate.Len()), cli.Count(warningsIn(result), "warning"))
 	})
@@ -204,15 +204,15 @@ func planRows(result planResult) [][]string {
 	for _, g := range result.Groups {
 		hosts := make([]string, len(g.Hosts))
 		for i, h := range g.Hosts {
-			hosts[i] = h.Host + " " + cli.Thousands(h.Count)
+			hosts[i] = h.Host + " " + cli.Thousands(h.ShardCount)
 		}
-		rows = append(rows, []string{cli.Thousands(g.Count), fmt.Sprint(g.From), fmt.Sprint(g.To), fmt.Sprint(len(g.Files)), strings.Join(hosts, ", ")})
+		rows = append(rows, []string{cli.Thousands(g.ShardCount), fmt.Sprint(g.From), fmt.Sprint(g.To), fmt.Sprint(len(g.Files)), strings.Join(hosts, ", ")})
 	}
 	return rows
 }
 
 func sayPlanFile(a *cli.App, f planFile, sample *sampleShard, withSQL bool) {
-	a.Say("%s, on %s", f.File, cli.Count(f.Shards, "shard"))
+	a.Say("%s, on %s", f.File, cli.Count(f.ShardCount, "shard"))
 	of := ""
 	if f.Rendered {
 		of = " of its rendered text"

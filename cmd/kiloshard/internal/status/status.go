@@ -19,10 +19,10 @@ import (
 
 // statusResult is the JSON output of kiloshard status.
 type statusResult struct {
-	Cluster string       `json:"cluster"`
-	Shards  int          `json:"shards"`
-	Map     mapStatus    `json:"map"`
-	Hosts   []hostStatus `json:"hosts"`
+	Cluster    string       `json:"cluster"`
+	ShardCount int          `json:"shard_count"` // of the map
+	Map        mapStatus    `json:"map"`
+	Hosts      []hostStatus `json:"hosts"`
 
 	Counters []counterStatus `json:"counters"` // of central generators
 	Leads    []leadStatus    `json:"leads"`
@@ -51,7 +51,7 @@ type hostStatus struct {
 	Up         bool                   `json:"up"`
 	Error      string                 `json:"error,omitempty"`
 	Postgres   string                 `json:"postgres"`
-	Shards     int                    `json:"shards"`
+	ShardCount int                    `json:"shard_count"` // that are there
 	Expected   int                    `json:"expected"`
 	Missing    shards.Set             `json:"missing"`
 	Strays     shards.Set             `json:"strays"` // whose home is another host
@@ -170,13 +170,13 @@ func lookAtHosts(ctx context.Context, a *cli.App, timeout time.Duration) (status
 	m := entry.Map
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
-	result := statusResult{Cluster: cfg.Cluster, Shards: m.Len(), Map: mapStatus{Store: a.Where(cfg.Store), MapVersion: cli.VersionOf(entry)}, Leads: []leadStatus{}}
+	result := statusResult{Cluster: cfg.Cluster, ShardCount: m.Len(), Map: mapStatus{Store: a.Where(cfg.Store), MapVersion: cli.VersionOf(entry)}, Leads: []leadStatus{}}
 	var counting sync.WaitGroup // beside the rest, which may wait for a host that hangs
 	counting.Go(func() { result.Counters = counters(ctx, m) })
 	counting.Go(func() { result.Moves = moves.UnderWay(ctx, m) })
 	for _, s := range provision.Status(ctx, m) {
 		h := hostStatus{
-			Host: s.Host.Name, Address: s.Host.Address(), Up: s.Err == nil, Postgres: s.Version, Shards: s.Shards, Expected: s.Expected,
+			Host: s.Host.Name, Address: s.Host.Address(), Up: s.Err == nil, Postgres: s.Version, ShardCount: s.Shards, Expected: s.Expected,
 			Missing: s.Missing, Strays: s.Strays,
 			Versions: []migrations.AtVersion{}, Bytes: s.Bytes, Replicas: s.Replicas, LagSeconds: s.Lag.Seconds(),
 			Sessions: s.Sessions, transactions: s.Transactions,
@@ -199,11 +199,11 @@ func lookAtHosts(ctx context.Context, a *cli.App, timeout time.Duration) (status
 	return result, nil
 }
 
-// addVersions adds the versions of the migrations, where there are migrations.
+// addVersions adds the versions of the shards. What is pending is known only where the config names a directory of migrations.
 func addVersions(ctx context.Context, a *cli.App, config shards.Config, m *shards.Map, hosts []hostStatus) {
 	cfg, err := migrations.ConfigOf(a, config, m, "")
 	if err != nil {
-		return // no migrations: no versions
+		cfg = migrate.Config{Map: m}
 	}
 	report, _ := migrate.Status(ctx, cfg) // what it holds is right also with an error
 	for _, versions := range report.Hosts {
@@ -248,7 +248,7 @@ func statusRows(result statusResult) [][]string {
 			lag = time.Duration(h.LagSeconds * float64(time.Second)).Round(time.Millisecond).String()
 		}
 		rows = append(rows, []string{
-			h.Host, h.Address, state, h.Postgres, fmt.Sprintf("%d/%d", h.Shards, h.Expected), versionRange(&h),
+			h.Host, h.Address, state, h.Postgres, fmt.Sprintf("%d/%d", h.ShardCount, h.Expected), versionRange(&h),
 			cli.Megabytes(h.Bytes), fmt.Sprint(h.Replicas), lag,
 		})
 	}

@@ -122,8 +122,8 @@ func (w *statusWatch) compare(at time.Time, result statusResult, err error) stat
 
 // changed adds the differences of a host that answered both times.
 func changed(add func(host, format string, args ...any), old, now *hostStatus) {
-	if old.Shards != now.Shards {
-		add(now.Host, "%d shards instead of %d", now.Shards, old.Shards)
+	if old.ShardCount != now.ShardCount {
+		add(now.Host, "%d shards instead of %d", now.ShardCount, old.ShardCount)
 	}
 	if was, is := primaryOf(old), primaryOf(now); was != is && is != "" {
 		add(now.Host, "the primary is at %s instead of %s", is, cmp.Or(was, "none"))
@@ -177,7 +177,7 @@ func (w *statusWatch) show(look statusLook) error {
 		return encoder.Encode(look)
 	}
 	var text bytes.Buffer
-	fmt.Fprintf(&text, "%s: %s, %s\n", look.Cluster, cli.Count(look.Shards, "shard"), look.At.Format(time.TimeOnly))
+	fmt.Fprintf(&text, "%s: %s, %s\n", look.Cluster, cli.Count(look.ShardCount, "shard"), look.At.Format(time.TimeOnly))
 	to := *w.App
 	to.Stdout = &text
 	to.Table(w.rows(look))

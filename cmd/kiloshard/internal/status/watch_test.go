@@ -17,11 +17,11 @@ func TestWatchOnATerminal(t *testing.T) {
 	w := &statusWatch{App: &cli.App{Stdout: &out, Output: "table"}, screen: &screen{out: &out}, since: map[string]time.Time{}}
 	at := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 	host := func(up bool, bytes int64) statusResult {
-		h := hostStatus{Host: "pg-a", Up: up, Shards: 4, Expected: 4, Bytes: bytes, transactions: bytes / 100}
+		h := hostStatus{Host: "pg-a", Up: up, ShardCount: 4, Expected: 4, Bytes: bytes, transactions: bytes / 100}
 		if !up {
 			h.Error = "dial:\n\tconnection refused"
 		}
-		return statusResult{Cluster: "photos", Shards: 4, Hosts: []hostStatus{h}}
+		return statusResult{Cluster: "photos", ShardCount: 4, Hosts: []hostStatus{h}}
 	}
 	for i, test := range []struct {
 		result statusResult
