@@ -1,7 +1,9 @@
 package shards_test
 
 import (
+	"errors"
 	"fmt"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -47,6 +49,43 @@ func FuzzHost(f *testing.F) {
 		}
 		if text := fmt.Sprintf("%v %+v %#v %s %q", h, h, h, h, h); strings.Contains(text, "s3cret") {
 			t.Errorf("%q is shown as %s", h.DSN, text)
+		}
+	})
+}
+
+// FuzzName checks that a config with any names is refused with the field that is at fault, or read again as it was written; that
+// each name then is one that SQL takes without quotes; and that none takes long.
+func FuzzName(f *testing.F) {
+	for _, seed := range []string{"", "a", "shard_", "pg-a", "photos", "PG_", "pg_x", "a.b", "a b", "ä", "a\x00", "\"", "'; drop", "true", "null", "~", "0", "1e3", "0x_", "a\n", "\u2028", strings.Repeat("a", 70)} {
+		f.Add(seed, "shard_", "pg-a", "photo")
+		f.Add("photos", seed, seed, "photo")
+		f.Add("photos", "shard_", "pg-a", seed)
+	}
+	plain := regexp.MustCompile(`^[a-z_][a-z0-9_]*$`)
+	f.Fuzz(func(t *testing.T, cluster, prefix, host, generator string) {
+		slow := time.AfterFunc(10*time.Second, func() { panic(fmt.Sprintf("10 s for %.100q", []string{cluster, prefix, host, generator})) })
+		defer slow.Stop()
+		c := shards.Config{
+			Cluster: cluster, SchemaPrefix: prefix, Shards: 8, Epoch: epoch, Layout: shards.DefaultLayout, Generators: []shards.Generator{{Kind: shards.Interleaved, Names: []string{generator}}},
+			Hosts: []shards.Host{{Name: host, DSN: "postgres://10.0.0.1/app", Weight: 1}}, Placement: []shards.Placement{{Shards: shards.SetOfRanges(shards.Range{Last: 7}), Host: host}},
+		}
+		m, err := c.Map()
+		if err != nil {
+			var e *shards.FieldError
+			if !errors.As(err, &e) || e.Field == "" || e.Expected == "" {
+				t.Fatalf("got %#v", err)
+			}
+			return
+		}
+		if !plain.MatchString(m.Schema(7)) || len(m.Schema(7)) > 63 || !plain.MatchString("next_"+generator+"_ids") || len("next_"+generator+"_id_seq") > 63 {
+			t.Errorf("accepted %q and %q", prefix, generator)
+		}
+		text, err := m.Config().YAML()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if back, err := shards.Parse("k.yaml", text, environment); err != nil || !equalConfigs(back, m.Config()) {
+			t.Errorf("%v: got %+v, expected %+v", err, back, m.Config())
 		}
 	})
 }

@@ -122,7 +122,7 @@ var keyword = regexp.MustCompile(`^\s*(?:\x01+(?:\s|$)|([A-Za-z_][A-Za-z0-9_.]*)
 func inspectKeywords(dsn string) finding {
 	for strings.TrimSpace(dsn) != "" {
 		at := keyword.FindStringSubmatchIndex(dsn)
-		if at == nil {
+		if at == nil || novalue(dsn, at) {
 			return unreadable
 		}
 		if at[2] >= 0 {

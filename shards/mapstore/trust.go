@@ -129,6 +129,11 @@ func hosts(key, value string) []setting {
 	return all
 }
 
+// novalue reports whether a match of keyword took nothing for the value, although more comes: pgx takes that for it.
+func novalue(dsn string, at []int) bool {
+	return at[2] >= 0 && at[4] == at[5] && strings.TrimSpace(dsn[at[1]:]) != ""
+}
+
 // keywordsOf returns the settings of a DSN of keywords and values.
 func keywordsOf(dsn string) ([]setting, bool) {
 	names := variables.FindAllString(dsn, -1)
@@ -142,7 +147,7 @@ func keywordsOf(dsn string) ([]setting, bool) {
 	var settings []setting
 	for strings.TrimSpace(dsn) != "" {
 		at := keyword.FindStringSubmatchIndex(dsn)
-		if at == nil {
+		if at == nil || novalue(dsn, at) {
 			return nil, false
 		}
 		if at[2] < 0 { // variables that stand for keywords
