@@ -20,7 +20,7 @@ func FuzzTrust(f *testing.F) {
 		"postgres://app:${PG_A_PASSWORD}@10.0.0.1/app", "host=10.0.0.1 user=app password='${PG_A_PASSWORD}'", "postgres://10.0.0.1/app?user=app&password=${PG_A_PASSWORD}&sslmode=require",
 		"postgres://app@evil/${AWS_SECRET}", "postgres://app:${P_PASSWORD}@${P_PASSWORD}/", "host=evil application_name=x${P_PASSWORD}", "${P_PASSWORD}", "host=evil ${P_PASSWORD}",
 		"postgres://evil/app?%73ervice=photos", "postgres://app:x@y:${P_PASSWORD}@evil/", "password='x ${P_PASSWORD}' host=evil", "password=x\\ ${P_PASSWORD} host=evil", "postgres://a:b?${P_PASSWORD}@c/",
-		"password=${P_PASSWORD}' host='evil", "postgres://[::1]:${P_PASSWORD}/", "postgresql://app:${P_PASSWORD}/x@evil/a", "password = ${P_PASSWORD}\thost=evil", "passfile=/x", "application_name= password='${P_PASSWORD}' host=evil", "postgres:///?sslcert=/x",
+		"password=${P_PASSWORD}' host='evil", "postgres://[::1]:${P_PASSWORD}/", "postgresql://app:${P_PASSWORD}/x@evil/a", "password = ${P_PASSWORD}\thost=evil", "passfile=/x", "A= pAssword='${_PASSWORD}'", "postgres:///?sslcert=/x",
 	} {
 		f.Add(seed)
 	}
