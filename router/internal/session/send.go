@@ -20,7 +20,13 @@ import (
 // the second time is all there is. (Of what no rollback undoes there is only what any failed statement may leave too,
 // such as a gap in a sequence.) Nor has the caller seen any of the first answers. In a transaction of the caller's the
 // error has undone what came before as well, and only the caller can repeat that.
+//
+// A statement of a caller's transaction is not sent after the end of that transaction, since its entry may be one that does not check
+// the path of the session.
 func (s *Session) send(ctx context.Context, sc Scope, all []statement) (answers reply, sent bool, err error) {
+	if sc.held && s.Conn.PgConn().TxStatus() == 'I' {
+		return answers, false, failure.BeforeSend(errTxEnded)
+	}
 	if !sc.held {
 		if err := s.prepareMissing(ctx); err != nil {
 			return answers, false, failure.BeforeSend(err)

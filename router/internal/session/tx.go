@@ -2,6 +2,7 @@ package session
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strconv"
 
@@ -225,7 +226,7 @@ func (t *tx) Prepare(ctx context.Context, name, sql string) (*pgconn.StatementDe
 func (t *tx) commitOnce(ctx context.Context) error {
 	open := !t.session.Conn.IsClosed()
 	err := t.commitAll(ctx)
-	if err == nil || !open || failure.NotCommitted(err) {
+	if err == nil || !open || failure.NotCommitted(err) || errors.Is(err, errTxEnded) {
 		return err
 	}
 	return fmt.Errorf("%w: %w", failure.ErrOutcomeUnknown, err)
