@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"time"
 
+	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/kiloshard/kiloshard/router/internal/failure"
@@ -74,6 +75,9 @@ func (l *lane) tryConnect(ctx context.Context) error {
 		return err
 	})
 	if err != nil {
+		if connecting := (*pgconn.ConnectError)(nil); !errors.As(err, &connecting) { // the connection was made, and lost at once
+			err = failure.BeforeSend(err)
+		}
 		return err
 	}
 	session, err := session.Open(ctx, lease.Conn(), l.Host)
