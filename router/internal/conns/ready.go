@@ -12,6 +12,7 @@ import (
 	"github.com/kiloshard/kiloshard/router/internal/failure"
 
 	"github.com/kiloshard/kiloshard/router/internal/session"
+	"github.com/kiloshard/kiloshard/shards/connect"
 )
 
 // pingAfter is how long a lane may have been idle without being asked for a sign of life first, as in pgxpool; pingLimit is
@@ -75,7 +76,9 @@ func (l *lane) tryConnect(ctx context.Context) error {
 		return err
 	})
 	if err != nil {
-		if connecting := (*pgconn.ConnectError)(nil); !errors.As(err, &connecting) { // the connection was made, and lost at once
+		var none *connect.Error
+		var refused *pgconn.ConnectError
+		if !errors.As(err, &none) && !errors.As(err, &refused) { // the connection was made, and may have been lost at once
 			err = failure.BeforeSend(err)
 		}
 		return err
