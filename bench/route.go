@@ -69,6 +69,7 @@ func routeParts() []routePart {
 		{partMany, measureMany},
 		{"delay", measureDelay},
 		{"slow", measureSlow},
+		{"beside", measureBeside},
 		{"inserts", measureInserts},
 		{"observed", measureObserved},
 		{"schemas", measureSchemas},

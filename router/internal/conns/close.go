@@ -16,6 +16,7 @@ func (p *Pool) Close(ctx context.Context, why error) {
 	p.mu.Lock()
 	if p.closed == nil {
 		p.closed = why
+		p.shut()
 		if p.idleTimer != nil {
 			p.idleTimer.Stop()
 		}

@@ -30,6 +30,12 @@ func (p *Pool) admitRequest(r *Request) (*lane, error) {
 // assign gives a request a lane, or puts it into a queue. The caller holds mu.
 func (p *Pool) assign(r *Request, not *lane) *lane {
 	l := p.choose(r, not)
+	if l != nil && l.state == absent && !r.lease {
+		if other := p.connected(not); other != nil {
+			l.openBeside() // to connect takes milliseconds, or does not work at all
+			l = other
+		}
+	}
 	gathers := l != nil && l.state == idle && p.gathers(r)
 	if r.woken == nil && (l == nil || l.state == busy || gathers) {
 		r.woken = make(chan struct{})

@@ -67,6 +67,7 @@ func Open(ctx context.Context, cfg Config) (*Pool, error) {
 		ended:        make(chan struct{}),
 		resendBudget: resendBurst,
 	}
+	p.open, p.shut = context.WithCancel(context.WithoutCancel(ctx))
 	p.Refused = func() { p.primary.Refused() }
 	if err := session.CheckMode(p.Mode); err != nil {
 		return nil, fmt.Errorf("default_query_exec_mode: %w", err)

@@ -45,7 +45,9 @@ type Pool struct {
 	idleLimit  time.Duration // how long a lane may be idle
 	period     time.Duration // how often that is looked at
 
-	stopping sync.WaitGroup // what has servers stop
+	stopping sync.WaitGroup  // what has servers stop
+	open     context.Context // ends when the pool is closed
+	shut     func()          // ends it
 
 	mu           sync.Mutex             // guards what follows, and what lanes, requests and shards say that it guards
 	all          []*lane                // as many as the pool may have connections

@@ -36,6 +36,8 @@ The parts, which --only selects, and what is wanted of the router in each:
               worse p99; on one shard and spread over 16
   delay       the same with 1 ms of network delay each way: many times as many calls
   slow        one call in 500 takes 50 ms: p99 of all others no worse than pgxpool's
+  beside      selects beside callers of another shard who wait for a lock, leave, or read
+              slowly: p99.9 at most twice that without them, which is plain here
   inserts     every call waits for the disk: no slower than pgxpool
   observed    with tracing and metrics at least 0.9 of the calls a second; here, plain is the
               router without them; bare spans are what OpenTelemetry takes by itself
