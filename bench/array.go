@@ -7,8 +7,8 @@ import (
 
 var errArray = errors.New("expected a one-dimensional array in binary format")
 
-// eachElement calls fn with each element of a Postgres array in the binary format. It takes the
-// bytes as they come: pgx would make a value of each element, which costs more than making an ID.
+// eachElement calls fn with each element of a Postgres array in the binary format. It passes the raw
+// bytes: pgx would decode each element, which costs more than making an ID.
 //
 // The format is that of array_send in Postgres's arrayfuncs.c: dimensions, flags and element type,
 // then length and lower bound, then each element's length and bytes; all numbers of 4 bytes, the

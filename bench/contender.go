@@ -16,10 +16,10 @@ const (
 	Ours        = "next_id"             // on one shard, a call for each ID
 	Ours16      = "next_id, 16 shards"  // the same, in turn on 16 shards
 	OursMany    = "next_ids"            // one call for many IDs
-	OursLeased  = "leased next_ids"     // handed out in memory, one by one
+	OursLeased  = "leased next_ids"     // blocks of IDs, handed out in memory
 	Interleaved = "interleaved"         // shard k of N makes k, k+N, …
 	Tickets     = "tickets"             // a round trip for each ID, two servers in turn
-	Leased      = "leased tickets"      // handed out in memory, one by one
+	Leased      = "leased tickets"      // blocks of tickets, handed out in memory
 	Central     = "sequence"            // one for all shards
 	Row         = "row"                 // without gaps, a transaction for each ID
 	UUIDv4      = "uuidv4"              //
@@ -34,7 +34,7 @@ type draw func(ctx context.Context, n int, set *idSet) error
 // contender is a way to make IDs.
 type contender struct {
 	name string
-	// open returns how one session draws. It is called before time is taken.
+	// open returns one session's draw function. It is called before the measurement.
 	open func(e *environment, conn *pgx.Conn, session int) draw
 }
 
@@ -45,7 +45,7 @@ type environment struct {
 	tickets *ids.Lease[shards.ID] // of the same
 }
 
-// contenders returns all ways to make IDs, the published one first. Where nothing else is said they stand for shard 5.
+// contenders returns all ways to make IDs, the published one first. Unless noted, they use shard 5.
 func contenders() []contender {
 	return []contender{
 		{Published, calls("bench.published()")},
@@ -81,7 +81,7 @@ func contenders() []contender {
 	}
 }
 
-// calls draws by many calls of a function in one statement, as an insert of many rows does.
+// calls draws with many calls of a function in one statement, as an insert of many rows does.
 func calls(call string) func(*environment, *pgx.Conn, int) draw {
 	return func(_ *environment, conn *pgx.Conn, _ int) draw {
 		return func(ctx context.Context, n int, set *idSet) error {
@@ -94,7 +94,7 @@ func arrayOf(call string, n int) string {
 	return fmt.Sprintf("SELECT array_agg(%s) FROM (SELECT generate_series(1, %d)) AS calls", call, n)
 }
 
-// singly draws by a statement for each ID.
+// singly draws with one statement for each ID.
 func singly(call string) func(*environment, *pgx.Conn, int) draw {
 	return func(_ *environment, conn *pgx.Conn, _ int) draw {
 		return func(ctx context.Context, _ int, set *idSet) error {

@@ -15,23 +15,23 @@ import (
 	"github.com/kiloshard/kiloshard/sql"
 )
 
-// createRounds is how often both ways take their turn.
+// createRounds is the number of rounds. Each way has one turn in a round.
 const createRounds = 3
 
 // CreateConfig says how [Create] measures.
 type CreateConfig struct {
-	// NewHosts makes hosts with nothing in them, as many each time and on the same servers.
+	// NewHosts returns new empty hosts: the same number each time, on the same servers.
 	NewHosts func(ctx context.Context) ([]shards.Host, error)
 	Shards   int // over all hosts. Defaults to 4096
 }
 
-// CreateReport is what [Create] measured, in seconds: the median of the rounds.
+// CreateReport is the result of [Create]: seconds, the median of the rounds.
 type CreateReport struct {
 	Shards  int     `json:"shard_count"`
 	Hosts   int     `json:"host_count"`
 	Loop    float64 `json:"server_side_loop_seconds"`
 	Ours    float64 `json:"create_seconds"`
-	Again   float64 `json:"second_create_seconds"` // one that finds nothing to do
+	Again   float64 `json:"second_create_seconds"` // with nothing to do
 	VsLoop  float64 `json:"ratio_to_loop"`         // of time: above 1 is slower than the loop
 	Verify  float64 `json:"verify_seconds"`
 	Rounds  int     `json:"rounds"`
@@ -39,8 +39,8 @@ type CreateReport struct {
 	PerHost int     `json:"sessions_per_host"`
 }
 
-// Create creates shards on hosts by provision.Create, and the same objects by a PL/pgSQL loop inside
-// each server, all servers at once: what it costs when no client takes part.
+// Create compares provision.Create with a PL/pgSQL loop inside each server that creates the same
+// objects, on all servers at once: the cost without a client.
 func Create(ctx context.Context, cfg CreateConfig) (*CreateReport, error) {
 	if cfg.Shards <= 0 {
 		cfg.Shards = 4096
@@ -104,7 +104,7 @@ func newMap(ctx context.Context, cfg CreateConfig) (*shards.Map, error) {
 	}.Map()
 }
 
-// createByLoop makes the shards of every host in a loop inside the server.
+// createByLoop creates the shards of every host in a loop inside the server.
 func createByLoop(ctx context.Context, m *shards.Map) error {
 	engine, _ := sql.Engine(sqlParams())
 	// The script of one shard as a format string: its number is %1$s, its schema %2$I.
@@ -118,7 +118,7 @@ func createByLoop(ctx context.Context, m *shards.Map) error {
 	for i, host := range hosts {
 		wg.Go(func() {
 			numbers := m.NumbersOn(host.Name)
-			// As Create does it: 64 shards a transaction, bodies of functions not checked.
+			// As in Create: 64 shards per transaction, and function bodies are not checked.
 			loop := fmt.Sprintf(`
 				DO $loop$ BEGIN
 					SET client_min_messages = warning; SET check_function_bodies = off;

@@ -15,8 +15,8 @@ func toxicOf(delay time.Duration, direction string) string {
 	return fmt.Sprintf(`{"type": %q, "stream": %q, "attributes": {"us": %d}}`, delayToxicName, direction, delay.Microseconds())
 }
 
-// delayToxic is toxiproxy's latency in microseconds: that one counts milliseconds, and Go's timers may be late by one. It
-// blocks a thread while it waits, so it is for few connections.
+// delayToxic is toxiproxy's latency toxic in microseconds: toxiproxy's own uses milliseconds, and Go's timers may be 1 ms
+// late. It blocks a thread while it waits, so use it for few connections.
 type delayToxic struct {
 	Microseconds int64 `json:"us"`
 }

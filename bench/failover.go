@@ -10,17 +10,16 @@ import (
 
 // FailoverConfig says how [Failover] measures.
 type FailoverConfig struct {
-	// Servers is how servers are started. They come from binaries on this machine, since they are killed, frozen and
-	// copied.
+	// Servers configures the servers. Their source is always Local, since the benchmark kills, freezes and copies them.
 	Servers localpg.Config
 
 	Only    []string      // the parts to run, of those that [FailoverParts] returns. Defaults to all
-	Turn    time.Duration // of the load before the fault, and after it is over. Defaults to 4 s
+	Turn    time.Duration // how long the load runs before the fault, and after it. Defaults to 4 s
 	Down    time.Duration // from the fault to the promotion of the standby, or to the end of the cut. Defaults to 3 s
 	Callers int           // of each host: half of them write, half of them read. Defaults to 16
 	Pause   time.Duration // of each caller after each call. Defaults to 5 ms
 
-	// FailAfter is how long a host may be silent before it is taken for down. Defaults to the router's default.
+	// FailAfter is how long a host may be silent before the router considers it down. Defaults to the router's default.
 	FailAfter time.Duration
 
 	Progress func(what string)
@@ -36,11 +35,11 @@ type FailoverReport struct {
 	Parts     []FailoverFigure `json:"parts"`
 }
 
-// FailoverFigure is what came of one fault. Times are in milliseconds.
+// FailoverFigure is the result of one fault. Times are in milliseconds.
 type FailoverFigure struct {
 	Part string `json:"part"`
 
-	// Of the host that nothing happened to.
+	// Of the host without the fault.
 	OtherCalls     int     `json:"other_calls"`
 	OtherErrors    int     `json:"other_errors"`
 	OtherBeforeP99 float64 `json:"other_p99_before_ms"`
@@ -49,16 +48,16 @@ type FailoverFigure struct {
 
 	// Of the host with the fault.
 	FirstError *float64       `json:"first_error_ms"`    // from the fault to the first call that failed; nil if none did
-	LastStuck  float64        `json:"last_stuck_ms"`     // from the fault until the last call that was under way had ended
-	FailFast   *float64       `json:"fail_fast_p99_ms"`  // of calls that failed though they began once the host was found down; nil if none did
-	Resume     float64        `json:"resume_ms"`         // from when the new primary takes writes, or the cut ends, to the first write acknowledged
+	LastStuck  float64        `json:"last_stuck_ms"`     // from the fault until the last call in progress ended
+	FailFast   *float64       `json:"fail_fast_p99_ms"`  // of failed calls that began after the host was found down; nil if there are none
+	Resume     float64        `json:"resume_ms"`         // from when the new primary accepts writes, or the cut ends, to the first acknowledged write
 	Errors     map[string]int `json:"errors"`            // of its calls by kind
 	Acked      int            `json:"acknowledged"`      // writes
-	Lost       int            `json:"lost"`              // of them, how many are not there
-	Doubled    int            `json:"doubled"`           // rows that are there more than once
+	Lost       int            `json:"lost"`              // of them, how many are missing
+	Doubled    int            `json:"doubled"`           // rows that exist more than once
 	Unknown    int            `json:"unknown"`           // writes whose connection was lost before the answer came
-	UnknownRan int            `json:"unknown_and_there"` // of them, how many are there
-	Astray     int            `json:"astray"`            // rows that the old primary was given after the promotion
+	UnknownRan int            `json:"unknown_and_there"` // of them, how many exist
+	Astray     int            `json:"astray"`            // rows written to the old primary after the promotion
 }
 
 // failoverPart is one fault.
@@ -81,9 +80,9 @@ func FailoverParts() []string {
 	return namesOf(failoverParts())
 }
 
-// Failover has a router under load on two hosts, and has one of them fail: its primary is killed, and frozen, with a
-// synchronous standby that is then promoted, and the network to it is cut for a while. Each caller has one call at a time
-// without a time limit, and makes it again when that is safe. All writes are looked for afterwards.
+// Failover runs a router under load on two hosts, and one of them fails: its primary is killed or frozen and its
+// synchronous standby is promoted, or the network to it is cut for a while. Each caller makes one call at a time without a
+// timeout, and retries it if that is safe. Afterwards Failover checks that all acknowledged writes exist.
 func Failover(ctx context.Context, cfg FailoverConfig) (*FailoverReport, error) {
 	cfg = cfg.withDefaults()
 	b := &failoverBench{cfg: cfg, report: FailoverReport{
@@ -102,7 +101,7 @@ func Failover(ctx context.Context, cfg FailoverConfig) (*FailoverReport, error) 
 
 func (cfg FailoverConfig) withDefaults() FailoverConfig {
 	cfg.Servers.Source = localpg.Local
-	settings := map[string]string{"synchronous_commit": "on"} // else a standby is never waited for
+	settings := map[string]string{"synchronous_commit": "on"} // otherwise commits never wait for the standby
 	maps.Copy(settings, cfg.Servers.Settings)
 	cfg.Servers.Settings = settings
 	if cfg.Turn <= 0 {
@@ -129,11 +128,11 @@ func (cfg FailoverConfig) withDefaults() FailoverConfig {
 // failoverBench is the state of one [Failover].
 type failoverBench struct {
 	cfg    FailoverConfig
-	part   string // the one that runs
+	part   string // that is running
 	report FailoverReport
 }
 
-// pause waits for as long as said, or until ctx ends.
+// pause waits for a time, or until ctx ends.
 func pause(ctx context.Context, wait time.Duration) error {
 	select {
 	case <-time.After(wait):

@@ -11,19 +11,19 @@ import (
 	"github.com/kiloshard/kiloshard/shards"
 )
 
-// failoverStory is what happened when.
+// failoverStory holds the times of the events.
 type failoverStory struct {
 	began time.Time // the load
 	fault time.Time
 	found time.Time // the router found the host down
-	able  time.Time // the new primary took writes, or the network was whole again
+	able  time.Time // the new primary accepted writes, or the network worked again
 	back  time.Time // the first write after that was acknowledged
 }
 
-// figure says what came of a fault, but for what the servers have.
+// figure returns the result of a fault, without what audit and stray add.
 func (b *failoverBench) figure(load *failoverLoad, at failoverStory) *FailoverFigure {
 	f := &FailoverFigure{Part: b.part, Errors: map[string]int{}, Resume: milliseconds(at.back.Sub(at.able))}
-	warm := at.began.Add(b.cfg.Turn / 4) // connections and prepared statements are made before
+	warm := at.began.Add(b.cfg.Turn / 4) // until then connections are opened and statements prepared
 	before := load.callsOf(1, func(_ *failoverCaller, call failoverCall) bool {
 		return call.began.After(warm) && call.ended.Before(at.fault)
 	})
@@ -64,7 +64,7 @@ func (b *failoverBench) figure(load *failoverLoad, at failoverStory) *FailoverFi
 	return f
 }
 
-// audit looks for the writes to a host's shards on a server.
+// audit counts which writes to a host's shards exist on a server.
 func (f *FailoverFigure) audit(ctx context.Context, load *failoverLoad, host int, server *localpg.Server) error {
 	conn, err := pgx.Connect(ctx, server.DSN(failoverDatabase))
 	if err != nil {
@@ -110,8 +110,8 @@ func (f *FailoverFigure) audit(ctx context.Context, load *failoverLoad, host int
 	return nil
 }
 
-// stray counts the rows of an old primary that the new one does not have. The old one's standby has left it, so that what
-// was under way when it was frozen is there, and was not acknowledged to anybody.
+// stray counts the rows of an old primary that the new one does not have. The old primary has lost its standby, so commits
+// in progress when it was frozen are there, but were never acknowledged.
 func (f *FailoverFigure) stray(ctx context.Context, old, now *localpg.Server) error {
 	for n := range failoverShards {
 		query := fmt.Sprintf(`SELECT coalesce(array_agg(id), '{}') FROM shard_%05d.ledger`, n)

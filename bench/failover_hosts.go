@@ -20,7 +20,7 @@ const failoverShards = 8
 
 const failoverDatabase = "kiloshard_bench_failover"
 
-// ledgers makes the shards' tables. Nothing keeps a row from being there twice, so that it would show.
+// ledgers creates the shards' tables, without a unique constraint, so that a row written twice is visible.
 var ledgers = fmt.Sprintf(`DO $loop$ BEGIN
 	FOR n IN 0 .. %d LOOP
 		EXECUTE format('CREATE SCHEMA %%1$I; CREATE TABLE %%1$I.ledger (id bigint NOT NULL); CREATE INDEX ON %%1$I.ledger (id); '
@@ -28,7 +28,7 @@ var ledgers = fmt.Sprintf(`DO $loop$ BEGIN
 	END LOOP;
 END $loop$`, 2*failoverShards-1)
 
-// startServer starts a server with the ledgers.
+// startServer starts a server with the tables of ledgers.
 func (b *failoverBench) startServer(ctx context.Context) (*localpg.Server, error) {
 	s, err := localpg.Start(ctx, b.cfg.Servers)
 	if err != nil {
@@ -45,7 +45,7 @@ func (b *failoverBench) startServer(ctx context.Context) (*localpg.Server, error
 	return s, nil
 }
 
-// startStandby starts a standby of a server, for which each commit of the server waits from then on.
+// startStandby starts a synchronous standby of a server and waits until commits wait for it.
 func startStandby(ctx context.Context, primary *localpg.Server) (*localpg.Server, error) {
 	backup, err := primary.Backup(ctx)
 	if err != nil {
@@ -81,7 +81,7 @@ func askServer[T any](ctx context.Context, s *localpg.Server, query string, args
 	return value, err
 }
 
-// addressed returns the DSN of the servers as the addresses of one host.
+// addressed returns one DSN with the addresses of all servers.
 func addressed(servers ...*localpg.Server) (string, error) {
 	var dsn *url.URL
 	var hosts []string

@@ -35,7 +35,7 @@ type failoverCall struct {
 	err          error
 }
 
-// ledgerEntry is a write that was acknowledged, or of which it is not known whether it ran.
+// ledgerEntry is a write that was acknowledged, or whose result is unknown.
 type ledgerEntry struct {
 	shard shards.Number
 	id    int64
@@ -55,13 +55,13 @@ func startFailoverLoad(r *router.Router, callers int, pause time.Duration) *fail
 	return l
 }
 
-// end has no caller begin another call, and waits until all have ended.
+// end stops the callers and waits until their calls have ended.
 func (l *failoverLoad) end() {
 	l.stop()
 	l.running.Wait()
 }
 
-// run makes calls until ctx ends, which no call hears of.
+// run makes calls until ctx ends. ctx does not cancel the calls.
 func (l *failoverLoad) run(ctx context.Context, c *failoverCaller, host, n int) {
 	for i := int64(1); ctx.Err() == nil; i++ {
 		number := shards.Number(host*failoverShards + int(i)%failoverShards)
@@ -98,7 +98,7 @@ func (c *failoverCaller) note(call failoverCall, entry ledgerEntry, keep bool) {
 	}
 }
 
-// callsOf returns the calls to a host that pick picks.
+// callsOf returns the calls to a host that pick selects.
 func (l *failoverLoad) callsOf(host int, pick func(c *failoverCaller, call failoverCall) bool) (calls []failoverCall) {
 	for _, c := range l.callers[host] {
 		c.mu.Lock()
@@ -112,7 +112,7 @@ func (l *failoverLoad) callsOf(host int, pick func(c *failoverCaller, call failo
 	return calls
 }
 
-// served waits until a write that began after a moment has been acknowledged by a host, and returns when.
+// served waits until a host has acknowledged a write that began after the given time, and returns when it did.
 func (l *failoverLoad) served(ctx context.Context, host int, after time.Time) (time.Time, error) {
 	for {
 		calls := l.callsOf(host, func(c *failoverCaller, call failoverCall) bool {
@@ -128,10 +128,10 @@ func (l *failoverLoad) served(ctx context.Context, host int, after time.Time) (t
 	}
 }
 
-// otherKind begins the kind of an error that no failover explains; its text follows.
+// otherKind precedes the text of an error that a failover does not explain.
 const otherKind = "other: "
 
-// kindOf returns what kind an error is of, in a few words.
+// kindOf returns the kind of an error, in a few words.
 func kindOf(err error) string {
 	switch {
 	case errors.Is(err, router.ErrHostDown):
@@ -144,7 +144,7 @@ func kindOf(err error) string {
 	return otherKind + err.Error()
 }
 
-// p99Of returns the 99th percentile of how long calls took, in milliseconds; 0 without calls.
+// p99Of returns the 99th percentile of the calls' durations, in milliseconds; 0 without calls.
 func p99Of(calls []failoverCall) float64 {
 	var took []float64
 	for _, call := range calls {

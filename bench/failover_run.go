@@ -14,11 +14,11 @@ import (
 	"github.com/kiloshard/kiloshard/shards"
 )
 
-// onServer is something that is done to a server.
+// onServer is an action on a server.
 type onServer func(*localpg.Server, context.Context) error
 
-// promotion has the primary of one of two hosts fail under load, and promotes its synchronous standby. back, if there is
-// one, has the old primary come back after that.
+// promotion makes the primary of one of two hosts fail under load, and promotes its synchronous standby. back, if not nil,
+// then brings the old primary back.
 func (b *failoverBench) promotion(ctx context.Context, fault, back onServer) (err error) {
 	stop := func(s *localpg.Server) {
 		err = errors.Join(err, s.Stop(context.WithoutCancel(ctx)))
@@ -95,7 +95,7 @@ func (b *failoverBench) promotion(ctx context.Context, fault, back onServer) (er
 	return nil
 }
 
-// awaitDown waits until the router has found the first host down, or for as long as that should last.
+// awaitDown waits until the router has found the first host down, or until that should have happened.
 func (b *failoverBench) awaitDown(ctx context.Context, r *router.Router) time.Time {
 	until := time.Now().Add(b.cfg.Down)
 	for time.Now().Before(until) && pause(ctx, time.Millisecond) == nil {
@@ -106,7 +106,7 @@ func (b *failoverBench) awaitDown(ctx context.Context, r *router.Router) time.Ti
 	return until
 }
 
-// promoteStandby promotes a standby, and returns when it takes writes.
+// promoteStandby promotes a standby, and returns when it accepts writes.
 func promoteStandby(ctx context.Context, standby *localpg.Server) (time.Time, error) {
 	conn, err := pgx.Connect(ctx, standby.DSN(failoverDatabase))
 	if err != nil {
@@ -127,7 +127,7 @@ func promoteStandby(ctx context.Context, standby *localpg.Server) (time.Time, er
 	return time.Now(), nil
 }
 
-// cut has nothing come through the network to one of two hosts for a while.
+// cut blocks the network to one of two hosts for a while.
 func (b *failoverBench) cut(ctx context.Context) (err error) {
 	var servers [2]*localpg.Server
 	var hosts []shards.Host

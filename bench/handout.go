@@ -9,7 +9,7 @@ import (
 	"github.com/kiloshard/kiloshard/shards"
 )
 
-// LeaseFigure is what a lease hands out from blocks that are in memory, on one core: the median of the rounds.
+// LeaseFigure is how fast a lease returns IDs from blocks in memory, on one core: the median of the rounds.
 type LeaseFigure struct {
 	NextPerSecond    float64 `json:"next_per_second"`     // one at a time
 	NextIDsPerSecond float64 `json:"next_ids_per_second"` // a hundred at a time
@@ -22,7 +22,7 @@ func handOutIDs(length time.Duration) int {
 	return 100 * max(100, int(40_000*min(1, length.Seconds()/defaultIDsDuration.Seconds())))
 }
 
-// handOut measures with one processor for all of the program, the making of the blocks included.
+// handOut measures with GOMAXPROCS 1, including the creation of the blocks.
 func handOut(ctx context.Context, count int) (LeaseFigure, error) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
 	lease := ids.NewLease(ids.LeaseConfig[shards.ID]{Generator: &countUp{}, Block: 1 << 16, MaxBlock: 1 << 16})
@@ -47,7 +47,7 @@ func handOut(ctx context.Context, count int) (LeaseFigure, error) {
 	return LeaseFigure{NextPerSecond: median(one), NextIDsPerSecond: median(hundred)}, nil
 }
 
-// countUp makes 1, 2, 3 and so on in memory.
+// countUp returns 1, 2, 3 and so on.
 type countUp struct{ last shards.ID }
 
 func (c *countUp) NextIDs(_ context.Context, n int) ([]shards.ID, error) {

@@ -10,25 +10,25 @@ import (
 	"github.com/kiloshard/kiloshard/shards"
 )
 
-// idsPerStatement returns how many IDs one statement makes: so many that the round trip is hidden, which a session that
-// is alone waits for, and so few that many sessions end their turns in time.
+// idsPerStatement returns how many IDs one statement makes: enough to make the round trip negligible for a single session,
+// and few enough for many sessions to end their turns in time.
 func idsPerStatement(sessions int) int { return max(1000, 10_000/sessions) }
 
 const defaultIDsDuration = 24 * time.Second
 
-// idsRounds is how often all ways take their turn.
+// idsRounds is the number of rounds. Each way has one turn in a round.
 const idsRounds = 4
 
 // IDsConfig says how [IDs] measures.
 type IDsConfig struct {
-	Hosts    []shards.Host // three databases of one server with nothing in them: of the shards, and two ticket servers
-	Sessions []int         // how many sessions make IDs at once, one after the other. Defaults to 1 and 32
-	Duration time.Duration // of the making of IDs in all. Defaults to 24 s
+	Hosts    []shards.Host // three empty databases of one server: for the shards, and for two ticket servers
+	Sessions []int         // numbers of concurrent sessions to measure. Defaults to 1 and 32
+	Duration time.Duration // total time of making IDs. Defaults to 24 s
 	Rows     int           // of each table that is filled; negative for no tables. Defaults to 1,000,000
 	Progress func(what string)
 }
 
-// IDsReport is what [IDs] measured.
+// IDsReport is the result of [IDs].
 type IDsReport struct {
 	Server  string         `json:"server"`             // version of Postgres
 	Ceiling int            `json:"ceiling_ids_per_ms"` // what the format holds for one shard
@@ -39,7 +39,7 @@ type IDsReport struct {
 	Inserts []InsertFigure `json:"inserts"`
 }
 
-// IDsFigure is what one way of making IDs did, with one number of sessions.
+// IDsFigure is the result of one way of making IDs, with one number of sessions.
 type IDsFigure struct {
 	Function     string  `json:"function"`
 	Sessions     int     `json:"sessions"`
@@ -53,12 +53,12 @@ type IDsFigure struct {
 	VsOneShard   float64 `json:"ratio_to_one_shard"` // the same to next_id on one shard
 }
 
-// IDs makes IDs in every way, in sessions that run flat out, and checks all of them for duplicates; then it fills a
-// table with each of them as its key.
+// IDs makes IDs in every way as fast as possible, and checks all of them for duplicates. Then it fills tables keyed by
+// them.
 //
-// A statement is SELECT array_agg(f()) FROM (SELECT generate_series(1, n)), n in the thousands, so that a call costs what
-// it costs as a column's default in a bulk insert, and the network next to nothing. Its commit does not wait for the
-// disk, which would be the same for all and is no part of the call; but tickets wait for it, since they promise so.
+// A statement is SELECT array_agg(f()) FROM (SELECT generate_series(1, n)), with n in the thousands. So a call costs as
+// much as a column's default in a bulk insert, and the network almost nothing. Commits do not wait for the disk, which
+// would take the same time for all; but those of tickets do, since tickets guarantee it.
 func IDs(ctx context.Context, cfg IDsConfig) (*IDsReport, error) {
 	if len(cfg.Sessions) == 0 {
 		cfg.Sessions = []int{1, 32}
@@ -111,7 +111,7 @@ func IDs(ctx context.Context, cfg IDsConfig) (*IDsReport, error) {
 	return report, err
 }
 
-// compareIDs lets all ways take turns with one number of sessions.
+// compareIDs measures all ways in turns with one number of sessions.
 func compareIDs(ctx context.Context, host shards.Host, e *environment, sessions int, turn time.Duration) ([]IDsFigure, error) {
 	conns, err := open(ctx, host, sessions)
 	if err != nil {
@@ -124,7 +124,7 @@ func compareIDs(ctx context.Context, host shards.Host, e *environment, sessions 
 	perMs := make([][]float64, len(all)) // by contender and round
 	for round := range idsRounds {
 		for k := range all {
-			i := (k + round) % len(all) // nobody always goes first
+			i := (k + round) % len(all) // the first one changes with each round
 			t, err := takeTurn(ctx, e, conns, all[i], turn)
 			if err != nil {
 				return nil, fmt.Errorf("%s with %d sessions: %w", all[i].name, sessions, err)
@@ -148,11 +148,11 @@ func compareIDs(ctx context.Context, host shards.Host, e *environment, sessions 
 	return figures, nil
 }
 
-// taking is what sessions made in some time.
+// taking is what sessions made in one turn.
 type taking struct {
 	ids     idSet
 	elapsed time.Duration
-	wal     int64 // bytes written meanwhile
+	wal     int64 // bytes of WAL written
 }
 
 func (t *taking) add(other taking) {
@@ -165,7 +165,7 @@ func (t *taking) perMs() float64 {
 	return float64(t.ids.len()) / (float64(t.elapsed) / float64(time.Millisecond))
 }
 
-// takeTurn lets all sessions make IDs for the length of a turn.
+// takeTurn makes IDs in all sessions for one turn.
 func takeTurn(ctx context.Context, e *environment, conns []*pgx.Conn, c contender, turn time.Duration) (taking, error) {
 	draws := make([]draw, len(conns))
 	for i, conn := range conns {

@@ -20,7 +20,7 @@ var (
 	layout = shards.DefaultLayout
 )
 
-// idsMap has 16 shards on the first of the hosts and generators of every kind, the last two hosts being ticket servers.
+// idsMap returns a map with 16 shards on the first host, generators of every kind, and the other two hosts as ticket servers.
 func idsMap(hosts []shards.Host) (*shards.Map, error) {
 	if len(hosts) != 3 {
 		return nil, fmt.Errorf("%d hosts; expected one for the shards and two ticket servers", len(hosts))
@@ -40,7 +40,7 @@ func idsMap(hosts []shards.Host) (*shards.Map, error) {
 	}.Map()
 }
 
-// setUpIDs creates all that the contenders need. The second result gives it back.
+// setUpIDs creates everything that the contenders need. The second result releases it.
 func setUpIDs(ctx context.Context, m *shards.Map) (_ *environment, closeAll func(), err error) {
 	if _, err := provision.Create(ctx, provision.CreateConfig{Map: m}); err != nil {
 		return nil, nil, err
@@ -111,7 +111,7 @@ func closeConns(conns []*pgx.Conn) {
 	}
 }
 
-// walPosition returns how many bytes of WAL the server of a session has written since it was made.
+// walPosition returns how many bytes of WAL the server has written since initdb.
 func walPosition(ctx context.Context, conn *pgx.Conn) (bytes int64, err error) {
 	err = conn.QueryRow(ctx, "SELECT pg_wal_lsn_diff(pg_current_wal_insert_lsn(), '0/0')::bigint").Scan(&bytes)
 	return bytes, err

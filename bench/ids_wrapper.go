@@ -10,17 +10,17 @@ import (
 	"github.com/kiloshard/kiloshard/shards"
 )
 
-// WrapperFigure is what a shard's next_id(), which is PL/pgSQL, costs beside the engine put in line in the statement itself,
-// as it would be by a next_id() in SQL. Times are medians in microseconds: of an ID within a statement of 1,000 on an idle
-// shard, and of a statement that makes one ID, of another shard than the one before, its round trip included.
+// WrapperFigure compares a shard's next_id(), which is PL/pgSQL, with the engine inlined in the statement itself, as a
+// next_id() in SQL would be. Times are medians in microseconds: of one ID in a statement of 1,000 on an idle shard, and of a
+// statement that makes one ID in another shard than the one before, including its round trip.
 type WrapperFigure struct {
 	ID           float64 `json:"id"`
 	IDInLine     float64 `json:"id_in_line"`
 	Change       float64 `json:"other_shard"`
 	ChangeInLine float64 `json:"other_shard_in_line"`
 
-	FunctionBytes int64 `json:"function_bytes"` // what a session keeps of functions for each shard
-	AllBytes      int64 `json:"all_bytes"`      // the same with what it keeps of the shard's sequence
+	FunctionBytes int64 `json:"function_bytes"` // memory for functions that a session keeps per shard
+	AllBytes      int64 `json:"all_bytes"`      // the same including the shard's sequence
 }
 
 // measureWrapper measures it on all 16 shards of the host.
@@ -77,7 +77,7 @@ func wrapperMemory(ctx context.Context, conn *pgx.Conn) (f WrapperFigure, err er
 		err = conn.QueryRow(ctx, query, pgx.QueryExecModeSimpleProtocol).Scan(&functions, &all)
 		return functions, all, err
 	}
-	const first, more = 7, 8 // by then the engine's own functions have their plans, which all shards share
+	const first, more = 7, 8 // by then the engine's own functions, which all shards share, are planned
 	var functions, all int64
 	for n := range first + 1 + more {
 		if _, err := conn.PgConn().Exec(ctx, fmt.Sprintf("SELECT shard_%05d.next_id()", n)).ReadAll(); err != nil {

@@ -10,7 +10,7 @@ import (
 	"github.com/kiloshard/kiloshard/shards"
 )
 
-// idSet holds IDs of 8 or of 16 bytes, as many times as they were given out.
+// idSet collects IDs of 8 or 16 bytes, including duplicates.
 type idSet struct {
 	numbers []int64
 	uuids   [][16]byte
@@ -52,7 +52,7 @@ func (s *idSet) add(other idSet) {
 
 func (s *idSet) len() int { return len(s.numbers) + len(s.uuids) }
 
-// duplicates returns how many IDs were given out a second time. It sorts the set.
+// duplicates returns the number of repeated IDs. It sorts the set.
 func (s *idSet) duplicates() int {
 	slices.Sort(s.numbers)
 	slices.SortFunc(s.uuids, func(a, b [16]byte) int { return bytes.Compare(a[:], b[:]) })

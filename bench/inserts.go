@@ -10,13 +10,13 @@ import (
 	"github.com/kiloshard/kiloshard/shards"
 )
 
-// Bigserial is a table's own sequence, which all other keys are compared with.
+// Bigserial is a table's own sequence. All other keys are compared with it.
 const Bigserial = "bigserial"
 
-// insertSteps is in how many steps a table grows to its size.
+// insertSteps is the number of steps in which a table is filled.
 const insertSteps = 20
 
-// InsertFigure is what filling a table with one kind of key as its primary key took.
+// InsertFigure is the result of filling a table with one kind of primary key.
 type InsertFigure struct {
 	Key         string      `json:"key"`
 	Rows        int         `json:"rows"`
@@ -28,13 +28,13 @@ type InsertFigure struct {
 	Growth      []GrowthRow `json:"growth"` // step by step
 }
 
-// GrowthRow is one step in filling a table.
+// GrowthRow is one step of filling a table.
 type GrowthRow struct {
 	Rows      int     `json:"rows"` // in the table when the step began
 	PerSecond float64 `json:"rows_per_second"`
 }
 
-// insertKeys are the tables that are filled: the type of the key and its default.
+// insertKeys are the tables to fill: the type of the key and its default.
 var insertKeys = []struct{ name, key string }{
 	{Bigserial, "bigserial"},
 	{Published, "bigint DEFAULT bench.published()"},
@@ -45,7 +45,7 @@ var insertKeys = []struct{ name, key string }{
 	{UUIDv7, "uuid DEFAULT shard_00005.next_event_id()"},
 }
 
-// fillTables fills a table of photos for each kind of key, taking turns step by step, by INSERT … SELECT of many rows.
+// fillTables fills a table of photos for each kind of key with INSERT … SELECT of many rows, in turns, step by step.
 func fillTables(ctx context.Context, host shards.Host, cfg IDsConfig) ([]InsertFigure, error) {
 	conns, err := open(ctx, host, 1)
 	if err != nil {
@@ -89,7 +89,7 @@ func fillTables(ctx context.Context, host shards.Host, cfg IDsConfig) ([]InsertF
 	return figures, nil
 }
 
-// grow adds rows to a table. WALBytes adds up meanwhile.
+// grow adds rows to a table, and the WAL that they take to WALBytes.
 func grow(ctx context.Context, conn *pgx.Conn, table, rows int, f *InsertFigure) error {
 	before, err := walPosition(ctx, conn)
 	if err != nil {

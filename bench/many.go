@@ -10,7 +10,7 @@ import (
 	"github.com/kiloshard/kiloshard/shards"
 )
 
-// ManyFigure is what a burst of IDs costs in each way, in microseconds an ID: the median of the rounds.
+// ManyFigure is the cost of a burst of IDs in each way, in microseconds per ID: the median of the rounds.
 type ManyFigure struct {
 	IDs          int     `json:"ids"`           // in a burst
 	Singly       float64 `json:"one_by_one"`    // as many statements SELECT next_id()
@@ -26,8 +26,8 @@ const (
 	burstRounds = 33
 )
 
-// compareMany makes bursts of IDs on shards that have been idle, one after the other: a burst is over before the ceiling
-// of the format is felt, which is the same in all ways.
+// compareMany makes bursts of IDs on idle shards, one after the other. A burst ends before it reaches the format's ceiling,
+// which is the same for all ways.
 func compareMany(ctx context.Context, host shards.Host) (ManyFigure, error) {
 	conns, err := open(ctx, host, 1)
 	if err != nil {
@@ -58,7 +58,7 @@ func compareMany(ctx context.Context, host shards.Host) (ManyFigure, error) {
 			if err != nil {
 				return ManyFigure{}, err
 			}
-			if round > 10 { // each statement is prepared by then
+			if round > 10 { // all statements are prepared
 				micros[i] = append(micros[i], took.Seconds()*1e6/burst)
 			}
 		}
@@ -73,7 +73,7 @@ func compareMany(ctx context.Context, host shards.Host) (ManyFigure, error) {
 	}, nil
 }
 
-// timedBurst lets the shard fall idle first.
+// timedBurst measures a burst after the shard has been idle.
 func timedBurst(ctx context.Context, conn *pgx.Conn, schema string, way func(schema string) error) (time.Duration, error) {
 	if _, err := conn.Exec(ctx, "SELECT pg_sleep(0.02)"); err != nil {
 		return 0, err

@@ -13,13 +13,13 @@ import (
 
 // MapConfig says how [Map] measures.
 type MapConfig struct {
-	// NewStores makes a place for a map that holds none, for each kind of store, on the same servers every time.
+	// NewStores returns an empty store of each kind, on the same servers every time.
 	NewStores func(ctx context.Context) ([]MapStore, error)
 
 	Only []string // the parts to run, of those that [MapParts] returns. Defaults to all
 
 	Watchers    int // of the part watchers. Defaults to 1000
-	Connections int // over how many stores, each with a connection of its own, they are spread the second time. Defaults to 50
+	Connections int // number of stores, each with its own connection, that the watchers share the second time. Defaults to 50
 	Changes     int // that they watch. Defaults to 50
 
 	Clients    int // of the part linearizable, all at once. Defaults to 50
@@ -29,14 +29,14 @@ type MapConfig struct {
 	Progress func(what string)
 }
 
-// MapStore is a place for a map.
+// MapStore is a store to measure.
 type MapStore struct {
 	Kind   string        // as in the config
-	Server string        // what it is, for people
+	Server string        // a description for the output
 	Config shards.Config // with the cluster and the store
 	Path   string        // of the file, for a store of kind file
 
-	// Kill ends the store's server as kill -9 does, and Restart starts it again. They are nil for a store without one.
+	// Kill kills the store's server with SIGKILL, and Restart starts it again. They are nil for a store without a server.
 	Kill, Restart func(ctx context.Context) error
 }
 
@@ -45,11 +45,11 @@ func (s MapStore) Open(ctx context.Context) (mapstore.Store, error) {
 	return mapstore.Open(ctx, s.Config, mapstore.Options{Path: s.Path})
 }
 
-// MapReport is what [Map] measured.
+// MapReport is the result of [Map].
 type MapReport struct {
 	Servers []string    `json:"servers"`
 	Rows    []MapFigure `json:"rows"`
-	Failed  []string    `json:"failed"` // what should never happen, and did
+	Failed  []string    `json:"failed"` // broken guarantees
 }
 
 // MapFigure is one figure of one store.
@@ -59,7 +59,7 @@ type MapFigure struct {
 	What   string  `json:"what"`
 	Metric string  `json:"metric"` // with its unit
 	Value  float64 `json:"value"`
-	Text   string  `json:"text,omitempty"` // instead of the value, where it is no number
+	Text   string  `json:"text,omitempty"` // instead of the value, if it is not a number
 }
 
 // mapPart is a part of the benchmark, which runs once for each store.
@@ -77,7 +77,7 @@ func MapParts() []string {
 	return namesOf(mapParts())
 }
 
-// Map measures the stores of the map, and checks what they promise, while they are killed. What does not hold is in the
+// Map measures the map's stores, and checks their guarantees while their servers are killed. Broken guarantees are in the
 // report.
 func Map(ctx context.Context, cfg MapConfig) (*MapReport, error) {
 	cfg = cfg.withDefaults()
@@ -129,11 +129,11 @@ func (cfg MapConfig) withDefaults() MapConfig {
 // mapBench is the state of one [Map].
 type mapBench struct {
 	cfg         MapConfig
-	part, store string // those that run
+	part, store string // that are running
 	report      MapReport
 }
 
-// progress says what is next.
+// progress reports what runs next.
 func (b *mapBench) progress(what string) {
 	b.cfg.Progress(strings.TrimSuffix(b.part+", "+b.store+", "+what, ", "))
 }
@@ -143,7 +143,7 @@ func (b *mapBench) add(what, metric string, value float64) {
 	b.report.Rows = append(b.report.Rows, MapFigure{Part: b.part, Store: b.store, What: what, Metric: metric, Value: value})
 }
 
-// addTimes adds rows for the middle, the 99th percentile and the longest of some times.
+// addTimes adds rows for the median, the 99th percentile and the maximum of some times.
 func (b *mapBench) addTimes(what, since string, times []time.Duration) {
 	slices.Sort(times)
 	l := lap{latencies: times}
@@ -152,7 +152,7 @@ func (b *mapBench) addTimes(what, since string, times []time.Duration) {
 	b.add(what, "max ms "+since, l.value(longest)/1000)
 }
 
-// fail says that something happened that should never happen.
+// fail reports a broken guarantee.
 func (b *mapBench) fail(format string, args ...any) {
 	b.report.Failed = append(b.report.Failed, fmt.Sprintf("%s, %s: ", b.part, b.store)+fmt.Sprintf(format, args...))
 }
@@ -165,7 +165,7 @@ func (b *mapBench) kills(store MapStore) int {
 	return b.cfg.Kills
 }
 
-// openMany opens a store several times. The function that it returns closes all of them.
+// openMany opens a store several times. The returned function closes all of them.
 func openMany(ctx context.Context, store MapStore, count int) ([]mapstore.Store, func() error, error) {
 	var stores []mapstore.Store
 	closeAll := func() error { return together(len(stores), func(i int) error { return stores[i].Close() }) }

@@ -8,7 +8,7 @@ import (
 	"github.com/kiloshard/kiloshard/bench/linear"
 )
 
-// measureLinearizable has many clients load and swap while the store is killed, and has what they saw checked.
+// measureLinearizable runs many clients that load and swap while the store is killed, and checks their histories.
 func measureLinearizable(ctx context.Context, b *mapBench, store MapStore) error {
 	stores, closeAll, err := openMany(ctx, store, b.cfg.Clients)
 	if err != nil {

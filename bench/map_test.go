@@ -107,7 +107,7 @@ func TestCrowdFindsWhatGoesBack(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := c.await(ctx, 2); err == nil || !strings.Contains(err.Error(), "1 of 2 watchers have not got version 2") {
+	if _, err := c.await(ctx, 2); err == nil || !strings.Contains(err.Error(), "1 of 2 watchers did not receive version 2") {
 		t.Errorf("got %v", err)
 	}
 	c.leave()

@@ -11,14 +11,14 @@ import (
 	"github.com/kiloshard/kiloshard/shards/mapstore"
 )
 
-// watchLimit is the time for all watchers to have a change; past it they are said to have missed it.
+// watchLimit limits how long watchers may take to receive a change; after it the change counts as missed.
 const watchLimit = time.Minute
 
-// pollChanges is how many changes of a file are watched: it is looked at once a second only.
+// pollChanges is how many changes of a file are watched: watchers read it only once a second.
 const pollChanges = 5
 
-// measureWatchers has many watch while somebody else changes the map: all by one store, then spread over more, and then
-// while the store is killed.
+// measureWatchers runs many watchers while the map changes: all on one store, then on several stores, and then while the
+// store is killed.
 func measureWatchers(ctx context.Context, b *mapBench, store MapStore) (err error) {
 	writer, err := store.Open(ctx)
 	if err != nil {
@@ -52,7 +52,7 @@ func measureWatchers(ctx context.Context, b *mapBench, store MapStore) (err erro
 	return w.checkHistory(ctx, b)
 }
 
-// watchChanges measures how long after a change each watcher has it.
+// watchChanges measures how long each watcher takes to receive a change.
 func (b *mapBench) watchChanges(ctx context.Context, c *crowd, w *mapWriter, what string) error {
 	var sinceCall, sinceReturn []time.Duration
 	changes := b.cfg.Changes
@@ -70,7 +70,7 @@ func (b *mapBench) watchChanges(ctx context.Context, c *crowd, w *mapWriter, wha
 			return err
 		}
 		if i == 0 {
-			continue // until then all have to begin to watch
+			continue // some watchers may still be starting
 		}
 		for _, at := range arrivals {
 			sinceCall = append(sinceCall, at.Sub(call))
@@ -82,7 +82,7 @@ func (b *mapBench) watchChanges(ctx context.Context, c *crowd, w *mapWriter, wha
 	return nil
 }
 
-// watchKills kills the store between changes, and measures how long after the first change that is made again all have it.
+// watchKills kills the store between changes, and measures how long all watchers take to receive the next change.
 func (b *mapBench) watchKills(ctx context.Context, c *crowd, w *mapWriter, store MapStore, what string) error {
 	what += ", killed"
 	b.progress(what)
@@ -138,7 +138,7 @@ func (w *mapWriter) change(ctx context.Context) error {
 	return err
 }
 
-// changeAtLast changes the map as soon as the store can be reached.
+// changeAtLast retries a change until the store is reachable.
 func (w *mapWriter) changeAtLast(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, watchLimit)
 	defer cancel()
@@ -146,7 +146,7 @@ func (w *mapWriter) changeAtLast(ctx context.Context) error {
 	for {
 		err := w.change(ctx)
 		var conflict *mapstore.ConflictError
-		if errors.As(err, &conflict) && conflict.Found == wanted { // an attempt that was not answered
+		if errors.As(err, &conflict) && conflict.Found == wanted { // by an attempt whose answer was lost
 			w.version, err = wanted, nil
 		}
 		if err == nil || ctx.Err() != nil {
@@ -159,7 +159,7 @@ func (w *mapWriter) changeAtLast(ctx context.Context) error {
 	}
 }
 
-// checkHistory checks that no version is missing.
+// checkHistory checks that the history has every version.
 func (w *mapWriter) checkHistory(ctx context.Context, b *mapBench) error {
 	version := w.version
 	for entry, err := range w.store.History(ctx) {
@@ -184,13 +184,13 @@ type crowd struct {
 	done   sync.WaitGroup
 
 	mu       sync.Mutex // guards what follows
-	version  []int      // that each has
+	version  []int      // that each watcher has
 	arrived  []time.Time
-	wrong    int           // versions that came twice, or after a newer one
+	wrong    int           // versions received twice, or after a newer one
 	lastErr  error         // of a watcher
 	waiting  int           // the version that await waits for, 0 for none
-	missing  int           // how many have not got it
-	complete chan struct{} // closed when nobody is missing
+	missing  int           // watchers without it
+	complete chan struct{} // closed when missing is 0
 }
 
 func newCrowd(ctx context.Context, stores []mapstore.Store, watchers int) *crowd {
@@ -227,7 +227,7 @@ func (c *crowd) tell(watcher int, entry mapstore.Entry, err error, at time.Time)
 	}
 }
 
-// await waits until all have a version, and returns when each got it.
+// await waits until all watchers have a version, and returns when each received it.
 func (c *crowd) await(ctx context.Context, version int) ([]time.Time, error) {
 	c.mu.Lock()
 	c.waiting, c.missing, c.complete = version, 0, make(chan struct{})
@@ -250,12 +250,12 @@ func (c *crowd) await(ctx context.Context, version int) ([]time.Time, error) {
 	defer c.mu.Unlock()
 	c.waiting = 0
 	if c.missing > 0 {
-		return nil, fmt.Errorf("%d of %d watchers have not got version %d: %w", c.missing, len(c.version), version, errors.Join(ctx.Err(), c.lastErr))
+		return nil, fmt.Errorf("%d of %d watchers did not receive version %d: %w", c.missing, len(c.version), version, errors.Join(ctx.Err(), c.lastErr))
 	}
 	return append([]time.Time(nil), c.arrived...), nil
 }
 
-// at returns how many are at a version.
+// at returns how many watchers have a version.
 func (c *crowd) at(version int) int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -268,7 +268,7 @@ func (c *crowd) at(version int) int {
 	return count
 }
 
-// leave ends all watching.
+// leave stops all watchers.
 func (c *crowd) leave() {
 	c.cancel()
 	c.done.Wait()

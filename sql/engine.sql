@@ -217,8 +217,8 @@ BEGIN
         FROM pg_locks l LEFT JOIN pg_stat_activity a ON a.pid = l.pid
         WHERE l.locktype = 'relation' AND l.granted AND l.relation = setter::regclass
           AND l.database = (SELECT d.oid FROM pg_database d WHERE d.datname = current_database());
-      RAISE EXCEPTION 'another session moves sequence % or one beside it, and does not end: %', seq, coalesce(holder, 'it has just ended')
-        USING ERRCODE = 'lock_not_available', HINT = 'Try again, or look at that process.';
+      RAISE EXCEPTION 'timed out waiting for the session that moves sequence % or one that shares its lock: %', seq, coalesce(holder, 'it has just ended')
+        USING ERRCODE = 'lock_not_available', HINT = 'Retry, or inspect that process.';
   END;
 END
 $kiloshard$;

@@ -13,7 +13,7 @@ BEGIN
   IF pg_catalog.to_regnamespace('kiloshard_locks') IS NULL THEN
     CREATE SCHEMA kiloshard_locks;
   END IF;
-EXCEPTION WHEN duplicate_schema OR unique_violation THEN NULL; -- somebody else was quicker
+EXCEPTION WHEN duplicate_schema OR unique_violation THEN NULL; -- another session created it first
 END
 $kiloshard$;
 {{end}}

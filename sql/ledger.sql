@@ -120,7 +120,7 @@ BEGIN
     got := kiloshard.make_version_table(schema);
   END IF;
   IF NOT got THEN
-    RAISE EXCEPTION 'somebody else migrates %', schema USING ERRCODE = '{{.ShardBusy}}';
+    RAISE EXCEPTION 'another process is migrating %', schema USING ERRCODE = '{{.ShardBusy}}';
   END IF;
   IF pg_catalog.to_regclass('kiloshard.moves') IS NOT NULL THEN -- a mover that was killed holds no lock
     EXECUTE 'SELECT 1 FROM kiloshard.moves WHERE shard = $1 AND outcome IS NULL AND side = ''source''' INTO found USING shard;

@@ -62,7 +62,7 @@ BEGIN
     CREATE TABLE IF NOT EXISTS kiloshard.lock_create (); -- for commands that make or upgrade shards
     PERFORM pg_catalog.set_config('lock_timeout', before, true);
   END IF;
-EXCEPTION WHEN duplicate_table OR unique_violation THEN NULL; -- somebody else was quicker
+EXCEPTION WHEN duplicate_table OR unique_violation THEN NULL; -- another session created it first
 END
 $kiloshard$;
 DO $kiloshard$
@@ -77,7 +77,7 @@ BEGIN
     END;
   END LOOP;
   SELECT{{template "table holder"}} INTO holder{{template "table holders" "kiloshard.lock_install"}} LIMIT 1;
-  RAISE EXCEPTION 'the lock of those who install the helper schema is held by %', coalesce(holder, 'nobody any more')
+  RAISE EXCEPTION 'the lock for installing the helper schema is held by %', coalesce(holder, 'a session that has just ended')
     USING ERRCODE = 'object_in_use'; -- not lock_not_available, which callers retry: this has waited long enough
 END
 $kiloshard$;

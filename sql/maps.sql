@@ -19,8 +19,8 @@ CREATE TABLE IF NOT EXISTS kiloshard.maps (
 
 CREATE OR REPLACE FUNCTION kiloshard.keep_maps() RETURNS trigger LANGUAGE plpgsql AS $kiloshard$
 BEGIN
-  RAISE EXCEPTION 'kiloshard.maps is only added to: it is the history of the map'
-    USING HINT = 'A map is put back by making it the next version.';
+  RAISE EXCEPTION 'kiloshard.maps is append-only: it is the history of the map'
+    USING HINT = 'To restore a map, save it as the next version.';
 END
 $kiloshard$;
 

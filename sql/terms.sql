@@ -5,7 +5,7 @@
 {{- if .TypeBits}} AND type OPERATOR(pg_catalog.>=) 0 AND type OPERATOR(pg_catalog.<=) {{.TypeMask}}{{end}}{{end}}
 {{- define "check arguments"}}
   IF shard IS NULL OR seq IS NULL{{if .TypeBits}} OR type IS NULL{{end}} THEN
-    RAISE EXCEPTION 'NULL for a shard, sequence or type' USING ERRCODE = 'null_value_not_allowed';
+    RAISE EXCEPTION 'a shard, sequence or type must not be NULL' USING ERRCODE = 'null_value_not_allowed';
   END IF;
   IF shard OPERATOR(pg_catalog.<) 0 OR shard OPERATOR(pg_catalog.>) {{.ShardMask}} THEN
     RAISE EXCEPTION 'shard %: expected 0 to {{.ShardMask}}', shard USING ERRCODE = 'invalid_parameter_value';

@@ -73,7 +73,7 @@ BEGIN
   SELECT * INTO wrong FROM ({{template "foreign" .}}) f WHERE kind <> 'grant' ORDER BY kind <> 'owner', what NOT LIKE 'schema %', what LIMIT 1;
   IF FOUND THEN
     RAISE EXCEPTION '%: expected %', wrong.what, wrong.expected USING ERRCODE = '{{.Refused}}',
-      HINT = 'Somebody else may have made it. Look at it, drop it or have it belong to the right role, and try again.';
+      HINT = 'Another role may have made it. Inspect it, drop it or change its owner, and retry.';
   END IF;
 END
 $kiloshard$;
@@ -85,7 +85,7 @@ BEGIN
   IF pg_catalog.to_regnamespace('kiloshard') IS NULL THEN -- only a missing schema needs the right to create one
     CREATE SCHEMA kiloshard;
   END IF;
-EXCEPTION WHEN duplicate_schema OR unique_violation THEN NULL; -- somebody else was quicker; its owner is checked below
+EXCEPTION WHEN duplicate_schema OR unique_violation THEN NULL; -- another session created it first; its owner is checked below
 END
 $kiloshard$;
 {{template "refuse foreign" .}}

@@ -8,8 +8,8 @@ import (
 	"sync"
 )
 
-// StartCluster starts servers that are the members of one cluster, each as [Start] does, and returns when all of them
-// answer. After an error nothing is left of them.
+// StartCluster starts the members of one cluster, each as [Start] does, and returns when all of them answer. After an
+// error no process and no files are left.
 func StartCluster(ctx context.Context, cfg Config, members int) ([]*Server, error) {
 	servers := make([]*Server, members)
 	peers := make([]string, members)
@@ -30,7 +30,7 @@ func StartCluster(ctx context.Context, cfg Config, members int) ([]*Server, erro
 	}
 	errs := make([]error, members)
 	var started sync.WaitGroup
-	for i, s := range servers { // none answers before most of them run
+	for i, s := range servers { // none answers before a majority runs
 		s.order.Cluster = strings.Join(peers, ",")
 		started.Go(func() { errs[i] = s.run(ctx) })
 	}

@@ -7,6 +7,6 @@ import (
 	"syscall"
 )
 
-// detach gives the process a session of its own, so that Ctrl-C in a terminal reaches only this process, which then ends
-// the server itself.
+// detach starts the process in a new session, so that Ctrl-C in a terminal interrupts only this process, which then stops
+// the server.
 func detach(cmd *exec.Cmd) { cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true} }

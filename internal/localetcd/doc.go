@@ -1,8 +1,8 @@
-// Package localetcd has etcd servers on this machine, thrown away afterwards: for benchmarks and tests.
+// Package localetcd runs temporary etcd servers on this machine, for benchmarks and tests.
 //
-// A server is a process of its own, so that it can be killed. No binary of etcd is needed: the process runs a command that
-// the caller names, such as a copy of the caller's own program, and that calls [Serve].
+// Each server is a separate process, so it can be killed. No etcd binary is needed: the process runs a command that the
+// caller configures, such as the caller's own program, and the command calls [Serve].
 //
-// A server listens on 127.0.0.1 only and keeps its data in a directory of its own, with fsync. It ends with the process
-// that started it, because its standard input ends then.
+// A server listens on 127.0.0.1 only, and stores its data in its own directory, with fsync. It exits when the process that
+// started it exits, because its standard input is closed then.
 package localetcd

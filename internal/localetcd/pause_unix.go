@@ -10,7 +10,7 @@ import (
 // Pause makes the server hang, with SIGSTOP, until Resume, Kill or Stop.
 func (s *Server) Pause() error { return s.signal(syscall.SIGSTOP, true) }
 
-// Resume lets a server that hangs go on.
+// Resume continues a paused server.
 func (s *Server) Resume() error { return s.signal(syscall.SIGCONT, false) }
 
 func (s *Server) signal(signal os.Signal, hangs bool) error {

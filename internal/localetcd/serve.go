@@ -28,22 +28,22 @@ type order struct {
 	Key      string `json:"key,omitempty"`
 }
 
-// answer is what the process writes to its standard output, as one line of JSON, once the server answers or cannot.
+// answer is what the process writes to its standard output, as one line of JSON, when the server answers or fails.
 type answer struct {
 	Version string `json:"version,omitempty"`
 	Error   string `json:"error,omitempty"`
 }
 
-// startLimit is the time for a server to answer.
+// startLimit limits how long a server may take to answer.
 const startLimit = 5 * time.Minute
 
-// Serve is what the command of [Config] calls, with its standard input and output. It runs the server that [Start] asks for
-// until its input ends, or ctx.
+// Serve is called by the command of [Config], with its standard input and output. It runs the server that [Start]
+// requests until its input or ctx ends.
 func Serve(ctx context.Context, in io.Reader, out io.Writer) error {
 	decoder := json.NewDecoder(in)
 	var o order
 	if err := decoder.Decode(&o); err != nil {
-		return fmt.Errorf("serve etcd: expected the order of what to run: %w", err)
+		return fmt.Errorf("serve etcd: expected an order as JSON: %w", err)
 	}
 	server, err := o.start(ctx)
 	reply := answer{Version: version.Version}
@@ -58,7 +58,7 @@ func Serve(ctx context.Context, in io.Reader, out io.Writer) error {
 	}
 	defer server.Close()
 	ended := make(chan struct{})
-	go func() { // which cannot be interrupted: it ends with the process
+	go func() { // cannot be interrupted: it ends with the process
 		_, _ = io.Copy(io.Discard, in)
 		close(ended)
 	}()
@@ -77,7 +77,7 @@ func (o order) start(ctx context.Context) (*embed.Etcd, error) {
 	if o.TokenTTL > 0 {
 		cfg.AuthTokenTTL = o.TokenTTL
 	}
-	cfg.BcryptCost = 4 // the least: nobody's passwords are here
+	cfg.BcryptCost = 4 // the minimum: passwords here protect nothing
 	cfg.ZapLoggerBuilder = embed.NewZapLoggerBuilder(zap.NewNop())
 	clients, err := url.Parse(o.Client)
 	if err != nil {
@@ -91,7 +91,7 @@ func (o order) start(ctx context.Context) (*embed.Etcd, error) {
 	cfg.ListenPeerUrls, cfg.AdvertisePeerUrls = []url.URL{*peers}, []url.URL{*peers}
 	cfg.InitialCluster = o.Cluster
 	if o.Cert != "" {
-		if _, err := tls.LoadX509KeyPair(o.Cert, o.Key); err != nil { // etcd would say so only later
+		if _, err := tls.LoadX509KeyPair(o.Cert, o.Key); err != nil { // etcd would report it only later
 			return nil, err
 		}
 		cfg.ClientTLSInfo.CertFile, cfg.ClientTLSInfo.KeyFile = o.Cert, o.Key

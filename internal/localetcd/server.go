@@ -18,16 +18,16 @@ import (
 
 // Config says how [Start] runs a server.
 type Config struct {
-	Command []string // whose process calls Serve and does nothing else
-	Env     []string // of the process, more than this process has
+	Command []string // must call Serve and do nothing else
+	Env     []string // added to this process's environment
 
 	Dir string // for the server's files. Defaults to a new one, which Stop removes
 
-	// TokenTTL is how long etcd knows a client with a user and a password before it must give them again, in whole
-	// seconds. Defaults to 5 minutes.
+	// TokenTTL is how long a client with a user and a password stays authenticated, in whole seconds. Defaults to 5
+	// minutes.
 	TokenTTL time.Duration
 
-	// PEM files. With Cert and Key clients connect by TLS, with CA they need a certificate that it has signed.
+	// PEM files. With Cert and Key, clients connect with TLS; with CA, they need a certificate that it signed.
 	CA, Cert, Key string
 }
 
@@ -43,21 +43,21 @@ type Server struct {
 	stopped bool
 }
 
-// process is a server that runs.
+// process is a running server.
 type process struct {
 	cmd    *exec.Cmd
 	stdin  io.WriteCloser
-	exited chan struct{} // closed once it was waited for
+	exited chan struct{} // closed when it has been waited for
 	hangs  bool          // by Pause
 }
 
-// ErrStopped is returned by the methods of a Server that Stop has been called on.
+// ErrStopped is returned by the methods of a Server after Stop.
 var ErrStopped = errors.New("the server was stopped")
 
-// stopLimit is the time for a server to end in good order, before it is killed.
+// stopLimit limits how long a server may take to shut down before it is killed.
 const stopLimit = 10 * time.Second
 
-// Start starts a server and returns when it answers. ctx governs the start alone. After an error nothing is left of it.
+// Start starts a server and returns when it answers. ctx governs only the start. After an error no process and no files are left.
 func Start(ctx context.Context, cfg Config) (*Server, error) {
 	s, err := newServer(cfg, "local")
 	if err != nil {
@@ -69,10 +69,10 @@ func Start(ctx context.Context, cfg Config) (*Server, error) {
 	return s, nil
 }
 
-// newServer makes a server's directory, and finds addresses for it.
+// newServer creates a server's directory and finds addresses for it.
 func newServer(cfg Config, name string) (*Server, error) {
 	if len(cfg.Command) == 0 {
-		return nil, errors.New("no command is given that calls localetcd.Serve")
+		return nil, errors.New("Config.Command is empty: expected a command that calls localetcd.Serve")
 	}
 	client, clientErr := freeAddress()
 	peer, peerErr := freeAddress()
@@ -105,7 +105,7 @@ func (s *Server) Endpoint() string { return s.order.Client }
 // Version returns the server's version as in "3.7.3".
 func (s *Server) Version() string { return s.version }
 
-// Describe returns one line for people, as in "etcd 3.7.3, port 20123".
+// Describe returns one line for messages, as in "etcd 3.7.3, port 20123".
 func (s *Server) Describe() string {
 	return "etcd " + s.version + ", port " + s.Endpoint()[strings.LastIndexByte(s.Endpoint(), ':')+1:]
 }
@@ -120,7 +120,7 @@ func (s *Server) PID() int {
 	return s.process.cmd.Process.Pid
 }
 
-// Kill ends the server with SIGKILL and returns when it is gone. Restart starts it again.
+// Kill sends SIGKILL to the server and returns when it has exited. Restart starts it again.
 func (s *Server) Kill(context.Context) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -128,7 +128,7 @@ func (s *Server) Kill(context.Context) error {
 		return ErrStopped
 	}
 	if s.process != nil {
-		_ = s.process.cmd.Process.Kill() // one that has ended by itself is gone as well
+		_ = s.process.cmd.Process.Kill() // fails if it has exited by itself
 		<-s.process.exited
 		_ = s.process.stdin.Close()
 		s.process = nil
@@ -136,8 +136,8 @@ func (s *Server) Kill(context.Context) error {
 	return nil
 }
 
-// Restart starts the server again on the same ports and the same data; a server that runs is ended in good order first.
-// It returns when the server answers, which ctx limits. After an error the server does not run.
+// Restart starts the server again with the same ports and data, after shutting it down if it runs. It returns when the
+// server answers; ctx limits the wait. After an error the server does not run.
 func (s *Server) Restart(ctx context.Context) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -151,7 +151,7 @@ func (s *Server) Restart(ctx context.Context) error {
 	return nil
 }
 
-// Stop ends the server and removes its files. Only the first call does anything.
+// Stop shuts the server down and removes its files. Later calls do nothing.
 func (s *Server) Stop() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -172,7 +172,7 @@ func (s *Server) remove() error {
 
 // run starts the process and waits until the server in it answers.
 func (s *Server) run(ctx context.Context) error {
-	cmd := exec.Command(s.cfg.Command[0], s.cfg.Command[1:]...) // it outlives ctx
+	cmd := exec.Command(s.cfg.Command[0], s.cfg.Command[1:]...) // not CommandContext: it runs on after ctx
 	cmd.Env = append(os.Environ(), s.cfg.Env...)
 	var complaint tail
 	cmd.Stderr = &complaint
@@ -193,7 +193,7 @@ func (s *Server) run(ctx context.Context) error {
 	go func() {
 		var a answer
 		if err := json.NewDecoder(stdout).Decode(&a); err != nil {
-			a.Error = "the process has ended without an answer"
+			a.Error = "the process exited without an answer"
 		}
 		replies <- a
 		_, _ = io.Copy(io.Discard, stdout) // Wait must come after the last read
@@ -222,7 +222,7 @@ func (s *Server) run(ctx context.Context) error {
 	return err
 }
 
-// shutdown ends the server if it runs.
+// shutdown shuts the server down if it runs.
 func (s *Server) shutdown() {
 	if s.process == nil {
 		return
@@ -240,8 +240,8 @@ func (s *Server) shutdown() {
 	s.process = nil
 }
 
-// freeAddress returns an address that nobody listens on now. Its port lies below those that systems take for outgoing
-// connections, so that none of those takes it while the server is down.
+// freeAddress returns an unused address. Its port is below the usual ephemeral ports, so that no outgoing connection takes
+// it while the server is down.
 func freeAddress() (string, error) {
 	const lowest, beyond = 20000, 32000
 	for range 100 {
@@ -253,7 +253,7 @@ func freeAddress() (string, error) {
 	return "", errors.New("no free port on 127.0.0.1")
 }
 
-// tail is a writer that keeps the last of what is written.
+// tail is a writer that keeps the last 4096 bytes written.
 type tail struct {
 	mu   sync.Mutex
 	text []byte

@@ -117,7 +117,7 @@ func TestStartFails(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
 	defer cancel()
-	if _, err := localetcd.Start(ctx, localetcd.Config{}); err == nil || !strings.Contains(err.Error(), "no command is given") {
+	if _, err := localetcd.Start(ctx, localetcd.Config{}); err == nil || !strings.Contains(err.Error(), "Config.Command is empty") {
 		t.Errorf("no command: got %v", err)
 	}
 	if _, err := localetcd.Start(ctx, config("complains")); err == nil || !strings.Contains(err.Error(), "there is no etcd in this program") {

@@ -15,10 +15,10 @@ type Backup struct {
 	logger *slog.Logger
 
 	mu   sync.Mutex // held for the length of every method; guards what follows
-	copy copied     // nil once the backup was used or removed
+	copy copied     // nil after the backup was used or removed
 }
 
-// copied is the data of a server, not yet started.
+// copied is the copied data of a server. No server runs on it yet.
 type copied interface {
 	engine
 	// follow starts the server as a standby of the one that the data came from.
@@ -27,7 +27,7 @@ type copied interface {
 	restore(ctx context.Context, settings map[string]string) (version string, err error)
 }
 
-// copier is an engine that can copy the data of its server while that runs.
+// copier is an engine that can copy its server's data while the server runs.
 type copier interface {
 	backup(ctx context.Context, logger *slog.Logger) (copied, error)
 }
@@ -37,14 +37,14 @@ var (
 	errUsed     = errors.New("the backup was used or removed")
 )
 
-// Backup takes a base backup of the running server with pg_basebackup, with all the WAL that it needs by itself. The
-// backup lies beside the server's own directory and outlives it; it has the roles, the password, the settings and the
-// environment of the server, and its Keep.
+// Backup takes a base backup of the running server with pg_basebackup, including all WAL that it needs. The backup is
+// stored beside the server's directory and remains after the server stops. It has the server's roles, password, settings,
+// environment and Keep.
 //
-// ctx governs the copying. Kill, Restart and Stop wait for it. Servers that do not come from Local or Download, and
-// downloaded builds, which have no pg_basebackup, cannot be copied: the error is then errors.ErrUnsupported. After an
-// error nothing of the backup is left. Without [Backup.Standby] or [Backup.Restore] it is removed by [Backup.Remove],
-// or after this process's death as a server's files are.
+// ctx governs the copying. Kill, Restart and Stop wait for it. Only servers from Local can be copied, since downloaded
+// builds have no pg_basebackup; for others the error is errors.ErrUnsupported. After an error no files are left. A backup
+// that [Backup.Standby] or [Backup.Restore] does not use is removed by [Backup.Remove], or, like a server's files, after
+// this process has died.
 func (s *Server) Backup(ctx context.Context) (*Backup, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -62,21 +62,21 @@ func (s *Server) Backup(ctx context.Context) (*Backup, error) {
 	return &Backup{source: s.source, keep: s.keep, logger: s.logger, copy: data}, nil
 }
 
-// Standby starts a server from the backup that streams from the server which the backup was taken of, under the given
-// application_name, and answers queries that only read. It becomes a primary by: select pg_promote().
+// Standby starts a hot standby from the backup. It streams from the backup's server, with the given application_name.
+// select pg_promote() makes it a primary.
 //
-// It returns when the server answers; ctx governs all of it. The settings go over those of the backup. The backup is
-// used up, and its files are the new server's, which Stop removes; after an error nothing of them is left.
+// It returns when the server answers; ctx governs the whole call. The settings override those of the backup. The backup
+// cannot be used again: its files become the new server's, which Stop removes. After an error no files are left.
 func (b *Backup) Standby(ctx context.Context, name string, settings map[string]string) (*Server, error) {
 	return b.start(ctx, settings, func(data copied) (string, error) { return data.follow(ctx, name, settings) })
 }
 
-// Restore starts a server from the backup that recovers from a WAL archive: restore_command has to be among the
-// settings, and recovery_target_time or the like says where it ends. See
+// Restore starts a server from the backup that recovers from a WAL archive. The settings must contain restore_command;
+// recovery_target_time or a similar setting ends the recovery. See
 // https://www.postgresql.org/docs/current/continuous-archiving.html#BACKUP-PITR-RECOVERY.
 //
-// It returns when the server answers, which may be before it has come to the target, for queries that only read. Of
-// ctx, the settings and the backup the same holds as for Standby.
+// It returns when the server answers read-only queries, which may be before it reaches the target. ctx, the settings and
+// the backup are as for Standby.
 func (b *Backup) Restore(ctx context.Context, settings map[string]string) (*Server, error) {
 	return b.start(ctx, settings, func(data copied) (string, error) { return data.restore(ctx, settings) })
 }
@@ -101,7 +101,7 @@ func (b *Backup) start(ctx context.Context, settings map[string]string, run func
 	return s, nil
 }
 
-// Remove removes the files of a backup that was not used. It does its work even if ctx has ended.
+// Remove removes the files of a backup that was not used, even if ctx has ended.
 func (b *Backup) Remove(ctx context.Context) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()

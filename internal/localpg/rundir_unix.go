@@ -20,21 +20,21 @@ const (
 	runningFile = "running"
 )
 
-// runDir is the directory of one server: its data, its log, and two locked files. The owner holds the lock of one, and
-// the kernel drops it when the owner dies, however it dies; a server that is kept has no such file. Every process
-// that runs in the directory inherits the lock of the other, and the kernel drops that one when the last of them ends.
+// runDir is the directory of one server: its data, its log, and two locked files. The owner process holds the lock of the
+// owner file, and the kernel releases it when the owner dies; a server that is kept has no owner file. Every process of the
+// server inherits the lock of the running file, and the kernel releases that one when the last of them ends.
 type runDir struct {
 	path    string
 	owner   *os.File
 	running *os.File
 }
 
-// newRunDir makes the directory of a server where the user can reach it, after sweeping away those of dead owners.
+// newRunDir creates the directory of a server where the user can enter it, after removing those of dead owners.
 func newRunDir(ctx context.Context, cfg Config, user identity) (_ *runDir, err error) {
 	parents := []string{cfg.Dir}
 	if cfg.Dir == "" {
 		parents = []string{os.TempDir()}
-		if user.credential != nil { // root's own temporary directory may be nobody else's
+		if user.credential != nil { // other users may not be able to enter root's temporary directory
 			parents = append(parents, "/tmp", "/var/tmp")
 		}
 	}
@@ -64,7 +64,7 @@ func makeRunDir(ctx context.Context, parent string, keep bool, user identity) (_
 			err = errors.Join(err, dir.remove(context.WithoutCancel(ctx)))
 		}
 	}()
-	// Postgres compares paths and its processes' working directory tells the real one.
+	// Postgres compares paths, and the working directory of its processes is the real path.
 	if dir.path, err = filepath.EvalSymlinks(path); err != nil {
 		dir.path = path
 		return nil, err
@@ -73,7 +73,7 @@ func makeRunDir(ctx context.Context, parent string, keep bool, user identity) (_
 		return nil, err
 	}
 	if !keep {
-		// The owner's file comes last: a directory with an owner's file has the other one, too.
+		// The owner file comes last, so a directory that has it has the running file, too.
 		if dir.owner, err = lockFile(dir.path, ownerFile); err != nil {
 			return nil, err
 		}
@@ -92,7 +92,7 @@ func makeRunDir(ctx context.Context, parent string, keep bool, user identity) (_
 	return dir, user.canEnter(dir.data())
 }
 
-// lockFile makes a file and locks it. It gets its name when it is locked, so that nobody finds it unlocked.
+// lockFile creates a file and locks it. It renames the file after locking it, so no process finds it unlocked.
 func lockFile(dir, name string) (*os.File, error) {
 	f, err := os.CreateTemp(dir, name+"-")
 	if err != nil {
@@ -116,7 +116,7 @@ func (d *runDir) openLog() (*os.File, error) {
 	return os.OpenFile(d.logPath(), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
 }
 
-// logFrom returns what the log has from an offset on, but no more than the last bytes of it.
+// logFrom returns the log from an offset on, at most its last 64 KiB.
 func (d *runDir) logFrom(offset int64) string {
 	const most = 64 << 10
 	f, err := os.Open(d.logPath())
@@ -131,8 +131,8 @@ func (d *runDir) logFrom(offset int64) string {
 	return string(text)
 }
 
-// remove removes the directory and then closes the locked files. A process that was just killed may still make a
-// file, so it is tried more than once.
+// remove removes the directory and then closes the locked files. It retries, since a process that was just killed may
+// still create a file.
 func (d *runDir) remove(ctx context.Context) error {
 	tick := time.NewTicker(processEvery)
 	defer tick.Stop()

@@ -14,10 +14,10 @@ import (
 	"syscall"
 )
 
-// sweep removes the directories of servers in parent whose owners are dead. It touches only directories of this
-// package's name that belong to this user and have an owner's file that nobody has locked. A directory in which a
-// process may still run stays: a server there is told to end, and a later sweep removes its directory. What goes
-// wrong is logged and no more: it is no fault of the server that is about to be started.
+// sweep removes the directories in parent of servers whose owners are dead. It considers only directories with this
+// package's prefix that belong to this user and have an unlocked owner file. It keeps a directory in which a process may
+// still run: it signals the server there to stop, and a later sweep removes the directory. Errors are only logged, since
+// they do not affect the server that is about to start.
 func sweep(ctx context.Context, parent string, logger *slog.Logger) {
 	found, err := filepath.Glob(filepath.Join(parent, dirPrefix+"*"))
 	if err != nil {
@@ -25,7 +25,7 @@ func sweep(ctx context.Context, parent string, logger *slog.Logger) {
 	}
 	for _, dir := range found {
 		if err := sweepDir(dir); err != nil {
-			logger.DebugContext(ctx, "postgres left over from a dead process stays",
+			logger.DebugContext(ctx, "keep the directory of a dead process's postgres",
 				slog.String("dir", dir), slog.Any("error", err))
 		}
 	}
@@ -41,7 +41,7 @@ func sweepDir(dir string) error {
 	}
 	owner, err := openUnlocked(dir, ownerFile)
 	if err != nil {
-		return nil // kept, or just being made, or the owner lives
+		return nil // kept, being created, or its owner is alive
 	}
 	defer owner.Close()
 	running, err := openUnlocked(dir, runningFile)
@@ -49,13 +49,13 @@ func sweepDir(dir string) error {
 	case errors.Is(err, syscall.EWOULDBLOCK):
 		return endServer(dir)
 	case err != nil:
-		return err // nobody can say that nothing runs there
+		return err // a process may run there
 	}
 	defer running.Close()
 	return os.RemoveAll(dir)
 }
 
-// openUnlocked opens and locks a file. The error is syscall.EWOULDBLOCK if somebody else has locked it.
+// openUnlocked opens and locks a file. The error is syscall.EWOULDBLOCK if another process has locked it.
 func openUnlocked(dir, name string) (*os.File, error) {
 	f, err := os.OpenFile(filepath.Join(dir, name), os.O_RDWR|syscall.O_NOFOLLOW, 0)
 	if err != nil {
@@ -67,8 +67,8 @@ func openUnlocked(dir, name string) (*os.File, error) {
 	return f, nil
 }
 
-// endServer tells the server that runs in the directory to end. It signals no process whose command line does not name
-// the directory: the process ID in the directory may meanwhile be another one's.
+// endServer signals the server that runs in the directory to stop. It signals only a process whose command line contains
+// the directory, since the process ID in the directory may have been reused.
 func endServer(dir string) error {
 	data, err := filepath.EvalSymlinks(filepath.Join(dir, "data"))
 	if err != nil {
@@ -77,10 +77,10 @@ func endServer(dir string) error {
 	if pid := postmaster(data); pid != 0 && startedOn(pid, data) {
 		return syscall.Kill(pid, syscall.SIGQUIT)
 	}
-	return errors.New("a process runs there that is not known to be its server")
+	return errors.New("a process runs there that is not recognized as its server")
 }
 
-// postmaster returns the process ID that a server has noted in its data directory, or 0.
+// postmaster returns the process ID in the postmaster.pid of a data directory, or 0.
 // See https://www.postgresql.org/docs/current/storage-file-layout.html.
 func postmaster(data string) int {
 	text, err := os.ReadFile(filepath.Join(data, "postmaster.pid"))

@@ -100,7 +100,7 @@ func TestPostgresIsOnlyAddedTo(t *testing.T) {
 	dsn := newDatabase(t, server)
 	swap(t, openPostgres(t, dsn), 0, 1)
 	for _, query := range []string{"update kiloshard.maps set why = ''", "delete from kiloshard.maps", "truncate kiloshard.maps"} {
-		if err := tryExecSQL(t, dsn, query); err == nil || !strings.Contains(err.Error(), "only added to") {
+		if err := tryExecSQL(t, dsn, query); err == nil || !strings.Contains(err.Error(), "append-only") {
 			t.Errorf("%s: error %v", query, err)
 		}
 	}

@@ -13,14 +13,14 @@ import (
 // CreateConfig says what [Create] works on and how.
 type CreateConfig struct {
 	Map      *shards.Map
-	PerHost  int             // sessions at work on each host. Defaults to 2
-	Batch    int             // shards in a transaction. Defaults to 64
+	PerHost  int             // sessions on each host. Defaults to 2
+	Batch    int             // shards per transaction. Defaults to 64
 	Wait     time.Duration   // how long to wait for another Create or Upgrade. Defaults to 1 min
 	Progress fanout.Progress // Defaults to none
 
-	DryRun bool // only say what there is to do: no lock is taken, and nothing is changed
+	DryRun bool // only report what Create would do: no locks, no changes
 
-	// Empty are shards to be made again, with no rows, although a ledger knows them; see [LostError]. Defaults to none.
+	// Empty are shards to create again without rows, although a ledger lists them; see [LostError]. Defaults to none.
 	Empty shards.Set
 }
 
@@ -33,27 +33,27 @@ func (cfg CreateConfig) withDefaults() CreateConfig {
 // CreateReport says what [Create] did.
 type CreateReport struct {
 	Created  shards.Set
-	Upgraded shards.Set // shards of an older version that were brought to the present one
-	Existed  shards.Set // shards that were there already, in the present version
+	Upgraded shards.Set // shards of an older version, now of the present one
+	Existed  shards.Set // shards that existed in the present version
 	// Generators are those made in the helper schemas, with their hosts, such as "photo on tick-a".
 	Generators []string
-	Copies     []Copies // of shards that are on two hosts; they are left alone
+	Copies     []Copies // of shards that are on two hosts; Create does not change them
 }
 
-// Create makes every shard of the map exist on its host, each one whole or not at all, and brings those of an older
-// version to the present one, as [Upgrade] does. It holds a lock on each host meanwhile, and waits for another Create or
-// Upgrade there: [ErrBusy], with who is at work, is the error after too long. It changes nothing where
+// Create creates every missing shard of the map on its host, each in one transaction, and upgrades shards of an older
+// version, as [Upgrade] does. It holds a lock on each host meanwhile, and waits up to CreateConfig.Wait for another Create
+// or Upgrade there; then it returns [ErrBusy], which names the other process. It changes nothing if
 //   - a host does not answer ([shards.HostError]);
 //   - two hosts are one database, or one is a standby of the other ([shards.FieldError]);
-//   - a shard lives on another host than the map says ([MisplacedError]);
+//   - a shard is on another host than the map says ([MisplacedError]);
 //   - a shard is on no host although a ledger of migrations knows it ([LostError]);
-//   - a schema is named like a shard and somebody else made it ([ForeignError]);
-//   - somebody else made something that it would use, or hung something on it (a [shards.HostError] around an [UntrustedError]);
+//   - a schema has the name of a shard but was not made by Kiloshard ([ForeignError]);
+//   - another role owns an object that Create would use, or added a trigger or the like to one (a [shards.HostError] around an [UntrustedError]);
 //   - a generator's sequence makes other numbers than the map says ([ProgressionError]);
 //   - a host holds shards of another cluster, epoch or layout (a [shards.HostError] around a [connect.IdentityError]).
 //
-// When ctx ends, the batches under way are finished. If not all shards are there then, the error
-// is a [shards.PartialError]; another Create goes on where this one stopped.
+// When ctx ends, Create finishes the batches in progress. If shards are still missing then, the error
+// is a [shards.PartialError]; another Create continues where this one stopped.
 func Create(ctx context.Context, cfg CreateConfig) (CreateReport, error) {
 	cfg = cfg.withDefaults()
 	sessions, w, err := cfg.begin(ctx, purpose{locks: !cfg.DryRun, makes: true})
@@ -82,7 +82,7 @@ func Create(ctx context.Context, cfg CreateConfig) (CreateReport, error) {
 	return report, err
 }
 
-// among returns those of some shards that are in a set.
+// among returns the given shards that are in a set.
 func among(set shards.Set, numbers []shards.Number) shards.Set {
 	var in []shards.Number
 	for _, n := range numbers {

@@ -242,7 +242,7 @@ func TestNothingHalfDone(t *testing.T) {
 		}, "host pg-b: "},
 		{"one database for two hosts", func(c *shards.Config) {
 			c.Hosts[1].DSN = c.Hosts[0].DSN
-		}, "hosts pg-a and pg-b are one and the same database"},
+		}, "hosts pg-a and pg-b are the same database"},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {

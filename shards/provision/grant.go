@@ -14,25 +14,25 @@ type GrantConfig struct {
 	CreateConfig
 
 	Role     string
-	ReadOnly bool // only read
-	Revoke   bool // take the rights back instead
+	ReadOnly bool // SELECT only
+	Revoke   bool // revoke instead
 }
 
 // GrantReport says what [Grant] did, or would do.
 type GrantReport struct {
-	Done    shards.Set // shards that were worked on
-	Missing shards.Set // shards that are not there; [Create] makes them, with what the role may on most of the others
+	Done    shards.Set // shards that it changed
+	Missing shards.Set // shards that do not exist; [Create] creates them, with the role's rights on most of the others
 }
 
-// Grant gives a role the rights of a service on every shard that is there, and on the helper schemas: to use them, to make
-// IDs, and to read and write rows, or with ReadOnly only to read them. The same holds for tables that the current role makes
-// in a shard later, by its default privileges; and [Create] gives new shards what roles may on more than half of the others, so
-// that nothing else remembers a grant. A role that had more rights keeps them. Nobody but the owner may change the version
-// of a shard. Revoke takes back all rights of the role on these schemas.
+// Grant gives a role the rights of a service on every existing shard, and on the helper schemas: to use them, to make IDs,
+// and to read and write rows, or with ReadOnly only to read them. The current role's default privileges give it the same
+// rights on tables that the current role creates in a shard later. [Create] gives new shards the rights that roles have on
+// more than half of the others; grants are stored nowhere else. A role that had more rights keeps them. Only the owner may
+// change the version of a shard. Revoke revokes all rights of the role on these schemas.
 //
-// Its locks, its errors and what happens when ctx ends are those of [Create]; another Grant does the same again. It is an
-// error if a host does not have the role (a [shards.HostError]), unless to revoke, and nothing is changed then. A dry run takes no lock and
-// changes nothing: Done are the shards that it would change.
+// Locks, errors and the end of ctx are as in [Create]; Grant can be repeated. If a host does not have the role, Grant
+// returns a [shards.HostError] and changes nothing, unless it revokes. A dry run takes no lock and changes nothing: Done are
+// the shards that it would change.
 func Grant(ctx context.Context, cfg GrantConfig) (GrantReport, error) {
 	cfg.CreateConfig = cfg.withDefaults()
 	s, w, err := cfg.begin(ctx, purpose{locks: !cfg.DryRun})

@@ -9,15 +9,15 @@ import (
 	"github.com/kiloshard/kiloshard/shards"
 )
 
-// identity is what a database says it is. A physical copy says the same.
+// identity identifies a database. A physical copy of it has the same identity.
 type identity struct {
 	database string // the server's system identifier and the database's OID
 	standby  bool
 }
 
-// checkDistinct returns a [shards.FieldError] when two hosts are one and the same database, or one is a standby of the
-// other. A promoted standby is another host, although it has the system identifier of its old primary. So where two
-// databases say the same of themselves, an advisory lock decides: it is held in one, and the other sees it only if it is the same.
+// checkDistinct returns a [shards.FieldError] if two hosts are the same database, or one is a standby of the other. A
+// promoted standby is another host, although it keeps the system identifier of its old primary. So if two identities are
+// equal, an advisory lock decides: a lock held in one database is visible in the other only if they are the same.
 func (s *sessions) checkDistinct(ctx context.Context) error {
 	found := make([]identity, len(s.hosts))
 	const query = `
@@ -52,7 +52,7 @@ func (s *sessions) checkPair(ctx context.Context, a, b int, found []identity) er
 	case err != nil:
 		return err
 	case same:
-		return &shards.FieldError{Field: "hosts", Found: "hosts " + s.hosts[a].Name + " and " + s.hosts[b].Name + " are one and the same database", Expected: "a database of its own for each host"}
+		return &shards.FieldError{Field: "hosts", Found: "hosts " + s.hosts[a].Name + " and " + s.hosts[b].Name + " are the same database", Expected: "a database of its own for each host"}
 	case found[a].standby:
 		a, b = b, a
 	}
@@ -66,7 +66,7 @@ func (s *sessions) checkPair(ctx context.Context, a, b int, found []identity) er
 	}
 }
 
-// sameDatabase reports whether a lock that is held in one host's database is seen in the other's.
+// sameDatabase reports whether a lock held in one host's database is visible in the other's.
 func (s *sessions) sameDatabase(ctx context.Context, a, b int) (same bool, err error) {
 	key := rand.Int64()
 	tx, err := s.conns[a].Begin(ctx)

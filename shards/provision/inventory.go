@@ -14,8 +14,8 @@ import (
 // inventory is what a host holds of a cluster.
 type inventory struct {
 	host     shards.Host
-	foreign  []found   // what somebody else has made where only ours should be
-	settings *settings // nil where the helper schema is not installed, or is somebody else's
+	foreign  []found   // objects of other roles where only ours should be
+	settings *settings // nil if the helper schema is not installed, or belongs to another role
 
 	// The functions that a shard of the map has: their names, and how many parameters each takes.
 	names []string

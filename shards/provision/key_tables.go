@@ -76,7 +76,7 @@ func (v *verification) keyTables(inv *inventory, n shards.Number) {
 	for table, want := range tables.columns {
 		switch found, ok := inv.keyTables[schema][table]; {
 		case !ok:
-			v.differ(KindDirectory, inv, schema, table+" is missing", "the table; kiloshard create makes it")
+			v.differ(KindDirectory, inv, schema, table+" is missing", "the table; kiloshard create creates it")
 		case found != want:
 			v.differ(KindDirectory, inv, schema, table+" has "+found, want)
 		}

@@ -42,7 +42,7 @@ func TestLocksOfTheOwner(t *testing.T) {
 		want string
 		busy bool
 	}{
-		{"kiloshard.lock_install", "the lock of those who install the helper schema is held by process %d, role ", false},
+		{"kiloshard.lock_install", "the lock for installing the helper schema is held by process %d, role ", false},
 		{sql.CreateLock, "another create, upgrade or grant is at work: process %d, role ", true},
 	} {
 		t.Run(test.lock, func(t *testing.T) {

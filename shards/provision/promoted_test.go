@@ -67,5 +67,5 @@ func TestPromotedStandby(t *testing.T) {
 	// By another address it is the same database still.
 	c := m.Config()
 	c.Hosts[0].DSN = strings.Replace(standby.DSN("postgres"), "127.0.0.1", "localhost", 1)
-	refused(build(t, c), "hosts pg-a and pg-b are one and the same database")
+	refused(build(t, c), "hosts pg-a and pg-b are the same database")
 }

@@ -48,7 +48,7 @@ func TestRepair(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, d := range found {
-			if !strings.HasSuffix(d.Want, "; kiloshard upgrade --repair puts it back") {
+			if !strings.HasSuffix(d.Want, "; kiloshard upgrade --repair restores it") {
 				t.Errorf("%s", d)
 			}
 		}

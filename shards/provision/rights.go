@@ -13,16 +13,15 @@ import (
 	"github.com/kiloshard/kiloshard/sql"
 )
 
-// right is what a role may do in one schema, by grants to itself.
+// right is what grants to a role itself let it do in one schema.
 type right struct {
 	Schema string
 	Role   string
 	Writes bool
 }
 
-// takeRights reads which roles other than the owner may use the schemas that look like shards, and the tables that are made there
-// later: by these default privileges a grant to shards is known from one to a single table. In the helper schema there
-// are none.
+// takeRights reads which roles other than the owner may use the schemas that look like shards, and the tables created there
+// later. Those default privileges tell a grant on shards from a grant on a single table. The helper schema has none.
 func (inv *inventory) takeRights(ctx context.Context, conn *pgx.Conn, pattern string) error {
 	const query = `
 		SELECT n.nspname::text, pg_get_userbyid(a.grantee)::text, coalesce(d.writes, false)
@@ -40,8 +39,8 @@ func (inv *inventory) takeRights(ctx context.Context, conn *pgx.Conn, pattern st
 	return err
 }
 
-// grantsOf returns the roles that have rights in more than half of the map's shards that are there: what new shards get, and
-// others should have. A role writes if it does so in more than half of those.
+// grantsOf returns the roles that have rights in more than half of the map's existing shards. New shards get these rights,
+// and the other shards should have them. A role may write if it may write in more than half of those.
 func grantsOf(m *shards.Map, inventories []*inventory) []sql.Grant {
 	type count struct{ all, writes int }
 	counts := map[string]*count{}
@@ -87,7 +86,7 @@ func (inv *inventory) may(g sql.Grant, schema string) bool {
 	})
 }
 
-// helperGrants returns the script for the roles that shards of the host are to be used by.
+// helperGrants returns the script that grants the helper schema to the roles that use the host's shards.
 func (w *work) helperGrants(inv *inventory, changed bool) string {
 	var b strings.Builder
 	for _, g := range w.grants {
@@ -98,11 +97,11 @@ func (w *work) helperGrants(inv *inventory, changed bool) string {
 	return b.String()
 }
 
-// rights compares who may use what on one host with what the roles may on most shards.
+// rights compares the roles' rights in one schema with their rights on most shards.
 func (v *verification) rights(inv *inventory, schema string) {
 	for _, g := range v.grants {
 		if !inv.may(g, schema) {
-			v.differ(KindRights, inv, schema, "role "+g.Role+" has no rights here, or fewer", fmt.Sprintf("those that it has on most shards; %s gives them", grantCommand(g)))
+			v.differ(KindRights, inv, schema, "role "+g.Role+" has fewer rights here, or none", fmt.Sprintf("its rights on most shards; %s grants them", grantCommand(g)))
 		}
 	}
 }

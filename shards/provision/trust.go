@@ -16,7 +16,7 @@ import (
 // grant is the kind of what does no harm yet.
 const grant = "grant"
 
-// found is one thing that somebody else has made, or has hung on what is ours.
+// found is one object that another role owns or added to one of ours.
 type found struct{ Kind, Schema, What, Expected string }
 
 // UntrustedError says that somebody else has made, on a host, something that Kiloshard would use there with the rights

@@ -12,28 +12,28 @@ import (
 	"github.com/kiloshard/kiloshard/sql"
 )
 
-// Kind is what is wrong with a shard or a host.
+// Kind is the kind of a [Difference].
 type Kind string
 
 // The kinds of [Difference].
 const (
 	KindMissing   Kind = "missing"      // the shard is on no host
 	KindMisplaced Kind = "misplaced"    // it is on another host than the map says
-	KindTwice     Kind = "on two hosts" // it is at home, and on another host as well
-	KindFunction  Kind = "function"     // next_id and its like are missing, or are not what the map makes; or a column's default calls another shard's
-	KindSequence  Kind = "sequence"     // its sequence, or one of a column's default, is missing, is another shard's, has a cache or the like
+	KindTwice     Kind = "on two hosts" // it is on its host, and on another one as well
+	KindFunction  Kind = "function"     // next_id() or another function is missing or differs from the map; or a column's default calls another shard's
+	KindSequence  Kind = "sequence"     // its sequence, or that of a column's default, is missing, belongs to another shard, has a cache or the like
 	KindLead      Kind = "lead"         // a sequence leads the clock: a failover that loses WAL could make IDs again
-	KindFenced    Kind = "fenced"       // its move has stopped where no host serves it
-	KindStray     Kind = "stray schema" // a schema that is named like a shard, which the map does not know
+	KindFenced    Kind = "fenced"       // its move stopped at a step where no host serves it
+	KindStray     Kind = "stray schema" // a schema has the name of a shard that is not in the map
 	KindGenerator Kind = "generator"    // functions or the sequence of a generator are missing, or make other numbers than the map says
 	KindDirectory Kind = "directory"    // the tables of the strategy are missing, or have other columns
 	KindEngine    Kind = "engine"       // the helper schema is missing, or has another epoch, layout or cluster
-	KindOld       Kind = "old version"  // an older release installed it: kiloshard upgrade brings it to the present
+	KindOld       Kind = "old version"  // an older release installed it; kiloshard upgrade installs the present version
 	KindRights    Kind = "rights"       // a role that has rights on most shards has none on this one
-	KindForeign   Kind = "foreign"      // somebody else made it, hung something on it, or may do so
+	KindForeign   Kind = "foreign"      // another role owns it, added a trigger or the like to it, or may do so
 )
 
-// Difference is one thing in which a host differs from what the map says.
+// Difference is one difference between a host and the map.
 type Difference struct {
 	Kind   Kind   `json:"kind"`
 	Host   string `json:"host"`
@@ -42,16 +42,15 @@ type Difference struct {
 	Want   string `json:"expected"`
 }
 
-// String says where the difference is, what was found and what was expected.
+// String returns the place, what was found and what was expected.
 func (d Difference) String() string {
 	return fmt.Sprintf("%s on %s: %s: %s; expected %s", d.Schema, d.Host, d.Kind, d.Found, d.Want)
 }
 
 // Verify compares every shard on every host with the map. It returns the differences sorted by
-// schema and host, none when all is as the map says. The error is a [shards.HostError] when a host
-// does not answer.
+// schema and host. The error is a [shards.HostError] if a host does not answer.
 func Verify(ctx context.Context, m *shards.Map) ([]Difference, error) {
-	sessions, err := connectAll(ctx, ofAnyCluster(m.Hosts())) // it is a difference like others
+	sessions, err := connectAll(ctx, ofAnyCluster(m.Hosts())) // another cluster is reported as a difference
 	if err != nil {
 		return nil, err
 	}
@@ -79,7 +78,7 @@ func Verify(ctx context.Context, m *shards.Map) ([]Difference, error) {
 		v.defaults(inv)
 		for _, l := range inv.leads {
 			v.differ(KindLead, inv, l.Schema, fmt.Sprintf("%s leads the clock by %s", l.Sequence, l.By.Round(time.Millisecond)),
-				fmt.Sprintf("at most %s; it shrinks as time passes. After a failover meanwhile: kiloshard id advance", sql.Lead))
+				fmt.Sprintf("at most %s; the lead shrinks with time. After a failover during the lead: kiloshard id advance", sql.Lead))
 		}
 	}
 	for n := range m.All().All() {
@@ -95,8 +94,8 @@ type verification struct {
 	m           *shards.Map
 	inventories []*inventory
 	present     *present
-	grants      []sql.Grant // that most shards have
-	lost        shards.Set  // missing, and known to a ledger
+	grants      []sql.Grant // of most shards
+	lost        shards.Set  // missing, but listed in a ledger
 	differences []Difference
 }
 
@@ -132,7 +131,7 @@ func (v *verification) engine(inv *inventory) {
 		}
 	}
 	if len(v.differences) > differences {
-		return // the functions differ for that reason, and upgrade would not touch them
+		return // the functions differ for that reason, and upgrade does not change them
 	}
 	v.ledger(inv)
 	v.rights(inv, helper)
@@ -145,20 +144,20 @@ func (v *verification) engine(inv *inventory) {
 	}
 }
 
-// usable writes a layout without the bits that the sign takes away.
+// usable returns a layout without the sign bit.
 func usable(time, shard, typ, sequence int) string {
 	return shards.Layout{Time: time, Shard: shard, Type: typ, Sequence: sequence}.String() + " usable bits"
 }
 
-// repair is what to do about a function that somebody has changed.
-const repair = "; kiloshard upgrade --repair puts it back"
+// repair says how to restore a function that was changed.
+const repair = "; kiloshard upgrade --repair restores it"
 
-// function compares one function of next_id or the engine with what the script would make of it.
+// function compares a function of a shard or the engine with the script's definition.
 func (v *verification) function(kind Kind, inv *inventory, schema string, want sql.Function) {
 	v.compareFunction(kind, inv, schema, inv.schemas[schema].functions, want)
 }
 
-// compareFunction compares one of the functions that were found with what the script would make of it.
+// compareFunction compares one of the functions found with the script's definition.
 func (v *verification) compareFunction(kind Kind, inv *inventory, schema string, functions map[functionKey]function, want sql.Function) {
 	name := fmt.Sprintf("%s with %d parameters", want.Name, want.Args)
 	if want.Args == 1 {
@@ -167,7 +166,7 @@ func (v *verification) compareFunction(kind Kind, inv *inventory, schema string,
 	found, ok := functions[functionKey{want.Name, want.Args}]
 	switch {
 	case !ok:
-		v.differ(kind, inv, schema, name+" is missing", "the function; kiloshard create makes it")
+		v.differ(kind, inv, schema, name+" is missing", "the function; kiloshard create creates it")
 	case found.Definition != want.Definition:
 		v.differ(kind, inv, schema, name+" is "+found.Definition, want.Definition+repair)
 	case found.Public != want.Public:
@@ -185,7 +184,7 @@ func (v *verification) shard(n shards.Number) {
 	home := v.inventories[v.m.HostIndex(n)]
 	if found, fenced := home.fenced[name]; fenced {
 		if found != "" {
-			v.differ(KindFenced, home, name, found, "a mover at work; kiloshard move resume, or move abort")
+			v.differ(KindFenced, home, name, found, "a running mover; kiloshard move resume, or move abort")
 		}
 		return
 	}
@@ -201,7 +200,7 @@ func (v *verification) shard(n shards.Number) {
 			kind, want = KindMisplaced, "on "+home.host.Name+"; correct the map's placement, or move the shard"
 		}
 		v.differ(kind, inv, name, "is here", want)
-		if !atHome { // a copy of a shard that is at home is of no use, whole or not
+		if !atHome { // what a second copy contains does not matter
 			v.parts(inv, n)
 		}
 	}
@@ -209,9 +208,9 @@ func (v *verification) shard(n shards.Number) {
 	case atHome:
 		v.parts(home, n)
 	case v.lost.Has(n):
-		v.differ(KindMissing, home, name, "no such schema, though the ledger says that it ran migrations", "the shard, restored; kiloshard create --empty makes it again, with no rows")
+		v.differ(KindMissing, home, name, "no such schema, though the ledger says that it ran migrations", "the shard, restored; kiloshard create --empty creates it again, without rows")
 	case !elsewhere:
-		v.differ(KindMissing, home, name, "no such schema", "the shard; kiloshard create makes it")
+		v.differ(KindMissing, home, name, "no such schema", "the shard; kiloshard create creates it")
 	}
 }
 
@@ -219,7 +218,7 @@ func (v *verification) shard(n shards.Number) {
 func (v *verification) parts(inv *inventory, n shards.Number) {
 	name := v.m.Schema(n)
 	if found := inv.found[name]; !found.ours {
-		v.differ(KindForeign, inv, name, "nothing of a shard is in it; it belongs to role "+found.owner, "the shard, or no such schema")
+		v.differ(KindForeign, inv, name, "it has no objects of a shard; it belongs to role "+found.owner, "the shard, or no such schema")
 		return
 	}
 	isOld := v.oldFunctions(inv, name, "next_id", 0, v.present.shard)
@@ -234,7 +233,7 @@ func (v *verification) parts(inv *inventory, n shards.Number) {
 	want := v.sequence()
 	switch found := inv.schemas[name].sequence; {
 	case found == nil:
-		v.differ(KindSequence, inv, name, "next_id_seq is missing", "the sequence; kiloshard create makes it")
+		v.differ(KindSequence, inv, name, "next_id_seq is missing", "the sequence; kiloshard create creates it")
 	case *found != want:
 		v.differ(KindSequence, inv, name, "next_id_seq has "+found.String(), want.String())
 	}
@@ -243,7 +242,7 @@ func (v *verification) parts(inv *inventory, n shards.Number) {
 	}
 }
 
-// stray notes a schema that is named like a shard, but is none of the map's.
+// stray reports a schema that has the name of a shard that is not in the map.
 func (v *verification) stray(inv *inventory, name string) {
 	if name == "kiloshard" {
 		return

@@ -12,7 +12,7 @@ import (
 // generators compares the generators of the helper schema of a host.
 func (v *verification) generators(inv *inventory) {
 	if uuidv7(v.m) && !inv.uuidv7 {
-		v.differ(KindGenerator, inv, helper, "uuidv7 is missing", "the function; kiloshard create makes it")
+		v.differ(KindGenerator, inv, helper, "uuidv7 is missing", "the function; kiloshard create creates it")
 	}
 	if v.present.uuidv7State(inv) == old {
 		v.old(inv, helper, "uuidv7", inv.versions[helper+".uuidv7"], v.present.uuidv7)
@@ -55,7 +55,7 @@ func (v *verification) generator(inv *inventory, w wantedGenerator) {
 	want := sequence{Type: "bigint", Start: w.start, Increment: w.step, Min: w.start, Max: math.MaxInt64, Cache: 1, Persistence: "permanent"}
 	switch sequence, ok := found.sequences[w.Sequence()]; {
 	case !ok:
-		v.differ(KindGenerator, inv, w.Schema, w.Sequence()+" is missing", "the sequence; kiloshard create makes it")
+		v.differ(KindGenerator, inv, w.Schema, w.Sequence()+" is missing", "the sequence; kiloshard create creates it")
 	case sequence != want:
 		v.differ(KindGenerator, inv, w.Schema, w.Sequence()+" has "+sequence.String(), want.String())
 	}

@@ -19,7 +19,7 @@ import (
 // Epoch is the epoch of the clusters that [New] makes, unless the test says otherwise.
 var Epoch = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 
-// Config says what cluster a test wants.
+// Config describes the cluster of a test.
 type Config struct {
 	Shards     int           // Defaults to 16
 	Hosts      int           // Defaults to 2; the shards are spread evenly over them, in rising order
@@ -33,7 +33,7 @@ type Cluster struct {
 	Map *shards.Map
 }
 
-// New returns a cluster whose shards exist and are migrated. It is gone when the test ends.
+// New returns a cluster whose shards exist and are migrated. It is removed when the test ends.
 func New(t testing.TB, cfg Config) *Cluster {
 	t.Helper()
 	cfg = cfg.withDefaults()
@@ -85,8 +85,8 @@ type template struct {
 	err   error
 }
 
-// templates returns the names of the databases to clone for the config, which it makes if it is
-// the first to ask for them.
+// templates returns the names of the databases to clone for the config. The first call for a config
+// creates them.
 func templates(t testing.TB, cfg Config) ([]string, error) {
 	t.Helper()
 	key, err := cfg.key()
@@ -121,7 +121,7 @@ func templates(t testing.TB, cfg Config) ([]string, error) {
 	return tmpl.names, tmpl.err
 }
 
-// prepare creates and migrates the shards of the templates.
+// prepare creates and migrates the templates' shards.
 func prepare(ctx context.Context, m *shards.Map, migrations fs.FS) error {
 	if _, err := provision.Create(ctx, provision.CreateConfig{Map: m}); err != nil {
 		return err
@@ -133,7 +133,7 @@ func prepare(ctx context.Context, m *shards.Map, migrations fs.FS) error {
 	return err
 }
 
-// key tells apart configs whose clusters differ.
+// key returns a key that differs between configs whose clusters differ.
 func (cfg Config) key() (string, error) {
 	sum := sha256.New()
 	fmt.Fprintln(sum, cfg.Shards, cfg.Hosts, cfg.Epoch.UnixMilli(), cfg.Layout)
@@ -149,12 +149,12 @@ func (cfg Config) key() (string, error) {
 		return err
 	})
 	if errors.Is(err, fs.ErrNotExist) {
-		err = fmt.Errorf("Config.Migrations%s: %w; expected a directory of migrations, found from the directory of the test's package", named(cfg.Migrations), err)
+		err = fmt.Errorf("Config.Migrations%s: %w; expected a directory of migrations, relative to the directory of the test's package", named(cfg.Migrations), err)
 	}
 	return string(sum.Sum(nil)), err
 }
 
-// named returns the name of a directory of os.DirFS, whose errors leave it out.
+// named returns the directory's name for os.DirFS, whose errors do not contain it.
 func named(files fs.FS) string {
 	if v := reflect.ValueOf(files); v.Kind() == reflect.String {
 		return " " + v.String()

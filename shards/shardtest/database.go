@@ -13,8 +13,8 @@ import (
 	"github.com/kiloshard/kiloshard/shards"
 )
 
-// Hosts returns n empty hosts, named pg-a, pg-b and so on: databases with nothing in them, which
-// are dropped when the test ends.
+// Hosts returns n empty databases as hosts pg-a, pg-b and so on. They are dropped when the test
+// ends.
 func Hosts(t testing.TB, n int) []shards.Host {
 	t.Helper()
 	return clones(t, make([]string, n))
@@ -37,13 +37,13 @@ func clones(t testing.TB, templates []string) []shards.Host {
 	return hosts
 }
 
-// discard drops a test's database, unless it is to be kept.
+// discard drops a test's database, unless the test failed and KILOSHARD_KEEP is set.
 func discard(t testing.TB, host shards.Host, name string) {
 	if t.Failed() && keep() {
 		shared.mu.Lock()
 		shared.kept = true
 		shared.mu.Unlock()
-		// A file, since the DSN holds a password, and this text may go to a log.
+		// A file, since the DSN contains a password, and logs must not.
 		file := filepath.Join(os.TempDir(), name+".dsn")
 		err := os.WriteFile(file, []byte(host.ConnString()), 0o600)
 		t.Logf("shardtest: host %s is kept: psql \"$(cat %s)\" (%v)", host.Name, file, err)
@@ -68,8 +68,8 @@ func newName() string {
 	return fmt.Sprintf("kiloshard_test_%d_%d", os.Getpid(), shared.databases)
 }
 
-// createDatabase creates a database as a clone of the template, an empty one for "". Cloning
-// databases one after the other keeps Postgres from finding a template in use.
+// createDatabase creates a database as a clone of the template, or an empty one for "". It clones
+// one database at a time, since Postgres refuses to clone a template that is in use.
 func createDatabase(ctx context.Context, name, template string) error {
 	if template == "" {
 		template = "template0"

@@ -1,4 +1,4 @@
-// Package shardtest hands a test a sharded cluster on a real Postgres, ready to use:
+// Package shardtest gives a test a sharded cluster on a real Postgres:
 //
 //	func TestMain(m *testing.M) { os.Exit(shardtest.Run(m)) }
 //
@@ -9,12 +9,12 @@
 //		…
 //	}
 //
-// One Postgres server serves all tests of a package. It is started when the first test asks for it
-// and stopped by [Run]. A host of a cluster is a database on it. The shards are created and
-// migrated once for each [Config], in template databases, which are then cloned for every test: a
+// One Postgres server serves all tests of a package. The first test that needs it starts it, and
+// [Run] stops it. A host of a cluster is a database on it. The shards are created and migrated once
+// for each [Config], in template databases, which are then cloned for every test. That takes a
 // fraction of a second, however many migrations there are.
 //
-// Where the server comes from, these environment variables say:
+// These environment variables choose the server:
 //
 //	KILOSHARD_POSTGRES_DSN    a server on which databases may be created
 //	KILOSHARD_TEST_POSTGRES   local (server binaries), docker or download; else the first available
@@ -22,6 +22,5 @@
 //	KILOSHARD_POSTGRES_DIR    where servers keep their data, such as a file system in memory; for containers by root only
 //	KILOSHARD_KEEP            1: keep the databases of failed tests and the server, and print how to reach them
 //
-// The server runs with fsync off. A test that kills its server has one of its own by [OwnServer], and one that measures
-// by package localpg.
+// The server runs with fsync off. A test that kills its server starts one with [OwnServer].
 package shardtest

@@ -9,9 +9,9 @@ import (
 	"github.com/kiloshard/kiloshard/internal/localpg"
 )
 
-// OwnServer starts a server that is the test's own, by this machine's server binaries, and stops it when the test ends.
-// The test may kill it, freeze it, and promote a [Standby] of it. Where there are no binaries, the test fails in CI and
-// is skipped elsewhere. It needs no [Run].
+// OwnServer starts a server for one test from this machine's server binaries, and stops it when the test ends. The test
+// may kill it, freeze it, and promote a [Standby] of it. If there are no binaries, the test fails in CI and is skipped
+// elsewhere. OwnServer does not need [Run].
 func OwnServer(t testing.TB) *localpg.Server {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), startLimit)
@@ -23,7 +23,7 @@ func OwnServer(t testing.TB) *localpg.Server {
 	return stopLater(t, s, err)
 }
 
-// Standby starts a standby, called name, of an [OwnServer], and stops it when the test ends.
+// Standby starts a standby of an [OwnServer] with the given application_name, and stops it when the test ends.
 func Standby(t testing.TB, of *localpg.Server, name string) *localpg.Server {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), startLimit)

@@ -19,18 +19,18 @@ const startLimit = 5 * time.Minute
 
 // shared is the server of this test binary.
 var shared struct {
-	running bool // Run is at work
+	running bool // Run was called
 
 	mu        sync.Mutex // guards what follows
 	server    *localpg.Server
 	err       error // of starting the server
 	kept      bool  // a failed test's databases are kept
-	databases int   // how many were named so far
+	databases int   // number of names given out
 	templates map[string]*template
 }
 
-// Run runs the tests and then stops the server that they used, if any did. It returns what
-// [os.Exit] is to be called with.
+// Run runs the tests and then stops the server if a test started it. It returns the code for
+// [os.Exit].
 func Run(m *testing.M) int {
 	shared.running = true
 	code := m.Run()
@@ -52,7 +52,7 @@ func Run(m *testing.M) int {
 	return code
 }
 
-// dropTemplates drops the templates from a server that outlives the tests.
+// dropTemplates drops the templates if the server keeps running after the tests.
 func dropTemplates(ctx context.Context) error {
 	if shared.server.Source() != localpg.DSN && !shared.kept {
 		return nil
@@ -66,7 +66,7 @@ func dropTemplates(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// server returns the server of this test binary, and starts it if need be.
+// server returns the server of this test binary, and starts it on the first call.
 func server(t testing.TB) *localpg.Server {
 	t.Helper()
 	if !shared.running {
@@ -85,8 +85,8 @@ func server(t testing.TB) *localpg.Server {
 	return shared.server
 }
 
-// ServerConfig returns how this package starts its server, as the environment says. A test that
-// needs a server of its own starts from it.
+// ServerConfig returns the configuration of this package's server, from the environment. A test that
+// needs a server of its own can change a copy of it.
 func ServerConfig() localpg.Config {
 	return localpg.Config{
 		Source: localpg.Source(os.Getenv("KILOSHARD_TEST_POSTGRES")),

@@ -55,7 +55,7 @@ done; run it again.`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			at, err := time.Parse(time.RFC3339Nano, beyond)
 			if err != nil {
-				return cli.Usagef("--beyond %q: expected a moment such as 2026-03-01T13:05:00Z", beyond)
+				return cli.Usagef("--beyond %q: expected a time such as 2026-03-01T13:05:00Z", beyond)
 			}
 			if until := time.Until(at); until > farAhead && !yes {
 				return cli.Usagef("--beyond %s: %s ahead of now; until then IDs do not follow the clock. Expected --yes if this is meant", beyond, until.Round(time.Minute))

@@ -60,7 +60,7 @@ func (s scheme) milliseconds(at string) (int64, error) {
 	}
 	t, err := time.Parse(time.RFC3339Nano, at)
 	if err != nil {
-		return 0, cli.Usagef("--time %q: expected a moment such as 2026-03-01T12:00:00.123Z", at)
+		return 0, cli.Usagef("--time %q: expected a time such as 2026-03-01T12:00:00.123Z", at)
 	}
 	ms, err := s.layout.Milliseconds(t, s.epoch)
 	if err != nil {
