@@ -10,24 +10,24 @@ import (
 	"github.com/kiloshard/kiloshard/shards"
 )
 
-// migrateRounds is how often all ways take their turn.
+// migrateRounds is the number of rounds. Each way has one turn in a round.
 const migrateRounds = 2
 
 // MigrateConfig says how [Migrate] measures.
 type MigrateConfig struct {
-	// NewHosts makes hosts with nothing in them, as many each time and on the same servers. It is called twice. The user
-	// that their DSNs name must be allowed to create databases.
+	// NewHosts returns new empty hosts: the same number each time, on the same servers. It is called twice. The user in
+	// their DSNs must be allowed to create databases.
 	NewHosts func(ctx context.Context) ([]shards.Host, error)
 
 	Shards  int           // over all hosts. Defaults to 4096
-	Workers int           // sessions to each host, in every way but the loop inside the servers. Defaults to 4
-	Sample  int           // shards of each host that all but Up migrate, at most a quarter of them; with a delay half of that. Defaults to 256
-	Delay   time.Duration // of the network, each way, in whole milliseconds; 0 for no measuring with a delay
+	Workers int           // sessions per host, in every way but the loop inside the servers. Defaults to 4
+	Sample  int           // shards per host that all but Up migrate, at most a quarter of them; half of that with a delay. Defaults to 256
+	Delay   time.Duration // of the network, each way, in whole milliseconds; 0 does not measure with a delay
 
 	Progress func(what string)
 }
 
-// MigrateReport is what [Migrate] measured.
+// MigrateReport is the result of [Migrate].
 type MigrateReport struct {
 	Server  string         `json:"server"` // version of Postgres
 	Shards  int            `json:"shard_count"`
@@ -36,24 +36,24 @@ type MigrateReport struct {
 	Rounds  int            `json:"rounds"`
 	Tables  []MigrateTable `json:"tables"` // without delay, then with it
 
-	PeakRSS      int64 `json:"peak_rss_bytes"`       // of this process while Up was at work, the proxies of the delay in it; 0 if unknown
+	PeakRSS      int64 `json:"peak_rss_bytes"`       // of this process during Up, including the proxies of the delay; 0 if unknown
 	SessionBytes int64 `json:"session_memory_bytes"` // private memory of the largest session of Up, near its end; 0 if unknown
 }
 
 // MigrateTable is all ways to migrate over one network, in seconds: medians of the rounds.
 type MigrateTable struct {
-	Delay     float64         `json:"delay_ms"`      // each way, as it was asked for
-	RoundTrip float64         `json:"round_trip_ms"` // as it was measured
+	Delay     float64         `json:"delay_ms"`      // each way, as configured
+	RoundTrip float64         `json:"round_trip_ms"` // measured
 	Ways      []MigrateFigure `json:"ways"`
 	Again     float64         `json:"nothing_to_do_seconds"` // a second Up
 	Status    float64         `json:"status_seconds"`
 }
 
-// MigrateFigure is what one way to migrate did.
+// MigrateFigure is the result of one way to migrate.
 type MigrateFigure struct {
 	Way      string  `json:"way"`
 	Measured int     `json:"shards_measured"`
-	Seconds  float64 `json:"seconds"` // for all shards: scaled up where fewer were measured
+	Seconds  float64 `json:"seconds"` // for all shards: scaled up if fewer were measured
 	PerShard float64 `json:"ms_per_shard"`
 	VsTern   float64 `json:"times_as_fast_as_tern"`
 	VsFloor  float64 `json:"ratio_to_loop"` // of time: above 1 is slower than the loop inside the servers
@@ -62,16 +62,15 @@ type MigrateFigure struct {
 // Migrate brings shards from version 0 to version 1, which is one table with an index: by migrate.Up, by tern's own Migrator in a loop, by the loop of a tool like goose, and by PL/pgSQL loops inside the
 // servers, one in each server, which is the floor, and as many in each as the others have sessions.
 //
-// The shards are created once. Up migrates all of them, in databases that are cloned from those. The other ways share
-// clones of their own, where each migrates a sample of each host's shards, and no way is always the first. The servers
-// take a checkpoint before each turn, and after it the versions of all shards are checked.
+// The shards are created once. Up migrates all of them, in clones of those databases. The other ways share other clones,
+// where each migrates a sample of each host's shards, and the order changes with each round. Migrate runs a checkpoint
+// before each turn, and checks the versions of all shards after it.
 //
-// Each way is as its users have it: each commit of tern's and of the goose-style loop waits for the disk; Up and the
-// loops inside the servers commit without, and end with one commit on each host that does wait, which puts on disk all
-// that was committed before it. The servers run with their own fsync setting, by which Postgres may put each new index
-// on disk when it is built, however it is built.
+// Each way runs as its users run it. Each commit of tern and of the goose-style loop waits for the disk. Up and the loops
+// inside the servers commit without waiting, and end with one commit on each host that waits, which flushes all earlier
+// commits. The servers keep their fsync setting, so Postgres may flush each new index when it builds it.
 //
-// Databases that it made are dropped again, save those of NewHosts.
+// Migrate drops the databases that it created, except those of NewHosts.
 func Migrate(ctx context.Context, cfg MigrateConfig) (*MigrateReport, error) {
 	if cfg.Shards <= 0 {
 		cfg.Shards = 4096
@@ -118,13 +117,13 @@ func Migrate(ctx context.Context, cfg MigrateConfig) (*MigrateReport, error) {
 // migrateBench is the state of one [Migrate].
 type migrateBench struct {
 	cfg      MigrateConfig
-	base     *shards.Map   // of the databases that are cloned
+	base     *shards.Map   // of the databases to clone
 	controls []shards.Host // databases of the same servers, for the statements that clone and drop
-	clones   int           // how many times all were cloned
+	clones   int           // number of times that all were cloned
 	report   MigrateReport
 }
 
-// compare lets all ways take turns over one network.
+// compare measures all ways in turns over one network.
 func (b *migrateBench) compare(ctx context.Context, delay time.Duration) (MigrateTable, error) {
 	table := MigrateTable{Delay: delay.Seconds() * 1000}
 	sample := min(b.cfg.Sample, b.cfg.Shards/len(b.controls)/len(otherWays()))
@@ -172,7 +171,7 @@ func (b *migrateBench) compare(ctx context.Context, delay time.Duration) (Migrat
 			},
 		}
 		for k := range turns {
-			if err := turns[(k+round)%len(turns)](); err != nil { // nobody always goes first
+			if err := turns[(k+round)%len(turns)](); err != nil { // the first one changes with each round
 				return table, err
 			}
 		}
@@ -200,8 +199,8 @@ func (b *migrateBench) figures(perShard map[string][]float64, measured int) []Mi
 	return all
 }
 
-// turn clones the databases for fn, which gets the map of the clones, and the same over the network, and checks that
-// so many shards are migrated when fn returns.
+// turn clones the databases, calls fn with the map of the clones and with the same map over the network, and then checks
+// the number of migrated shards.
 func (b *migrateBench) turn(ctx context.Context, far *network, migrated int, fn func(near, m *shards.Map) error) (err error) {
 	near, drop, err := b.clone(ctx)
 	if err != nil {
@@ -218,7 +217,7 @@ func (b *migrateBench) turn(ctx context.Context, far *network, migrated int, fn 
 	return checkVersions(ctx, near, migrated)
 }
 
-// timeUp returns how long Up takes, a second Up that finds nothing to do, and Status, in seconds.
+// timeUp returns the durations of Up, of a second Up with nothing to do, and of Status, in seconds.
 func (b *migrateBench) timeUp(ctx context.Context, near, m *shards.Map) (took [3]float64, err error) {
 	view, err := openView(ctx, near)
 	if err != nil {

@@ -14,7 +14,7 @@ import (
 	"github.com/kiloshard/kiloshard/shards/provision"
 )
 
-// setUp creates the shards that are cloned for every turn.
+// setUp creates the databases that are cloned for every turn.
 func (b *migrateBench) setUp(ctx context.Context) (err error) {
 	if b.base, err = newMap(ctx, CreateConfig{NewHosts: b.cfg.NewHosts, Shards: b.cfg.Shards}); err != nil {
 		return err
@@ -28,7 +28,7 @@ func (b *migrateBench) setUp(ctx context.Context) (err error) {
 	return inLoops(ctx, b.base, b.base.All(), 1, versionTable)
 }
 
-// clone returns the map of new databases, in which the shards are as they were created. The second result drops them.
+// clone returns the map of new clones of the databases. The second result drops them.
 func (b *migrateBench) clone(ctx context.Context) (*shards.Map, func() error, error) {
 	b.clones++
 	hosts := slices.Clone(b.base.Hosts())
@@ -64,7 +64,7 @@ func (b *migrateBench) clone(ctx context.Context) (*shards.Map, func() error, er
 	return nil, nil, errors.Join(err, drop())
 }
 
-// checkpoint lets every turn begin right after a checkpoint, where the user may order one.
+// checkpoint runs a checkpoint, so that every turn begins right after one, if the user is allowed to.
 func checkpoint(ctx context.Context, host shards.Host) error {
 	err := execOn(ctx, host, "checkpoint")
 	var pg *pgconn.PgError
@@ -74,15 +74,15 @@ func checkpoint(ctx context.Context, host shards.Host) error {
 	return err
 }
 
-// onHosts returns the map with its hosts replaced by others of the same names.
+// onHosts returns the map with other hosts of the same names.
 func onHosts(m *shards.Map, hosts []shards.Host) (*shards.Map, error) {
 	cfg := m.Config()
 	cfg.Hosts = hosts
 	return cfg.Map()
 }
 
-// checkVersions returns an error unless so many shards stand at version 1 and have the table with its two indexes, and
-// the others stand at 0.
+// checkVersions returns an error unless the given number of shards is at version 1 and has the table with its two indexes,
+// and the others are at 0.
 func checkVersions(ctx context.Context, m *shards.Map, migrated int) error {
 	status, err := migrate.Status(ctx, migrate.Config{Map: m, Files: migration})
 	if err != nil {

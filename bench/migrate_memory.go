@@ -15,16 +15,15 @@ import (
 	"github.com/kiloshard/kiloshard/shards"
 )
 
-// Memory is read from /proc, so that it stays unknown where there is none, and for servers on other machines or in
-// containers.
+// Memory is read from /proc, so it is unknown on systems without /proc, and for servers on other machines or in containers.
 
-// resetPeak lets peakRSS count from now, where the kernel allows it.
+// resetPeak restarts the measurement of peakRSS, if the kernel allows it.
 func resetPeak() {
 	debug.FreeOSMemory()
-	_ = os.WriteFile("/proc/self/clear_refs", []byte("5"), 0) // see proc(5); without it the peak is that of the process's life
+	_ = os.WriteFile("/proc/self/clear_refs", []byte("5"), 0) // see proc(5); if it fails, the peak is that since the process started
 }
 
-// peakRSS returns the most memory that this process has had, in bytes; 0 if unknown.
+// peakRSS returns the peak memory of this process in bytes; 0 if unknown.
 func peakRSS() int64 {
 	status, err := os.ReadFile("/proc/self/status")
 	if err != nil {
@@ -45,7 +44,7 @@ func statusBytes(status []byte, field string) int64 {
 	return 0
 }
 
-// view looks at the sessions of a run of Up when it is nearly over. It is the fanout.Progress of that run.
+// view measures the sessions of a run of Up near its end. It is the fanout.Progress of that run.
 type view struct {
 	ctx      context.Context
 	conns    []*pgx.Conn // to each host, without the delay
@@ -81,15 +80,15 @@ func (v *view) Finished(string, shards.Number, error, time.Duration) {
 	}
 }
 
-// look reads what it can; what it cannot read stays unknown.
+// look reads the sessions' memory; what it cannot read stays unknown.
 func (v *view) look(conn *pgx.Conn) {
 	for _, size := range sessionMemory(v.ctx, conn, "kiloshard migrate") {
 		v.largest = max(v.largest, size)
 	}
 }
 
-// sessionMemory returns the private memory of each session of a name in the connection's database, in bytes, as far as
-// it can be read.
+// sessionMemory returns the private memory in bytes of each readable session with an application_name in the connection's
+// database.
 func sessionMemory(ctx context.Context, conn *pgx.Conn, application string) []int64 {
 	const query = "select pid from pg_stat_activity where datname = current_database() and application_name = $1"
 	rows, _ := conn.Query(ctx, query, application)
@@ -99,7 +98,7 @@ func sessionMemory(ctx context.Context, conn *pgx.Conn, application string) []in
 	}
 	var sizes []int64
 	for _, pid := range pids {
-		// The number may mean another process here; the title of the server's own has the database in it.
+		// The process ID may belong to another process here; the title of a session's process contains the database.
 		title, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
 		if err != nil || !bytes.Contains(title, []byte(conn.Config().Database)) {
 			continue

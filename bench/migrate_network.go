@@ -16,12 +16,12 @@ import (
 	"github.com/kiloshard/kiloshard/shards"
 )
 
-// network stands between this program and the hosts, and delays what goes over it. A nil network is none.
+// network delays the traffic between this program and the hosts. A nil network adds no delay.
 type network struct {
 	proxies []*toxiproxy.Proxy // one for each host, in the order of the map
 }
 
-// openNetwork opens one with a delay each way.
+// openNetwork opens a network with a delay each way.
 func openNetwork(hosts []shards.Host, delay time.Duration) (*network, error) {
 	server := toxiproxy.NewServer(toxiproxy.NewMetricsContainer(nil), zerolog.Nop())
 	n := &network{}
@@ -33,7 +33,7 @@ func openNetwork(hosts []shards.Host, delay time.Duration) (*network, error) {
 		}
 		if strings.HasPrefix(cfg.Host, "/") {
 			n.close()
-			return nil, fmt.Errorf("host %s is reached by a Unix socket: expected TCP, to delay what goes over it", host.Name)
+			return nil, fmt.Errorf("host %s uses a Unix socket: expected TCP, which can be delayed", host.Name)
 		}
 		upstream := net.JoinHostPort(cfg.Host, fmt.Sprint(cfg.Port))
 		proxy := toxiproxy.NewProxy(server, host.Name, "127.0.0.1:0", upstream)
@@ -53,7 +53,7 @@ func openNetwork(hosts []shards.Host, delay time.Duration) (*network, error) {
 	return n, nil
 }
 
-// through returns the map with its hosts reached over the network.
+// through returns the map with its hosts' addresses in the network.
 func (n *network) through(m *shards.Map) (*shards.Map, error) {
 	if n == nil {
 		return m, nil
@@ -72,7 +72,7 @@ func (n *network) close() {
 	}
 }
 
-// roundTrip returns how long the least of statements takes, in milliseconds.
+// roundTrip returns how long an empty statement takes, in milliseconds.
 func (b *migrateBench) roundTrip(ctx context.Context, far *network) (float64, error) {
 	m, err := far.through(b.base)
 	if err != nil {
@@ -94,10 +94,10 @@ func (b *migrateBench) roundTrip(ctx context.Context, far *network) (float64, er
 	return median(took), nil
 }
 
-// redirected returns a DSN for another address and another database; an empty text keeps the one that it has.
+// redirected returns the DSN with another address and database; an empty string keeps the old one.
 func redirected(dsn, address, database string) string {
 	u, err := url.Parse(dsn)
-	if err != nil || u.Scheme == "" { // keywords and values: of a keyword given twice the last one counts
+	if err != nil || u.Scheme == "" { // keywords and values: the last of two equal keywords counts
 		if host, port, err := net.SplitHostPort(address); err == nil {
 			dsn += fmt.Sprintf(" host='%s' port=%s", host, port)
 		}
@@ -121,5 +121,5 @@ func redirected(dsn, address, database string) string {
 	return u.String()
 }
 
-// encoded writes a space as %20: pgx, like libpq, takes a plus for a plus.
+// encoded encodes a space as %20: pgx, like libpq, does not decode a plus as a space.
 func encoded(query url.Values) string { return strings.ReplaceAll(query.Encode(), "+", "%20") }

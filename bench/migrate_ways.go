@@ -22,7 +22,7 @@ const (
 	wayTern  = "tern in a loop"
 )
 
-// migrateWay is a way to migrate the shards of a set. It returns when what it did is on disk.
+// migrateWay migrates the shards of a set. It returns when its commits are on disk.
 type migrateWay struct {
 	name string
 	run  func(ctx context.Context, m *shards.Map, set shards.Set, workers int) error
@@ -38,8 +38,8 @@ func otherWays() []migrateWay {
 	}
 }
 
-// What every way creates in every shard: a table and an index. Tern's version table is there before, as in any shard that
-// has seen a migration.
+// Every way creates a table and an index in every shard. Tern's version table exists already, as in any shard that was
+// migrated before.
 const (
 	versionTable = "create table schema_version(version int4 not null primary key); insert into schema_version values (0)"
 	photosTable  = "create table photos (id bigint primary key, owner bigint not null, title text not null)"
@@ -49,7 +49,7 @@ const (
 // migration is the directory of migrations.
 var migration = fstest.MapFS{"001_photos.sql": {Data: []byte(photosTable + ";\n" + photosIndex + ";\n")}}
 
-// byTern calls tern as its documentation says, shard after shard.
+// byTern calls tern as documented, one shard after the other.
 func byTern(ctx context.Context, m *shards.Map, set shards.Set, workers int) error {
 	return inSessions(ctx, m, set, workers, func(ctx context.Context, conn *pgx.Conn, n shards.Number) error {
 		if _, err := conn.Exec(ctx, "set search_path = "+m.SearchPath(n)); err != nil { // tern resets it after each file
@@ -66,7 +66,7 @@ func byTern(ctx context.Context, m *shards.Map, set shards.Set, workers int) err
 	})
 }
 
-// byGooseStyle takes a transaction for each shard and a round trip for each statement.
+// byGooseStyle uses a transaction for each shard and a round trip for each statement.
 func byGooseStyle(ctx context.Context, m *shards.Map, set shards.Set, workers int) error {
 	return inSessions(ctx, m, set, workers, func(ctx context.Context, conn *pgx.Conn, n shards.Number) error {
 		for _, statement := range []string{
@@ -86,7 +86,7 @@ func byGooseStyle(ctx context.Context, m *shards.Map, set shards.Set, workers in
 	})
 }
 
-// inSessions runs fn for each shard of a set, with so many sessions to each host at once.
+// inSessions runs fn for each shard of a set, in the given number of sessions per host.
 func inSessions(ctx context.Context, m *shards.Map, set shards.Set, workers int, fn func(context.Context, *pgx.Conn, shards.Number) error) error {
 	_, err := fanout.Run(ctx, fanout.Config[*pgx.Conn]{
 		Map: m, PerHost: workers,
@@ -105,10 +105,10 @@ func inSessions(ctx context.Context, m *shards.Map, set shards.Set, workers int,
 	return err
 }
 
-// onDisk commits a record and waits for the disk, which has all that was committed before it then.
+// onDisk commits a record and waits for the disk, which flushes all earlier commits.
 const onDisk = "set synchronous_commit = on; select pg_logical_emit_message(true, 'kiloshard', 'migrated')"
 
-// byLoops migrates the shards of every host in loops inside the server, each of which takes an equal part of them.
+// byLoops migrates the shards of every host in loops inside the server, each with an equal part of them.
 func byLoops(ctx context.Context, m *shards.Map, set shards.Set, loops int) error {
 	return inLoops(ctx, m, set, loops, photosTable, photosIndex+"; update schema_version set version = 1")
 }

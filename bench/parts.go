@@ -6,13 +6,13 @@ import (
 	"strings"
 )
 
-// part is one of those that a benchmark has, any of which may be run alone.
+// part is a part of a benchmark that can run alone.
 type part[F any] struct {
 	name string
 	run  F
 }
 
-// namesOf returns the names of parts, in their order.
+// namesOf returns the names of parts, in order.
 func namesOf[F any](parts []part[F]) []string {
 	var names []string
 	for _, p := range parts {
@@ -21,7 +21,7 @@ func namesOf[F any](parts []part[F]) []string {
 	return names
 }
 
-// runParts runs those of the parts that are chosen, one after the other, and stops at the first that fails.
+// runParts runs the chosen parts one after the other, and stops at the first that fails.
 func runParts[F any](parts []part[F], only []string, run func(part[F]) error) error {
 	parts, err := chosen(parts, only)
 	if err != nil {
@@ -35,8 +35,8 @@ func runParts[F any](parts []part[F], only []string, run func(part[F]) error) er
 	return nil
 }
 
-// chosen returns the parts with the names, in the order of the parts, or all without a name. Its error says which name
-// is none.
+// chosen returns the parts with the given names, in the order of parts, or all if there are no names. The error contains an
+// unknown name.
 func chosen[F any](parts []part[F], only []string) ([]part[F], error) {
 	names := namesOf(parts)
 	for _, name := range only {

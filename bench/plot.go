@@ -19,10 +19,10 @@ const (
 	PlotRoute   = "route-calls-per-second" // of both sides, over the number of goroutines
 )
 
-// inPlot are the ways to make IDs that are drawn; all of them would hide each other.
+// inPlot are the ways to make IDs that are plotted; all together would be unreadable.
 var inPlot = []string{Published, Ours, Ours16, OursMany, UUIDv4, UUIDv7}
 
-// palette is that of Okabe and Ito, which people tell apart however they see colours.
+// palette is that of Okabe and Ito, which is safe for color-blind readers.
 var palette = []color.Color{
 	color.RGBA{R: 0xD5, G: 0x5E, B: 0x00, A: 0xFF},
 	color.RGBA{R: 0x00, G: 0x72, B: 0xB2, A: 0xFF},
@@ -46,8 +46,8 @@ type picture struct {
 	lines             []line
 }
 
-// Plot writes the plots of what was measured into a directory, and returns the paths of the files. A plot that would have
-// a single point in each line is left out.
+// Plot writes the report's plots into a directory, and returns the paths of the files. It skips a plot with a single point
+// in each line.
 func (r *IDsReport) Plot(dir string) ([]string, error) {
 	return save(dir, []picture{
 		{PlotIDs, "IDs per millisecond (PostgreSQL " + r.Server + ")", "sessions", "IDs per ms", true, r.idLines()},
@@ -55,7 +55,7 @@ func (r *IDsReport) Plot(dir string) ([]string, error) {
 	})
 }
 
-// save draws pictures into a directory, those with a single point in each line left out.
+// save writes pictures into a directory, except those with a single point in each line.
 func save(dir string, pictures []picture) ([]string, error) {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return nil, err
@@ -131,7 +131,7 @@ func draws(title, x, y string, log bool, lines []line) (*plot.Plot, error) {
 	return p, nil
 }
 
-// measuredTicks marks where was measured.
+// measuredTicks puts ticks at the measured values.
 func measuredTicks(points plotter.XYs) plot.ConstantTicks {
 	var ticks plot.ConstantTicks
 	for _, point := range points {

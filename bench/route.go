@@ -35,7 +35,7 @@ type RouteConfig struct {
 	Progress func(what string)
 }
 
-// RouteReport is what [Route] measured.
+// RouteReport is the result of [Route].
 type RouteReport struct {
 	Server  string        `json:"server"` // version of Postgres; empty where no part needed one
 	Fsync   bool          `json:"fsync"`  // of the servers
@@ -57,7 +57,7 @@ type RouteFigure struct {
 	Ratio      *float64 `json:"ratio"` // the median of the rounds' ours/plain; nil without, and where a plain one is 0
 }
 
-// routePart is a part of the benchmark.
+// routePart is a part of [Route].
 type routePart = part[func(ctx context.Context, b *routeBench) error]
 
 const partMany = "many" // which is drawn
@@ -92,7 +92,7 @@ func RouteParts() []string {
 // checked.
 //
 // The statements of pgxpool name the schema, so that it prepares them in its default mode, as it would without shards.
-// A part for which something is missing on this machine is left out, unless it was asked for by name.
+// Route skips a part that needs something this machine does not have, unless Only names the part.
 func Route(ctx context.Context, cfg RouteConfig) (*RouteReport, error) {
 	cfg = cfg.withDefaults()
 	b := &routeBench{cfg: cfg, report: RouteReport{Rounds: cfg.Rounds, Turn: cfg.Turn.Seconds(), Conns: routeConns}}
@@ -135,16 +135,16 @@ func (cfg RouteConfig) withDefaults() RouteConfig {
 // routeBench is the state of one [Route].
 type routeBench struct {
 	cfg    RouteConfig
-	part   string // the one that runs
+	part   string // that is running
 	report RouteReport
 }
 
-// progress says which part of a part is next.
+// progress reports what runs next.
 func (b *routeBench) progress(format string, args ...any) {
 	b.cfg.Progress(b.part + ", " + fmt.Sprintf(format, args...))
 }
 
-// add adds a row to the report, from the values of each round; plain is nil where there is nothing to compare with.
+// add adds a row to the report, from the values of each round; plain is nil if there is nothing to compare with.
 func (b *routeBench) add(what string, goroutines int, metric string, ours, plain []float64) {
 	row := RouteFigure{Part: b.part, What: what, Goroutines: goroutines, Metric: metric, Ours: median(ours)}
 	if len(plain) > 0 {
@@ -158,5 +158,5 @@ func (b *routeBench) add(what string, goroutines int, metric string, ours, plain
 	b.report.Rows = append(b.report.Rows, row)
 }
 
-// most returns how many shards a part may have that would have n.
+// most returns n, limited to the largest of RouteConfig.Shards.
 func (b *routeBench) most(n int) int { return min(n, slices.Max(b.cfg.Shards)) }

@@ -8,7 +8,7 @@ import (
 	"github.com/kiloshard/kiloshard/shards"
 )
 
-// byHand are single connections, to which schemas are dealt out.
+// byHand are single connections, each of which serves some of the schemas.
 type byHand []*pgxpool.Pool
 
 func openByHand(ctx context.Context, host shards.Host) (byHand, error) {
@@ -30,7 +30,7 @@ func (p byHand) close() {
 	}
 }
 
-// askByHand asks on the connection of a shard, by the full names of tables.
+// askByHand runs a statement on a shard's connection, with qualified table names.
 func askByHand(pools byHand, m *shards.Map) ask {
 	queries := make([][]string, m.Len())
 	for n := range queries {

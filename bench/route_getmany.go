@@ -11,7 +11,7 @@ import (
 	"github.com/kiloshard/kiloshard/shards"
 )
 
-// photo is what is fetched by its ID.
+// photo is a row that is fetched by its ID.
 type photo struct {
 	id    shards.ID
 	title string
@@ -20,7 +20,7 @@ type photo struct {
 // fetch fetches photos by their IDs, in any order.
 type fetch func(ctx context.Context, r *router.Router, ids []shards.ID) ([]photo, error)
 
-// fetchQuery is what a shard is asked for.
+// fetchQuery is the query for one shard.
 const fetchQuery = `select id, title from photos where id = any($1)`
 
 func scanPhoto(row pgx.CollectableRow) (p photo, err error) {
@@ -28,12 +28,12 @@ func scanPhoto(row pgx.CollectableRow) (p photo, err error) {
 	return p, err
 }
 
-// fetchTogether asks all shards of a host at once.
+// fetchTogether queries all shards of a host at once.
 func fetchTogether(ctx context.Context, r *router.Router, ids []shards.ID) ([]photo, error) {
 	return many.GetMany(ctx, r, ids, many.Query[photo]{SQL: fetchQuery, Scan: scanPhoto})
 }
 
-// fetchByLoop asks one shard after the other.
+// fetchByLoop queries one shard after the other.
 func fetchByLoop(ctx context.Context, r *router.Router, ids []shards.ID) ([]photo, error) {
 	var order []shards.Number
 	places := map[shards.Number]router.Shard{}
@@ -118,7 +118,7 @@ func (b *routeBench) compareFetches(ctx context.Context, m *shards.Map, network 
 	return nil
 }
 
-// checkPhotos returns an error unless each of the photos is there once, with its title.
+// checkPhotos returns an error unless each photo was returned once, with its title.
 func checkPhotos(photos []photo, ids []shards.ID) error {
 	missing := map[shards.ID]bool{}
 	for _, id := range ids {
@@ -126,7 +126,7 @@ func checkPhotos(photos []photo, ids []shards.ID) error {
 	}
 	for _, p := range photos {
 		if !missing[p.id] || p.title != titleOf(p.id) {
-			return fmt.Errorf("photo %d with title %q was not asked for, or came twice", p.id, p.title)
+			return fmt.Errorf("photo %d with title %q was not requested, or returned twice", p.id, p.title)
 		}
 		delete(missing, p.id)
 	}
@@ -138,7 +138,7 @@ func checkPhotos(photos []photo, ids []shards.ID) error {
 
 func titleOf(id shards.ID) string { return fmt.Sprint("photo ", id) }
 
-// addPhotos puts photos into all shards of a map in turn, and returns their IDs.
+// addPhotos inserts photos into all shards of a map in turn, and returns their IDs.
 func addPhotos(ctx context.Context, m *shards.Map, n int) ([]shards.ID, error) {
 	r, err := openRouter(ctx, m)
 	if err != nil {

@@ -19,18 +19,17 @@ const (
 	longest   = "max us"
 )
 
-// call is the call number i of a worker. It reports whether the call is not one of those that count.
+// call makes call number i of a worker. It reports whether its latency is ignored.
 type call func(ctx context.Context, worker, i int) (apart bool, err error)
 
-// lap is what goroutines did in one turn.
+// lap is the result of one turn.
 type lap struct {
 	elapsed   time.Duration
 	calls     int             // all of them
-	latencies []time.Duration // of those that count, in rising order
+	latencies []time.Duration // of those not ignored, in rising order
 }
 
-// takeLap lets goroutines make calls, one after the other, for the length of a turn; each makes one call at least. The
-// first error ends all.
+// takeLap makes calls in goroutines for the length of a turn, at least one call in each. The first error ends the lap.
 func takeLap(ctx context.Context, goroutines int, length time.Duration, c call) (lap, error) {
 	each := make([][]time.Duration, goroutines)
 	calls := make([]int, goroutines)
@@ -61,7 +60,7 @@ func takeLap(ctx context.Context, goroutines int, length time.Duration, c call) 
 	return l, err
 }
 
-// value returns a metric; one of latency is 0 if no call counts.
+// value returns a metric. Latencies are 0 if all calls are ignored.
 func (l lap) value(metric string) float64 {
 	switch metric {
 	case perSecond:
@@ -84,7 +83,7 @@ func (l lap) value(metric string) float64 {
 	panic("bug: no metric " + metric)
 }
 
-// quantile returns the least latency that a share q of all calls did not exceed, in microseconds.
+// quantile returns the q-quantile of the latencies, in microseconds.
 func (l lap) quantile(q float64) float64 {
 	if len(l.latencies) == 0 {
 		return 0
@@ -94,7 +93,7 @@ func (l lap) quantile(q float64) float64 {
 
 func microseconds(d time.Duration) float64 { return float64(d) / float64(time.Microsecond) }
 
-// compare lets calls take turns, after a turn each that does not count, and returns their laps, by call and round.
+// compare makes calls in turns, after one turn each to warm up, and returns their laps, by call and round.
 func (b *routeBench) compare(ctx context.Context, goroutines int, calls ...call) ([][]lap, error) {
 	for _, c := range calls {
 		if _, err := takeLap(ctx, goroutines, b.cfg.Turn/2, c); err != nil {
@@ -104,7 +103,7 @@ func (b *routeBench) compare(ctx context.Context, goroutines int, calls ...call)
 	laps := make([][]lap, len(calls))
 	for round := range b.cfg.Rounds {
 		for k := range calls {
-			i := (k + round) % len(calls) // nobody always goes first
+			i := (k + round) % len(calls) // the first one changes with each round
 			l, err := takeLap(ctx, goroutines, b.cfg.Turn, calls[i])
 			if err != nil {
 				return nil, err

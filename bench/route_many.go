@@ -11,11 +11,11 @@ import (
 const (
 	onOneShard = "one shard"
 
-	// Those of a network, each way.
+	// Delays of a network, each way.
 	routeDelay = time.Millisecond
 	shortDelay = 250 * time.Microsecond
 
-	// slowEvery is which call is a slow one in the part slow.
+	// slowEvery is how often the part slow makes a slow call: one in slowEvery.
 	slowEvery = 500
 )
 
@@ -46,7 +46,7 @@ func (b *routeBench) withSides(ctx context.Context, delay time.Duration, conns [
 	return fn(m, s)
 }
 
-// compareSides lets the sides take turns with a statement.
+// compareSides measures the sides in turns with a statement.
 func (b *routeBench) compareSides(
 	ctx context.Context, m *shards.Map, s *routeSides, st statement, name string, goroutines int, metrics ...string,
 ) error {
@@ -65,7 +65,7 @@ func (b *routeBench) compareSides(
 	return nil
 }
 
-// bestOf returns which of some sides made the most calls a second.
+// bestOf returns the index of the side with the most calls per second.
 func bestOf(sides [][]lap) (best int) {
 	for i, laps := range sides {
 		if median(values(laps, perSecond)) > median(values(sides[best], perSecond)) {
@@ -75,7 +75,7 @@ func bestOf(sides [][]lap) (best int) {
 	return best
 }
 
-// measureLone has one goroutine, on one shard, here and over a network.
+// measureLone measures one goroutine on one shard, locally and over a network.
 func measureLone(ctx context.Context, b *routeBench) error {
 	for _, far := range []struct {
 		suffix string
@@ -103,7 +103,7 @@ func measureLone(ctx context.Context, b *routeBench) error {
 	return nil
 }
 
-// measureMany has many goroutines on few connections.
+// measureMany measures many goroutines on few connections.
 func measureMany(ctx context.Context, b *routeBench) error {
 	return b.withSides(ctx, 0, plainConns, func(m *shards.Map, s *routeSides) error {
 		for _, goroutines := range b.cfg.Goroutines {
@@ -115,14 +115,14 @@ func measureMany(ctx context.Context, b *routeBench) error {
 	})
 }
 
-// measureDelay does the same over a slower network.
+// measureDelay measures the same over a slower network.
 func measureDelay(ctx context.Context, b *routeBench) error {
 	return b.withSides(ctx, routeDelay, []int{routeConns}, func(m *shards.Map, s *routeSides) error {
 		return b.compareSides(ctx, m, s, selects, "select", 256, perSecond, p50, p99, p999)
 	})
 }
 
-// measureSlow has a few slow calls among the others, which are those that count.
+// measureSlow mixes a few slow calls with fast ones, and measures the fast ones.
 func measureSlow(ctx context.Context, b *routeBench) error {
 	mixed := func(prefix string) func(context.Context, querier, int64, int, int) (bool, error) {
 		quick := selects(prefix)
@@ -139,7 +139,7 @@ func measureSlow(ctx context.Context, b *routeBench) error {
 	})
 }
 
-// measureInserts has goroutines whose every call waits for the disk.
+// measureInserts measures goroutines whose calls all wait for the disk.
 func measureInserts(ctx context.Context, b *routeBench) error {
 	return b.withSides(ctx, 0, []int{routeConns}, func(m *shards.Map, s *routeSides) error {
 		const goroutines = 64

@@ -15,7 +15,7 @@ import (
 	"github.com/kiloshard/kiloshard/shards"
 )
 
-// observer is a way to look at a router.
+// observer is a kind of observability: metrics or traces.
 type observer struct {
 	what     string
 	metrics  bool
@@ -30,11 +30,11 @@ func observers() []observer {
 	}
 }
 
-// bareSpans is what the library for spans takes by itself: one without any attribute around each call of a router that is
-// not observed.
+// bareSpans is the cost of the tracing library alone: a span without attributes around each call of a router without
+// observability.
 const bareSpans = "bare spans around the call"
 
-// measureObserved compares routers that are observed with one that is not, which stands in place of pgxpool.
+// measureObserved compares routers with observability to one without, which takes the place of pgxpool.
 func measureObserved(ctx context.Context, b *routeBench) error {
 	m, err := b.newCluster(ctx, b.most(routeShards), 1)
 	if err != nil {
@@ -70,7 +70,7 @@ func measureObserved(ctx context.Context, b *routeBench) error {
 	return nil
 }
 
-// inSpans has a span around each call.
+// inSpans puts a span around each call.
 func inSpans(tracer trace.Tracer, inner call) call {
 	return func(ctx context.Context, worker, i int) (bool, error) {
 		ctx, span := tracer.Start(ctx, "select")
@@ -79,12 +79,12 @@ func inSpans(tracer trace.Tracer, inner call) call {
 	}
 }
 
-// recordingSpans records a share of the traces, and sends them nowhere.
+// recordingSpans records a share of the traces and discards them.
 func recordingSpans(share float64) *sdk.TracerProvider {
 	return sdk.NewTracerProvider(sdk.WithBatcher(nowhere{}), sdk.WithSampler(sdk.TraceIDRatioBased(share)))
 }
 
-// open opens a router that is observed, and returns how to close all of it.
+// open opens a router with the observer. The returned function closes both.
 func (o observer) open(ctx context.Context, m *shards.Map) (_ *router.Router, end func(), err error) {
 	end = func() {}
 	var tracers []pgx.QueryTracer
@@ -116,7 +116,7 @@ func (o observer) open(ctx context.Context, m *shards.Map) (_ *router.Router, en
 	return r, end, nil
 }
 
-// nowhere is where spans go.
+// nowhere is an exporter that discards spans.
 type nowhere struct{}
 
 func (nowhere) ExportSpans(context.Context, []sdk.ReadOnlySpan) error { return nil }

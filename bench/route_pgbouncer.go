@@ -14,11 +14,11 @@ import (
 	"github.com/kiloshard/kiloshard/shards"
 )
 
-// behindPgBouncer is what the DSN of pgxpool needs behind a PgBouncer in transaction mode, as names and values in turn.
+// behindPgBouncer are the settings that pgxpool's DSN needs behind a PgBouncer in transaction mode: names and values in turn.
 func behindPgBouncer() []string { return []string{"default_query_exec_mode", "exec"} }
 
-// measurePooled has two clients on each side, which take turns over many shards behind a PgBouncer with fewer sessions
-// than they have connections.
+// measurePooled measures two clients on each side, which use many shards in turn, behind a PgBouncer with fewer sessions
+// than the clients have connections.
 func measurePooled(ctx context.Context, b *routeBench) (err error) {
 	const clients, goroutines, sessions = 2, 16, 4
 	m, err := b.newCluster(ctx, b.most(1000), 1)

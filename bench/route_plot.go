@@ -8,13 +8,13 @@ import (
 )
 
 // Plot writes the plot of the part many into a directory, and returns the paths of the files: calls per second over the
-// number of goroutines. There is none when that part was left out, or had one number of goroutines.
+// number of goroutines. It writes none if that part did not run, or ran with one number of goroutines.
 func (r *RouteReport) Plot(dir string) ([]string, error) {
 	title := fmt.Sprintf("Selects by primary key, %d connections (PostgreSQL %s)", r.Conns, r.Server)
 	return save(dir, []picture{{PlotRoute, title, "goroutines", "thousand calls per second", true, r.lines()}})
 }
 
-// lines are those of pgxpool and of each way of ours.
+// lines returns the lines of pgxpool and of each of our ways.
 func (r *RouteReport) lines() []line {
 	plain := line{name: "pgxpool"}
 	var ours []line

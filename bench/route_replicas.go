@@ -16,8 +16,8 @@ import (
 const stalling = `select owner, title from photos
 	where id = $1 and (not (pg_is_in_recovery() and random() < 0.005) or pg_sleep(0.05) is not null)`
 
-// measureReplicas reads from a replica. Neither side is pgxpool: the first time, plain is the primary alone, the second
-// time it is readers that do not hedge.
+// measureReplicas reads from a replica. Neither side is pgxpool: at first the plain side is the primary alone, then readers
+// that do not hedge.
 func measureReplicas(ctx context.Context, b *routeBench) (err error) {
 	const goroutines = 16
 	m, err := b.newCluster(ctx, b.most(routeShards), 1)
@@ -104,8 +104,8 @@ func awaitReplica(ctx context.Context, r *router.Router) error {
 	return shard.ReadOnly(router.Reads{ReplicaOnly: true, Wait: time.Minute}).QueryRow(ctx, "select 1").Scan(&one)
 }
 
-// readingBy returns calls that select photos of all shards. One worker in so many reads by a reader, if there are reads, and
-// the others on the primary.
+// readingBy returns calls that select photos of all shards. If reads is not nil, every of-th worker reads from a replica,
+// and the others from the primary.
 func readingBy(r *router.Router, query string, reads *router.Reads, of int) call {
 	return func(ctx context.Context, worker, i int) (bool, error) {
 		key := int64(worker+i) % int64(r.Map().Len())
@@ -121,7 +121,7 @@ func readingBy(r *router.Router, query string, reads *router.Reads, of int) call
 	}
 }
 
-// readsSince returns how many reads readers have made since then, and how many of them on the primary.
+// readsSince returns how many reads readers have made since then, and how many of those ran on the primary.
 func readsSince(r *router.Router, before router.ReadStats) (all, onPrimary float64) {
 	after := r.ReadStats()[0]
 	onPrimary = float64(after.OnPrimary - before.OnPrimary)

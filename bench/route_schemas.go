@@ -13,10 +13,10 @@ import (
 	"github.com/kiloshard/kiloshard/shards"
 )
 
-// texts is how many distinct statements the part schemas has.
+// texts is the number of distinct statements in the part schemas.
 const texts = 10
 
-// measureSchemas calls distinct statements uniformly over many shards of one host.
+// measureSchemas runs distinct statements, spread uniformly over many shards of one host.
 func measureSchemas(ctx context.Context, b *routeBench) error {
 	all, err := b.newCluster(ctx, slices.Max(b.cfg.Shards), 1)
 	if err != nil {
@@ -102,10 +102,10 @@ func beside(m *shards.Map, plain string) string {
 	return fmt.Sprintf("%d shards beside %s", m.Len(), plain)
 }
 
-// ask runs one of the texts in a shard, and checks the answer.
+// ask runs one of the texts in a shard, and checks the result.
 type ask func(ctx context.Context, n shards.Number, text, id int) error
 
-// once runs every text in every shard, so that what can be prepared is.
+// once runs every text in every shard, to fill the statement caches.
 func once(ctx context.Context, m *shards.Map, a ask) error {
 	return together(routeConns, func(worker int) error {
 		for n := worker; n < m.Len(); n += routeConns {
@@ -130,7 +130,7 @@ func askOurs(r *router.Router) ask {
 	}
 }
 
-// askPlain asks the first schemas of the map only.
+// askPlain queries only the first schemas of the map.
 func askPlain(pool *pgxpool.Pool, m *shards.Map, schemas int) ask {
 	queries := make([][]string, schemas)
 	for n := range queries {
@@ -156,12 +156,12 @@ func askOne(row pgx.Row, n shards.Number, text int) error {
 		return err
 	}
 	if owner != int(n) || number != text {
-		return fmt.Errorf("%w: statement %d of shard %d got an answer of statement %d of shard %d", errWrongShard, text, n, number, owner)
+		return fmt.Errorf("%w: statement %d of shard %d got the result of statement %d of shard %d", errWrongShard, text, n, number, owner)
 	}
 	return nil
 }
 
-// addMemory adds the memory of the sides' sessions, where it can be had.
+// addMemory adds the memory of the sides' sessions, if it can be read.
 func (b *routeBench) addMemory(ctx context.Context, m *shards.Map, names, sessions []string) error {
 	conns, err := open(ctx, m.Hosts()[0], 1)
 	if err != nil {

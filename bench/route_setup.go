@@ -17,18 +17,18 @@ import (
 )
 
 const (
-	// routeShards is how many shards a part has that is about few of them.
+	// routeShards is the number of shards in parts with few shards.
 	routeShards = 16
 
-	// photosPerShard stays below what autovacuum begins to analyse a table at.
+	// photosPerShard is below the number of rows at which autovacuum analyzes a table.
 	photosPerShard = 40
 )
 
-// routeMigration makes the table of photos: the hosts are migrated ones, with all that migrations leave there.
+// routeMigration creates the table of photos. The hosts are migrated, so they have everything that migrations leave there.
 var routeMigration = fstest.MapFS{"001_photos.sql": {Data: []byte(photosTable + ";\n")}}
 
-// photosLoop fills the table of photos in each shard of a host, with the shard's number as the owner of all of them, and
-// makes a table for inserts in the first shards.
+// photosLoop fills the table of photos in each shard of a host, with the shard's number as their owner, and creates a table
+// for inserts in the first shards.
 var photosLoop = fmt.Sprintf(`
 	DO $loop$ DECLARE n int; schema text; done int := 0; BEGIN
 		SET client_min_messages = warning; SET synchronous_commit = off;
@@ -63,7 +63,7 @@ func (b *routeBench) newCluster(ctx context.Context, count, hostCount int) (*sha
 		return nil, err
 	}
 	return m, together(hostCount, func(i int) error {
-		return checkpoint(ctx, hosts[i]) // so that none of what was just made is written while a side has its turn
+		return checkpoint(ctx, hosts[i]) // so that no side pays for writing the new tables to disk
 	})
 }
 
@@ -84,7 +84,7 @@ func routeMap(count int, hosts []shards.Host) (*shards.Map, error) {
 	}.Map()
 }
 
-// describe notes what the server is like.
+// describe adds the server's version and settings to the report.
 func (b *routeBench) describe(ctx context.Context, host shards.Host) error {
 	if b.report.Server != "" {
 		return nil
@@ -98,7 +98,7 @@ func (b *routeBench) describe(ctx context.Context, host shards.Host) error {
 	return conns[0].QueryRow(ctx, query).Scan(&b.report.Server, &b.report.Fsync)
 }
 
-// The names that the sessions of the sides have on the server.
+// The application_name of each side's sessions.
 const (
 	oursName  = "kiloshard bench route ours"
 	plainName = "kiloshard bench route plain"
@@ -109,7 +109,7 @@ func openRouter(ctx context.Context, m *shards.Map) (*router.Router, error) {
 	return openRouterWith(ctx, m, router.Config{})
 }
 
-// openRouterWith opens a router with a config, but for its map.
+// openRouterWith opens a router with a config whose map it sets.
 func openRouterWith(ctx context.Context, m *shards.Map, cfg router.Config) (*router.Router, error) {
 	hosts := slices.Clone(m.Hosts())
 	for i, host := range hosts {
@@ -123,12 +123,12 @@ func openRouterWith(ctx context.Context, m *shards.Map, cfg router.Config) (*rou
 	return router.New(ctx, cfg)
 }
 
-// openPlain opens a pgxpool to a host, whose sessions have a name on the server.
+// openPlain opens a pgxpool to a host, with an application_name.
 func openPlain(ctx context.Context, host shards.Host, name string, settings ...string) (*pgxpool.Pool, error) {
 	return pgxpool.New(ctx, poolDSN(host.ConnString(), name, settings))
 }
 
-// openPlainWith opens a pgxpool with so many connections.
+// openPlainWith opens a pgxpool with the given number of connections.
 func openPlainWith(ctx context.Context, host shards.Host, conns int) (*pgxpool.Pool, error) {
 	return openPlain(ctx, host, plainName, "pool_max_conns", fmt.Sprint(conns))
 }
@@ -155,12 +155,12 @@ func withSettings(dsn string, settings []string) string {
 	return u.String()
 }
 
-// forKey is where all parts but one ask the router for the shard of a key.
+// forKey asks the router for the shard of a key, as all parts but one do.
 func forKey(ctx context.Context, r *router.Router, key int64) (router.Shard, error) {
 	return r.ForKey(ctx, shards.NumberKey(key))
 }
 
-// forID is where they ask it for that of an ID.
+// forID asks the router for the shard of an ID.
 func forID(_ context.Context, r *router.Router, id shards.ID) (router.Shard, error) {
 	return r.ForID(id)
 }

@@ -13,10 +13,10 @@ import (
 	"github.com/kiloshard/kiloshard/shards"
 )
 
-// plainConns are the connections of the plain pools that are tried where the number matters. The best of them counts.
+// plainConns are the numbers of connections of the plain pools to try if the number matters. The best one counts.
 var plainConns = []int{4, 8, routeConns}
 
-// routeSides are those of the parts that are about few shards of one host, each with connections of its own.
+// routeSides are the sides of parts with few shards of one host, each with its own connections.
 type routeSides struct {
 	plains []*pgxpool.Pool // on the schema of shard 0, one for each of conns
 	conns  []int
@@ -62,8 +62,7 @@ type querier interface {
 	Exec(ctx context.Context, sql string, args ...any) (pgconn.CommandTag, error)
 }
 
-// statement returns how the call number i of a worker is made, with a prefix before the names of tables. The owner is that
-// of all photos there.
+// statement returns a call, with a prefix for the table names. owner is the owner of all photos there.
 type statement func(prefix string) func(ctx context.Context, on querier, owner int64, worker, i int) (apart bool, err error)
 
 // calls returns a statement's calls: of each pgxpool, of the router on one shard, and spread over all.
@@ -75,7 +74,7 @@ func (s *routeSides) calls(st statement) (plains []call, one, spread call) {
 	return plains, oursOver(s.one, st, 1), oursOver(s.spread, st, int64(s.spread.Map().Len()))
 }
 
-// oursOver spreads calls over so many keys.
+// oursOver spreads calls over the given number of keys.
 func oursOver(r *router.Router, st statement, keys int64) call {
 	run := st("")
 	return func(ctx context.Context, worker, i int) (bool, error) {
@@ -96,7 +95,7 @@ func selects(prefix string) func(context.Context, querier, int64, int, int) (boo
 	}
 }
 
-// inserts is an insert of one row, whose key the database makes.
+// inserts is an insert of one row, with a key from the database.
 func inserts(prefix string) func(context.Context, querier, int64, int, int) (bool, error) {
 	query := "insert into " + prefix + "notes (author, body) values ($1, $2) returning author"
 	return func(ctx context.Context, on querier, _ int64, worker, _ int) (bool, error) {
@@ -109,10 +108,10 @@ func inserts(prefix string) func(context.Context, querier, int64, int, int) (boo
 	}
 }
 
-// errWrongShard says that a row came from another shard than it was asked of.
+// errWrongShard reports a row that came from another shard than the one queried.
 var errWrongShard = errors.New("a row of another shard")
 
-// selectPhoto selects by primary key and checks what comes.
+// selectPhoto selects by primary key and checks the row.
 func selectPhoto(ctx context.Context, on querier, query string, id int, owner int64) error {
 	var (
 		got   int64

@@ -10,11 +10,11 @@ import (
 	"github.com/kiloshard/kiloshard/shards"
 )
 
-// leftLimit is how long after Close what is left may take to go: a session notices that its client is gone.
+// leftLimit limits how long sessions may remain after Close, until they notice that the client is gone.
 const leftLimit = time.Minute
 
-// measureCrowd has very many goroutines on two hosts, and looks at what the longest wait for their turn, and at what is
-// left when both sides are closed.
+// measureCrowd runs very many goroutines on two hosts. It measures the longest waits, and what remains after both sides
+// are closed.
 func measureCrowd(ctx context.Context, b *routeBench) error {
 	m, err := b.newCluster(ctx, b.most(64), 2)
 	if err != nil {
@@ -42,7 +42,7 @@ func measureCrowd(ctx context.Context, b *routeBench) error {
 	return nil
 }
 
-// crowd returns the laps of both sides, ours first, when both are closed.
+// crowd returns the laps of both sides, ours first, after closing both.
 func (b *routeBench) crowd(ctx context.Context, m *shards.Map) (laps [][]lap, err error) {
 	r, err := openRouter(ctx, m)
 	if err != nil {
@@ -73,7 +73,7 @@ func (b *routeBench) crowd(ctx context.Context, m *shards.Map) (laps [][]lap, er
 	return laps, b.addSessions(ctx, m, "before Close", func(n int) bool { return n > 0 })
 }
 
-// addSessions adds how many sessions both sides have on all hosts, once that is as expected, or does not become so.
+// addSessions adds the number of sessions of both sides on all hosts, when it is as expected or the time is up.
 func (b *routeBench) addSessions(ctx context.Context, m *shards.Map, what string, expected func(n int) bool) error {
 	var counts [2]float64
 	for i, name := range []string{oursName, plainName} {
@@ -92,7 +92,7 @@ func (b *routeBench) addSessions(ctx context.Context, m *shards.Map, what string
 	return nil
 }
 
-// sessionsOf returns how many sessions of a name the hosts have.
+// sessionsOf returns how many sessions with an application_name the hosts have.
 func sessionsOf(ctx context.Context, m *shards.Map, name string) (all int, err error) {
 	for _, host := range m.Hosts() {
 		conns, err := open(ctx, host, 1)
@@ -111,7 +111,7 @@ func sessionsOf(ctx context.Context, m *shards.Map, name string) (all int, err e
 	return all, nil
 }
 
-// until waits for a condition, or until the limit of what is left after Close.
+// until waits for a condition, at most leftLimit.
 func until(ctx context.Context, condition func() (bool, error)) error {
 	limited, cancel := context.WithTimeout(ctx, leftLimit)
 	defer cancel()
@@ -124,7 +124,7 @@ func until(ctx context.Context, condition func() (bool, error)) error {
 		}
 		select {
 		case <-limited.Done():
-			return ctx.Err() // nil if it was the limit
+			return ctx.Err() // nil after leftLimit
 		case <-tick.C:
 		}
 	}

@@ -13,13 +13,13 @@ import (
 )
 
 const (
-	// swapPause is how long a map lasts in the part swaps.
+	// swapPause is the time between two maps in the part swaps.
 	swapPause = 2 * time.Millisecond
-	// movable is of how many shards one goes from host to host in the part swaps; the others stay.
+	// movable is the number of shards that change hosts in the part swaps, one at a time; the others stay.
 	movable = 8
 )
 
-// swapsLoop gives photos the name of their host as their title.
+// swapsLoop sets the title of photos to the name of their host.
 const swapsLoop = `
 	DO $loop$ DECLARE schema text; BEGIN
 		FOR schema IN SELECT nspname FROM pg_namespace WHERE nspname ~ '^shard_\d{5}$' LOOP
@@ -27,8 +27,8 @@ const swapsLoop = `
 		END LOOP;
 	END $loop$`
 
-// measureSwaps has the map change all the time, on one of two routers that make the same calls. Some shards are on both
-// hosts, and each new map has one of them change its home. Every row says on which host it is, and is checked.
+// measureSwaps changes the map all the time in one of two routers that make the same calls. Some shards exist on both hosts,
+// and each new map places one of them on the other host. Every row contains the name of its host, which is checked.
 func measureSwaps(ctx context.Context, b *routeBench) error {
 	const goroutines = 64
 	before := runtime.NumGoroutine()
@@ -54,7 +54,7 @@ func measureSwaps(ctx context.Context, b *routeBench) error {
 	swaps := &swapper{router: moving, hosts: moving.Map().Hosts()}
 	var laps [2][]lap
 	rounds := max(b.cfg.Rounds, int(time.Duration(b.cfg.Swaps)*swapPause/b.cfg.Turn))
-	for round := range rounds + 1 { // the first does not count
+	for round := range rounds + 1 { // the first is a warm-up
 		b.progress("%d map changes", swaps.done)
 		for i, r := range []*router.Router{moving, still} {
 			stop := func() error { return nil }
@@ -115,8 +115,8 @@ func (b *routeBench) hostsOfSwaps(ctx context.Context, count int) ([]shards.Host
 	})
 }
 
-// mapOfSwaps returns a version of the map. The shards live on the hosts in turn; of those that may move, one changes its
-// home with each version.
+// mapOfSwaps returns a version of the map. The shards are on the hosts in turn; with each version one of the movable ones
+// changes its host.
 func mapOfSwaps(hosts []shards.Host, count, version int) (*shards.Map, error) {
 	c := shards.Config{Cluster: "bench", Version: version, Shards: count, Epoch: epoch, Layout: layout, Hosts: hosts}
 	on := make([][]shards.Number, 2)
@@ -155,7 +155,7 @@ func callsOfSwaps(r *router.Router) call {
 	}
 }
 
-// swapper gives a router one map after the other.
+// swapper sets one map after the other in a router.
 type swapper struct {
 	router *router.Router
 	hosts  []shards.Host
@@ -163,7 +163,7 @@ type swapper struct {
 	took   time.Duration
 }
 
-// next makes the maps that come next.
+// next returns the following maps.
 func (s *swapper) next(n int) ([]*shards.Map, error) {
 	maps := make([]*shards.Map, n)
 	for i := range maps {
@@ -175,7 +175,7 @@ func (s *swapper) next(n int) ([]*shards.Map, error) {
 	return maps, nil
 }
 
-// begin has maps come until the function that it returns is called.
+// begin changes maps until the returned function is called.
 func (s *swapper) begin(ctx context.Context, maps []*shards.Map) (stop func() error) {
 	ctx, cancel := context.WithCancel(ctx)
 	ended := make(chan error, 1)

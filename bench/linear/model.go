@@ -10,17 +10,17 @@ import (
 	"github.com/anishathalye/porcupine"
 )
 
-// Operation is what one client did, and what it was told.
+// Operation is what one client did, and its result.
 type Operation struct {
 	Client       int
-	Call, Return time.Duration // since the beginning
+	Call, Return time.Duration // since the start of the run
 
-	From   int // of a swap, the version that it was for; -1 for a load
-	Change int // of a swap, its number, from 1 up, which no other has
+	From   int // of a swap, the version that it replaces; -1 for a load
+	Change int // of a swap, its unique number, from 1 up
 
 	Outcome Outcome
-	Version int // that was loaded or made, or that a conflict found; 0 for none
-	Loaded  int // of a load, the number of the change that made the version; 0 for none
+	Version int // that was loaded, written, or found by a conflict; 0 for none
+	Loaded  int // of a load, the number of the change that wrote the version; 0 for none
 }
 
 // Outcome is how an operation ended.
@@ -28,23 +28,23 @@ type Outcome int
 
 // The outcomes.
 const (
-	Done     Outcome = iota // a map was loaded, or found not to be there, or the swap was made
+	Done     Outcome = iota // a map was loaded, or there is none, or the swap succeeded
 	Conflict                // the map was at another version
-	Unknown                 // the swap may have been made or not
-	Refused                 // nothing was made, and nothing was told
+	Unknown                 // the swap may have succeeded
+	Refused                 // nothing was changed or returned
 )
 
-// state is what a store holds, and how many operations have found it to be so.
+// state is the content of a store, and how many operations have found it.
 type state struct{ version, change, found int }
 
-// step is an operation as the model takes it.
+// step is an operation in the model.
 type step struct {
 	Operation
 	rank  int // of a load or a conflict among those that found the same version, in the order of their calls
 	finds int // of a swap, how many operations found the version that it was for
 }
 
-// model is a store as it should be.
+// model is a linearizable store.
 //
 // Operations that change nothing may be in any order among themselves, so those that found one version come in the order of
 // their calls, which is one in which none comes after one that began when it had ended. And all of them come before the
@@ -67,7 +67,7 @@ var model = porcupine.Model{
 	DescribeOperation: func(input, _ any) string { return input.(step).String() },
 }
 
-// String says what was done and told.
+// String describes the operation and its result.
 func (o Operation) String() string {
 	what := "load"
 	if o.From >= 0 {
@@ -77,8 +77,8 @@ func (o Operation) String() string {
 	return fmt.Sprintf("client %d, %s to %s: %s: %s, version %d", o.Client, o.Call, o.Return, what, told, o.Version)
 }
 
-// Linearizable looks for an order of the operations in which each sees what those before it did. It returns
-// [porcupine.Unknown] when it finds none, and does not know that there is none, within the limit.
+// Linearizable searches for an order of the operations in which each sees the effects of those before it. It returns
+// [porcupine.Unknown] if the limit ends the search.
 //
 // An unknown swap was made, at any instant after its call, if its change was loaded or is among the versions, which are
 // the numbers of changes by version. Else it was not, as far as anybody can tell.
@@ -114,8 +114,8 @@ func Linearizable(operations []Operation, versions map[int]int, limit time.Durat
 	return porcupine.CheckOperationsTimeout(model, history, limit)
 }
 
-// CompareHistory compares the history of a store, the numbers of changes by version, with what clients were told, and says
-// what does not agree.
+// CompareHistory compares a store's history, the numbers of changes by version, with the clients' results, and returns the
+// contradictions.
 func CompareHistory(operations []Operation, versions map[int]int) []string {
 	var wrong []string
 	complain := func(format string, args ...any) { wrong = append(wrong, fmt.Sprintf(format, args...)) }

@@ -17,55 +17,55 @@ import (
 	"github.com/kiloshard/kiloshard/shards/mapstore"
 )
 
-// Config says what [Run] does.
+// Config configures [Run].
 type Config struct {
 	Stores     []mapstore.Store // the same store, opened several times; it is empty. The clients share them
 	Cluster    string           // whose map the store keeps
 	Clients    int              // Defaults to 50
-	Operations int              // of all clients, at least, those not counted that the store refused. Defaults to 10,000
+	Operations int              // of all clients, at least, without those that the store refused. Defaults to 10,000
 
 	// Kill kills the store and starts it again. It is called Kills times, after a random number of operations each. nil
 	// kills nothing.
 	Kill  func(ctx context.Context) error
 	Kills int
 
-	CheckLimit time.Duration // for looking for an order. Defaults to 5 minutes
-	Seed       uint64        // of all that is random. Defaults to a random one
+	CheckLimit time.Duration // for the search for an order. Defaults to 5 minutes
+	Seed       uint64        // of the random numbers. Defaults to a random one
 }
 
 // Report is what [Run] found.
 type Report struct {
-	Operations int `json:"operations"` // those that were answered, and swaps that may have been made
+	Operations int `json:"operations"` // those that were answered, and swaps that may have succeeded
 	Loads      int `json:"loads"`      // that were answered
-	Swaps      int `json:"swaps"`      // that were made, as the clients were told
+	Swaps      int `json:"swaps"`      // that succeeded, according to the clients
 	Conflicts  int `json:"conflicts"`
-	Unknown    int `json:"unknown"` // swaps of which was not told whether they were made
-	Refused    int `json:"refused"` // operations that were not answered, and made nothing
+	Unknown    int `json:"unknown"` // swaps whose result is unknown
+	Refused    int `json:"refused"` // operations that failed and changed nothing
 	Kills      int `json:"kills"`
 	Versions   int `json:"versions"` // in the store's history
 
 	Seconds      float64  `json:"seconds"`
 	CheckSeconds float64  `json:"check_seconds"`
 	Verdict      string   `json:"verdict"` // "linearizable", "not linearizable", or "undecided" for a check that ran out of time
-	Wrong        []string `json:"wrong"`   // what of the history does not agree with what clients were told
+	Wrong        []string `json:"wrong"`   // contradictions between the history and the clients' results
 	Seed         uint64   `json:"seed"`
 
-	LastError string `json:"last_error,omitempty"` // that a client was given, of those that say more than that its time was up
+	LastError string `json:"last_error,omitempty"` // that a client received, except timeouts
 
 	History []Operation `json:"-"`
 }
 
-// OK reports whether the store did all it should.
+// OK reports whether the store kept its guarantees.
 func (r *Report) OK() bool { return r.Verdict == "linearizable" && len(r.Wrong) == 0 }
 
-// String says it in one line.
+// String returns the report in one line.
 func (r *Report) String() string {
 	return fmt.Sprintf("%s: %d operations in %.1f s, %d versions (%d acknowledged, %d conflicts, %d unknown, %d unanswered), %d kills, checked in %.1f s, %d wrong in the history",
 		r.Verdict, r.Operations, r.Seconds, r.Versions, r.Swaps, r.Conflicts, r.Unknown, r.Refused, r.Kills, r.CheckSeconds, len(r.Wrong))
 }
 
-// Run has the clients load and swap, and checks what they saw. The error is that of a Kill, or of a history that cannot be
-// read; that the store does not do what it should is in the report.
+// Run makes the clients load and swap, and checks their results. The error is that of Kill or of reading the history;
+// broken guarantees are in the report.
 func Run(ctx context.Context, cfg Config) (*Report, error) {
 	if cfg.Clients <= 0 {
 		cfg.Clients = 50
@@ -103,16 +103,16 @@ func Run(ctx context.Context, cfg Config) (*Report, error) {
 type run struct {
 	cfg     Config
 	begin   time.Time
-	done    atomic.Int64 // operations, those not counted that were refused
+	done    atomic.Int64 // operations, without refused ones
 	changes atomic.Int64
 
 	mu      sync.Mutex // guards what follows
 	history []Operation
 	kills   int
-	lastErr error // that says more than that time was up
+	lastErr error // except timeouts
 }
 
-// client does one operation after the other. Most swaps are for the version that it saw last, which others have seen too.
+// client runs one operation after the other. Most swaps replace the version that it saw last, which others have seen too.
 func (r *run) client(ctx context.Context, number int) {
 	random := rand.New(rand.NewPCG(r.cfg.Seed, uint64(number)))
 	store := r.cfg.Stores[number%len(r.cfg.Stores)]
@@ -123,7 +123,7 @@ func (r *run) client(ctx context.Context, number int) {
 			o.From, o.Change = version, int(r.changes.Add(1))
 		}
 		limited, cancel := ctx, context.CancelFunc(func() {})
-		if random.IntN(10) == 0 { // who gives up early learns least
+		if random.IntN(10) == 0 { // short timeouts leave results unknown
 			limited, cancel = context.WithTimeout(ctx, time.Duration(random.IntN(20_000))*time.Microsecond)
 		}
 		var err error
@@ -185,7 +185,7 @@ func swap(ctx context.Context, store mapstore.Store, cluster string, o *Operatio
 	return err
 }
 
-// newChange is a change by its number, which stands both in the map and beside it.
+// newChange returns a change with a number, which is both in the map and in its description.
 func newChange(cluster string, number int) mapstore.Change {
 	hosts := []shards.Host{{Name: "pg-a", DSN: "postgres://10.0.0.1/app", Weight: number}}
 	return mapstore.Change{Why: fmt.Sprintf("change %d", number), By: "linear", Config: shards.Config{
@@ -193,7 +193,7 @@ func newChange(cluster string, number int) mapstore.Change {
 	}}
 }
 
-// changeOf returns the number of the change that made an entry, -1 for one that was put together of several.
+// changeOf returns the number of the change that wrote an entry, -1 for a mix of several.
 func changeOf(e mapstore.Entry) int {
 	number := e.Map.Hosts()[0].Weight
 	if e.Why != fmt.Sprintf("change %d", number) {
@@ -202,7 +202,7 @@ func changeOf(e mapstore.Entry) int {
 	return number
 }
 
-// kill kills the store when as many operations as chance will have were done.
+// kill kills the store after random numbers of operations.
 func (r *run) kill(ctx context.Context) error {
 	random := rand.New(rand.NewPCG(r.cfg.Seed, uint64(r.cfg.Clients)))
 	moments := make([]int64, r.cfg.Kills)

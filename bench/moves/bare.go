@@ -11,8 +11,8 @@ import (
 	"github.com/kiloshard/kiloshard/shards"
 )
 
-// bare copies the tables of the shard to the other host by nothing but CREATE SUBSCRIPTION, and returns how long that took. The
-// other host must have no schema of the shard's name. The callers go on meanwhile.
+// bare copies the shard's tables to the other host with CREATE SUBSCRIPTION alone, and returns how long that took. The other
+// host must not have a schema with the shard's name. The callers continue meanwhile.
 func (c *cluster) bare(ctx context.Context, home, other shards.Host) (took time.Duration, err error) {
 	source, err := c.connect(ctx, home)
 	if err != nil {
@@ -39,7 +39,7 @@ func (c *cluster) bare(ctx context.Context, home, other shards.Host) (took time.
 		{source, "CREATE PUBLICATION bare FOR TABLE " + strings.Join(names, ", ")},
 		{target, "CREATE SCHEMA " + schema},
 		{target, strings.Join(tables, "; ")},
-		// By ourselves: on one server, as in tests, the subscription would wait for itself.
+		// Create the slot first: on a single server, as in tests, CREATE SUBSCRIPTION would wait for itself.
 		{source, "SELECT pg_create_logical_replication_slot('bare', 'pgoutput')"},
 		{target, "CREATE SUBSCRIPTION bare CONNECTION '" + strings.ReplaceAll(conninfo, "'", "''") + "' PUBLICATION bare WITH (create_slot = false)"},
 	} {

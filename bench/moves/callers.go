@@ -11,7 +11,7 @@ import (
 	"github.com/kiloshard/kiloshard/shards"
 )
 
-// otherPause is how long a caller of another shard waits between two calls: it is to notice, not to load.
+// otherPause is how long a caller of another shard waits between two calls, so that it measures without adding much load.
 const otherPause = time.Millisecond
 
 // leastRows are in each table.
@@ -20,7 +20,7 @@ const leastRows = 100
 // caller makes one call after another, without a time limit.
 type caller struct {
 	mu      sync.Mutex // guards what follows
-	took    []float64  // of each call since take, in milliseconds
+	took    []float64  // durations of the calls since take, in milliseconds
 	longest float64
 	calls   int
 	failed  int
@@ -89,13 +89,13 @@ func (l *load) besides(ctx context.Context, shard router.Shard) {
 	})
 }
 
-// end has no caller begin another call, and waits until all have ended.
+// end stops the callers and waits until their calls have ended.
 func (l *load) end() {
 	l.stop()
 	l.running.Wait()
 }
 
-// loop makes calls until ctx ends, which no call hears of.
+// loop makes calls until ctx ends. ctx does not cancel the calls.
 func (c *caller) loop(ctx context.Context, pause time.Duration, call func(ctx context.Context, i int) (id int64, err error)) {
 	for i := 1; ctx.Err() == nil; i++ {
 		began := time.Now()
@@ -130,7 +130,7 @@ func (c *caller) note(took time.Duration, i int, id int64, err error, keep bool)
 	}
 }
 
-// longest returns the longest that a call has taken since the last time, a call that has not ended aside.
+// longest returns the longest duration of the calls that ended since the previous longest.
 func longest(callers []*caller) (ms float64) {
 	for _, c := range callers {
 		c.mu.Lock()
@@ -156,7 +156,7 @@ func p999(callers []*caller) float64 {
 	return all[len(all)*999/1000]
 }
 
-// settle waits until each caller has made another call: those that began before have ended then.
+// settle waits until each caller has made another call, so that all earlier calls have ended.
 func settle(ctx context.Context, callers []*caller) error {
 	for _, c := range callers {
 		count := func() int { c.mu.Lock(); defer c.mu.Unlock(); return c.calls }
@@ -164,7 +164,7 @@ func settle(ctx context.Context, callers []*caller) error {
 			select {
 			case <-time.After(time.Millisecond):
 			case <-ctx.Done():
-				return fmt.Errorf("a call does not end: %w", ctx.Err())
+				return fmt.Errorf("a call is still running: %w", ctx.Err())
 			}
 		}
 	}

@@ -10,10 +10,10 @@ import (
 	"github.com/kiloshard/kiloshard/shards/move"
 )
 
-// errorsKept is of how many callers the first error is kept.
+// errorsKept is the number of callers whose first error is kept.
 const errorsKept = 3
 
-// check looks for each row that was acknowledged, and takes the rows of callers away: the next move is as large as this one.
+// check checks that each acknowledged row exists, and deletes the callers' rows, so that the next move has the same size.
 func (r *rounds) check(ctx context.Context, l *load) error {
 	m, home, _, err := r.home(ctx)
 	if err != nil {
@@ -47,7 +47,7 @@ func (r *rounds) check(ctx context.Context, l *load) error {
 	return nil
 }
 
-// count adds what became of the calls. there has how often each row is there, by writer and number.
+// count adds the calls to the figure. there has the number of copies of each row, by writer and number.
 func (r *rounds) count(l *load, there map[[2]int32]int) {
 	f := r.figure
 	for _, times := range there {

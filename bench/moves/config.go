@@ -10,22 +10,22 @@ import (
 	"github.com/kiloshard/kiloshard/shards"
 )
 
-// Config says how [Run] measures.
+// Config configures [Run].
 type Config struct {
-	// NewHosts returns two hosts without anything in them, on servers with wal_level logical.
+	// NewHosts returns two empty hosts, on servers with wal_level logical.
 	NewHosts func(ctx context.Context) ([]shards.Host, error)
 
 	Only    []string      // the parts to run, of those that [Parts] returns. Defaults to all
 	Rows    int           // of the shard, each of about 100 bytes. Defaults to 1,000,000
-	Moves   int           // to and fro. Defaults to 10; of the part lock there is one
-	Callers int           // of the shard that moves: so many write, and so many read. Defaults to 4
-	Turn    time.Duration // of the load before each move, for what is usual. Defaults to 2 s
+	Moves   int           // back and forth. Defaults to 10; the part lock has one
+	Callers int           // of the shard that moves: this many write, and as many read. Defaults to 4
+	Turn    time.Duration // of the load before each move, as a baseline. Defaults to 2 s
 	Hold    time.Duration // of the row's lock in the part lock. Defaults to 25 s
 
 	Progress func(what string)
 }
 
-// Report is what [Run] measured.
+// Report is the result of [Run].
 type Report struct {
 	Rows    int      `json:"rows"`
 	Callers int      `json:"callers"` // that write; as many read
@@ -33,7 +33,7 @@ type Report struct {
 	Parts   []Figure `json:"parts"`
 }
 
-// Figure is what came of the moves of one part. Times are in milliseconds unless they say otherwise.
+// Figure is the result of one part. Times are in milliseconds unless noted.
 type Figure struct {
 	Part   string `json:"part"`
 	Moves  int    `json:"moves"`
@@ -44,17 +44,17 @@ type Figure struct {
 	Fences []float64 `json:"fences_ms"` // from the locks to the fence, rising
 
 	Seconds []float64 `json:"seconds"`      // of each move, rising
-	Bare    []float64 `json:"bare_seconds"` // of CREATE SUBSCRIPTION until the tables are copied, as often
+	Bare    []float64 `json:"bare_seconds"` // from CREATE SUBSCRIPTION until the tables are copied, as many
 	Ratios  []float64 `json:"ratios"`       // of each move to the bare copy before it, rising
 	Copied  float64   `json:"copy_seconds"` // of a move, the median until it has copied the rows
-	Tried   int       `json:"tried_again"`  // cutovers that came to nothing
+	Tried   int       `json:"tried_again"`  // cutovers that were rolled back
 
 	Calls   int      `json:"calls"` // to the shard
 	Failed  int      `json:"failed"`
 	Errors  []string `json:"errors"` // the first few
 	Written int      `json:"written"`
-	Lost    int      `json:"lost"`    // rows that were acknowledged and are not there
-	Doubled int      `json:"doubled"` // rows that are there more than once
+	Lost    int      `json:"lost"`    // acknowledged rows that are missing
+	Doubled int      `json:"doubled"` // rows that exist more than once
 	Falling int      `json:"falling"` // IDs that are not greater than the one before
 
 	OtherFailed int     `json:"other_failed"`        // calls to other shards of both hosts
@@ -63,7 +63,7 @@ type Figure struct {
 	OtherRatio  float64 `json:"other_p999_ratio"`    // the median of during to before, move by move
 }
 
-// moving is a part: some tables, and perhaps a lock that somebody holds.
+// moving is a part: some tables, and perhaps a lock that another session holds.
 type moving struct {
 	name   string
 	tables int
@@ -83,8 +83,8 @@ func Parts() []string {
 	return names
 }
 
-// Run moves a shard to and fro while services write to it and read, as fast as they can. Nothing is done about calls that
-// fail: they are counted.
+// Run moves a shard back and forth while callers write to it and read from it as fast as they can. It counts failed calls and
+// does not retry them.
 func Run(ctx context.Context, cfg Config) (*Report, error) {
 	cfg = cfg.withDefaults()
 	for _, name := range cfg.Only {

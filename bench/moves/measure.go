@@ -125,7 +125,7 @@ func (r *rounds) underLoad(ctx context.Context, l *load, m *shards.Map, home, ot
 	return nil
 }
 
-// hold holds the lock of a row that nobody writes for a time. What it returns waits for the end of that.
+// hold locks a row that no caller writes, for a time. The returned function waits until it is released.
 func (r *rounds) hold(ctx context.Context, home shards.Host) (func() error, error) {
 	conn, err := r.connect(ctx, home)
 	if err != nil {

@@ -52,7 +52,7 @@ func start(ctx context.Context, cfg Config, tables int) (_ *cluster, err error) 
 	config := shards.Config{Cluster: "bench", Shards: shardCount, Epoch: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC), Placement: shards.Evenly(shardCount, hosts)}
 	dsns := map[string]string{}
 	for i, h := range hosts {
-		variable := fmt.Sprintf("PG_%d", i) // a map holds no passwords
+		variable := fmt.Sprintf("PG_%d", i) // a map must not contain passwords
 		dsns[variable] = h.ConnString()
 		config.Hosts = append(config.Hosts, shards.Host{Name: h.Name, DSN: "${" + variable + "}"})
 	}
@@ -81,7 +81,7 @@ func (c *cluster) close() {
 		c.router.Close()
 	}
 	if c.store != nil {
-		_ = c.store.Close() // nothing is kept
+		_ = c.store.Close() // its content is not needed
 	}
 	if c.dir != "" {
 		_ = os.RemoveAll(c.dir) // likewise
@@ -96,7 +96,7 @@ func (c *cluster) fill(ctx context.Context, m *shards.Map, rows int) error {
 		script := fmt.Sprintf("SET search_path = %s, pg_temp; CREATE TABLE beside (id bigint PRIMARY KEY DEFAULT next_id(), n int);\n", m.Schema(n))
 		for t := range c.tables {
 			script += fmt.Sprintf("CREATE TABLE %s (id bigint PRIMARY KEY DEFAULT next_id(), writer int NOT NULL, n int NOT NULL, note text);\n", table(t))
-			if n == moves { // as IDs of the past, which cost next_id no wait
+			if n == moves { // with IDs of the past, so that next_id() need not wait
 				script += fmt.Sprintf("INSERT INTO %s SELECT i, 0, i, md5(i::text) || md5((i + 1)::text) FROM generate_series(1, %d) i;\n", table(t), rows/c.tables)
 			}
 		}
@@ -111,7 +111,7 @@ func (c *cluster) connect(ctx context.Context, host shards.Host) (*pgx.Conn, err
 	return pgx.Connect(ctx, host.ConnString())
 }
 
-// run runs statements, a transaction each.
+// run runs statements, each in its own transaction.
 func (c *cluster) run(ctx context.Context, host shards.Host, script string) (err error) {
 	conn, err := c.connect(ctx, host)
 	if err != nil {

@@ -1,3 +1,3 @@
-// Package stores measures packages router/objects and router/entities beside statements that are written by hand for pgx, on
-// the same tables, the two taking turns.
+// Package stores compares packages router/objects and router/entities with hand-written statements for pgx on the same
+// tables, in turns.
 package stores

@@ -17,12 +17,12 @@ import (
 	"github.com/kiloshard/kiloshard/shards/provision"
 )
 
-// Config says how [Run] measures.
+// Config configures [Run].
 type Config struct {
-	NewHosts func(ctx context.Context) ([]shards.Host, error) // two, without anything in them
+	NewHosts func(ctx context.Context) ([]shards.Host, error) // two empty hosts
 
 	Shards   int // over both hosts. Defaults to 200
-	Rounds   int // in which both sides take their turn. Defaults to 9
+	Rounds   int // each with one turn of both sides. Defaults to 9
 	Calls    int // of each side in a round. Defaults to 4000
 	Callers  int // at the same time. Defaults to 16
 	IDs      int // of GetMany. Defaults to 500
@@ -31,7 +31,7 @@ type Config struct {
 	Progress func(what string)
 }
 
-// Report is what [Run] measured.
+// Report is the result of [Run].
 type Report struct {
 	Shards  int      `json:"shard_count"`
 	Rounds  int      `json:"rounds"`
@@ -39,11 +39,11 @@ type Report struct {
 	Points  []Figure `json:"points"`
 	Filled  int      `json:"filled"` // entities
 	Rate    float64  `json:"filled_per_second"`
-	// WithCheck is the same with the time in which each row of the index is looked at afterwards.
+	// WithCheck is the same including the check of each row of the index afterwards.
 	WithCheck float64 `json:"filled_and_checked_per_second"`
 }
 
-// Figure is one thing in both ways. Times are in microseconds a call, of all callers together, medians of the rounds.
+// Figure compares one operation. Times are microseconds per call, over all callers, medians of the rounds.
 type Figure struct {
 	What   string  `json:"what"`
 	Ours   float64 `json:"ours_us"`
@@ -65,11 +65,11 @@ var (
 	}}
 )
 
-// bench is a run.
+// bench is the state of one [Run].
 type bench struct {
 	cfg    Config
 	r      *router.Router
-	pools  []*pgxpool.Pool // of the hosts, without any search_path
+	pools  []*pgxpool.Pool // of the hosts, with an empty search_path
 	report Report
 }
 
@@ -139,12 +139,12 @@ func (b *bench) create(ctx context.Context) (*shards.Map, error) {
 	return m, err
 }
 
-// compare has both sides make their calls in turns, i from 0 up for each, and adds the figure. per is how many calls count as one.
+// compare makes both sides' calls in turns, with i from 0 up for each, and adds the figure. per calls count as one.
 func (b *bench) compare(ctx context.Context, what string, calls int, ours, byHand func(ctx context.Context, i int) error) error {
 	b.cfg.Progress(what)
 	var took [2][]float64
 	sides := []func(context.Context, int) error{ours, byHand}
-	for round := -1; round < b.cfg.Rounds; round++ { // the first one is not counted: connections, statements, plans
+	for round := -1; round < b.cfg.Rounds; round++ { // the first one is a warm-up for connections, statements and plans
 		for k := range sides {
 			side := (k + round + 1) % 2
 			began := time.Now()
@@ -164,7 +164,7 @@ func (b *bench) compare(ctx context.Context, what string, calls int, ours, byHan
 	return nil
 }
 
-// all makes calls, by so many callers at a time, and returns the first error.
+// all makes calls with the given number of concurrent callers, and returns the first error.
 func (b *bench) all(calls int, call func(i int) error) error {
 	callers := min(b.cfg.Callers, calls)
 	errs := make(chan error, callers)
