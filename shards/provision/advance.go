@@ -15,12 +15,12 @@ import (
 	"github.com/kiloshard/kiloshard/sql"
 )
 
-// AdvanceConfig says what [Advance] moves.
+// AdvanceConfig configures [Advance].
 type AdvanceConfig struct {
 	Map      *shards.Map     // of a layout with a time
 	Host     string          // the name of a host of the map
-	Beyond   time.Time       // cut off to the millisecond
-	LockWait time.Duration   // how long to wait for transactions that use a sequence, while others wait behind. Defaults to 2 s
+	Beyond   time.Time       // truncated to milliseconds
+	LockWait time.Duration   // how long to wait for transactions that use a sequence, while other sessions queue behind. Defaults to 2 s
 	Progress fanout.Progress // Defaults to none
 }
 
@@ -31,12 +31,12 @@ type Advanced struct {
 	Was      time.Time // of its last ID, to the millisecond
 }
 
-// Advance moves all sequences that make IDs, of all shards of a host, beyond a time, and never one back. Each shard is a
-// transaction, which waits for those that have used its sequences; a call of next_id() waits for it. It returns the
-// sequences that it moved, by shard and name; those that were beyond the time already are left alone.
+// Advance moves the ID sequences of all shards of a host beyond a time. It never moves one back. It runs one transaction per
+// shard, which waits for transactions that have used the shard's sequences; calls of next_id() wait for it. It returns the
+// sequences that it moved, by shard and name. It does not change sequences that are beyond the time already.
 //
-// The error is a [shards.PartialError] when some shards are not done, such as one whose sequence a transaction has used
-// that does not end within LockWait (SQLSTATE 55P03). Another Advance goes on where this one stopped.
+// The error is a [shards.PartialError] if some shards are not done, for example because a transaction that has used a
+// sequence does not end within LockWait (SQLSTATE 55P03). Another Advance continues where this one stopped.
 func Advance(ctx context.Context, cfg AdvanceConfig) ([]Advanced, error) {
 	if !cfg.Map.Layout().HasTime() {
 		return nil, fmt.Errorf("layout %s has no time: its sequences follow no clock", cfg.Map.Layout())

@@ -11,42 +11,42 @@ import (
 	"github.com/kiloshard/kiloshard/sql"
 )
 
-// inventory is what a host holds of a cluster.
+// inventory is what a host has of a cluster.
 type inventory struct {
 	host     shards.Host
 	foreign  []found   // objects of other roles where only ours should be
 	settings *settings // nil if the helper schema is not installed, or belongs to another role
 
-	// The functions that a shard of the map has: their names, and how many parameters each takes.
+	// The functions of a shard: their names and numbers of parameters.
 	names []string
 	args  []int
 
-	detail []string // the names of all functions that Verify compares
+	detail []string // names of all functions that Verify compares
 
-	found    map[string]foundSchema // the schemas that are named like shards
-	versions map[string]string      // of what is installed, by schema and object, such as "shard_00042.next_id"
+	found    map[string]foundSchema // schemas with names of shards
+	versions map[string]string      // of installed objects, by schema and object, such as "shard_00042.next_id"
 
 	generators map[string]foundGenerators // by schema
 	uuidv7     bool                       // whether the helper schema has the function
 	ledger     bool                       // whether it has the ledger of migrations
-	fenced     map[string]string          // schemas of shards whose move has stopped at the fence, and since when and where to; empty while a mover is at work
+	fenced     map[string]string          // schemas of shards whose move has stopped at the fence, with its time and target; empty while a mover runs
 
 	rights []right // of roles other than the owners
 
 	keyTables map[string]map[string]string // by schema and table: its columns
 
-	// Only for Verify: the same in detail, and the helper schema; and what the columns of tables in
-	// them call by default.
+	// Only for Verify: details of these schemas and the helper schema, and the functions that column defaults in them
+	// call.
 	schemas  map[string]schema
 	defaults []columnDefault
 	leads    []Lead
 }
 
-// foundSchema is what is there of a schema that is named like a shard.
+// foundSchema describes a schema with the name of a shard.
 type foundSchema struct {
-	ours  bool   // something of what makes a shard is in it
-	whole bool   // all of it is, right or wrong
-	owner string // a role
+	ours  bool   // it has an object of a shard
+	whole bool   // it has all objects of a shard, right or wrong
+	owner string // role
 }
 
 // settings are the row of kiloshard.settings.
@@ -61,14 +61,14 @@ type settings struct {
 	Engine       string
 }
 
-// schema is what is there of one schema that looks like a shard's.
+// schema holds the details of a schema with the name of a shard.
 type schema struct {
 	sequence  *sequence // nil when it is missing
-	rights    string    // what is wrong with the sequence's owner and grants; empty if nothing is
+	rights    string    // what is wrong with the sequence's owner and grants; empty if they are right
 	functions map[functionKey]function
 }
 
-// sequence is what pg_sequence and pg_class say of a sequence.
+// sequence is the content of pg_sequence and pg_class for a sequence.
 type sequence struct {
 	Type        string
 	Start       int64
@@ -80,13 +80,13 @@ type sequence struct {
 	Persistence string // permanent, unlogged or temporary
 }
 
-// sequenceColumns are the columns of pg_sequence s and pg_class c that [sequence] is scanned from, without a sequence
-// those of another kind of relation or of none.
+// sequenceColumns are the columns of pg_sequence s and pg_class c that [sequence] is scanned from. Without a sequence they
+// describe another kind of relation, or none.
 const sequenceColumns = `coalesce(format_type(s.seqtypid, NULL), ''), coalesce(s.seqstart, 0), coalesce(s.seqincrement, 0),
 	coalesce(s.seqmin, 0), coalesce(s.seqmax, 0), coalesce(s.seqcache, 0), coalesce(s.seqcycle, false),
 	CASE c.relpersistence WHEN 'p' THEN 'permanent' WHEN 'u' THEN 'unlogged' ELSE 'temporary' END`
 
-// fields are what sequenceColumns are scanned into.
+// fields returns the scan targets of sequenceColumns.
 func (s *sequence) fields() []any {
 	return []any{&s.Type, &s.Start, &s.Increment, &s.Min, &s.Max, &s.Cache, &s.Cycle, &s.Persistence}
 }
@@ -105,13 +105,13 @@ type function struct {
 	Definition string // as sql.Definition writes it
 	Body       string
 	Public     bool   // whether PUBLIC may call it
-	Owner      string // if it is another than the schema's
+	Owner      string // if it is not the schema's owner
 }
 
-// schemaPattern matches the names of all schemas that are named like shards.
+// schemaPattern matches the names of shards' schemas.
 func schemaPattern(m *shards.Map) string { return "^" + m.Config().SchemaPrefix + "[0-9]+$" }
 
-// take looks at what a host holds: all schemas whose name is the map's prefix and digits.
+// take reads what a host has: all schemas whose names are the map's prefix and digits.
 func take(ctx context.Context, conn *pgx.Conn, m *shards.Map, host shards.Host, detailed bool) (*inventory, error) {
 	pattern := schemaPattern(m)
 	inv := &inventory{host: host, found: map[string]foundSchema{}, versions: map[string]string{}, schemas: map[string]schema{}}
@@ -154,7 +154,7 @@ func (inv *inventory) takeSettings(ctx context.Context, conn *pgx.Conn, _ string
 	if err := conn.QueryRow(ctx, there).Scan(&installed, &inv.ledger); err != nil || !installed {
 		return err
 	}
-	// Settings of a version that knew no types have no type_bits.
+	// Settings of a version without types have no type_bits.
 	const query = `
 		SELECT cluster, schema_prefix, epoch, time_bits, shard_bits, coalesce((to_jsonb(s) ->> 'type_bits')::int, 0),
 			sequence_bits, engine
@@ -200,7 +200,7 @@ func (inv *inventory) takeFound(ctx context.Context, conn *pgx.Conn, pattern str
 	return err
 }
 
-// takeVersions reads the comments that hold the versions of what is installed.
+// takeVersions reads the versions of installed objects from their comments.
 func (inv *inventory) takeVersions(ctx context.Context, conn *pgx.Conn, pattern string) error {
 	const query = `
 		SELECT n.nspname || '.' || o.name, d.description
@@ -259,7 +259,7 @@ func (inv *inventory) takeSchemas(ctx context.Context, conn *pgx.Conn, pattern s
 	return err
 }
 
-// functionsQuery finds the functions of the names $3 in the schemas that match $1 and in schema $2.
+// functionsQuery finds functions named in $3 in schemas that match $1 and in schema $2.
 const functionsQuery = `
 	SELECT n.nspname, p.proname, p.pronargs, ` + sql.Definition + `, p.prosrc,
 		EXISTS (SELECT FROM aclexplode(coalesce(p.proacl, acldefault('f', p.proowner))) a WHERE a.grantee = 0 AND a.privilege_type = 'EXECUTE'),
@@ -267,7 +267,7 @@ const functionsQuery = `
 	FROM pg_proc p JOIN pg_namespace n ON n.oid = p.pronamespace JOIN pg_language l ON l.oid = p.prolang
 	WHERE (n.nspname ~ $1 OR n.nspname = $2) AND p.proname = ANY ($3)`
 
-// fields are what functionsQuery gives, without the schema.
+// fields returns the scan targets of functionsQuery, without the schema.
 func (f *function) fields(key *functionKey) []any {
 	return []any{&key.Name, &key.Args, &f.Definition, &f.Body, &f.Public, &f.Owner}
 }

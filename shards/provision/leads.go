@@ -11,7 +11,7 @@ import (
 	"github.com/kiloshard/kiloshard/sql"
 )
 
-// Lead is a sequence that leads the clock of its host by more than load alone brings about: the clock has stepped back.
+// Lead is a sequence that leads the clock of its host by more than load alone can cause: the clock has stepped back.
 // Until the clock has caught up, an asynchronous failover that loses WAL can make IDs that were given before.
 type Lead struct {
 	Schema   string

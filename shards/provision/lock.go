@@ -15,19 +15,19 @@ import (
 	"github.com/kiloshard/kiloshard/sql"
 )
 
-// ErrBusy says that another [Create] or [Upgrade] is at work on a host.
+// ErrBusy says that another [Create] or [Upgrade] is running on a host.
 var ErrBusy = errors.New("another create, upgrade or grant is at work")
 
 // The locks that a Create or Upgrade holds on each host, for the length of a session there: that of [sql.CreateLock], which
-// only its owner can take, and an advisory lock of [sql.LockClass] and this key, for a host on which that table is not there
-// yet. Anybody can take that one, so it counts where its holder may make shards.
+// only its owner can take, and an advisory lock of [sql.LockClass] and this key, for a host that does not have the table yet.
+// Any role can take the advisory lock, so it counts only if its holder may create shards.
 const hostLock = 1
 
 // lockPoll is the time between two attempts to get a host's lock.
 const lockPoll = 100 * time.Millisecond
 
 // lock takes the lock of each host, one after the other in the order of their names, so that two programs do not wait
-// for each other. The locks go with the sessions. After wait the error is [ErrBusy] and says who holds the lock.
+// for each other. The locks end with the sessions. After wait the error is [ErrBusy], which names the holder.
 //
 // It polls, since a statement that waits has a snapshot, and a CREATE INDEX CONCURRENTLY elsewhere would wait for that.
 func (s *sessions) lock(ctx context.Context, wait time.Duration) error {
@@ -51,7 +51,7 @@ func (s *sessions) lock(ctx context.Context, wait time.Duration) error {
 }
 
 func lockHost(ctx context.Context, conn *pgx.Conn, deadline time.Time, wait time.Duration) error {
-	const query = `SET idle_session_timeout = 0; SET idle_in_transaction_session_timeout = 0` // the session is idle while others work
+	const query = `SET idle_session_timeout = 0; SET idle_in_transaction_session_timeout = 0` // the session is idle while other sessions work
 	if _, err := conn.PgConn().Exec(ctx, query).ReadAll(); err != nil {
 		return err
 	}
@@ -72,8 +72,8 @@ func lockHost(ctx context.Context, conn *pgx.Conn, deadline time.Time, wait time
 	}
 }
 
-// tryHost takes the host's locks if they are free. It ends although ctx has ended, so that an interrupt finds the session able to
-// say who holds them.
+// tryHost takes the host's locks if they are free. It finishes even if ctx ends, so that the session can still report the
+// holder.
 func tryHost(ctx context.Context, conn *pgx.Conn) (got bool, err error) {
 	asking, cancel := context.WithTimeout(context.WithoutCancel(ctx), lockAsk)
 	defer cancel()
@@ -83,7 +83,7 @@ func tryHost(ctx context.Context, conn *pgx.Conn) (got bool, err error) {
 		if _, err := conn.PgConn().Exec(asking, "ROLLBACK").ReadAll(); err != nil || pg.Code == "55P03" {
 			return false, err
 		}
-		err = nil // without the table, or the right, there is the other lock; what is wrong is found out later
+		err = nil // without the table, or the privilege, the advisory lock is enough; later steps report the cause
 	}
 	if err == nil {
 		query := `SELECT pg_try_advisory_lock($1, $2) OR NOT EXISTS (` + advisoryHolders + `)`
@@ -95,10 +95,10 @@ func tryHost(ctx context.Context, conn *pgx.Conn) (got bool, err error) {
 	return got, err
 }
 
-// lockAsk is how long it may take to find out who holds the lock, once nobody waits for it any more.
+// lockAsk limits the query for the lock's holder after the wait has ended.
 const lockAsk = 30 * time.Second
 
-// advisoryHolders are those who have the host's advisory lock and the rights to make shards.
+// advisoryHolders finds the sessions that hold the host's advisory lock and may create shards.
 const advisoryHolders = `
 	SELECT format('process %s, role %s from %s, since %s', l.pid, a.usename,
 		coalesce(host(a.client_addr), 'a local socket'), to_char(a.backend_start, 'YYYY-MM-DD HH24:MI:SS TZ'))
@@ -107,7 +107,7 @@ const advisoryHolders = `
 	WHERE l.locktype = 'advisory' AND l.objsubid = 2 AND l.granted AND l.classid::bigint = $1 AND l.objid::bigint = $2
 		AND coalesce(has_schema_privilege(a.usesysid, to_regnamespace('kiloshard')::oid, 'CREATE'), has_database_privilege(a.usesysid, a.datid, 'CREATE'))`
 
-// lockHolder says who holds one of the host's locks, as far as it is known.
+// lockHolder returns the holder of one of the host's locks; empty if unknown.
 func lockHolder(ctx context.Context, conn *pgx.Conn) string {
 	var holder string
 	if conn.QueryRow(ctx, sql.TableHolder(sql.CreateLock)).Scan(&holder) == nil {
@@ -116,5 +116,5 @@ func lockHolder(ctx context.Context, conn *pgx.Conn) string {
 	if conn.QueryRow(ctx, advisoryHolders, sql.LockClass, hostLock).Scan(&holder) == nil {
 		return ": " + holder
 	}
-	return "" // it has just let go, or the role may not know
+	return "" // it was just released, or the role may not see it
 }

@@ -6,15 +6,15 @@ import (
 	"github.com/kiloshard/kiloshard/shards"
 )
 
-// MisplacedError says that shards live on other hosts than the map says. Creating them where the
-// map says would hide the rows they have.
+// MisplacedError reports shards that are on other hosts than the map says. Creating them where the
+// map says would hide their rows.
 type MisplacedError struct {
 	Map    *shards.Map
 	Shards []shards.Number
-	Hosts  []string // where each of them lives
+	Hosts  []string // of each shard
 }
 
-// Error names the first of the shards, where it lives and where the map says.
+// Error names the first shard, its host, and its host in the map.
 func (e *MisplacedError) Error() string {
 	text := fmt.Sprintf("shard %d (%s) lives on %s, the map puts it on %s", e.Shards[0], e.Map.Schema(e.Shards[0]), e.Hosts[0], e.Map.Host(e.Shards[0]).Name)
 	if more := len(e.Shards) - 1; more > 0 {
@@ -23,7 +23,7 @@ func (e *MisplacedError) Error() string {
 	return text + "; expected the map to say where shards are: correct its placement, or move the shards"
 }
 
-// misplaced returns a [MisplacedError] when a shard is missing at home but lives elsewhere.
+// misplaced returns a [MisplacedError] if a shard is missing on its host but exists on another.
 func misplaced(m *shards.Map, inventories []*inventory) error {
 	wrong := &MisplacedError{Map: m}
 	for n := range m.All().All() {
@@ -45,15 +45,15 @@ func misplaced(m *shards.Map, inventories []*inventory) error {
 	return wrong
 }
 
-// ForeignError says that schemas are named like shards of the map, on the hosts where the map puts these, and have
-// nothing of a shard in them: neither next_id_seq nor one of its functions.
+// ForeignError reports schemas that have the names of shards, on the hosts of these shards, but no objects of a shard:
+// neither next_id_seq nor one of its functions.
 type ForeignError struct {
 	Schemas []string
-	Hosts   []string // where each of them is
-	Owners  []string // a role each
+	Hosts   []string // of each schema
+	Owners  []string // roles, one for each schema
 }
 
-// Error names the first of the schemas, where it is, and whose.
+// Error names the first schema, its host and its owner.
 func (e *ForeignError) Error() string {
 	text := fmt.Sprintf("schema %s on %s was made by somebody else: it belongs to role %s and has nothing of a shard in it", e.Schemas[0], e.Hosts[0], e.Owners[0])
 	if more := len(e.Schemas) - 1; more > 0 {
@@ -62,7 +62,7 @@ func (e *ForeignError) Error() string {
 	return text + "; expected no such schema: rename or drop it, or choose another schema_prefix"
 }
 
-// foreign returns a [ForeignError] when a shard's schema is at its home, and somebody else made it.
+// foreign returns a [ForeignError] if a schema has a shard's name on the shard's host but no objects of a shard.
 func foreign(m *shards.Map, inventories []*inventory) error {
 	e := &ForeignError{}
 	for n := range m.All().All() {

@@ -13,14 +13,14 @@ import (
 	"github.com/kiloshard/kiloshard/sql"
 )
 
-// grant is the kind of what does no harm yet.
+// grant is the kind of a finding that is harmless so far.
 const grant = "grant"
 
 // found is one object that another role owns or added to one of ours.
 type found struct{ Kind, Schema, What, Expected string }
 
-// UntrustedError says that somebody else has made, on a host, something that Kiloshard would use there with the rights
-// of its own role, or has hung something on it: an owner, a trigger, a rule, a policy or a default that is not ours.
+// UntrustedError reports an object on a host that Kiloshard would use with its own role's rights although another role owns
+// it, or that has a trigger, a rule, a policy or a default that is not ours.
 type UntrustedError struct {
 	Found    string // such as "schema kiloshard belongs to role mallory"
 	Expected string
@@ -51,7 +51,7 @@ func ours(m *shards.Map) sql.Ours {
 	return o
 }
 
-// takeForeign looks at catalogs alone, before anything of a schema is used.
+// takeForeign reads only catalogs, before anything in a schema is used.
 func (inv *inventory) takeForeign(ctx context.Context, conn *pgx.Conn, m *shards.Map) error {
 	rows, err := conn.Query(ctx, sql.Foreign(ours(m))+" ORDER BY kind <> 'owner', what NOT LIKE 'schema %', schema, what", pgx.QueryExecModeSimpleProtocol)
 	if err != nil {
@@ -61,7 +61,7 @@ func (inv *inventory) takeForeign(ctx context.Context, conn *pgx.Conn, m *shards
 	return err
 }
 
-// usable reports whether what is in the helper schema may be looked at.
+// usable reports whether the objects in the helper schema may be read.
 func (inv *inventory) usable() bool {
 	for _, f := range inv.foreign {
 		if f.Kind != grant && f.Schema == helper {
@@ -71,7 +71,7 @@ func (inv *inventory) usable() bool {
 	return true
 }
 
-// untrusted returns a [shards.HostError] around an [UntrustedError] for each host that has something of somebody else's.
+// untrusted returns a [shards.HostError] around an [UntrustedError] for each host with objects of other roles.
 func untrusted(inventories []*inventory) error {
 	var errs []error
 	for _, inv := range inventories {

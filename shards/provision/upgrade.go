@@ -6,30 +6,30 @@ import (
 	"github.com/kiloshard/kiloshard/shards"
 )
 
-// UpgradeConfig says what [Upgrade] works on and how.
+// UpgradeConfig configures [Upgrade].
 type UpgradeConfig struct {
 	CreateConfig
 
-	// Repair also puts back functions that somebody has changed since they were installed, as ALTER FUNCTION … IMMUTABLE
-	// does: their bodies, their attributes, and whether PUBLIC may call them.
+	// Repair also restores functions that were changed after their installation, such as by ALTER FUNCTION … IMMUTABLE:
+	// their bodies, their attributes, and whether PUBLIC may call them.
 	Repair bool
 }
 
 // UpgradeReport says what [Upgrade] did, or would do.
 type UpgradeReport struct {
-	Helpers  []string   // hosts whose helper schema was brought to the present version
-	Upgraded shards.Set // shards that were
-	Current  shards.Set // shards that were there in the present version
-	Missing  shards.Set // shards that are not there, or not whole: [Create] makes them
+	Helpers  []string   // hosts whose helper schema was upgraded
+	Upgraded shards.Set // shards that were upgraded
+	Current  shards.Set // shards that had the present version
+	Missing  shards.Set // missing or incomplete shards: [Create] creates them
 }
 
 // Upgrade brings what an older release installed to the present version: the helper schemas, with ledger and central
 // generators, and then the shards with their generators and directories, several at a time on each host. A shard goes from one version
-// to the other in one transaction. IDs are made and migrations run meanwhile: no lock is waited for longer than a
-// fifth of a second, so that sessions that queue behind Upgrade go on then, and Upgrade tries again, for half a minute.
+// to the other in one transaction. Writers and migrations go on meanwhile: Upgrade waits for a lock at most a
+// fifth of a second, so that sessions that queue behind it can continue, and retries for half a minute.
 //
-// It makes nothing that is missing. Its errors, its locks and what happens when ctx ends are those of [Create]; another
-// Upgrade goes on where one stopped. A dry run takes no lock and changes nothing.
+// It does not create missing objects. Errors, locks and the end of ctx are as in [Create]; another Upgrade continues where
+// one stopped. A dry run takes no lock and changes nothing.
 func Upgrade(ctx context.Context, cfg UpgradeConfig) (UpgradeReport, error) {
 	cfg.CreateConfig = cfg.withDefaults()
 	sessions, w, err := cfg.begin(ctx, purpose{locks: !cfg.DryRun, repairs: cfg.Repair})

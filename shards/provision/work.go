@@ -17,18 +17,18 @@ import (
 	"github.com/kiloshard/kiloshard/sql"
 )
 
-// work is what there is to do on the hosts of a map.
+// work is the work to do on the hosts of a map.
 type work struct {
 	m           *shards.Map
 	inventories []*inventory
 
-	scripts    []string // by host: what to install in its helper schema; empty for nothing
-	helpers    []string // hosts whose helper schema has something old
-	generators []string // to be made in helper schemas, such as "photo on tick-a"
+	scripts    []string // by host: what to install in its helper schema; may be empty
+	helpers    []string // hosts whose helper schema has old objects
+	generators []string // to create in helper schemas, such as "photo on tick-a"
 
 	missing, old, current []shards.Number
 
-	grants []sql.Grant // what new shards are given
+	grants []sql.Grant // for new shards
 }
 
 // plan compares what hosts hold with the present versions. The scripts of the helper schemas have what is old, and
@@ -96,8 +96,8 @@ func (w *work) install(ctx context.Context, s *sessions) error {
 	})
 }
 
-// ofAnother returns the [connect.IdentityError] of a host whose installation was refused since its shards are those of another
-// cluster, epoch or layout, and any other error as it is.
+// ofAnother returns the [connect.IdentityError] of a host that refused the installation because its shards belong to another
+// cluster, epoch or layout. It returns any other error unchanged.
 func ofAnother(ctx context.Context, host shards.Host, err error) error {
 	if pg := (*pgconn.PgError)(nil); !errors.As(err, &pg) || pg.Code != sql.Refused {
 		return err
@@ -107,17 +107,17 @@ func ofAnother(ctx context.Context, host shards.Host, err error) error {
 		return identity
 	}
 	if refused == nil {
-		_ = conn.Close(ctx) // nothing was done with it
+		_ = conn.Close(ctx) // it was not used
 	}
 	return err
 }
 
-// shards makes the given shards and returns those that it made, as [fanout.Run] does.
+// shards creates the given shards and returns those that it created, as [fanout.Run] does.
 func (w *work) shards(ctx context.Context, cfg CreateConfig, numbers []shards.Number) (shards.Set, error) {
 	return w.each(ctx, cfg, numbers, w.make)
 }
 
-// each runs do in some shards, several of each host at a time, with a transaction for a batch of them.
+// each runs do in batches of shards, several batches per host at a time, with a transaction for each batch.
 func (w *work) each(ctx context.Context, cfg CreateConfig, numbers []shards.Number, do func(context.Context, *pgx.Conn, []shards.Number) error) (shards.Set, error) {
 	return fanout.Run(ctx, fanout.Config[*pgx.Conn]{
 		Map:   w.m,
@@ -133,8 +133,8 @@ func (w *work) each(ctx context.Context, cfg CreateConfig, numbers []shards.Numb
 	}, fanout.Plan(w.m, shards.SetOf(numbers...)))
 }
 
-// inBatches does something in shards of one host in one transaction. When the server refuses that, each gets a transaction
-// of its own, so that one bad schema does not hold up the others.
+// inBatches runs do for shards of one host in one transaction. If the server refuses that, it runs do for each shard in its
+// own transaction, so that one bad schema does not block the others.
 func inBatches(ctx context.Context, conn *pgx.Conn, batch []shards.Number, do func(context.Context, *pgx.Conn, []shards.Number) error) []error {
 	err := do(ctx, conn, batch)
 	if err == nil || len(batch) == 1 || conn.IsClosed() || ctx.Err() != nil {
@@ -149,7 +149,7 @@ func inBatches(ctx context.Context, conn *pgx.Conn, batch []shards.Number, do fu
 	return errs
 }
 
-// make makes shards of one host, all or none.
+// make creates shards of one host, all or none.
 func (w *work) make(ctx context.Context, conn *pgx.Conn, batch []shards.Number) error {
 	p := params(w.m)
 	var script strings.Builder
@@ -158,7 +158,7 @@ func (w *work) make(ctx context.Context, conn *pgx.Conn, batch []shards.Number) 
 		schema := w.m.Schema(n)
 		found, ok := w.inventories[w.m.HostIndex(n)].found[schema]
 		if !ok {
-			script.WriteString("CREATE SCHEMA " + schema + ";\n") // it must not be somebody else's
+			script.WriteString("CREATE SCHEMA " + schema + ";\n") // fails if another role has created it
 			made = append(made, schema)
 		}
 		if !found.whole {
@@ -188,8 +188,8 @@ func (w *work) make(ctx context.Context, conn *pgx.Conn, batch []shards.Number) 
 	return err
 }
 
-// sequencesAreRight returns a statement that fails unless each schema has a next_id_seq that makes IDs: a table or
-// sequence of that name that was there before is left as it is.
+// sequencesAreRight returns a statement that fails unless each schema has a next_id_seq that makes IDs: the script keeps an
+// existing table or sequence of that name.
 func (w *work) sequencesAreRight(schemas []string) string {
 	const statement = `
 DO $kiloshard$
@@ -214,16 +214,16 @@ $kiloshard$;
 	return fmt.Sprintf(statement, strings.Join(schemas, ","), w.m.Layout().MaxSequenceValue(), sql.Refused)
 }
 
-// lockWait limits how long a script waits for a lock. Whoever comes after it in the lock's queue waits as long.
+// lockWait limits how long a script waits for a lock. Sessions behind it in the lock's queue wait as long.
 const lockWait = 200 * time.Millisecond
 
-// lockTries is how often a script is run that did not get its lock, with pauses that grow to lockPause.
+// lockTries is how often a script runs that does not get its lock, with pauses that grow to lockPause.
 const (
 	lockTries = 30
 	lockPause = time.Second
 )
 
-// retryLocks runs fn again while it fails because a lock is not free.
+// retryLocks retries fn while it fails because a lock is not free.
 func retryLocks(ctx context.Context, fn func() error) error {
 	pause := 50 * time.Millisecond
 	for try := 1; ; try++ {
