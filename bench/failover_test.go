@@ -10,8 +10,7 @@ import (
 	"github.com/kiloshard/kiloshard/internal/localpg"
 )
 
-// Whatever happens to one host, the calls to the other one all succeed, and every write that was acknowledged is there
-// once.
+// If one host fails, all calls to the other one succeed, and every acknowledged write exists once.
 func TestFailover(t *testing.T) {
 	t.Parallel()
 	for _, part := range FailoverParts() {

@@ -14,8 +14,7 @@ import (
 	"github.com/kiloshard/kiloshard/shards/shardtest"
 )
 
-// mapStores makes a place in Postgres, and one in a file. What is "killed" is counted only: the servers that kill are those
-// of the command.
+// mapStores returns a store in Postgres and one in a file. Kills are only counted: real kills need the command's servers.
 func mapStores(t *testing.T, kills *int) func(context.Context) ([]MapStore, error) {
 	t.Helper()
 	return func(context.Context) ([]MapStore, error) {
@@ -75,7 +74,7 @@ func TestMapNamesItsParts(t *testing.T) {
 	}
 }
 
-// What must not happen to a watcher is told.
+// A broken guarantee of a watcher is reported.
 func TestCrowdFindsWhatGoesBack(t *testing.T) {
 	t.Parallel()
 	store := MapStore{Config: shards.Config{Cluster: "bench"}, Path: filepath.Join(t.TempDir(), "kiloshard.yaml")}

@@ -2,7 +2,7 @@ package bench
 
 import "testing"
 
-// Each way to observe, and the library by itself, is compared with none, and all have made calls.
+// Each observer, and the tracing library alone, is compared with no observer, and all have made calls.
 func TestObservedPart(t *testing.T) {
 	t.Parallel()
 	b := routeOn(t)

@@ -13,7 +13,7 @@ import (
 	"github.com/kiloshard/kiloshard/shards/shardtest"
 )
 
-// routeOn returns a benchmark that is as short as can be.
+// routeOn returns the shortest possible benchmark.
 func routeOn(t *testing.T) *routeBench {
 	t.Helper()
 	return &routeBench{
@@ -32,7 +32,7 @@ func TestRouteNamesItsParts(t *testing.T) {
 	}
 }
 
-// A row of another shard must end every part but the one that counts them.
+// A row of another shard ends every part except the one that counts such rows.
 func TestSelectPhotoChecksTheShard(t *testing.T) {
 	t.Parallel()
 	b := routeOn(t)
@@ -119,7 +119,7 @@ func TestLap(t *testing.T) {
 	}
 }
 
-// Every worker makes a call at least, those that do not count are left out of the latencies, and an error ends all.
+// Every worker makes at least one call, ignored calls are not in the latencies, and an error ends the lap.
 func TestTakeLap(t *testing.T) {
 	t.Parallel()
 	l, err := takeLap(t.Context(), 4, 0, func(_ context.Context, worker, _ int) (bool, error) { return worker == 0, nil })

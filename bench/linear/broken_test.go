@@ -19,7 +19,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(leak.Main{M: m}) }
 
-// memory is a store in memory, right or broken in one way.
+// memory is a store in memory, correct or broken in one way.
 type memory struct {
 	fault string
 
@@ -81,7 +81,7 @@ func (s *memory) compare(from int) error {
 	return nil
 }
 
-// add makes a version, on top of whatever was there.
+// add writes a version on top of the latest.
 func (s *memory) add(from int, next mapstore.Change) (mapstore.Entry, error) {
 	config := next.Config
 	config.Version = from + 1
@@ -110,7 +110,7 @@ func (s *memory) History(context.Context) iter.Seq2[mapstore.Entry, error] {
 func (s *memory) Watch(context.Context, int) iter.Seq2[mapstore.Entry, error] { panic("not used") }
 func (s *memory) Close() error                                                { return nil }
 
-// The check must find every way in which a store can be broken, and find nothing where none is.
+// The check finds every way in which a store is broken, and nothing in a correct store.
 func TestRunFindsWhatIsBroken(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {

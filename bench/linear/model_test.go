@@ -58,7 +58,7 @@ func TestLinearizable(t *testing.T) {
 	}
 }
 
-// plain is the same store without what makes the search short. The versions tell which changes were made.
+// plain is the same model without the shortcuts of the search. The versions are the changes that succeeded.
 func plain(versions map[int]int) porcupine.Model {
 	return porcupine.Model{
 		Init: func() any { return [2]int{} },
@@ -79,7 +79,7 @@ func plain(versions map[int]int) porcupine.Model {
 	}
 }
 
-// What makes the search short must not change what it finds.
+// The shortcuts of the search do not change its result.
 func TestLinearizableIsWhatThePlainModelSays(t *testing.T) {
 	t.Parallel()
 	verdicts := map[porcupine.CheckResult]int{}
@@ -124,7 +124,7 @@ func TestLinearizableIsWhatThePlainModelSays(t *testing.T) {
 	}
 }
 
-// drawn puts an operation somewhere in time.
+// drawn gives an operation random times.
 func drawn(t *rapid.T, o linear.Operation) linear.Operation {
 	o.Call = time.Duration(rapid.IntRange(0, 12).Draw(t, "call"))
 	o.Return = o.Call + time.Duration(rapid.IntRange(0, 12).Draw(t, "took"))

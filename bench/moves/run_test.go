@@ -13,7 +13,7 @@ import (
 
 func TestMain(m *testing.M) { os.Exit(shardtest.Run(m)) }
 
-// A small shard moves in each of the parts: no call fails, all that was written is there once, and all figures are there.
+// A small shard moves in each part: no call fails, every row written exists once, and the report has all figures.
 func TestRun(t *testing.T) {
 	t.Parallel()
 	report, err := moves.Run(t.Context(), moves.Config{

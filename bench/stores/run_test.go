@@ -12,7 +12,7 @@ import (
 
 func TestMain(m *testing.M) { os.Exit(shardtest.Run(m)) }
 
-// A small run has all figures.
+// A small run reports all figures.
 func TestRun(t *testing.T) {
 	t.Parallel()
 	report, err := stores.Run(t.Context(), stores.Config{

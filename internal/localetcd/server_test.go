@@ -17,7 +17,7 @@ import (
 	"github.com/kiloshard/kiloshard/shards/shardtest/leak"
 )
 
-// roleVariable makes a copy of this test binary an etcd server.
+// roleVariable makes this test binary run as an etcd server.
 const roleVariable = "LOCALETCD_TEST_ROLE"
 
 func TestMain(m *testing.M) {
@@ -39,7 +39,7 @@ func config(role string) localetcd.Config {
 	return localetcd.Config{Command: []string{os.Args[0]}, Env: []string{roleVariable + "=" + role}}
 }
 
-// A server is a process of its own, which a program starts as a copy of itself.
+// A program starts a server as a copy of itself, in a separate process.
 func ExampleStart() {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()

@@ -125,7 +125,7 @@ func TestBackupsLeaveNothing(t *testing.T) {
 		eventually(t, "process gone", func() bool { return !alive(pid) })
 	}
 
-	// What never starts, what is refused, what is cut short, what is removed.
+	// Starts that fail, are refused or are cut short, and backups that are removed.
 	_, err = backUp(t, server).Restore(t.Context(), nil)
 	equal(t, "without an archive", err != nil && strings.Contains(err.Error(), "restore_command"), true)
 	_, err = backUp(t, server).Restore(t.Context(), map[string]string{"port": "1"})

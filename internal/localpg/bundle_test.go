@@ -28,8 +28,8 @@ func equal[T comparable](t *testing.T, what string, got, want T) {
 	}
 }
 
-// publicDir returns an empty directory that every user can enter, as t.TempDir is not for a test that runs as root. It
-// has to be empty again at the end of the test.
+// publicDir returns an empty directory that every user can enter, unlike t.TempDir of a test that runs as root. It must be
+// empty again at the end of the test.
 func publicDir(t *testing.T) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "localpg-test-")
@@ -72,7 +72,7 @@ func exec(t *testing.T, dsn, query string) {
 	noError(t, err)
 }
 
-// ask returns the one value that a query yields.
+// ask returns the only value of a query.
 func ask[T any](t *testing.T, dsn, query string) T {
 	t.Helper()
 	var value T
@@ -80,7 +80,7 @@ func ask[T any](t *testing.T, dsn, query string) T {
 	return value
 }
 
-// testLimit bounds whatever a test waits for.
+// testLimit limits every wait in a test.
 const testLimit = 5 * time.Minute
 
 // eventually waits for a condition.
@@ -120,7 +120,7 @@ func exists(path string) bool {
 	return err == nil
 }
 
-// missing skips a test for want of something, or fails it in CI, where nothing may be wanting.
+// missing skips a test because something is missing, or fails it in CI.
 func missing(t *testing.T, what string) {
 	t.Helper()
 	if os.Getenv("CI") == "true" {

@@ -14,7 +14,7 @@ import (
 	"github.com/kiloshard/kiloshard/shards/shardtest"
 )
 
-// beforeData is what the scripts of the release before are rendered with.
+// beforeData is the template data of the previous release's scripts.
 type beforeData struct {
 	Number      int
 	Schema      string
@@ -22,8 +22,7 @@ type beforeData struct {
 	Start, Step int64
 }
 
-// before returns a map of 8 shards on two hosts, on which everything is as the release before installed it, with a row
-// in each shard.
+// before returns a map of 8 shards on two hosts, as installed by the previous release, with a row in each shard.
 func before(t *testing.T) *shards.Map {
 	t.Helper()
 	c := shardtest.MapConfig(8, shardtest.Hosts(t, 2))
@@ -69,7 +68,7 @@ func rendered(t *testing.T, name string, data beforeData) string {
 	return b.String() + "\n"
 }
 
-// session opens a session to a host, for a test that needs what happens in it to stay.
+// session opens a session to a host, for a test that needs session state.
 func session(t *testing.T, host shards.Host) *pgx.Conn {
 	t.Helper()
 	conn, err := pgx.Connect(t.Context(), host.ConnString())

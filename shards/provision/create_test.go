@@ -46,7 +46,7 @@ func TestCreateMakesWhatIsLacking(t *testing.T) {
 	checkComplete(t, m)
 }
 
-// TestTwoCreatesAtOnce has one wait for the other, and find all there.
+// TestTwoCreatesAtOnce: one Create waits for the other, and then finds nothing to do.
 func TestTwoCreatesAtOnce(t *testing.T) {
 	t.Parallel()
 	m := newMap(t, 200)
@@ -91,7 +91,7 @@ func TestCreateSaysWhoIsAtWork(t *testing.T) {
 	}
 }
 
-// TestForeignSchema has somebody else's schema where a shard is to be made.
+// TestForeignSchema: a schema that Kiloshard did not make has the name of a shard.
 func TestForeignSchema(t *testing.T) {
 	t.Parallel()
 	m := newMap(t, 8)
@@ -121,7 +121,7 @@ func TestForeignSchema(t *testing.T) {
 	}
 }
 
-// TestWholeOrNotAtAll has what stands in a shard's way be there before, or come while Create is at work.
+// TestWholeOrNotAtAll: an object blocks a shard, created before or during Create.
 func TestWholeOrNotAtAll(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct{ name, change, want string }{
@@ -187,7 +187,7 @@ func TestInterruptedCreateGoesOn(t *testing.T) {
 	checkComplete(t, m)
 }
 
-// TestASessionIsKilled has every session of a run killed once.
+// TestASessionIsKilled kills every session of a run once.
 func TestASessionIsKilled(t *testing.T) {
 	t.Parallel()
 	m := newMap(t, 400)
@@ -222,7 +222,7 @@ func (p *killing) Finished(string, shards.Number, error, time.Duration) {
 	}
 }
 
-// TestNothingHalfDone are the things that keep Create from beginning.
+// TestNothingHalfDone: Create refuses to begin and changes nothing.
 func TestNothingHalfDone(t *testing.T) {
 	t.Parallel()
 	const secret = "s3cr3t-pa55"
@@ -296,7 +296,7 @@ func TestCreateRefusesShardsThatLiveElsewhere(t *testing.T) {
 	}
 }
 
-// TestRowsOutliveCreate is a second create on shards with rows in them.
+// TestRowsOutliveCreate runs a second Create on shards with rows.
 func TestRowsOutliveCreate(t *testing.T) {
 	t.Parallel()
 	m := created(t, 16)

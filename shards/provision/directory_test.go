@@ -11,7 +11,7 @@ import (
 	"github.com/kiloshard/kiloshard/shards/shardtest"
 )
 
-// A map that gets a directory has its tables made in shards that exist, and what is in them stays.
+// A directory's tables are created in existing shards, and their rows stay.
 func TestCreateMakesDirectory(t *testing.T) {
 	t.Parallel()
 	c := shardtest.MapConfig(8, shardtest.Hosts(t, 2))

@@ -24,7 +24,7 @@ func allKinds() []shards.Generator {
 	}
 }
 
-// withGenerators returns a map of 8 shards on two hosts with nothing in them.
+// withGenerators returns a map of 8 shards on two empty hosts.
 func withGenerators(t *testing.T, generators []shards.Generator) (shards.Config, *shards.Map) {
 	t.Helper()
 	c := shardtest.MapConfig(8, shardtest.Hosts(t, 2))
@@ -75,7 +75,7 @@ func TestCreateMakesGenerators(t *testing.T) {
 	}
 }
 
-// TestCreateAddsGenerators names generators when the shards exist already.
+// TestCreateAddsGenerators adds generators to existing shards.
 func TestCreateAddsGenerators(t *testing.T) {
 	t.Parallel()
 	c, m := withGenerators(t, nil)
@@ -103,7 +103,7 @@ func TestUUIDv7TellsTheTime(t *testing.T) {
 	}
 }
 
-// TestCreateRefusesOtherNumbers changes what must never change: the order of ticket servers, and the number of classes.
+// TestCreateRefusesOtherNumbers changes the order of ticket servers and the number of classes, which must never change.
 func TestCreateRefusesOtherNumbers(t *testing.T) {
 	t.Parallel()
 	c, m := withGenerators(t, allKinds())

@@ -69,7 +69,7 @@ func (b *grantBundle) create(t *testing.T) {
 	}
 }
 
-// as connects to a host, as a role if one is given.
+// as connects to a host, optionally as a role.
 func (b *grantBundle) as(t *testing.T, host int, role string, fn func(*pgx.Conn)) {
 	t.Helper()
 	b.in(t, t.Context(), host, role, fn)
@@ -135,7 +135,7 @@ const (
 	reads    = "select from SHARD.photos"
 )
 
-// TestGrant grants, revokes, and opens shards that get what the others give.
+// TestGrant grants, revokes, and opens shards that get the rights of the others.
 func TestGrant(t *testing.T) {
 	t.Parallel()
 	b := setupGrant(t)
@@ -181,7 +181,7 @@ func TestGrant(t *testing.T) {
 		t.Errorf("verify: %v, %v", differences, err)
 	}
 
-	// One that lost them is named.
+	// A shard that lost them is reported.
 	b.as(t, 0, "", func(conn *pgx.Conn) {
 		if _, err := conn.Exec(t.Context(), "revoke all on schema "+b.m.Schema(2)+" from "+b.role); err != nil {
 			t.Fatal(err)
@@ -202,7 +202,7 @@ func TestGrant(t *testing.T) {
 	}
 }
 
-// TestGrantToNobody wants the role on each host, and changes nothing without it.
+// TestGrantToNobody: without the role on each host, Grant changes nothing.
 func TestGrantToNobody(t *testing.T) {
 	t.Parallel()
 	b := setupGrant(t)

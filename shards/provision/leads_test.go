@@ -18,7 +18,7 @@ import (
 // tableSequence is a sequence of a table's own in shard 2, as Instagram has them.
 const tableSequence = "create sequence shard_00002.photos_id_seq maxvalue 1125899906842623"
 
-// leadBy makes a sequence lead the clock, as a clock does that leaps ahead and is put right.
+// leadBy makes a sequence lead the clock, as after a clock that leapt ahead and was set right.
 func leadBy(t *testing.T, host shards.Host, sequence, by string) {
 	t.Helper()
 	on(t, host, fmt.Sprintf("select setval('%s', (extract(epoch from clock_timestamp() + interval '%s' - '2026-01-01Z') * 1024000)::bigint)", sequence, by))
@@ -67,7 +67,7 @@ func TestAdvance(t *testing.T) {
 	beyond := time.Now().Add(time.Hour)
 	cfg := provision.AdvanceConfig{Map: m, Host: "pg-a", Beyond: beyond, LockWait: 10 * time.Millisecond}
 
-	// A transaction that has used a sequence is waited for.
+	// Advance waits for a transaction that has used a sequence.
 	busy, err := pgx.Connect(t.Context(), m.Hosts()[0].ConnString())
 	if err != nil {
 		t.Fatal(err)

@@ -13,7 +13,7 @@ import (
 	"github.com/kiloshard/kiloshard/sql"
 )
 
-// Nobody without rights holds Create up, before anything is installed and after.
+// A role without privileges cannot block Create, before the installation or after it.
 func TestNobodyElseHoldsUpCreate(t *testing.T) {
 	t.Parallel()
 	m := newMap(t, 8)
@@ -34,7 +34,7 @@ func TestNobodyElseHoldsUpCreate(t *testing.T) {
 	checkComplete(t, m)
 }
 
-// Those who may make shards exclude each other by tables that only they can lock, and are named.
+// Commands that create shards exclude each other by tables that only their role can lock, and the error names the holder.
 func TestLocksOfTheOwner(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {

@@ -14,7 +14,7 @@ import (
 	"github.com/kiloshard/kiloshard/shards/provision"
 )
 
-// TestLockedSequence has somebody lock the sequence of a shard, and not let go.
+// TestLockedSequence: another session locks the sequence of a shard and does not release it.
 func TestLockedSequence(t *testing.T) {
 	t.Parallel()
 	m := created(t, 8)

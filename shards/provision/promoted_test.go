@@ -11,8 +11,8 @@ import (
 	"github.com/kiloshard/kiloshard/shards/shardtest"
 )
 
-// TestPromotedStandby splits a host as Instagram did: its physical standby is promoted, and half of the shards live there from
-// then on. Before the promotion, and when both names lead to one server, that is refused.
+// TestPromotedStandby splits a host as Instagram did: its physical standby is promoted, and half of the shards are then on it.
+// Before the promotion, and if both names are of one server, Create refuses.
 func TestPromotedStandby(t *testing.T) {
 	t.Parallel()
 	primary := shardtest.OwnServer(t)
@@ -49,7 +49,7 @@ func TestPromotedStandby(t *testing.T) {
 		!strings.Contains(got, "pg-b has copies of shards whose home is pg-a (0-3): "+advice+"b") || len(report.Copies) != 2 {
 		t.Errorf("got %s", got)
 	}
-	// What each of the two has of the other's is named, in a line a host, and no more.
+	// The other host's shards on each of the two are reported in one line per host.
 	differences, err := provision.Verify(t.Context(), m)
 	found := map[provision.Kind]int{}
 	for _, d := range differences {
@@ -64,7 +64,7 @@ func TestPromotedStandby(t *testing.T) {
 	}
 	checkComplete(t, m)
 
-	// By another address it is the same database still.
+	// With another address it is still the same database.
 	c := m.Config()
 	c.Hosts[0].DSN = strings.Replace(standby.DSN("postgres"), "127.0.0.1", "localhost", 1)
 	refused(build(t, c), "hosts pg-a and pg-b are the same database")

@@ -11,7 +11,7 @@ import (
 	"github.com/kiloshard/kiloshard/shards/shardtest"
 )
 
-// TestRepair changes functions as somebody might by hand, and has them put back, and nothing else.
+// TestRepair changes functions by hand, and restores exactly these.
 func TestRepair(t *testing.T) {
 	t.Parallel()
 	config := shardtest.MapConfig(4, shardtest.Hosts(t, 1))

@@ -14,7 +14,7 @@ import (
 
 func TestMain(m *testing.M) { os.Exit(shardtest.Run(m)) }
 
-// build makes the map of a config.
+// build returns the map of a config.
 func build(t *testing.T, c shards.Config) *shards.Map {
 	t.Helper()
 	m, err := c.Map()
@@ -24,7 +24,7 @@ func build(t *testing.T, c shards.Config) *shards.Map {
 	return m
 }
 
-// newMap returns a map over two hosts with nothing in them.
+// newMap returns a map of two empty hosts.
 func newMap(t *testing.T, count int) *shards.Map {
 	t.Helper()
 	return build(t, shardtest.MapConfig(count, shardtest.Hosts(t, 2)))
@@ -57,7 +57,7 @@ func checkComplete(t *testing.T, m *shards.Map) {
 	}
 }
 
-// on runs a statement on a host and returns the first column of what it gives, as text.
+// on runs a statement on a host and returns the first column of its rows, as text.
 func on(t *testing.T, host shards.Host, statement string) []string {
 	t.Helper()
 	ctx := context.WithoutCancel(t.Context()) // for clean-up

@@ -11,7 +11,7 @@ import (
 	"github.com/kiloshard/kiloshard/shards/provision"
 )
 
-// squatter makes a role that may create schemas on a host, and nothing else, and returns its name.
+// squatter creates a role that may only create schemas on a host, and returns its name.
 func squatter(t *testing.T, host shards.Host) string {
 	t.Helper()
 	name := "squatter_" + on(t, host, "select current_database()")[0]
@@ -20,7 +20,7 @@ func squatter(t *testing.T, host shards.Host) string {
 	return name
 }
 
-// grab makes a table of its owner's that makes whoever uses it a victim: a trigger notes with whose rights it runs.
+// grab creates a trigger function and a function that record the role they run as.
 const grab = `
 	create schema loot; grant usage on schema loot to public; create table loot.taken (by name); grant insert on loot.taken to public;
 	create function loot.take() returns trigger language plpgsql as 'begin insert into loot.taken values (current_user); return new; end';
@@ -67,7 +67,7 @@ func TestSquatting(t *testing.T) {
 	}
 }
 
-// TestHungOnOurs has somebody hang something on what Create has made.
+// TestHungOnOurs: another role adds a trigger or the like to an object that Create has made.
 func TestHungOnOurs(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct{ name, made, want string }{
@@ -101,7 +101,7 @@ func TestHungOnOurs(t *testing.T) {
 	}
 }
 
-// TestGrants has verify report grants by which somebody could hang something on what is ours.
+// TestGrants: Verify reports grants that let other roles add triggers or the like to our objects.
 func TestGrants(t *testing.T) {
 	t.Parallel()
 	m := created(t, 8)
@@ -119,7 +119,7 @@ func TestGrants(t *testing.T) {
 	}
 }
 
-// TestTheOwnerIsNoSuperuser makes, verifies and upgrades shards as a plain role that owns the database.
+// TestTheOwnerIsNoSuperuser creates, verifies and upgrades shards as an ordinary role that owns the database.
 func TestTheOwnerIsNoSuperuser(t *testing.T) {
 	t.Parallel()
 	m := newMap(t, 8)
@@ -139,7 +139,7 @@ func TestTheOwnerIsNoSuperuser(t *testing.T) {
 	if _, err := provision.Upgrade(t.Context(), provision.UpgradeConfig{CreateConfig: provision.CreateConfig{Map: asOwner}}); err != nil {
 		t.Error(err)
 	}
-	// A superuser does not take over what belongs to somebody else.
+	// A superuser does not take over objects of another role.
 	if _, err := provision.Create(t.Context(), provision.CreateConfig{Map: m}); err == nil || !strings.Contains(err.Error(), "belongs to role owner_") {
 		t.Errorf("as superuser: got %v", err)
 	}

@@ -24,14 +24,14 @@ func upgrade(t *testing.T, m *shards.Map, dryRun bool) provision.UpgradeReport {
 	return report
 }
 
-// everything tells apart the functions and comments that are there and the transactions that made them.
+// everything identifies the functions and comments that exist, and the transactions that created them.
 const everything = `
 	select string_agg(o, ',' order by o) from (
 		select p.oid || ' ' || p.xmin from pg_proc p join pg_namespace n on n.oid = p.pronamespace where n.nspname ~ '^(kiloshard|shard_)'
 		union all select d.objoid || ' ' || d.description from pg_description d where d.description like 'kiloshard%'
 	) as found (o)`
 
-// TestUpgrade starts from the objects of the release before, in which sessions write meanwhile.
+// TestUpgrade starts from the objects of the previous release, while sessions write.
 func TestUpgrade(t *testing.T) {
 	t.Parallel()
 	m := before(t)
@@ -76,8 +76,8 @@ func TestUpgrade(t *testing.T) {
 	}
 }
 
-// write has a session insert into each shard, each by default IDs in a transaction that stays open for a while. The function that it
-// returns ends that, and checks that all went well and that IDs rise.
+// write runs a session for each shard that inserts rows with default IDs, in transactions that stay open for a while. The
+// returned function ends them, and checks that all succeeded and that the IDs rise.
 func write(t *testing.T, m *shards.Map) (stop func()) {
 	t.Helper()
 	done := make(chan struct{})
@@ -117,8 +117,8 @@ func write(t *testing.T, m *shards.Map) (stop func()) {
 	}
 }
 
-// TestUpgradeUnderAStatement: a statement that was planned before an upgrade may still call what the engine was made of then. So no
-// function goes, and what the engine of now does without makes an ID as this one does.
+// TestUpgradeUnderAStatement: a statement planned before an upgrade may still call functions of the old engine. So an upgrade
+// drops no function, and functions that the new engine does not use make IDs as the new ones do.
 func TestUpgradeUnderAStatement(t *testing.T) {
 	t.Parallel()
 	m := before(t)
@@ -152,7 +152,7 @@ func TestUpgradeUnderAStatement(t *testing.T) {
 }
 
 // TestUpgradeLetsWritersGoOn has a session read the ledger in a transaction, for which a change of the ledger's table
-// must wait. Who writes to the ledger must not wait until that session is done.
+// must wait. Writers to the ledger must not wait until that session is done.
 func TestUpgradeLetsWritersGoOn(t *testing.T) {
 	t.Parallel()
 	m := before(t)
@@ -194,7 +194,7 @@ func TestUpgradeLetsWritersGoOn(t *testing.T) {
 	checkComplete(t, m)
 }
 
-// TestInterruptedUpgradeGoesOn also has Create take up the rest.
+// TestInterruptedUpgradeGoesOn: Create also completes an interrupted Upgrade.
 func TestInterruptedUpgradeGoesOn(t *testing.T) {
 	t.Parallel()
 	m := before(t)
@@ -212,7 +212,7 @@ func TestInterruptedUpgradeGoesOn(t *testing.T) {
 	checkComplete(t, m)
 }
 
-// A function that was changed by hand is no old version, and an old version is none that was changed.
+// A function changed by hand is not reported as an old version, and an old version not as changed.
 func TestChangedIsNotOld(t *testing.T) {
 	t.Parallel()
 	m := created(t, 16)

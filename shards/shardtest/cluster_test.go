@@ -67,7 +67,7 @@ func TestHostsAreEmpty(t *testing.T) {
 	}
 }
 
-// TestDatabasesAreDropped looks at the server after a test that has ended.
+// TestDatabasesAreDropped inspects the server after a test has ended.
 func TestDatabasesAreDropped(t *testing.T) {
 	t.Parallel()
 	var gone string

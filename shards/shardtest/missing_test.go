@@ -10,7 +10,7 @@ import (
 	"github.com/kiloshard/kiloshard/shards/shardtest"
 )
 
-// failing is a test whose end by Fatal is seen by another.
+// failing is a test whose call of Fatal another test observes.
 type failing struct {
 	testing.TB
 	said string
@@ -21,7 +21,7 @@ func (f *failing) Fatal(args ...any) {
 	runtime.Goexit()
 }
 
-// A directory of migrations that is not there is named, although the errors of os.DirFS leave it out.
+// The error for a missing directory of migrations contains its name, although the errors of os.DirFS do not.
 func TestMissingDirectory(t *testing.T) {
 	t.Parallel()
 	f := &failing{TB: t}

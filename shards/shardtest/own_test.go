@@ -9,7 +9,7 @@ import (
 	"github.com/kiloshard/kiloshard/shards/shardtest"
 )
 
-// A server of one's own may be killed, and its standby promoted; both are stopped when the test ends.
+// A test's own server can be killed, and its standby promoted; both are stopped when the test ends.
 func TestOwnServer(t *testing.T) {
 	t.Parallel()
 	var primary, standby *localpg.Server
