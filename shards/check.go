@@ -67,7 +67,7 @@ func checkEpoch(c Config) error {
 	case c.Epoch.IsZero() && c.Layout.Time == 0:
 		return nil
 	case c.Epoch.IsZero():
-		return &FieldError{Field: "epoch", Found: "missing", Expected: "the moment from which IDs count, such as 2026-01-01T00:00:00Z"}
+		return &FieldError{Field: "epoch", Found: "missing", Expected: "the time that IDs count from, such as 2026-01-01T00:00:00Z"}
 	case c.Epoch.Nanosecond()%int(time.Millisecond) != 0:
 		return &FieldError{Field: "epoch", Found: c.Epoch.Format(time.RFC3339Nano), Expected: "whole milliseconds"}
 	case c.Epoch.Year() < 1970 || c.Epoch.Year() > 5000:

@@ -65,7 +65,7 @@ func TestCheck(t *testing.T) {
 		{"prefix with a capital", "shard_\n", "Shard_\n", `3: schema_prefix: "Shard_"; expected a small letter`},
 		{"prefix of Postgres", "shard_\n", "pg_\n", `3: schema_prefix: "pg_"; expected a small letter`},
 		{"prefix too long", "shard_\n", strings.Repeat("s", 41) + "\n", `3: schema_prefix: "sss`},
-		{"no epoch", "epoch: 2026-01-01T00:00:00Z\n", "", `1: epoch: missing; expected the moment`},
+		{"no epoch", "epoch: 2026-01-01T00:00:00Z\n", "", `1: epoch: missing; expected the time`},
 		{"part of a millisecond", "00:00Z", "00:00.0001Z", `4: epoch: 2026-01-01T00:00:00.0001Z; expected whole milliseconds`},
 		{"epoch before 1970", "2026", "1969", `4: epoch: 1969-01-01T00:00:00Z; expected a year from 1970 to 5000`},
 		{"layout of 65 bits", "shard: 13", "shard: 14", `5: layout: 41|14|10, which is 65 bits; expected at most 64 bits in all`},

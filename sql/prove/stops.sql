@@ -3,7 +3,7 @@
 -- and how often the session has reached the point in this call.
 CREATE SCHEMA stops;
 
--- The clock's offset in microseconds: from {{if .Still}}a moment at which it stands still{{else}}the machine's clock{{end}}. A sequence is not
+-- The clock's offset in microseconds: from {{if .Still}}a time at which it stands still{{else}}the machine's clock{{end}}. A sequence is not
 -- transactional: every session reads the present value, within a statement too.
 CREATE SEQUENCE stops.clock MINVALUE -9000000000000000 START 0;
 SELECT setval('stops.clock', 0);

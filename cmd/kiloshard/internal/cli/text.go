@@ -12,7 +12,7 @@ func OneLine(text string) string {
 	return strings.Join(strings.FieldsFunc(text, func(r rune) bool { return unicode.IsSpace(r) || !unicode.IsPrint(r) }), " ")
 }
 
-// Stamp writes a moment to the second, in UTC.
+// Stamp formats a time to the second, in UTC.
 func Stamp(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05Z") }
 
 // Megabytes writes a size in units of 10⁶ bytes.

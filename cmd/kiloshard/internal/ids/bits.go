@@ -76,7 +76,7 @@ func printID(a *cli.App, e explained, now time.Time) error {
 	})
 }
 
-// ago says how long before now a moment was, or how long after.
+// ago returns how long before or after now a time is.
 func ago(t, now time.Time) string {
 	const day, year = 24 * time.Hour, 31_556_952 * time.Second // 365.2425 days
 	passed := now.Sub(t)

@@ -47,7 +47,7 @@ the fields at their positions: worker and process of discord, the machine of twi
 	return cmd
 }
 
-// milliseconds reads the moment of an ID, which only a layout with a time has.
+// milliseconds parses the time of an ID, for a layout with a time.
 func (s scheme) milliseconds(at string) (int64, error) {
 	if !s.layout.HasTime() {
 		if at != "" {
@@ -56,7 +56,7 @@ func (s scheme) milliseconds(at string) (int64, error) {
 		return 0, nil
 	}
 	if at == "" {
-		return 0, cli.Usagef("--time: expected the moment of the ID, such as 2026-03-01T12:00:00.123Z")
+		return 0, cli.Usagef("--time: expected the time of the ID, such as 2026-03-01T12:00:00.123Z")
 	}
 	t, err := time.Parse(time.RFC3339Nano, at)
 	if err != nil {

@@ -113,7 +113,7 @@ func schemeOf(ctx context.Context, a *cli.App, f schemeFlags) (scheme, error) {
 		s.epoch, err = parseEpoch(f.epoch)
 		return s, err
 	case s.epoch.IsZero() && s.layout.HasTime():
-		return scheme{}, cli.Usagef("--layout %s: expected --epoch with it, the moment from which its time counts", f.layout)
+		return scheme{}, cli.Usagef("--layout %s: expected --epoch with it, the time that its milliseconds count from", f.layout)
 	}
 	return s, nil
 }
@@ -153,9 +153,9 @@ func parseScheme(text string) (scheme, error) {
 	return scheme{layout: l}, nil
 }
 
-// parseEpoch reads a moment, a day or milliseconds since 1970.
+// parseEpoch parses a time, a day or milliseconds since 1970.
 func parseEpoch(text string) (time.Time, error) {
-	const expected = "a moment from 1970 on, in whole milliseconds, such as 2011-01-01T00:00:00Z, 2011-01-01 or 1314220021721"
+	const expected = "a time from 1970 on, in whole milliseconds, such as 2011-01-01T00:00:00Z, 2011-01-01 or 1314220021721"
 	var epoch time.Time
 	if ms, err := strconv.ParseInt(text, 10, 64); err == nil {
 		epoch = time.UnixMilli(ms)
