@@ -49,6 +49,9 @@ type Figure struct {
 	Ours   float64 `json:"ours_us"`
 	ByHand float64 `json:"by_hand_us"`
 	Ratio  float64 `json:"ratio"` // of ours to by hand, the median of the rounds'
+	// Messages a call, of all rounds: what is sent down a connection until it answers. Calls that are sent together share one.
+	OurMessages    float64 `json:"our_messages"`
+	ByHandMessages float64 `json:"by_hand_messages"`
 }
 
 // pin is the object of the benchmark.
@@ -70,6 +73,7 @@ type bench struct {
 	cfg    Config
 	r      *router.Router
 	pools  []*pgxpool.Pool // of the hosts, with an empty search_path
+	wires  [2]wire         // ours, by hand
 	report Report
 }
 
@@ -90,6 +94,7 @@ func Run(ctx context.Context, cfg Config) (*Report, error) {
 	}
 	b.r, err = router.New(ctx, router.Config{Map: m, Pool: func(_ shards.Host, pool *pgxpool.Config) error {
 		pool.MaxConns = int32(cfg.Callers)
+		pool.ConnConfig.DialFunc = b.wires[0].dial
 		return nil
 	}})
 	if err != nil {
@@ -102,6 +107,7 @@ func Run(ctx context.Context, cfg Config) (*Report, error) {
 			return nil, err
 		}
 		pool.MaxConns = int32(cfg.Callers)
+		pool.ConnConfig.DialFunc = b.wires[1].dial
 		opened, err := pgxpool.NewWithConfig(ctx, pool)
 		if err != nil {
 			return nil, err
@@ -139,19 +145,21 @@ func (b *bench) create(ctx context.Context) (*shards.Map, error) {
 	return m, err
 }
 
-// compare makes both sides' calls in turns, with i from 0 up for each, and adds the figure. per calls count as one.
+// compare makes both sides' calls in turns, with i from 0 up for each, and adds the figure.
 func (b *bench) compare(ctx context.Context, what string, calls int, ours, byHand func(ctx context.Context, i int) error) error {
 	b.cfg.Progress(what)
 	var took [2][]float64
+	var sent [2]float64
 	sides := []func(context.Context, int) error{ours, byHand}
 	for round := -1; round < b.cfg.Rounds; round++ { // the first one is a warm-up for connections, statements and plans
 		for k := range sides {
 			side := (k + round + 1) % 2
-			began := time.Now()
+			before, began := b.wires[side].messages.Load(), time.Now()
 			if err := b.all(calls, func(i int) error { return sides[side](ctx, (round+1)*calls+i) }); err != nil {
 				return fmt.Errorf("%s: %w", what, err)
 			}
 			if round >= 0 {
+				sent[side] += float64(b.wires[side].messages.Load()-before) / float64(calls*b.cfg.Rounds)
 				took[side] = append(took[side], float64(time.Since(began).Microseconds())/float64(calls))
 			}
 		}
@@ -160,7 +168,7 @@ func (b *bench) compare(ctx context.Context, what string, calls int, ours, byHan
 	for i := range ratios {
 		ratios[i] = took[0][i] / took[1][i]
 	}
-	b.report.Points = append(b.report.Points, Figure{what, median(took[0]), median(took[1]), median(ratios)})
+	b.report.Points = append(b.report.Points, Figure{what, median(took[0]), median(took[1]), median(ratios), sent[0], sent[1]})
 	return nil
 }
 

@@ -22,11 +22,11 @@ func TestRun(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(report.Points) != 7 || report.Filled == 0 || report.Rate <= 0 {
+	if len(report.Points) != 9 || report.Filled == 0 || report.Rate <= 0 {
 		t.Errorf("figures are missing: %+v", report)
 	}
 	for _, f := range report.Points {
-		if f.Ours <= 0 || f.ByHand <= 0 || f.Ratio <= 0 {
+		if f.Ours <= 0 || f.ByHand <= 0 || f.Ratio <= 0 || f.OurMessages <= 0 || f.ByHandMessages <= 0 {
 			t.Errorf("a figure is missing: %+v", f)
 		}
 	}

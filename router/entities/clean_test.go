@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
+	"slices"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -122,4 +123,55 @@ func matches(ctx context.Context, t *testing.T, s *entities.Store, value string)
 			}
 		}
 	}
+}
+
+// A writer that repairs what another one has written meanwhile, and dies, has said before what it writes: the cleaner takes
+// that away once the entity is deleted.
+func TestKillWhileRepairing(t *testing.T) {
+	t.Parallel()
+	b, ctx := setup(t, definition)
+	id := newID()
+	s := b.open(t, definition)
+	var done []string
+	s.SetStep(func(step string) error {
+		done = append(done, step)
+		switch len(done) {
+		case 3: // its own row is written
+			return b.Put(ctx, id, body(t, map[string]any{"link": "of another"}))
+		case 4: // it has read that, and is about to write its row
+			return b.Delete(ctx, id)
+		case 5:
+			return errKilled
+		}
+		return nil
+	})
+	if err := s.Put(ctx, id, body(t, map[string]any{"link": "a"})); !errors.Is(err, errKilled) {
+		t.Errorf("got %v after %v, expected the end", err, done)
+	}
+	if want := []string{"entity", "write", "finish", "write", "remove"}; !slices.Equal(done, want) {
+		t.Errorf("steps %v, expected %v", done, want)
+	}
+	b.settle(ctx, t)
+	b.agree(ctx, t)
+}
+
+// Who is late removes no index row, and leaves them to the cleaner; its work, too, if there is no row to write.
+func TestLate(t *testing.T) {
+	t.Parallel()
+	b, ctx := setup(t, definition)
+	id := newID()
+	put(ctx, t, b.Store, id, map[string]any{"link": "a"})
+	slow := b.open(t, definition)
+	slow.SetGrace(0)
+	if err := slow.Delete(ctx, id); !errors.Is(err, entities.ErrNotIndexed) {
+		t.Errorf("got %v, expected ErrNotIndexed", err)
+	}
+	if err := slow.Put(ctx, id, body(t, map[string]any{"link": 1})); !errors.Is(err, entities.ErrNotIndexed) {
+		t.Errorf("got %v, expected ErrNotIndexed", err)
+	}
+	if lag, err := b.Lag(ctx); err != nil || lag.Waiting != 2 {
+		t.Errorf("lag %v, %v, expected 2 that wait", lag, err)
+	}
+	b.settle(ctx, t)
+	b.agree(ctx, t)
 }

@@ -19,9 +19,10 @@
 //
 // No index row is forgotten. The statement that writes an entity also writes, in the same shard, a row of the table
 // entity_work, which says what its index rows were and are to be. That row goes when the index rows are written, and only if
-// the entity has not changed since. If a writer dies, the row stays, and a cleaner does its work: see [Store.Clean]. Workers take
-// rows by FOR UPDATE SKIP LOCKED, newest first, each for a limited time. Who writes index rows does so within half
-// of that time, by the clock of Postgres: a writer that was asleep for longer writes nothing.
+// the entity has not changed since. Otherwise its writer repairs the index rows of what is there by then, after it has added
+// them to entity_work. If a writer dies, the row stays, and a cleaner does its work: see [Store.Clean]. Workers take rows by
+// FOR UPDATE SKIP LOCKED, newest first, each for a limited time. Who writes index rows does so within half of that time, by
+// the clock of Postgres: a writer that was asleep for longer writes and removes nothing.
 //
 // In a unique index one entity has a value, by the primary key. The row is written before the entity, so that [Store.Put] can
 // return [ErrTaken].

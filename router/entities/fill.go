@@ -133,7 +133,7 @@ func (x Index) fill(ctx context.Context, shard router.Shard, p *pace) (others bo
 // add adds index rows where they are missing, before a moment: a worker that was asleep leaves them to the next one.
 func (x Index) add(ctx context.Context, all []row, until time.Time) error {
 	return x.s.each(ctx, all, func(ctx context.Context, shard router.Shard, t table, some []row) error {
-		slices.SortFunc(some, func(a, b row) int { return strings.Compare(fmt.Sprint(a.values...), fmt.Sprint(b.values...)) })
+		slices.SortFunc(some, row.compare) // one order for all, so that no two wait for each other's rows
 		tag, err := shard.Exec(ctx, t.fill, append(t.args(some), until)...)
 		x.s.counts.added.Add(tag.RowsAffected())
 		return err
@@ -191,7 +191,7 @@ func (x Index) check(ctx context.Context, shard router.Shard, p *pace) error {
 
 // removeStray removes those of some index rows of a shard that no entity gives.
 func (x Index) removeStray(ctx context.Context, shard router.Shard, hints []row, versions []string) error {
-	entities, err := x.s.fetch(ctx, collect(hints, func(r row) ID { return r.id }))
+	entities, err := x.s.fetch(ctx, collect(hints, func(r row) ID { return r.id }), x.s.project("body"))
 	if err != nil {
 		return err
 	}

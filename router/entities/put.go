@@ -78,19 +78,23 @@ func (s *Store) Put(ctx context.Context, id ID, body []byte) error {
 		return err
 	}
 	var w work
+	var guard *int64
+	if len(claim.ids) > 0 {
+		guard = &claim.ids[0]
+	}
 	for {
-		if w, err = s.begin(id, shard.QueryRow(ctx, s.put, id, string(body), s.grace.Seconds(), claim)); !errors.Is(err, pgx.ErrNoRows) {
+		if w, err = s.begin(id, shard.QueryRow(ctx, s.put, id, string(body), s.grace.Seconds(), guard)); !errors.Is(err, pgx.ErrNoRows) {
 			break
 		}
-		if late, err := s.lost(ctx, shard, claim); late || err != nil {
+		if late, err := s.lost(ctx, shard, guard); late || err != nil {
 			return errors.Join(err, ErrTooLate)
 		}
 	}
 	if err != nil || len(w.ids) == 0 {
 		return err
 	}
-	if claim != nil {
-		w.ids = append(w.ids, *claim)
+	if guard != nil {
+		w.ids, w.until = append(w.ids, *guard), claim.until // the claim's time ends first
 	}
 	return s.index(ctx, shard, w)
 }
@@ -159,9 +163,9 @@ func (s *Store) index(ctx context.Context, shard router.Shard, w work) error {
 	return err
 }
 
-// claim writes the rows of an entity in unique indexes before the entity itself. It returns the row of entity_work that says
-// so, nil if there are no such indexes.
-func (s *Store) claim(ctx context.Context, shard router.Shard, id ID, all rows) (*int64, error) {
+// claim writes the rows of an entity in unique indexes before the entity itself. It returns the work that says so, without a row
+// of entity_work if there are no such indexes.
+func (s *Store) claim(ctx context.Context, shard router.Shard, id ID, all rows) (work, error) {
 	w := work{id: id, after: rows{}}
 	for key, row := range all {
 		if s.d.Indexes[row.index].Unique {
@@ -169,7 +173,7 @@ func (s *Store) claim(ctx context.Context, shard router.Shard, id ID, all rows) 
 		}
 	}
 	if len(w.after) == 0 {
-		return nil, nil
+		return w, nil
 	}
 	// What it is to be is written as it will be read: as the properties of a body.
 	after := map[string]any{}
@@ -183,29 +187,29 @@ func (s *Store) claim(ctx context.Context, shard router.Shard, id ID, all rows) 
 	}
 	text, err := json.Marshal(after)
 	if err != nil {
-		return nil, err
+		return w, err
 	}
 	query := `insert into entity_work (entity_id, after, due) values ($1, $2, clock_timestamp() + $3::float8 * interval '1 s')
 		returning work_id, due - $3::float8 * interval '0.5 s'`
 	var workID int64
 	if err := shard.QueryRow(ctx, query, id, string(text), s.grace.Seconds()).Scan(&workID, &w.until); err != nil {
-		return nil, err
+		return w, err
 	}
 	w.ids = []int64{workID}
 	if err := s.step("claim"); err != nil {
-		return nil, err
+		return w, err
 	}
 	err = s.write(ctx, w.after.without(nil), w.until)
 	if err == nil {
-		return &workID, nil
+		return w, nil
 	}
 	if !errors.Is(err, ErrTaken) {
-		return nil, err // the cleaner takes away what is written
+		return w, err // the cleaner takes away what is written
 	}
 	if err := s.repair(ctx, shard, w); err != nil {
-		return nil, errors.Join(ErrTaken, err)
+		return w, errors.Join(ErrTaken, err)
 	}
-	return nil, err
+	return w, err
 }
 
 // lost reports whether a claim is one's own no longer.

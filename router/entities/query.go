@@ -96,7 +96,7 @@ func (x Index) Page(ctx context.Context, lead any, page Page) ([]Entity, string,
 		if err != nil {
 			return nil, "", err
 		}
-		entities, err := x.s.fetch(ctx, collect(hints, func(r row) ID { return r.id }))
+		entities, err := x.s.fetch(ctx, collect(hints, func(r row) ID { return r.id }), "body")
 		if err != nil {
 			return nil, "", err
 		}

@@ -1,6 +1,8 @@
 package entities
 
 import (
+	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -141,6 +143,32 @@ type row struct {
 	index  int // in the definition
 	values []any
 	id     ID
+}
+
+// compare orders rows of one index by their values.
+func (r row) compare(other row) int {
+	for k, v := range r.values {
+		order := 0
+		switch v := v.(type) {
+		case string:
+			order = cmp.Compare(v, other.values[k].(string))
+		case int64:
+			order = cmp.Compare(v, other.values[k].(int64))
+		case float64:
+			order = cmp.Compare(v, other.values[k].(float64))
+		case bool:
+			if other := other.values[k].(bool); v != other {
+				order = 1
+				if other {
+					order = -1
+				}
+			}
+		}
+		if order != 0 {
+			return order
+		}
+	}
+	return bytes.Compare(r.id[:], other.id[:])
 }
 
 // rowsOf returns all index rows of an entity.

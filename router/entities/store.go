@@ -53,7 +53,7 @@ var (
 )
 
 // defaultGrace is for how long the work of a writer is its own.
-const defaultGrace = 4 * time.Second
+const defaultGrace = 6 * time.Second
 
 // Open returns the entities of a definition. It asks no host. The error is a [shards.FieldError].
 func Open(r *router.Router, d Definition) (*Store, error) {
@@ -94,8 +94,6 @@ func (s *Store) shard(id ID) (router.Shard, error) {
 	return s.r.ForShard(shards.MD5Shard(id[:], s.d.Shards))
 }
 
-const columns = `id, body::text, added_id, updated`
-
 // Get returns an entity, or [ErrNotFound]. Other errors are those of a [router.Shard].
 func (s *Store) Get(ctx context.Context, id ID) (Entity, error) {
 	shard, err := s.shard(id)
@@ -103,7 +101,7 @@ func (s *Store) Get(ctx context.Context, id ID) (Entity, error) {
 		return Entity{}, err
 	}
 	var e Entity
-	err = shard.QueryRow(ctx, `select `+columns+` from entities where id = $1`, id).Scan(&e.ID, (*[]byte)(&e.Body), &e.AddedID, &e.Updated)
+	err = shard.QueryRow(ctx, `select id, body::text, added_id, updated from entities where id = $1`, id).Scan(&e.ID, (*[]byte)(&e.Body), &e.AddedID, &e.Updated)
 	if errors.Is(err, pgx.ErrNoRows) {
 		err = ErrNotFound
 	}
@@ -113,7 +111,7 @@ func (s *Store) Get(ctx context.Context, id ID) (Entity, error) {
 // GetMany returns entities in the order of their IDs, each shard asked once, all of a host together. One that is not there is
 // left out; one asked for twice is there twice. The error is a [shards.PartialError], with the entities of the other shards.
 func (s *Store) GetMany(ctx context.Context, ids []ID) ([]Entity, error) {
-	found, err := s.fetch(ctx, ids)
+	found, err := s.fetch(ctx, ids, "body")
 	var all []Entity
 	for _, id := range ids {
 		if e, ok := found[id]; ok {
@@ -123,7 +121,8 @@ func (s *Store) GetMany(ctx context.Context, ids []ID) ([]Entity, error) {
 	return all, err
 }
 
-func (s *Store) fetch(ctx context.Context, ids []ID) (map[ID]Entity, error) {
+// fetch returns entities, of whose bodies it takes what an expression of SQL makes of them.
+func (s *Store) fetch(ctx context.Context, ids []ID, body string) (map[ID]Entity, error) {
 	of := map[shards.Number][]ID{}
 	var numbers []shards.Number
 	found := make(map[ID]Entity, len(ids))
@@ -140,7 +139,7 @@ func (s *Store) fetch(ctx context.Context, ids []ID) (map[ID]Entity, error) {
 	}
 	clear(found)
 	all, err := many.Collect(ctx, s.r, shards.SetOf(numbers...), many.Query[Entity]{
-		SQL: `select ` + columns + ` from entities where id = any($1)`,
+		SQL: `select id, ` + body + `::text, added_id, updated from entities where id = any($1)`,
 		Own: func(n shards.Number) []any { return []any{of[n]} },
 		Scan: func(row pgx.CollectableRow) (e Entity, err error) {
 			return e, row.Scan(&e.ID, (*[]byte)(&e.Body), &e.AddedID, &e.Updated)

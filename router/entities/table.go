@@ -17,7 +17,7 @@ type table struct {
 	IndexDefinition
 	write  string // rows that count from now on, and a time after which nothing is written
 	fill   string // rows that are there in any case, likewise
-	remove string // rows, likewise
+	remove string // rows, likewise; returns how many, and whether the time was before that to the end
 	stray  string // rows that still have their versions
 	next   int    // the number of the argument behind the columns
 }
@@ -44,7 +44,7 @@ func newTable(d IndexDefinition) table {
 		// The update changes nothing but the version of the row, by which stray knows that somebody counts on it.
 		write:  insert + "do update set entity_id = t.entity_id where t.entity_id = excluded.entity_id",
 		fill:   insert + "do nothing",
-		remove: fmt.Sprintf(remove, "", "") + fmt.Sprintf(" and clock_timestamp() < $%d", next),
+		remove: fmt.Sprintf("with gone as ("+remove+" and clock_timestamp() < $%d returning 1) select count(*), clock_timestamp() < $%[3]d from gone", "", "", next),
 		stray:  fmt.Sprintf(remove, fmt.Sprintf(", $%d::text[]", next), ", version") + " and t.xmin::text = a.version",
 	}
 }
@@ -127,14 +127,19 @@ func (s *Store) write(ctx context.Context, all []row, until time.Time) error {
 	})
 }
 
-// remove removes index rows until a moment. After it, it leaves them where they are, as it does with rows that are gone.
+// remove removes index rows until a moment. It returns [ErrNotIndexed] after that moment.
 func (s *Store) remove(ctx context.Context, all []row, until time.Time) error {
 	return s.each(ctx, all, func(ctx context.Context, shard router.Shard, t table, some []row) error {
 		if err := s.step("remove"); err != nil {
 			return err
 		}
-		tag, err := shard.Exec(ctx, t.remove, append(t.args(some), until)...)
-		s.counts.removed.Add(tag.RowsAffected())
+		var gone int64
+		var inTime bool
+		err := shard.QueryRow(ctx, t.remove, append(t.args(some), until)...).Scan(&gone, &inTime)
+		s.counts.removed.Add(gone)
+		if err == nil && !inTime {
+			err = fmt.Errorf("too late: %w", ErrNotIndexed)
+		}
 		return err
 	})
 }

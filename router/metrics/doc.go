@@ -58,6 +58,19 @@
 //	kiloshard_router_sequence_lead_seconds     by sequence: the largest lead; none if no sequence leads
 //	kiloshard_router_sequences_unknown         1 if the host does not say
 //
+// [Cleaner] adds what a cleaner of package router/entities has done, and what it asks the shards for:
+//
+//	kiloshard_router_entities_repaired_total   entities whose index rows it has repaired
+//	kiloshard_router_entities_filled_total     entities that the filling of an index has read
+//	kiloshard_router_entity_index_rows_checked_total
+//	                                           index rows that it has checked afterwards
+//	kiloshard_router_entity_index_rows_added_total
+//	kiloshard_router_entity_index_rows_removed_total
+//	kiloshard_router_entities_taken_total      entities without a row in a unique index: another one has it
+//	kiloshard_router_entity_work_waiting       writes whose index rows are left to a cleaner
+//	kiloshard_router_entity_work_lag_seconds   for how long the oldest of them has been due
+//	kiloshard_router_entity_work_unknown       1 if a shard does not say
+//
 // Observing an operation takes a fraction of a microsecond, no lock and no allocation. The rest is read when Prometheus
 // asks for it.
 package metrics

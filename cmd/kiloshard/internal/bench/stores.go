@@ -35,12 +35,12 @@ shard, GetMany over all shards beside a batch a host, and how fast the cleaner f
 					return err
 				}
 				return a.Print(report, func() {
-					rows := [][]string{{"WHAT", ">OURS, US", ">BY HAND, US", ">RATIO"}}
+					rows := [][]string{{"WHAT", ">OURS, US", ">BY HAND, US", ">RATIO", ">MESSAGES", ">BY HAND"}}
 					for _, f := range report.Points {
-						rows = append(rows, []string{f.What, fmt.Sprintf("%.1f", f.Ours), fmt.Sprintf("%.1f", f.ByHand), fmt.Sprintf("%.2f", f.Ratio)})
+						rows = append(rows, []string{f.What, fmt.Sprintf("%.1f", f.Ours), fmt.Sprintf("%.1f", f.ByHand), fmt.Sprintf("%.2f", f.Ratio), fmt.Sprintf("%.2f", f.OurMessages), fmt.Sprintf("%.2f", f.ByHandMessages)})
 					}
 					a.Table(rows)
-					a.Say("%s, %s in all; microseconds a call of all together; medians of %d rounds, the ratios' too.", cli.Count(report.Callers, "caller"), cli.Count(report.Shards, "shard"), report.Rounds)
+					a.Say("%s, %s in all; microseconds and messages a call of all together; medians of %d rounds, the ratios' too.", cli.Count(report.Callers, "caller"), cli.Count(report.Shards, "shard"), report.Rounds)
 					a.Say("The cleaner fills an index at %.0f entities a second (%d), and at %.0f with a look at each of its rows afterwards.", report.Rate, report.Filled, report.WithCheck)
 				})
 			})

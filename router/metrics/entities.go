@@ -1,0 +1,71 @@
+package metrics
+
+import (
+	"context"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/kiloshard/kiloshard/router"
+	"github.com/kiloshard/kiloshard/router/entities"
+)
+
+// lagTimeout limits what a collection asks of the shards.
+const lagTimeout = 5 * time.Second
+
+var (
+	workWaiting = desc("entity_work_waiting", "Writes of entities whose index rows a cleaner has to write.")
+	workLag     = desc("entity_work_lag_seconds", "For how long the oldest of them has been due; 0 if there is none.")
+	workUnknown = desc("entity_work_unknown", "1 if a shard does not say.")
+)
+
+// progress is one series of what a store has done.
+var progress = []struct {
+	desc  *prometheus.Desc
+	value func(entities.Stats) int64
+}{
+	{desc("entities_repaired_total", "Entities whose index rows a cleaner has repaired."), func(s entities.Stats) int64 { return s.Repaired }},
+	{desc("entities_filled_total", "Entities that the filling of an index has read."), func(s entities.Stats) int64 { return s.Filled }},
+	{desc("entity_index_rows_checked_total", "Index rows that it has checked afterwards."), func(s entities.Stats) int64 { return s.Checked }},
+	{desc("entity_index_rows_added_total", "Index rows that were added."), func(s entities.Stats) int64 { return s.Added }},
+	{desc("entity_index_rows_removed_total", "Index rows that were removed."), func(s entities.Stats) int64 { return s.Removed }},
+	{desc("entities_taken_total", "Entities without a row in a unique index, because another one has it."), func(s entities.Stats) int64 { return s.Taken }},
+}
+
+// cleaner reads what a store of entities has done, and asks the shards for what is left.
+type cleaner struct{ store *entities.Store }
+
+// Cleaner returns the progress and the lag of the cleaner of entities. The progress is that of this store. For the lag it
+// queries all shards, for up to 5 s; so of all the programs of a cluster, one registers it: that which cleans.
+func Cleaner(r *router.Router, store *entities.Store) prometheus.Collector {
+	theMap := r.Map()
+	return prometheus.WrapCollectorWith(prometheus.Labels{
+		"cluster": theMap.Config().Cluster, "strategy": theMap.Strategy().By,
+	}, cleaner{store})
+}
+
+// Describe tells which series there may be.
+func (c cleaner) Describe(to chan<- *prometheus.Desc) {
+	to <- workWaiting
+	to <- workLag
+	to <- workUnknown
+	for _, p := range progress {
+		to <- p.desc
+	}
+}
+
+// Collect asks all shards at once.
+func (c cleaner) Collect(to chan<- prometheus.Metric) {
+	stats := c.store.Stats()
+	for _, p := range progress {
+		to <- prometheus.MustNewConstMetric(p.desc, counter, float64(p.value(stats)))
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), lagTimeout)
+	defer cancel()
+	lag, err := c.store.Lag(ctx)
+	to <- prometheus.MustNewConstMetric(workUnknown, gauge, truth(err != nil))
+	if err == nil {
+		to <- prometheus.MustNewConstMetric(workWaiting, gauge, float64(lag.Waiting))
+		to <- prometheus.MustNewConstMetric(workLag, gauge, lag.Oldest.Seconds())
+	}
+}
