@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// TestFieldsOfJSON holds that a field of JSON is a list or a count in all commands, as its name says.
+// TestFieldsOfJSON holds that a field of JSON is a list or a count in all commands and in the page of health, as its name says.
 func TestFieldsOfJSON(t *testing.T) {
 	t.Parallel()
 	types := map[string]*regexp.Regexp{
@@ -18,7 +18,7 @@ func TestFieldsOfJSON(t *testing.T) {
 	}
 	field := regexp.MustCompile("(?m)^\\s+\\w+\\s+(\\S+)\\s+`json:\"(\\w+)")
 	seen := map[string]bool{}
-	for _, dir := range []string{"internal", "../../bench"} {
+	for _, dir := range []string{"internal", "../../bench", "../../router/health"} {
 		err := filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
 			if err != nil || entry.IsDir() || !strings.HasSuffix(path, ".go") {
 				return err

@@ -56,7 +56,7 @@ func TestDemoOfReadme(t *testing.T) {
 	}
 }
 
-// TestTargetsOfPages holds that the Makefile has each target that the pages name, and that make demo runs the demo.
+// TestTargetsOfPages holds that the Makefile has each target that the pages name.
 func TestTargetsOfPages(t *testing.T) {
 	t.Parallel()
 	makefile, err := os.ReadFile("../../Makefile")
@@ -74,10 +74,7 @@ func TestTargetsOfPages(t *testing.T) {
 			}
 		}
 	}
-	for target, runs := range map[string]string{"demo": "go run ./cmd/kiloshard demo", "test": "test-libraries test-programs"} {
-		if !regexp.MustCompile(`(?m)^` + target + `:.*\n(\t.*\n)*\t.*` + regexp.QuoteMeta(runs)).Match(makefile) {
-			t.Errorf("make %s: expected it to run %s", target, runs)
-		}
+	for _, target := range []string{"demo", "test"} { // see TestMakeDemo and TestMakeTest
 		if !strings.Contains(readme(t)["sh"][0], "make "+target+" ") {
 			t.Errorf("the README does not begin with make %s", target)
 		}

@@ -33,7 +33,8 @@ func execute(ctx context.Context, a *cli.App, args []string) int {
 	root.SetIn(a.Stdin)
 	root.SetOut(a.Stdout)
 	root.SetErr(a.Stderr)
-	return a.Exit(root.ExecuteContext(ctx))
+	cmd, err := root.ExecuteContextC(ctx)
+	return a.Exit(cmd, err)
 }
 
 // root returns the program's command, with all others below it.
@@ -49,6 +50,7 @@ func root(a *cli.App) *cobra.Command {
 	)
 	root.AddCommand(topics()...)
 	strict(root)
+	cli.NameArguments(root)
 	a.Completions(root)
 	return root
 }

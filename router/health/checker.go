@@ -122,7 +122,7 @@ func (c *Checker) look(ctx context.Context) Report {
 		s := stats[a.Host]
 		h := Host{
 			Host: a.Host, Up: a.Err == nil, Error: operation.Classify(a.Err),
-			Connections: s.Conns, Idle: s.Idle, Waiting: s.Waiting, Shards: on[a.Host],
+			Connections: s.Conns, Idle: s.Idle, Waiting: s.Waiting, ShardCount: on[a.Host],
 			DownSince: s.DownSince, RoleChanges: s.RoleChanges, Replicas: replicas[a.Host],
 		}
 		if s.Breaker != router.BreakerClosed {
@@ -134,7 +134,7 @@ func (c *Checker) look(ctx context.Context) Report {
 		if h.Up {
 			h.Milliseconds = float64(a.Took.Microseconds()) / 1000
 		}
-		if h.Shards > 0 {
+		if h.ShardCount > 0 {
 			counted++
 			if h.Up {
 				up++

@@ -111,7 +111,7 @@ func TestReadiness(t *testing.T) {
 				t.Fatalf("got %s", body)
 			}
 			a, b := report.Hosts[0], report.Hosts[1]
-			if !a.Up || a.Shards != 2 || a.Connections != 1 {
+			if !a.Up || a.ShardCount != 2 || a.Connections != 1 {
 				t.Errorf("got %+v", a)
 			}
 			if b.Up != (test.err == "") || b.Error != test.err || b.Breaker != test.state || b.DownSince.IsZero() != (test.state == "") {

@@ -7,9 +7,9 @@
 // /readyz queries every host, answers 200 or 503, and reports each host:
 //
 //	{"ready":true,"cluster":"photos","map_version":7,"hosts":[
-//	  {"host":"pg-a","up":true,"milliseconds":0.8,"connections":4,"idle":3,"waiting":0,"shards":1024},
+//	  {"host":"pg-a","up":true,"milliseconds":0.8,"connections":4,"idle":3,"waiting":0,"shard_count":1024},
 //	  {"host":"pg-b","up":false,"error":"unreachable","breaker":"open","down_since":"2026-11-21T12:00:00Z",
-//	   "connections":0,"idle":0,"waiting":0,"shards":1024}]}
+//	   "connections":0,"idle":0,"waiting":0,"shard_count":1024}]}
 //
 // By default it is ready while any host answers: it can serve the shards of that host, and a service taken out of rotation
 // everywhere because one host of many is down would serve no one. [Config].Need asks for more. A host whose

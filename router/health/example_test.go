@@ -41,5 +41,5 @@ func Example() {
 	}
 	// Output:
 	// /healthz 200 {"alive":true}
-	// /readyz 503 {"ready":false,"cluster":"test","map_version":0,"hosts":[{"host":"pg-a","up":false,"error":"unreachable","breaker":"open","down_since":"…","connections":0,"idle":0,"waiting":0,"shards":64}]}
+	// /readyz 503 {"ready":false,"cluster":"test","map_version":0,"hosts":[{"host":"pg-a","up":false,"error":"unreachable","breaker":"open","down_since":"…","connections":0,"idle":0,"waiting":0,"shard_count":64}]}
 }

@@ -29,7 +29,7 @@ type Host struct {
 	Connections  int       `json:"connections"`
 	Idle         int       `json:"idle"`
 	Waiting      int       `json:"waiting"` // calls that wait for a connection
-	Shards       int       `json:"shards"`
+	ShardCount   int       `json:"shard_count"`
 	Replicas     []Replica `json:"replicas,omitempty"` // in the order of the map; none while nobody reads from them
 }
 

@@ -18,6 +18,10 @@ type sessions struct {
 	hosts []shards.Host
 	conns []*pgx.Conn
 	locks []*pgx.Conn // that hold the hosts' locks; nil before [sessions.lock]
+
+	// Where the other hosts go on without one that does not answer: why, by host. Its conn is nil. Otherwise nil, and the
+	// error of one host ends the work on all.
+	unreached []error
 }
 
 // connectAll connects to all hosts at once. When a host does not answer, no session is left, and the error joins a
@@ -33,6 +37,18 @@ func connectAll(ctx context.Context, hosts []shards.Host) (*sessions, error) {
 		return nil, err
 	}
 	return s, nil
+}
+
+// connectReachable connects to the hosts that answer. One that does not, then or later, is left out and noted in unreached.
+func connectReachable(ctx context.Context, hosts []shards.Host) *sessions {
+	s := &sessions{hosts: hosts, conns: make([]*pgx.Conn, len(hosts)), unreached: make([]error, len(hosts))}
+	_ = each(hosts, func(i int) (err error) { // which is noted
+		if s.conns[i], err = open(ctx, hosts[i]); err != nil {
+			s.unreached[i] = &shards.HostError{Host: hosts[i].Name, Err: err}
+		}
+		return err
+	})
+	return s
 }
 
 // ofAnyCluster returns hosts whose identity is compared by who works with them.
@@ -55,18 +71,36 @@ func (s *sessions) close(ctx context.Context) {
 	}
 }
 
-// each runs fn on every host at once and joins the errors as [shards.HostError].
+// each runs fn at once on every host that is reached, and joins the errors as [shards.HostError].
 func (s *sessions) each(fn func(i int, conn *pgx.Conn) error) error {
 	return each(s.hosts, func(i int) error {
-		return connect.NameHolders(context.Background(), s.conns[i].PgConn(), fn(i, s.conns[i])) // which has a limit of its own
+		conn := s.conns[i]
+		if conn == nil {
+			return nil
+		}
+		err := connect.NameHolders(context.Background(), conn.PgConn(), fn(i, conn)) // which has a limit of its own
+		if err == nil || s.unreached == nil {
+			return err
+		}
+		s.conns[i], s.unreached[i] = nil, &shards.HostError{Host: s.hosts[i].Name, Err: err}
+		closing, cancel := context.WithTimeout(context.Background(), time.Second)
+		defer cancel()
+		_ = conn.Close(closing) // nothing is left to lose in it
+		return nil
 	})
 }
 
 // takeAll reads what every host of the map holds.
 func (s *sessions) takeAll(ctx context.Context, m *shards.Map, detailed bool) ([]*inventory, error) {
 	inventories := make([]*inventory, len(s.hosts))
-	err := s.each(func(i int, conn *pgx.Conn) (err error) {
-		inventories[i], err = take(ctx, conn, m, s.hosts[i], detailed)
+	for i, host := range s.hosts {
+		inventories[i] = &inventory{host: host} // of one that is not reached
+	}
+	err := s.each(func(i int, conn *pgx.Conn) error {
+		inv, err := take(ctx, conn, m, s.hosts[i], detailed)
+		if err == nil {
+			inventories[i] = inv
+		}
 		return err
 	})
 	return inventories, err

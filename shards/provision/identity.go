@@ -31,6 +31,9 @@ func (s *sessions) checkDistinct(ctx context.Context) error {
 	}
 	alike := map[string][]int{}
 	for i, id := range found {
+		if s.conns[i] == nil {
+			continue
+		}
 		alike[id.database] = append(alike[id.database], i)
 	}
 	for _, hosts := range alike {

@@ -3,6 +3,7 @@ package provision
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -48,12 +49,10 @@ func (d Difference) String() string {
 }
 
 // Verify compares every shard on every host with the map. It returns the differences sorted by
-// schema and host. The error is a [shards.HostError] if a host does not answer.
+// schema and host. If hosts do not answer, the error joins a [shards.HostError] for each, and the
+// differences are those of the other hosts and their shards.
 func Verify(ctx context.Context, m *shards.Map) ([]Difference, error) {
-	sessions, err := connectAll(ctx, ofAnyCluster(m.Hosts())) // another cluster is reported as a difference
-	if err != nil {
-		return nil, err
-	}
+	sessions := connectReachable(ctx, ofAnyCluster(m.Hosts())) // another cluster is reported as a difference
 	defer sessions.close(ctx)
 	if err := sessions.checkDistinct(ctx); err != nil {
 		return nil, err
@@ -62,11 +61,14 @@ func Verify(ctx context.Context, m *shards.Map) ([]Difference, error) {
 	if err != nil {
 		return nil, err
 	}
-	v := &verification{m: m, inventories: inventories, present: presentOf(m), grants: grantsOf(m, inventories)}
+	v := &verification{m: m, inventories: inventories, present: presentOf(m), grants: grantsOf(m, inventories), unreached: sessions.unreached}
 	if v.lost, err = sessions.lost(ctx, m, inventories); err != nil {
 		return nil, err
 	}
-	for _, inv := range inventories {
+	for i, inv := range inventories {
+		if v.unreached[i] != nil {
+			continue
+		}
 		for _, f := range inv.foreign {
 			v.differ(KindForeign, inv, f.Schema, f.What, f.Expected)
 		}
@@ -87,7 +89,7 @@ func Verify(ctx context.Context, m *shards.Map) ([]Difference, error) {
 	slices.SortFunc(v.differences, func(a, b Difference) int {
 		return cmp.Or(cmp.Compare(a.Schema, b.Schema), cmp.Compare(a.Host, b.Host), cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Found, b.Found))
 	})
-	return slices.Compact(v.differences), nil // a default may depend on one thing twice
+	return slices.Compact(v.differences), errors.Join(v.unreached...) // a default may depend on one thing twice
 }
 
 type verification struct {
@@ -96,6 +98,7 @@ type verification struct {
 	present     *present
 	grants      []sql.Grant // of most shards
 	lost        shards.Set  // missing, but listed in a ledger
+	unreached   []error     // by host; nil for one that answers
 	differences []Difference
 }
 
@@ -180,6 +183,9 @@ func (v *verification) compareFunction(kind Kind, inv *inventory, schema string,
 
 // shard compares one shard on all hosts.
 func (v *verification) shard(n shards.Number) {
+	if v.unreached[v.m.HostIndex(n)] != nil {
+		return
+	}
 	name := v.m.Schema(n)
 	home := v.inventories[v.m.HostIndex(n)]
 	if found, fenced := home.fenced[name]; fenced {
@@ -207,6 +213,8 @@ func (v *verification) shard(n shards.Number) {
 	switch {
 	case atHome:
 		v.parts(home, n)
+	case !elsewhere && errors.Join(v.unreached...) != nil:
+		v.differ(KindMissing, home, name, "no such schema", "the shard, unless it is on a host that does not answer")
 	case v.lost.Has(n):
 		v.differ(KindMissing, home, name, "no such schema, though the ledger says that it ran migrations", "the shard, restored; kiloshard create --empty creates it again, without rows")
 	case !elsewhere:

@@ -1,9 +1,12 @@
 package provision_test
 
 import (
+	"errors"
 	"fmt"
+	"strings"
 	"testing"
 
+	"github.com/kiloshard/kiloshard/shards"
 	"github.com/kiloshard/kiloshard/shards/provision"
 )
 
@@ -99,4 +102,20 @@ func TestVerifyFindsAMisplacedShard(t *testing.T) {
 		}
 	}
 	t.Errorf("got %v, expected shard 3 to be misplaced", differences)
+}
+
+func TestVerifyWithoutOneHost(t *testing.T) {
+	t.Parallel()
+	m := created(t, 16)
+	on(t, m.Hosts()[0], "drop schema shard_00003 cascade")
+	c := m.Config()
+	c.Hosts[1].DSN = "postgres://app@127.0.0.1:1/app"
+	differences, err := provision.Verify(t.Context(), build(t, c))
+	var host *shards.HostError
+	if !errors.As(err, &host) || host.Host != "pg-b" {
+		t.Errorf("got error %v, expected one of pg-b", err)
+	}
+	if len(differences) != 1 || differences[0].Kind != provision.KindMissing || !strings.HasSuffix(differences[0].Want, "unless it is on a host that does not answer") {
+		t.Errorf("got %v, expected shard 3 to be missing unless it is on pg-b", differences)
+	}
 }

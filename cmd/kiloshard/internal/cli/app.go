@@ -77,9 +77,11 @@ Exit codes: 0 done, 1 failed, 2 wrong usage or config, 3 partly done and resumab
 	root.PersistentFlags().StringVarP(&a.ConfigFile, "config", "c", DefaultConfig, "the config file (default $KILOSHARD_CONFIG, or "+DefaultConfig+" here or in a directory above)")
 	root.PersistentFlags().Lookup("config").DefValue = "" // so that the help does not tell it twice
 	root.PersistentFlags().StringVarP(&a.Output, "output", "o", Table, "what to print: table, json, or plain, which has no heads and tabs between columns")
+	_ = root.RegisterFlagCompletionFunc("output", cobra.FixedCompletions(outputs, cobra.ShellCompDirectiveNoFileComp)) // fails only for a flag that is not there
 	root.PersistentFlags().DurationVar(&a.storeLimit, "store-timeout", 2*time.Second, "how long the map's store may take to answer (default $"+StoreVariable+", or 2s)")
 	root.PersistentFlags().Lookup("store-timeout").DefValue = "0" // so that the help does not tell it twice
 	root.PersistentFlags().BoolVarP(&a.Quiet, "quiet", "q", false, "print no progress, summaries or warnings")
+	root.SetFlagErrorFunc(namedFlag)
 	root.Version = version
 	root.SetVersionTemplate("kiloshard {{.Version}}\n")
 	return root

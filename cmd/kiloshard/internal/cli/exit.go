@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/spf13/cobra"
+
 	"github.com/kiloshard/kiloshard/shards"
 )
 
@@ -36,8 +38,8 @@ func Partly(err error) error { return partlyError{err} }
 // ErrSilent fails a command that has already printed its errors.
 var ErrSilent = errors.New("printed already")
 
-// Exit prints an error and returns the exit code that goes with it.
-func (a *App) Exit(err error) int {
+// Exit prints an error of a command and returns the exit code that goes with it.
+func (a *App) Exit(cmd *cobra.Command, err error) int {
 	if err == nil {
 		return ExitDone
 	}
@@ -53,7 +55,7 @@ func (a *App) Exit(err error) int {
 	)
 	switch {
 	case !a.started:
-		fmt.Fprintln(a.Stderr, "kiloshard: see kiloshard help")
+		fmt.Fprintf(a.Stderr, "kiloshard: see %s --help\n", cmd.CommandPath())
 		return exitUsage
 	case errors.As(err, &wrong), errors.As(err, &field), errors.As(err, &change):
 		return exitUsage

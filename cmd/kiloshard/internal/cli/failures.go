@@ -53,7 +53,7 @@ func Told(partial *shards.PartialError) error { return toldError{partial} }
 func (e toldError) Error() string {
 	text, separator := "", ""
 	if total := e.Done.Len() + len(e.Failed) + e.NotAttempted.Len(); total > 0 || len(e.Causes) == 0 {
-		text = fmt.Sprintf("%d of %d shards done, %d failed, %d not attempted", e.Done.Len(), total, len(e.Failed), e.NotAttempted.Len())
+		text = fmt.Sprintf("%s of %s shards done, %s failed, %s not attempted", Thousands(e.Done.Len()), Thousands(total), Thousands(len(e.Failed)), Thousands(e.NotAttempted.Len()))
 		separator = ": "
 	}
 	var causes []string

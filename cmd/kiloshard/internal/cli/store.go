@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"os"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -16,11 +17,19 @@ import (
 
 // Local reads the config file. With another store for the map, the rest of the config is not in it: see [shards.Config.Remote].
 func (a *App) Local() (shards.Config, error) {
-	cfg, err := shards.Load(a.ConfigFile, a.Lookup)
+	cfg, err := a.LoadFile(a.Lookup)
 	if errors.Is(err, fs.ErrNotExist) {
 		return cfg, Usagef("no config file %s: expected one, see kiloshard init, or -c FILE", a.ConfigFile)
 	}
 	return cfg, err
+}
+
+// LoadFile reads the config file with the variables that lookup has. A pipe is refused: reading it could wait for good.
+func (a *App) LoadFile(lookup func(name string) (string, bool)) (shards.Config, error) {
+	if info, err := os.Stat(a.ConfigFile); err == nil && !info.Mode().IsRegular() {
+		return shards.Config{}, Usagef("config %s: expected a regular file, since it is read more than once", a.ConfigFile)
+	}
+	return shards.Load(a.ConfigFile, lookup)
 }
 
 // OpenStore opens the store that a config names.

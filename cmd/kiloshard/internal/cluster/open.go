@@ -2,7 +2,6 @@ package cluster
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
@@ -80,10 +79,14 @@ func open(ctx context.Context, a *cli.App, text, host string, change mapstore.Ch
 	if change.Why == "" {
 		change.Why = fmt.Sprintf("shards %s are opened on %s", set, host)
 	}
+	run, err := toRun(ctx, a, file, now.Map)
+	if err != nil {
+		return err
+	}
 	result := openResult{Host: host, Opened: set, Version: now.Map.Version() + 1, DryRun: dryRun}
 	began := time.Now()
 	if !dryRun {
-		if result.Created, err = ready(ctx, a, file, now.Map, next.WithCredentials(cli.PasswordCommand(file)), set); err != nil {
+		if result.Created, err = ready(ctx, a, run, next.WithCredentials(cli.PasswordCommand(file)), set); err != nil {
 			return err
 		}
 		made, err := store.Swap(ctx, now.Map.Version(), change)
@@ -118,32 +121,42 @@ func newRange(m *shards.Map, text, host string) (shards.Set, error) {
 	return set, cli.Usagef("--host %s: expected the name of a host of the map; kiloshard map edit adds one", host)
 }
 
-// ready creates the shards of the next map, and migrates them to the version of the others. It returns those that it created.
-func ready(ctx context.Context, a *cli.App, file shards.Config, now, next *shards.Map, set shards.Set) (shards.Set, error) {
+// ready creates the shards of the next map, and runs the migrations on them. It returns those that it created.
+func ready(ctx context.Context, a *cli.App, run migrate.Config, next *shards.Map, set shards.Set) (shards.Set, error) {
 	report, err := provision.Create(ctx, provision.CreateConfig{Map: next, Progress: a.Progress("create")})
-	if err != nil {
+	if err != nil || run.To == 0 {
 		return report.Created, err
 	}
-	cfg, err := migrations.ConfigOf(a, file, now, "")
-	switch {
-	case errors.As(err, &cli.UsageError{}): // no migrations
-		return report.Created, nil
-	case err != nil:
-		return report.Created, err
+	run.Map, run.Shards, run.By, run.Progress = next, set, cli.Whoami(), a.Progress("migrate")
+	_, err = migrate.Up(ctx, run)
+	return report.Created, err
+}
+
+// toRun returns the migrations that new shards need to be like the others: To is the highest version of those. It warns when
+// the config names none and the others have run none, and fails when they have.
+func toRun(ctx context.Context, a *cli.App, file shards.Config, now *shards.Map) (migrate.Config, error) {
+	cfg := migrate.Config{Map: now}
+	if file.MigrationsDir() != "" {
+		var err error
+		if cfg, err = migrations.ConfigOf(a, file, now, ""); err != nil {
+			return cfg, err
+		}
 	}
 	status, err := migrate.Status(ctx, cfg)
 	if err != nil {
-		return report.Created, err
+		return cfg, err
 	}
 	for _, h := range status.Hosts {
 		for _, v := range h.Versions {
 			cfg.To = max(cfg.To, v.Version)
 		}
 	}
-	if cfg.To == 0 {
-		return report.Created, nil
+	switch {
+	case cfg.Files != nil:
+		return cfg, nil
+	case cfg.To > 0:
+		return cfg, cli.Usagef("%s names no migrations, and the shards are at version %d: expected the directory, so that new shards get their tables", a.ConfigFile, cfg.To)
 	}
-	cfg.Map, cfg.Shards, cfg.By, cfg.Progress = next, set, cli.Whoami(), a.Progress("migrate")
-	_, err = migrate.Up(ctx, cfg)
-	return report.Created, err
+	a.Warn("warning: %s names no migrations: the new shards have no tables", a.ConfigFile)
+	return cfg, nil
 }

@@ -21,11 +21,12 @@ type verifyDifference struct {
 	Shards *shards.Set `json:"shards,omitempty"`
 }
 
-// structureDifferences compares the shards' structures: one difference for each group that is unlike the others at its version.
-func structureDifferences(ctx context.Context, m *shards.Map) ([]verifyDifference, error) {
-	report, err := drift.Look(ctx, drift.Config{Map: m})
+// structureDifferences compares the structures of some shards: one difference for each group that is unlike the others at its
+// version. The error joins those of hosts that do not answer; the differences are the other hosts'.
+func structureDifferences(ctx context.Context, m *shards.Map, of shards.Set) ([]verifyDifference, error) {
+	report, err := drift.Look(ctx, drift.Config{Map: m, Shards: of})
 	var partial *shards.PartialError
-	if err != nil && (!errors.As(err, &partial) || len(partial.Causes) > 0) {
+	if err != nil && !errors.As(err, &partial) {
 		return nil, err
 	}
 	var differences []verifyDifference
@@ -50,14 +51,15 @@ func structureDifferences(ctx context.Context, m *shards.Map) ([]verifyDifferenc
 			Shards: &g.Shards,
 		})
 	}
-	if partial != nil {
-		for _, f := range partial.Failed {
-			differences = append(differences, verifyDifference{Difference: provision.Difference{
-				Kind: kindStructure, Host: f.Host, Schema: f.Schema, Found: "a schema_version that cannot be read", Want: "a table with one row and the column version",
-			}})
-		}
+	if partial == nil {
+		return differences, nil
 	}
-	return differences, nil
+	for _, f := range partial.Failed {
+		differences = append(differences, verifyDifference{Difference: provision.Difference{
+			Kind: kindStructure, Host: f.Host, Schema: f.Schema, Found: "a schema_version that cannot be read", Want: "a table with one row and the column version",
+		}})
+	}
+	return differences, errors.Join(partial.Causes...)
 }
 
 // firstFew returns the first of some lines on one line, and how many more there are.

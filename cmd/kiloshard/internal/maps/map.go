@@ -40,7 +40,7 @@ type session struct {
 
 // onMap opens the store for one command. No host is connected to, so the variables of their DSNs need not be set.
 func onMap(a *cli.App, cmd *cobra.Command, run func(ctx context.Context, s *session) error) error {
-	cfg, err := shards.Load(a.ConfigFile, unset(a))
+	cfg, err := a.LoadFile(unset(a))
 	switch {
 	case errors.Is(err, fs.ErrNotExist) && cmd.Name() == "import": // into a new file
 		err = nil

@@ -53,8 +53,13 @@ func runConfig(ctx context.Context, a *cli.App, f *runFlags) (migrate.Config, er
 	if f.parallel < 1 {
 		return migrate.Config{}, cli.Usagef("--parallel %d: expected 1 or more", f.parallel)
 	}
-	if f.canary < 0 || f.wave < 0 || f.maxFailures < 0 || f.retries < 0 || f.lockTimeout < 0 || f.statementTimeout < 0 {
-		return migrate.Config{}, cli.Usagef("--canary, --wave, --max-failures, --retries and the timeouts: expected 0 or more")
+	for name, value := range map[string]int64{
+		"canary": int64(f.canary), "wave": int64(f.wave), "max-failures": int64(f.maxFailures), "retries": int64(f.retries),
+		"lock-timeout": int64(f.lockTimeout), "statement-timeout": int64(f.statementTimeout),
+	} {
+		if value < 0 {
+			return migrate.Config{}, cli.Usagef("--%s: expected 0 or more", name)
+		}
 	}
 	if f.check != "" && f.canary == 0 {
 		return migrate.Config{}, cli.Usagef("--check: expected --canary with it")

@@ -3,7 +3,6 @@ package migrations
 import (
 	"errors"
 	"fmt"
-	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -73,15 +72,15 @@ func printMigrateStatus(a *cli.App, cfg migrate.Config, report migrate.StatusRep
 			}
 			behind := ""
 			if v.Pending > 0 {
-				behind = shortSet(v.Shards)
+				behind = a.ShortSet(v.Shards)
 			}
 			rows = append(rows, []string{host.Host, cli.Thousands(v.Shards.Len()), fmt.Sprint(v.Version), file, fmt.Sprint(v.Pending), behind})
 		}
 		if n := host.NotCreated.Len(); n > 0 {
-			rows = append(rows, []string{host.Host, cli.Thousands(n), "-", "not created", fmt.Sprint(len(report.Files)), shortSet(host.NotCreated)})
+			rows = append(rows, []string{host.Host, cli.Thousands(n), "-", "not created", fmt.Sprint(len(report.Files)), a.ShortSet(host.NotCreated)})
 		}
 		if n := len(host.Failed); n > 0 {
-			rows = append(rows, []string{host.Host, cli.Thousands(n), "?", host.Failed[0].Err.Error(), "?", shortSet(cli.NumbersOf(host.Failed))})
+			rows = append(rows, []string{host.Host, cli.Thousands(n), "?", host.Failed[0].Err.Error(), "?", a.ShortSet(cli.NumbersOf(host.Failed))})
 		}
 		if host.Err != nil {
 			versions.Error = host.Err.Error()
@@ -100,18 +99,4 @@ func printMigrateStatus(a *cli.App, cfg migrate.Config, report migrate.StatusRep
 		a.Warn("%s is not written yet: migrate up refuses to run it until it is", name)
 	}
 	return a.Print(result, func() { a.Table(rows) })
-}
-
-// shortSet returns the shards of a set, or the first of them and how many more there are.
-func shortSet(set shards.Set) string {
-	const most = 40 // characters
-	text := set.String()
-	if len(text) <= most {
-		return text
-	}
-	shown := text[:strings.LastIndexByte(text[:most], ',')]
-	if first, err := shards.ParseSet(shown); err == nil {
-		return fmt.Sprintf("%s and %s more", shown, cli.Thousands(set.Len()-first.Len()))
-	}
-	return text
 }

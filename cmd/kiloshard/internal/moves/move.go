@@ -140,7 +140,7 @@ func onMoves(ctx context.Context, a *cli.App, f *moveFlags, set string, run func
 		cfg.By = cli.Whoami()
 	}
 	if cfg.To != "" && len(cfg.Map.NumbersOn(cfg.To)) == 0 {
-		if err := knownHost(cfg.Map, cfg.To); err != nil {
+		if err := knownHost(cfg.Map, "--to", cfg.To); err != nil {
 			return err
 		}
 	}
@@ -150,13 +150,14 @@ func onMoves(ctx context.Context, a *cli.App, f *moveFlags, set string, run func
 	return run(ctx, cfg)
 }
 
-func knownHost(m *shards.Map, name string) error {
+// knownHost checks the name of a host, which an argument or a flag gives.
+func knownHost(m *shards.Map, given, name string) error {
 	for _, h := range m.Hosts() {
 		if h.Name == name {
 			return nil
 		}
 	}
-	return cli.Usagef("--to %s: expected the name of a host of the map, see kiloshard status", name)
+	return cli.Usagef("%s %s: expected the name of a host of the map, see kiloshard status", given, name)
 }
 
 // tellMove says on standard error how a move goes on.
@@ -193,6 +194,9 @@ func runMoves(ctx context.Context, a *cli.App, cfg move.Config, did string, do f
 	result := moveResult{To: cfg.To, Done: report.Done, Unmoved: report.Unmoved, Resumable: report.Resumable, Failed: []cli.FailedShard{}, Seconds: time.Since(began).Seconds()}
 	if partial != nil {
 		result.Failed, result.NotAttempted = cli.Failures(partial), partial.NotAttempted
+	}
+	if cfg.Shards.Len() > 0 && report.Done.Len()+report.Unmoved.Len() == 0 && partial == nil {
+		a.Warn("warning: shards %s have no move that could be %s: see kiloshard move status --all", cfg.Shards, did)
 	}
 	printed := a.Print(result, func() {
 		a.Say("%s %s, %s there already, %d failed, %d not attempted, in %s", cli.Count(report.Done.Len(), "shard"), did, cli.Thousands(report.Unmoved.Len()),

@@ -2,6 +2,7 @@ package moves
 
 import (
 	"context"
+	"errors"
 	"maps"
 	"slices"
 
@@ -23,7 +24,7 @@ func DrainCommand(a *cli.App) *cobra.Command {
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return onMoves(cmd.Context(), a, &f, "", func(ctx context.Context, cfg move.Config) error {
-				if err := knownHost(cfg.Map, args[0]); err != nil {
+				if err := knownHost(cfg.Map, "HOST", args[0]); err != nil {
 					return err
 				}
 				if len(cfg.Map.Hosts()) < 2 {
@@ -81,10 +82,8 @@ the moves that were not begun are those of "kiloshard rebalance".`,
 		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return onMoves(cmd.Context(), a, &f, "", func(ctx context.Context, cfg move.Config) error {
-				for _, name := range []string{args[0], to} {
-					if err := knownHost(cfg.Map, name); err != nil {
-						return err
-					}
+				if err := errors.Join(knownHost(cfg.Map, "HOST", args[0]), knownHost(cfg.Map, "--to", to)); err != nil {
+					return err
 				}
 				if args[0] == to {
 					return cli.Usagef("split %s --to %s: expected another host", args[0], to)
@@ -148,7 +147,7 @@ func moveTo(ctx context.Context, a *cli.App, cfg move.Config, dryRun bool, plan 
 			for _, n := range by[hosts] {
 				bytes += sizes[n]
 			}
-			rows = append(rows, []string{hosts[0], hosts[1], cli.Thousands(len(by[hosts])), cli.Megabytes(bytes), shards.SetOf(by[hosts]...).String()})
+			rows = append(rows, []string{hosts[0], hosts[1], cli.Thousands(len(by[hosts])), cli.Megabytes(bytes), a.ShortSet(shards.SetOf(by[hosts]...))})
 		}
 		a.Table(rows)
 		a.Say("%s to be moved, %s; nothing is changed", cli.Count(len(numbers), "shard"), cli.Megabytes(result.Bytes))

@@ -64,6 +64,8 @@ func keep(ctx context.Context, a *cli.App, cfg move.Config) error {
 	err := move.Keep(ctx, cfg)
 	if err == nil && ctx.Err() != nil {
 		fmt.Fprintln(a.Stderr, "ways back are left open, and WAL piles up for them: see kiloshard move keep, move rollback, move clean")
+	} else if err == nil {
+		a.Say("no way back is open")
 	}
 	return err
 }

@@ -95,6 +95,8 @@ JSON in one line each. The exit code is then 0, whatever the state of the hosts.
 				return cli.Usagef("--every and --looks: expected --watch with them")
 			case every <= 0:
 				return cli.Usagef("--every %s: expected more than 0", every)
+			case timeout <= 0:
+				return cli.Usagef("--timeout %s: expected more than 0", timeout)
 			case looks < 0:
 				return cli.Usagef("--looks %d: expected 0 or more", looks)
 			}

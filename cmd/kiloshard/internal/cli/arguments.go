@@ -1,0 +1,46 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+)
+
+// NameArguments has the commands below say which arguments they expect. Cobra only counts them, and takes one too many for a
+// command.
+func NameArguments(cmd *cobra.Command) {
+	for _, sub := range cmd.Commands() {
+		NameArguments(sub)
+	}
+	check := cmd.Args
+	if check == nil || cmd.HasSubCommands() {
+		return
+	}
+	cmd.Args = func(cmd *cobra.Command, args []string) error {
+		if check(cmd, args) == nil {
+			return nil
+		}
+		if len(args) == 0 {
+			return fmt.Errorf("no argument: expected %s", cmd.UseLine())
+		}
+		return fmt.Errorf("%q: expected %s", args, cmd.UseLine())
+	}
+}
+
+// namedFlag says what a flag expects, where cobra quotes Go's functions.
+func namedFlag(_ *cobra.Command, err error) error {
+	var invalid *pflag.InvalidValueError
+	if !errors.As(err, &invalid) {
+		return err
+	}
+	expected := map[string]string{
+		"int": "a whole number", "int32": "a whole number", "int64": "a whole number", "float64": "a number",
+		"duration": "a duration such as 10s", "bool": "true or false",
+	}[invalid.GetFlag().Value.Type()]
+	if expected == "" {
+		return err
+	}
+	return fmt.Errorf("--%s %q: expected %s", invalid.GetFlag().Name, invalid.GetValue(), expected)
+}
