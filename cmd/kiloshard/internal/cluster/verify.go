@@ -90,7 +90,7 @@ func (r *verifyResult) note(ctx context.Context, err error) error {
 		return ctx.Err()
 	}
 	all := []error{err}
-	if many, ok := err.(interface{ Unwrap() []error }); ok { //nolint:errorlint // only what was joined is taken apart
+	if many, ok := err.(interface{ Unwrap() []error }); ok {
 		all = many.Unwrap()
 	}
 	for _, err := range all {
