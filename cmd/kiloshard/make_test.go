@@ -21,8 +21,9 @@ func makes(t *testing.T, target string) []string {
 	if err := os.WriteFile(filepath.Join(dir, "go"), []byte(script), 0o700); err != nil { //nolint:gosec // it is to be run
 		t.Fatal(err)
 	}
-	cmd := exec.CommandContext(t.Context(), "make", "-s", "-C", "../..", target)                                                    //nolint:gosec // a target of ours
-	cmd.Env = append(os.Environ(), "PATH="+dir+string(filepath.ListSeparator)+os.Getenv("PATH"), "MAKEFLAGS=", "MAKELEVEL=", "CI=") // in which a missing compiler is an error
+	cmd := exec.CommandContext(t.Context(), "make", "-s", "-C", "../..", target) //nolint:gosec // a target of ours
+	// In CI a missing compiler would be an error.
+	cmd.Env = append(os.Environ(), "PATH="+dir+string(filepath.ListSeparator)+os.Getenv("PATH"), "MAKEFLAGS=", "MAKELEVEL=", "CI=")
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("make %s: %v\n%s", target, err, out)
 	}
