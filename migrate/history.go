@@ -14,6 +14,7 @@ import (
 	"github.com/kiloshard/kiloshard/shards"
 	"github.com/kiloshard/kiloshard/shards/connect"
 	"github.com/kiloshard/kiloshard/shards/fanout"
+	"github.com/kiloshard/kiloshard/sql"
 )
 
 // HistoryEntry is the ledgers' record of one file in one run.
@@ -78,7 +79,7 @@ func (s *session) history(ctx context.Context, numbers []shards.Number, run stri
 			where statement is null and shard = any (%s) and (run = %[2]s or %[2]s = '')
 			group by run, who, role, direction, version, file
 		) e`, numbersText(shards.SetOf(numbers...)), quote(run))
-	text, err := s.value(ctx, lockWait+query)
+	text, err := s.value(ctx, sql.RefuseSpecial("kiloshard.ledger")+query)
 	if err != nil {
 		return nil, connect.NameHolders(ctx, s.conn, err)
 	}

@@ -53,3 +53,74 @@ func TestLockedTables(t *testing.T) {
 		}
 	}
 }
+
+// TestLockedMeanwhile has somebody lock what a migration under way uses, and not let go.
+func TestLockedMeanwhile(t *testing.T) {
+	t.Parallel()
+	for _, table := range []string{"kiloshard.ledger", "kiloshard.moves"} {
+		t.Run(table, func(t *testing.T) {
+			t.Parallel()
+			b := setup(t, 2, 1, "001_users.sql", users)
+			b.exec(0, "create schema if not exists kiloshard; create table kiloshard.moves (shard int, outcome text, side text)")
+			ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
+			defer cancel()
+			holder := b.connect(b.m.Host(0))
+			b.cfg.LockTimeout, b.cfg.Retries = 10*time.Millisecond, -1
+			b.cfg.Events = func(e migrate.Event) {
+				if e.Kind == migrate.PhaseBegan {
+					if _, err := holder.Exec(ctx, "begin; lock table "+table+" in access exclusive mode"); err != nil {
+						t.Error(err)
+					}
+				}
+			}
+			_, err := migrate.Up(ctx, b.cfg)
+			var pg *pgconn.PgError
+			want := fmt.Sprintf("process %d ", holder.PgConn().PID())
+			if !errors.As(err, &pg) || pg.Code != "55P03" || !strings.Contains(err.Error(), want) {
+				t.Errorf("got %v, expected %q", err, want)
+			}
+		})
+	}
+}
+
+// TestLedgerWait reads, in a migration without a LockTimeout, for how long it waits for the ledger.
+func TestLedgerWait(t *testing.T) {
+	t.Parallel()
+	b := setup(t, 1, 1, "001_seen.sql", `create table public.seen (lock_timeout text);
+		create function public.note() returns trigger language plpgsql as 'begin insert into public.seen values (current_setting(''lock_timeout'')); return new; end';
+		create trigger note before insert on kiloshard.ledger for each row execute function public.note();`)
+	b.up()
+	equal(t, "lock_timeout", b.value(0, "select lock_timeout from public.seen"), "30s")
+}
+
+// TestEntryWaits has somebody lock the ledger while an index is built that no transaction can undo.
+func TestEntryWaits(t *testing.T) {
+	t.Parallel()
+	b := setup(t, 1, 1, "001_users.sql", users, "002_index.sql", disableTx+"create index concurrently found on users (id)")
+	b.cfg.To = 1
+	b.up()
+	b.cfg.To = 0
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
+	defer cancel()
+	holder := b.connect(b.m.Host(0))
+	if _, err := holder.Exec(ctx, "begin; lock table kiloshard.ledger in share row exclusive mode"); err != nil {
+		t.Fatal(err)
+	}
+	waited := ""
+	b.cfg.LockTimeout, b.cfg.Retries = 10*time.Millisecond, -1
+	b.cfg.Events = func(e migrate.Event) {
+		if e.Kind == migrate.ShardWaits && waited == "" {
+			waited = e.Blockers
+			if _, err := holder.Exec(ctx, "rollback"); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+	if _, err := migrate.Up(ctx, b.cfg); err != nil {
+		t.Error(err)
+	}
+	if want := fmt.Sprintf("process %d ", holder.PgConn().PID()); !strings.Contains(waited, want) {
+		t.Errorf("told of %q, expected %q", waited, want)
+	}
+	equal(t, "entries", b.value(0, "select count(*) from kiloshard.ledger where version = 2"), "2")
+}

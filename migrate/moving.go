@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/kiloshard/kiloshard/shards"
+	"github.com/kiloshard/kiloshard/shards/connect"
 	"github.com/kiloshard/kiloshard/sql"
 )
 
@@ -29,9 +30,9 @@ select current_setting('kiloshard.moving')`, sql.Foreign(sql.Ours{}))
 
 // moving returns the shards that are leaving the session's host.
 func (s *session) moving(ctx context.Context) (shards.Set, error) {
-	text, err := s.value(ctx, movingQuery)
+	text, err := s.value(ctx, lockWait+movingQuery)
 	if err != nil {
-		return shards.Set{}, err
+		return shards.Set{}, connect.NameHolders(ctx, s.conn, err)
 	}
 	return parseMoving(text)
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/kiloshard/kiloshard/internal/sqltext"
 	"github.com/kiloshard/kiloshard/shards"
+	"github.com/kiloshard/kiloshard/shards/fanout"
 )
 
 // applyOutside runs a file marked "tern: disable-tx" in one shard, statement by statement, from the first one that the
@@ -95,6 +96,12 @@ func (r *run) statements(ctx context.Context, s *session, n shards.Number, at sh
 		if err == nil {
 			err = s.inOneGo(ctx, query, &p.began)
 		}
+		for waitedInVain(err) && errors.Is(err, errEntry) && concurrent(tokens) && !closed(fanout.Interrupted(ctx)) { // the index is there or gone: only its entry is missing
+			r.events.send(Event{Kind: ShardWaits, Host: s.host.Name, Shard: n, Blockers: s.blockers(ctx, r.cfg.Map.Schema(n))})
+			if err = s.inOneGo(ctx, query[1:], &p.began); waitedInVain(err) {
+				err = fmt.Errorf("%w: %w", errEntry, err)
+			}
+		}
 		if err != nil {
 			e := f.wrong(st.Start+s.offsetIn(text, err), text, err)
 			e.Kept = i
@@ -135,10 +142,13 @@ func (s *session) inOneGo(ctx context.Context, statements []string, last *string
 		err = closed
 	}
 	if err != nil && completed > 0 && completed < len(statements) {
-		return fmt.Errorf("its entry in the ledger: %w", err)
+		return fmt.Errorf("%w: %w", errEntry, err)
 	}
 	return err
 }
+
+// errEntry says that a statement was done, but its entry in the ledger was not.
+var errEntry = errors.New("its entry in the ledger")
 
 // offsetIn returns the position of the server's error in a statement, in bytes; 0 if unknown.
 func (s *session) offsetIn(statement string, err error) int {

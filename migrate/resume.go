@@ -1,6 +1,7 @@
 package migrate
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"errors"
@@ -16,13 +17,14 @@ type progress struct {
 	changed bool // statements of an earlier form of the file are done
 
 	entry      entry
+	wait       string // lock_timeout for the ledger
 	began      string // when the next statement begins: seconds since the Unix epoch, by the server's clock
 	user, role string // the session's, before the file changes them
 }
 
 // resume prepares a session for a file, and reads from the ledger how far the shard is in it.
 func (s *session) resume(ctx context.Context, shape shape, f file) (progress, error) {
-	p := progress{entry: shape.entry(f)}
+	p := progress{entry: shape.entry(f), wait: cmp.Or(milliseconds(shape.lockTimeout), connect.LockWait)}
 	p.entry.checksum = fmt.Sprintf("%x", sha256.Sum256([]byte(f.sql))) // of the rendered SQL
 	query := fmt.Sprintf("%s; %s; set search_path = %s; set synchronous_commit = off; ", neutral, endWhenIdle, shape.searchPath)
 	if shape.statementTimeout > 0 {
@@ -54,6 +56,7 @@ func (s *session) resume(ctx context.Context, shape shape, f file) (progress, er
 func (p progress) entered(statement int) []string {
 	e := p.entry
 	return []string{
+		fmt.Sprintf("select pg_catalog.set_config('lock_timeout', '%s', true)", p.wait),
 		fmt.Sprintf("select pg_catalog.set_config('session_authorization', %s, true)", quote(p.user)),
 		fmt.Sprintf("select pg_catalog.set_config('role', %s, true)", quote(p.role)),
 		fmt.Sprintf("select kiloshard.record_statement(%s, %s, %d, %d, %s, '%s', '%s', %d, %s)",

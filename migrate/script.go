@@ -83,14 +83,19 @@ func milliseconds(timeout time.Duration) string {
 // ledger's entry, and commits. It does not record the version of a file that ended its transaction. Its quotes come in
 // pairs, so a quote that the file left open is still open at the end of the script, and the server refuses all of it.
 func (s shape) epilogue(f file, first bool) []string {
-	return []string{
+	statements := []string{
 		"reset all",
 		"reset role",
 		"set search_path = pg_catalog",
 		"set local synchronous_commit = off",
+	}
+	if s.lockTimeout > 0 {
+		statements = append(statements, "set local lock_timeout = "+milliseconds(s.lockTimeout)) // others wait for what the file has locked
+	}
+	return append(statements,
 		fmt.Sprintf("select kiloshard.end_migration('%s', %d, %s, %t) as %s", s.schema, f.after, s.entry(f).values(), first, recorded),
 		"commit",
-	}
+	)
 }
 
 // entry is the ledger's row for a file.

@@ -134,10 +134,11 @@ func (r *run) shape(n shards.Number, at shardVersion) shape {
 	}
 }
 
-// enterFailure records a failed file in the ledger. It ignores errors, since the shard's own error is reported anyway.
+// enterFailure records a failed file in the ledger, if nobody has locked that for long. It ignores errors, since the shard's
+// own error is reported anyway.
 func (r *run) enterFailure(ctx context.Context, s *session, n shards.Number, at shardVersion, f file, err error) {
 	if s.conn.IsClosed() {
 		return
 	}
-	_, _ = s.conn.Exec(ctx, r.shape(n, at).entry(f).failure(err)).ReadAll()
+	_, _ = s.conn.Exec(ctx, "select set_config('lock_timeout', '1s', true); "+r.shape(n, at).entry(f).failure(err)).ReadAll()
 }

@@ -35,8 +35,12 @@ CREATE OR REPLACE FUNCTION kiloshard.record_migration(
 ) RETURNS void LANGUAGE plpgsql AS $kiloshard$
 #variable_conflict use_variable
 DECLARE
-  began timestamp with time zone := statement_timestamp();
+  began  timestamp with time zone := statement_timestamp();
+  before CONSTANT text := current_setting('lock_timeout');
 BEGIN
+  IF before = '0' THEN
+    PERFORM set_config('lock_timeout', '30s', true); -- somebody else may have locked the ledger
+  END IF;
   IF NOT first THEN
     began := greatest(began, (SELECT max(l.began + l.took) FROM kiloshard.ledger l WHERE l.run = run AND l.shard = shard));
   END IF;
@@ -57,6 +61,9 @@ BEGIN
   INSERT INTO kiloshard.ledger (run, who, shard, version, file, direction, checksum, began, took, current, sqlstate, error)
     VALUES (run, who, shard, version, file, direction, checksum, began, clock_timestamp() - began,
       error IS NULL AND direction = 'up', sqlstate, error);
+  IF before = '0' THEN
+    PERFORM set_config('lock_timeout', before, true);
+  END IF;
 END
 $kiloshard$;
 
@@ -105,16 +112,19 @@ $kiloshard$;
 -- begin_migration runs before a file, in the file's transaction. It takes the shard's lock, creates tern's version table
 -- if it is missing, checks that the shard is at the version before the file's by updating the row, which marks it as this
 -- transaction's, and sets the file's timeouts and search_path. A function saves parsing all that for each shard. It
--- does not wait for a lock, and the file's commit does not wait for the disk. Call it with a search_path of pg_catalog.
+-- does not wait for the shard's lock, and for others up to lock_timeout, or 30 s. The file's commit does not wait for the
+-- disk. Call it with a search_path of pg_catalog.
 CREATE OR REPLACE FUNCTION kiloshard.begin_migration(
   class int, shard int, schema text, version int, path text, lock_timeout text, statement_timeout text, fresh boolean
 ) RETURNS void LANGUAGE plpgsql AS $kiloshard$
 #variable_conflict use_variable
 DECLARE
+  before  CONSTANT text := pg_catalog.current_setting('lock_timeout');
   found   int;
   ignored text;
   got     boolean;
 BEGIN
+  ignored := pg_catalog.set_config('lock_timeout', CASE WHEN lock_timeout <> '' THEN lock_timeout WHEN before = '0' THEN '30s' ELSE before END, true);
 {{template "try shard" .Turn}}
   IF got AND fresh THEN
     got := kiloshard.make_version_table(schema);
@@ -133,8 +143,8 @@ BEGIN
   IF found <> version THEN
     RAISE EXCEPTION '% is at version %, not %', schema, found, version USING ERRCODE = '{{.ShardMoved}}';
   END IF;
-  IF lock_timeout <> '' THEN
-    ignored := pg_catalog.set_config('lock_timeout', lock_timeout, true);
+  IF lock_timeout = '' THEN
+    ignored := pg_catalog.set_config('lock_timeout', before, true);
   END IF;
   IF statement_timeout <> '' THEN
     ignored := pg_catalog.set_config('statement_timeout', statement_timeout, true);

@@ -10,13 +10,3 @@ func MapsAreOld() string {
 	and not exists (select from pg_catalog.pg_trigger t where t.tgrelid operator(pg_catalog.=) c.oid and t.tgname operator(pg_catalog.=) 'note_map')
 from (select pg_catalog.to_regclass('kiloshard.maps')) m (oid) left join pg_catalog.pg_class c on c.oid operator(pg_catalog.=) m.oid`
 }
-
-// MapsArePlain returns a query that is true if reading the table of the maps runs no code of its maker: the table is
-// missing, or a plain table of Postgres's own types without policies.
-func MapsArePlain() string {
-	return `select not exists (select from pg_catalog.pg_class c where c.oid operator(pg_catalog.=) pg_catalog.to_regclass('kiloshard.maps')
-	and (c.relkind operator(pg_catalog.<>) 'r' or c.relrowsecurity or c.relhassubclass or exists (
-		select from pg_catalog.pg_attribute a join pg_catalog.pg_type t on t.oid operator(pg_catalog.=) a.atttypid
-		where a.attrelid operator(pg_catalog.=) c.oid and a.attnum operator(pg_catalog.>) 0
-			and t.typnamespace operator(pg_catalog.<>) 'pg_catalog'::pg_catalog.regnamespace)))`
-}

@@ -29,7 +29,7 @@ WITH RECURSIVE mine (role) AS (
   SELECT nspname AS schema, 'schema ' || quote_ident(nspname) AS name, a.grantee, a.privilege_type FROM schemas, aclexplode(nspacl) a WHERE a.privilege_type = 'CREATE' OR nspname = 'kiloshard_locks'
   UNION ALL
   SELECT nspname, name, a.grantee, a.privilege_type FROM relations, aclexplode(relacl) a
-  WHERE a.privilege_type IN ('TRIGGER', 'TRUNCATE', 'MAINTAIN') OR helper AND (relname = 'settings' AND a.privilege_type <> 'SELECT' OR relname ~ '^(setter|lock)_')
+  WHERE a.privilege_type IN ('TRIGGER', 'TRUNCATE', 'MAINTAIN', 'REFERENCES') OR helper AND (relname = 'settings' AND a.privilege_type <> 'SELECT' OR relname ~ '^(setter|lock)_')
 ), found (kind, schema, what, expected) AS (
   SELECT 'owner', nspname, format('schema %I belongs to role %s', nspname, nspowner::regrole), 'owner'
   FROM schemas WHERE nspowner NOT IN (SELECT role FROM trusted)
@@ -46,6 +46,11 @@ WITH RECURSIVE mine (role) AS (
   FROM relations r JOIN pg_catalog.pg_trigger t ON t.tgrelid = r.oid
   WHERE NOT t.tgisinternal AND NOT (helper AND relname = 'maps' AND t.tgfoid IN (SELECT f.oid FROM pg_catalog.pg_proc f
     WHERE f.pronamespace = relnamespace AND f.proname IN ('keep_maps', 'note_map')))
+  UNION ALL
+  -- Before Postgres 18 the triggers of its table, which a cascade fires, run with the rights of whoever changes ours.
+  SELECT 'trigger', nspname, format('foreign key %I of %s on %s', k.conname, k.conrelid::regclass, name), 'none of another role there'
+  FROM relations r JOIN pg_catalog.pg_constraint k ON k.confrelid = r.oid AND k.contype = 'f' JOIN pg_catalog.pg_class t ON t.oid = k.conrelid
+  WHERE t.relowner NOT IN (SELECT role FROM trusted)
   UNION ALL
   SELECT 'rule', nspname, format('rule %I on %s', w.rulename, name), 'no rule there' FROM relations r JOIN pg_catalog.pg_rewrite w ON w.ev_class = r.oid
   UNION ALL
@@ -74,6 +79,24 @@ BEGIN
   IF FOUND THEN
     RAISE EXCEPTION '%: expected %', wrong.what, wrong.expected USING ERRCODE = '{{.Refused}}',
       HINT = 'Another role may have made it. Inspect it, drop it or change its owner, and retry.';
+  END IF;
+END
+$kiloshard$;
+{{end}}
+
+{{- define "refuse special"}}
+DO $kiloshard$
+BEGIN
+  IF pg_catalog.current_setting('lock_timeout') OPERATOR(pg_catalog.=) '0' THEN
+    PERFORM pg_catalog.set_config('lock_timeout', '30s', true);
+  END IF;
+  LOCK TABLE {{.Table}} IN ACCESS SHARE MODE;
+  IF EXISTS (SELECT FROM pg_catalog.pg_class c WHERE c.oid OPERATOR(pg_catalog.=) pg_catalog.to_regclass('{{.Table}}')
+    AND (c.relkind OPERATOR(pg_catalog.<>) 'r' OR c.relrowsecurity OR c.relhassubclass OR EXISTS (
+      SELECT FROM pg_catalog.pg_attribute a JOIN pg_catalog.pg_type t ON t.oid OPERATOR(pg_catalog.=) a.atttypid
+      WHERE a.attrelid OPERATOR(pg_catalog.=) c.oid AND a.attnum OPERATOR(pg_catalog.>) 0
+        AND t.typnamespace OPERATOR(pg_catalog.<>) 'pg_catalog'::pg_catalog.regnamespace))) THEN
+    RAISE EXCEPTION '{{.Table}} was made by somebody else: expected a plain table' USING ERRCODE = '{{.Refused}}';
   END IF;
 END
 $kiloshard$;

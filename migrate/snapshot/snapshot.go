@@ -12,6 +12,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/kiloshard/kiloshard/migrate/drift"
+	"github.com/kiloshard/kiloshard/migrate/versions"
 	"github.com/kiloshard/kiloshard/shards"
 	"github.com/kiloshard/kiloshard/shards/connect"
 	"github.com/kiloshard/kiloshard/sql"
@@ -102,8 +103,17 @@ func Take(ctx context.Context, m *shards.Map, candidates ...shards.Number) (*Sna
 		if structure, err = inOrder(ctx, conn, structure); err != nil {
 			return err
 		}
-		query := "SELECT version FROM " + m.Schema(donor.Shard) + ".schema_version"
-		return conn.QueryRow(ctx, query, pgx.QueryExecModeExec).Scan(&s.version)
+		schemas := []string{m.Schema(donor.Shard)}
+		results, err := conn.PgConn().Exec(ctx, versions.Query(schemas)).ReadAll()
+		if err != nil {
+			return err
+		}
+		all, err := versions.Parse(string(results[len(results)-1].Rows[0][0]), schemas)
+		if err != nil {
+			return err
+		}
+		s.version = all[0].Number
+		return all[0].Err
 	})
 	if err != nil {
 		return nil, err

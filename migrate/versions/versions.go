@@ -24,7 +24,7 @@ type Version struct {
 const setting = "kiloshard.versions"
 
 // Another role may have made the table, so the query reads it only if it is a plain table whose version is an int: reading
-// that runs no code of its owner.
+// that runs no code of its owner. It locks the table first, so that the owner cannot put another relation in its place.
 //
 // Reading a table locks it and its index until the transaction ends, and the server has room for a few thousand locks of
 // all sessions together. So the query reads tables in subtransactions and rolls them back, which releases the locks but
@@ -39,21 +39,24 @@ begin
 	if current_setting('lock_timeout') = '0' then
 		perform set_config('lock_timeout', '30s', true); -- of the whole message
 	end if;
-	select array_agg(case when n.oid is null then 'no schema' when c.oid is null then 'no table'
-		when c.relkind <> 'r' or c.relrowsecurity or c.relhassubclass or a.attnum is null then 'error expected a plain table with a column version of type int4' end order by u.i)
-	into answers
+	select array_agg(case when n.oid is null then 'no schema' when c.oid is null then 'no table' end order by u.i) into answers
 	from unnest(names) with ordinality u(name, i)
 	left join pg_catalog.pg_namespace n on n.nspname = u.name
-	left join pg_catalog.pg_class c on c.relnamespace = n.oid and c.relname = 'schema_version'
-	left join pg_catalog.pg_attribute a on a.attrelid = c.oid and a.attname = 'version' and a.atttypid = 'pg_catalog.int4'::regtype;
+	left join pg_catalog.pg_class c on c.relnamespace = n.oid and c.relname = 'schema_version';
 
 	for low in 1 .. cardinality(names) by 64 loop
 		begin
 			for i in low .. least(low + 63, cardinality(names)) loop
 				if answers[i] is null then
 					begin
-						execute 'select version from ' || names[i] || '.schema_version' into strict answer;
-						answers[i] := answer;
+						execute 'lock table ' || names[i] || '.schema_version in access share mode';
+						if exists (select from pg_catalog.pg_class c join pg_catalog.pg_attribute a on a.attrelid = c.oid and a.attname = 'version' and a.atttypid = 'pg_catalog.int4'::regtype
+							where c.oid = to_regclass(names[i] || '.schema_version') and c.relkind = 'r' and not c.relrowsecurity and not c.relhassubclass) then
+							execute 'select version from ' || names[i] || '.schema_version' into strict answer;
+							answers[i] := answer;
+						else
+							answers[i] := 'error expected a plain table with a column version of type int4';
+						end if;
 					exception
 						when no_data_found then answers[i] := 'no row';
 						when lock_not_available then raise;

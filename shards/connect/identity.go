@@ -39,12 +39,14 @@ func checkIdentity(ctx context.Context, conn *pgconn.PgConn, host shards.Host, w
 	if !ok {
 		return nil
 	}
-	// Somebody else may have made a relation of this name. Reading a plain table of Postgres's own types runs no code.
+	// Somebody else may have made a relation of this name. Reading a plain table of Postgres's own types runs no code, and the
+	// lock, which lasts until the end of the message, keeps its maker from putting another one in its place meanwhile.
 	query := `
 do $$ begin
 	if pg_catalog.current_setting('lock_timeout') operator(pg_catalog.=) '0' then
 		perform pg_catalog.set_config('lock_timeout', '` + wait + `', true);
 	end if;
+	lock table kiloshard.settings in access share mode;
 	if exists (select from pg_catalog.pg_class c where c.oid operator(pg_catalog.=) pg_catalog.to_regclass('kiloshard.settings')
 		and (c.relkind operator(pg_catalog.<>) 'r' or c.relrowsecurity or c.relhassubclass or exists (
 			select from pg_catalog.pg_attribute a join pg_catalog.pg_type t on t.oid operator(pg_catalog.=) a.atttypid
@@ -56,7 +58,7 @@ end $$;
 select pg_catalog.to_jsonb(s) from kiloshard.settings s`
 	results, err := conn.Exec(ctx, query).ReadAll()
 	var pg *pgconn.PgError
-	if errors.As(err, &pg) && (pg.Code == "42P01" || pg.Code == "3F000" || pg.Code == "42501" || pg.Code == foreign) {
+	if errors.As(err, &pg) && (pg.Code == "42P01" || pg.Code == "3F000" || pg.Code == "42501" || pg.Code == "42809" || pg.Code == foreign) {
 		return nil
 	}
 	if err != nil {

@@ -67,7 +67,7 @@ var (
 
 // inspect looks for a password in an unexpanded DSN. If in doubt it returns unreadable.
 func inspect(dsn string) finding {
-	if strings.Contains(dsn, mark) {
+	if strings.ContainsAny(dsn, mark+"\v") { // pgx takes \v for a space
 		return unreadable
 	}
 	dsn = variables.ReplaceAllString(dsn, mark)
@@ -88,8 +88,11 @@ func inspectURL(dsn string) finding {
 	if end := strings.IndexAny(dsn, "/?#"); end >= 0 {
 		authority, rest = dsn[:end], dsn[end:]
 	}
-	at := strings.LastIndexByte(authority, '@')
+	at := strings.IndexByte(authority, '@')
 	if at >= 0 {
+		if strings.IndexByte(authority[at+1:], '@') >= 0 {
+			return unreadable
+		}
 		if _, password, ok := strings.Cut(authority[:at], ":"); ok && literal(password) {
 			return literalPassword
 		}

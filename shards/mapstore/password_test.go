@@ -49,6 +49,8 @@ func TestPasswords(t *testing.T) {
 		{"host=10.0.0.1 password=sesame", true},
 		{"host=10.0.0.1 password = 'ses ame'", true},
 		{"host=10.0.0.1 PASSWORD=sesame", true},
+		{"host=10.0.0.1\vpassword=sesame", true},
+		{"postgres://app@10.0.0.1@:sesame@/app", true},
 		{`host=10.0.0.1 password='${P}\'sesame'`, true},
 		{`host=10.0.0.1 password=ses\ ame`, true},
 		{"host=10.0.0.1 password=${P}sesame", true},

@@ -17,6 +17,7 @@ import (
 
 	"github.com/kiloshard/kiloshard/shards"
 	"github.com/kiloshard/kiloshard/shards/connect"
+	"github.com/kiloshard/kiloshard/sql"
 )
 
 // postgresStore keeps the maps of clusters in the table kiloshard.maps of a control database, which the first Swap makes.
@@ -61,7 +62,6 @@ func openPostgres(cfg shards.Config, opts Options) (Store, error) {
 		conn.RuntimeParams["application_name"] = "kiloshard"
 	}
 	config.MaxConns, config.MinConns, config.MinIdleConns, config.MaxConnIdleTime = maxConns, 0, 0, maxIdle
-	config.AfterConnect = checkPlain
 	login.Attend(config)
 	pool, err := pgxpool.NewWithConfig(context.Background(), config)
 	if err != nil {
@@ -106,14 +106,8 @@ func (s *postgresStore) History(ctx context.Context) iter.Seq2[Entry, error] {
 		docs := s.docs.keepUnset()
 		for most := math.MaxInt32; ; {
 			var all []row
-			err := s.query(ctx, func(ctx context.Context, on querier) error {
-				rows, err := on.Query(ctx, query, s.cluster, most)
-				if err == nil {
-					all, err = pgx.CollectRows(rows, pgx.RowToStructByPos[row])
-				}
-				if isMissing(err) {
-					return nil
-				}
+			err := s.query(ctx, func(ctx context.Context, on querier) (err error) {
+				all, err = read(ctx, on, query, s.cluster, most)
 				return err
 			})
 			if err != nil {
@@ -169,7 +163,7 @@ func (s *postgresStore) entry(r row, docs documents) (Entry, error) {
 
 // querier is a connection.
 type querier interface {
-	Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error)
+	SendBatch(ctx context.Context, batch *pgx.Batch) pgx.BatchResults
 }
 
 // latest returns the newest version.
@@ -180,15 +174,32 @@ func (s *postgresStore) latest(ctx context.Context, on querier) (row, error) {
 
 // one returns the row of a query, the zero row if there is none, or no table.
 func one(ctx context.Context, on querier, query string, args ...any) (row, error) {
-	rows, err := on.Query(ctx, query, args...)
-	if err != nil {
+	rows, err := read(ctx, on, query, args...)
+	if err != nil || len(rows) == 0 {
 		return row{}, err
 	}
-	r, err := pgx.CollectExactlyOneRow(rows, pgx.RowToStructByPos[row])
-	if errors.Is(err, pgx.ErrNoRows) || isMissing(err) {
-		return row{}, nil
+	return rows[0], nil
+}
+
+var errNotPlain = errors.New("kiloshard.maps was made by somebody else: expected a plain table, as the first change of the map makes it")
+
+// read returns the rows of a query of the table, none if there is no table. It refuses a table that is not safe to read,
+// whoever made it, in the same transaction.
+func read(ctx context.Context, on querier, query string, args ...any) (all []row, err error) {
+	var batch pgx.Batch
+	batch.Queue(sql.RefuseSpecial("kiloshard.maps"))
+	batch.Queue(query, args...).Query(func(rows pgx.Rows) (err error) {
+		all, err = pgx.CollectRows(rows, pgx.RowToStructByPos[row])
+		return err
+	})
+	switch err := on.SendBatch(ctx, &batch).Close(); {
+	case isMissing(err):
+		return nil, nil
+	case sqlState(err) == sql.Refused || sqlState(err) == "42809": // wrong_object_type
+		return nil, errNotPlain
+	default:
+		return all, err
 	}
-	return r, err
 }
 
 // on calls fn with a connection. If there is none, the error is an unsentError.

@@ -183,15 +183,3 @@ func (s *postgresStore) run(ctx context.Context, script string) error {
 		return err
 	})
 }
-
-var errNotPlain = errors.New("kiloshard.maps was made by somebody else: expected a plain table, as the first change of the map makes it")
-
-// checkPlain returns an error unless the table of the maps is safe to read, whoever made it.
-func checkPlain(ctx context.Context, conn *pgx.Conn) error {
-	var plain bool
-	err := conn.QueryRow(ctx, sql.MapsArePlain(), pgx.QueryExecModeSimpleProtocol).Scan(&plain)
-	if err == nil && !plain {
-		err = errNotPlain
-	}
-	return err
-}

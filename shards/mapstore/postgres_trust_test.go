@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/kiloshard/kiloshard/internal/localpg"
+	"github.com/kiloshard/kiloshard/internal/pgtest"
 )
 
 // login makes a role without rights and returns a DSN of it.
@@ -50,6 +51,25 @@ func TestPostgresSquatting(t *testing.T) {
 				t.Errorf("code of the squatter ran with the rights of %s", taken)
 			}
 		})
+	}
+}
+
+// TestPostgresSwapped has a role that may create in the schema put a view in the place of the table while it is waited for.
+func TestPostgresSwapped(t *testing.T) {
+	t.Parallel()
+	dsn := newDatabase(t, server)
+	s := openPostgres(t, dsn)
+	const (
+		columns = "cluster text, version int, follows int, document text, made_at timestamptz, made_by text, why text, attempt text, role name"
+		view    = "select 'photos'::text as cluster, loot.took() as version, 0 as follows, ''::text as document, now() as made_at, ''::text as made_by, ''::text as why, ''::text as attempt, ''::name as role"
+	)
+	var err error
+	taken := pgtest.Swap(t, dsn, "kiloshard", "maps", columns, view, func() { _, err = s.Load(newContext(t)) })
+	if taken != "" {
+		t.Errorf("code of somebody else ran with the rights of %s", taken)
+	}
+	if err == nil || !strings.Contains(err.Error(), "expected a plain table") {
+		t.Errorf("got %v", err)
 	}
 }
 

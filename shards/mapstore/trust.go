@@ -7,6 +7,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"unicode"
 
 	"github.com/kiloshard/kiloshard/shards"
 )
@@ -79,7 +80,7 @@ type setting struct{ key, value string }
 
 // takeApart returns the settings of a DSN, and false if it cannot be parsed.
 func takeApart(dsn string) ([]setting, bool) {
-	if strings.ContainsAny(dsn, mark+"\n\r\t\x00") || inspect(dsn) == unreadable {
+	if strings.ContainsFunc(dsn, unicode.IsControl) || inspect(dsn) == unreadable {
 		return nil, false
 	}
 	scheme, rest, ok := strings.Cut(dsn, "://")
@@ -101,15 +102,19 @@ func takeApart(dsn string) ([]setting, bool) {
 		if colon := strings.LastIndexByte(address, ':'); colon >= 0 && !strings.HasSuffix(address, "]") {
 			host, port = address[:colon], address[colon+1:]
 		}
-		settings = append(settings, setting{"host", host}, setting{"port", port})
-	}
-	for _, pair := range strings.FieldsFunc(query, func(r rune) bool { return r == '&' }) {
-		key, value, _ := strings.Cut(pair, "=")
-		key, err := url.QueryUnescape(key)
+		host, err := url.PathUnescape(host) // it may hold a comma, which separates hosts too
 		if err != nil {
 			return nil, false
 		}
-		if plain, err := url.QueryUnescape(value); err == nil {
+		settings = append(append(settings, hosts("host", host)...), setting{"port", port})
+	}
+	for _, pair := range strings.FieldsFunc(query, func(r rune) bool { return r == '&' }) {
+		key, value, _ := strings.Cut(pair, "=")
+		key, err := url.PathUnescape(key)
+		if err != nil {
+			return nil, false
+		}
+		if plain, err := url.PathUnescape(value); err == nil {
 			value = plain
 		}
 		settings = append(settings, hosts(strings.ToLower(strings.TrimSpace(key)), value)...)
@@ -156,6 +161,9 @@ func keywordsOf(dsn string) ([]setting, bool) {
 			settings = append(settings, hosts(strings.ToLower(dsn[at[2]:at[3]]), strings.Trim(back(dsn[at[4]:at[5]]), "'"))...)
 		}
 		dsn = dsn[at[1]:]
+	}
+	if !slices.ContainsFunc(settings, func(s setting) bool { return s.key == "host" }) {
+		settings = append(settings, setting{"host", ""}) // the machine's default
 	}
 	return settings, true
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/kiloshard/kiloshard/shards"
 	"github.com/kiloshard/kiloshard/shards/mapstore"
@@ -21,6 +22,7 @@ func FuzzTrust(f *testing.F) {
 		"postgres://app@evil/${AWS_SECRET}", "postgres://app:${P_PASSWORD}@${P_PASSWORD}/", "host=evil application_name=x${P_PASSWORD}", "${P_PASSWORD}", "host=evil ${P_PASSWORD}",
 		"postgres://evil/app?%73ervice=photos", "postgres://app:x@y:${P_PASSWORD}@evil/", "password='x ${P_PASSWORD}' host=evil", "password=x\\ ${P_PASSWORD} host=evil", "postgres://a:b?${P_PASSWORD}@c/",
 		"password=${P_PASSWORD}' host='evil", "postgres://[::1]:${P_PASSWORD}/", "postgresql://app:${P_PASSWORD}/x@evil/a", "password = ${P_PASSWORD}\thost=evil", "passfile=/x", "A= pAssword='${_PASSWORD}'", "postgres:///?sslcert=/x",
+		"postgres://:@${_PASSWORD}@", "host=a\vservice=x", "postgres://app@evil%2Cpg.example.com/", "host=evil\\,pg.example.com",
 	} {
 		f.Add(seed)
 	}
@@ -40,6 +42,14 @@ func FuzzTrust(f *testing.F) {
 		config, err := pgx.ParseConfig(variable.ReplaceAllString(dsn, sentinel))
 		if err != nil {
 			return
+		}
+		all := append([]*pgconn.FallbackConfig{{Host: config.Host}}, config.Fallbacks...)
+		if mapstore.CheckTrust(shards.Store{Hosts: []string{"*.example.com"}}, c) == nil {
+			for _, to := range all {
+				if !strings.HasSuffix(to.Host, ".example.com") {
+					t.Errorf("%q: leads to %q", dsn, to.Host)
+				}
+			}
 		}
 		config.Password = ""
 		if text := fmt.Sprint(config.Host, config.Port, config.User, config.Database, config.RuntimeParams); strings.Contains(text, sentinel) {

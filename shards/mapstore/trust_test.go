@@ -45,6 +45,11 @@ func TestTrust(t *testing.T) {
 		{"a second host", wide, "postgres://app@a.db.example.com:5432,evil/app", `host "evil"`},
 		{"a host in the query", wide, "postgres://10.0.0.1/app?host=evil", `host "evil"`},
 		{"a host among keywords", wide, "host=10.0.0.1,evil", `host "evil"`},
+		{"a second host, escaped", wide, "postgres://app@evil%2Ca.db.example.com/app", `host "evil"`},
+		{"a second host among keywords, escaped", wide, `host=evil\,a.db.example.com`, `host "evil\\"`},
+		{"a host behind two @", shards.Store{}, "postgres://:@${PG_A_PASSWORD}@", "a DSN that cannot be parsed"},
+		{"a service behind a vertical tab", shards.Store{}, "host=10.0.0.1\vservice=photos", "a DSN that cannot be parsed"},
+		{"no host", wide, "user=app", `host ""`},
 		{"an address", wide, "host=10.0.0.1 hostaddr=6.6.6.6", "hostaddr in a DSN"},
 	} {
 		c := newChange(1).Config

@@ -8,6 +8,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/kiloshard/kiloshard/shards"
+	"github.com/kiloshard/kiloshard/shards/connect"
 	"github.com/kiloshard/kiloshard/sql"
 )
 
@@ -58,6 +59,9 @@ const (
 
 // install makes the ledger on a host if it is not there.
 func install(ctx context.Context, conn *pgx.Conn) error {
+	if err := run(ctx, conn, sql.RefuseForeign(sql.Ours{})); err != nil {
+		return err
+	}
 	var there bool
 	if err := conn.QueryRow(ctx, sql.MovesAreThere()).Scan(&there); err != nil || there {
 		return err
@@ -157,12 +161,16 @@ func moves(ctx context.Context, conn *pgx.Conn, side string) ([]Move, error) {
 	if err := conn.QueryRow(ctx, `SELECT to_regclass('kiloshard.moves') IS NOT NULL`).Scan(&there); err != nil || !there {
 		return nil, err
 	}
-	rows, err := conn.Query(ctx, `SELECT `+moveColumns+`, outcome IS NULL AND `+sql.MoverAtWork+` FROM kiloshard.moves m WHERE side = $1 ORDER BY began, id`, side)
-	if err != nil {
-		return nil, err
-	}
-	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (Move, error) {
-		var m Move
-		return m, row.Scan(append(m.fields(), &m.Working)...)
+	var batch pgx.Batch // one transaction
+	batch.Queue(sql.RefuseSpecial("kiloshard.moves"))
+	var found []Move
+	batch.Queue(`SELECT `+moveColumns+`, outcome IS NULL AND `+sql.MoverAtWork+` FROM kiloshard.moves m WHERE side = $1 ORDER BY began, id`, side).Query(func(rows pgx.Rows) (err error) {
+		found, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (Move, error) {
+			var m Move
+			return m, row.Scan(append(m.fields(), &m.Working)...)
+		})
+		return err
 	})
+	err := conn.SendBatch(ctx, &batch).Close()
+	return found, connect.NameHolders(ctx, conn.PgConn(), err)
 }

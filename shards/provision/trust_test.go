@@ -76,6 +76,7 @@ func TestHungOnOurs(t *testing.T) {
 		{"a policy", "alter table kiloshard.settings enable row level security", "kiloshard.settings has row-level security"},
 		{"a default", "alter table kiloshard.settings alter cluster set default loot.took()::text", "column cluster of kiloshard.settings has the default "},
 		{"a child", "create table loot.child () inherits (kiloshard.settings)", "kiloshard.settings is no plain table"},
+		{"a foreign key", "create table loot.child (one boolean references kiloshard.settings on update cascade); alter table loot.child owner to %[1]q", "foreign key child_one_fkey of loot.child on kiloshard.settings"},
 		{"a function", "create function kiloshard.helpful() returns int language sql as 'select 1'; alter function kiloshard.helpful() owner to %[1]q", "function kiloshard.helpful() belongs to role "},
 		{"a version table", "create table shard_00002.schema_version (version int4); alter table shard_00002.schema_version owner to %[1]q", "shard_00002.schema_version belongs to role "},
 	} {
@@ -107,12 +108,12 @@ func TestGrants(t *testing.T) {
 	m := created(t, 8)
 	host := m.Host(2)
 	role := squatter(t, host)
-	for _, grant := range []string{"create on schema kiloshard", "trigger on kiloshard.settings", "create on schema shard_00002"} {
+	for _, grant := range []string{"create on schema kiloshard", "trigger on kiloshard.settings", "references on kiloshard.settings", "create on schema shard_00002"} {
 		on(t, host, fmt.Sprintf("grant %s to %q", grant, role))
 	}
 	differences, err := provision.Verify(t.Context(), m)
-	if err != nil || len(differences) != 3 {
-		t.Errorf("got %v, %v, expected three grants", differences, err)
+	if err != nil || len(differences) != 4 {
+		t.Errorf("got %v, %v, expected four grants", differences, err)
 	}
 	if _, err := provision.Create(t.Context(), provision.CreateConfig{Map: m}); err != nil {
 		t.Error(err)
