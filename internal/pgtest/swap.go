@@ -9,8 +9,8 @@ import (
 )
 
 // Swap has a role that may create in a schema make a table there, and lock it. While read waits for the table, the role puts a
-// view in its place, whose query may call loot.took(). Swap returns the roles whose rights that function had, empty for none.
-// A database can have one Swap.
+// view in its place, whose query may call loot.took(). Swap returns the role whose rights that function had, empty for none,
+// even if its transaction was rolled back. A database can have one Swap.
 func Swap(t testing.TB, dsn, schema, table, columns, view string, read func()) string {
 	t.Helper()
 	owner, err := pgx.Connect(t.Context(), dsn)
@@ -36,8 +36,9 @@ func Swap(t testing.TB, dsn, schema, table, columns, view string, read func()) s
 		exec(owner, "drop owned by "+role+" cascade")
 	})
 	table = schema + "." + table
-	exec(squatter, "create table loot.taken (by name); create function loot.took() returns int language plpgsql as "+
-		"'begin insert into loot.taken values (current_user); return 1; end'; grant usage on schema loot to public; grant insert on loot.taken to public; "+
+	exec(squatter, "create sequence loot.taken; create function loot.took() returns int language plpgsql as "+
+		"'begin perform setval(''loot.taken'', (select oid::bigint from pg_catalog.pg_roles where rolname = current_user)); return 1; end'; "+
+		"grant usage on schema loot to public; grant all on loot.taken to public; "+
 		"create table "+table+" ("+columns+"); grant select on "+table+" to public")
 	exec(squatter, "begin; lock table "+table+" in access exclusive mode")
 	done := make(chan struct{})
@@ -55,7 +56,7 @@ func Swap(t testing.TB, dsn, schema, table, columns, view string, read func()) s
 	exec(squatter, "alter table "+table+" rename to aside; create view "+table+" as "+view+"; grant select on "+table+" to public; commit")
 	<-done
 	var taken string
-	if err := owner.QueryRow(context.Background(), "select coalesce(string_agg(by, ', '), '') from loot.taken").Scan(&taken); err != nil {
+	if err := owner.QueryRow(context.Background(), "select coalesce(max(rolname), '') from loot.taken t join pg_roles r on r.oid = t.last_value and t.is_called").Scan(&taken); err != nil {
 		t.Error(err)
 	}
 	return taken
