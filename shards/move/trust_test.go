@@ -43,8 +43,20 @@ func TestSwappedMoves(t *testing.T) {
 	b := setup(t)
 	var columns, view []string
 	for _, c := range []struct{ name, kind string }{
-		{"id", "text"}, {"shard", "int"}, {"schema", "name"}, {"side", "text"}, {"source", "text"}, {"target", "text"}, {"step", "text"}, {"outcome", "text"}, {"who", "text"},
-		{"began", "timestamptz"}, {"stepped", "timestamptz"}, {"fenced", "timestamptz"}, {"error", "text"}, {"offline", "boolean"},
+		{"id", "text"},
+		{"shard", "int"},
+		{"schema", "name"},
+		{"side", "text"},
+		{"source", "text"},
+		{"target", "text"},
+		{"step", "text"},
+		{"outcome", "text"},
+		{"who", "text"},
+		{"began", "timestamptz"},
+		{"stepped", "timestamptz"},
+		{"fenced", "timestamptz"},
+		{"error", "text"},
+		{"offline", "boolean"},
 	} {
 		columns, view = append(columns, c.name+" "+c.kind), append(view, fmt.Sprintf("null::%s as %s", c.kind, c.name))
 	}
