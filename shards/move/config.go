@@ -33,11 +33,14 @@ type Config struct {
 	Offline bool
 	Rate    int64 // bytes a second and shard that are copied at most, offline. Defaults to no limit
 
-	PerHost     int           // moves at a time from or to one host. Defaults to 2
-	MaxPause    time.Duration // the most that writers wait in one cutover. Defaults to 2 s
-	MaxLag      time.Duration // how far behind the target may be when a cutover begins. Defaults to a quarter of MaxPause
-	LockTimeout time.Duration // how long a cutover waits for locks, and keeps others waiting behind it. Defaults to 300 ms
-	Patience    time.Duration // how long cutovers are tried. Defaults to no limit
+	PerHost  int           // moves at a time from or to one host. Defaults to 2
+	MaxPause time.Duration // the most that writers wait in one cutover. Defaults to 2 s
+	MaxLag   time.Duration // how far behind the target may be when a cutover begins. Defaults to a quarter of MaxPause
+	Patience time.Duration // how long cutovers are tried. Defaults to no limit
+
+	// LockTimeout is how long a cutover waits for locks, and keeps others waiting behind it. Defaults to 300 ms. It is nine tenths of
+	// the source's deadlock_timeout at most: of a caller and a cutover that wait for each other it is the cutover that gives up.
+	LockTimeout time.Duration
 
 	// VerifyUnderFence is up to how many bytes of tables are compared while writers wait. Larger shards are compared before
 	// the cutover, as of one moment. Defaults to 8 MiB.

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 )
 
 // cutoverPause is the longest pause between two tries of a cutover.
@@ -63,7 +64,7 @@ func (j *job) retry(ctx context.Context, try func() error) error {
 // mayTryAgain reports whether a cutover failed because of locks or time.
 func mayTryAgain(err error) bool {
 	switch code(err) {
-	case "55P03", "40P01", "57014": // lock not available, deadlock, statement timeout
+	case "55P03", "40P01", "57014", "25P03": // lock not available, deadlock, statement timeout, idle in a transaction
 		return true
 	}
 	return errors.Is(err, errMarkerLate) || errors.Is(err, errPauseOver)
@@ -94,21 +95,32 @@ func (j *job) untilQuiet(ctx context.Context, began time.Time) error {
 	})
 }
 
+// lockTables takes the locks of all tables in a mode.
+const lockTables = `
+  SELECT 'LOCK TABLE ' || string_agg(oid::regclass::text, ', ') || ' IN %[2]s MODE' INTO s
+  FROM pg_class WHERE relnamespace = to_regnamespace('%[1]s') AND relkind = 'r';
+  IF s IS NOT NULL THEN EXECUTE s; END IF;`
+
 // lockScript takes the locks of all tables, and of all sequences: ALTER SEQUENCE, which changes nothing here, keeps out nextval.
 const lockScript = `
 DO $kiloshard$
 DECLARE
   s text;
-BEGIN
-  SELECT 'LOCK TABLE ' || string_agg(oid::regclass::text, ', ') || ' IN ACCESS EXCLUSIVE MODE' INTO s
-  FROM pg_class WHERE relnamespace = '%[1]s'::regnamespace AND relkind = 'r';
-  IF s IS NOT NULL THEN EXECUTE s; END IF;
+BEGIN` + lockTables + `
   FOR s IN
     SELECT format('ALTER SEQUENCE %%s MAXVALUE %%s', c.oid::regclass, q.seqmax) FROM pg_class c JOIN pg_sequence q ON q.seqrelid = c.oid
     WHERE c.relnamespace = '%[1]s'::regnamespace
   LOOP EXECUTE s; END LOOP;
 END
 $kiloshard$`
+
+// keepOutVacuum takes the lock of a vacuum on all tables, which is in nobody's way who reads or writes. Postgres cancels an autovacuum, which
+// can take hours, once somebody has waited for it for deadlock_timeout: writers are not to.
+func keepOutVacuum(schema string) string {
+	const longer = 10 * time.Second // than deadlock_timeout, whose default is 1 s
+	const script = "SET LOCAL lock_timeout = %[3]d; DO $kiloshard$ DECLARE s text; BEGIN" + lockTables + "\nEND $kiloshard$; "
+	return fmt.Sprintf(script, schema, "SHARE UPDATE EXCLUSIVE", longer.Milliseconds())
+}
 
 // cutOnce holds all readers and writers of the shard up while fn runs: the target then has all that they have done. With an error
 // nothing has changed.
@@ -118,21 +130,28 @@ func (j *job) cutOnce(ctx context.Context, fn func(context.Context, pgx.Tx) erro
 		return err
 	}
 	defer closeConn(ctx, cut)
-	limited, cancel := context.WithTimeout(ctx, j.cfg.LockTimeout+j.cfg.MaxPause)
-	defer cancel()
-	tx, err := cut.Begin(limited)
+	tx, err := cut.Begin(ctx)
 	if err != nil {
 		return err
 	}
 	defer func() { _ = tx.Rollback(context.WithoutCancel(ctx)) }()
-	began, err := j.holdUp(limited, tx, fn)
-	switch {
-	case err != nil && limited.Err() != nil && ctx.Err() == nil: // nothing is committed, nor about to be
-		return fmt.Errorf("%w: %w", errPauseOver, err)
-	case err != nil:
+	if err := run(ctx, cut, keepOutVacuum(j.Schema)); err != nil {
 		return err
 	}
-	if err := tx.Commit(limited); err != nil {
+	limited, cancel := context.WithTimeout(ctx, j.cfg.LockTimeout+j.cfg.MaxPause)
+	defer cancel()
+	began, err := j.holdUp(limited, tx, fn)
+	unsent := err != nil
+	if err == nil {
+		err = tx.Commit(limited)
+		unsent = pgconn.SafeToRetry(err)
+	}
+	// On a busy machine the server's limit may be heard of before the context's own.
+	end, _ := limited.Deadline()
+	switch {
+	case unsent && !time.Now().Before(end) && ctx.Err() == nil: // nothing is committed, nor about to be
+		return fmt.Errorf("%w: %w", errPauseOver, err)
+	case err != nil:
 		return err
 	}
 	j.event("released after %s", time.Since(began).Round(100*time.Microsecond))
@@ -147,7 +166,7 @@ func (j *job) holdUp(ctx context.Context, tx pgx.Tx, fn func(context.Context, pg
 	if _, err := tx.Exec(ctx, settings); err != nil {
 		return began, err
 	}
-	if _, err := tx.Exec(ctx, fmt.Sprintf(lockScript, j.Schema)); err != nil {
+	if _, err := tx.Exec(ctx, fmt.Sprintf(lockScript, j.Schema, "ACCESS EXCLUSIVE")); err != nil {
 		return began, err
 	}
 	began = time.Now()

@@ -68,7 +68,7 @@ func withoutIdentities(s drift.Structure, changed map[string]string) drift.Struc
 
 // alter changes tables on the source in one transaction, while nobody waits behind it for longer than the lock timeout.
 func (j *job) alter(ctx context.Context, statements string) error {
-	script := fmt.Sprintf("BEGIN; SET LOCAL lock_timeout = %d; %s; COMMIT", j.cfg.LockTimeout.Milliseconds(), statements)
+	script := fmt.Sprintf("BEGIN; %s SET LOCAL lock_timeout = %d; %s; COMMIT", keepOutVacuum(j.Schema)+keepOutVacuum(j.moved()), j.cfg.LockTimeout.Milliseconds(), statements)
 	began := time.Now()
 	for {
 		if err := j.untilQuiet(ctx, began); err != nil {

@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -64,10 +65,24 @@ func begin(ctx context.Context, cfg Config, m Move) (*job, error) {
 			return j, &shards.HostError{Host: side.host.Name, Err: err}
 		}
 	}
+	if err := j.limitLockTimeout(ctx); err != nil {
+		return j, &shards.HostError{Host: m.Source, Err: err}
+	}
 	if m.Returns != "" {
 		err = j.readReturned(ctx)
 	}
 	return j, err
+}
+
+// limitLockTimeout has a cutover wait for locks for a shorter time than after which a caller that it waits for, and that waits for it, would
+// be ended as one of a deadlock.
+func (j *job) limitLockTimeout(ctx context.Context) error {
+	var limit float64
+	err := j.from.QueryRow(ctx, `SELECT 0.9 * setting::float8 FROM pg_settings WHERE name = 'deadlock_timeout'`).Scan(&limit)
+	if err == nil {
+		j.cfg.LockTimeout = min(j.cfg.LockTimeout, max(time.Millisecond, time.Duration(limit*float64(time.Millisecond))))
+	}
+	return err
 }
 
 func (j *job) close(ctx context.Context) {

@@ -1,6 +1,7 @@
 package move_test
 
 import (
+	"context"
 	"strings"
 	"testing"
 
@@ -14,12 +15,26 @@ insert into photos (title, mood, note) select 'photo ' || n, 'glad', '{"a": 1}' 
 insert into likes select id, 1 from photos;
 insert into events (what) select 'x' from generate_series(1, 10);`
 
+// preparedOnce prepares statements, and runs each so often that its plan is kept.
+const preparedOnce = `
+begin; create function pg_temp.write() returns bigint language sql as $$ insert into shard_00001.photos (title) values ('prepared') returning id $$;
+set search_path = shard_00001, pg_temp;
+prepare writes as insert into shard_00001.photos (title) values ('prepared'); prepare reads as select count(*) from shard_00001.photos;
+prepare reads_by_path as select count(*) from photos; prepare next_id as select next_id(); prepare writes_in_function as select pg_temp.write();
+commit; begin; execute writes; execute writes; execute reads; execute reads; execute reads_by_path; execute reads_by_path; execute next_id; execute next_id;
+execute writes_in_function; execute writes_in_function; rollback`
+
 // A shard arrives with its rows, its sequences, its rights and its comments, and the old place says where it is.
 func TestMove(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	b.exec(0, fill+`grant usage on schema shard_00001 to pg_monitor; grant select (id, title) on photos to pg_monitor; grant insert on likes to public`)
 	const rows = `select count(*) || ' ' || sum(hashtext(p::text)) || ' ' || (select count(*) from shard_00001.likes) from shard_00001.photos p`
+	stale := b.connect(0)
+	defer stale.Close(context.Background())
+	if _, err := stale.Exec(t.Context(), preparedOnce); err != nil {
+		t.Fatal(err)
+	}
 	before, last := b.text(0, rows), b.text(0, `select last_value from shard_00001.next_id_seq`)
 	report, err := move.Run(t.Context(), b.cfg)
 	if err != nil {
@@ -42,6 +57,11 @@ func TestMove(t *testing.T) {
 	} {
 		if err := b.try(0, statement); err == nil || !strings.Contains(err.Error(), "shard 1 moved to pg-b at ") {
 			t.Errorf("%s: got %v", statement, err)
+		}
+	}
+	for _, name := range []string{"writes", "reads", "reads_by_path", "next_id", "writes_in_function"} {
+		if _, err := stale.Exec(t.Context(), "execute "+name); err == nil || !strings.Contains(err.Error(), "shard 1 moved to pg-b at ") {
+			t.Errorf("prepared before the move, %s: got %v", name, err)
 		}
 	}
 	b.clean()

@@ -53,10 +53,13 @@ func (j *job) copyLocked(ctx context.Context) error {
 		return err
 	}
 	defer func() { _ = tx.Rollback(context.WithoutCancel(ctx)) }()
+	if err := run(ctx, cut, keepOutVacuum(j.Schema)); err != nil {
+		return err
+	}
 	if _, err := tx.Exec(ctx, fmt.Sprintf(`SELECT set_config('lock_timeout', '%d', true), set_config('idle_in_transaction_session_timeout', '0', true)`, j.cfg.LockTimeout.Milliseconds())); err != nil {
 		return err
 	}
-	if _, err := tx.Exec(ctx, fmt.Sprintf(lockScript, j.Schema)); err != nil {
+	if _, err := tx.Exec(ctx, fmt.Sprintf(lockScript, j.Schema, "ACCESS EXCLUSIVE")); err != nil {
 		return err
 	}
 	began := time.Now()

@@ -200,6 +200,97 @@ func TestLongTransaction(t *testing.T) {
 	b.clean()
 }
 
+// A transaction begins when a cutover is about to lock its table, and goes on: calls wait behind the cutover until that gives up, and not
+// until the transaction ends.
+func TestTransactionAtCutover(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	b.exec(0, fill)
+	holder := b.connect(0)
+	defer holder.Close(context.Background())
+	hold := func(statements string) {
+		if _, err := holder.Exec(t.Context(), statements); err != nil {
+			t.Error(err)
+		}
+	}
+	c := b.crowd(t, returning, inTx, reading(`select n from events order by n limit 1`))
+	b.cfg.LockTimeout = time.Minute // a transaction that is older is waited for without locks
+	tell, ended := b.cfg.Events, false
+	b.cfg.Events = func(e move.Event) {
+		tell(e)
+		switch p := point(e); {
+		case p == "cutover: begun":
+			hold(`begin; select from shard_00001.events where n = 1 for update`)
+		case !ended && (strings.HasPrefix(p, "cutover: tries again: ") || strings.HasPrefix(p, "cutover: waits for a transaction of process ")):
+			ended = true
+			c.some("calls while the transaction goes on")
+			hold(`rollback`)
+		}
+	}
+	if _, err := move.Run(t.Context(), b.cfg); err != nil {
+		t.Fatal(err)
+	}
+	if !ended {
+		t.Error("the shard moved although a transaction held a lock in it")
+	}
+	c.some("calls after the move")
+	c.end(b, 1)
+	b.clean()
+}
+
+// Of a caller and a cutover that wait for each other, the cutover gives up.
+func TestDeadlock(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	b.exec(0, fill)
+	b.cfg.LockTimeout = time.Minute
+	tables := strings.Split(b.text(0, `select string_agg(oid || ' ' || relname, ',') from pg_class where relnamespace = 'shard_00001'::regnamespace and relkind = 'r'`), ",")
+	_, first, _ := strings.Cut(tables[0], " ")
+	oid, last, _ := strings.Cut(tables[len(tables)-1], " ")
+	caller, watcher := b.connect(0), b.connect(0)
+	defer caller.Close(context.Background())
+	defer watcher.Close(context.Background())
+	gaveUp, ended := make(chan struct{}), make(chan error, 1)
+	call := func() error {
+		for waits := false; !waits; { // for longer than deadlock_timeout: by then the cutover has looked for a deadlock
+			select {
+			case <-gaveUp:
+				waits = true
+			default:
+				const query = `select exists (select from pg_locks where relation = $1::text::oid and not granted and waitstart < clock_timestamp() - interval '1.2 s')`
+				if err := watcher.QueryRow(t.Context(), query, oid).Scan(&waits); err != nil {
+					return err
+				}
+			}
+		}
+		_, err := caller.Exec(t.Context(), `select from shard_00001.`+first+`; commit`)
+		return err
+	}
+	tell, begun, free := b.cfg.Events, false, false
+	b.cfg.Events = func(e move.Event) {
+		tell(e)
+		switch p := point(e); {
+		case !begun && p == "cutover: begun":
+			begun = true
+			if _, err := caller.Exec(t.Context(), `begin; select from shard_00001.`+last); err != nil {
+				t.Error(err)
+			}
+			go func() { ended <- call() }()
+		case begun && !free && (strings.HasPrefix(p, "cutover: tries again: ") || strings.HasPrefix(p, "cutover: waits for a transaction of process ")):
+			free = true
+			close(gaveUp)
+		}
+	}
+	if _, err := move.Run(t.Context(), b.cfg); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-ended; err != nil {
+		t.Errorf("the caller: %v", err)
+	}
+	b.served("pg-b", "at last")
+	b.clean()
+}
+
 // A try of a cutover that takes longer than writers may wait is another try's turn, wherever in it the time was spent.
 func TestPauseOver(t *testing.T) {
 	t.Parallel()

@@ -84,7 +84,7 @@ func Clocks(ctx context.Context, source, target *pgx.Conn) (Found, error) {
 	case difference >= clockProblem:
 		f.problem("%s: expected less than %s, since IDs are made of it", text, clockProblem)
 	case difference >= clockNote && which == "behind":
-		f.note("%s: next_id() on it waits until it has caught up with the IDs that were made", text)
+		f.note("%s: until it has caught up with the IDs that were made, next_id() sleeps for a moment before each ID", text)
 	case difference >= clockNote:
 		f.note("%s: IDs made there look as much later", text)
 	}
