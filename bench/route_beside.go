@@ -71,6 +71,11 @@ func measureBeside(ctx context.Context, b *routeBench) error {
 		return err
 	}
 	defer r.Close()
+	own, err := openRouter(ctx, m)
+	if err != nil {
+		return err
+	}
+	defer own.Close()
 	unlock, err := lockNotes(ctx, m)
 	if err != nil {
 		return err
@@ -78,11 +83,12 @@ func measureBeside(ctx context.Context, b *routeBench) error {
 	defer unlock()
 	for _, c := range allCulprits() {
 		b.progress("%s", c.what)
-		laps, err := b.compare(ctx, innocents+culprits, besides(r, c.call), besides(r, idles))
+		laps, err := b.compare(ctx, innocents+culprits, besides(r, r, c.call), besides(r, r, idles), besides(r, own, c.call))
 		if err != nil {
 			return err
 		}
 		b.addLaps("select beside "+c.what+", and without", innocents, laps[0], laps[1], p50, p99, p999, longest)
+		b.addLaps("select beside "+c.what+", and with these on connections of their own", innocents, laps[0], laps[2], p50, p99, p999, longest)
 	}
 	return nil
 }
@@ -93,19 +99,20 @@ func idles(context.Context, router.Shard) error {
 }
 
 // besides has the innocents select in all shards but the first, and the culprits do what they do in the first.
-func besides(r *router.Router, does func(context.Context, router.Shard) error) call {
+func besides(r, culprits *router.Router, does func(context.Context, router.Shard) error) call {
 	run := selects("")
 	return func(ctx context.Context, worker, i int) (apart bool, err error) {
-		var key int64
-		if worker < innocents {
-			key = 1 + int64(worker+i)%(routeShards-1)
+		if worker >= innocents {
+			shard, err := forKey(ctx, culprits, 0)
+			if err != nil {
+				return true, err
+			}
+			return true, does(ctx, shard)
 		}
+		key := 1 + int64(worker+i)%(routeShards-1)
 		shard, err := forKey(ctx, r, key)
 		if err != nil {
 			return false, err
-		}
-		if worker >= innocents {
-			return true, does(ctx, shard)
 		}
 		return run(ctx, shard, key, worker, i)
 	}

@@ -55,7 +55,11 @@ listed as force, and changed files that were accepted as accept.`,
 				return err
 			}
 			entries, err := migrate.History(cmd.Context(), migrate.Config{Map: m, Shards: set}, limit, run)
-			return errors.Join(printMigrateHistory(a, entries, err == nil), err)
+			all := err == nil
+			if !all && len(entries) > 0 {
+				err = cli.Partly(err)
+			}
+			return errors.Join(printMigrateHistory(a, entries, all), err)
 		},
 	}
 	cmd.Flags().StringVar(&narrowed, "shards", "", "only these shards, such as 0-9,77")

@@ -102,6 +102,9 @@ func statusCommand(a *cli.App) *cobra.Command {
 				return err
 			}
 			moves, err := move.Status(cmd.Context(), m)
+			if err != nil && len(moves) > 0 {
+				err = cli.Partly(err)
+			}
 			result := []Row{}
 			rows := [][]string{{">SHARD", "FROM", "TO", "STEP", "SINCE", "OUTCOME", "WAY BACK", "ERROR"}}
 			for _, v := range moves {

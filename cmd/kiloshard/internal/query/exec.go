@@ -206,8 +206,8 @@ func printExec(a *cli.App, e *execution, done shards.Set, err error, took time.D
 	}
 	err = errors.Join(a.Print(result, func() {
 		printExecRows(a, result.Rows)
-		a.Say("%s done, %s returned, %s changed, %d failed, %d not attempted, in %s", cli.Count(done.Len(), "shard"), cli.Count(len(result.Rows), "row"),
-			cli.Thousands(int(e.affected)), len(result.Failed), result.NotAttempted.Len(), took.Round(time.Millisecond))
+		a.Say("%s done, %s returned, %s changed, %s failed, %s not attempted, in %s", cli.Count(done.Len(), "shard"), cli.Count(len(result.Rows), "row"),
+			cli.Thousands(int(e.affected)), cli.Thousands(len(result.Failed)), cli.Thousands(result.NotAttempted.Len()), took.Round(time.Millisecond))
 	}), err)
 	if partial != nil {
 		a.PrintFailures(e.m, partial)
