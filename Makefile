@@ -41,7 +41,8 @@ test-programs:
 
 prove: go ## IDs under real faults, minutes long; IMAGE=postgres:17 for another Postgres, PROVE=published to see it fail
 ifdef IMAGE
-	@PROVE_FULL=1 PROVE=$(PROVE) sql/prove/in-image.sh $(IMAGE) -test.v -test.timeout=15m
+	go test -v -count=1 ./sql/prove/model
+	@PROVE_FULL=1 PROVE=$(PROVE) sql/prove/in-image.sh $(IMAGE) ./sql/prove -test.v -test.timeout=15m
 else
 	PROVE_FULL=1 PROVE=$(PROVE) go test -v -count=1 -timeout=15m ./sql/prove/...
 endif

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/kiloshard/kiloshard/internal/localpg"
+	"github.com/kiloshard/kiloshard/internal/pgtest"
 	"github.com/kiloshard/kiloshard/router"
 )
 
@@ -114,16 +115,16 @@ func TestNetworkDisconnected(t *testing.T) {
 	if image == "" {
 		image = "postgres:17"
 	}
-	needDocker(t, image)
+	pgtest.NeedDocker(t, image)
 	other := start(t)
 	name := "kiloshard-prove-" + strings.ToLower(rand.Text()[:12])
-	docker(t, "network", "create", name)
-	t.Cleanup(func() { remove(t, "network", "rm", name) })
+	pgtest.Docker(t, "network", "create", name)
+	pgtest.DockerAtEnd(t, "network", "rm", name)
 	secret := rand.Text()
-	docker(t, "run", "--detach", "--name", name, "--network", name, "--tmpfs", "/var/lib/postgresql",
+	pgtest.Docker(t, "run", "--detach", "--name", name, "--network", name, "--tmpfs", "/var/lib/postgresql",
 		"--env", "POSTGRES_PASSWORD="+secret, "--env", "POSTGRES_DB="+database, image, "-c", "fsync=off")
-	t.Cleanup(func() { remove(t, "rm", "--force", "--volumes", name) })
-	ip := docker(t, "inspect", "--format", "{{range .NetworkSettings.Networks}}{{.IPAddress}}{{end}}", name)
+	pgtest.DockerAtEnd(t, "rm", "--force", "--volumes", name)
+	ip := pgtest.Docker(t, "inspect", "--format", "{{range .NetworkSettings.Networks}}{{.IPAddress}}{{end}}", name)
 	dsn := fmt.Sprintf("postgres://postgres:%s@%s/%s", secret, net.JoinHostPort(ip, "5432"), database)
 	eventually(t, "the container's server answers", func() bool {
 		// The image's server starts twice: the first one, which has no network, makes the database.
@@ -134,34 +135,7 @@ func TestNetworkDisconnected(t *testing.T) {
 	if err := read(t.Context(), shard(t, r, shardCount+1)); err != nil {
 		t.Fatal(err)
 	}
-	isCut(t, r, "pg-b", func() { docker(t, "network", "disconnect", name, name) }, func() {
-		docker(t, "network", "connect", name, name)
+	isCut(t, r, "pg-b", func() { pgtest.Docker(t, "network", "disconnect", name, name) }, func() {
+		pgtest.Docker(t, "network", "connect", name, name)
 	})
-}
-
-func needDocker(t *testing.T, image string) {
-	t.Helper()
-	if os.Getenv("CI") == "true" || os.Getenv("KILOSHARD_TEST_POSTGRES") == "docker" {
-		return
-	}
-	if out, err := exec.Command("docker", "image", "inspect", image).CombinedOutput(); err != nil {
-		t.Skipf("Docker with the image %s is needed: %v %s", image, err, strings.TrimSpace(string(out)))
-	}
-}
-
-func docker(t *testing.T, args ...string) string {
-	t.Helper()
-	out, err := exec.Command("docker", args...).CombinedOutput()
-	if err != nil {
-		t.Fatalf("docker %s: %v: %s", args[0], err, out)
-	}
-	return strings.TrimSpace(string(out))
-}
-
-// remove is docker for what must be done at the end.
-func remove(t *testing.T, args ...string) {
-	t.Helper()
-	if out, err := exec.Command("docker", args...).CombinedOutput(); err != nil {
-		t.Errorf("docker %s: %v: %s", args[0], err, out)
-	}
 }

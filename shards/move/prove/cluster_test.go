@@ -231,14 +231,22 @@ union all select 'move under way ' || id || ' as ' || side from kiloshard.moves 
 union all select 'advisory lock of ' || pid from pg_locks where locktype = 'advisory'
 union all select 'session ' || pid from pg_stat_activity where application_name like 'kiloshard%move%'`
 
-// whole waits until one host serves shard 1, and only it, and nothing else of its moves is left.
-func (c *cluster) whole(home string) {
+// served checks that one host serves shard 1, and only it.
+func (c *cluster) served(home string) {
 	c.t.Helper()
 	for _, host := range []string{"pg-a", "pg-b"} {
 		err := c.try(host, `begin; insert into shard_00001.photos (title) values ('served'); rollback`)
 		if (err == nil) != (host == home) {
 			c.t.Errorf("a write on %s, while the shard is on %s: %v", host, home, err)
 		}
+	}
+}
+
+// whole waits until one host serves shard 1, and only it, and nothing else of its moves is left.
+func (c *cluster) whole(home string) {
+	c.t.Helper()
+	c.served(home)
+	for _, host := range []string{"pg-a", "pg-b"} {
 		conn, err := c.connect(host)
 		if err != nil {
 			c.t.Fatal(err)
@@ -270,5 +278,10 @@ func (c *cluster) clean() {
 	c.t.Helper()
 	if _, err := move.Clean(c.t.Context(), c.load(c.direct), shards.Set{}); err != nil {
 		c.t.Fatal(err)
+	}
+	for _, host := range []string{"pg-a", "pg-b"} {
+		if found := c.text(host, `select coalesce(string_agg(nspname, ', '), 'none') from pg_namespace where nspname like 'shard\_00001\_%'`); found != "none" {
+			c.t.Errorf("%s has old schemas: %s", host, found)
+		}
 	}
 }

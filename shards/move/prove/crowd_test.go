@@ -30,7 +30,7 @@ type crowd struct {
 
 const (
 	callBreak = 5 * time.Millisecond
-	callLimit = 10 * time.Second
+	callLimit = 30 * time.Second
 )
 
 // callers starts a crowd, which ends with the test.

@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/kiloshard/kiloshard/shards"
 	"github.com/kiloshard/kiloshard/shards/move"
@@ -16,6 +17,7 @@ import (
 // The variables that make this test binary a mover which kills itself when something happens.
 const (
 	moverDies  = "KILOSHARD_TEST_MOVER_DIES"
+	moverDoes  = "KILOSHARD_TEST_MOVER_DOES"
 	moverTo    = "KILOSHARD_TEST_MOVER_TO"
 	moverLogin = "KILOSHARD_TEST_MOVER_LOGIN"
 	moverStore = "KILOSHARD_TEST_MOVER_STORE"
@@ -27,7 +29,28 @@ func point(e move.Event) string {
 	return string(e.Step) + ": " + what
 }
 
-// mover moves shard 1 and does not come to its end.
+// The ways of a mover of shard 1.
+const (
+	moves       = "moves"
+	movesToGo   = "moves with a way back"
+	rollsBack   = "rolls back"
+	wayBackTime = time.Hour
+)
+
+// do does what a mover of some way does.
+func do(ctx context.Context, way string, cfg move.Config) error {
+	run := move.Run
+	switch way {
+	case movesToGo:
+		cfg.RollbackFor = wayBackTime
+	case rollsBack:
+		run = move.Rollback
+	}
+	_, err := run(ctx, cfg)
+	return err
+}
+
+// mover does what it is to do with shard 1, and does not come to its end.
 func mover() {
 	ctx := context.Background()
 	err := func() error {
@@ -39,7 +62,7 @@ func mover() {
 		if err != nil {
 			return err
 		}
-		_, err = move.Run(ctx, move.Config{
+		return do(ctx, os.Getenv(moverDoes), move.Config{
 			Map: now.Map, Store: store, Shards: shards.SetOf(1), To: os.Getenv(moverTo), Login: os.Getenv(moverLogin), LoginWithPassword: true,
 			Events: func(e move.Event) {
 				if point(e) == os.Getenv(moverDies) {
@@ -49,28 +72,30 @@ func mover() {
 				}
 			},
 		})
-		return err
 	}()
 	fmt.Fprintln(os.Stderr, "the mover was not killed:", err)
 	os.Exit(1)
 }
 
-// killedMover moves shard 1 by a process that is killed at a point.
-func (c *cluster) killedMover(from, to, at string) {
+// killedMover has a process do something with shard 1 that is killed at a point.
+func (c *cluster) killedMover(way, from, to, at string) {
 	c.t.Helper()
 	var output bytes.Buffer
 	cmd := exec.CommandContext(c.t.Context(), os.Args[0])
-	cmd.Env = append(os.Environ(), moverDies+"="+at, moverTo+"="+to, moverLogin+"="+c.config(from, to).Login, moverStore+"="+c.throughLinks("store"),
+	cmd.Env = append(os.Environ(), moverDies+"="+at, moverDoes+"="+way, moverTo+"="+to, moverLogin+"="+c.config(from, to).Login, moverStore+"="+c.throughLinks("store"),
 		variable("pg-a")+"="+c.throughLinks("pg-a"), variable("pg-b")+"="+c.throughLinks("pg-b"))
 	cmd.Stderr = &output
 	err := cmd.Run()
 	if cmd.ProcessState == nil || cmd.ProcessState.String() != "signal: killed" {
 		c.t.Fatalf("at %q: %v: %s", at, err, output.String())
 	}
+	if moves, err := move.Status(c.t.Context(), c.load(c.direct)); err != nil || moves[len(moves)-1].Outcome != move.UnderWay {
+		c.t.Errorf("the ledger says %v, %v", moves[len(moves)-1], err)
+	}
 }
 
-// points moves shard 1 and returns all that happens, in its order.
-func (c *cluster) points() []string {
+// points does something with shard 1 and returns all that happens, in its order.
+func (c *cluster) points(way string) []string {
 	c.t.Helper()
 	var all []string
 	cfg := c.config(c.home())
@@ -79,7 +104,7 @@ func (c *cluster) points() []string {
 			all = append(all, p)
 		}
 	}
-	if _, err := move.Run(c.t.Context(), cfg); err != nil {
+	if err := do(c.t.Context(), way, cfg); err != nil {
 		c.t.Fatal(err)
 	}
 	return all
