@@ -117,9 +117,19 @@ func takeApart(dsn string) ([]setting, bool) {
 		if plain, err := url.PathUnescape(value); err == nil {
 			value = plain
 		}
-		settings = append(settings, hosts(strings.ToLower(strings.TrimSpace(key)), value)...)
+		settings = append(settings, hosts(keyOf(key), value)...)
 	}
 	return settings, true
+}
+
+// keyOf returns a key in lower case: nothing that is refused hides behind capitals. But to pgx only "password" is the password, and
+// "Password" a parameter that it tells any server.
+func keyOf(key string) string {
+	lower := strings.ToLower(strings.TrimSpace(key))
+	if lower == "password" {
+		return key
+	}
+	return lower
 }
 
 // hosts splits a setting that may name several hosts.
@@ -158,7 +168,7 @@ func keywordsOf(dsn string) ([]setting, bool) {
 		if at[2] < 0 { // variables that stand for keywords
 			settings = append(settings, setting{"", back(dsn[at[0]:at[1]])})
 		} else {
-			settings = append(settings, hosts(strings.ToLower(dsn[at[2]:at[3]]), strings.Trim(back(dsn[at[4]:at[5]]), "'"))...)
+			settings = append(settings, hosts(keyOf(dsn[at[2]:at[3]]), strings.Trim(back(dsn[at[4]:at[5]]), "'"))...)
 		}
 		dsn = dsn[at[1]:]
 	}

@@ -22,7 +22,7 @@ func FuzzTrust(f *testing.F) {
 		"postgres://app@evil/${AWS_SECRET}", "postgres://app:${P_PASSWORD}@${P_PASSWORD}/", "host=evil application_name=x${P_PASSWORD}", "${P_PASSWORD}", "host=evil ${P_PASSWORD}",
 		"postgres://evil/app?%73ervice=photos", "postgres://app:x@y:${P_PASSWORD}@evil/", "password='x ${P_PASSWORD}' host=evil", "password=x\\ ${P_PASSWORD} host=evil", "postgres://a:b?${P_PASSWORD}@c/",
 		"password=${P_PASSWORD}' host='evil", "postgres://[::1]:${P_PASSWORD}/", "postgresql://app:${P_PASSWORD}/x@evil/a", "password = ${P_PASSWORD}\thost=evil", "passfile=/x", "A= pAssword='${_PASSWORD}'", "postgres:///?sslcert=/x",
-		"postgres://:@${_PASSWORD}@", "host=a\vservice=x", "postgres://app@evil%2Cpg.example.com/", "host=evil\\,pg.example.com",
+		"postgres://:@${_PASSWORD}@", "host=a\vservice=x", "host=evil pAssword='${_PASSWORD}'", "postgres://app@evil/?Password=${_PASSWORD}", "postgres://app@evil%2Cpg.example.com/", "host=evil\\,pg.example.com",
 	} {
 		f.Add(seed)
 	}

@@ -31,6 +31,8 @@ func TestTrust(t *testing.T) {
 		{"a password as application", shards.Store{}, "postgres://app@evil/app?application_name=${PG_A_PASSWORD}", "variable PG_A_PASSWORD"},
 		{"a password as keyword", shards.Store{}, "host=evil application_name=x${PG_A_PASSWORD}", "variable PG_A_PASSWORD"},
 		{"all of it", shards.Store{}, "${PG_A_DSN}", "variable PG_A_DSN"},
+		{"a password as a parameter", shards.Store{}, "host=evil pAssword='${PG_A_PASSWORD}'", "variable PG_A_PASSWORD"},
+		{"a password as a parameter of the query", shards.Store{}, "postgres://app@evil/app?Password=${PG_A_PASSWORD}", "variable PG_A_PASSWORD"},
 		{"more of it", shards.Store{}, "host=evil ${PG_A_PASSWORD}", "variable PG_A_PASSWORD"},
 		{"a service", shards.Store{}, "postgres://evil/app?service=photos", "service in a DSN"},
 		{"a service, escaped", shards.Store{}, "postgres://evil/app?%73ervice=photos", "service in a DSN"},
