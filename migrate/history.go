@@ -14,7 +14,7 @@ import (
 	"github.com/kiloshard/kiloshard/shards"
 	"github.com/kiloshard/kiloshard/shards/connect"
 	"github.com/kiloshard/kiloshard/shards/fanout"
-	"github.com/kiloshard/kiloshard/sql"
+	"github.com/kiloshard/kiloshard/sql/special"
 )
 
 // HistoryEntry is the ledgers' record of one file in one run.
@@ -79,7 +79,7 @@ func (s *session) history(ctx context.Context, numbers []shards.Number, run stri
 			where statement is null and shard = any (%s) and (run = %[2]s or %[2]s = '')
 			group by run, who, role, direction, version, file
 		) e`, numbersText(shards.SetOf(numbers...)), quote(run))
-	text, err := s.value(ctx, sql.RefuseSpecial("kiloshard.ledger")+query)
+	text, err := s.value(ctx, special.Refuse("kiloshard.ledger")+query)
 	if err != nil {
 		return nil, connect.NameHolders(ctx, s.conn, err)
 	}
@@ -140,8 +140,8 @@ func mergeHistory(all []HistoryEntry) []HistoryEntry {
 			m.Began = e.Began
 		}
 		m.Took, m.Error = end.Sub(m.Began), cmp.Or(m.Error, e.Error)
-		m.Done = shards.SetOfRanges(append(m.Done.Ranges(), e.Done.Ranges()...)...)
-		m.Failed = shards.SetOfRanges(append(m.Failed.Ranges(), e.Failed.Ranges()...)...)
+		m.Done = m.Done.Union(e.Done)
+		m.Failed = m.Failed.Union(e.Failed)
 	}
 	slices.SortStableFunc(merged, compare)
 	return merged

@@ -118,7 +118,7 @@ func mergeChanges(all, more []ChangedFile) []ChangedFile {
 			all = append(all, c)
 			continue
 		}
-		all[i].Shards = shards.SetOfRanges(append(all[i].Shards.Ranges(), c.Shards.Ranges()...)...)
+		all[i].Shards = all[i].Shards.Union(c.Shards)
 	}
 	slices.SortFunc(all, func(a, b ChangedFile) int { return int(a.Version - b.Version) })
 	return all

@@ -125,7 +125,7 @@ func (r *run) groups(work []fanout.Work) []PlanGroup {
 			}
 			set := shards.SetOf(numbers...)
 			g.Hosts = append(g.Hosts, PlanHost{Host: w.Host.Name, Shards: set})
-			g.Shards = shards.SetOfRanges(append(g.Shards.Ranges(), set.Ranges()...)...)
+			g.Shards = g.Shards.Union(set)
 		}
 	}
 	groups := make([]PlanGroup, 0, len(byVersion))

@@ -93,7 +93,7 @@ func Status(ctx context.Context, cfg Config) (StatusReport, error) {
 		}
 		if host.Err != nil {
 			partial.Causes = append(partial.Causes, host.Err)
-			partial.NotAttempted = shards.SetOfRanges(append(partial.NotAttempted.Ranges(), shards.SetOf(inventory.Shards...).Ranges()...)...)
+			partial.NotAttempted = partial.NotAttempted.Union(shards.SetOf(inventory.Shards...))
 		}
 		partial.Failed = append(partial.Failed, host.Failed...)
 	}

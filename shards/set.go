@@ -112,6 +112,9 @@ func (s Set) All() iter.Seq[Number] {
 // Ranges returns the set as its fewest ranges, in rising order.
 func (s Set) Ranges() []Range { return slices.Clone(s.ranges) }
 
+// Union returns the set of the shards that are in either set.
+func (s Set) Union(other Set) Set { return SetOfRanges(append(s.Ranges(), other.ranges...)...) }
+
 // String returns the set as [ParseSet] reads it.
 func (s Set) String() string {
 	var b strings.Builder

@@ -24,10 +24,11 @@ CREATE TABLE IF NOT EXISTS kiloshard.moves (
   error   text, -- of the last attempt
   mover   int, -- on the source, the server process of the session that works on the move
   back    jsonb, -- on the source, the way back of a move that can be rolled back
-  returns text -- the move that this one rolls back
+  returns text, -- the move that this one rolls back
+  split   text -- what the moves of one promotion of a standby have in common
 );
 ALTER TABLE kiloshard.moves ADD COLUMN IF NOT EXISTS mover int, ADD COLUMN IF NOT EXISTS identities jsonb, ADD COLUMN IF NOT EXISTS carried text, ADD COLUMN IF NOT EXISTS offline boolean,
-  ADD COLUMN IF NOT EXISTS back jsonb, ADD COLUMN IF NOT EXISTS returns text; -- an older version lacks them
+  ADD COLUMN IF NOT EXISTS back jsonb, ADD COLUMN IF NOT EXISTS returns text, ADD COLUMN IF NOT EXISTS split text; -- an older version lacks them
 CREATE UNIQUE INDEX IF NOT EXISTS moves_shard ON kiloshard.moves (shard) WHERE outcome IS NULL;
 GRANT SELECT ON kiloshard.moves TO PUBLIC; -- it says where a shard went
 

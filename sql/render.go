@@ -6,10 +6,12 @@ import (
 	"strings"
 	"text/template"
 	"time"
+
+	"github.com/kiloshard/kiloshard/sql/special"
 )
 
 // Refused is the SQLSTATE with which Kiloshard's SQL refuses an operation.
-const Refused = "KS001"
+const Refused = special.Refused
 
 // The SQLSTATEs of a shard that cannot be migrated now: it is not at the expected version, or another process is
 // migrating it.

@@ -22,19 +22,6 @@ func Foreign(o Ours) string { return render("foreign", trustData{o}) }
 // search_path for the rest of the transaction.
 func RefuseForeign(o Ours) string { return render("refuse foreign", trustData{o}) }
 
-// RefuseSpecial returns a statement that fails with SQLSTATE [Refused] unless a table, with its schema, is a plain one of
-// Postgres's own types without policies: reading that in the same transaction runs no code of whoever made it. It locks the
-// table, so that its maker cannot put another relation in its place, and needs the right to read it. Any role can use it.
-func RefuseSpecial(table string) string {
-	return strings.TrimSpace(render("refuse special", specialData{Table: table}))
-}
-
-// specialData is the template data of "refuse special".
-type specialData struct {
-	trustData
-	Table string
-}
-
 // trustData is the template data of trust.sql.
 type trustData struct{ Ours }
 

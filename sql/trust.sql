@@ -84,24 +84,6 @@ END
 $kiloshard$;
 {{end}}
 
-{{- define "refuse special"}}
-DO $kiloshard$
-BEGIN
-  IF pg_catalog.current_setting('lock_timeout') OPERATOR(pg_catalog.=) '0' THEN
-    PERFORM pg_catalog.set_config('lock_timeout', '30s', true);
-  END IF;
-  LOCK TABLE {{.Table}} IN ACCESS SHARE MODE;
-  IF EXISTS (SELECT FROM pg_catalog.pg_class c WHERE c.oid OPERATOR(pg_catalog.=) pg_catalog.to_regclass('{{.Table}}')
-    AND (c.relkind OPERATOR(pg_catalog.<>) 'r' OR c.relrowsecurity OR c.relhassubclass OR EXISTS (
-      SELECT FROM pg_catalog.pg_attribute a JOIN pg_catalog.pg_type t ON t.oid OPERATOR(pg_catalog.=) a.atttypid
-      WHERE a.attrelid OPERATOR(pg_catalog.=) c.oid AND a.attnum OPERATOR(pg_catalog.>) 0
-        AND t.typnamespace OPERATOR(pg_catalog.<>) 'pg_catalog'::pg_catalog.regnamespace))) THEN
-    RAISE EXCEPTION '{{.Table}} was made by somebody else: expected a plain table' USING ERRCODE = '{{.Refused}}';
-  END IF;
-END
-$kiloshard$;
-{{end}}
-
 {{- define "helper schema"}}
 DO $kiloshard$
 BEGIN

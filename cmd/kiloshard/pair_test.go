@@ -19,8 +19,9 @@ type pair struct {
 	primary, standby *localpg.Server
 }
 
-// command runs pair start, which sets PG_PAIR_DSN to a DSN with both addresses; pair kill, of the primary once the standby has
-// all that it has; pair promote, of the standby; pair restart, of the killed one; and pair freeze, of the standby.
+// command runs pair start, which sets PG_PAIR_DSN to a DSN with both addresses, PG_FIRST_DSN and PG_SECOND_DSN to DSNs with one; pair
+// kill, of the primary once the standby has all that it has; pair promote, of the standby; pair restart, of the killed one; and
+// pair freeze, of the standby.
 func (p *pair) command(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 1 {
 		ts.Fatalf("usage: pair start|kill|promote|restart|freeze")
@@ -61,6 +62,8 @@ func (p *pair) start(ctx context.Context, ts *testscript.TestScript) {
 	}
 	ts.Setenv("PG_FIRST", first.Host)
 	ts.Setenv("PG_SECOND", second.Host)
+	ts.Setenv("PG_FIRST_DSN", first.String())
+	ts.Setenv("PG_SECOND_DSN", second.String())
 	first.Host += "," + second.Host
 	ts.Setenv("PG_PAIR_DSN", first.String())
 }

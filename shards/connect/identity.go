@@ -10,6 +10,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/kiloshard/kiloshard/shards"
+	"github.com/kiloshard/kiloshard/sql/special"
 )
 
 // IdentityError says that a database holds shards of another cluster than the map's, or with another epoch, layout or
@@ -27,38 +28,21 @@ func (e *IdentityError) Error() string {
 	return fmt.Sprintf("this database has %s %s, expected %s %s as the map says: it cannot change while there are shards", e.Field, e.Found, e.Field, e.Expected)
 }
 
-// foreign is the SQLSTATE for a kiloshard.settings that somebody else made, which kiloshard verify reports.
-const foreign = "KS001"
+// readIdentity reads a database's settings. Somebody else may have made a relation of this name, so no code of theirs runs.
+var readIdentity = special.Refuse("kiloshard.settings") + "\nselect pg_catalog.to_jsonb(s) from kiloshard.settings s"
 
 // checkIdentity compares a database's settings with those that the host's map expects. It accepts a database in which
 // nothing is installed, one of an older release whose settings the role may not read, and one in which somebody else
-// made that table.
-// It waits for a lock for as long as wait says, unless the session has a lock_timeout; the error then says who holds it.
-func checkIdentity(ctx context.Context, conn *pgconn.PgConn, host shards.Host, wait string) error {
+// made that table, which kiloshard verify reports.
+// It waits for a lock for 30 seconds, unless the session has a lock_timeout; the error then says who holds it.
+func checkIdentity(ctx context.Context, conn *pgconn.PgConn, host shards.Host) error {
 	expected, ok := host.Identity()
 	if !ok {
 		return nil
 	}
-	// Somebody else may have made a relation of this name. Reading a plain table of Postgres's own types runs no code, and the
-	// lock, which lasts until the end of the message, keeps its maker from putting another one in its place meanwhile.
-	query := `
-do $$ begin
-	if pg_catalog.current_setting('lock_timeout') operator(pg_catalog.=) '0' then
-		perform pg_catalog.set_config('lock_timeout', '` + wait + `', true);
-	end if;
-	lock table kiloshard.settings in access share mode;
-	if exists (select from pg_catalog.pg_class c where c.oid operator(pg_catalog.=) pg_catalog.to_regclass('kiloshard.settings')
-		and (c.relkind operator(pg_catalog.<>) 'r' or c.relrowsecurity or c.relhassubclass or exists (
-			select from pg_catalog.pg_attribute a join pg_catalog.pg_type t on t.oid operator(pg_catalog.=) a.atttypid
-			where a.attrelid operator(pg_catalog.=) c.oid and a.attnum operator(pg_catalog.>) 0
-				and t.typnamespace operator(pg_catalog.<>) 'pg_catalog'::pg_catalog.regnamespace))) then
-		raise exception 'kiloshard.settings was made by somebody else' using errcode = '` + foreign + `';
-	end if;
-end $$;
-select pg_catalog.to_jsonb(s) from kiloshard.settings s`
-	results, err := conn.Exec(ctx, query).ReadAll()
+	results, err := conn.Exec(ctx, readIdentity).ReadAll()
 	var pg *pgconn.PgError
-	if errors.As(err, &pg) && (pg.Code == "42P01" || pg.Code == "3F000" || pg.Code == "42501" || pg.Code == "42809" || pg.Code == foreign) {
+	if errors.As(err, &pg) && (pg.Code == "42P01" || pg.Code == "3F000" || pg.Code == "42501" || pg.Code == "42809" || pg.Code == special.Refused) {
 		return nil
 	}
 	if err != nil {

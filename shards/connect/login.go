@@ -82,7 +82,7 @@ func (l *Login) Attend(config *pgxpool.Config) {
 	}
 	config.AfterConnect = func(ctx context.Context, conn *pgx.Conn) error {
 		l.accept(conn)
-		if err := checkIdentity(ctx, conn.PgConn(), l.host, LockWait); err != nil {
+		if err := checkIdentity(ctx, conn.PgConn(), l.host); err != nil {
 			return err
 		}
 		if after == nil {

@@ -35,7 +35,7 @@ func Open(ctx context.Context, host shards.Host, adjust func(*pgx.ConnConfig)) (
 		return nil, l.explain(err)
 	}
 	lookout.opened(l, config, conn.PgConn())
-	if err := checkIdentity(ctx, conn.PgConn(), host, LockWait); err != nil {
+	if err := checkIdentity(ctx, conn.PgConn(), host); err != nil {
 		_ = conn.Close(ctx)
 		return nil, err
 	}
@@ -59,7 +59,7 @@ func OpenPlain(ctx context.Context, host shards.Host, adjust func(*pgconn.Config
 		return nil, l.explain(err)
 	}
 	lookout.opened(l, config, conn)
-	if err := checkIdentity(ctx, conn, host, LockWait); err != nil {
+	if err := checkIdentity(ctx, conn, host); err != nil {
 		_ = conn.Close(ctx)
 		return nil, err
 	}

@@ -18,6 +18,7 @@ import (
 	"github.com/kiloshard/kiloshard/shards"
 	"github.com/kiloshard/kiloshard/shards/connect"
 	"github.com/kiloshard/kiloshard/sql"
+	"github.com/kiloshard/kiloshard/sql/special"
 )
 
 // postgresStore keeps the maps of clusters in the table kiloshard.maps of a control database, which the first Swap makes.
@@ -187,7 +188,7 @@ var errNotPlain = errors.New("kiloshard.maps was made by somebody else: expected
 // whoever made it, in the same transaction.
 func read(ctx context.Context, on querier, query string, args ...any) (all []row, err error) {
 	var batch pgx.Batch
-	batch.Queue(sql.RefuseSpecial("kiloshard.maps"))
+	batch.Queue(special.Refuse("kiloshard.maps"))
 	batch.Queue(query, args...).Query(func(rows pgx.Rows) (err error) {
 		all, err = pgx.CollectRows(rows, pgx.RowToStructByPos[row])
 		return err

@@ -103,10 +103,10 @@ func (j *job) dropAborted(ctx context.Context) error {
 // more version of the map, so that whoever follows the version before fails.
 func (j *job) stay(ctx context.Context) error {
 	first := 0
-	why := fmt.Sprintf("the move of shard %d from %s to %s is aborted", j.Shard, j.Source, j.Target)
+	why := fmt.Sprintf("the move of %s from %s to %s is aborted", j.moving(), j.Source, j.Target)
 	return j.swap(ctx, why, func(now *shards.Map) ([]shards.Placement, error) {
-		if now.Host(j.Shard).Name == j.Target {
-			return nil, fmt.Errorf("version %d of the map puts the shard on %s already: expected move resume, and then a move back", now.Version(), j.Target)
+		if j.home(now) == j.Target {
+			return nil, fmt.Errorf("version %d of the map puts %s on %s already: expected move resume, and then a move back", now.Version(), j.moving(), j.Target)
 		}
 		if first == 0 {
 			first = now.Version()

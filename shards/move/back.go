@@ -75,7 +75,7 @@ func (j *job) openWayBack(ctx context.Context) error {
 	if err := run(ctx, j.to, statement); err != nil {
 		return fmt.Errorf("publication of the way back on %s: %w", j.Target, err)
 	}
-	if _, err := j.to.Exec(ctx, `SELECT pg_create_logical_replication_slot($1, 'pgoutput')`, j.way()); err != nil {
+	if err := j.makeSlot(ctx, j.dst, j.to, j.way()); err != nil {
 		return fmt.Errorf("slot of the way back on %s: %w", j.Target, err)
 	}
 	j.event("way back made")

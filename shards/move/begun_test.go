@@ -6,6 +6,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/kiloshard/kiloshard/router"
 	"github.com/kiloshard/kiloshard/shards/move"
 )
 
@@ -39,6 +40,18 @@ var firsts = map[string]func(t *testing.T, ctx context.Context, tx pgx.Tx) error
 		_, err := tx.CopyFrom(ctx, pgx.Identifier{"photos"}, []string{"id", "title"}, &once{t: t, id: 7})
 		return err
 	},
+	"id": func(_ *testing.T, ctx context.Context, tx pgx.Tx) error { // which locks no table
+		return tx.QueryRow(ctx, `select next_id()`).Scan(new(int64))
+	},
+	"ids": func(_ *testing.T, ctx context.Context, tx pgx.Tx) error {
+		_, err := tx.Exec(ctx, `select array(select next_ids($1))`, 3)
+		return err
+	},
+	"batch of an id": func(_ *testing.T, ctx context.Context, tx pgx.Tx) error {
+		var b pgx.Batch
+		b.Queue(`select next_id()`)
+		return tx.SendBatch(ctx, &b).Close()
+	},
 	"prepared": func(_ *testing.T, ctx context.Context, tx pgx.Tx) error {
 		if _, err := tx.Prepare(ctx, "mine", `insert into likes (photo, who) select id, $1 from photos order by id limit 1`); err != nil {
 			return err
@@ -53,15 +66,28 @@ func TestBegunBeforeMove(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	b.exec(0, fill)
-	begun := map[string]pgx.Tx{}
+	begun, follow := map[string]pgx.Tx{}, []router.Shard{}
 	for name := range firsts { // each holds a connection, of a router of its own
+		s := b.routed(t)
+		follow = append(follow, s)
+		for range 10 { // its session knows all that is needed to make IDs
+			if _, err := s.NextID(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := s.NextIDs(t.Context(), 3); err != nil {
+				t.Fatal(err)
+			}
+		}
 		var err error
-		if begun[name], err = b.routed(t).Begin(t.Context()); err != nil {
+		if begun[name], err = s.Begin(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 	}
 	if _, err := move.Run(t.Context(), b.cfg); err != nil {
 		t.Fatal(err)
+	}
+	for _, s := range follow {
+		eventually(t, "a router that has the new map", func() bool { return s.Host().Name == "pg-b" })
 	}
 	for name, first := range firsts {
 		if err := first(t, t.Context(), begun[name]); err != nil {

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/jackc/pgx/v5"
+
 	"github.com/kiloshard/kiloshard/migrate/drift"
 	"github.com/kiloshard/kiloshard/migrate/snapshot"
 	"github.com/kiloshard/kiloshard/shards/move/checks"
@@ -20,13 +22,19 @@ func (e *CheckError) Error() string { return strings.Join(e.Problems, "; ") }
 // check finds all that is known beforehand to keep the shard from being moved, as a [CheckError], what one should know,
 // and how many bytes the shard takes. It changes nothing.
 func (j *job) check(ctx context.Context) (space int64, notes []string, err error) {
-	var under bool
-	err = j.from.QueryRow(ctx, `SELECT EXISTS (SELECT FROM kiloshard.moves WHERE shard = $1 AND outcome IS NULL)`, j.Shard).Scan(&under)
-	switch {
-	case err != nil:
-		return 0, nil, err
-	case under:
-		return 0, nil, fmt.Errorf("%w: see kiloshard move status", ErrUnderWay)
+	for _, conn := range []*pgx.Conn{j.from, j.to} {
+		var under bool
+		var split *string // what a move makes on a host while that is split would be on two
+		const query = `SELECT coalesce(bool_or(shard = $1), false), max(split) FROM kiloshard.moves WHERE outcome IS NULL`
+		err = conn.QueryRow(ctx, query, j.Shard).Scan(&under, &split)
+		switch {
+		case err != nil:
+			return 0, nil, err
+		case split != nil:
+			return 0, nil, fmt.Errorf("a host is being split by the promotion of its standby: %w: see kiloshard move status", ErrUnderWay)
+		case under && conn == j.from:
+			return 0, nil, fmt.Errorf("%w: see kiloshard move status", ErrUnderWay)
+		}
 	}
 	e := &CheckError{}
 	add := func(host string, f checks.Found) {

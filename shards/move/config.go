@@ -36,7 +36,7 @@ type Config struct {
 	PerHost  int           // moves at a time from or to one host. Defaults to 2
 	MaxPause time.Duration // the most that writers wait in one cutover. Defaults to 2 s
 	MaxLag   time.Duration // how far behind the target may be when a cutover begins. Defaults to a quarter of MaxPause
-	Patience time.Duration // how long cutovers are tried. Defaults to no limit
+	Patience time.Duration // how long cutovers are tried, and old transactions waited for. Defaults to no limit
 
 	// LockTimeout is how long a cutover waits for locks, and keeps others waiting behind it. Defaults to 300 ms. It is nine tenths of
 	// the source's deadlock_timeout at most: of a caller and a cutover that wait for each other it is the cutover that gives up.
@@ -115,9 +115,10 @@ func (c Config) host(name string) (shards.Host, error) {
 // Event is something that happens in a move.
 type Event struct {
 	Shard shards.Number
-	Step  Step   // that the move is in
-	What  string // such as "begun", or what is waited for
-	Bytes int64  // that are copied so far, of Total; 0 if it is about something else
+	Split shards.Set // all that leave the host, of [Promote]; empty for a move
+	Step  Step       // that the move is in
+	What  string     // such as "begun", or what is waited for
+	Bytes int64      // that are copied so far, of Total; 0 if it is about something else
 	Total int64
 	Left  time.Duration // until all is copied, at the speed so far; 0 if that is unknown
 	Lag   time.Duration // that the target was behind; 0 if it is about something else

@@ -27,9 +27,14 @@ func (j *job) copy(ctx context.Context) error {
 	j.tell(Event{What: "copying", Total: j.bytes})
 	began := time.Now()
 	told, before := began, -1
-	slot := slotWatch{job: j}
+	slot, blockers := slotWatch{job: j}, blockerWatch{job: j, on: j.from, host: j.Source}
+	var subscription uint32
 	err := wait(ctx, 0, slowly, nil, func() (bool, error) {
-		if err := slot.look(ctx); err != nil {
+		err := slot.look(ctx)
+		if err == nil && subscription != 0 { // each table is copied as of a slot of its own
+			err = blockers.look(ctx, fmt.Sprintf("^pg_%d_sync_", subscription))
+		}
+		if err != nil {
 			return false, err
 		}
 		var left, failures int
@@ -37,9 +42,9 @@ func (j *job) copy(ctx context.Context) error {
 		const query = `
 			SELECT (SELECT count(*) FROM pg_subscription_rel r WHERE r.srsubid = s.oid AND r.srsubstate <> 'r'),
 				coalesce((SELECT apply_error_count + sync_error_count FROM pg_stat_subscription_stats t WHERE t.subid = s.oid), 0)::int,
-				(SELECT coalesce(sum(pg_table_size(oid)), 0) FROM pg_class WHERE relnamespace = $2::regnamespace AND relkind = 'r')::bigint
+				(SELECT coalesce(sum(pg_table_size(oid)), 0) FROM pg_class WHERE relnamespace = $2::regnamespace AND relkind = 'r')::bigint, s.oid
 			FROM pg_subscription s WHERE s.subname = $1`
-		if err := j.to.QueryRow(ctx, query, j.made(), j.Schema).Scan(&left, &failures, &copied); err != nil {
+		if err := j.to.QueryRow(ctx, query, j.made(), j.Schema).Scan(&left, &failures, &copied, &subscription); err != nil {
 			return false, fmt.Errorf("subscription on %s: %w", j.Target, err)
 		}
 		if before < 0 { // Postgres counts as long as there is a subscription, also what was put right since

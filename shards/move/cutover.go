@@ -41,14 +41,14 @@ func (j *job) cutover(ctx context.Context) error {
 func (j *job) retry(ctx context.Context, try func() error) error {
 	began := time.Now()
 	for pause := 50 * time.Millisecond; ; pause = min(2*pause, cutoverPause) {
-		if err := j.untilQuiet(ctx, began); err != nil {
+		if err := j.untilQuiet(ctx, began, j.Schema); err != nil {
 			return err
 		}
 		err := try()
 		if err == nil || !mayTryAgain(err) || ctx.Err() != nil {
 			return err
 		}
-		if j.cfg.Patience > 0 && time.Since(began) > j.cfg.Patience {
+		if j.outOfPatience(began) {
 			return fmt.Errorf("no cutover within %s: %w", j.cfg.Patience, err)
 		}
 		j.event("tries again: %v", err)
@@ -59,6 +59,11 @@ func (j *job) retry(ctx context.Context, try func() error) error {
 			return err
 		}
 	}
+}
+
+// outOfPatience reports whether what began some time ago has taken too long.
+func (j *job) outOfPatience(began time.Time) bool {
+	return j.cfg.Patience > 0 && time.Since(began) > j.cfg.Patience
 }
 
 // mayTryAgain reports whether a cutover failed because of locks or time.
@@ -75,20 +80,20 @@ var errPauseOver = errors.New("writers have waited for as long as they may")
 
 // untilQuiet returns when no transaction that is older than the lock timeout holds a lock in the shard: one that waits for
 // such a transaction would have others wait behind it in vain.
-func (j *job) untilQuiet(ctx context.Context, began time.Time) error {
+func (j *job) untilQuiet(ctx context.Context, began time.Time, schemas ...string) error {
 	told := time.Time{}
 	return wait(ctx, 0, slowly, nil, func() (bool, error) {
 		const query = `
-			SELECT DISTINCT format('process %s, %s', a.pid, a.state) FROM pg_locks l JOIN pg_class c ON c.oid = l.relation AND c.relnamespace = $1::regnamespace
+			SELECT DISTINCT format('process %s, %s', a.pid, a.state) FROM pg_locks l JOIN pg_class c ON c.oid = l.relation AND c.relnamespace IN (SELECT to_regnamespace(s) FROM unnest($1::text[]) s)
 			JOIN pg_stat_activity a ON a.pid = l.pid
 			WHERE l.database = (SELECT oid FROM pg_database WHERE datname = current_database()) AND l.granted
 				AND a.backend_type = 'client backend' AND a.xact_start < clock_timestamp() - make_interval(secs => $2) AND l.pid <> pg_backend_pid()`
-		blockers, err := texts(ctx, j.from, query, j.Schema, j.cfg.LockTimeout.Seconds())
+		blockers, err := texts(ctx, j.from, query, schemas, j.cfg.LockTimeout.Seconds())
 		if err == nil && len(blockers) > 0 && time.Since(told) > 5*time.Second {
 			told = time.Now()
 			j.event("waits for a transaction of %s", strings.Join(blockers, "; "))
 		}
-		if err == nil && len(blockers) > 0 && j.cfg.Patience > 0 && time.Since(began) > j.cfg.Patience {
+		if err == nil && len(blockers) > 0 && j.outOfPatience(began) {
 			return false, fmt.Errorf("no cutover within %s: a transaction of %s holds a lock in the shard", j.cfg.Patience, strings.Join(blockers, "; "))
 		}
 		return len(blockers) == 0, err

@@ -15,6 +15,8 @@
 //  7. fenced: the map is changed by a compare-and-swap. From then on the target serves.
 //  8. switched: subscription, slot and publication are dropped. The old schema stays on the source until [Clean].
 //
+// [Promote] moves half of a host's shards at once, without a copy, to a physical standby of it, which is promoted.
+//
 // # What a caller meets
 //
 // A statement that comes during the cutover waits for the locks, and then finds the fence: views of the same names whose

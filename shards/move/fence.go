@@ -48,11 +48,15 @@ $kiloshard$`
 
 // prepareFence makes the fence, so that two renames are all that is left to do while writers wait.
 func (j *job) prepareFence(ctx context.Context) error {
-	err := run(ctx, j.from, fmt.Sprintf(fenceScript, j.fence(), j.Schema, j.Shard, sql.FenceMark, j.ID))
-	if err != nil {
+	if err := run(ctx, j.from, j.makeFence(j.Schema)); err != nil {
 		return fmt.Errorf("fence on %s: %w", j.Source, err)
 	}
 	return nil
+}
+
+// makeFence returns the script that makes the fence in front of a schema.
+func (m Move) makeFence(of string) string {
+	return fmt.Sprintf(fenceScript, m.fence(), of, m.Shard, sql.FenceMark, m.ID)
 }
 
 // erect makes the source refuse, in the transaction of tx, which holds the locks of all tables and sequences: the sequences

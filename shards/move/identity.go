@@ -71,14 +71,14 @@ func (j *job) alter(ctx context.Context, statements string) error {
 	script := fmt.Sprintf("BEGIN; %s SET LOCAL lock_timeout = %d; %s; COMMIT", keepOutVacuum(j.Schema)+keepOutVacuum(j.moved()), j.cfg.LockTimeout.Milliseconds(), statements)
 	began := time.Now()
 	for {
-		if err := j.untilQuiet(ctx, began); err != nil {
+		if err := j.untilQuiet(ctx, began, j.Schema); err != nil {
 			return err
 		}
 		err := run(ctx, j.from, script)
 		if err == nil || !mayTryAgain(err) || ctx.Err() != nil {
 			return err
 		}
-		if j.cfg.Patience > 0 && time.Since(began) > j.cfg.Patience {
+		if j.outOfPatience(began) {
 			return fmt.Errorf("no lock within %s: %w", j.cfg.Patience, err)
 		}
 		if err := sleep(ctx, cutoverPause/10); err != nil {

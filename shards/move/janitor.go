@@ -30,7 +30,7 @@ SELECT * FROM (
   SELECT 'publication', pubname::text, substring(pubname from $1), pubname ~ '_back$' FROM pg_publication
   UNION ALL
   SELECT CASE WHEN nspname ~ '__fence_' THEN 'fence' ELSE 'schema' END, nspname::text, substring(nspname from $2), false FROM pg_namespace
-) t (kind, name, id, back) WHERE id IS NOT NULL`
+) t (kind, name, id, back) WHERE id IS NOT NULL AND NOT pg_is_in_recovery() -- what a standby has is its primary's`
 
 // The patterns of what moves make, and of the schemas that they rename. What is in parentheses is the ID.
 const thingsPattern = `^kiloshard_move_[0-9]{5}_([0-9a-f]{8})(?:_back)?$`

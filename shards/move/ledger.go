@@ -10,6 +10,7 @@ import (
 	"github.com/kiloshard/kiloshard/shards"
 	"github.com/kiloshard/kiloshard/shards/connect"
 	"github.com/kiloshard/kiloshard/sql"
+	"github.com/kiloshard/kiloshard/sql/special"
 )
 
 // Move is a row of the ledger on the host that a shard leaves.
@@ -32,6 +33,7 @@ type Move struct {
 	Offline bool       // it is copied while it is locked
 	Back    *WayBack   // of a move that can be rolled back; nil for others
 	Returns string     // the ID of the move that this one rolls back; empty for others
+	Split   string     // the ID that the moves of one [Promote] share; empty for others
 	Working bool       // a mover is at work on it, as Status found
 }
 
@@ -45,10 +47,10 @@ func (m Move) moved() string { return m.Schema + "__moved_" + m.ID }
 func (m Move) fence() string { return m.Schema + "__fence_" + m.ID }
 
 const moveColumns = `id, shard, schema, source, target, step, coalesce(outcome, ''), who, began, stepped, fenced, coalesce(error, ''), coalesce(offline, false),
-	to_jsonb(m) -> 'back', coalesce(to_jsonb(m) ->> 'returns', '')` // the last two are unknown to a ledger of an older release
+	to_jsonb(m) -> 'back', coalesce(to_jsonb(m) ->> 'returns', ''), coalesce(to_jsonb(m) ->> 'split', '')` // the last three are unknown to a ledger of an older release
 
 func (m *Move) fields() []any {
-	return []any{&m.ID, &m.Shard, &m.Schema, &m.Source, &m.Target, &m.Step, &m.Outcome, &m.Who, &m.Began, &m.Stepped, &m.Fenced, &m.Error, &m.Offline, &m.Back, &m.Returns}
+	return []any{&m.ID, &m.Shard, &m.Schema, &m.Source, &m.Target, &m.Step, &m.Outcome, &m.Who, &m.Began, &m.Stepped, &m.Fenced, &m.Error, &m.Offline, &m.Back, &m.Returns, &m.Split}
 }
 
 // The two sides of a move, as the ledger has them.
@@ -72,44 +74,52 @@ func install(ctx context.Context, conn *pgx.Conn) error {
 // enter adds a row to the ledger of a host, unless it is there.
 func (m Move) enter(ctx context.Context, conn *pgx.Conn, side string) error {
 	const query = `
-		INSERT INTO kiloshard.moves (id, shard, schema, side, source, target, step, who, offline, back, returns, began, stepped, mover)
-		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, nullif($11, ''), clock_timestamp(), clock_timestamp(), pg_backend_pid()) ON CONFLICT (id) DO NOTHING`
-	_, err := conn.Exec(ctx, query, m.ID, m.Shard, m.Schema, side, m.Source, m.Target, m.Step, m.Who, m.Offline, m.Back, m.Returns)
+		INSERT INTO kiloshard.moves (id, shard, schema, side, source, target, step, who, offline, back, returns, split, began, stepped, mover)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, nullif($11, ''), nullif($12, ''), clock_timestamp(), clock_timestamp(), pg_backend_pid()) ON CONFLICT (id) DO NOTHING`
+	_, err := conn.Exec(ctx, query, m.ID, m.Shard, m.Schema, side, m.Source, m.Target, m.Step, m.Who, m.Offline, m.Back, m.Returns, m.Split)
 	if code(err) == "23505" { // of the index on the shard
 		return fmt.Errorf("%w: the ledger of %s has a move of the shard under way; see kiloshard move status", ErrUnderWay, m.hostOf(side))
 	}
 	return err
 }
 
-// enterAlone adds the row to the source's ledger, in a transaction that has the shard's lock: no migration is at work then, and
-// none begins later.
-func (j *job) enterAlone(ctx context.Context) error {
-	return named(ctx, j.from, j.turn(), wait(ctx, lockWait, slowly, ErrBusy, func() (bool, error) {
-		got, err := last(ctx, j.from, "BEGIN; "+j.turn().Try())
-		if err == nil && got == "true" {
-			err = j.enter(ctx, j.from, sourceSide)
+// enterAlone adds the rows of moves to the source's ledger, in one transaction that has the shards' locks: no migration is at work
+// then, and none begins later.
+func enterAlone(ctx context.Context, from *pgx.Conn, moves ...Move) error {
+	turn := moves[0].turn()
+	err := wait(ctx, lockWait, slowly, ErrBusy, func() (bool, error) {
+		got, err := "true", run(ctx, from, "BEGIN")
+		for _, m := range moves {
+			if err != nil || got != "true" {
+				break
+			}
+			turn = m.turn()
+			if got, err = last(ctx, from, turn.Try()); err == nil && got == "true" {
+				err = m.enter(ctx, from, sourceSide)
+			}
 		}
 		end := "COMMIT"
 		if err != nil || got != "true" {
 			end = "ROLLBACK"
 		}
-		if ended := run(ctx, j.from, end); err == nil {
+		if ended := run(ctx, from, end); err == nil {
 			err = ended
 		}
 		return got == "true", err
-	}))
+	})
+	return named(ctx, from, turn, err)
 }
 
-// claim makes the session the one that works on a move that is in the ledger of the source. Another mover keeps it as long as
+// claim makes the session the one that works on moves that are in the ledger of the source. Another mover keeps them as long as
 // its session lives.
-func (m Move) claim(ctx context.Context, conn *pgx.Conn) error {
+func claim(ctx context.Context, conn *pgx.Conn, ids ...string) error {
 	return wait(ctx, lockWait, slowly, ErrBusy, func() (bool, error) {
 		const query = `
-			UPDATE kiloshard.moves m SET mover = pg_backend_pid() WHERE id = $1 AND side = 'source' AND NOT EXISTS (
+			UPDATE kiloshard.moves m SET mover = pg_backend_pid() WHERE id = ANY ($1) AND side = 'source' AND NOT EXISTS (
 				SELECT FROM pg_stat_activity a WHERE a.pid = m.mover AND a.pid <> pg_backend_pid() AND a.datname = current_database()
 					AND a.application_name = 'kiloshard move' AND has_schema_privilege(a.usesysid, 'kiloshard', 'create'))`
-		tag, err := conn.Exec(ctx, query, m.ID)
-		return tag.RowsAffected() == 1, err
+		tag, err := conn.Exec(ctx, query, ids)
+		return tag.RowsAffected() == int64(len(ids)), err
 	})
 }
 
@@ -162,7 +172,7 @@ func moves(ctx context.Context, conn *pgx.Conn, side string) ([]Move, error) {
 		return nil, err
 	}
 	var batch pgx.Batch // one transaction
-	batch.Queue(sql.RefuseSpecial("kiloshard.moves"))
+	batch.Queue(special.Refuse("kiloshard.moves"))
 	var found []Move
 	batch.Queue(`SELECT `+moveColumns+`, outcome IS NULL AND `+sql.MoverAtWork+` FROM kiloshard.moves m WHERE side = $1 ORDER BY began, id`, side).Query(func(rows pgx.Rows) (err error) {
 		found, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (Move, error) {

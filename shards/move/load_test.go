@@ -121,6 +121,12 @@ func batch(ctx context.Context, s router.Shard) (id int64, err error) {
 	return id, s.SendBatch(ctx, &b).Close()
 }
 
+func batchOfID(ctx context.Context, s router.Shard) (int64, error) { // which locks no table
+	var b pgx.Batch
+	b.Queue(`select next_id()`)
+	return 0, s.SendBatch(ctx, &b).Close()
+}
+
 func inTx(ctx context.Context, s router.Shard) (id int64, err error) {
 	err = router.Retry{}.Tx(ctx, s, pgx.TxOptions{}, func(tx pgx.Tx) error {
 		var count int
@@ -134,6 +140,17 @@ func inTx(ctx context.Context, s router.Shard) (id int64, err error) {
 
 func begun(ctx context.Context, s router.Shard) (id int64, err error) { // and run once
 	err = s.Tx(ctx, pgx.TxOptions{}, func(tx pgx.Tx) error { return tx.QueryRow(ctx, insert).Scan(&id) })
+	return id, err
+}
+
+func begunWithID(ctx context.Context, s router.Shard) (id int64, err error) {
+	err = s.Tx(ctx, pgx.TxOptions{}, func(tx pgx.Tx) error {
+		if err := tx.QueryRow(ctx, `select next_id()`).Scan(&id); err != nil {
+			return err
+		}
+		_, err := tx.Exec(ctx, `insert into photos (id, title) values ($1, 'load')`, id)
+		return err
+	})
 	return id, err
 }
 
@@ -162,7 +179,7 @@ func TestMoveUnderLoad(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	b.exec(0, fill)
-	c := b.crowd(t, returning, early, batch, inTx, begun, copied, upsert,
+	c := b.crowd(t, returning, early, batch, batchOfID, inTx, begun, begunWithID, copied, upsert,
 		reading(`select count(*) from events`), reading(`select n from events order by n limit 1`), reading(`select count(*) from photos where mood = 'glad'`),
 		reading(`select next_id()`))
 	for i, to := range []string{"pg-b", "pg-a", "pg-b"} {

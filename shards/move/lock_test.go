@@ -1,10 +1,12 @@
 package move_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/kiloshard/kiloshard/internal/pgtest"
 	"github.com/kiloshard/kiloshard/shards"
@@ -59,6 +61,44 @@ func TestOneMoverAtATime(t *testing.T) {
 	}
 	if _, err := move.Resume(t.Context(), b.cfg); err != nil {
 		t.Error(err)
+	}
+}
+
+// A transaction that has written elsewhere on the host keeps Postgres from making a slot: for the move, and for each table. The move
+// says so, and waits for as long as it may.
+func TestOlderTransaction(t *testing.T) {
+	t.Parallel()
+	for _, at := range []string{"publish: published", "subscribe: begun"} {
+		b := setup(t)
+		b.exec(0, fill)
+		b.interrupted(at)
+		older := b.connect(0)
+		if _, err := older.Exec(t.Context(), "begin; select pg_current_xact_id()"); err != nil {
+			t.Fatal(err)
+		}
+		patient, patience := context.WithCancel(t.Context())
+		defer patience()
+		want, said := fmt.Sprintf("process %d, idle in transaction", older.PgConn().PID()), false
+		cfg := b.cfg
+		cfg.Events = func(e move.Event) {
+			if strings.Contains(e.What, "waits for an older transaction of ") && strings.Contains(e.What, want) {
+				said = true
+				patience()
+			}
+		}
+		if _, err := move.Resume(patient, cfg); err == nil || !said {
+			t.Errorf("%s: got %v, expected that it waits for %s", at, err, want)
+		}
+		cfg.Patience = time.Millisecond
+		if _, err := move.Resume(t.Context(), cfg); err == nil || !strings.Contains(err.Error(), "no slot on pg-a within 1ms: an older transaction of ") || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: got %v, expected %s", at, err, want)
+		}
+		if _, err := older.Exec(t.Context(), "rollback"); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := move.Resume(t.Context(), b.cfg); err != nil {
+			t.Errorf("%s: %v", at, err)
+		}
 	}
 }
 

@@ -24,14 +24,14 @@ func (j *job) cutoverOffline(ctx context.Context) error {
 	}
 	began := time.Now()
 	for {
-		if err := j.untilQuiet(ctx, began); err != nil {
+		if err := j.untilQuiet(ctx, began, j.Schema); err != nil {
 			return err
 		}
 		err := j.copyLocked(ctx)
 		if err == nil || code(err) != "55P03" || ctx.Err() != nil {
 			return err
 		}
-		if j.cfg.Patience > 0 && time.Since(began) > j.cfg.Patience {
+		if j.outOfPatience(began) {
 			return fmt.Errorf("no locks within %s: %w", j.cfg.Patience, err)
 		}
 		j.event("tries again: %v", err)

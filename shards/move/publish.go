@@ -29,7 +29,7 @@ func (j *job) publish(ctx context.Context) error {
 		return fmt.Errorf("publication on %s: %w", j.Source, err)
 	}
 	j.event("published")
-	if _, err := j.from.Exec(ctx, `SELECT pg_create_logical_replication_slot($1, 'pgoutput')`, j.made()); err != nil {
+	if err := j.makeSlot(ctx, j.src, j.from, j.made()); err != nil {
 		return fmt.Errorf("slot on %s: %w", j.Source, err)
 	}
 	j.event("slot made")

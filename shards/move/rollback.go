@@ -44,7 +44,7 @@ func Rollback(ctx context.Context, cfg Config) (Report, error) {
 		if err := j.mayReturn(ctx); err != nil {
 			return err
 		}
-		if err := j.enterAlone(ctx); err != nil {
+		if err := enterAlone(ctx, j.from, j.Move); err != nil {
 			return err
 		}
 		j.entered = true

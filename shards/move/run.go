@@ -43,7 +43,7 @@ func Run(ctx context.Context, cfg Config) (Report, error) {
 		if err != nil {
 			return err
 		}
-		if err := j.enterAlone(ctx); err != nil {
+		if err := enterAlone(ctx, j.from, j.Move); err != nil {
 			return err
 		}
 		j.entered = true
@@ -64,22 +64,24 @@ func Resume(ctx context.Context, cfg Config) (Report, error) {
 			return j.abort(ctx)
 		}
 		return j.advance(ctx)
-	})
+	}, func(ctx context.Context, p *promotion) error { return p.advance(ctx) })
 }
 
 // Abort takes back the moves of some shards that are under way, of all if cfg.Shards is empty. The shards stay where they
 // are. A move whose target serves already cannot be taken back.
 func Abort(ctx context.Context, cfg Config) (Report, error) {
-	return underWay(ctx, cfg, func(ctx context.Context, j *job) error { return j.noted(ctx, j.abort(ctx)) })
+	return underWay(ctx, cfg, func(ctx context.Context, j *job) error { return j.noted(ctx, j.abort(ctx)) },
+		func(ctx context.Context, p *promotion) error { return p.noted(ctx, p.abort(ctx)) })
 }
 
 // underWay does something to moves that have not ended.
-func underWay(ctx context.Context, cfg Config, do func(context.Context, *job) error) (Report, error) {
-	return onMoves(ctx, cfg, []Outcome{UnderWay}, do)
+func underWay(ctx context.Context, cfg Config, do func(context.Context, *job) error, split func(context.Context, *promotion) error) (Report, error) {
+	return onMoves(ctx, cfg, []Outcome{UnderWay}, do, split)
 }
 
-// onMoves does something to moves of some outcomes.
-func onMoves(ctx context.Context, cfg Config, outcomes []Outcome, do func(context.Context, *job) error) (Report, error) {
+// onMoves does something to moves of some outcomes, and to promotions that are under way. Of a promotion all shards go together, also
+// if only some are asked for.
+func onMoves(ctx context.Context, cfg Config, outcomes []Outcome, do func(context.Context, *job) error, split func(context.Context, *promotion) error) (Report, error) {
 	cfg, err := cfg.withDefaults()
 	if err != nil {
 		return Report{}, err
@@ -88,11 +90,13 @@ func onMoves(ctx context.Context, cfg Config, outcomes []Outcome, do func(contex
 	if err != nil {
 		return Report{}, err
 	}
-	all = slices.DeleteFunc(all, func(m Move) bool {
-		return !slices.Contains(outcomes, m.Outcome) || cfg.Shards.Len() > 0 && !cfg.Shards.Has(m.Shard)
-	})
-	return each(ctx, cfg, all, func(ctx context.Context, j *job) error {
-		if err := j.claim(ctx, j.from); err != nil {
+	wanted := func(m Move) bool {
+		return slices.Contains(outcomes, m.Outcome) && (cfg.Shards.Len() == 0 || cfg.Shards.Has(m.Shard))
+	}
+	splits := promotionsUnderWay(all, wanted)
+	all = slices.DeleteFunc(all, func(m Move) bool { return !wanted(m) || m.Split != "" && m.Outcome == UnderWay })
+	report, err := each(ctx, cfg, all, func(ctx context.Context, j *job) error {
+		if err := claim(ctx, j.from, j.ID); err != nil {
 			return err
 		}
 		// It may have gone on, or ended, since the ledger was read.
@@ -106,6 +110,11 @@ func onMoves(ctx context.Context, cfg Config, outcomes []Outcome, do func(contex
 		j.entered = j.Outcome == UnderWay
 		return do(ctx, j)
 	})
+	for _, moves := range splits {
+		next, failed := takeUp(ctx, cfg, moves, split)
+		report, err = together(report, next), partly(err, failed)
+	}
+	return report, err
 }
 
 // each works on moves, as many at a time as their hosts may have.

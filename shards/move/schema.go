@@ -35,7 +35,7 @@ func (e *StructureError) Error() string {
 // next returns the map that follows the move.
 func (j *job) next() (*shards.Map, error) {
 	c := j.cfg.Map.Config()
-	c.Placement = placement(j.cfg.Map, j.Shard, j.Target)
+	c.Placement = placement(j.cfg.Map, j.numbers(), j.Target)
 	m, err := c.Map()
 	if err != nil {
 		return nil, err

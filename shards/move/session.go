@@ -22,8 +22,8 @@ const (
 )
 
 // open opens a session in which names mean Postgres's own, values are written in one way on all hosts, and commits are on
-// disk when they return.
-func open(ctx context.Context, host shards.Host) (*pgx.Conn, error) {
+// disk when they return. adjust may change its config.
+func open(ctx context.Context, host shards.Host, adjust ...func(*pgx.ConnConfig)) (*pgx.Conn, error) {
 	conn, err := connect.Open(ctx, host, func(cfg *pgx.ConnConfig) {
 		for name, value := range map[string]string{
 			"application_name":            "kiloshard move",
@@ -43,6 +43,9 @@ func open(ctx context.Context, host shards.Host) (*pgx.Conn, error) {
 		}
 		cfg.BuildContextWatcherHandler = func(conn *pgconn.PgConn) ctxwatch.Handler {
 			return &pgconn.CancelRequestContextWatcherHandler{Conn: conn, DeadlineDelay: cancelLimit}
+		}
+		for _, fn := range adjust {
+			fn(cfg)
 		}
 	})
 	if err != nil {
@@ -75,8 +78,8 @@ var ErrBusy = errors.New("the shard is being migrated, or moved by another progr
 const lockWait = 10 * time.Second
 
 // lockShard takes a shard's advisory lock for the session, by polling, since a statement that waits holds a snapshot. Anybody
-// can take that lock, so it counts where its holder may create in the schema; what keeps others out for certain is [job.enterAlone]
-// and [Move.claim].
+// can take that lock, so it counts where its holder may create in the schema; what keeps others out for certain is enterAlone
+// and claim.
 func lockShard(ctx context.Context, conn *pgx.Conn, turn sql.ShardTurn) error {
 	return named(ctx, conn, turn, wait(ctx, lockWait, slowly, ErrBusy, func() (bool, error) {
 		got, err := last(ctx, conn, turn.Mark())
@@ -140,7 +143,9 @@ func sleep(ctx context.Context, d time.Duration) error {
 func run(ctx context.Context, conn *pgx.Conn, statements string) error {
 	_, err := conn.PgConn().Exec(ctx, statements).ReadAll()
 	if err != nil && !conn.IsClosed() && conn.PgConn().TxStatus() != 'I' {
-		if _, rollbackErr := conn.PgConn().Exec(ctx, "ROLLBACK").ReadAll(); rollbackErr != nil {
+		rollback, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanUpLimit) // ctx may have ended by now
+		defer cancel()
+		if _, rollbackErr := conn.PgConn().Exec(rollback, "ROLLBACK").ReadAll(); rollbackErr != nil {
 			closeConn(ctx, conn)
 		}
 	}

@@ -4,9 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/kiloshard/kiloshard/shards"
 )
 
 // How often the slot is looked at, and how long nobody may use it before that is reported.
@@ -53,4 +56,68 @@ func (w *slotWatch) look(ctx context.Context) error {
 		j.event("waits for %s to connect to %s: its server's log says why it does not", j.Target, j.Source)
 	}
 	return nil
+}
+
+// blockerWatch looks for transactions that keep Postgres from making a slot: it waits for all that are older, in any database of
+// the server.
+type blockerWatch struct {
+	job                 *job
+	on                  *pgx.Conn
+	host                string
+	began, looked, told time.Time
+}
+
+// look reports whom those wait for who make slots with names like a pattern. It returns an error once that has taken too long.
+func (w *blockerWatch) look(ctx context.Context, slots string) error {
+	now, j := time.Now(), w.job
+	if w.began.IsZero() {
+		w.began, w.looked = now, now
+	}
+	if now.Sub(w.looked) < slotEvery {
+		return nil
+	}
+	w.looked = now
+	const query = `
+		SELECT DISTINCT coalesce('process ' || b.pid || coalesce(', ' || b.state, ''), 'a prepared transaction')
+		FROM pg_replication_slots s CROSS JOIN unnest(pg_blocking_pids(s.active_pid)) p LEFT JOIN pg_stat_activity b ON b.pid = p
+		WHERE s.slot_name ~ $1`
+	blockers, err := texts(ctx, w.on, query, slots)
+	switch {
+	case err != nil:
+		return err
+	case len(blockers) == 0:
+		w.began = now
+	case j.outOfPatience(w.began):
+		return fmt.Errorf("no slot on %s within %s: an older transaction of %s is open", w.host, j.cfg.Patience, strings.Join(blockers, "; "))
+	case now.Sub(w.told) > unusedFor:
+		w.told = now
+		j.event("waits for an older transaction of %s, on %s", strings.Join(blockers, "; "), w.host)
+	}
+	return nil
+}
+
+// makeSlot makes a slot on a host, in a session of its own.
+func (j *job) makeSlot(ctx context.Context, host shards.Host, on *pgx.Conn, slot string) error {
+	conn, err := open(ctx, host)
+	if err != nil {
+		return err
+	}
+	defer closeConn(ctx, conn)
+	making, giveUp := context.WithCancel(ctx)
+	var made error
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		_, made = conn.Exec(making, `SELECT pg_create_logical_replication_slot($1, 'pgoutput')`, slot)
+	}()
+	defer func() { giveUp(); <-done }()
+	watch := blockerWatch{job: j, on: on, host: host.Name}
+	return wait(ctx, 0, slowly, nil, func() (bool, error) {
+		select {
+		case <-done:
+			return true, made
+		default:
+			return false, watch.look(ctx, "^"+slot+"$")
+		}
+	})
 }

@@ -12,6 +12,7 @@ const (
 	Copy      Step = "copy"      // rows are copied, and what is written meanwhile
 	Cutover   Step = "cutover"   // writers are held up for a moment, and the source refuses from then on
 	Fenced    Step = "fenced"    // the source refuses; the map is to say where the shard is
+	Promoting Step = "promote"   // instead of Fenced, where a standby becomes the target: it is promoted, and the map changed
 	Switched  Step = "switched"  // the map says so; what the move made is removed
 	Finished  Step = "finished"  // only the old schema is left, under another name
 	Aborting  Step = "aborting"  // all that the move made is removed

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/kiloshard/kiloshard/shards"
@@ -13,14 +15,14 @@ import (
 // switchLimit is how long a store that does not answer is asked again while the shard is fenced.
 const switchLimit = 30 * time.Second
 
-// placement returns where the shards of a map are, with one of them on another host.
-func placement(m *shards.Map, n shards.Number, to string) []shards.Placement {
+// placement returns where the shards of a map are, with some of them on another host.
+func placement(m *shards.Map, moved shards.Set, to string) []shards.Placement {
 	var all []shards.Placement
 	for _, h := range m.Hosts() {
 		var on []shards.Number
-		for other := range m.All().All() {
-			if other == n && h.Name == to || other != n && m.Host(other).Name == h.Name {
-				on = append(on, other)
+		for n := range m.All().All() {
+			if moved.Has(n) && h.Name == to || !moved.Has(n) && m.Host(n).Name == h.Name {
+				on = append(on, n)
 			}
 		}
 		if len(on) > 0 {
@@ -35,20 +37,48 @@ func placement(m *shards.Map, n shards.Number, to string) []shards.Placement {
 func (j *job) switchMap(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), switchLimit)
 	defer cancel()
-	why := fmt.Sprintf("shard %d moved from %s to %s", j.Shard, j.Source, j.Target)
+	why := fmt.Sprintf("%s moved from %s to %s", j.moving(), j.Source, j.Target)
 	err := j.swap(ctx, why, func(now *shards.Map) ([]shards.Placement, error) {
-		switch now.Host(j.Shard).Name {
+		switch home := j.home(now); home {
 		case j.Target:
 			return nil, nil
 		case j.Source:
-			return placement(now, j.Shard, j.Target), nil
+			return placement(now, j.numbers(), j.Target), nil
+		default:
+			return nil, fmt.Errorf("version %d of the map puts %s on %s: expected %s or %s", now.Version(), j.moving(), home, j.Source, j.Target)
 		}
-		return nil, fmt.Errorf("version %d of the map puts the shard on %s: expected %s or %s", now.Version(), now.Host(j.Shard).Name, j.Source, j.Target)
 	})
 	if err == nil {
 		j.event("switched")
 	}
 	return err
+}
+
+// numbers are the shards that change their host together.
+func (j *job) numbers() shards.Set {
+	if j.leaving.Len() > 0 {
+		return j.leaving
+	}
+	return shards.SetOf(j.Shard)
+}
+
+// moving names them.
+func (j *job) moving() string {
+	if j.leaving.Len() > 0 {
+		return "shards " + j.leaving.String()
+	}
+	return fmt.Sprintf("shard %d", j.Shard)
+}
+
+// home returns the host that they are on, or the names of several.
+func (j *job) home(m *shards.Map) string {
+	var all []string
+	for n := range j.numbers().All() {
+		if host := m.Host(n).Name; !slices.Contains(all, host) {
+			all = append(all, host)
+		}
+	}
+	return strings.Join(all, " and ")
 }
 
 // swap changes the placement of the newest map, until the store has said that it is changed. change returns nil if nothing is to be done.

@@ -7,7 +7,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/kiloshard/kiloshard/shards"
-	"github.com/kiloshard/kiloshard/sql"
+	"github.com/kiloshard/kiloshard/sql/special"
 )
 
 // CounterStatus is how far a central generator has come: tickets, a sequence, or a row.
@@ -89,7 +89,7 @@ func countersOn(ctx context.Context, host shards.Host, wanted []wantedGenerator)
 	for _, w := range wanted {
 		query, arg := `SELECT coalesce(pg_sequence_last_value($1::text::regclass), 0)`, w.Schema+"."+w.Sequence()
 		if w.kind == shards.Row {
-			batch.Queue(sql.RefuseSpecial("kiloshard.counters"))
+			batch.Queue(special.Refuse("kiloshard.counters"))
 			query, arg = `SELECT value FROM kiloshard.counters WHERE name = $1`, w.Name
 		}
 		batch.Queue(query, arg).QueryRow(func(row pgx.Row) error {

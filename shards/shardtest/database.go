@@ -10,6 +10,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/kiloshard/kiloshard/internal/localpg"
 	"github.com/kiloshard/kiloshard/shards"
 )
 
@@ -57,7 +58,7 @@ func discard(t testing.TB, host shards.Host, name string) {
 }
 
 func dropDatabase(ctx context.Context, name string) error {
-	return exec(ctx, shared.server, "DROP DATABASE IF EXISTS "+pgx.Identifier{name}.Sanitize()+" WITH (FORCE)")
+	return exec(ctx, "DROP DATABASE IF EXISTS "+pgx.Identifier{name}.Sanitize()+" WITH (FORCE)")
 }
 
 // newName returns a name that no other database of the server has.
@@ -76,5 +77,9 @@ func createDatabase(ctx context.Context, name, template string) error {
 	}
 	shared.mu.Lock()
 	defer shared.mu.Unlock()
-	return exec(ctx, shared.server, "CREATE DATABASE "+pgx.Identifier{name}.Sanitize()+" TEMPLATE "+pgx.Identifier{template}.Sanitize())
+	statement := "CREATE DATABASE " + pgx.Identifier{name}.Sanitize() + " TEMPLATE " + pgx.Identifier{template}.Sanitize()
+	if shared.server.Source() != localpg.DSN { // without fsync it is half the work to copy files
+		statement += " STRATEGY file_copy"
+	}
+	return exec(ctx, statement)
 }

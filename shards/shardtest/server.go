@@ -106,16 +106,26 @@ func ServerConfig() localpg.Config {
 
 func keep() bool { return os.Getenv("KILOSHARD_KEEP") == "1" }
 
+// admin is a session on the server, outside any test's database. A new one for each statement would cost as much as the
+// statement.
+var admin struct {
+	mu   sync.Mutex // guards the session
+	conn *pgx.Conn
+}
+
 // exec runs a statement on the server, outside any test's database.
-func exec(ctx context.Context, s *localpg.Server, statement string) error {
-	conn, err := pgx.Connect(ctx, s.DSN("postgres"))
-	if err != nil {
-		return err
+func exec(ctx context.Context, statement string) error {
+	admin.mu.Lock()
+	defer admin.mu.Unlock()
+	if admin.conn == nil || admin.conn.IsClosed() {
+		conn, err := pgx.Connect(ctx, shared.server.DSN("postgres"))
+		if err != nil {
+			return err
+		}
+		admin.conn = conn
 	}
-	_, err = conn.Exec(ctx, statement)
-	closeErr := conn.Close(ctx)
-	if err != nil {
+	if _, err := admin.conn.Exec(ctx, statement); err != nil {
 		return fmt.Errorf("%s: %w", statement, err)
 	}
-	return closeErr
+	return nil
 }

@@ -19,7 +19,7 @@ func TestBehindPgBouncer(t *testing.T) {
 	t.Parallel()
 	c := start(t, map[string]localpg.Config{})
 	services := c.open(c.throughPgBouncer())
-	w := c.callersOf(services)
+	w := c.callersOf(services, 1)
 	for range 2 {
 		from, to := c.home()
 		const seconds = 600

@@ -24,7 +24,9 @@ import (
 
 const (
 	database = "app"
-	waitTime = 2 * time.Minute // for something that must come true
+
+	ownerPassword = "secret"
+	waitTime      = 2 * time.Minute // for something that must come true
 )
 
 var migrations = fstest.MapFS{
@@ -43,6 +45,7 @@ type cluster struct {
 	direct  mapstore.Store             // as services have it
 	mover   mapstore.Store             // as the mover has it: it and its map lead through the links
 
+	owner  string // the role that owns the shards; empty for a superuser
 	holder *holder
 	files  *int // migrations that were added
 }
@@ -94,13 +97,17 @@ func start(t *testing.T, configs map[string]localpg.Config) *cluster {
 	c.links["pg-b pg-a"] = newLink(t, c.servers["pg-a"])
 	c.direct, c.mover = c.open(c.directly), c.open(c.throughLinks)
 
-	config := shards.Config{
-		Cluster: "test", Shards: 4, Epoch: shardtest.Epoch, Placement: []shards.Placement{
-			{Host: "pg-a", Shards: shards.SetOf(0, 1)}, {Host: "pg-b", Shards: shards.SetOf(2, 3)},
-		},
-	}
-	for _, name := range []string{"pg-a", "pg-b"} {
-		config.Hosts = append(config.Hosts, shards.Host{Name: name, DSN: "${" + variable(name) + "}"})
+	c.makeShards(shards.Placement{Host: "pg-a", Shards: shards.SetOf(0, 1)}, shards.Placement{Host: "pg-b", Shards: shards.SetOf(2, 3)})
+	return c
+}
+
+// makeShards makes the first map, with the hosts of a placement, and what it says. Shard 1 has rows.
+func (c *cluster) makeShards(placement ...shards.Placement) {
+	t := c.t
+	t.Helper()
+	config := shards.Config{Cluster: "test", Shards: 4, Epoch: shardtest.Epoch, Placement: placement}
+	for _, p := range placement {
+		config.Hosts = append(config.Hosts, hostOf(p.Host))
 	}
 	if _, err := c.direct.Swap(t.Context(), 0, mapstore.Change{Config: config, By: "test"}); err != nil {
 		t.Fatal(err)
@@ -114,7 +121,10 @@ func start(t *testing.T, configs map[string]localpg.Config) *cluster {
 	}
 	c.exec("pg-a", `set search_path = shard_00001, pg_temp; insert into photos (title) select 'photo ' || n from generate_series(1, 500) n;
 		insert into likes select id, 1 from photos; insert into events (what) select 'x' from generate_series(1, 10)`)
-	return c
+}
+
+func hostOf(name string) shards.Host {
+	return shards.Host{Name: name, DSN: "${" + variable(name) + "}"}
 }
 
 func variable(name string) string { return strings.ToUpper(strings.ReplaceAll(name, "-", "_")) }
@@ -127,9 +137,18 @@ func (c *cluster) on(t *testing.T) *cluster {
 }
 
 // directly and throughLinks return the DSN of a server.
-func (c *cluster) directly(name string) string { return c.servers[name].DSN(database) }
+func (c *cluster) directly(name string) string { return c.asOwner(name, c.servers[name].DSN(database)) }
 
-func (c *cluster) throughLinks(name string) string { return c.links["mover "+name].dsn }
+func (c *cluster) throughLinks(name string) string {
+	return c.asOwner(name, c.links["mover "+name].dsn)
+}
+
+func (c *cluster) asOwner(name, dsn string) string {
+	if c.owner == "" || name == "store" {
+		return dsn
+	}
+	return localpg.AsRole(dsn, c.owner, ownerPassword)
+}
 
 // open opens the store. Its hosts have the DSNs that dsn returns.
 func (c *cluster) open(dsn func(name string) string) mapstore.Store {
@@ -182,9 +201,9 @@ func (c *cluster) config(from, to string) move.Config {
 	}
 }
 
-// connect opens a session past the links.
+// connect opens a session past the links, as a superuser.
 func (c *cluster) connect(host string) (*pgx.Conn, error) {
-	return pgx.Connect(c.t.Context(), c.directly(host))
+	return pgx.Connect(c.t.Context(), c.servers[host].DSN(database))
 }
 
 func (c *cluster) try(host, statements string) error {
@@ -232,12 +251,14 @@ union all select 'advisory lock of ' || pid from pg_locks where locktype = 'advi
 union all select 'session ' || pid from pg_stat_activity where application_name like 'kiloshard%move%'`
 
 // served checks that one host serves shard 1, and only it.
-func (c *cluster) served(home string) {
+func (c *cluster) served(home string) { c.t.Helper(); c.servedShard(1, home) }
+
+func (c *cluster) servedShard(n shards.Number, home string) {
 	c.t.Helper()
 	for _, host := range []string{"pg-a", "pg-b"} {
-		err := c.try(host, `begin; insert into shard_00001.photos (title) values ('served'); rollback`)
+		err := c.try(host, fmt.Sprintf(`begin; insert into shard_%05d.photos (title) values ('served'); rollback`, n))
 		if (err == nil) != (host == home) {
-			c.t.Errorf("a write on %s, while the shard is on %s: %v", host, home, err)
+			c.t.Errorf("a write to shard %d on %s, while it is on %s: %v", n, host, home, err)
 		}
 	}
 }

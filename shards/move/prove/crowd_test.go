@@ -11,16 +11,19 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/kiloshard/kiloshard/router"
+	"github.com/kiloshard/kiloshard/shards"
 	"github.com/kiloshard/kiloshard/shards/mapstore"
 )
 
-// crowd is writers and a reader of shard 1 that use a router. They take breaks, since it is moves that are to be tried.
+// crowd is writers and a reader of a shard that use a router. They take breaks, since it is moves that are to be tried.
 type crowd struct {
 	c       *cluster
+	number  shards.Number
 	shard   router.Shard
 	stop    chan struct{}
 	callers sync.WaitGroup
 	calls   atomic.Int64 // that were answered
+	missed  atomic.Int64 // that waited for the shard for as long as a router does
 
 	mayFail atomic.Bool // a server that the calls need is down, or was a moment ago
 
@@ -34,21 +37,21 @@ const (
 )
 
 // callers starts a crowd, which ends with the test.
-func (c *cluster) callers() *crowd { return c.callersOf(c.direct) }
+func (c *cluster) callers() *crowd { return c.callersOf(c.direct, 1) }
 
-// callersOf starts a crowd that has its map from a store.
-func (c *cluster) callersOf(store mapstore.Store) *crowd {
+// callersOf starts a crowd of a shard that has its map from a store.
+func (c *cluster) callersOf(store mapstore.Store, n shards.Number) *crowd {
 	c.t.Helper()
 	r, err := router.New(c.t.Context(), router.Config{Maps: mapstore.NewSource(mapstore.SourceConfig{Store: store})})
 	if err != nil {
 		c.t.Fatal(err)
 	}
 	c.t.Cleanup(r.Close)
-	s, err := r.ForShard(1)
+	s, err := r.ForShard(n)
 	if err != nil {
 		c.t.Fatal(err)
 	}
-	w := &crowd{c: c, shard: s, stop: make(chan struct{})}
+	w := &crowd{c: c, number: n, shard: s, stop: make(chan struct{})}
 	c.t.Cleanup(func() { close(w.stop); w.callers.Wait() })
 	for writer := range 2 {
 		last := int64(0)
@@ -100,7 +103,9 @@ func (w *crowd) loop(call func(ctx context.Context, n int) error) {
 		switch {
 		case err == nil:
 			w.calls.Add(1)
-		case !mayFail && !w.mayFail.Load() && !errors.Is(err, router.ErrMoved):
+		case errors.Is(err, router.ErrMoved):
+			w.missed.Add(1)
+		case !mayFail && !w.mayFail.Load():
 			w.c.t.Errorf("a call failed: %v", err)
 		}
 	}
@@ -124,7 +129,7 @@ func (w *crowd) check(home string) {
 		w.c.t.Fatal(err)
 	}
 	defer conn.Close(context.Background())
-	rows, _ := conn.Query(w.c.t.Context(), `select title from shard_00001.photos where title like 'load %'`)
+	rows, _ := conn.Query(w.c.t.Context(), fmt.Sprintf(`select title from shard_%05d.photos where title like 'load %%'`, w.number))
 	titles, err := pgx.CollectRows(rows, pgx.RowTo[string])
 	if err != nil {
 		w.c.t.Fatal(err)

@@ -37,7 +37,7 @@ var unseen = []fault{
 		mend:   func(c *cluster, _, to string) { c.links["mover "+to].heal() },
 	},
 	{
-		name: "mover and store cut off", at: []string{"fenced: begun", "cutover: carried"},
+		name: "mover and store cut off", at: []string{"fenced: begun", "cutover: carried", "copy: copied", "fenced: switched"},
 		strike: func(c *cluster, _, _ string) { c.links["mover store"].cut() },
 		mend:   func(c *cluster, _, _ string) { c.links["mover store"].heal() },
 		until:  "the store: ",
@@ -98,7 +98,7 @@ var unseen = []fault{
 // seen are faults of what services need.
 var seen = []fault{
 	{
-		seen: true, name: "store killed", at: []string{"fenced: begun", "cutover: carried"},
+		seen: true, name: "store killed", at: []string{"fenced: begun", "cutover: carried", "copy: copied", "fenced: switched"},
 		strike: func(c *cluster, _, _ string) { c.kill("store") },
 		mend:   func(c *cluster, _, _ string) { c.restart("store") },
 		until:  "the store: ",

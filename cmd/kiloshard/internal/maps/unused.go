@@ -33,13 +33,9 @@ func checkUnused(ctx context.Context, a *cli.App, now, next *shards.Map, f chang
 			}
 			continue
 		}
-		if there := union(found[0].Whole, found[0].Partly); there.Len() > 0 {
+		if there := found[0].Whole.Union(found[0].Partly); there.Len() > 0 {
 			return cli.Usagef("--replace: %s (%s) on %s: expected none of the present map's on any host", cli.Count(there.Len(), "shard"), there, host.Name)
 		}
 	}
 	return nil
-}
-
-func union(a, b shards.Set) shards.Set {
-	return shards.SetOfRanges(append(a.Ranges(), b.Ranges()...)...)
 }

@@ -32,7 +32,7 @@ func (f *moveFlags) add(cmd *cobra.Command) {
 	flags.BoolVar(&f.cfg.Offline, "offline", false, "copy shards while they are locked, for hosts without logical replication: readers and writers wait as long as that takes")
 	flags.Int64Var(&f.rate, "rate", 0, "MB a second that are copied of each shard at most, with --offline (default no limit)")
 	flags.DurationVar(&f.cfg.LockTimeout, "lock-timeout", 300*time.Millisecond, "how long a cutover waits for locks, and keeps others waiting behind it")
-	flags.DurationVar(&f.cfg.Patience, "patience", 0, "how long cutovers are tried (default no limit)")
+	flags.DurationVar(&f.cfg.Patience, "patience", 0, "how long cutovers are tried, and old transactions waited for (default no limit)")
 	flags.DurationVar(&f.cfg.VerifyPause, "verify-pause", 50*time.Millisecond, "how long the last changes of a shard above 8 MiB may be compared while writers wait")
 	flags.IntVar(&f.cfg.PerHost, "per-host", 2, "how many moves at a time from or to one host")
 	flags.StringVar(&f.cfg.Login, "login", "", `what the target adds to the source's address to log in there, such as "passfile=/var/lib/postgresql/.pgpass"`)
@@ -169,7 +169,11 @@ func tellMove(a *cli.App, e move.Event) {
 			what += fmt.Sprintf(", %s left", e.Left)
 		}
 	}
-	fmt.Fprintf(a.Stderr, "shard %d, %s: %s\n", e.Shard, e.Step, cli.Clean(what))
+	who := fmt.Sprintf("shard %d", e.Shard)
+	if e.Split.Len() > 0 {
+		who = "shards " + a.ShortSet(e.Split)
+	}
+	fmt.Fprintf(a.Stderr, "%s, %s: %s\n", who, e.Step, cli.Clean(what))
 }
 
 // moveResult is what the commands that work on moves print as JSON.

@@ -2,7 +2,6 @@ package moves
 
 import (
 	"context"
-	"errors"
 	"maps"
 	"slices"
 
@@ -64,43 +63,6 @@ analyze of each table. --run runs them while services write. After an interrupt,
 	f.add(cmd)
 	f.addWayBack(cmd)
 	cmd.Flags().BoolVar(&run, "run", false, "move the shards")
-	return cmd
-}
-
-// SplitCommand is kiloshard split.
-func SplitCommand(a *cli.App) *cobra.Command {
-	var f moveFlags
-	var to string
-	var run bool
-	cmd := &cobra.Command{
-		Use:   "split HOST --to NEW",
-		Short: "Prints, or runs, the moves of half a host's bytes to another host",
-		Long: `Prints the moves that take half a host's bytes to another host of the map, such as a new one: sizes are as the last vacuum
-or analyze of each table has it. --run does them while services write. After an interrupt it is "move resume" that goes on, and
-the moves that were not begun are those of "kiloshard rebalance".`,
-		Example: "  kiloshard split pg-a --to pg-c --run",
-		Args:    cobra.ExactArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return onMoves(cmd.Context(), a, &f, "", func(ctx context.Context, cfg move.Config) error {
-				if err := errors.Join(knownHost(cfg.Map, "HOST", args[0]), knownHost(cfg.Map, "--to", to)); err != nil {
-					return err
-				}
-				if args[0] == to {
-					return cli.Usagef("split %s --to %s: expected another host", args[0], to)
-				}
-				return moveTo(ctx, a, cfg, !run, func(sizes map[shards.Number]int64) map[shards.Number]string {
-					return move.Split(cfg.Map, args[0], to, sizes)
-				})
-			})
-		},
-		ValidArgsFunction: a.CompleteHost,
-	}
-	f.add(cmd)
-	f.addWayBack(cmd)
-	cmd.Flags().StringVar(&to, "to", "", "the host that half of them move to")
-	cmd.Flags().BoolVar(&run, "run", false, "move the shards")
-	_ = cmd.MarkFlagRequired("to")                           // fails only for a flag that is not there
-	_ = cmd.RegisterFlagCompletionFunc("to", a.CompleteHost) // likewise
 	return cmd
 }
 

@@ -39,6 +39,9 @@ func (v Row) mover() string {
 	return "none"
 }
 
+// Fenced reports whether the source of a move under way refuses. The target serves once the map names it.
+func (v Row) Fenced() bool { return v.Step == string(move.Fenced) || v.Step == string(move.Promoting) }
+
 // movesShown is how many moves without a mover are named; JSON has all.
 const movesShown = 10
 
@@ -47,7 +50,7 @@ func Warn(a *cli.App, moves []Row) {
 	idle := slices.DeleteFunc(slices.Clone(moves), func(v Row) bool { return v.Working })
 	slices.SortStableFunc(idle, func(x, y Row) int { return rankOf(x) - rankOf(y) })
 	for _, v := range idle[:min(len(idle), movesShown)] {
-		if v.Step == string(move.Fenced) {
+		if v.Fenced() {
 			fmt.Fprintf(a.Stderr, "shard %d is fenced on %s, and no mover is at work: nobody serves it unless the map names %s; see kiloshard move resume, or move abort\n", v.Shard, v.Source, v.Target)
 			continue
 		}
@@ -60,7 +63,7 @@ func Warn(a *cli.App, moves []Row) {
 
 // rankOf puts shards that no host serves first.
 func rankOf(v Row) int {
-	if v.Step == string(move.Fenced) {
+	if v.Fenced() {
 		return 0
 	}
 	return 1

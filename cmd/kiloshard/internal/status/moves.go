@@ -5,7 +5,6 @@ import (
 
 	"github.com/kiloshard/kiloshard/cmd/kiloshard/internal/moves"
 	"github.com/kiloshard/kiloshard/shards"
-	"github.com/kiloshard/kiloshard/shards/move"
 )
 
 // withoutMoves takes the shards that moves under way have half made on a host out of its strays.
@@ -22,7 +21,7 @@ func (h *hostStatus) withoutMoves(underWay []moves.Row) {
 // fencedOnly reports whether all shards that a host is without are fenced there.
 func (h *hostStatus) fencedOnly(underWay []moves.Row) bool {
 	for n := range h.Missing.All() {
-		if !slices.ContainsFunc(underWay, func(v moves.Row) bool { return v.Shard == n && v.Source == h.Host && v.Step == string(move.Fenced) }) {
+		if !slices.ContainsFunc(underWay, func(v moves.Row) bool { return v.Shard == n && v.Source == h.Host && v.Fenced() }) {
 			return false
 		}
 	}

@@ -1,0 +1,122 @@
+package moves
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"slices"
+
+	"github.com/spf13/cobra"
+
+	"github.com/kiloshard/kiloshard/cmd/kiloshard/internal/cli"
+	"github.com/kiloshard/kiloshard/shards"
+	"github.com/kiloshard/kiloshard/shards/move"
+)
+
+// SplitCommand is kiloshard split.
+func SplitCommand(a *cli.App) *cobra.Command {
+	var f moveFlags
+	var to string
+	var run, promote bool
+	cmd := &cobra.Command{
+		Use:   "split HOST --to NEW",
+		Short: "Prints, or runs, the moves of half a host's bytes to another host",
+		Long: `Prints the moves that take half a host's bytes to another host of the map, such as a new one: sizes are as the last vacuum
+or analyze of each table has it. --run does them while services write. After an interrupt it is "move resume" that goes on, and
+the moves that were not begun are those of "kiloshard rebalance".
+
+With --promote the other host is a physical standby of the first one, and nothing is copied: the shards that leave are fenced all
+at once, the standby is promoted when it has replayed that, and the map is changed. Callers of these shards wait meanwhile; routers
+do so for up to 3 s. The map must name the standby as a host without shards, and nowhere else. If the standby does not follow within
+--max-pause, the fences come down, and it is tried again until --patience is over; whatever fails before the promotion is taken back.
+After an interrupt or a crash "move resume" goes on, or "move abort" takes it back; once the standby is promoted only "move resume"
+will do. "move clean" drops what each host has of the other's.`,
+		Example: "  kiloshard split pg-a --to pg-c --run\n  kiloshard split pg-a --to pg-a-standby --promote --run",
+		Args:    cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return onMoves(cmd.Context(), a, &f, "", func(ctx context.Context, cfg move.Config) error {
+				if err := errors.Join(knownHost(cfg.Map, "HOST", args[0]), knownHost(cfg.Map, "--to", to)); err != nil {
+					return err
+				}
+				if args[0] == to {
+					return cli.Usagef("split %s --to %s: expected another host", args[0], to)
+				}
+				if promote && (cfg.Offline || cfg.RollbackFor > 0) {
+					return cli.Usagef("--promote copies nothing: expected neither --offline nor --rollback-for")
+				}
+				if promote {
+					return promoteTo(ctx, a, cfg, args[0], to, run)
+				}
+				return moveTo(ctx, a, cfg, !run, func(sizes map[shards.Number]int64) map[shards.Number]string {
+					return move.Split(cfg.Map, args[0], to, sizes)
+				})
+			})
+		},
+		ValidArgsFunction: a.CompleteHost,
+	}
+	f.add(cmd)
+	f.addWayBack(cmd)
+	cmd.Flags().StringVar(&to, "to", "", "the host that half of them move to")
+	cmd.Flags().BoolVar(&run, "run", false, "move the shards")
+	cmd.Flags().BoolVar(&promote, "promote", false, "promote the other host, which is a physical standby of this one, and copy nothing")
+	_ = cmd.MarkFlagRequired("to")                           // fails only for a flag that is not there
+	_ = cmd.RegisterFlagCompletionFunc("to", a.CompleteHost) // likewise
+	return cmd
+}
+
+// promotePlan is the JSON of split --promote without --run.
+type promotePlan struct {
+	DryRun   bool       `json:"dry_run"`
+	Source   string     `json:"source"`
+	Target   string     `json:"target"`
+	Leave    shards.Set `json:"leave"`
+	Stay     shards.Set `json:"stay"`
+	Bytes    int64      `json:"bytes"` // of the shards that leave
+	Problems []string   `json:"problems"`
+	Notes    []string   `json:"notes"` // what one should know
+}
+
+// promoteTo splits a host by promoting its standby, or prints the plan.
+func promoteTo(ctx context.Context, a *cli.App, cfg move.Config, from, to string, run bool) error {
+	sizes, err := move.Sizes(ctx, cfg.Map)
+	if err != nil {
+		return err
+	}
+	leave := slices.Collect(maps.Keys(move.Split(cfg.Map, from, to, sizes)))
+	if len(leave) == 0 {
+		return cli.Usagef("split %s: expected a host with two shards or more", from)
+	}
+	cfg.Shards, cfg.To = shards.SetOf(leave...), to
+	if run {
+		return runMoves(ctx, a, cfg, "moved to "+to, move.Promote)
+	}
+	plan, err := move.PlanPromotion(ctx, cfg)
+	if err != nil {
+		return err
+	}
+	result := promotePlan{true, plan.Source, plan.Target, plan.Leave, plan.Stay, 0, append([]string{}, plan.Problems...), append([]string{}, plan.Notes...)}
+	for _, n := range leave {
+		result.Bytes += sizes[n]
+	}
+	printed := a.Print(result, func() {
+		a.Table([][]string{
+			{"FROM", "TO", ">SHARDS", ">SIZE", "WHICH"},
+			{from, to, cli.Thousands(plan.Leave.Len()), cli.Megabytes(result.Bytes), a.ShortSet(plan.Leave)},
+		})
+		for _, note := range plan.Notes {
+			a.Say("note: %s", note)
+		}
+		for _, problem := range plan.Problems {
+			a.Say("problem: %s", problem)
+		}
+		if len(plan.Problems) > 0 {
+			a.Say("%s cannot be promoted; nothing is changed", to)
+			return
+		}
+		a.Say("%s to be promoted; %s keeps %s; nothing is changed", to, from, cli.Count(plan.Stay.Len(), "shard"))
+	})
+	if len(plan.Problems) > 0 {
+		return errors.Join(printed, cli.ErrSilent)
+	}
+	return printed
+}

@@ -1,0 +1,94 @@
+package move
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/kiloshard/kiloshard/shards"
+)
+
+// promotionsUnderWay returns the moves of each promotion under way of which one is wanted.
+func promotionsUnderWay(all []Move, wanted func(Move) bool) (splits [][]Move) {
+	by := map[string][]Move{}
+	for _, m := range all {
+		if m.Split != "" && m.Outcome == UnderWay {
+			by[m.Split] = append(by[m.Split], m)
+		}
+	}
+	for _, moves := range by {
+		if slices.ContainsFunc(moves, wanted) {
+			splits = append(splits, moves)
+		}
+	}
+	return splits
+}
+
+// together joins what has become of different shards.
+func together(a, b Report) Report {
+	return Report{Done: a.Done.Union(b.Done), Unmoved: a.Unmoved.Union(b.Unmoved), Resumable: a.Resumable.Union(b.Resumable)}
+}
+
+// partly joins their errors, each a [shards.PartialError] or nil.
+func partly(errs ...error) error {
+	all := &shards.PartialError{}
+	for _, err := range errs {
+		var partial *shards.PartialError
+		if errors.As(err, &partial) {
+			all.Done = all.Done.Union(partial.Done)
+			all.Failed, all.Causes = append(all.Failed, partial.Failed...), append(all.Causes, partial.Causes...)
+			all.NotAttempted = all.NotAttempted.Union(partial.NotAttempted)
+		}
+	}
+	if len(all.Failed)+all.NotAttempted.Len() == 0 {
+		return nil
+	}
+	return all
+}
+
+// takeUp goes on with a promotion that is in the ledger.
+func takeUp(ctx context.Context, cfg Config, moves []Move, do func(context.Context, *promotion) error) (Report, error) {
+	p, err := promotionOf(cfg, moves)
+	defer func() { p.close(ctx) }()
+	p.entered = true
+	if err == nil {
+		p.from, err = open(ctx, p.src)
+	}
+	if err == nil {
+		err = install(ctx, p.from)
+	}
+	if err == nil {
+		err = claim(ctx, p.from, p.ids()...)
+	}
+	if err == nil {
+		err = p.read(ctx)
+	}
+	if err == nil && p.Outcome == UnderWay {
+		err = do(ctx, p)
+	}
+	return p.report(err)
+}
+
+// read reads the ledger of the source: it may have gone on, or ended, since it was read.
+func (p *promotion) read(ctx context.Context) error {
+	rows, err := p.from.Query(ctx, `SELECT `+moveColumns+` FROM kiloshard.moves m WHERE split = $1 AND side = 'source' ORDER BY shard`, p.Split)
+	if err != nil {
+		return err
+	}
+	p.moves, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (m Move, err error) { return m, row.Scan(m.fields()...) })
+	if err != nil {
+		return err
+	}
+	p.Move = p.moves[0]
+	for _, m := range p.moves {
+		if m.Step == Aborting || m.Step == Cutover && p.Step == Fenced {
+			p.Step = m.Step
+		}
+	}
+	if p.Step == Fenced { // the last of the fences was the last thing that was done
+		p.Step = Cutover
+	}
+	return nil
+}

@@ -1,0 +1,387 @@
+package prove_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/kiloshard/kiloshard/internal/localpg"
+	"github.com/kiloshard/kiloshard/shards"
+	"github.com/kiloshard/kiloshard/shards/mapstore"
+	"github.com/kiloshard/kiloshard/shards/move"
+	"github.com/kiloshard/kiloshard/shards/provision"
+)
+
+// startPair starts a cluster of a host with four shards, and a standby of it, which the map has as a host without shards. Their role is no
+// superuser, and has the rights that privileges.md names.
+func startPair(t *testing.T) *cluster {
+	t.Helper()
+	c := &cluster{t: t, servers: map[string]*localpg.Server{}, links: map[string]*link{}, holder: &holder{}, files: new(int)}
+	for _, name := range []string{"pg-a", "store"} {
+		c.servers[name] = startHost(t, localpg.Config{Settings: hostSettings(nil)})
+	}
+	c.owner = "photos_owner"
+	c.exec("pg-a", fmt.Sprintf(`create role %s login password '%s'; alter database %s owner to %[1]s; grant pg_read_all_stats to %[1]s; grant execute on function pg_promote to %[1]s`,
+		c.owner, ownerPassword, database))
+	backup, err := c.servers["pg-a"].Backup(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	standby, err := backup.Standby(t.Context(), "standby", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := standby.Stop(context.Background()); err != nil {
+			t.Error(err)
+		}
+	})
+	c.servers["pg-b"] = standby
+	for name, server := range c.servers {
+		c.links["mover "+name] = newLink(t, server)
+	}
+	c.links["pg-b pg-a"] = c.links["mover pg-a"] // nothing goes there
+	c.direct, c.mover = c.open(c.directly), c.open(c.throughLinks)
+	c.makeShards(shards.Placement{Host: "pg-a", Shards: shards.SetOf(0, 1, 2, 3)})
+	config := c.load(c.direct).Config()
+	config.Hosts = append(config.Hosts, hostOf("pg-b"))
+	if _, err := c.direct.Swap(t.Context(), config.Version, mapstore.Change{Config: config, By: "test"}); err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// crowds are callers of a shard that leaves, and of one that stays.
+type crowds struct {
+	c            *cluster
+	leave, stays *crowd
+}
+
+func (c *cluster) crowds() crowds {
+	c.t.Helper()
+	return crowds{c, c.callers(), c.callersOf(c.direct, 0)}
+}
+
+// settled checks what is true after a promotion that ended well, or was taken back.
+func (w crowds) settled(home string) {
+	c := w.c
+	c.t.Helper()
+	if now, _ := c.home(); now != home {
+		c.t.Errorf("the map has shard 1 on %s, expected %s", now, home)
+	}
+	w.leave.some()
+	w.stays.some()
+	for n := range shards.Number(4) {
+		c.servedShard(n, map[bool]string{true: home, false: "pg-a"}[n%2 == 1])
+	}
+	c.whole(home)
+	w.leave.check(home)
+	w.stays.check("pg-a")
+	if home == "pg-a" {
+		return
+	}
+	for n, at := range map[shards.Number][2]string{1: {"pg-a", "pg-b"}, 0: {"pg-b", "pg-a"}} {
+		err := c.try(at[0], fmt.Sprintf(`select from shard_%05d.photos`, n))
+		if want := fmt.Sprintf("shard %d moved to %s at", n, at[1]); err == nil || !strings.Contains(err.Error(), want) {
+			c.t.Errorf("a stale reader on %s: got %v, expected %s", at[0], err, want)
+		}
+	}
+	if report, err := move.Verify(c.t.Context(), move.Config{Map: c.load(c.direct), Store: c.direct}); err != nil || report.Done.Len() != 4 {
+		c.t.Errorf("verify: %+v, %v", report, err)
+	}
+	if _, err := move.Clean(c.t.Context(), c.load(c.direct), shards.Set{}); err != nil {
+		c.t.Error(err)
+	}
+	for _, host := range []string{"pg-a", "pg-b"} {
+		if found := c.text(host, `select coalesce(string_agg(nspname, ', '), 'none') from pg_namespace where nspname like 'shard\_%\_\_%'`); found != "none" {
+			c.t.Errorf("%s has old schemas: %s", host, found)
+		}
+	}
+	differences, err := provision.Verify(c.t.Context(), c.load(c.direct))
+	if err != nil || len(differences) > 0 {
+		c.t.Errorf("verify: %v, %v", differences, err)
+	}
+	w.leave.some()
+	w.stays.some()
+}
+
+// A host is split by promoting its standby, while services write to what leaves and to what stays: none of their calls fails.
+func TestPromote(t *testing.T) {
+	t.Parallel()
+	c := startPair(t)
+	w := c.crowds()
+	cfg := c.promotion()
+	var fenced, switched time.Time
+	tell := cfg.Events
+	cfg.Events = func(e move.Event) {
+		tell(e)
+		switch point(e) {
+		case "cutover: fences made", "cutover: tries again":
+			fenced = time.Now()
+		case "promote: switched":
+			switched = time.Now()
+		}
+	}
+	report, err := move.Promote(t.Context(), cfg)
+	if err != nil || report.Done.String() != "1,3" {
+		t.Fatalf("got %+v, %v", report, err)
+	}
+	w.settled("pg-b")
+	pause := switched.Sub(fenced)
+	t.Logf("fenced for less than %s", pause.Round(time.Millisecond))
+	if missed := w.leave.missed.Load() + w.stays.missed.Load(); missed > 0 && pause < 2*time.Second { // a router waits for 3 s
+		t.Errorf("%d calls failed", missed)
+	}
+}
+
+// A mover is killed at each point of a promotion. Then that is resumed, or taken back, which it can be until the standby is promoted.
+func TestKilledPromotion(t *testing.T) {
+	t.Parallel()
+	points := []string{
+		"cutover: begun", "cutover: fences made", "cutover: fenced", "cutover: replayed", "promote: begun", "promote: promoted",
+		"promote: unfenced", "promote: switched", "switched: begun", "switched: fences dropped", "switched: copies fenced",
+	}
+	for i, at := range points {
+		for _, back := range []bool{true, false} {
+			if !full() && back != (i%2 == 0) {
+				continue
+			}
+			t.Run(fmt.Sprintf("%s, back %t", at, back), func(t *testing.T) {
+				c := startPair(t)
+				w := c.crowds()
+				c.killedMover(promotes, "pg-a", "pg-b", at)
+				for n := range shards.Number(4) {
+					c.servedOnce(n)
+				}
+				other := c.config("pg-a", "pg-b")
+				other.Shards = shards.SetOf(0)
+				if _, err := move.Run(t.Context(), other); !errors.Is(err, move.ErrUnderWay) {
+					t.Errorf("a move of what stays: %v", err)
+				}
+				w.settled(c.endPromotion(back, slices.Index(points, at) >= slices.Index(points, "promote: promoted")))
+			})
+		}
+	}
+}
+
+// endPromotion takes a promotion back, unless the standby is promoted, or resumes it. It returns where the shards are then.
+func (c *cluster) endPromotion(back, promoted bool) string {
+	c.t.Helper()
+	cfg := c.promotion()
+	if back {
+		cfg.Shards = shards.Set{}
+		_, err := move.Abort(c.t.Context(), cfg)
+		switch {
+		case err == nil && promoted:
+			c.t.Error("a promotion was taken back")
+		case err != nil && !promoted:
+			c.t.Error(err)
+		case err == nil:
+			return "pg-a"
+		}
+	}
+	cfg.Shards = shards.SetOf(3) // of a promotion all go together
+	if report, err := move.Resume(c.t.Context(), cfg); err != nil || report.Done.String() != "1,3" {
+		c.t.Errorf("resume: %+v, %v", report, err)
+	}
+	return "pg-b"
+}
+
+// servedOnce checks that not both hosts take writes to a shard.
+func (c *cluster) servedOnce(n shards.Number) {
+	c.t.Helper()
+	var serve []string
+	for _, host := range []string{"pg-a", "pg-b"} {
+		if c.try(host, fmt.Sprintf(`begin; insert into shard_%05d.photos (title) values ('served'); rollback`, n)) == nil {
+			serve = append(serve, host)
+		}
+	}
+	if len(serve) > 1 {
+		c.t.Errorf("shard %d: %s take writes", n, serve)
+	}
+}
+
+// Servers are killed, or cut off from the mover, in the middle of a promotion.
+func TestPromotionFaults(t *testing.T) {
+	t.Parallel()
+	for _, f := range []struct {
+		name, at string
+		strike   func(c *cluster)
+		mend     func(c *cluster)
+		seen     bool // services need what it strikes
+		back     bool // then it is taken back, else resumed
+		want     string
+	}{
+		{"the host killed", "cutover: fenced", func(c *cluster) { c.kill("pg-a") }, func(c *cluster) { c.restart("pg-a") }, true, false, "pg-b"},
+		{"the host killed", "cutover: replayed", func(c *cluster) { c.kill("pg-a") }, func(c *cluster) { c.restart("pg-a") }, true, true, "pg-a"},
+		{"the host killed", "promote: promoted", func(c *cluster) { c.kill("pg-a") }, func(c *cluster) { c.restart("pg-a") }, true, true, "pg-b"},
+		{"the standby killed", "cutover: fenced", func(c *cluster) { c.kill("pg-b") }, func(c *cluster) { c.restart("pg-b") }, false, false, "pg-a"},
+		{"the standby killed", "promote: begun", func(c *cluster) { c.kill("pg-b") }, func(c *cluster) { c.restart("pg-b") }, false, false, "pg-b"},
+		{"the standby killed", "promote: begun", func(c *cluster) { c.kill("pg-b") }, func(c *cluster) { c.restart("pg-b") }, false, true, "pg-a"},
+		{"the new host killed", "promote: promoted", func(c *cluster) { c.kill("pg-b") }, func(c *cluster) { c.restart("pg-b") }, true, false, "pg-b"},
+		{"the host cut off", "cutover: fenced", func(c *cluster) { c.links["mover pg-a"].cut() }, func(c *cluster) { c.links["mover pg-a"].heal() }, false, false, "pg-b"},
+		{"the standby cut off", "promote: begun", func(c *cluster) { c.links["mover pg-b"].cut() }, func(c *cluster) { c.links["mover pg-b"].heal() }, false, true, "pg-a"},
+		{"the host cut off", "promote: switched", func(c *cluster) { c.links["mover pg-a"].cut() }, func(c *cluster) { c.links["mover pg-a"].heal() }, false, true, "pg-b"},
+	} {
+		t.Run(fmt.Sprintf("%s, %s, back %t", f.name, f.at, f.back), func(t *testing.T) {
+			c := startPair(t)
+			w := c.crowds()
+			w.leave.mayFail.Store(f.seen)
+			w.stays.mayFail.Store(f.seen)
+			cfg := c.promotion()
+			tell, promoted := cfg.Events, false
+			cfg.Events = func(e move.Event) {
+				tell(e)
+				promoted = promoted || point(e) == "promote: promoted"
+				if point(e) == f.at {
+					f.strike(c)
+				}
+			}
+			report, err := move.Promote(t.Context(), cfg)
+			t.Log(err)
+			if err == nil {
+				t.Error("it noticed nothing")
+			}
+			f.mend(c)
+			home := "pg-a"
+			if report.Resumable.Len() > 0 {
+				home = c.endPromotion(f.back, promoted)
+			}
+			if home != f.want {
+				t.Errorf("the shards are on %s, expected %s", home, f.want)
+			}
+			w.settled(home)
+		})
+	}
+}
+
+// An interrupt takes a promotion back, until the standby is about to be promoted: then it has to wait.
+func TestInterruptedPromotion(t *testing.T) {
+	t.Parallel()
+	c := startPair(t)
+	w := c.crowds()
+	for _, at := range []string{"cutover: fences made", "cutover: fenced", "promote: begun"} {
+		ctx, cancel := context.WithCancel(t.Context())
+		cfg := c.promotion()
+		tell := cfg.Events
+		cfg.Events = func(e move.Event) {
+			tell(e)
+			if point(e) == at {
+				cancel()
+			}
+		}
+		report, err := move.Promote(ctx, cfg)
+		cancel()
+		if last := at == "promote: begun"; !last && (err == nil || report.Resumable.Len() > 0) {
+			t.Errorf("%s: got %+v, %v", at, report, err)
+		} else if !last {
+			w.settled("pg-a")
+		}
+		if moves, err := move.Status(t.Context(), c.load(c.direct)); err != nil || len(moves) == 0 {
+			t.Errorf("%s: the ledger says %v, %v", at, moves, err)
+		}
+	}
+	if now, _ := c.home(); now != "pg-b" {
+		t.Errorf("the shard is on %s", now)
+	}
+	if _, err := move.Resume(t.Context(), c.promotion()); err != nil { // the interrupt came before its end
+		t.Error(err)
+	}
+	w.settled("pg-b")
+}
+
+func (c *cluster) promotion() move.Config {
+	cfg := c.config("pg-a", "pg-b")
+	cfg.Shards = shards.SetOf(1, 3)
+	return cfg
+}
+
+// What is known to keep a standby from being promoted is refused by name, and nothing is changed.
+func TestPromoteIsRefused(t *testing.T) {
+	t.Parallel()
+	c := startPair(t)
+	refused := func(what, want string, change func(cfg *move.Config)) {
+		t.Helper()
+		cfg := c.promotion()
+		change(&cfg)
+		var problems *move.CheckError
+		plan, err := move.PlanPromotion(t.Context(), cfg)
+		if err != nil || !strings.Contains(strings.Join(plan.Problems, "; "), want) {
+			t.Errorf("%s: the plan has %q, %v, expected %s", what, plan.Problems, err, want)
+		}
+		if _, err := move.Promote(t.Context(), cfg); !errors.As(err, &problems) || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: got %v, expected %s", what, err, want)
+		}
+	}
+	plan, err := move.PlanPromotion(t.Context(), c.promotion())
+	if err != nil || len(plan.Problems) > 0 || plan.Leave.String() != "1,3" || plan.Stay.String() != "0,2" {
+		t.Errorf("got %+v, %v", plan, err)
+	}
+	as := func(change func(*shards.Config)) func(*move.Config) {
+		return func(cfg *move.Config) {
+			config := cfg.Map.Config()
+			change(&config)
+			m, err := config.Map()
+			if err != nil {
+				t.Fatal(err)
+			}
+			cfg.Map = m
+		}
+	}
+	refused("replica", "pg-b: it is replica 0 of pg-a in the map", as(func(config *shards.Config) {
+		config.Hosts[0].DSN, config.Hosts[1].DSN = c.directly("pg-a"), c.directly("pg-b")
+		config.Hosts[0].Replicas = []string{c.throughLinks("pg-b")}
+	}))
+	refused("primary", "pg-b: the server takes writes: expected a physical standby of pg-a", as(func(config *shards.Config) {
+		config.Hosts[0].DSN, config.Hosts[1].DSN = c.directly("pg-a"), c.throughLinks("pg-a")
+	}))
+	refused("another server", "pg-b: it has the data of another server or database than pg-a", as(func(config *shards.Config) {
+		config.Hosts[0].DSN, config.Hosts[1].DSN = c.directly("pg-a"), c.directly("store")
+	}))
+	refused("standby as source", "pg-a: the server is a standby: expected a primary", as(func(config *shards.Config) {
+		config.Hosts[0].DSN, config.Hosts[1].DSN = c.directly("pg-b"), c.directly("pg-a")
+	}))
+	refused("shards there", "pg-b: the map has 1 shards on it", func(cfg *move.Config) {
+		as(func(config *shards.Config) {
+			config.Placement = []shards.Placement{{Host: "pg-a", Shards: shards.SetOf(0, 1, 3)}, {Host: "pg-b", Shards: shards.SetOf(2)}}
+		})(cfg)
+	})
+	refused("generators", "pg-b: generator invoice would be on both hosts", as(func(config *shards.Config) {
+		config.Generators = []shards.Generator{{Kind: shards.Row, Names: []string{"invoice"}, Hosts: []string{"pg-a"}}}
+	}))
+	c.exec("pg-a", `revoke execute on function pg_promote from photos_owner`)
+	c.eventually(func() string { return "it may be promoted" }, func() bool {
+		return c.text("pg-b", `select has_function_privilege('photos_owner', 'pg_promote(boolean, integer)', 'execute')`) == "f"
+	})
+	refused("promotion", "pg-b: role photos_owner may not promote it: expected a superuser, or GRANT EXECUTE ON FUNCTION pg_promote TO photos_owner", func(*move.Config) {})
+	c.exec("pg-a", `grant execute on function pg_promote to photos_owner; revoke pg_read_all_stats from photos_owner`)
+	refused("statistics", "pg-a: role photos_owner does not see standbys: expected pg_read_all_stats", func(*move.Config) {})
+	c.exec("pg-a", `grant pg_read_all_stats to photos_owner`)
+	c.exec("pg-a", `alter table shard_00001.events set unlogged`)
+	refused("unlogged", "pg-a: shard_00001.events is unlogged, so it is empty on a standby", func(*move.Config) {})
+	c.exec("pg-a", `alter table shard_00001.events set logged`)
+	c.exec("pg-b", `select pg_wal_replay_pause()`)
+	refused("paused", "pg-b: its replay is paused: expected pg_wal_replay_resume()", func(*move.Config) {})
+	c.exec("pg-b", `select pg_wal_replay_resume()`)
+
+	c.exec("pg-a", `alter system set synchronous_standby_names = 'standby'`)
+	c.exec("pg-a", `select pg_reload_conf()`)
+	c.eventually(func() string { return "it is not synchronous" }, func() bool {
+		return c.text("pg-a", `select sync_state from pg_stat_replication where application_name = 'standby'`) == "sync"
+	})
+	refused("synchronous", "pg-a: commits wait for standby standby, and would for ever", func(*move.Config) {})
+	c.exec("pg-a", `alter system reset synchronous_standby_names`)
+	c.exec("pg-a", `select pg_reload_conf()`)
+
+	c.exec("pg-a", `insert into kiloshard.moves (id, shard, schema, side, source, target, step, outcome, who, began, stepped)
+		values ('00000000', 2, 'shard_00002', 'source', 'pg-a', 'pg-c', 'finished', 'moved', 'test', now(), now())`)
+	refused("an old schema", "pg-a: 1 old schemas of shards that have moved are there", func(*move.Config) {})
+	c.exec("pg-a", `update kiloshard.moves set outcome = null, step = 'copy'`)
+	refused("another move", "pg-a: the move of shard 2 from pg-a to pg-c is under way", func(*move.Config) {})
+	c.exec("pg-a", `delete from kiloshard.moves`)
+	c.served("pg-a")
+}
