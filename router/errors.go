@@ -39,5 +39,5 @@ func SafeToRetry(err error) bool { return errors.Is(err, ErrMoved) || failure.Sa
 // ErrMoved says that a shard is not on the host where the router's map has it, and that no newer map was available within 3
 // seconds. Nothing of the statement has run. In a transaction it may also come after statements that did not touch the
 // shard, such as SET LOCAL: a later one then finds that the shard has moved, and the transaction must begin again, as
-// [Retry] does. Its [shards.ShardError] names the shard and the host.
+// [Retry] does. A COPY has read nothing of its source then. Its [shards.ShardError] names the shard and the host.
 var ErrMoved = failure.ErrMoved

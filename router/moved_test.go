@@ -11,6 +11,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/kiloshard/kiloshard/router"
+	"github.com/kiloshard/kiloshard/router/internal/together"
 	"github.com/kiloshard/kiloshard/shards"
 )
 
@@ -129,6 +130,33 @@ func TestShardIsNowhere(t *testing.T) {
 	}
 }
 
+// A transaction whose first statement fails as it may on a shard that has moved, which it has not, is one that has failed: what follows does
+// not run.
+func TestFirstStatementFails(t *testing.T) {
+	t.Parallel()
+	b, ctx := setup(t, options{conns: 1})
+	s := b.shard(t, 5)
+	for _, failing := range []string{`select * from nowhere`, `select nowhere()`, `select lastval()`} {
+		tx, err := s.Begin(ctx)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := tx.Exec(ctx, failing); err == nil || errors.Is(err, router.ErrMoved) || strings.Contains(err.Error(), "25P02") {
+			t.Errorf("%s: got %v", failing, err)
+		}
+		if _, err := tx.Exec(ctx, `insert into photos values (7, 1, 'x')`); err == nil || !strings.Contains(err.Error(), "25P02") {
+			t.Errorf("%s, then a write: got %v", failing, err)
+		}
+		if err := tx.Commit(ctx); !errors.Is(err, pgx.ErrTxCommitRollback) {
+			t.Errorf("%s, then COMMIT: got %v", failing, err)
+		}
+	}
+	if tag, err := s.Exec(ctx, `delete from photos where id = 7`); err != nil || tag.RowsAffected() != 0 {
+		t.Errorf("a write has run: %s, %v", tag, err)
+	}
+	b.isFree(ctx, t)
+}
+
 // The mark of a fence that somebody who may create in a shard's schema has made there hides nothing.
 func TestForgedFence(t *testing.T) {
 	t.Parallel()
@@ -137,6 +165,43 @@ func TestForgedFence(t *testing.T) {
 	for name, call := range movedCalls {
 		if err := call(ctx, b.shard(t, 5)); err != nil && !errors.Is(err, pgx.ErrNoRows) {
 			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// A call that came upon a fence which has come down by the time one looks, as that of a move that is tried again, is made once more.
+func TestFenceHasComeDown(t *testing.T) {
+	t.Parallel()
+	b, ctx := setup(t, options{})
+	r, err := router.New(ctx, router.Config{Maps: &source{m: b.Map(), news: make(chan struct{})}, Failover: patient})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(r.Close)
+	b.run(ctx, t, `create sequence shard_00005.tries`)
+	b.run(ctx, t, `create function shard_00005.fenced_once() returns int language plpgsql as $$ begin
+		if nextval('shard_00005.tries') = 1 then raise exception 'shard 5 moved' using errcode = 'KSM01'; end if; return 1; end $$`)
+	s, err := r.ForShard(5)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const write = `insert into photos values (next_id(), fenced_once(), 'x') returning owner`
+	inTx := func(ctx context.Context) error {
+		return s.Tx(ctx, pgx.TxOptions{}, func(tx pgx.Tx) error { return tx.QueryRow(ctx, write).Scan(new(int)) })
+	}
+	ways := map[string]func() error{
+		"by itself":                    func() error { return s.QueryRow(ctx, write).Scan(new(int)) },
+		"in a transaction":             func() error { return inTx(ctx) },
+		"in a transaction that begins": func() error { return inTx(together.BeginLate(ctx)) },
+	}
+	for way, call := range ways {
+		b.run(ctx, t, `alter sequence shard_00005.tries restart; delete from shard_00005.photos`)
+		if err := call(); err != nil {
+			t.Errorf("%s: %v", way, err)
+		}
+		var count int
+		if err := s.QueryRow(ctx, `select count(*) from photos where owner = 1`).Scan(&count); err != nil || count != 1 {
+			t.Errorf("%s: %d rows, %v, expected one", way, count, err)
 		}
 	}
 }

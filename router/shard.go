@@ -2,6 +2,7 @@ package router
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/jackc/pgx/v5"
@@ -149,6 +150,9 @@ func (s Shard) SendBatch(ctx context.Context, b *pgx.Batch) pgx.BatchResults {
 
 // CopyFrom copies rows into a table with the COPY protocol, in a transaction of its own, and returns how many there
 // were. A table name of one part is looked up as in any statement.
+//
+// Before a row of source is read the table is locked: a shard that has moved is found by then, and one that is to move waits for the
+// end of the COPY.
 func (s Shard) CopyFrom(ctx context.Context, table pgx.Identifier, columns []string, source pgx.CopyFromSource) (copied int64, err error) {
 	err = s.Tx(ctx, pgx.TxOptions{}, func(tx pgx.Tx) error {
 		copied, err = tx.CopyFrom(ctx, table, columns, source)
@@ -179,8 +183,8 @@ func (s Shard) NextIDs(ctx context.Context, n int) ([]shards.ID, error) {
 // Begin begins a transaction in the shard with the server's defaults. See [Shard.BeginTx].
 func (s Shard) Begin(ctx context.Context) (pgx.Tx, error) { return s.BeginTx(ctx, pgx.TxOptions{}) }
 
-// BeginTx begins a transaction in the shard, in one round trip. ctx governs the beginning only: the transaction, and
-// with it a connection, lasts until Commit or Rollback.
+// BeginTx begins a transaction in the shard, in one round trip, or with a BeginQuery in two. ctx governs the beginning only:
+// the transaction, and with it a connection, lasts until Commit or Rollback.
 //
 // The transaction is pgx's own but for this: Exec, Query, QueryRow and SendBatch prepare their statements for the
 // shard, as the methods of Shard do; a name given to Prepare is good for the transaction only. What is sent by way of
@@ -194,7 +198,11 @@ func (s Shard) BeginTx(ctx context.Context, opts pgx.TxOptions) (pgx.Tx, error) 
 	}
 	var t conns.Attempts
 	session.BeginsAnew(tx, func(ctx context.Context, err error) (pgx.Tx, error) {
-		if !lease.AwaitMoved(ctx, &t) {
+		if errors.Is(err, ErrMoved) {
+			if !lease.AwaitMoved(ctx, &t) {
+				return nil, err
+			}
+		} else if again, err := lease.RetryLease(ctx, &t, true, err); !again { // it has not begun
 			return nil, err
 		}
 		var next pgx.Tx

@@ -28,7 +28,7 @@ type HostStats struct {
 	Exhausted uint64 // how many times it gave up
 }
 
-// Sizes count, at index n, how many times n calls were sent together.
+// Sizes count, at index n, how many times n calls were sent together; the last one: so many or more.
 type Sizes [33]uint64
 
 // Stats returns figures on each host, in the order of the map.

@@ -266,3 +266,22 @@ func TestBeginQueryThatFails(t *testing.T) {
 	}
 	b.isFree(ctx, t)
 }
+
+// A BeginQuery that ends its transaction does not go on under a path that another shard's statement has left on the session.
+func TestBeginQueryThatCommits(t *testing.T) {
+	t.Parallel()
+	b, ctx := setup(t, options{conns: 1})
+	b.run(ctx, t, `create function public.wander() returns int language plpgsql as $$ begin perform set_config('search_path', 'shard_00063', false); return 1; end $$`)
+	for _, query := range []string{`do $$ begin commit; update photos set title = '7'; end $$`, `do $$ begin rollback; delete from photos; end $$`} {
+		if _, err := b.shard(t, 5).Exec(ctx, `select public.wander()`); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := b.shard(t, 7).BeginTx(ctx, pgx.TxOptions{BeginQuery: query}); err == nil {
+			t.Errorf("%s: no error", query)
+		}
+		if got := ask(ctx, t, b.shard(t, 63), `select string_agg(title, ',') from photos`); got != "of shard 63" {
+			t.Errorf("%s: shard 63 has %s", query, got)
+		}
+	}
+	b.isFree(ctx, t)
+}

@@ -18,11 +18,19 @@ type collector struct {
 // routers, each has a recorder of its own; those of one cluster differ by labels that
 // [prometheus.WrapRegistererWith] adds.
 func (m *Recorder) Collector(r *router.Router) prometheus.Collector {
+	return labelled(r, &collector{m, r})
+}
+
+// labelled adds the labels that all series of a router have.
+func labelled(r *router.Router, c prometheus.Collector) prometheus.Collector {
 	theMap := r.Map()
 	return prometheus.WrapCollectorWith(prometheus.Labels{
 		"cluster": theMap.Config().Cluster, "strategy": theMap.Strategy().By,
-	}, &collector{m, r})
+	}, c)
 }
+
+// queryTimeout limits what a collection that queries asks of the hosts.
+const queryTimeout = 5 * time.Second
 
 func desc(name, help string, labels ...string) *prometheus.Desc {
 	return prometheus.NewDesc("kiloshard_router_"+name, help, labels, nil)
@@ -152,17 +160,16 @@ func (c *collector) Collect(to chan<- prometheus.Metric) {
 
 // sizes makes a histogram of how many calls were sent together.
 func sizes(s *router.HostStats) prometheus.Metric {
-	var count, sum uint64
+	var count uint64
 	buckets := map[float64]uint64{}
 	size := 0
 	for _, bound := range sizeBuckets {
 		for ; size < len(s.Sizes) && size <= bound; size++ {
 			count += s.Sizes[size]
-			sum += s.Sizes[size] * uint64(size)
 		}
 		buckets[float64(bound)] = count
 	}
-	return prometheus.MustNewConstHistogram(batchSize, count, float64(sum), buckets, s.Host)
+	return prometheus.MustNewConstHistogram(batchSize, count, float64(s.Batched+s.Sizes[1]), buckets, s.Host)
 }
 
 func downFor(s *router.HostStats) float64 {

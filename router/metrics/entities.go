@@ -2,16 +2,12 @@ package metrics
 
 import (
 	"context"
-	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/kiloshard/kiloshard/router"
 	"github.com/kiloshard/kiloshard/router/entities"
 )
-
-// lagTimeout limits what a collection asks of the shards.
-const lagTimeout = 5 * time.Second
 
 var (
 	workWaiting = desc("entity_work_waiting", "Writes of entities whose index rows a cleaner has to write.")
@@ -38,10 +34,7 @@ type cleaner struct{ store *entities.Store }
 // Cleaner returns the progress and the lag of the cleaner of entities. The progress is that of this store. For the lag it
 // queries all shards, for up to 5 s; so of all the programs of a cluster, one registers it: that which cleans.
 func Cleaner(r *router.Router, store *entities.Store) prometheus.Collector {
-	theMap := r.Map()
-	return prometheus.WrapCollectorWith(prometheus.Labels{
-		"cluster": theMap.Config().Cluster, "strategy": theMap.Strategy().By,
-	}, cleaner{store})
+	return labelled(r, cleaner{store})
 }
 
 // Describe tells which series there may be.
@@ -60,7 +53,7 @@ func (c cleaner) Collect(to chan<- prometheus.Metric) {
 	for _, p := range progress {
 		to <- prometheus.MustNewConstMetric(p.desc, counter, float64(p.value(stats)))
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), lagTimeout)
+	ctx, cancel := context.WithTimeout(context.Background(), queryTimeout)
 	defer cancel()
 	lag, err := c.store.Lag(ctx)
 	to <- prometheus.MustNewConstMetric(workUnknown, gauge, truth(err != nil))

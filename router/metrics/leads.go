@@ -4,7 +4,6 @@ import (
 	"context"
 	"slices"
 	"sync"
-	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
@@ -12,9 +11,6 @@ import (
 	"github.com/kiloshard/kiloshard/shards"
 	"github.com/kiloshard/kiloshard/sql"
 )
-
-// leadsTimeout limits what a collection asks of the hosts.
-const leadsTimeout = 5 * time.Second
 
 var (
 	leading      = desc("sequences_leading", "Sequences that lead the clock by more than a second: it has stepped back.", "host")
@@ -29,10 +25,7 @@ type leads struct{ router *router.Router }
 // queries every primary when it is asked, by a shard of each, for up to 5 s; so of all the services of a cluster, one
 // registers it. Its role has to have USAGE on the sequences. A layout without a time has no such series.
 func Leads(r *router.Router) prometheus.Collector {
-	theMap := r.Map()
-	return prometheus.WrapCollectorWith(prometheus.Labels{
-		"cluster": theMap.Config().Cluster, "strategy": theMap.Strategy().By,
-	}, leads{r})
+	return labelled(r, leads{r})
 }
 
 // Describe tells which series there may be.
@@ -44,7 +37,7 @@ func (l leads) Describe(to chan<- *prometheus.Desc) {
 
 // Collect asks all hosts at once.
 func (l leads) Collect(to chan<- prometheus.Metric) {
-	ctx, cancel := context.WithTimeout(context.Background(), leadsTimeout)
+	ctx, cancel := context.WithTimeout(context.Background(), queryTimeout)
 	defer cancel()
 	theMap := l.router.Map()
 	if !theMap.Layout().HasTime() {

@@ -10,8 +10,8 @@ import (
 	"github.com/kiloshard/kiloshard/shards"
 )
 
-// Cache keeps objects in front of the shards, as bytes that mean nothing to it: in memory, see [NewMemory], or in Redis, see
-// the example. What it forgets, or fails to do, is read from the shards.
+// Cache keeps objects in front of the shards, as bytes that mean nothing to it: in memory, see [NewMemory], or in Redis, as
+// redis_test.go has it. What it forgets, or fails to do, is read from the shards.
 //
 // An entry may be older than the object: a reader may bring one that was read before the last change. So a cache must drop
 // each entry when it has reached an age of its choice, counted from the time given to Set: that is how old an answer can be.

@@ -6,11 +6,13 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/kiloshard/kiloshard/router"
+	"github.com/kiloshard/kiloshard/router/internal/together"
 	"github.com/kiloshard/kiloshard/shards"
 )
 
 // Update reads an object, has change make something else of it, and writes it back, in one transaction that keeps others from
-// changing the object meanwhile. It returns the object as it is then. Fields of the document that T does not have stay.
+// changing the object meanwhile, and in two messages. It returns the object as it is then. Fields of the document that T does
+// not have stay.
 //
 // The transaction is run again after a deadlock and when the shard has moved, so change may be called more than once, each
 // time with what is there by then. Its error ends the update. The others are those of [Type.Get] and of [router.Retry.Tx];
@@ -22,7 +24,7 @@ func (t *Type[T]) Update(ctx context.Context, id shards.ID, change func(*T) erro
 	}
 	defer t.forget(ctx, id)
 	var o Object[T]
-	err = router.Retry{}.Tx(ctx, p.Shard, pgx.TxOptions{}, func(tx pgx.Tx) error {
+	err = router.Retry{}.Tx(together.BeginLate(ctx), p.Shard, pgx.TxOptions{}, func(tx pgx.Tx) error {
 		var err error
 		if o, err = t.scan(id, tx.QueryRow(ctx, t.lock, p.Local)); err != nil {
 			return err
@@ -34,7 +36,7 @@ func (t *Type[T]) Update(ctx context.Context, id shards.ID, change func(*T) erro
 		if err != nil {
 			return err
 		}
-		return tx.QueryRow(ctx, t.update, p.Local, t.known, text).Scan(&o.At)
+		return tx.QueryRow(ctx, t.update, together.Last{}, p.Local, t.known, text).Scan(&o.At)
 	})
 	if err != nil {
 		return Object[T]{}, err

@@ -11,6 +11,9 @@ import (
 	"github.com/kiloshard/kiloshard/shards"
 )
 
+// few is how many objects of a shard the statement for few returns.
+const few = 4
+
 // row is an object as its table has it.
 type row struct {
 	Local int64
@@ -63,15 +66,26 @@ func (t *Type[T]) read(ctx context.Context, locals map[shards.Number][]int64, fo
 	if len(locals) == 0 {
 		return shards.Set{}, nil
 	}
-	numbers := make([]shards.Number, 0, len(locals))
-	for n := range locals {
-		numbers = append(numbers, n)
+	numbers, most := make([]shards.Number, 0, len(locals)), 0
+	for n, some := range locals {
+		numbers, most = append(numbers, n), max(most, len(some))
+	}
+	// Postgres plans a statement with an array each time, since it does not know how long the next one is.
+	query, own := t.many[1], func(n shards.Number) []any { return []any{locals[n]} }
+	if most <= few {
+		query, own = t.many[0], func(n shards.Number) []any {
+			args := make([]any, few)
+			for i := range args {
+				args[i] = locals[n][min(i, len(locals[n])-1)]
+			}
+			return args
+		}
 	}
 	began := time.Now()
 	groups, err := many.CollectByShard(ctx, t.r, shards.SetOf(numbers...), many.Query[row]{
-		SQL:  t.many,
-		Own:  func(n shards.Number) []any { return []any{locals[n]} },
-		Scan: pgx.RowToStructByPos[row],
+		SQL:  query,
+		Own:  own,
+		Scan: func(from pgx.CollectableRow) (r row, err error) { return r, from.Scan(&r.Local, &r.Data, &r.TS) },
 	})
 	numbers = numbers[:0]
 	fresh := map[shards.ID][]byte{}

@@ -165,6 +165,33 @@ func TestGetMany(t *testing.T) {
 	}
 }
 
+// Few objects of a shard are read by another statement than many.
+func TestGetManyOfOneShard(t *testing.T) {
+	t.Parallel()
+	r, ctx := setup(t)
+	pins := open(t, r, "pin", objects.Options[Pin]{})
+	var ids []shards.ID
+	for n := range 6 {
+		pin, err := pins.Create(ctx, Pin{Details: fmt.Sprint(n)})
+		if n > 0 {
+			pin, err = pins.CreateNear(ctx, ids[0], Pin{Details: fmt.Sprint(n)})
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		ids = append(ids, pin.ID)
+		all, err := pins.GetMany(ctx, ids)
+		if err != nil || len(all) != len(ids) {
+			t.Errorf("got %v, %v, expected %d", all, err, len(ids))
+		}
+		for i, o := range all {
+			if o.ID != ids[i] || o.Fields.Details != fmt.Sprint(i) {
+				t.Errorf("got %v at %d of %d", o, i, len(ids))
+			}
+		}
+	}
+}
+
 func TestUpdatesOfManyLoseNothing(t *testing.T) {
 	t.Parallel()
 	r, ctx := setup(t)

@@ -21,7 +21,9 @@ type Type[T any] struct {
 	options Options[T]
 	known   []string // the names of T's fields in a document; nil if T is no struct
 
-	insert, get, many, lock, update, mark, unmark, purge string
+	insert, get, lock, update, mark, unmark, purge string
+
+	many [2]string // one for few objects, one for any number
 }
 
 // Options are those of a [Type].
@@ -57,13 +59,14 @@ func Open[T any](r *router.Router, name string, options Options[T]) (*Type[T], e
 		r: r, t: t, options: options, known: known,
 		insert: `insert into ` + table + ` (data) values ($1) returning local_id, ts`,
 		get:    `select data::text, ts from ` + table + ` where local_id = $1 and` + active,
-		many:   `select local_id, data::text, ts from ` + table + ` where local_id = any($1) and` + active,
 		lock:   `select data::text, ts from ` + table + ` where local_id = $1 and` + active + ` for update`,
 		update: `update ` + table + ` set data = case when $2::text[] is null then $3::jsonb else (data - $2) || $3 end, ts = now() where local_id = $1 returning ts`,
 		mark:   `update ` + table + ` set data = data || '{"active": false}', ts = now() where local_id = $1 and` + active,
 		unmark: `update ` + table + ` set data = data - 'active', ts = now() where local_id = $1 and data->'active' = 'false'`,
 		purge:  `delete from ` + table + ` where local_id = $1`,
 	}
+	many := `select local_id, data::text, ts from ` + table + ` where local_id %s and` + active
+	o.many = [2]string{fmt.Sprintf(many, `in ($1, $2, $3, $4)`), fmt.Sprintf(many, `= any($1)`)}
 	return o, nil
 }
 

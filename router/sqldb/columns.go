@@ -33,12 +33,13 @@ func (r *rows) ColumnTypeLength(i int) (length int64, ok bool) {
 	return 0, false
 }
 
+// ColumnTypePrecisionScale gives a numeric without a precision one of 65535, as pgx's stdlib does: by that GORM sees that
+// such a column lacks the precision of its model.
 func (r *rows) ColumnTypePrecisionScale(i int) (precision, scale int64, ok bool) {
-	modifier := r.fields[i].TypeModifier
-	if r.fields[i].DataTypeOID != pgtype.NumericOID || modifier < modifierHeader {
+	if r.fields[i].DataTypeOID != pgtype.NumericOID {
 		return 0, 0, false
 	}
-	modifier -= modifierHeader
+	modifier := r.fields[i].TypeModifier - modifierHeader
 	return int64(modifier>>16) & 0xffff, int64(modifier) & 0xffff, true
 }
 

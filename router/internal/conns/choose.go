@@ -21,8 +21,10 @@ const (
 	farWay = 500 * time.Microsecond
 	// wantedRequests is over how many reads the number of lanes that they want is averaged (many, 16 goroutines).
 	wantedRequests = 256
-	// startedTogether is how many statements of one caller, who starts many, are at least sent down a lane together (getmany).
-	startedTogether = 16
+	// crowdWork and crowdReads are the same for statements that callers start together: what is sent in one message costs both
+	// sides less, and such a caller waits for all of it (getmany).
+	crowdWork  = 10 * time.Millisecond
+	crowdReads = 2 * laneRoom
 )
 
 // choose picks the lane for a request: one that is not busy if the request should have it, a busy one if it should wait for
@@ -42,7 +44,7 @@ func (p *Pool) choose(r *Request, not *lane) *lane {
 func (p *Pool) chooseReading(r *Request, not *lane) *lane {
 	s, lanes := r.shard, p.readingLanes(r)
 	own := min(max(1, int(math.Ceil(float64(lanes)*s.load/p.load))), lanes)
-	if p.far() {
+	if p.far() && r.hint == nil {
 		own = lanes
 	}
 	var soonest *lane
@@ -52,8 +54,6 @@ func (p *Pool) chooseReading(r *Request, not *lane) *lane {
 		case l == not || l.slow:
 		case l.gathering && len(l.queue) < BatchLimit:
 			return l
-		case r.hint != nil && l.state == busy && len(l.queue) < startedTogether:
-			return l // what its caller starts besides is on its way there
 		case l.state != busy:
 			return l
 		case soonest == nil || p.sooner(l, soonest):
@@ -66,10 +66,12 @@ func (p *Pool) chooseReading(r *Request, not *lane) *lane {
 // readingLanes returns how many lanes the reads of all shards use now: few, as long as these have little to do, and all if
 // the way to the server is long. The caller holds mu.
 func (p *Pool) readingLanes(r *Request) int {
-	wanted := float64(len(p.all))
-	if !p.far() {
-		each := min(max(1, float64(laneWork)/float64(max(1, r.text.Usual()))), laneReads)
-		wanted = p.load / each
+	wanted, usual := float64(len(p.all)), float64(max(1, r.text.Usual()))
+	switch {
+	case r.hint != nil:
+		wanted = p.load / min(max(1, float64(crowdWork)/usual), crowdReads)
+	case !p.far():
+		wanted = p.load / min(max(1, float64(laneWork)/usual), laneReads)
 	}
 	p.wanted += (wanted - p.wanted) / wantedRequests
 	// Not with every request: a shard's statements are prepared anew on a lane that is new to it.

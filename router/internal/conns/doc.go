@@ -5,6 +5,7 @@
 // Attempts makes it, and knows whether it may be repeated.
 //
 // A read goes to one of the few lanes that reads share, always the same one for a shard, and waits in its queue if it is not
-// free; anything else has a lane to itself (choose.go). While its lane has no connection yet it takes another (beside.go). What waits together is sent together (pipeline.go): the reads of one
-// shard are a group. What is late is sent again, elsewhere (late.go). Package session sends and reads; package primary knows whether the host is up.
+// free; anything else has a lane to itself (choose.go). While its lane has no connection yet, it takes another (beside.go).
+// What waits together is sent together (pipeline.go): the reads of one shard are a group. What is late is sent again,
+// elsewhere (late.go). Package session sends and reads; package primary knows whether the host is up.
 package conns

@@ -92,6 +92,9 @@ func (l *lane) takeWaiting() {
 // takeGroup takes from the queue what is sent together. The caller holds mu.
 func (l *lane) takeGroup() []*Request {
 	n := min(len(l.queue), BatchLimit)
+	for n < min(len(l.queue), crowdLimit) && l.queue[n].hint != nil {
+		n++
+	}
 	work := slices.Clone(l.queue[:n])
 	g := &group{lane: l, requests: work}
 	g.callers.Store(int32(n))
@@ -106,7 +109,7 @@ func (l *lane) takeGroup() []*Request {
 	l.progress.Add(1)
 	l.sent++
 	l.began = l.sent
-	l.sizes[n]++
+	l.sizes[min(n, BatchLimit)]++
 	if n > 1 {
 		l.batches++
 		l.batched += uint64(n)

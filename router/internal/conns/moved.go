@@ -49,8 +49,12 @@ func (r *Request) orMoved(ctx context.Context, err error) error {
 		return err
 	}
 	defer lease.Release()
-	if checkErr := lease.lane.session.CheckEntry(ctx, &r.shard.Shard); errors.Is(checkErr, failure.ErrMoved) {
+	checkErr := lease.lane.session.CheckEntry(ctx, &r.shard.Shard)
+	switch {
+	case errors.Is(checkErr, failure.ErrMoved):
 		return checkErr
+	case checkErr == nil && session.OnFence(err): // the fence has come down meanwhile
+		return r.shard.Failed(fmt.Errorf("%w: %w", failure.ErrMoved, err))
 	}
 	return err
 }

@@ -60,7 +60,7 @@ type Pool struct {
 	sent         uint64                 // how many times requests were sent, together or not
 	batches      uint64                 // how many times requests were sent down a lane together
 	batched      uint64                 // how many requests these were
-	sizes        [BatchLimit + 1]uint64 // at index n, how many times n requests were sent together
+	sizes        [BatchLimit + 1]uint64 // at index n, how many times n requests were sent together; the last: or more
 	timing       timing                 // of groups
 	resendBudget float64                // how many late requests may be sent again now
 	late         uint64                 // how many reads had a late group
@@ -199,4 +199,6 @@ type sentRead struct {
 const (
 	// BatchLimit is how many requests are sent down a lane together.
 	BatchLimit = 32
+	// crowdLimit is how many are, of the statements that one caller starts together.
+	crowdLimit = 256
 )

@@ -54,6 +54,11 @@ func (s *Session) startBatch(ctx context.Context, h *Shard, sc Scope, b *pgx.Bat
 	if err = withFenced(err); err != nil && (!sent || entryState(err) != "" || errors.Is(err, failure.ErrMoved)) {
 		return nil, err
 	}
+	if !sc.held && MayHaveMoved(err) { // nothing of the batch has taken effect
+		if moved := s.CheckEntry(ctx, h); errors.Is(moved, failure.ErrMoved) {
+			return nil, moved
+		}
+	}
 	r := &results{session: s, ctx: ctx, shard: h, queued: b.QueuedQueries, all: all, first: err}
 	if err == nil {
 		r.answers = &answers

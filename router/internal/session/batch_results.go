@@ -130,6 +130,21 @@ func (r *results) finishRows() {
 	r.rows = nil
 }
 
+// firstError returns the error of a batch, or the one with which its first statement was answered.
+func firstError(b pgx.BatchResults, err error) error {
+	if r, ok := b.(*results); ok {
+		return r.first
+	}
+	return err
+}
+
+// endUnread ends a batch that nobody has read of, and whose first statement has failed.
+func endUnread(b pgx.BatchResults) {
+	if r, ok := b.(*results); ok {
+		r.session.host.Trace.BatchEnd(r.ctx, r.session.Conn, r.first)
+	}
+}
+
 // leasedResults give their connection back when they are closed.
 type leasedResults struct {
 	pgx.BatchResults

@@ -16,7 +16,8 @@ var (
 )
 
 // begin begins a transaction, in one round trip: an entry with a Sync of its own, which says whether the shard is there,
-// then the statement that begins the transaction, and the path. BEGIN has to come before any query, and SET is none.
+// then the statement that begins the transaction, and the path. BEGIN has to come before any query, and SET is none. A
+// BeginQuery takes two.
 func (s *Session) begin(ctx context.Context, sc Scope, opts pgx.TxOptions, reading bool) error {
 	query := beginQuery(opts)
 	ctx, trace := s.host.Trace.Query(ctx, s.Conn, query, nil)
@@ -48,27 +49,37 @@ func (s *Session) beginOnce(ctx context.Context, sc Scope, query string, own, re
 	to := pipelineSender(pipeline)
 	s.enter(to, sc, false, "")
 	pipeline.SendPipelineSync()
-	var second *Scope
-	switch {
-	case own && s.pooled: // the session may be another one after the Sync
-		second = &sc
-		s.enter(to, sc, false, "")
-	case own: // it may be anything, and begin a transaction besides
-		to.params("set local search_path = "+sc.path, nil, nil, nil, nil)
-	}
-	to.params(query, nil, nil, nil, nil)
-	to.params("set local search_path = "+sc.path, nil, nil, nil, nil)
-	if reading {
-		to.params("select", nil, nil, nil, nil) // after a query the transaction cannot be made one that writes
-	}
-	pipeline.SendPipelineSync()
-	err := pipeline.Flush()
 	var entry, begin prepared
-	if err == nil {
-		entry, err = readPrepared(pipeline, &sc)
+	var err error
+	var second *Scope
+	// A BeginQuery may be anything, also what commits and goes on: it is not sent before the entry has passed.
+	waits := own && !s.pooled
+	if waits {
+		if err = pipeline.Flush(); err == nil {
+			entry, err = readPrepared(pipeline, &sc)
+		}
 	}
-	if err == nil {
-		begin, err = readPrepared(pipeline, second)
+	if err == nil && entry.err == nil {
+		switch {
+		case waits: // it may begin a transaction besides
+			to.params("set local search_path = "+sc.path, nil, nil, nil, nil)
+		case own: // the session may be another one after the Sync
+			second = &sc
+			s.enter(to, sc, false, "")
+		}
+		to.params(query, nil, nil, nil, nil)
+		to.params("set local search_path = "+sc.path, nil, nil, nil, nil)
+		if reading {
+			to.params("select", nil, nil, nil, nil) // after a query the transaction cannot be made one that writes
+		}
+		pipeline.SendPipelineSync()
+		err = pipeline.Flush()
+		if err == nil && !waits {
+			entry, err = readPrepared(pipeline, &sc)
+		}
+		if err == nil {
+			begin, err = readPrepared(pipeline, second)
+		}
 	}
 	if closeErr := pipeline.Close(); err == nil && failure.SQLState(closeErr) == "" {
 		err = closeErr

@@ -20,17 +20,21 @@ func withMoved(err error) error {
 	return fmt.Errorf("%w: %w", failure.ErrMoved, err)
 }
 
+// OnFence reports whether a statement came upon the fence of a shard.
+func OnFence(err error) bool { return failure.SQLState(err) == sql.ShardGone }
+
 // withFenced adds [failure.ErrMoved] to the error of a statement that came upon the fence of a shard, where all that it
 // belongs to has had no effect: in a transaction, which the error has ended.
 func withFenced(err error) error {
-	if failure.SQLState(err) != sql.ShardGone || errors.Is(err, failure.ErrMoved) {
+	if !OnFence(err) || errors.Is(err, failure.ErrMoved) {
 		return err
 	}
 	return fmt.Errorf("%w: %w", failure.ErrMoved, err)
 }
 
 // MayHaveMoved reports whether a statement may have failed because its shard has moved away between its entry and itself:
-// it came upon the fence, upon nothing where something was, or upon a sequence that gives nothing any more.
+// it came upon the fence, upon nothing where something was, or upon a sequence that gives nothing any more. In a transaction that
+// was begun before, an entry notices nothing of that either: until it takes a lock, Postgres has names mean what they did.
 func MayHaveMoved(err error) bool {
 	if entryState(err) != "" {
 		return false
@@ -53,7 +57,7 @@ func (s *Session) CheckEntry(ctx context.Context, shard *Shard) error {
 }
 
 // BeginsAnew has a transaction begun anew by again, in which nothing has run yet, when its first statement finds that the shard
-// has moved. again is given that error, and returns one if the shard is nowhere else.
+// has moved, or where it was to begin with that. again is given the error, and returns one if that is for the caller.
 func BeginsAnew(begun pgx.Tx, again func(context.Context, error) (pgx.Tx, error)) {
 	if t, ok := begun.(*tx); ok {
 		t.again = again
@@ -65,11 +69,22 @@ func BeginsAnew(begun pgx.Tx, again func(context.Context, error) (pgx.Tx, error)
 func (t *tx) anew(ctx context.Context, err error) bool {
 	first := !t.touched
 	t.touched = true
-	if err == nil || !first || t.again == nil || !errors.Is(err, failure.ErrMoved) || t.session.Conn.PgConn().TxStatus() != 'E' {
+	if err == nil || !first || t.again == nil {
 		return false
 	}
-	if t.rollbackAll(ctx) != nil {
+	moved, mayHave := errors.Is(err, failure.ErrMoved), MayHaveMoved(err)
+	if !t.late && (!moved && !mayHave || t.session.Conn.PgConn().TxStatus() != 'E') || t.rollbackAll(ctx) != nil {
 		return false
+	}
+	if mayHave && !moved {
+		checkErr := t.session.CheckEntry(ctx, t.shard)
+		switch {
+		case errors.Is(checkErr, failure.ErrMoved):
+			err = checkErr
+		case !t.late:
+			t.session.failAgain(ctx)
+			return false
+		}
 	}
 	held, again := t.lease, t.again
 	t.lease = nil
@@ -86,4 +101,13 @@ func (t *tx) anew(ctx context.Context, err error) bool {
 	*t.transaction = *next.transaction
 	t.names, t.again = names, again
 	return true
+}
+
+// failAgain begins a transaction that has failed, in place of one that has and was rolled back.
+func (s *Session) failAgain(ctx context.Context) {
+	const query = `begin; select pg_catalog.int4in('this transaction has failed already')`
+	_, _ = s.Conn.PgConn().Exec(ctx, query).ReadAll()
+	if s.Conn.PgConn().TxStatus() != 'E' {
+		_ = s.Conn.Close(ctx) // whatever it says, the connection is closed
+	}
 }

@@ -17,11 +17,21 @@ func (s *Session) Query(ctx context.Context, h *Shard, held lease, sc Scope, sql
 		return nil, h.Failed(errProcedure)
 	}
 	ctx, trace := s.host.Trace.Query(ctx, s.Conn, sql, args)
-	answers, _, err := s.send(ctx, sc, []statement{st})
+	all := []statement{st}
+	switch {
+	case sc.opens:
+		all = []statement{{sql: "begin", mode: pgx.QueryExecModeExec}, st}
+	case sc.ends != nil:
+		all = append(all, statement{sql: "commit", mode: pgx.QueryExecModeExec})
+	}
+	answers, sent, err := s.send(ctx, sc, all)
 	if err != nil {
 		trace.End(noTag, err)
-		if sc.held {
+		if sc.held || sc.opens {
 			err = withFenced(err)
+		}
+		if sc.ends != nil && sent {
+			err = orUnknown(err)
 		}
 		return nil, h.Failed(err)
 	}
@@ -32,5 +42,6 @@ func (s *Session) Query(ctx context.Context, h *Shard, held lease, sc Scope, sql
 		answers: answers,
 		lease:   held,
 		trace:   trace,
+		ends:    sc.ends,
 	}, nil
 }

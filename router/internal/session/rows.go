@@ -23,6 +23,7 @@ type rows struct {
 	answers interface{ Close() error } // to be closed with the rows, or nil
 	lease   lease                      // to be given back with the rows, or nil
 	trace   tracers.Trace
+	ends    *transaction // that is committed with the statement, or nil
 
 	closed  bool
 	scanErr error // what a caller did wrong, as pgx says it
@@ -45,6 +46,10 @@ func (r *rows) Close() {
 		if closeErr := r.answers.Close(); err == nil {
 			err = closeErr
 		}
+	}
+	if r.ends != nil {
+		r.ends.committed = err == nil
+		err = orUnknown(err)
 	}
 	r.trace.End(r.Rows.CommandTag(), err)
 	r.err = r.shard.Failed(err)

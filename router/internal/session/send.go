@@ -10,9 +10,10 @@ import (
 	"github.com/kiloshard/kiloshard/router/internal/failure"
 )
 
-// send sends statements together with one Sync, an entry before each, and returns their answers, the first one
-// opened. It tells whether they were sent. Everything up to a Sync is one transaction to Postgres, unless the caller has begun one: the path is set
-// local to it and gone after it, and either all statements take effect or none. The caller closes the answers.
+// send sends statements together with one Sync, an entry before each, or before the first where the others begin or end a
+// transaction, and returns their answers, the first one opened. It tells whether they were sent. Everything up to a Sync is
+// one transaction to Postgres, unless the caller has begun one: the path is set local to it and gone after it, and either all
+// statements take effect or none. The caller closes the answers.
 //
 // Prepared statements can be lost or out of date without the router's knowing. If the first answer says so, or the
 // arguments do not fit the description, the statements are prepared again and, if that has changed them, sent a second time. Nothing happens twice
@@ -94,7 +95,7 @@ func (s *Session) try(ctx context.Context, sc Scope, all []statement) (reply, bo
 	to := batchSender(&batch)
 	bare := sc.held && s.Conn.PgConn().TxStatus() == 'E' // only the end of a transaction or of a savepoint helps now
 	for i := range all {
-		if i > 0 || !bare {
+		if i == 0 && !bare || i > 0 && !sc.opens && sc.ends == nil {
 			s.enter(to, sc, i > 0, all[i].sql)
 		}
 		if err := s.queue(to, &all[i]); err != nil {
@@ -107,8 +108,16 @@ func (s *Session) try(ctx context.Context, sc Scope, all []statement) (reply, bo
 		_, err := answers.ResultReader().Close()
 		entered = err == nil
 	}
-	if !entered || !answers.NextResult() {
+	begun := entered && answers.NextResult()
+	if begun && sc.opens {
+		_, err := answers.ResultReader().Close()
+		begun = err == nil && answers.NextResult()
+	}
+	if !begun {
 		err := answers.Close()
+		if sc.opens && !s.Broken() && s.Conn.PgConn().TxStatus() != 'I' {
+			_ = s.rollback(ctx) // there is an error already
+		}
 		switch {
 		case err == nil:
 			err = ErrNoAnswer

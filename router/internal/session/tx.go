@@ -10,6 +10,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/kiloshard/kiloshard/router/internal/failure"
+	"github.com/kiloshard/kiloshard/router/internal/together"
 	"github.com/kiloshard/kiloshard/router/operation"
 )
 
@@ -24,6 +25,8 @@ type transaction struct {
 	savepoints int               // how many there have been
 	large      pgx.Tx            // pgx's own, once it was asked for large objects
 	touched    bool              // a statement of the caller's has run, or may have
+	late       bool              // it begins with its first statement, which has not come
+	committed  bool              // with its last statement
 	again      func(context.Context, error) (pgx.Tx, error)
 }
 
@@ -153,7 +156,7 @@ func (t *tx) exec(ctx context.Context, sql string, args []any) (pgconn.CommandTa
 }
 
 func (t *tx) Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error) {
-	if err := t.check(); err != nil {
+	if err := t.check(); err != nil && (!t.late || t.closed || t.lease == nil) {
 		return FailedRows(err), err
 	}
 	sql = t.text(sql)
@@ -173,7 +176,15 @@ func (t *tx) query(ctx context.Context, sql string, args []any) (pgx.Rows, error
 		return nil, t.shard.Failed(err)
 	}
 	ctx = t.operation(ctx, operation.Tx, t.session.host.Texts.Of(sql).Summary)
-	return t.session.Query(ctx, t.shard, nil, t.scope(), sql, args)
+	sc := t.scope()
+	sc.opens, sc.held = t.late, !t.late
+	args, last := together.LastOf(args)
+	if last {
+		sc.ends = t.transaction
+	}
+	rows, err := t.session.Query(ctx, t.shard, nil, sc, sql, args)
+	t.late = t.late && err != nil
+	return rows, err
 }
 
 func (t *tx) QueryRow(ctx context.Context, sql string, args ...any) pgx.Row {
@@ -186,7 +197,8 @@ func (t *tx) SendBatch(ctx context.Context, b *pgx.Batch) pgx.BatchResults {
 		return pgx.FailedBatchResults(b, err)
 	}
 	results, err := t.session.sendBatch(t.operation(ctx, operation.Batch, ""), t.shard, t.scope(), b)
-	for t.anew(ctx, err) {
+	for t.anew(ctx, firstError(results, err)) {
+		endUnread(results)
 		results, err = t.session.sendBatch(t.operation(ctx, operation.Batch, ""), t.shard, t.scope(), b)
 	}
 	if err != nil {
@@ -226,7 +238,15 @@ func (t *tx) Prepare(ctx context.Context, name, sql string) (*pgconn.StatementDe
 func (t *tx) commitOnce(ctx context.Context) error {
 	open := !t.session.Conn.IsClosed()
 	err := t.commitAll(ctx)
-	if err == nil || !open || failure.NotCommitted(err) || errors.Is(err, errTxEnded) {
+	if err == nil || !open || errors.Is(err, errTxEnded) {
+		return err
+	}
+	return orUnknown(err)
+}
+
+// orUnknown adds [failure.ErrOutcomeUnknown] to an error of a COMMIT that may have taken effect.
+func orUnknown(err error) error {
+	if err == nil || failure.NotCommitted(err) {
 		return err
 	}
 	return fmt.Errorf("%w: %w", failure.ErrOutcomeUnknown, err)
@@ -235,14 +255,20 @@ func (t *tx) commitOnce(ctx context.Context) error {
 // BeginTx begins a transaction. With reading nothing may be written in it. The lease is given back when it is over, but not
 // after an error here. Attempt is what tracers are told. The error is about the shard.
 func (s *Session) BeginTx(ctx context.Context, shard *Shard, held lease, attempt int, opts pgx.TxOptions, reading bool) (pgx.Tx, error) {
-	if err := s.begin(ctx, shard.Scope(), opts, reading); err != nil {
-		return nil, shard.Failed(err)
+	late := together.BeginsLate(ctx) && opts == pgx.TxOptions{} && !reading
+	if !late {
+		if err := s.begin(ctx, shard.Scope(), opts, reading); err != nil {
+			return nil, shard.Failed(err)
+		}
 	}
-	return &tx{transaction: &transaction{shard: shard, lease: held, attempt: attempt, session: s, commit: opts.CommitQuery}}, nil
+	return &tx{transaction: &transaction{shard: shard, lease: held, attempt: attempt, session: s, commit: opts.CommitQuery, late: late}}, nil
 }
 
 // rollbackAll rolls the transaction back.
 func (t *transaction) rollbackAll(ctx context.Context) error {
+	if t.late || t.committed {
+		return nil
+	}
 	if t.large != nil {
 		return t.large.Rollback(ctx)
 	}
@@ -255,6 +281,8 @@ func (t *transaction) commitAll(ctx context.Context) error {
 	var tag pgconn.CommandTag
 	var err error
 	switch {
+	case t.late || t.committed:
+		return nil
 	case t.commit == "" && t.large != nil:
 		return t.large.Commit(ctx)
 	case t.commit == "":

@@ -1,5 +1,5 @@
 // Package together lets package many tell the router which statements a caller sends at once, so that the router sends
-// those of one host together.
+// those of one host together, and package objects that a transaction begins and ends with its statements.
 package together
 
 import "sync"
