@@ -15,6 +15,9 @@ const (
 	post   = "post"
 	like   = "like"
 	follow = "follow"
+	board  = "board"
+	keep   = "keep"
+	note   = "note"
 	feed   = "feed"
 	photo  = "photo"
 )
@@ -26,11 +29,14 @@ var kinds = []struct {
 	write bool
 }{
 	{signUp, 3, true},
-	{post, 20, true},
-	{like, 12, true},
-	{follow, 5, true},
-	{feed, 35, false},
-	{photo, 25, false},
+	{post, 18, true},
+	{like, 10, true},
+	{follow, 4, true},
+	{board, 3, true},
+	{keep, 5, true},
+	{note, 7, true},
+	{feed, 28, false},
+	{photo, 22, false},
 }
 
 func isWrite(kind string) bool {
@@ -55,7 +61,7 @@ type result struct {
 // one makes one request that was due at a moment.
 func (l *Load) one(ctx context.Context, due time.Duration) {
 	actions := map[string]func(context.Context) result{
-		signUp: l.signUp, post: l.post, like: l.like, follow: l.follow, feed: l.feed, photo: l.photo,
+		signUp: l.signUp, post: l.post, like: l.like, follow: l.follow, board: l.board, keep: l.keep, note: l.writeNote, feed: l.feed, photo: l.photo,
 	}
 	at := rand.IntN(100)
 	for _, k := range kinds {
@@ -109,6 +115,38 @@ func (l *Load) follow(ctx context.Context) result {
 	path := fmt.Sprintf("/users/%d/follow/%d", user, friend)
 	r := l.send(ctx, call{kind: follow, about: user, method: "POST", path: path}, nil)
 	l.books.followed(user, friend, r.failure == "")
+	return r
+}
+
+func (l *Load) board(ctx context.Context) result {
+	user := l.books.anyUser()
+	name := l.books.newToken("board")
+	var made struct {
+		ID shards.ID `json:"id,string"`
+	}
+	r := l.send(ctx, call{
+		kind: board, about: user, method: "POST", path: fmt.Sprintf("/users/%d/boards", user),
+		key: name, body: map[string]string{"name": name},
+	}, &made)
+	l.books.madeBoard(name, boardOf{made.ID, user}, r.failure == "")
+	return r
+}
+
+func (l *Load) keep(ctx context.Context) result {
+	b, kept := l.books.anyBoard(), l.books.anyPhoto()
+	r := l.send(ctx, call{kind: keep, about: b.user, method: "POST", path: fmt.Sprintf("/boards/%d/photos/%d", b.id, kept)}, nil)
+	l.books.kept(b.id, kept, r.failure == "")
+	return r
+}
+
+func (l *Load) writeNote(ctx context.Context) result {
+	user := l.books.anyUser()
+	text := l.books.newToken("note")
+	r := l.send(ctx, call{
+		kind: note, method: "PUT", path: fmt.Sprintf("/notes/%016x%016x", rand.Uint64(), rand.Uint64()),
+		body: map[string]string{"user": fmt.Sprint(user), "text": text},
+	}, nil)
+	l.books.noted(user, text, r.failure == "")
 	return r
 }
 

@@ -30,7 +30,15 @@ type books struct {
 	posts   map[shards.ID]map[string]shards.ID // by user and title; 0 for unknown
 	likes   map[pair]outcome                   // photo and user
 	follows map[pair]outcome                   // user and friend
+
+	boards map[string]boardOf               // by name; without an ID for unknown
+	all    []boardOf                        // that are known
+	keeps  map[pair]outcome                 // board and photo
+	notes  map[shards.ID]map[string]outcome // by user and text
 }
+
+// boardOf is a board and its user.
+type boardOf struct{ id, user shards.ID }
 
 type pair struct{ one, other shards.ID }
 
@@ -42,6 +50,7 @@ func (b *books) newToken(what string) string {
 		b.prefix = strconv.FormatInt(time.Now().UnixNano(), 36)
 		b.names, b.posts = map[string]shards.ID{}, map[shards.ID]map[string]shards.ID{}
 		b.likes, b.follows = map[pair]outcome{}, map[pair]outcome{}
+		b.boards, b.keeps, b.notes = map[string]boardOf{}, map[pair]outcome{}, map[shards.ID]map[string]outcome{}
 	}
 	b.tokens++
 	return fmt.Sprintf("%s %s-%d", what, b.prefix, b.tokens)
@@ -49,6 +58,15 @@ func (b *books) newToken(what string) string {
 
 func (b *books) anyUser() shards.ID  { return b.anyOf(&b.users) }
 func (b *books) anyPhoto() shards.ID { return b.anyOf(&b.photos) }
+
+func (b *books) anyBoard() boardOf {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if len(b.all) == 0 {
+		return boardOf{}
+	}
+	return b.all[rand.IntN(len(b.all))]
+}
 
 func (b *books) anyOf(ids *[]shards.ID) shards.ID {
 	b.mu.Lock()
@@ -92,4 +110,29 @@ func (b *books) followed(user, friend shards.ID, ok bool) {
 	defer b.mu.Unlock()
 	p := pair{user, friend}
 	b.follows[p] = b.follows[p] || outcome(ok)
+}
+
+func (b *books) madeBoard(name string, made boardOf, ok bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.boards[name] = made
+	if ok {
+		b.all = append(b.all, made)
+	}
+}
+
+func (b *books) kept(board, photo shards.ID, ok bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	p := pair{board, photo}
+	b.keeps[p] = b.keeps[p] || outcome(ok)
+}
+
+func (b *books) noted(user shards.ID, text string, ok bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.notes[user] == nil {
+		b.notes[user] = map[string]outcome{}
+	}
+	b.notes[user][text] = outcome(ok)
 }

@@ -49,6 +49,13 @@ func (l *Load) Check(ctx context.Context) Checked {
 	follows := byFirst(l.books.follows)
 	followers := slices.Collect(maps.Keys(follows))
 	inParallel(len(followers), func(i int) { c.follows(ctx, followers[i], follows[followers[i]]) })
+
+	keeps := byFirst(l.books.keeps)
+	boards := slices.Collect(maps.Keys(l.books.boards))
+	inParallel(len(boards), func(i int) { c.board(ctx, boards[i], l.books.boards[boards[i]], keeps) })
+
+	writers := slices.Collect(maps.Keys(l.books.notes))
+	inParallel(len(writers), func(i int) { c.notes(ctx, writers[i], l.books.notes[writers[i]]) })
 	return c.result
 }
 

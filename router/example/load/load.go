@@ -70,9 +70,9 @@ func New(cfg Config) *Load {
 // Close closes the connections to the service.
 func (l *Load) Close() { l.client.CloseIdleConnections() }
 
-// Prepare signs up the first users, each with a photo and some friends.
+// Prepare signs up the first users, each with a photo, a board and some friends.
 func (l *Load) Prepare(ctx context.Context) error {
-	for _, step := range []func(context.Context) result{l.signUp, l.post, l.follow, l.follow, l.follow} {
+	for _, step := range []func(context.Context) result{l.signUp, l.post, l.follow, l.follow, l.follow, l.board} {
 		errs := make([]error, l.cfg.Users)
 		inParallel(l.cfg.Users, func(i int) {
 			if r := step(ctx); r.failure != "" {

@@ -31,6 +31,7 @@ func runs(t *testing.T, between func(http.Handler) http.Handler) (load.Checked, 
 	t.Helper()
 	config := shardtest.New(t, shardtest.Config{Shards: 8, Migrations: migrations.Files}).Map.Config()
 	config.Strategy = shards.Strategy{By: shards.Directory}
+	config.Types = []shards.ObjectType{{Name: "board", Number: 1}}
 	m, err := config.Map()
 	if err == nil {
 		_, err = provision.Create(t.Context(), provision.CreateConfig{Map: m})
@@ -43,7 +44,7 @@ func runs(t *testing.T, between func(http.Handler) http.Handler) (load.Checked, 
 		t.Fatal(err)
 	}
 	t.Cleanup(r.Close)
-	photos, err := service.New(service.Config{Router: r, TimeLimit: time.Minute})
+	photos, err := service.New(service.Config{Router: r, StoreShards: 8, TimeLimit: time.Minute})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -14,7 +14,7 @@ func (r *Range) count(o outcome) {
 
 // Written returns how many rows the tables of a service have that nobody else has used. Nothing may be under way.
 func (l *Load) Written() map[string]Range {
-	var users, photos, likes, follows Range
+	var users, photos, likes, follows, boards, notes Range
 	for _, id := range l.books.names {
 		users.count(outcome(id != 0))
 	}
@@ -29,5 +29,16 @@ func (l *Load) Written() map[string]Range {
 	for _, o := range l.books.follows {
 		follows.count(o)
 	}
-	return map[string]Range{"users": users, "photos": photos, "likes": likes, "follows": follows}
+	for _, made := range l.books.boards {
+		boards.count(outcome(made.id != 0))
+	}
+	for _, texts := range l.books.notes {
+		for _, o := range texts {
+			notes.count(o)
+		}
+	}
+	return map[string]Range{
+		"users": users, "photos": photos, "likes": likes, "follows": follows,
+		"boards_by_request": boards, "entities": notes, "notes_by_user": notes,
+	}
 }

@@ -9,13 +9,18 @@
 //	POST   /users/{id}/follow/{friend}     DELETE to stop            follow somebody
 //	GET    /photos/{id}                                              a photo
 //	POST   /photos/{id}/likes/{user}       DELETE to take it back    like a photo
+//	POST   /users/{id}/boards             {"name": "dogs"}           a new board
+//	GET    /boards/{id}                                              a board
+//	POST   /boards/{id}/photos/{photo}                               keep a photo on a board
+//	PUT    /notes/{id}                    {"user": "7", "text": "…"} a note, whose ID its writer has chosen
+//	GET    /users/{id}/notes                                         the user's notes
 //	GET    /healthz, /readyz, /metrics
 //
 // # Where things are
 //
 // The directory gives each new name a shard, and the user's row is made there, with an ID that names the shard. All else
 // of the user goes by that ID, so that the directory is asked at sign-up only. What belongs together is in one shard: a
-// user with photos and friends, a photo with its likes. What reaches over shards, such as a friend, is an ID and nothing
+// user with photos, friends and boards, a photo with its likes. A note is in the shard of its own ID, and an index finds it by its user. What reaches over shards, such as a friend, is an ID and nothing
 // that Postgres checks.
 //
 // # Who sends a request again

@@ -10,6 +10,8 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/kiloshard/kiloshard/router"
+	"github.com/kiloshard/kiloshard/router/entities"
+	"github.com/kiloshard/kiloshard/router/objects"
 	"github.com/kiloshard/kiloshard/shards"
 )
 
@@ -39,10 +41,12 @@ func failure(err error) answer {
 		return problem(refused.status, refused.text)
 	case errors.As(err, &tooLong):
 		return problem(http.StatusRequestEntityTooLarge, fmt.Sprintf("a request has %d bytes at most", tooLong.Limit))
-	case errors.Is(err, pgx.ErrNoRows), errors.Is(err, shards.ErrNoShard):
+	case errors.Is(err, pgx.ErrNoRows), errors.Is(err, shards.ErrNoShard), errors.Is(err, objects.ErrNotFound), errors.Is(err, objects.ErrType):
 		return problem(http.StatusNotFound, "there is no such thing")
 	case errors.Is(err, router.ErrFull):
 		return problem(http.StatusInsufficientStorage, "there is no room for new users")
+	case errors.Is(err, entities.ErrNotIndexed):
+		return problem(http.StatusGatewayTimeout, "it was written, and others do not find it yet, so try again")
 	case router.SafeToRetry(err), errors.As(err, &pgErr) && pgErr.Code == queryCanceled && !outcomeUnknown(err):
 		return problem(http.StatusServiceUnavailable, "not now; nothing was done, so try again")
 	case outcomeUnknown(err):

@@ -8,9 +8,9 @@ import (
 	"github.com/kiloshard/kiloshard/shards"
 )
 
-// pair returns two IDs of the path.
-func pair(r *http.Request, one, other string) (a, b shards.ID, err error) {
-	if a, err = pathID(r, one); err == nil {
+// pair returns two IDs of the path: the one under id, and another.
+func pair(r *http.Request, other string) (a, b shards.ID, err error) {
+	if a, err = pathID(r, "id"); err == nil {
 		b, err = pathID(r, other)
 	}
 	return a, b, err
@@ -19,7 +19,7 @@ func pair(r *http.Request, one, other string) (a, b shards.ID, err error) {
 // follow makes somebody a friend. The friend may be in another shard, which is asked whether there is such a user; no
 // transaction holds the two together, so that a friend who goes in that moment stays on the list.
 func (s *Service) follow(r *http.Request) (answer, error) {
-	user, friend, err := pair(r, "id", "friend")
+	user, friend, err := pair(r, "friend")
 	if err != nil {
 		return answer{}, err
 	}
@@ -41,7 +41,7 @@ func (s *Service) follow(r *http.Request) (answer, error) {
 }
 
 func (s *Service) unfollow(r *http.Request) (answer, error) {
-	user, friend, err := pair(r, "id", "friend")
+	user, friend, err := pair(r, "friend")
 	if err != nil {
 		return answer{}, err
 	}

@@ -30,7 +30,7 @@ func (s *Service) unlike(r *http.Request) (answer, error) {
 func (s *Service) changeLikes(
 	r *http.Request, by int32, fn func(ctx context.Context, q *db.Queries, photo, user shards.ID) (int64, error),
 ) (answer, error) {
-	id, user, err := pair(r, "id", "user")
+	id, user, err := pair(r, "user")
 	if err != nil {
 		return answer{}, err
 	}

@@ -9,16 +9,24 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/kiloshard/kiloshard/router"
+	"github.com/kiloshard/kiloshard/router/entities"
+	"github.com/kiloshard/kiloshard/router/objects"
+	"github.com/kiloshard/kiloshard/shards"
 )
 
 const (
 	defaultTimeLimit = 5 * time.Second
 	maxBody          = 64 << 10 // bytes
+
+	defaultStoreShards = 64
 )
 
 // Config says what a [Service] works with.
 type Config struct {
 	Router *router.Router // the caller's to close, after the service has ended
+
+	// StoreShards is how many shards, from 0 up, have notes, and the keys of boards. It must never change. Defaults to 64.
+	StoreShards int
 
 	// TimeLimit is how long a request may take. Defaults to 5 s.
 	TimeLimit time.Duration
@@ -40,21 +48,39 @@ type Service struct {
 	timeLimit time.Duration
 	drain     time.Duration
 	log       *slog.Logger
+	boards    *objects.Type[board]
+	boardOf   *objects.Mod[shards.ID] // by the user and the key of the request that made it
+	notes     *entities.Store
 	requests  *prometheus.HistogramVec
 	mux       *http.ServeMux
 	ending    atomic.Bool
 }
 
-// New makes a service. The error is one of registering its metrics.
+// New makes a service. The error is one of registering its metrics, or of a map without the type board or with fewer shards than StoreShards.
 func New(cfg Config) (*Service, error) {
 	if cfg.TimeLimit <= 0 {
 		cfg.TimeLimit = defaultTimeLimit
+	}
+	if cfg.StoreShards <= 0 {
+		cfg.StoreShards = defaultStoreShards
 	}
 	if cfg.Logger == nil {
 		cfg.Logger = slog.New(slog.DiscardHandler)
 	}
 	s := &Service{
 		router: cfg.Router, timeLimit: cfg.TimeLimit, drain: cfg.Drain, log: cfg.Logger, requests: newRequests(), mux: http.NewServeMux(),
+	}
+	var err error
+	if s.boards, err = objects.Open(cfg.Router, "board", objects.Options[board]{}); err != nil {
+		return nil, err
+	}
+	if s.boardOf, err = objects.OpenMod[shards.ID](cfg.Router, "boards_by_request", cfg.StoreShards); err != nil {
+		return nil, err
+	}
+	notes := Notes
+	notes.Shards = cfg.StoreShards
+	if s.notes, err = entities.Open(cfg.Router, notes); err != nil {
+		return nil, err
 	}
 	if cfg.Metrics != nil {
 		if err := cfg.Metrics.Register(s.requests); err != nil {
@@ -72,6 +98,11 @@ func New(cfg Config) (*Service, error) {
 	s.handle("GET /photos/{id}", s.photo)
 	s.handle("POST /photos/{id}/likes/{user}", s.like)
 	s.handle("DELETE /photos/{id}/likes/{user}", s.unlike)
+	s.handle("POST /users/{id}/boards", s.makeBoard)
+	s.handle("GET /boards/{id}", s.board)
+	s.handle("POST /boards/{id}/photos/{photo}", s.keep)
+	s.handle("PUT /notes/{id}", s.putNote)
+	s.handle("GET /users/{id}/notes", s.notesOf)
 	return s, nil
 }
 

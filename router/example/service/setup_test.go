@@ -35,6 +35,7 @@ func withDirectory(t *testing.T, m *shards.Map) *shards.Map {
 	t.Helper()
 	config := m.Config()
 	config.Strategy = shards.Strategy{By: shards.Directory, Allocate: shards.Allocation{By: shards.LeastUsed}}
+	config.Types = []shards.ObjectType{{Name: "board", Number: 1}}
 	m, err := config.Map()
 	if err == nil {
 		_, err = provision.Create(t.Context(), provision.CreateConfig{Map: m})
@@ -77,7 +78,7 @@ func serveWithin(t *testing.T, m *shards.Map, limit time.Duration) *api {
 		t.Fatal(err)
 	}
 	t.Cleanup(r.Close)
-	s, err := service.New(service.Config{Router: r, TimeLimit: limit})
+	s, err := service.New(service.Config{Router: r, StoreShards: 8, TimeLimit: limit})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -106,6 +107,8 @@ type reply struct {
 	Next       shards.ID `json:"next,string"`
 	Incomplete bool
 	Friends    []string
+	Kept       []string
+	Notes      []struct{ Text string }
 	Error      string
 	Hosts      []health.Host
 }

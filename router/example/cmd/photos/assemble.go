@@ -84,7 +84,7 @@ func assemble(ctx context.Context, f files, drain time.Duration, logger *slog.Lo
 	)
 	p.service, err = service.New(service.Config{Router: p.router, Drain: drain, Metrics: registry, Logger: logger})
 	if err != nil {
-		return nil, fmt.Errorf("metrics: %w", err)
+		return nil, fmt.Errorf("the service: %w", err)
 	}
 	checker := health.New(p.router, health.Config{})
 	mux := http.NewServeMux()

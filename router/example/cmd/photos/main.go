@@ -15,6 +15,7 @@ import (
 	"net"
 	"os"
 	"os/signal"
+	"sync"
 	"syscall"
 	"time"
 )
@@ -53,5 +54,12 @@ func run(ctx context.Context) (err error) {
 		return err
 	}
 	fmt.Printf("http://%s\n", listener.Addr())
+	cleaning, end := context.WithCancel(ctx)
+	var cleaner sync.WaitGroup
+	cleaner.Go(func() { p.service.Clean(cleaning) })
+	defer func() {
+		end()
+		cleaner.Wait()
+	}()
 	return p.service.Serve(ctx, listener, p.handler, grace)
 }

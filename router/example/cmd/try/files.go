@@ -21,6 +21,7 @@ func (h *hosts) first() shards.Config {
 	cfg := shards.Config{
 		Cluster: "photos", Shards: shardCount, Epoch: h.epoch,
 		Strategy: shards.Strategy{By: shards.Directory, Of: shardCount, Allocate: shards.Allocation{By: shards.Weighted}},
+		Types:    []shards.ObjectType{{Name: "board", Number: 1}},
 		Hosts:    []shards.Host{{Name: "pg-a", DSN: h.dsnA(database)}, {Name: "pg-b", DSN: h.dsnB()}},
 	}
 	cfg.Placement = shards.Evenly(shardCount, cfg.Hosts)

@@ -12,7 +12,7 @@ import (
 )
 
 // tables are those of the service, in the order of the migrations.
-var tables = []string{"users", "photos", "follows", "likes"}
+var tables = []string{"users", "photos", "follows", "likes", "boards_by_request", "entities", "notes_by_user"}
 
 // wrongLikes is counted beside them: the photos whose number of likes is not the number of rows about them.
 const wrongLikes = "photos p where likes <> (select count(*) from likes where photo_id = p.id)"

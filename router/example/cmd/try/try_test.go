@@ -59,8 +59,8 @@ func TestShortRun(t *testing.T) {
 		t.Errorf("%v\n%s", err, out.String())
 	}
 	for _, part := range []string{
-		`64 shards 0→4\n`, `64 shards 4→6\n`, `\nversion 5\b`, ` writes were looked at, one by one: 0 lost, 0 doubled\.\n`,
-		`\n +users +\d+ +\d+ +[1-9].*\n *photos +\d+ +\d+ +[1-9].*\n *follows .*\n *likes .*\nPhotos .* rows in likes: 0\.\n`,
+		`64 shards 0→6\n`, `64 shards 6→8\n`, `\nversion 5\b`, ` writes were looked at, one by one: 0 lost, 0 doubled\.\n`,
+		`\n +users +\d+ +\d+ +[1-9].*\n *photos +\d+ +\d+ +[1-9].*\n *follows .*\n *likes .*\n *boards_by_request +\d+ +\d+ +[1-9].*\n *entities +\d+ +\d+ +[1-9].*\n *notes_by_user +\d+ +\d+ +[1-9].*\nPhotos .* rows in likes: 0\.\n`,
 		`the router went over to another map 4 times and made [1-9]`,
 		`kill -9 of pg-b.* \(\d+\.\d to \d+\.\d s\) +[1-9]`, `\nusers on pg-b `, `64 shards on 2 hosts: all as the map says`,
 		`\nThe service has ended in good order\. Every acknowledged write is there, once\.\n`,
