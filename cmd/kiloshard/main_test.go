@@ -46,6 +46,7 @@ func TestScripts(t *testing.T) {
 		t.Run(strings.TrimSuffix(filepath.Base(file), ".txtar"), func(t *testing.T) {
 			t.Parallel()
 			hosts := shardtest.Hosts(t, 3)
+			tmp := enterable(t)
 			testscript.Run(t, testscript.Params{
 				Files:               []string{file},
 				RequireExplicitExec: true,
@@ -55,6 +56,7 @@ func TestScripts(t *testing.T) {
 				},
 				Setup: func(env *testscript.Env) error {
 					env.Setenv("KILOSHARD_STORE_TIMEOUT", "1m") // however busy the machine is
+					env.Setenv("TMPDIR", tmp)
 					env.Setenv("PAGES", pages)
 					env.Setenv("COLUMNS", "1000") // a line is as long as it is, unless a script says otherwise
 					env.Setenv("PG_A_DSN", hosts[0].ConnString())
@@ -77,6 +79,24 @@ func TestScripts(t *testing.T) {
 			})
 		})
 	}
+}
+
+// enterable returns a directory for a script's temporary files: servers of root run as a user who cannot enter the script's own.
+func enterable(t *testing.T) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "script-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := os.RemoveAll(dir); err != nil {
+			t.Error(err)
+		}
+	})
+	if err := os.Chmod(dir, 0o777); err != nil {
+		t.Fatal(err)
+	}
+	return dir
 }
 
 // exits runs a program and checks its exit code: exits 2 kiloshard create
