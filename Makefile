@@ -32,9 +32,9 @@ test: go ## all tests, those of libraries with the race detector if there is a C
 # With the race detector programs, and the parser of migrate/lint, take minutes more; what they import has it.
 PROGRAMS := /cmd/|/migrate/lint$$
 
-# The package that takes longest goes first.
+# The packages that take longest go first.
 test-libraries:
-	go test $(RACE) -shuffle=on -timeout=20m $$({ go list ./shards/mapstore; go list ./... | grep -vE '$(PROGRAMS)'; } | awk '!seen[$$0]++')
+	go test $(RACE) -shuffle=on -timeout=20m $$({ go list ./shards/move/prove ./shards/mapstore; go list ./... | grep -vE '$(PROGRAMS)'; } | awk '!seen[$$0]++')
 
 test-programs:
 	go test -shuffle=on -timeout=20m $$(go list ./... | grep -E '$(PROGRAMS)')

@@ -116,7 +116,7 @@ func (b *bench) entities(ctx context.Context) error {
 	put := `insert into ` + schema + `.entities (id, body) values ($1, $2) on conflict (id) do update set body = excluded.body, updated = clock_timestamp()`
 	index := `insert into ` + schema + `.index_link (link, entity_id) values ($1, $2) on conflict do nothing`
 	begin := `with old as (select body from ` + schema + `.entities where id = $1 for update), put as (` + put + ` returning xmin::text as version)
-		insert into ` + schema + `.entity_work (entity_id, before, after, due) select $1, (select body from old), $2, now() + interval '4 s' from put
+		insert into ` + schema + `.entity_work (entity_id, before, after, due) select $1, (select body from old), $2, now() + interval '6 s' from put
 		returning work_id, (select version from put)`
 	end := `delete from ` + schema + `.entity_work where work_id = $1 and exists (select from ` + schema + `.entities where id = $2 and xmin::text = $3)`
 	plain, err := entities.Open(b.r, entities.Definition{Shards: 1})
@@ -216,6 +216,14 @@ func (b *bench) many(ctx context.Context) error {
 	for i := range b.wires {
 		b.wires[i].delay.Store(int64(roundTrip))
 		defer b.wires[i].delay.Store(0)
+	}
+	far, err := b.openRouter(ctx) // one that has never known the hosts nearer
+	if err != nil {
+		return err
+	}
+	defer far.Close()
+	if pins, err = objects.Open(far, "pin", objects.Options[pin]{}); err != nil {
+		return err
 	}
 	return b.compare(ctx, fmt.Sprintf("the same, %v a round trip", roundTrip), calls, ours, byHand)
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"testing/fstest"
 	"time"
 
@@ -21,12 +22,13 @@ import (
 type Config struct {
 	NewHosts func(ctx context.Context) ([]shards.Host, error) // two empty hosts
 
-	Shards   int // over both hosts. Defaults to 200
-	Rounds   int // each with one turn of both sides. Defaults to 9
-	Calls    int // of each side in a round. Defaults to 4000
-	Callers  int // at the same time. Defaults to 16
-	IDs      int // of GetMany. Defaults to 500
-	Entities int // that the cleaner fills an index with. Defaults to 400,000
+	Only     []string // the parts to run, of those that [Parts] returns. Defaults to all
+	Shards   int      // over both hosts. Defaults to 200
+	Rounds   int      // each with one turn of both sides. Defaults to 9
+	Calls    int      // of each side in a round. Defaults to 4000
+	Callers  int      // at the same time. Defaults to 16
+	IDs      int      // of GetMany. Defaults to 500
+	Entities int      // that the cleaner fills an index with. Defaults to 400,000
 
 	Progress func(what string)
 }
@@ -71,10 +73,25 @@ var (
 // bench is the state of one [Run].
 type bench struct {
 	cfg    Config
+	m      *shards.Map
 	r      *router.Router
 	pools  []*pgxpool.Pool // of the hosts, with an empty search_path
 	wires  [2]wire         // ours, by hand
 	report Report
+}
+
+var parts = []struct {
+	name string
+	run  func(*bench, context.Context) error
+}{{"objects", (*bench).objects}, {"entities", (*bench).entities}, {"getmany", (*bench).many}, {"fill", (*bench).fill}}
+
+// Parts returns the names of the parts of [Run], in the order in which they run.
+func Parts() []string {
+	var names []string
+	for _, p := range parts {
+		names = append(names, p.name)
+	}
+	return names
 }
 
 // Run measures on new shards. The error is that of the first call that fails.
@@ -82,6 +99,11 @@ func Run(ctx context.Context, cfg Config) (*Report, error) {
 	for value, otherwise := range map[*int]int{&cfg.Shards: 200, &cfg.Rounds: 9, &cfg.Calls: 4000, &cfg.Callers: 16, &cfg.IDs: 500, &cfg.Entities: 400_000} {
 		if *value <= 0 {
 			*value = otherwise
+		}
+	}
+	for _, name := range cfg.Only {
+		if !slices.Contains(Parts(), name) {
+			return nil, fmt.Errorf("part %q: expected one of %s", name, strings.Join(Parts(), ", "))
 		}
 	}
 	if cfg.Progress == nil {
@@ -92,12 +114,8 @@ func Run(ctx context.Context, cfg Config) (*Report, error) {
 	if err != nil {
 		return nil, err
 	}
-	b.r, err = router.New(ctx, router.Config{Map: m, Pool: func(_ shards.Host, pool *pgxpool.Config) error {
-		pool.MaxConns = int32(cfg.Callers)
-		pool.ConnConfig.DialFunc = b.wires[0].dial
-		return nil
-	}})
-	if err != nil {
+	b.m = m
+	if b.r, err = b.openRouter(ctx); err != nil {
 		return nil, err
 	}
 	defer b.r.Close()
@@ -115,12 +133,23 @@ func Run(ctx context.Context, cfg Config) (*Report, error) {
 		defer opened.Close()
 		b.pools = append(b.pools, opened)
 	}
-	for _, part := range []func(context.Context) error{b.objects, b.entities, b.many, b.fill} {
-		if err := part(ctx); err != nil {
-			return nil, err
+	for _, p := range parts {
+		if len(cfg.Only) > 0 && !slices.Contains(cfg.Only, p.name) {
+			continue
+		}
+		if err := p.run(b, ctx); err != nil {
+			return nil, fmt.Errorf("%s: %w", p.name, err)
 		}
 	}
 	return &b.report, nil
+}
+
+func (b *bench) openRouter(ctx context.Context) (*router.Router, error) {
+	return router.New(ctx, router.Config{Map: b.m, Pool: func(_ shards.Host, pool *pgxpool.Config) error {
+		pool.MaxConns = int32(b.report.Callers)
+		pool.ConnConfig.DialFunc = b.wires[0].dial
+		return nil
+	}})
 }
 
 func (b *bench) create(ctx context.Context) (*shards.Map, error) {

@@ -2,6 +2,8 @@ package bench
 
 import (
 	"fmt"
+	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -20,6 +22,11 @@ func storesCommand(a *cli.App) *cobra.Command {
 shard, GetMany over all shards beside a batch a host, and how fast the cleaner fills an index.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			for _, part := range cfg.Only {
+				if !slices.Contains(stores.Parts(), part) {
+					return cli.Usagef("--only %s: expected some of %s", part, strings.Join(stores.Parts(), ","))
+				}
+			}
 			for _, flag := range []struct {
 				name         string
 				value, least int
@@ -41,11 +48,15 @@ shard, GetMany over all shards beside a batch a host, and how fast the cleaner f
 					}
 					a.Table(rows)
 					a.Say("%s, %s in all; microseconds and messages a call of all together; medians of %d rounds, the ratios' too.", cli.Count(report.Callers, "caller"), cli.Count(report.Shards, "shard"), report.Rounds)
+					if report.Filled == 0 {
+						return
+					}
 					a.Say("The cleaner fills an index at %.0f entities a second (%d), and at %.0f with a look at each of its rows afterwards.", report.Rate, report.Filled, report.WithCheck)
 				})
 			})
 		},
 	}
+	cmd.Flags().StringSliceVar(&cfg.Only, "only", nil, "the parts to run, of "+strings.Join(stores.Parts(), ","))
 	cmd.Flags().IntVar(&cfg.Shards, "shards", 200, "over two hosts")
 	cmd.Flags().IntVar(&cfg.Rounds, "rounds", 9, "in which both sides take their turn")
 	cmd.Flags().IntVar(&cfg.Calls, "calls", 4000, "of each side in a round")
