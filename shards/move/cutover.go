@@ -41,7 +41,7 @@ func (j *job) cutover(ctx context.Context) error {
 func (j *job) retry(ctx context.Context, try func() error) error {
 	began := time.Now()
 	for pause := 50 * time.Millisecond; ; pause = min(2*pause, cutoverPause) {
-		if err := j.untilQuiet(ctx, began, j.Schema); err != nil {
+		if err := j.untilQuiet(ctx, j.from, began, j.Schema); err != nil {
 			return err
 		}
 		err := try()
@@ -78,9 +78,9 @@ func mayTryAgain(err error) bool {
 // errPauseOver says that a try of a cutover has taken as long as writers may wait.
 var errPauseOver = errors.New("writers have waited for as long as they may")
 
-// untilQuiet returns when no transaction that is older than the lock timeout holds a lock in the shard: one that waits for
+// untilQuiet returns when no transaction on a host that is older than the lock timeout holds a lock in the shard: one that waits for
 // such a transaction would have others wait behind it in vain.
-func (j *job) untilQuiet(ctx context.Context, began time.Time, schemas ...string) error {
+func (j *job) untilQuiet(ctx context.Context, conn *pgx.Conn, began time.Time, schemas ...string) error {
 	told := time.Time{}
 	return wait(ctx, 0, slowly, nil, func() (bool, error) {
 		const query = `
@@ -88,7 +88,7 @@ func (j *job) untilQuiet(ctx context.Context, began time.Time, schemas ...string
 			JOIN pg_stat_activity a ON a.pid = l.pid
 			WHERE l.database = (SELECT oid FROM pg_database WHERE datname = current_database()) AND l.granted
 				AND a.backend_type = 'client backend' AND a.xact_start < clock_timestamp() - make_interval(secs => $2) AND l.pid <> pg_backend_pid()`
-		blockers, err := texts(ctx, j.from, query, schemas, j.cfg.LockTimeout.Seconds())
+		blockers, err := texts(ctx, conn, query, schemas, j.cfg.LockTimeout.Seconds())
 		if err == nil && len(blockers) > 0 && time.Since(told) > 5*time.Second {
 			told = time.Now()
 			j.event("waits for a transaction of %s", strings.Join(blockers, "; "))

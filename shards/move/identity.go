@@ -71,7 +71,7 @@ func (j *job) alter(ctx context.Context, statements string) error {
 	script := fmt.Sprintf("BEGIN; %s SET LOCAL lock_timeout = %d; %s; COMMIT", keepOutVacuum(j.Schema)+keepOutVacuum(j.moved()), j.cfg.LockTimeout.Milliseconds(), statements)
 	began := time.Now()
 	for {
-		if err := j.untilQuiet(ctx, began, j.Schema); err != nil {
+		if err := j.untilQuiet(ctx, j.from, began, j.Schema); err != nil {
 			return err
 		}
 		err := run(ctx, j.from, script)

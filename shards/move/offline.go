@@ -24,7 +24,7 @@ func (j *job) cutoverOffline(ctx context.Context) error {
 	}
 	began := time.Now()
 	for {
-		if err := j.untilQuiet(ctx, began, j.Schema); err != nil {
+		if err := j.untilQuiet(ctx, j.from, began, j.Schema); err != nil {
 			return err
 		}
 		err := j.copyLocked(ctx)

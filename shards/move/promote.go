@@ -119,12 +119,10 @@ func promotionOf(cfg Config, moves []Move) (*promotion, error) {
 	return p, err
 }
 
-// connect opens a session to each of the hosts that has none.
+// connect opens a session to each of the hosts that has none, or whose session was lost.
 func (p *promotion) connect(ctx context.Context) (err error) {
-	if p.from == nil {
-		if p.from, err = open(ctx, p.src); err != nil {
-			return err
-		}
+	if err := p.connectSource(ctx); err != nil {
+		return err
 	}
 	if p.to == nil || p.to.IsClosed() {
 		if p.to, err = open(ctx, p.dst, anyRole); err != nil {
@@ -132,6 +130,25 @@ func (p *promotion) connect(ctx context.Context) (err error) {
 		}
 	}
 	return p.limitLockTimeout(ctx)
+}
+
+// connectSource opens a session to the source. Moves that are in the ledger are then this session's: what a lost one has sent has ended.
+func (p *promotion) connectSource(ctx context.Context) error {
+	if p.from != nil && !p.from.IsClosed() {
+		return nil
+	}
+	from, err := open(ctx, p.src)
+	if err != nil {
+		return err
+	}
+	p.from = from
+	if !p.entered {
+		return nil
+	}
+	if err := install(ctx, p.from); err != nil {
+		return err
+	}
+	return claim(ctx, p.from, p.ids()...)
 }
 
 // anyRole opens a session to a standby, too, whatever target_session_attrs says.
@@ -187,16 +204,16 @@ func (p *promotion) advance(ctx context.Context) error {
 	}
 	if p.Step == Cutover {
 		if err := p.cutover(ctx); err != nil {
-			if undone := p.takeBack(ctx); undone != nil {
-				return errors.Join(err, fmt.Errorf("taking that back: %w", undone))
-			}
-			return err
+			return p.takenBack(ctx, err)
 		}
 	}
-	working, cancel := context.WithTimeout(context.WithoutCancel(ctx), promoteLimit)
+	working, cancel := anyway(ctx)
 	defer cancel()
 	if p.Step == Promoting {
 		err := p.promote(working)
+		if errors.Is(err, errStandbyLate) {
+			return p.takenBack(ctx, err)
+		}
 		if err == nil {
 			err = p.switchMap(working)
 		}
@@ -210,12 +227,20 @@ func (p *promotion) advance(ctx context.Context) error {
 	return p.noted(ctx, p.finish(ctx))
 }
 
-// takeBack aborts although ctx may have ended.
-func (p *promotion) takeBack(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), promoteLimit)
+// takenBack aborts because of an error, which it returns.
+func (p *promotion) takenBack(ctx context.Context, err error) error {
+	ctx, cancel := anyway(ctx)
 	defer cancel()
-	return p.abort(ctx)
+	if undone := p.abort(ctx); undone != nil {
+		return errors.Join(err, fmt.Errorf("taking that back: %w", undone))
+	}
+	return err
 }
 
 // promoteLimit is how long a standby may take to be promoted, and the hosts and the store to change over.
 const promoteLimit = 2 * time.Minute
+
+// anyway returns a context for what is to be done although ctx may have ended.
+func anyway(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(context.WithoutCancel(ctx), promoteLimit)
+}

@@ -13,6 +13,9 @@ import (
 // settled is after how long what a mover has sent before it was killed is under way.
 const settled = time.Second
 
+// replayLimit is how long a standby may take to replay the fences once more: it had them before, but may have been restarted since.
+const replayLimit = 30 * time.Second
+
 // promoteScript promotes a standby that has the fences of all shards that leave, and puts the copies of what stays away: they get other
 // names, and are noted as shards that have moved to the source, so that they are fenced and cleaned like any. In the ledger, of which
 // the target has the source's copy, it becomes the target. All that is one statement, since the copies take writes until they
@@ -25,7 +28,7 @@ DECLARE
   began  CONSTANT timestamp with time zone := clock_timestamp();
   m record;
 BEGIN
-  IF (SELECT count(*) FROM kiloshard.moves v WHERE v.split = this AND (v.side = 'target' OR v.source = home AND v.fenced IS NOT NULL)) <> %[4]d THEN
+  IF NOT EXISTS (SELECT FROM kiloshard.moves v WHERE v.split = this AND v.side = 'target') AND %[13]s <> '%[4]s' THEN
     RAISE 'it does not have the fences of all shards that leave';
   END IF;
   IF pg_is_in_recovery() THEN
@@ -53,7 +56,11 @@ func (p *promotion) promote(ctx context.Context) error {
 	if err := p.connect(ctx); err != nil {
 		return err
 	}
-	if err := p.replayed(ctx); err != nil && !errors.Is(err, errNoStandby) {
+	stand, err := p.replayed(ctx, replayLimit)
+	if errors.Is(err, errStandbyLate) {
+		err = fmt.Errorf("%w: %s", err, p.standby().Behind(ctx))
+	}
+	if err != nil && !errors.Is(err, errNoStandby) {
 		return err
 	}
 	now, err := p.cfg.Store.Load(ctx)
@@ -65,8 +72,8 @@ func (p *promotion) promote(ctx context.Context) error {
 		ids, schemas, numbers = append(ids, newID()), append(schemas, now.Map.Schema(n)), append(numbers, fmt.Sprint(n))
 	}
 	array := func(texts []string) string { return "{" + strings.Join(texts, ",") + "}" }
-	script := fmt.Sprintf(promoteScript, p.Split, quoted(p.Source), quoted(p.Target), len(p.moves), int(promoteLimit.Seconds()/2), Promoting,
-		array(ids), array(numbers), array(schemas), Switched, Moved, quoted(p.Who))
+	script := fmt.Sprintf(promoteScript, p.Split, quoted(p.Source), quoted(p.Target), stand, int(promoteLimit.Seconds()/2), Promoting,
+		array(ids), array(numbers), array(schemas), Switched, Moved, quoted(p.Who), fmt.Sprintf(fences, p.Split))
 	if err := run(ctx, p.to, script); err != nil {
 		return fmt.Errorf("promoting %s: %w", p.Target, err)
 	}

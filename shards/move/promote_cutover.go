@@ -84,6 +84,9 @@ func (p *promotion) some(ctx context.Context, conn *pgx.Conn, settings, script s
 
 // unfenceAll takes the fences on the source down.
 func (p *promotion) unfenceAll(ctx context.Context, step Step) error {
+	if err := p.connectSource(ctx); err != nil {
+		return err
+	}
 	if err := p.some(ctx, p.from, "", openAll, step); err != nil {
 		return fmt.Errorf("taking the fences down on %s: %w", p.Source, err)
 	}
@@ -93,9 +96,6 @@ func (p *promotion) unfenceAll(ctx context.Context, step Step) error {
 
 // cutover tries until all shards are fenced, and the standby knows that.
 func (p *promotion) cutover(ctx context.Context) error {
-	if err := p.connect(ctx); err != nil {
-		return err
-	}
 	// What a mover has fenced that was killed is in nobody's way meanwhile.
 	if err := p.some(ctx, p.from, "", openAll, Cutover); err != nil {
 		return err
@@ -108,17 +108,14 @@ func (p *promotion) cutover(ctx context.Context) error {
 	p.event("fences made")
 	began := time.Now()
 	for pause := 50 * time.Millisecond; ; pause = min(2*pause, cutoverPause) {
+		if err := p.connect(ctx); err != nil {
+			return err
+		}
 		if err := p.ready(ctx, began); err != nil {
 			return err
 		}
-		err := p.fence(ctx)
-		if err == nil {
-			return p.setSteps(context.WithoutCancel(ctx), Promoting)
-		}
-		if undone := p.unfenceAll(context.WithoutCancel(ctx), Cutover); undone != nil {
-			return errors.Join(err, undone)
-		}
-		if !mayTryAgain(err) || ctx.Err() != nil {
+		err := p.fenceOnce(ctx)
+		if err == nil || !mayTryAgain(err) || ctx.Err() != nil {
 			return err
 		}
 		if p.outOfPatience(began) {
@@ -131,6 +128,20 @@ func (p *promotion) cutover(ctx context.Context) error {
 	}
 }
 
+// fenceOnce leaves all shards fenced and about to be promoted, or none.
+func (p *promotion) fenceOnce(ctx context.Context) error {
+	err := p.fence(ctx)
+	ctx, cancel := anyway(ctx)
+	defer cancel()
+	if err == nil {
+		return p.setSteps(ctx, Promoting)
+	}
+	if undone := p.unfenceAll(ctx, Cutover); undone != nil {
+		return errors.Join(err, undone)
+	}
+	return err
+}
+
 // ready waits, while writers go on, until nothing is known that would keep them waiting: a transaction that is open, a vacuum, a standby
 // that is behind.
 func (p *promotion) ready(ctx context.Context, began time.Time) error {
@@ -138,8 +149,11 @@ func (p *promotion) ready(ctx context.Context, began time.Time) error {
 	for _, m := range p.moves {
 		schemas = append(schemas, m.Schema)
 	}
-	if err := p.untilQuiet(ctx, began, schemas...); err != nil {
+	if err := p.untilQuiet(ctx, p.from, began, schemas...); err != nil {
 		return err
+	}
+	if err := p.untilQuiet(ctx, p.to, began, schemas...); err != nil { // whose readers would keep it from replaying the fences
+		return fmt.Errorf("%s: %w", p.Target, err)
 	}
 	for _, schema := range schemas {
 		if err := run(ctx, p.from, "BEGIN; "+keepOutVacuum(schema)+"COMMIT"); err != nil {
@@ -189,7 +203,9 @@ func (p *promotion) fence(ctx context.Context) error {
 	err := p.some(limited, p.from, settings, fenceAll, Cutover, Fenced)
 	if err == nil {
 		p.event("fenced")
-		err = p.replayed(limited)
+		if _, err = p.replayed(limited, 0); errors.Is(err, context.DeadlineExceeded) {
+			err = errStandbyLate
+		}
 	}
 	if err == nil {
 		p.event("replayed")
@@ -214,27 +230,29 @@ func (p *promotion) alone(ctx context.Context) error {
 	return err
 }
 
-// replayed returns when the standby has all that was written before the fences.
-func (p *promotion) replayed(ctx context.Context) error {
-	var lsn string
-	if err := p.from.QueryRow(ctx, `SELECT pg_current_wal_flush_lsn()::text`).Scan(&lsn); err != nil {
-		return err
+// fences tells the fences that stand from all others that stood before.
+const fences = `(SELECT coalesce(string_agg(id || ' ' || extract(epoch FROM fenced), ', ' ORDER BY id), '') FROM kiloshard.moves WHERE split = '%s' AND fenced IS NOT NULL)`
+
+// fencesOn reads the fences of a host.
+func (p *promotion) fencesOn(ctx context.Context, conn *pgx.Conn) (found string, standby bool, err error) {
+	err = conn.QueryRow(ctx, "SELECT pg_is_in_recovery(), "+fmt.Sprintf(fences, p.Split)).Scan(&standby, &found)
+	return found, standby, err
+}
+
+// replayed returns the fences when the standby has them, and so all that was written before them.
+func (p *promotion) replayed(ctx context.Context, limit time.Duration) (stand string, err error) {
+	stand, _, err = p.fencesOn(ctx, p.from)
+	if err != nil {
+		return "", err
 	}
-	const query = `SELECT pg_is_in_recovery(), coalesce(pg_last_wal_replay_lsn() >= $1::text::pg_lsn, false), (SELECT count(*) FROM kiloshard.moves WHERE split = $2 AND fenced IS NOT NULL)`
-	err := wait(ctx, 0, quickly, nil, func() (bool, error) {
-		var standby, replayed bool
-		var fenced int
-		err := p.to.QueryRow(ctx, query, lsn, p.Split).Scan(&standby, &replayed, &fenced)
+	return stand, wait(ctx, limit, quickly, errStandbyLate, func() (bool, error) {
+		there, standby, err := p.fencesOn(ctx, p.to)
 		switch {
 		case err != nil:
-			return false, ignoringCode(err, "40001")
+			return false, ignoringCode(err, "40001") // it replays a lock
 		case !standby:
 			return false, errNoStandby
 		}
-		return replayed && fenced == len(p.moves), nil
+		return there == stand, nil
 	})
-	if errors.Is(err, context.DeadlineExceeded) {
-		return errStandbyLate
-	}
-	return err
 }

@@ -54,13 +54,7 @@ func takeUp(ctx context.Context, cfg Config, moves []Move, do func(context.Conte
 	defer func() { p.close(ctx) }()
 	p.entered = true
 	if err == nil {
-		p.from, err = open(ctx, p.src)
-	}
-	if err == nil {
-		err = install(ctx, p.from)
-	}
-	if err == nil {
-		err = claim(ctx, p.from, p.ids()...)
+		err = p.connectSource(ctx)
 	}
 	if err == nil {
 		err = p.read(ctx)

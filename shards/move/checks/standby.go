@@ -103,10 +103,14 @@ func (s Standby) Behind(ctx context.Context) string {
 	var lsn string
 	var bytes int64
 	var receives, paused bool
-	const query = `SELECT pg_wal_lsn_diff($1::text::pg_lsn, pg_last_wal_replay_lsn())::bigint, EXISTS (SELECT FROM pg_stat_wal_receiver), pg_is_wal_replay_paused()`
+	var readers string
+	const query = `
+		SELECT pg_wal_lsn_diff($1::text::pg_lsn, pg_last_wal_replay_lsn())::bigint, EXISTS (SELECT FROM pg_stat_wal_receiver), pg_is_wal_replay_paused(),
+			(SELECT coalesce(string_agg(DISTINCT h.pid::text, ', '), '') FROM pg_stat_activity a JOIN pg_locks w ON w.pid = a.pid AND NOT w.granted
+				JOIN pg_locks h ON h.granted AND h.database = w.database AND h.relation = w.relation WHERE a.backend_type = 'startup')`
 	err := s.Source.QueryRow(ctx, `SELECT pg_current_wal_flush_lsn()::text`).Scan(&lsn)
 	if err == nil {
-		err = s.Target.QueryRow(ctx, query, lsn).Scan(&bytes, &receives, &paused)
+		err = s.Target.QueryRow(ctx, query, lsn).Scan(&bytes, &receives, &paused, &readers)
 	}
 	if err != nil {
 		return err.Error()
@@ -120,6 +124,9 @@ func (s Standby) Behind(ctx context.Context) string {
 	}
 	if paused {
 		why = append(why, "its replay is paused")
+	}
+	if readers != "" {
+		why = append(why, "its replay waits for a lock that a reader there holds: process "+readers)
 	}
 	return strings.Join(why, ", ")
 }

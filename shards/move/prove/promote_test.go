@@ -120,10 +120,13 @@ func TestPromote(t *testing.T) {
 	cfg.Events = func(e move.Event) {
 		tell(e)
 		switch point(e) {
-		case "cutover: fences made", "cutover: tries again":
+		case "cutover: fences made":
 			fenced = time.Now()
 		case "promote: switched":
 			switched = time.Now()
+		}
+		if strings.HasPrefix(e.What, "tries again") {
+			fenced = time.Now()
 		}
 	}
 	report, err := move.Promote(t.Context(), cfg)
@@ -256,6 +259,91 @@ func TestPromotionFaults(t *testing.T) {
 			}
 			w.settled(home)
 		})
+	}
+}
+
+// A standby that does not replay the fences, since a reader holds a lock there, has them taken down before routers have waited for too
+// long: until it goes on, or until --patience is over.
+func TestStandbyThatLags(t *testing.T) {
+	t.Parallel()
+	c := startPair(t)
+	w := c.crowds()
+	for _, ends := range []bool{false, true} {
+		reader, err := c.connect("pg-b")
+		if err != nil {
+			t.Fatal(err)
+		}
+		cfg := c.promotion()
+		cfg.LockTimeout = time.Second // a transaction that is younger is not waited for
+		cfg.MaxPause, cfg.Patience = 300*time.Millisecond, 2*time.Second
+		if ends {
+			cfg.Patience = time.Minute
+		}
+		tell, tries := cfg.Events, 0
+		cfg.Events = func(e move.Event) {
+			tell(e)
+			switch {
+			case point(e) == "cutover: fences made":
+				_, err = reader.Exec(t.Context(), `begin; select from shard_00001.photos`)
+			case strings.HasPrefix(e.What, "tries again"):
+				tries++
+			case ends && strings.HasPrefix(e.What, "waits for"):
+				_ = reader.Close(context.Background())
+			}
+		}
+		report, failed := move.Promote(t.Context(), cfg)
+		if err != nil || tries == 0 || (failed == nil) != ends || report.Resumable.Len() > 0 {
+			t.Errorf("it ends: %t: got %+v, %v after %d tries; the reader %v", ends, report, failed, tries, err)
+		}
+		if reads := fmt.Sprintf("process %d", reader.PgConn().PID()); !ends && !strings.Contains(failed.Error(), reads) {
+			t.Errorf("it does not name the reader, %s: %v", reads, failed)
+		}
+		_ = reader.Close(context.Background())
+		w.settled(map[bool]string{true: "pg-b", false: "pg-a"}[ends])
+	}
+}
+
+// Replay that is paused just before the promotion ends with it.
+func TestPausedBeforePromotion(t *testing.T) {
+	t.Parallel()
+	c := startPair(t)
+	w := c.crowds()
+	cfg := c.promotion()
+	tell := cfg.Events
+	cfg.Events = func(e move.Event) {
+		tell(e)
+		if point(e) == "promote: begun" {
+			c.exec("pg-b", `select pg_wal_replay_pause()`)
+			c.eventually(func() string { return "replay is not paused" }, func() bool {
+				return c.text("pg-b", `select pg_get_wal_replay_pause_state()`) == "paused"
+			})
+		}
+	}
+	if report, err := move.Promote(t.Context(), cfg); err != nil || report.Done.String() != "1,3" {
+		t.Errorf("got %+v, %v", report, err)
+	}
+	w.settled("pg-b")
+}
+
+// A mover that loses its session to the host opens another one, and takes the promotion back.
+func TestPromotionLosesItsSession(t *testing.T) {
+	t.Parallel()
+	c := startPair(t)
+	w := c.crowds()
+	for _, at := range []string{"cutover: fences made", "cutover: fenced", "cutover: replayed"} {
+		cfg := c.promotion()
+		tell := cfg.Events
+		cfg.Events = func(e move.Event) {
+			tell(e)
+			if point(e) == at {
+				c.exec("pg-a", `select pg_terminate_backend(pid, 60000) from pg_stat_activity where application_name = 'kiloshard move'`)
+			}
+		}
+		report, err := move.Promote(t.Context(), cfg)
+		if err == nil || report.Resumable.Len() > 0 {
+			t.Errorf("%s: got %+v, %v", at, report, err)
+		}
+		w.settled("pg-a")
 	}
 }
 
