@@ -71,9 +71,9 @@ func (t *Type[T]) read(ctx context.Context, locals map[shards.Number][]int64, fo
 		numbers, most = append(numbers, n), max(most, len(some))
 	}
 	// Postgres plans a statement with an array each time, since it does not know how long the next one is.
-	query, own := t.many[1], func(n shards.Number) []any { return []any{locals[n]} }
+	query, own := t.many, func(n shards.Number) []any { return []any{locals[n]} }
 	if most <= few {
-		query, own = t.many[0], func(n shards.Number) []any {
+		query, own = t.few, func(n shards.Number) []any {
 			args := make([]any, few)
 			for i := range args {
 				args[i] = locals[n][min(i, len(locals[n])-1)]

@@ -23,7 +23,7 @@ type Type[T any] struct {
 
 	insert, get, lock, update, mark, unmark, purge string
 
-	many [2]string // one for few objects, one for any number
+	few, many string // the queries of GetMany, for up to 4 objects and for any number
 }
 
 // Options are those of a [Type].
@@ -65,8 +65,8 @@ func Open[T any](r *router.Router, name string, options Options[T]) (*Type[T], e
 		unmark: `update ` + table + ` set data = data - 'active', ts = now() where local_id = $1 and data->'active' = 'false'`,
 		purge:  `delete from ` + table + ` where local_id = $1`,
 	}
-	many := `select local_id, data::text, ts from ` + table + ` where local_id %s and` + active
-	o.many = [2]string{fmt.Sprintf(many, `in ($1, $2, $3, $4)`), fmt.Sprintf(many, `= any($1)`)}
+	several := `select local_id, data::text, ts from ` + table + ` where local_id %s and` + active
+	o.few, o.many = fmt.Sprintf(several, `in ($1, $2, $3, $4)`), fmt.Sprintf(several, `= any($1)`)
 	return o, nil
 }
 

@@ -56,25 +56,18 @@ func (b *books) newToken(what string) string {
 	return fmt.Sprintf("%s %s-%d", what, b.prefix, b.tokens)
 }
 
-func (b *books) anyUser() shards.ID  { return b.anyOf(&b.users) }
-func (b *books) anyPhoto() shards.ID { return b.anyOf(&b.photos) }
+func (b *books) anyUser() shards.ID  { return anyOf(b, &b.users) }
+func (b *books) anyPhoto() shards.ID { return anyOf(b, &b.photos) }
+func (b *books) anyBoard() boardOf   { return anyOf(b, &b.all) }
 
-func (b *books) anyBoard() boardOf {
+// anyOf returns one of the books' lists, which grow, or nothing as long as there is none.
+func anyOf[T any](b *books, list *[]T) (one T) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if len(b.all) == 0 {
-		return boardOf{}
+	if len(*list) > 0 {
+		one = (*list)[rand.IntN(len(*list))]
 	}
-	return b.all[rand.IntN(len(b.all))]
-}
-
-func (b *books) anyOf(ids *[]shards.ID) shards.ID {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if len(*ids) == 0 {
-		return 0
-	}
-	return (*ids)[rand.IntN(len(*ids))]
+	return one
 }
 
 func (b *books) signedUp(name string, id shards.ID, ok bool) {
@@ -98,18 +91,17 @@ func (b *books) posted(user shards.ID, title string, id shards.ID, ok bool) {
 	}
 }
 
-func (b *books) liked(photo, user shards.ID, ok bool) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	p := pair{photo, user}
-	b.likes[p] = b.likes[p] || outcome(ok)
-}
-
+func (b *books) liked(photo, user shards.ID, ok bool) { b.joined(&b.likes, pair{photo, user}, ok) }
 func (b *books) followed(user, friend shards.ID, ok bool) {
+	b.joined(&b.follows, pair{user, friend}, ok)
+}
+func (b *books) kept(board, photo shards.ID, ok bool) { b.joined(&b.keeps, pair{board, photo}, ok) }
+
+// joined notes a pair. Once one of its writes was acknowledged, the pair is there.
+func (b *books) joined(pairs *map[pair]outcome, p pair, ok bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	p := pair{user, friend}
-	b.follows[p] = b.follows[p] || outcome(ok)
+	(*pairs)[p] = (*pairs)[p] || outcome(ok)
 }
 
 func (b *books) madeBoard(name string, made boardOf, ok bool) {
@@ -119,13 +111,6 @@ func (b *books) madeBoard(name string, made boardOf, ok bool) {
 	if ok {
 		b.all = append(b.all, made)
 	}
-}
-
-func (b *books) kept(board, photo shards.ID, ok bool) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	p := pair{board, photo}
-	b.keeps[p] = b.keeps[p] || outcome(ok)
 }
 
 func (b *books) noted(user shards.ID, text string, ok bool) {

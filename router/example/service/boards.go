@@ -43,16 +43,7 @@ func (s *Service) makeBoard(r *http.Request) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	var body struct {
-		Name string `json:"name"`
-	}
-	if err := readBody(r, &body); err != nil {
-		return answer{}, err
-	}
-	if err := wanted("name", body.Name); err != nil {
-		return answer{}, err
-	}
-	text, err := requestKey(r)
+	name, text, err := readName(r)
 	if err != nil {
 		return answer{}, err
 	}
@@ -63,7 +54,7 @@ func (s *Service) makeBoard(r *http.Request) (answer, error) {
 		if errID != nil {
 			return answer{}, errID
 		}
-		b, errNew := s.boards.CreateIn(ctx, shard, board{User: user, Name: body.Name})
+		b, errNew := s.boards.CreateIn(ctx, shard, board{User: user, Name: name})
 		if errNew != nil {
 			return answer{}, errNew
 		}

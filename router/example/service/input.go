@@ -53,6 +53,21 @@ func readBody(r *http.Request, into any) error {
 	return refuse(http.StatusBadRequest, "the body goes on after its JSON")
 }
 
+// readName returns the name of what a request is to make, and its key.
+func readName(r *http.Request) (name, key string, err error) {
+	var body struct {
+		Name string `json:"name"`
+	}
+	if err := readBody(r, &body); err != nil {
+		return "", "", err
+	}
+	if err := wanted("name", body.Name); err != nil {
+		return "", "", err
+	}
+	key, err = requestKey(r)
+	return body.Name, key, err
+}
+
 // wanted refuses a text that is empty, too long, or none to Postgres.
 func wanted(what, text string) error {
 	switch {

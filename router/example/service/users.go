@@ -19,28 +19,19 @@ type userBody struct {
 // signUp makes a user in the shard that the directory gives to the name. The directory gives a name one shard, however
 // many ask at once, and there names are unique: so they are in all shards.
 func (s *Service) signUp(r *http.Request) (answer, error) {
-	var body struct {
-		Name string `json:"name"`
-	}
-	if err := readBody(r, &body); err != nil {
-		return answer{}, err
-	}
-	if err := wanted("name", body.Name); err != nil {
-		return answer{}, err
-	}
-	key, err := requestKey(r)
+	name, key, err := readName(r)
 	if err != nil {
 		return answer{}, err
 	}
-	shard, err := s.router.ForNew(r.Context(), shards.TextKey(body.Name))
+	shard, err := s.router.ForNew(r.Context(), shards.TextKey(name))
 	if err != nil {
 		return answer{}, err
 	}
 	queries := db.New(shard)
-	user, err := queries.CreateUser(r.Context(), db.CreateUserParams{Name: body.Name, RequestKey: key})
+	user, err := queries.CreateUser(r.Context(), db.CreateUserParams{Name: name, RequestKey: key})
 	if errors.Is(err, pgx.ErrNoRows) { // the name is there
-		if user, err = queries.UserByName(r.Context(), body.Name); err == nil && user.RequestKey != key {
-			return answer{}, refuse(http.StatusConflict, "the name %s is taken", body.Name)
+		if user, err = queries.UserByName(r.Context(), name); err == nil && user.RequestKey != key {
+			return answer{}, refuse(http.StatusConflict, "the name %s is taken", name)
 		}
 	}
 	if err != nil {

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -38,10 +37,8 @@ acknowledged write lost, none there twice, none on the old primary.
 It needs the binaries of Postgres on this machine.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			for _, part := range cfg.Only {
-				if !slices.Contains(bench.FailoverParts(), part) {
-					return cli.Usagef("--only %s: expected some of %s", part, strings.Join(bench.FailoverParts(), ","))
-				}
+			if err := checkOnly(cfg.Only, bench.FailoverParts()); err != nil {
+				return err
 			}
 			for name, value := range map[string]float64{"seconds": seconds, "down": down, "fail-after": failAfter} {
 				if !(value > 0 && value <= 3600) {
@@ -63,7 +60,7 @@ It needs the binaries of Postgres on this machine.`,
 			return a.Print(report, func() { printFailoverReport(a, report) })
 		},
 	}
-	cmd.Flags().StringSliceVar(&cfg.Only, "only", nil, "the parts to run, of "+strings.Join(bench.FailoverParts(), ","))
+	onlyFlag(cmd, &cfg.Only, bench.FailoverParts())
 	cmd.Flags().Float64Var(&seconds, "seconds", 4, "of the load before the fault, and after it is over")
 	cmd.Flags().Float64Var(&down, "down", 3, "seconds from the fault to the promotion, or to the end of the cut")
 	cmd.Flags().Float64Var(&failAfter, "fail-after", 1.5, "seconds that a host may be silent")

@@ -40,10 +40,8 @@ The parts, which --only selects, and what is wanted in each:
 A file has no server that could be killed. What does not hold is printed, and the exit code is 1.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			for _, part := range cfg.Only {
-				if !slices.Contains(bench.MapParts(), part) {
-					return cli.Usagef("--only %s: expected some of %s", part, strings.Join(bench.MapParts(), ","))
-				}
+			if err := checkOnly(cfg.Only, bench.MapParts()); err != nil {
+				return err
 			}
 			for _, kind := range kinds {
 				if !slices.Contains(mapStoreKinds, kind) {
@@ -71,7 +69,7 @@ A file has no server that could be killed. What does not hold is printed, and th
 			return benchMap(cmd.Context(), a, cfg, kinds)
 		},
 	}
-	cmd.Flags().StringSliceVar(&cfg.Only, "only", nil, "the parts to run, of "+strings.Join(bench.MapParts(), ","))
+	onlyFlag(cmd, &cfg.Only, bench.MapParts())
 	cmd.Flags().StringSliceVar(&kinds, "stores", mapStoreKinds, "the stores to measure")
 	cmd.Flags().IntVar(&cfg.Watchers, "watchers", 1000, "of the part watchers")
 	cmd.Flags().IntVar(&cfg.Connections, "connections", 50, "over which the watchers are spread the second time")

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -39,10 +38,8 @@ The parts, which --only selects, and what is wanted in each:
 In all of them the p99.9 of other shards is twice the usual at most.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			for _, part := range cfg.Only {
-				if !slices.Contains(moves.Parts(), part) {
-					return cli.Usagef("--only %s: expected some of %s", part, strings.Join(moves.Parts(), ","))
-				}
+			if err := checkOnly(cfg.Only, moves.Parts()); err != nil {
+				return err
 			}
 			for _, flag := range []struct {
 				name         string
@@ -61,7 +58,7 @@ In all of them the p99.9 of other shards is twice the usual at most.`,
 			return benchMove(cmd.Context(), a, cfg)
 		},
 	}
-	cmd.Flags().StringSliceVar(&cfg.Only, "only", nil, "the parts to run, of "+strings.Join(moves.Parts(), ","))
+	onlyFlag(cmd, &cfg.Only, moves.Parts())
 	cmd.Flags().IntVar(&cfg.Rows, "rows", 1_000_000, "of the shard")
 	cmd.Flags().IntVar(&cfg.Moves, "moves", 10, "to and fro")
 	cmd.Flags().IntVar(&cfg.Callers, "callers", 4, "so many write to the shard, and so many read")

@@ -3,8 +3,6 @@ package bench
 import (
 	"fmt"
 	"math"
-	"slices"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -58,10 +56,8 @@ better, of times less. --plot DIR draws the calls a second of the part many, for
 goroutines unless --goroutines says otherwise, as SVG and PNG.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			for _, part := range cfg.Only {
-				if !slices.Contains(bench.RouteParts(), part) {
-					return cli.Usagef("--only %s: expected some of %s", part, strings.Join(bench.RouteParts(), ","))
-				}
+			if err := checkOnly(cfg.Only, bench.RouteParts()); err != nil {
+				return err
 			}
 			switch {
 			case !(seconds > 0 && seconds <= 3600):
@@ -90,7 +86,7 @@ goroutines unless --goroutines says otherwise, as SVG and PNG.`,
 			return benchRoute(a, cmd, cfg, plots)
 		},
 	}
-	cmd.Flags().StringSliceVar(&cfg.Only, "only", nil, "the parts to run, of "+strings.Join(bench.RouteParts(), ","))
+	onlyFlag(cmd, &cfg.Only, bench.RouteParts())
 	cmd.Flags().Float64Var(&seconds, "seconds", 1, "how long one side's turn takes in each round")
 	cmd.Flags().IntVar(&cfg.Rounds, "rounds", 5, "in each of which both sides take a turn")
 	cmd.Flags().IntSliceVar(&cfg.Goroutines, "goroutines", []int{16, 64, 256}, "of the part many")

@@ -2,8 +2,6 @@ package bench
 
 import (
 	"fmt"
-	"slices"
-	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -22,10 +20,8 @@ func storesCommand(a *cli.App) *cobra.Command {
 shard, GetMany over all shards beside a batch a host, and how fast the cleaner fills an index.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			for _, part := range cfg.Only {
-				if !slices.Contains(stores.Parts(), part) {
-					return cli.Usagef("--only %s: expected some of %s", part, strings.Join(stores.Parts(), ","))
-				}
+			if err := checkOnly(cfg.Only, stores.Parts()); err != nil {
+				return err
 			}
 			for _, flag := range []struct {
 				name         string
@@ -56,7 +52,7 @@ shard, GetMany over all shards beside a batch a host, and how fast the cleaner f
 			})
 		},
 	}
-	cmd.Flags().StringSliceVar(&cfg.Only, "only", nil, "the parts to run, of "+strings.Join(stores.Parts(), ","))
+	onlyFlag(cmd, &cfg.Only, stores.Parts())
 	cmd.Flags().IntVar(&cfg.Shards, "shards", 200, "over two hosts")
 	cmd.Flags().IntVar(&cfg.Rounds, "rounds", 9, "in which both sides take their turn")
 	cmd.Flags().IntVar(&cfg.Calls, "calls", 4000, "of each side in a round")
