@@ -63,8 +63,7 @@ func (j *job) openWayBack(ctx context.Context) error {
 	if err := j.removeWayBack(ctx, j.to); err != nil {
 		return err
 	}
-	const query = `SELECT format('%I.%I', $1::text, relname) FROM pg_class WHERE relnamespace = $1::regnamespace AND relkind = 'r' ORDER BY relname`
-	tables, err := texts(ctx, j.to, query, j.Schema)
+	tables, err := tablesOf(ctx, j.to, j.Schema)
 	if err != nil {
 		return err
 	}

@@ -18,8 +18,7 @@ func (j *job) publish(ctx context.Context) error {
 	if err := j.identify(ctx); err != nil {
 		return err
 	}
-	const query = `SELECT format('%I.%I', $1::text, relname) FROM pg_class WHERE relnamespace = $1::regnamespace AND relkind = 'r' ORDER BY relname`
-	tables, err := texts(ctx, j.from, query, j.Schema)
+	tables, err := tablesOf(ctx, j.from, j.Schema)
 	if err != nil {
 		return err
 	}
@@ -34,6 +33,12 @@ func (j *job) publish(ctx context.Context) error {
 	}
 	j.event("slot made")
 	return nil
+}
+
+// tablesOf returns the names of a schema's tables, as SQL.
+func tablesOf(ctx context.Context, conn *pgx.Conn, schema string) ([]string, error) {
+	const query = `SELECT format('%I.%I', $1::text, relname) FROM pg_class WHERE relnamespace = $1::regnamespace AND relkind = 'r' ORDER BY relname`
+	return texts(ctx, conn, query, schema)
 }
 
 // unpublish drops the slot, those of the workers that copied tables, and the publication, as far as they are there.

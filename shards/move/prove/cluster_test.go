@@ -40,7 +40,8 @@ create table events (n serial primary key, what text);`)},
 // has rows, and moves.
 type cluster struct {
 	t       *testing.T
-	servers map[string]*localpg.Server // by the names of the hosts, and store
+	servers map[string]*localpg.Server // by the names of the hosts, and store if it is the cluster's own
+	store   string                     // the DSN of the map's database
 	links   map[string]*link           // such as "mover pg-a", and "pg-a pg-b" for what pg-a asks of pg-b
 	direct  mapstore.Store             // as services have it
 	mover   mapstore.Store             // as the mover has it: it and its map lead through the links
@@ -91,10 +92,11 @@ func start(t *testing.T, configs map[string]localpg.Config) *cluster {
 		cfg := configs[name]
 		cfg.Settings = hostSettings(cfg.Settings)
 		c.servers[name] = startHost(t, cfg)
-		c.links["mover "+name] = newLink(t, c.servers[name])
+		c.links["mover "+name] = newLink(t, c.servers[name].DSN(database))
 	}
-	c.links["pg-a pg-b"] = newLink(t, c.servers["pg-b"])
-	c.links["pg-b pg-a"] = newLink(t, c.servers["pg-a"])
+	c.store = c.servers["store"].DSN(database)
+	c.links["pg-a pg-b"] = newLink(t, c.servers["pg-b"].DSN(database))
+	c.links["pg-b pg-a"] = newLink(t, c.servers["pg-a"].DSN(database))
 	c.direct, c.mover = c.open(c.directly), c.open(c.throughLinks)
 
 	c.makeShards(shards.Placement{Host: "pg-a", Shards: shards.SetOf(0, 1)}, shards.Placement{Host: "pg-b", Shards: shards.SetOf(2, 3)})
@@ -137,7 +139,12 @@ func (c *cluster) on(t *testing.T) *cluster {
 }
 
 // directly and throughLinks return the DSN of a server.
-func (c *cluster) directly(name string) string { return c.asOwner(name, c.servers[name].DSN(database)) }
+func (c *cluster) directly(name string) string {
+	if name == "store" {
+		return c.store
+	}
+	return c.asOwner(name, c.servers[name].DSN(database))
+}
 
 func (c *cluster) throughLinks(name string) string {
 	return c.asOwner(name, c.links["mover "+name].dsn)

@@ -32,7 +32,7 @@ type crowd struct {
 }
 
 const (
-	callBreak = 5 * time.Millisecond
+	callBreak = 20 * time.Millisecond
 	callLimit = 30 * time.Second
 )
 

@@ -8,8 +8,6 @@ import (
 
 	toxiproxy "github.com/Shopify/toxiproxy/v2"
 	"github.com/rs/zerolog"
-
-	"github.com/kiloshard/kiloshard/internal/localpg"
 )
 
 // link is a network that leads to a server and that can be cut.
@@ -20,9 +18,9 @@ type link struct {
 	ills  []string
 }
 
-func newLink(t *testing.T, server *localpg.Server) *link {
+func newLink(t *testing.T, dsn string) *link {
 	t.Helper()
-	u, err := url.Parse(server.DSN(database))
+	u, err := url.Parse(dsn)
 	if err != nil {
 		t.Fatal("a server's DSN is no URL")
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/kiloshard/kiloshard/shards/mapstore"
 	"github.com/kiloshard/kiloshard/shards/move"
 	"github.com/kiloshard/kiloshard/shards/provision"
+	"github.com/kiloshard/kiloshard/shards/shardtest"
 )
 
 // startPair starts a cluster of a host with four shards, and a standby of it, which the map has as a host without shards. Their role is no
@@ -21,9 +22,8 @@ import (
 func startPair(t *testing.T) *cluster {
 	t.Helper()
 	c := &cluster{t: t, servers: map[string]*localpg.Server{}, links: map[string]*link{}, holder: &holder{}, files: new(int)}
-	for _, name := range []string{"pg-a", "store"} {
-		c.servers[name] = startHost(t, localpg.Config{Settings: hostSettings(nil)})
-	}
+	c.store = shardtest.Hosts(t, 1)[0].ConnString() // nothing befalls it here
+	c.servers["pg-a"] = startHost(t, localpg.Config{Settings: hostSettings(nil)})
 	c.owner = "photos_owner"
 	c.exec("pg-a", fmt.Sprintf(`create role %s login password '%s'; alter database %s owner to %[1]s; grant pg_read_all_stats to %[1]s; grant execute on function pg_promote to %[1]s`,
 		c.owner, ownerPassword, database))
@@ -42,8 +42,9 @@ func startPair(t *testing.T) *cluster {
 	})
 	c.servers["pg-b"] = standby
 	for name, server := range c.servers {
-		c.links["mover "+name] = newLink(t, server)
+		c.links["mover "+name] = newLink(t, server.DSN(database))
 	}
+	c.links["mover store"] = newLink(t, c.store)
 	c.links["pg-b pg-a"] = c.links["mover pg-a"] // nothing goes there
 	c.direct, c.mover = c.open(c.directly), c.open(c.throughLinks)
 	c.makeShards(shards.Placement{Host: "pg-a", Shards: shards.SetOf(0, 1, 2, 3)})
