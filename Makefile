@@ -29,15 +29,15 @@ test: go ## all tests, those of libraries with the race detector if there is a C
 	[ $$source = local ] || go test $$race -count=1 -run='^TestHostsAreEmpty$$' ./shards/shardtest || exit; \
 	$(MAKE) -k -j2 RACE=$$race test-libraries test-programs
 
-# With the race detector programs, and the parser of migrate/lint, take minutes more; what they import has it.
-PROGRAMS := /cmd/|/migrate/lint$$
+# With the race detector programs, proofs, and the parser of migrate/lint take minutes more; what they import has it.
+PLAIN := /cmd/|/prove$$|/prove/|/migrate/lint$$
 
 # The packages that take longest go first.
 test-libraries:
-	go test $(RACE) -shuffle=on -timeout=20m $$({ go list ./shards/move/prove ./shards/mapstore; go list ./... | grep -vE '$(PROGRAMS)'; } | awk '!seen[$$0]++')
+	go test $(RACE) -shuffle=on -timeout=20m $$({ go list ./shards/mapstore; go list ./... | grep -vE '$(PLAIN)'; } | awk '!seen[$$0]++')
 
 test-programs:
-	go test -shuffle=on -timeout=20m $$(go list ./... | grep -E '$(PROGRAMS)')
+	go test -shuffle=on -timeout=20m $$({ go list ./shards/move/prove; go list ./... | grep -E '$(PLAIN)'; } | awk '!seen[$$0]++')
 
 prove: go ## IDs under real faults, minutes long; IMAGE=postgres:17 for another Postgres, PROVE=published to see it fail
 ifdef IMAGE
