@@ -196,7 +196,7 @@ func throwAt(ctx context.Context, t *testing.T, b *testBundle) {
 		}
 		ctx = t.Context() // that of the setup ends after minutes
 	}
-	b.run(ctx, t, `do $$ begin create role random_role; exception when duplicate_object then null; end $$;
+	b.run(ctx, t, `do $$ begin create role random_role; exception when duplicate_object or unique_violation then null; end $$;
 create function public.wander() returns int language plpgsql as $$ begin perform set_config('search' || '_path', 'shard_00063', false); return 1; end $$;
 create function public.wander_local() returns int language plpgsql as $$ begin set local search_path = shard_00062; return 1; end $$;
 create function public.reset() returns int language plpgsql as $$ begin reset all; return 1; end $$;
