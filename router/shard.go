@@ -197,7 +197,9 @@ func (s Shard) BeginTx(ctx context.Context, opts pgx.TxOptions) (pgx.Tx, error) 
 		return nil, err
 	}
 	var t conns.Attempts
-	session.BeginsAnew(tx, func(ctx context.Context, err error) (pgx.Tx, error) {
+	session.Follows(tx, func(ctx context.Context, wait bool) bool {
+		return lease.Gone() || wait && lease.AwaitMoved(ctx, &conns.Attempts{}) && lease.Gone()
+	}, func(ctx context.Context, err error) (pgx.Tx, error) {
 		if errors.Is(err, ErrMoved) {
 			if !lease.AwaitMoved(ctx, &t) {
 				return nil, err

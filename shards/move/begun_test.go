@@ -2,6 +2,7 @@ package move_test
 
 import (
 	"context"
+	"errors"
 	"testing"
 
 	"github.com/jackc/pgx/v5"
@@ -101,4 +102,59 @@ func TestBegunBeforeMove(t *testing.T) {
 	}
 	b.equal("rows", b.text(1, `select count(*) from shard_00001.photos`), "1004")
 	b.equal("likes", b.text(1, `select count(*) from shard_00001.likes where who = 8`), "1")
+}
+
+// laters are what may come later in a transaction that has locked nothing of the shard before: it has failed then, and Retry can begin
+// it anew.
+var laters = map[string]func(ctx context.Context, tx pgx.Tx) error{
+	"id": func(ctx context.Context, tx pgx.Tx) error {
+		return tx.QueryRow(ctx, `select next_id()`).Scan(new(int64))
+	},
+	"ids": func(ctx context.Context, tx pgx.Tx) error {
+		_, err := tx.Exec(ctx, `select array(select next_ids(3))`)
+		return err
+	},
+	"batch of an id": func(ctx context.Context, tx pgx.Tx) error {
+		var b pgx.Batch
+		b.Queue(`select next_id()`)
+		return tx.SendBatch(ctx, &b).Close()
+	},
+	"insert": func(ctx context.Context, tx pgx.Tx) error {
+		_, err := tx.Exec(ctx, `insert into photos (title) values ('later')`)
+		return err
+	},
+}
+
+// A transaction that has locked nothing of the shard before that moved is ended by what comes next, as one of a shard that has moved: it
+// can be sent again, and Retry does so.
+func TestMovedInTransaction(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	b.exec(0, fill)
+	s := b.routed(t)
+	for range 10 { // its sessions know all that is needed to make IDs
+		if _, err := s.NextID(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	open := map[string]pgx.Tx{}
+	for name := range laters {
+		tx, err := s.Begin(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := tx.Exec(t.Context(), `select 1`); err != nil {
+			t.Fatal(err)
+		}
+		open[name] = tx
+	}
+	if _, err := move.Run(t.Context(), b.cfg); err != nil {
+		t.Fatal(err)
+	}
+	for name, later := range laters {
+		if err := later(t.Context(), open[name]); !errors.Is(err, router.ErrMoved) {
+			t.Errorf("%s: got %v, expected ErrMoved", name, err)
+		}
+		_ = open[name].Rollback(t.Context())
+	}
 }

@@ -31,6 +31,9 @@ func (r *Request) AwaitMoved(ctx context.Context, t *Attempts) bool {
 	return r.shard.pool.awaitMoved(ctx, r.shard, t)
 }
 
+// Gone reports whether the shard has gone to another host.
+func (r *Request) Gone() bool { return r.shard.Gone() }
+
 // orMoved returns [failure.ErrMoved] in place of the error of a statement whose shard is not there any more: the error has
 // undone all that the statement did. An entry by itself tells. Of several statements sent as one text some may have taken effect.
 func (r *Request) orMoved(ctx context.Context, err error) error {

@@ -56,12 +56,34 @@ func (s *Session) CheckEntry(ctx context.Context, shard *Shard) error {
 	return answers.Close()
 }
 
-// BeginsAnew has a transaction begun anew by again, in which nothing has run yet, when its first statement finds that the shard
-// has moved, or where it was to begin with that. again is given the error, and returns one if that is for the caller.
-func BeginsAnew(begun pgx.Tx, again func(context.Context, error) (pgx.Tx, error)) {
+// Follows has a transaction know when its shard moves. left reports whether the shard has another host by now; where the move may not
+// have ended, it is to wait for that. The transaction is begun anew by again, in which nothing has run yet, when its first statement
+// finds that the shard has moved, or where it was to begin with that. again is given the error, and returns one if that is for the caller.
+func Follows(begun pgx.Tx, left func(ctx context.Context, wait bool) bool, again func(context.Context, error) (pgx.Tx, error)) {
 	if t, ok := begun.(*tx); ok {
-		t.again = again
+		t.left, t.again = left, again
 	}
+}
+
+// movedSince reports whether a statement has failed because the shard has moved since the transaction was begun, as far as is known.
+func (t *tx) movedSince(ctx context.Context, err error) bool {
+	if t.left == nil || !MayHaveMoved(err) || errors.Is(err, failure.ErrMoved) || t.session.Conn.PgConn().TxStatus() != 'E' {
+		return false
+	}
+	code := failure.SQLState(err)
+	return t.left(ctx, code == sql.Refused || code == "2200H") // a sequence that gives nothing is rare but for moves
+}
+
+// orMoved adds [failure.ErrMoved] to the error of such a statement, which has undone all of the transaction.
+func (t *tx) orMoved(ctx context.Context, err error) error {
+	if t.movedSince(ctx, err) {
+		return t.moved(err)
+	}
+	return err
+}
+
+func (t *tx) moved(err error) error {
+	return t.shard.Failed(fmt.Errorf("%w: %w", failure.ErrMoved, err))
 }
 
 // anew reports whether a call has failed because the shard had moved, and is to be made once more: it was the first in the
@@ -97,9 +119,9 @@ func (t *tx) anew(ctx context.Context, err error) bool {
 	if !ok {
 		return false
 	}
-	names := t.names
+	names, left := t.names, t.left
 	*t.transaction = *next.transaction
-	t.names, t.again = names, again
+	t.names, t.left, t.again = names, left, again
 	return true
 }
 

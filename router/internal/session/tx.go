@@ -27,6 +27,7 @@ type transaction struct {
 	touched    bool              // a statement of the caller's has run, or may have
 	late       bool              // it begins with its first statement, which has not come
 	committed  bool              // with its last statement
+	left       func(ctx context.Context, wait bool) bool
 	again      func(context.Context, error) (pgx.Tx, error)
 }
 
@@ -142,7 +143,7 @@ func (t *tx) Exec(ctx context.Context, sql string, args ...any) (pgconn.CommandT
 	for t.anew(ctx, err) {
 		tag, err = t.exec(ctx, sql, args)
 	}
-	return tag, err
+	return tag, t.orMoved(ctx, err)
 }
 
 // exec runs SQL once.
@@ -165,6 +166,7 @@ func (t *tx) Query(ctx context.Context, sql string, args ...any) (pgx.Rows, erro
 		rows, err = t.query(ctx, sql, args)
 	}
 	if err != nil {
+		err = t.orMoved(ctx, err)
 		return FailedRows(err), err
 	}
 	return rows, nil
@@ -203,6 +205,10 @@ func (t *tx) SendBatch(ctx context.Context, b *pgx.Batch) pgx.BatchResults {
 	}
 	if err != nil {
 		return pgx.FailedBatchResults(b, err)
+	}
+	if first := firstError(results, nil); t.movedSince(ctx, first) {
+		endUnread(results)
+		return pgx.FailedBatchResults(b, t.moved(first))
 	}
 	return results
 }
