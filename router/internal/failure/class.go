@@ -54,7 +54,7 @@ func Lost(err error) bool {
 	var pgErr *pgconn.PgError
 	var network *net.OpError
 	switch {
-	case err == nil, EndedIdle(err), errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded), errors.As(err, new(UnsentError)):
+	case err == nil, EndedIdle(err), NoConn(err), errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded), errors.As(err, new(UnsentError)):
 		return false
 	case errors.Is(err, pgconn.ErrConnClosed): // see SafeToRetry
 		return true
@@ -95,12 +95,15 @@ func Conflict(err error) bool {
 // It is stricter than [pgconn.SafeToRetry], which holds for [pgconn.ErrConnClosed]: pgx reports that also for a
 // connection that was lost after the statement was sent.
 func SafeToRetry(err error) bool {
-	for _, no := range []error{ErrOutcomeUnknown, ErrLost, pgconn.ErrConnClosed, context.Canceled, context.DeadlineExceeded} {
+	for _, no := range []error{ErrOutcomeUnknown, ErrLost, context.Canceled, context.DeadlineExceeded} {
 		if errors.Is(err, no) {
 			return false
 		}
 	}
-	return Conflict(err) || EndedIdle(err) || pgconn.SafeToRetry(err) || NoConn(err)
+	if NoConn(err) { // also where a connection was closed before it was of use
+		return true
+	}
+	return !errors.Is(err, pgconn.ErrConnClosed) && (Conflict(err) || EndedIdle(err) || pgconn.SafeToRetry(err))
 }
 
 // MayHaveRun reports whether a statement that failed may have taken effect all the same: the server did not say.

@@ -52,6 +52,7 @@ func TestSafeToRetry(t *testing.T) {
 		{"none", nil, false, false},
 		{"a reset connection", reset, true, false},
 		{"closed already", pgconn.ErrConnClosed, true, false},
+		{"closed before it was of use", &shards.HostError{Host: "pg-a", Err: errors.Join(&pgconn.ConnectError{Config: &pgconn.Config{}}, pgconn.ErrConnClosed)}, false, true},
 		{"before the statement", failure.BeforeSend(reset), false, true},
 		{"the end of the context", fmt.Errorf("%w: %w", context.Canceled, reset), false, false},
 		{"ended by the server", &pgconn.PgError{Code: "57P01", Severity: "FATAL"}, true, false},

@@ -15,8 +15,7 @@ import (
 // fault is what befalls a move.
 type fault struct {
 	name   string
-	at     []string // the points at which it strikes, in moves of their own; of the first alone unless the test is full
-	before func(c *cluster, from string)
+	at     []string                          // the points at which it strikes, in moves of their own; of the first alone unless the test is full
 	strike func(c *cluster, from, to string) // nil kills the mover
 	mend   func(c *cluster, from, to string)
 	until  string // it is mended once this happens; else when the mover has given up
@@ -64,13 +63,6 @@ var unseen = []fault{
 		strike: func(c *cluster, from, to string) { c.links[to+" "+from].hush() },
 		mend:   func(c *cluster, from, to string) { c.links[to+" "+from].heal() },
 		until:  "cutover: tries again",
-	},
-	{
-		name: "disk full on the target", at: []string{"subscribe: begun", "copy: begun"},
-		before: (*cluster).fill,
-		strike: func(c *cluster, _, to string) { c.limitFiles(to, walSegment) },
-		mend:   func(c *cluster, _, to string) { c.limitFiles(to, unlimited) },
-		after:  (*cluster).unfill,
 	},
 	{
 		name: "migrate up", at: []string{"copy: copied", "schema: made", "cutover: released", "fenced: switched"},
@@ -164,9 +156,6 @@ func TestFaults(t *testing.T) {
 func (c *cluster) suffer(w *crowd, f fault, at string, back bool) {
 	c.t.Helper()
 	from, to := c.home()
-	if f.before != nil {
-		f.before(c, from)
-	}
 	home := to
 	if f.strike == nil {
 		c.killedMover(moves, from, to, at)

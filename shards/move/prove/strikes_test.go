@@ -5,10 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"os"
-	"os/exec"
-	"slices"
-	"strings"
 	"testing/fstest"
 
 	"github.com/jackc/pgx/v5"
@@ -30,38 +26,11 @@ func (c *cluster) restart(name string) {
 	}
 }
 
-const (
-	walSegment = "16777216" // bytes: the least that a server can do with
-	unlimited  = "unlimited"
-)
-
-// limitFiles has the processes that a server starts from now on fail to write to files beyond a size, as on a full disk.
-func (c *cluster) limitFiles(host string, size string) {
-	c.t.Helper()
-	pid := fmt.Sprint(c.servers[host].PID())
-	args := []string{"prlimit", "--pid", pid, "--fsize=" + size + ":"}
-	if os.Getuid() == 0 { // which may not, here and there, but the server's user may
-		ids, err := exec.Command("stat", "--format=--reuid=%u --regid=%g", "/proc/"+pid).Output()
-		if err != nil {
-			c.t.Error(err)
-		}
-		args = slices.Concat([]string{"setpriv", "--clear-groups"}, strings.Fields(string(ids)), args)
-	}
-	if output, err := exec.Command(args[0], args[1:]...).CombinedOutput(); err != nil {
-		c.t.Errorf("%s: %v: %s", args, err, output)
-	}
-}
-
 // fill makes a table that is larger than a segment of the WAL.
 func (c *cluster) fill(host string) {
 	c.t.Helper()
 	c.exec(host, `set search_path = shard_00001, pg_temp; create table large (n int primary key, what text); alter table large alter what set storage plain;
 		insert into large select n, repeat('x', 7000) from generate_series(1, 2500) n`)
-}
-
-func (c *cluster) unfill(host string) {
-	c.t.Helper()
-	c.exec(host, `drop table shard_00001.large`)
 }
 
 // migrateUp runs one more migration. Shard 1 is left alone unless it is quiet.
