@@ -3,7 +3,6 @@ package conns
 import (
 	"context"
 	"errors"
-	"fmt"
 	"time"
 
 	"github.com/kiloshard/kiloshard/internal/sqltext"
@@ -45,7 +44,7 @@ func (r *Request) orMoved(ctx context.Context, err error) error {
 		return err
 	}
 	if r.shard.Gone() {
-		return r.shard.Failed(fmt.Errorf("%w: %w", failure.ErrMoved, err))
+		return r.shard.Failed(failure.Moved(err))
 	}
 	lease, leaseErr := r.shard.pool.acquireAny(ctx, r.shard)
 	if leaseErr != nil {
@@ -57,7 +56,7 @@ func (r *Request) orMoved(ctx context.Context, err error) error {
 	case errors.Is(checkErr, failure.ErrMoved):
 		return checkErr
 	case checkErr == nil && session.OnFence(err): // the fence has come down meanwhile
-		return r.shard.Failed(fmt.Errorf("%w: %w", failure.ErrMoved, err))
+		return r.shard.Failed(failure.Moved(err))
 	}
 	return err
 }

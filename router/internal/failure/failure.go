@@ -59,6 +59,14 @@ func WithLost(err error) error {
 	return fmt.Errorf("%w: %w", ErrLost, err)
 }
 
+// Moved adds [ErrMoved] to an error that means it.
+func Moved(err error) error {
+	if errors.Is(err, ErrMoved) {
+		return err
+	}
+	return fmt.Errorf("%w: %w", ErrMoved, err)
+}
+
 // BeforeSend returns the error of what comes before a statement, as an [UnsentError] if the connection is lost.
 func BeforeSend(err error) error {
 	if !Lost(err) {

@@ -3,7 +3,6 @@ package session
 import (
 	"context"
 	"errors"
-	"fmt"
 	"strings"
 
 	"github.com/jackc/pgx/v5"
@@ -14,10 +13,10 @@ import (
 
 // withMoved adds [failure.ErrMoved] to the error of an entry that says so.
 func withMoved(err error) error {
-	if entryState(err) != "3F000" || errors.Is(err, failure.ErrMoved) {
+	if entryState(err) != "3F000" {
 		return err
 	}
-	return fmt.Errorf("%w: %w", failure.ErrMoved, err)
+	return failure.Moved(err)
 }
 
 // OnFence reports whether a statement came upon the fence of a shard.
@@ -26,10 +25,10 @@ func OnFence(err error) bool { return failure.SQLState(err) == sql.ShardGone }
 // withFenced adds [failure.ErrMoved] to the error of a statement that came upon the fence of a shard, where all that it
 // belongs to has had no effect: in a transaction, which the error has ended.
 func withFenced(err error) error {
-	if !OnFence(err) || errors.Is(err, failure.ErrMoved) {
+	if !OnFence(err) {
 		return err
 	}
-	return fmt.Errorf("%w: %w", failure.ErrMoved, err)
+	return failure.Moved(err)
 }
 
 // MayHaveMoved reports whether a statement may have failed because its shard has moved away between its entry and itself:
@@ -77,13 +76,9 @@ func (t *tx) movedSince(ctx context.Context, err error) bool {
 // orMoved adds [failure.ErrMoved] to the error of such a statement, which has undone all of the transaction.
 func (t *tx) orMoved(ctx context.Context, err error) error {
 	if t.movedSince(ctx, err) {
-		return t.moved(err)
+		return t.shard.Failed(failure.Moved(err))
 	}
 	return err
-}
-
-func (t *tx) moved(err error) error {
-	return t.shard.Failed(fmt.Errorf("%w: %w", failure.ErrMoved, err))
 }
 
 // anew reports whether a call has failed because the shard had moved, and is to be made once more: it was the first in the

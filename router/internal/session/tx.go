@@ -208,7 +208,7 @@ func (t *tx) SendBatch(ctx context.Context, b *pgx.Batch) pgx.BatchResults {
 	}
 	if first := firstError(results, nil); t.movedSince(ctx, first) {
 		endUnread(results)
-		return pgx.FailedBatchResults(b, t.moved(first))
+		return pgx.FailedBatchResults(b, t.shard.Failed(failure.Moved(first)))
 	}
 	return results
 }
