@@ -141,14 +141,17 @@ func (p *promotion) connectSource(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	p.from = from
-	if !p.entered {
-		return nil
+	if p.entered {
+		if err = install(ctx, from); err == nil {
+			err = claim(ctx, from, p.ids()...)
+		}
 	}
-	if err := install(ctx, p.from); err != nil {
+	if err != nil { // a session that has not taken them up must not be used
+		closeConn(ctx, from)
 		return err
 	}
-	return claim(ctx, p.from, p.ids()...)
+	p.from = from
+	return nil
 }
 
 // anyRole opens a session to a standby, too, whatever target_session_attrs says.
