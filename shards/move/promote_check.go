@@ -10,6 +10,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/kiloshard/kiloshard/shards"
+	"github.com/kiloshard/kiloshard/shards/connect"
 	"github.com/kiloshard/kiloshard/shards/move/checks"
 )
 
@@ -88,7 +89,7 @@ func (p *promotion) reached(ctx context.Context) (problems []string, err error) 
 			problems = append(problems, fmt.Sprintf("%s does not answer, so it may be this server: expected it to answer, or another map", what))
 			continue
 		}
-		same, err := checks.SameServer(ctx, p.to, conn)
+		same, _, err := connect.Same(ctx, p.Target, p.to, host.Name, conn)
 		closeConn(ctx, conn)
 		if err != nil {
 			return nil, err

@@ -2,11 +2,11 @@ package provision
 
 import (
 	"context"
-	"math/rand/v2"
 
 	"github.com/jackc/pgx/v5"
 
 	"github.com/kiloshard/kiloshard/shards"
+	"github.com/kiloshard/kiloshard/shards/connect"
 )
 
 // identity identifies a database. A physical copy of it has the same identity.
@@ -20,11 +20,9 @@ type identity struct {
 // equal, an advisory lock decides: a lock held in one database is visible in the other only if they are the same.
 func (s *sessions) checkDistinct(ctx context.Context) error {
 	found := make([]identity, len(s.hosts))
-	const query = `
-		SELECT s.system_identifier::text || '/' || d.oid::text, pg_is_in_recovery()
-		FROM pg_database d, pg_control_system() s WHERE d.datname = current_database()`
-	err := s.each(func(i int, conn *pgx.Conn) error {
-		return conn.QueryRow(ctx, query).Scan(&found[i].database, &found[i].standby)
+	err := s.each(func(i int, conn *pgx.Conn) (err error) {
+		found[i].database, found[i].standby, err = connect.Identity(ctx, conn)
+		return err
 	})
 	if err != nil {
 		return err
@@ -50,7 +48,7 @@ func (s *sessions) checkDistinct(ctx context.Context) error {
 
 // checkPair compares two hosts with the same identity.
 func (s *sessions) checkPair(ctx context.Context, a, b int, found []identity) error {
-	same, err := s.sameDatabase(ctx, a, b)
+	_, same, err := connect.Same(ctx, s.hosts[a].Name, s.conns[a], s.hosts[b].Name, s.conns[b])
 	switch {
 	case err != nil:
 		return err
@@ -67,26 +65,4 @@ func (s *sessions) checkPair(ctx context.Context, a, b int, found []identity) er
 		Found:    "host " + s.hosts[b].Name + " is a standby with the data of host " + s.hosts[a].Name,
 		Expected: "a primary: promote the standby, or name it among the replicas of " + s.hosts[a].Name,
 	}
-}
-
-// sameDatabase reports whether a lock held in one host's database is visible in the other's.
-func (s *sessions) sameDatabase(ctx context.Context, a, b int) (same bool, err error) {
-	key := rand.Int64()
-	tx, err := s.conns[a].Begin(ctx)
-	if err == nil {
-		defer func() { _ = tx.Rollback(ctx) }()
-		_, err = tx.Exec(ctx, `SELECT pg_advisory_xact_lock($1)`, key)
-	}
-	if err != nil {
-		return false, &shards.HostError{Host: s.hosts[a].Name, Err: err}
-	}
-	const query = `
-		SELECT EXISTS (
-			SELECT FROM pg_locks l JOIN pg_database d ON d.oid = l.database AND d.datname = current_database()
-			WHERE l.locktype = 'advisory' AND l.objsubid = 1 AND (l.classid::bigint << 32) | l.objid::bigint = $1
-		)`
-	if err := s.conns[b].QueryRow(ctx, query, key).Scan(&same); err != nil {
-		return false, &shards.HostError{Host: s.hosts[b].Name, Err: err}
-	}
-	return same, nil
 }

@@ -3,10 +3,11 @@ package checks
 import (
 	"context"
 	"fmt"
-	"math/rand/v2"
 	"strings"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/kiloshard/kiloshard/shards/connect"
 )
 
 // Standby is what has to be known of a standby that is to be promoted, and of its primary.
@@ -60,10 +61,6 @@ SELECT true, format('role %I does not own schema %I: expected its owner, for the
 UNION ALL
 SELECT false, format('it streams through slot %I, which keeps WAL on its primary afterwards: drop it there', slot_name) FROM pg_stat_wal_receiver WHERE slot_name <> ''`
 
-// whichQuery tells a cluster of Postgres from others, and a database in it.
-const whichQuery = `
-SELECT pg_is_in_recovery(), s.system_identifier::text || '/' || d.oid::text FROM pg_database d, pg_control_system() s WHERE d.datname = current_database()`
-
 // nameQuery is the name by which a standby streams.
 const nameQuery = `
 SELECT coalesce((SELECT coalesce(substring(conninfo from '(?:^| )application_name=''?([^ '']+)'), substring(conninfo from 'fallback_application_name=''?([^ '']+)'))
@@ -72,12 +69,12 @@ SELECT coalesce((SELECT coalesce(substring(conninfo from '(?:^| )application_nam
 // Check finds what is known beforehand. The ledger of moves is on the source. follows says that it is worth looking whether the target
 // keeps up.
 func (s Standby) Check(ctx context.Context) (onSource, onTarget Found, follows bool, err error) {
-	var source, target string
-	var standby bool
-	if err := s.Source.QueryRow(ctx, whichQuery).Scan(&standby, &source); err != nil {
+	source, _, err := connect.Identity(ctx, s.Source)
+	if err != nil {
 		return onSource, onTarget, false, err
 	}
-	if err := s.Target.QueryRow(ctx, whichQuery).Scan(&standby, &target); err != nil {
+	target, standby, err := connect.Identity(ctx, s.Target)
+	if err != nil {
 		return onSource, onTarget, false, err
 	}
 	name := ""
@@ -129,19 +126,4 @@ func (s Standby) Behind(ctx context.Context) string {
 		why = append(why, "its replay waits for a lock that a reader there holds: process "+readers)
 	}
 	return strings.Join(why, ", ")
-}
-
-// SameServer reports whether two sessions are to one server: an advisory lock that one of them holds for a moment shows to the other.
-func SameServer(ctx context.Context, a, b *pgx.Conn) (same bool, err error) {
-	tx, err := a.Begin(ctx)
-	if err != nil {
-		return false, err
-	}
-	defer func() { _ = tx.Rollback(context.WithoutCancel(ctx)) }()
-	key := rand.Int64()
-	if _, err := tx.Exec(ctx, `SELECT pg_advisory_xact_lock($1)`, key); err != nil {
-		return false, err
-	}
-	const query = `SELECT EXISTS (SELECT FROM pg_locks WHERE locktype = 'advisory' AND objsubid = 1 AND (classid::bigint << 32) | objid::bigint = $1)`
-	return same, b.QueryRow(ctx, query, key).Scan(&same)
 }
