@@ -36,7 +36,8 @@ const replicaIdentityPart = `
 	WHERE t.relkind IN ('r', 'p') AND t.relreplident <> 'd'`
 
 // A column's position counts only columns that were not dropped. A default is deparsed without its table, which no
-// default names: with the table, Postgres would open it.
+// default names: with the table, Postgres would open it. An option pg_... is Postgres's own: since 17.12 each column has a number,
+// which is another one on each host, and which pg_dump leaves out, too.
 const columnPart = `
 	SELECT t.relnamespace, 30, 'pg_class'::regclass, t.oid, a.attnum, format('column %s.%I', t.name, a.attname),
 		concat('ALTER TABLE ', t.name, ' ADD COLUMN ', quote_ident(a.attname), ' ', format_type(a.atttypid, a.atttypmod),
@@ -51,7 +52,8 @@ const columnPart = `
 			CASE WHEN a.attcompression <> '' THEN format('; ALTER TABLE %s ALTER COLUMN %I SET COMPRESSION %s', t.name, a.attname,
 				CASE a.attcompression WHEN 'p' THEN 'pglz' ELSE 'lz4' END) END,
 			CASE WHEN a.attstattarget >= 0 THEN format('; ALTER TABLE %s ALTER COLUMN %I SET STATISTICS %s', t.name, a.attname, a.attstattarget) END,
-			CASE WHEN a.attoptions IS NOT NULL THEN format('; ALTER TABLE %s ALTER COLUMN %I SET (%s)', t.name, a.attname, array_to_string(a.attoptions, ', ')) END,
+			CASE WHEN a.attoptions IS NOT NULL THEN
+				format('; ALTER TABLE %s ALTER COLUMN %I SET (', t.name, a.attname) || (SELECT string_agg(o, ', ' ORDER BY o) FROM unnest(a.attoptions) o WHERE o NOT LIKE 'pg\_%') || ')' END,
 			CASE WHEN NOT a.attislocal THEN ' /* inherited */' END,
 			' /* column ', CASE WHEN gone.oid IS NULL THEN a.attnum ELSE a.attnum - (SELECT count(*) FROM unnest(gone.numbers) n WHERE n < a.attnum) END, ' */')
 	FROM rel t
