@@ -81,7 +81,7 @@ func (j *job) erect(ctx context.Context, tx pgx.Tx, sequences []sequence) error 
 		return err
 	}
 	const query = `
-		UPDATE kiloshard.moves SET step = $2, stepped = clock_timestamp(), fenced = clock_timestamp(), sequences = $3, carried = $5, back = $6 WHERE id = $1 AND outcome IS NULL AND step = $4`
+		UPDATE kiloshard.moves SET step = $2, stepped = clock_timestamp(), fenced = clock_timestamp(), sequences = $3, carried = $5, back = $6, error = NULL WHERE id = $1 AND outcome IS NULL AND step = $4`
 	tag, err := tx.Exec(ctx, query, j.ID, Fenced, maxima, Cutover, j.carried, back)
 	if err == nil && tag.RowsAffected() != 1 {
 		err = fmt.Errorf("the ledger of %s has no such move at the cutover any more", j.Source)

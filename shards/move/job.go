@@ -120,6 +120,11 @@ func (j *job) advance(ctx context.Context) error {
 		case next == Finished:
 			return j.finish(ctx)
 		}
+		if next == Fenced { // the fence's own transaction has written it
+			j.Step = next
+			j.event("begun")
+			continue
+		}
 		if err := j.setStep(working, next); err != nil {
 			return err
 		}
