@@ -145,9 +145,9 @@ func (m Move) closeWayBack(ctx context.Context, source, target *pgx.Conn, why st
 	return m.removeWayBack(ctx, target)
 }
 
-// bringBack applies what was written on the target since the switch to the old schema on the source.
-func (m Move) bringBack(ctx context.Context, source, target *pgx.Conn) error {
-	s := changes.Stream{
+// changes is what was written on the target since the switch, and the old schema on the source, which it is applied to.
+func (m Move) changes(source, target *pgx.Conn) changes.Stream {
+	return changes.Stream{
 		From: target, To: source, Slot: m.way(), Publication: m.way(), Schema: m.moved(),
 		Applied: func(ctx context.Context, tx pgx.Tx) (changes.LSN, error) {
 			var lsn string
@@ -164,10 +164,6 @@ func (m Move) bringBack(ctx context.Context, source, target *pgx.Conn) error {
 			return err
 		},
 	}
-	return wait(ctx, cleanUpLimit, slowly, changes.ErrInUse, func() (bool, error) {
-		err := s.Drain(ctx)
-		return !errors.Is(err, changes.ErrInUse), ignoring(err, changes.ErrInUse)
-	})
 }
 
 // errWayClosed says that a way back is no more.

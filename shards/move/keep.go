@@ -75,7 +75,7 @@ func (j *job) keep(ctx context.Context, conns *hostConns) error {
 		return err
 	}
 	if why == "" {
-		err = j.bringBack(ctx, source, target)
+		err = j.changes(source, target).Drain(ctx)
 		var refused *changes.Error
 		if !errors.As(err, &refused) {
 			return ignoring(ignoring(err, errWayClosed), changes.ErrInUse)

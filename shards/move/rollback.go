@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/kiloshard/kiloshard/shards"
 	"github.com/kiloshard/kiloshard/shards/move/changes"
@@ -100,16 +101,41 @@ func (j *job) verifyUnchanged(ctx context.Context) error {
 	return nil
 }
 
-// drain brings the old schema up to date with all that is committed.
+// drain brings the old schema up to date with all that is committed. Where [Keep] is at it, it waits: all that a long transaction,
+// of any database, keeps in the WAL is read anew each time.
 func (j *job) drain(ctx context.Context) error {
 	// What was committed without waiting for the disk is on it then.
 	if _, err := j.from.Exec(ctx, `SELECT pg_logical_emit_message(true, 'kiloshard', 'marker')`); err != nil {
 		return err
 	}
-	err := j.back.bringBack(ctx, j.to, j.from)
+	began, told := time.Now(), time.Now()
+	err := wait(ctx, 0, slowly, nil, func() (bool, error) {
+		err := j.back.changes(j.to, j.from).Drain(ctx)
+		if !errors.Is(err, changes.ErrInUse) {
+			return true, err
+		}
+		if j.outOfPatience(began) {
+			return false, fmt.Errorf("%w: waited %s", err, j.cfg.Patience)
+		}
+		if time.Since(told) > slotEvery {
+			told = told.Add(unusedFor)
+			return false, j.nameReader(ctx)
+		}
+		return false, nil
+	})
 	var refused *changes.Error
 	if errors.As(err, &refused) {
 		return fmt.Errorf("%w: %w", refused, ErrNoWayBack)
+	}
+	return err
+}
+
+// nameReader reports who reads the slot of the way back.
+func (j *job) nameReader(ctx context.Context) error {
+	const query = `SELECT format('process %s (%s)', a.pid, coalesce(nullif(a.application_name, ''), a.usename::text)) FROM pg_replication_slots s JOIN pg_stat_activity a ON a.pid = s.active_pid WHERE s.slot_name = $1`
+	readers, err := texts(ctx, j.from, query, j.back.way())
+	if err == nil && len(readers) > 0 {
+		j.event("waits for %s on %s, which reads slot %s", readers[0], j.Source, j.back.way())
 	}
 	return err
 }

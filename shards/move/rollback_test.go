@@ -3,9 +3,13 @@ package move_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgproto3"
 
 	"github.com/kiloshard/kiloshard/shards"
 	"github.com/kiloshard/kiloshard/shards/move"
@@ -103,6 +107,45 @@ func TestRollbackUnderLoad(t *testing.T) {
 		c.some("calls after the rollback")
 	}
 	c.end(b, 0)
+	b.clean()
+}
+
+// A rollback waits for whom reads the slot of the way back, for as long as that takes, and says who it is.
+func TestRollbackWaitsForReader(t *testing.T) {
+	t.Parallel()
+	b := movedWithWayBack(t, "")
+	b.exec(1, `insert into shard_00001.events (what) values ('since')`)
+	want := b.text(1, `select count(*) from shard_00001.events`)
+	slot := b.text(1, `select slot_name from pg_replication_slots where slot_name like '%_back' and database = current_database()`)
+	config := b.connect(1).Config().Config
+	config.RuntimeParams["replication"] = "database"
+	reader, err := pgconn.ConnectConfig(t.Context(), &config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = reader.Close(context.Background()) }() // closed before, unless the test fails
+	reader.Frontend().Send(&pgproto3.Query{String: `START_REPLICATION SLOT ` + slot + ` LOGICAL 0/0 (proto_version '1', publication_names '` + slot + `')`})
+	if err := reader.Frontend().Flush(); err != nil {
+		t.Fatal(err)
+	}
+	for b.text(1, `select active from pg_replication_slots where slot_name = '`+slot+`'`) != "t" {
+		time.Sleep(time.Millisecond)
+	}
+	tell, said := b.cfg.Events, ""
+	b.cfg.Events = func(e move.Event) {
+		tell(e)
+		if strings.HasPrefix(e.What, "waits for process ") {
+			said = e.What
+			_ = reader.Conn().Close() // its server's process ends
+		}
+	}
+	if _, err := move.Rollback(t.Context(), b.cfg); err != nil {
+		t.Fatal(err)
+	}
+	if who := fmt.Sprintf("waits for process %d (", reader.PID()); !strings.HasPrefix(said, who) {
+		t.Errorf("said %q, expected %q", said, who)
+	}
+	b.equal("events", b.text(0, `select count(*) from shard_00001.events`), want)
 	b.clean()
 }
 
