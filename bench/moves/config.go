@@ -59,6 +59,7 @@ type Figure struct {
 
 	OtherFailed int     `json:"other_failed"`        // calls to other shards of both hosts
 	OtherUsual  float64 `json:"other_p999_usual_ms"` // the median of the p99.9 while nothing moves
+	OtherBare   float64 `json:"other_p999_bare_ms"`  // the median of that during the bare copies
 	OtherDuring float64 `json:"other_p999_ms"`       // the median of that during the moves
 	OtherRatio  float64 `json:"other_p999_ratio"`    // the median of during to before, move by move
 }

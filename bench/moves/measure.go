@@ -35,7 +35,7 @@ func measure(ctx context.Context, cfg Config, p moving) (Figure, error) {
 		slices.Sort(values)
 	}
 	f.Usual, f.Copied = Median(r.usual), Median(r.copied)
-	f.OtherUsual, f.OtherDuring, f.OtherRatio = Median(r.otherUsual), Median(r.otherDuring), Median(r.otherRatio)
+	f.OtherUsual, f.OtherBare, f.OtherDuring, f.OtherRatio = Median(r.otherUsual), Median(r.otherBare), Median(r.otherDuring), Median(r.otherRatio)
 	return f, nil
 }
 
@@ -46,8 +46,8 @@ type rounds struct {
 	part   moving
 	figure *Figure
 
-	usual, copied                       []float64
-	otherUsual, otherDuring, otherRatio []float64
+	usual, copied                                  []float64
+	otherUsual, otherBare, otherDuring, otherRatio []float64
 }
 
 func (r *rounds) round(ctx context.Context) error {
@@ -82,7 +82,8 @@ func (r *rounds) underLoad(ctx context.Context, l *load, m *shards.Map, home, ot
 	if err != nil {
 		return fmt.Errorf("the bare copy: %w", err)
 	}
-	_, _ = longest(l.shard), p999(l.others)
+	_ = longest(l.shard)
+	r.otherBare = append(r.otherBare, p999(l.others))
 
 	ended := func() error { return nil }
 	if r.part.lock {

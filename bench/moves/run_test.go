@@ -33,7 +33,7 @@ func TestRun(t *testing.T) {
 			t.Errorf("%s: %d and %d failed, %d lost, %d doubled, %d falling: %v", f.Part, f.Failed, f.OtherFailed, f.Lost, f.Doubled, f.Falling, f.Errors)
 		case f.Written == 0 || f.Calls <= f.Written:
 			t.Errorf("%s: %d calls, %d rows: the test proves nothing", f.Part, f.Calls, f.Written)
-		case len(f.Stalls) != f.Moves || len(f.Fences) != f.Moves || len(f.Ratios) != f.Moves || f.OtherUsual == 0 || f.OtherDuring == 0 || f.Copied == 0:
+		case len(f.Stalls) != f.Moves || len(f.Fences) != f.Moves || len(f.Ratios) != f.Moves || f.OtherUsual == 0 || f.OtherBare == 0 || f.OtherDuring == 0 || f.Copied == 0:
 			t.Errorf("%s: a figure is missing: %+v", f.Part, f)
 		}
 	}

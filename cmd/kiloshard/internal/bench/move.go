@@ -106,6 +106,7 @@ func printMoveReport(a *cli.App, report *moves.Report) {
 		one("IDs not above the one before", cli.Thousands(f.Falling))
 		one("other shards, failed calls", cli.Thousands(f.OtherFailed))
 		one("other shards, usual p99.9, ms", figure(f.OtherUsual))
+		one("other shards, p99.9 in bare copies, ms", figure(f.OtherBare))
 		one("other shards, p99.9 during moves, ms", figure(f.OtherDuring))
 		one("other shards, during to usual", fmt.Sprintf("%.2f", f.OtherRatio))
 		a.Table(rows)
