@@ -29,7 +29,7 @@ test: go ## all tests, those of libraries with the race detector if there is a C
 	[ $$source = local ] || go test $$race -count=1 -run='^TestHostsAreEmpty$$' ./shards/shardtest || exit; \
 	$(MAKE) -k -j2 RACE=$$race test-libraries test-programs
 
-# With the race detector programs, proofs, and the parser of migrate/lint take minutes more; what they import has it.
+# With the race detector programs, proofs, and the parser of migrate/lint take minutes more; what they import has it. They need no C.
 PLAIN := /cmd/|/prove$$|/prove/|/migrate/lint$$
 
 # The packages that take longest go first.
@@ -37,7 +37,7 @@ test-libraries:
 	go test $(RACE) -shuffle=on -timeout=20m $$({ go list ./shards/mapstore; go list ./... | grep -vE '$(PLAIN)'; } | awk '!seen[$$0]++')
 
 test-programs:
-	go test -shuffle=on -timeout=20m $$({ go list ./shards/move/prove; go list ./... | grep -E '$(PLAIN)'; } | awk '!seen[$$0]++')
+	CGO_ENABLED=0 go test -shuffle=on -timeout=20m $$({ go list ./shards/move/prove; go list ./... | grep -E '$(PLAIN)'; } | awk '!seen[$$0]++')
 
 prove: go ## IDs under real faults, minutes long; IMAGE=postgres:17 for another Postgres, PROVE=published to see it fail
 ifdef IMAGE
