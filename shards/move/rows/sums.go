@@ -44,7 +44,7 @@ func Sums(ctx context.Context, conn Querier, schema, since string) ([]Sum, error
 	}
 	var parts []string
 	for _, t := range tables {
-		parts = append(parts, fmt.Sprintf(`SELECT '%s', count(*), coalesce(sum(%s::numeric)%s, 0)::text FROM %s AS kiloshard_row`,
+		parts = append(parts, fmt.Sprintf(`SELECT '%s', count(*), coalesce(sum(%s)%s, 0)::text FROM %s AS kiloshard_row`,
 			strings.ReplaceAll(t, "'", "''"), hash, filter, pgx.Identifier{schema, t}.Sanitize()))
 	}
 	found, err := conn.Query(ctx, strings.Join(parts, " UNION ALL "), pgx.QueryExecModeExec)
