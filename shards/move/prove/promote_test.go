@@ -149,9 +149,10 @@ func TestKilledPromotion(t *testing.T) {
 		"cutover: begun", "cutover: fences made", "cutover: fenced", "cutover: replayed", "promote: begun", "promote: promoted",
 		"promote: unfenced", "promote: switched", "switched: begun", "switched: fences dropped", "switched: copies fenced",
 	}
+	turn := turns(t)
 	for i, at := range points {
 		for _, back := range []bool{true, false} {
-			if !full() && back != (i%2 == 0) {
+			if !turn(i) || !full() && back != (i/2%2 == 0) {
 				continue
 			}
 			t.Run(fmt.Sprintf("%s, back %t", at, back), func(t *testing.T) {
@@ -212,7 +213,8 @@ func (c *cluster) servedOnce(n shards.Number) {
 // Servers are killed, or cut off from the mover, in the middle of a promotion.
 func TestPromotionFaults(t *testing.T) {
 	t.Parallel()
-	for _, f := range []struct {
+	turn := turns(t)
+	for i, f := range []struct {
 		name, at string
 		strike   func(c *cluster)
 		mend     func(c *cluster)
@@ -231,6 +233,9 @@ func TestPromotionFaults(t *testing.T) {
 		{"the standby cut off", "promote: begun", func(c *cluster) { c.links["mover pg-b"].cut() }, func(c *cluster) { c.links["mover pg-b"].heal() }, false, true, "pg-a"},
 		{"the host cut off", "promote: switched", func(c *cluster) { c.links["mover pg-a"].cut() }, func(c *cluster) { c.links["mover pg-a"].heal() }, false, true, "pg-b"},
 	} {
+		if !turn(i) {
+			continue
+		}
 		t.Run(fmt.Sprintf("%s, %s, back %t", f.name, f.at, f.back), func(t *testing.T) {
 			c := startPair(t)
 			w := c.crowds()
