@@ -29,8 +29,9 @@ test: go ## all tests, those of libraries with the race detector if there is a C
 	[ $$source = local ] || go test $$race -count=1 -run='^TestHostsAreEmpty$$' ./shards/shardtest || exit; \
 	$(MAKE) -k -j2 RACE=$$race test-libraries test-programs
 
-# With the race detector programs, proofs, and the parser of migrate/lint take minutes more; what they import has it. They need no C.
-PLAIN := /cmd/|/prove$$|/prove/|/migrate/lint$$
+# With the race detector programs, proofs, benchmarks, the example and the parser of migrate/lint take minutes more; what they import
+# has it. They need no C.
+PLAIN := /kiloshard/(bench|cmd|internal)(/|$$)|/router/example/|/prove(/|$$)|/migrate/lint$$
 
 # The packages that take longest go first.
 test-libraries:

@@ -28,7 +28,7 @@ func buildTern(t *testing.T) ternProgram {
 	program := filepath.Join(t.TempDir(), "tern")
 	build := exec.CommandContext(t.Context(), "go", "build", "-buildvcs=false", "-o", program, ".")
 	build.Dir = string(bytes.TrimSpace(source))
-	build.Env = append(os.Environ(), "GOWORK=off", "GOFLAGS=")
+	build.Env = append(os.Environ(), "GOWORK=off", "CGO_ENABLED=0")
 	if out, err := build.CombinedOutput(); err != nil {
 		missing(t, fmt.Sprintf("tern's modules are needed (%v): run go install github.com/jackc/tern/v2@v2.4.2 once where there is a network: %s", err, out))
 	}

@@ -43,7 +43,7 @@ type newcomer struct {
 
 func newNewcomer(t *testing.T) *newcomer {
 	return &newcomer{t: t, dir: t.TempDir(), env: []string{
-		"PG_A_PASSWORD=unused", "PG_B_PASSWORD=unused", "GOFLAGS=-buildvcs=false", "GOWORK=", "KILOSHARD_CONFIG=",
+		"PG_A_PASSWORD=unused", "PG_B_PASSWORD=unused", "GOFLAGS=" + os.Getenv("GOFLAGS") + " -buildvcs=false", "GOWORK=", "KILOSHARD_CONFIG=",
 	}}
 }
 
