@@ -73,7 +73,7 @@ var (
 
 	// ours are the settings that this package gives on the server's command line.
 	ours = []string{
-		"config_file", "data_directory", "external_pid_file", "hba_file", "ident_file", "listen_addresses",
+		"config_file", "data_directory", "dynamic_shared_memory_type", "external_pid_file", "hba_file", "ident_file", "listen_addresses",
 		"logging_collector", "port", "unix_socket_directories",
 	}
 )

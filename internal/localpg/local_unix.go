@@ -117,8 +117,9 @@ func (c *cluster) run(ctx context.Context) (version string, err error) {
 	if err != nil {
 		return "", err
 	}
+	// The memory of parallel queries is in files of the data directory: no others are left by a server that is killed.
 	cmd := exec.Command(c.bin.program("postgres"), "-D", c.dir.data(), "-p", fmt.Sprint(c.port),
-		"-c", "listen_addresses=127.0.0.1", "-c", "unix_socket_directories=", "-c", "logging_collector=off")
+		"-c", "listen_addresses=127.0.0.1", "-c", "unix_socket_directories=", "-c", "logging_collector=off", "-c", "dynamic_shared_memory_type=mmap")
 	cmd.Dir, cmd.Env, cmd.Stdout, cmd.Stderr = c.dir.data(), c.env, out, out
 	child, err := spawn(cmd, c.user, c.dir, c.keep)
 	if err != nil {

@@ -19,7 +19,7 @@ import (
 func TestRestartWithMemoryInUse(t *testing.T) {
 	t.Parallel()
 	server := start(t, localpg.Config{Source: localpg.Local})
-	id, err := strconv.Atoi(sharedMemory(t, server.DataDir()).sysv)
+	id, err := strconv.Atoi(string(sharedMemory(t, server.DataDir())))
 	noError(t, err)
 	memory := attach(t, id, server.DataDir())
 	noError(t, server.Kill(t.Context()))

@@ -74,17 +74,11 @@ func startedOn(pid int, data string) bool {
 	return err == nil && bytes.Contains(args, []byte("\x00-D\x00"+data+"\x00"))
 }
 
-// segment is shared memory, which outlives the processes that had it: a file for POSIX shared memory, else the ID of a
-// System V segment. Postgres removes both in an orderly shutdown, or when it is started again.
-type segment struct {
-	file string
-	id   int
-}
+// segment is the ID of System V shared memory, which outlives the processes that had it. Postgres removes it in an orderly
+// shutdown, or when it is started again.
+type segment int
 
-var (
-	posixSegment = regexp.MustCompile(`(?m) (/dev/shm/PostgreSQL\.\d+)$`)
-	sysvSegment  = regexp.MustCompile(`(?m) (\d+) +/SYSV[0-9a-f]{8} \(deleted\)$`)
-)
+var sysvSegment = regexp.MustCompile(`(?m) (\d+) +/SYSV[0-9a-f]{8} \(deleted\)$`)
 
 // segments returns the shared memory that the processes of a server have, from /proc/<pid>/maps (proc_pid_maps(5)). The
 // error says that it is not known.
@@ -94,12 +88,9 @@ func segments(pids []int, user identity) ([]segment, error) {
 		return nil, fmt.Errorf("shared memory of processes %d: %w", pids, err)
 	}
 	var found []segment
-	for _, match := range posixSegment.FindAllSubmatch(maps, -1) {
-		found = append(found, segment{file: string(match[1])})
-	}
 	for _, match := range sysvSegment.FindAllSubmatch(maps, -1) {
 		if id, err := strconv.Atoi(string(match[1])); err == nil {
-			found = append(found, segment{id: id})
+			found = append(found, segment(id))
 		}
 	}
 	return found, nil
@@ -126,18 +117,12 @@ func readMaps(pids []int, user identity) ([]byte, error) {
 
 // remove removes what a server of the user has left.
 func (s segment) remove(user identity) error {
-	if s.file != "" {
-		if err := os.Remove(s.file); err != nil && !errors.Is(err, os.ErrNotExist) {
-			return err
-		}
-		return nil
-	}
-	_, err := unix.SysvShmCtl(s.id, unix.IPC_RMID, nil)
+	_, err := unix.SysvShmCtl(int(s), unix.IPC_RMID, nil)
 	if errors.Is(err, unix.EPERM) { // root removes what belongs to others only with CAP_SYS_ADMIN
-		err = user.asUser(exec.Command("ipcrm", "--shmem-id", strconv.Itoa(s.id))).Run()
+		err = user.asUser(exec.Command("ipcrm", "--shmem-id", strconv.Itoa(int(s)))).Run()
 	}
 	if err != nil && !errors.Is(err, unix.EINVAL) && !errors.Is(err, unix.EIDRM) {
-		return fmt.Errorf("shared memory segment %d: %w", s.id, err)
+		return fmt.Errorf("shared memory segment %d: %w", int(s), err)
 	}
 	return nil
 }
