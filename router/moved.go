@@ -10,11 +10,11 @@ import (
 )
 
 const (
-	movedLimit    = 3 * time.Second       // how long the source of maps may take to answer
-	movedLook     = 2 * time.Millisecond  // before the second look; each further one waits twice as long as the one before
-	movedLongest  = 50 * time.Millisecond // between two looks
-	movedRest     = time.Second           // after which looks are made as if they were the first
-	movedPatience = 250 * time.Millisecond
+	movedLimit    = 3 * time.Second        // how long the source of maps may take to answer
+	movedLook     = 2 * time.Millisecond   // before the second look; each further one waits twice as long as the one before
+	movedLongest  = 50 * time.Millisecond  // between two looks
+	movedRest     = time.Second            // after which looks are made as if they were the first
+	movedPatience = 250 * time.Millisecond // of a call, before it sees whether the shard is back
 )
 
 // reload asks the source of maps for the newest one, once for all calls that want it at the same time. A move changes the map some
@@ -55,15 +55,12 @@ func (r *reload) wait() {
 	if time.Since(r.last) > movedRest {
 		r.pause = 0
 	}
-	select {
-	case <-time.After(r.pause):
-	case <-r.router.life.Done():
-	}
+	time.Sleep(r.pause)
 	r.pause = min(max(2*r.pause, movedLook), movedLongest)
 }
 
 // awaitMove waits for a map in which a shard that is not on this host has another one, and tells whether to make the call
-// again: there is one, or it has waited for movedPatience and is to see whether the shard is back.
+// again: there is one, or it has waited long enough to see whether the shard is back.
 func (r *reload) awaitMove(ctx context.Context, at *conns.Shard) bool {
 	if r.router.maps == nil {
 		return at.Gone()

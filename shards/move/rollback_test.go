@@ -128,9 +128,9 @@ func TestRollbackWaitsForReader(t *testing.T) {
 	if err := reader.Frontend().Flush(); err != nil {
 		t.Fatal(err)
 	}
-	for b.text(1, `select active from pg_replication_slots where slot_name = '`+slot+`'`) != "t" {
-		time.Sleep(time.Millisecond)
-	}
+	eventually(t, "a reader of the slot", func() bool {
+		return b.text(1, `select active from pg_replication_slots where slot_name = '`+slot+`'`) == "t"
+	})
 	tell, said := b.cfg.Events, ""
 	b.cfg.Events = func(e move.Event) {
 		tell(e)
