@@ -4,12 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
 	"strings"
 	"sync"
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"golang.org/x/sync/errgroup"
 
 	"github.com/kiloshard/kiloshard/migrate/drift"
 	"github.com/kiloshard/kiloshard/shards"
@@ -102,18 +102,20 @@ func (j *job) verifyBefore(ctx context.Context) error {
 	if j.small = j.bytes <= j.cfg.VerifyUnderFence; j.small {
 		return j.verifyStructure(ctx)
 	}
-	if err := j.compareAsOfOneMoment(ctx); err != nil {
+	took, err := j.compareAsOfOneMoment(ctx)
+	if err != nil {
 		return err
 	}
-	for pass, before := 0, time.Duration(math.MaxInt64); pass < maxPasses; pass++ {
-		took, err := j.pass(ctx)
-		if err != nil {
+	j.final = took <= j.cfg.VerifyPause
+	for pass, faster := 0, true; faster && !j.final && pass < maxPasses; pass++ {
+		limit := j.cfg.VerifyPause
+		if took > longPass*limit {
+			limit = took / 2
+		}
+		if took, faster, err = j.pass(ctx, limit); err != nil {
 			return err
 		}
-		if j.final = took <= j.cfg.VerifyPause; j.final || took > before*3/4 {
-			break
-		}
-		before = took
+		j.final = faster && took <= j.cfg.VerifyPause
 	}
 	if !j.final {
 		j.event("too large to compare its last writes under the fence within %s: compared as of a moment ago", j.cfg.VerifyPause)
@@ -121,22 +123,44 @@ func (j *job) verifyBefore(ctx context.Context) error {
 	return j.catchUp(ctx)
 }
 
-// maxPasses is how often the last changes of a large shard are compared before its cutover.
-const maxPasses = 4
+// The last changes of a large shard are compared before its cutover maxPasses times at most. A pass that takes longer than it may under
+// the fence is of use only after one that took longPass times as long: what has changed since that is much.
+const (
+	maxPasses = 4
+	longPass  = 20
+)
 
-// pass compares what has changed since all rows were compared, or since the pass before, and returns how long the comparison took.
-func (j *job) pass(ctx context.Context) (time.Duration, error) {
+// pass compares what has changed since all rows were compared, or since the pass before, and returns how long that took. It gives up
+// after limit.
+func (j *job) pass(ctx context.Context, limit time.Duration) (took time.Duration, inTime bool, err error) {
 	source, target, err := j.snapshots(ctx)
 	defer func() { closeAll(ctx, source, target) }()
 	if err != nil {
-		return 0, err
+		return 0, false, err
 	}
+	for _, conn := range []*pgx.Conn{source, target} {
+		if err := run(ctx, conn, fmt.Sprintf("SET LOCAL statement_timeout = %d", max(1, limit.Milliseconds()))); err != nil {
+			return 0, false, err
+		}
+	}
+	took, err = j.compareTimed(ctx, source, target, j.seen)
+	switch {
+	case code(err) == "57014" && ctx.Err() == nil:
+		return limit, false, nil
+	case err != nil:
+		return 0, false, err
+	}
+	j.event("compared the last changes in %s", took.Round(time.Millisecond))
+	return took, true, nil
+}
+
+// compareTimed compares rows in transactions that see the same, and returns how long that took.
+func (j *job) compareTimed(ctx context.Context, source, target *pgx.Conn, since [2]string) (time.Duration, error) {
 	began := time.Now()
-	if err := j.compare(ctx, source, j.Schema, target, j.seen); err != nil {
+	if err := j.compare(ctx, source, j.Schema, target, since); err != nil {
 		return 0, err
 	}
 	took := time.Since(began)
-	j.event("compared the last changes in %s", took.Round(time.Millisecond))
 	return took, j.saw(ctx, source, target)
 }
 
@@ -182,17 +206,21 @@ func (j *job) verifyStructure(ctx context.Context) error {
 		return err
 	}
 	var structures [2]drift.Structure
+	group, reading := errgroup.WithContext(ctx)
 	for i, host := range []shards.Host{j.src, j.dst} {
-		conn, err := drift.Connect(ctx, host)
-		if err != nil {
+		group.Go(func() error {
+			conn, err := drift.Connect(reading, host)
+			if err != nil {
+				return err
+			}
+			defer closeConn(reading, conn)
+			found, err := drift.Read(reading, conn, j.cfg.Map, j.Shard)
+			structures[i] = withoutIdentities(found[j.Shard], identities)
 			return err
-		}
-		found, err := drift.Read(ctx, conn, j.cfg.Map, j.Shard)
-		closeConn(ctx, conn)
-		if err != nil {
-			return err
-		}
-		structures[i] = withoutIdentities(found[j.Shard], identities)
+		})
+	}
+	if err := group.Wait(); err != nil {
+		return err
 	}
 	if !structures[0].Equal(structures[1]) {
 		return &StructureError{Differences: drift.Differences(structures[0], structures[1])}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -29,7 +30,8 @@ func Verify(ctx context.Context, cfg Config) (Report, error) {
 		case !slices.Contains([]Step{Copy, Cutover}, j.Step):
 			return errors.New("nothing to compare: the move is at step " + string(j.Step))
 		}
-		return j.compareAsOfOneMoment(ctx)
+		_, err := j.compareAsOfOneMoment(ctx)
+		return err
 	}, func(context.Context, *promotion) error {
 		return errors.New("nothing to compare: a promotion copies nothing")
 	})
@@ -65,25 +67,22 @@ func (j *job) compareWithFenced(ctx context.Context) error {
 }
 
 // compareAsOfOneMoment compares structures and rows. Writers are held up until the target has all that they have done,
-// snapshots are taken on both sides, and writers go on while these are compared.
-func (j *job) compareAsOfOneMoment(ctx context.Context) error {
+// snapshots are taken on both sides, and writers go on while these are compared. It returns how long that took.
+func (j *job) compareAsOfOneMoment(ctx context.Context) (time.Duration, error) {
 	if err := j.verifyStructure(ctx); err != nil {
-		return err
+		return 0, err
 	}
 	source, target, err := j.snapshots(ctx)
 	defer func() { closeAll(ctx, source, target) }()
 	if err != nil {
-		return err
+		return 0, err
 	}
 	j.event("comparing")
-	if err := j.compare(ctx, source, j.Schema, target, [2]string{}); err != nil {
-		return err
+	took, err := j.compareTimed(ctx, source, target, [2]string{})
+	if err == nil {
+		j.event("compared")
 	}
-	if err := j.saw(ctx, source, target); err != nil {
-		return err
-	}
-	j.event("compared")
-	return nil
+	return took, err
 }
 
 func closeAll(ctx context.Context, conns ...*pgx.Conn) {

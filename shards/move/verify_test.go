@@ -13,9 +13,9 @@ import (
 func TestFlippedByteOfLargeShard(t *testing.T) {
 	t.Parallel()
 	for name, at := range map[string]struct{ after, at string }{
-		"between the passes":   {"", "cutover: compared"},
-		"after the last pass":  {"cutover: compared the last changes", "cutover: caught up"},
-		"while writers wait":   {"cutover: compared the last changes", "cutover: locked"},
+		"before the last pass": {"", "cutover: compared"},
+		"after the last pass":  {"cutover: compared", "cutover: caught up"},
+		"while writers wait":   {"cutover: compared", "cutover: locked"},
 		"with a pass too slow": {"", "cutover: compared"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -26,6 +26,7 @@ func TestFlippedByteOfLargeShard(t *testing.T) {
 			cfg.VerifyUnderFence, cfg.VerifyPause = 1, time.Hour
 			if strings.Contains(name, "slow") {
 				cfg.VerifyPause = 1
+				b.exec(0, `create table shard_00001.heavy as select n id, array(select generate_series(1, 100)) from generate_series(1, 30000) n; alter table shard_00001.heavy add primary key (id)`)
 			}
 			after, flipped := at.after == "", false
 			cfg.Events = func(e move.Event) {

@@ -22,9 +22,6 @@ type Querier interface {
 	Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error)
 }
 
-// hash is that of a whole row.
-const hash = `hashtextextended(kiloshard_row::text COLLATE "C", 0)`
-
 // changed says of a row whether it was written by a transaction that a snapshot does not show. All but the newest
 // transactions are known by their age not to be such; that of a row is of 32 bits.
 const changed = `CASE WHEN age(kiloshard_row.xmin) <= (SELECT age((pg_snapshot_xmin('%[1]s')::text::bigint & 4294967295)::text::xid))
@@ -45,7 +42,7 @@ func Sums(ctx context.Context, conn Querier, schema, since string) ([]Sum, error
 	var parts []string
 	for _, t := range tables {
 		parts = append(parts, fmt.Sprintf(`SELECT '%s', count(*), coalesce(sum(%s)%s, 0)::text FROM %s AS kiloshard_row`,
-			strings.ReplaceAll(t, "'", "''"), hash, filter, pgx.Identifier{schema, t}.Sanitize()))
+			strings.ReplaceAll(t.Name, "'", "''"), t.hash(), filter, pgx.Identifier{schema, t.Name}.Sanitize()))
 	}
 	found, err := conn.Query(ctx, strings.Join(parts, " UNION ALL "), pgx.QueryExecModeExec)
 	if err != nil {
@@ -54,12 +51,4 @@ func Sums(ctx context.Context, conn Querier, schema, since string) ([]Sum, error
 	all, err := pgx.CollectRows(found, pgx.RowToStructByPos[Sum])
 	slices.SortFunc(all, func(a, b Sum) int { return strings.Compare(a.Table, b.Table) })
 	return all, err
-}
-
-func tables(ctx context.Context, conn Querier, schema string) ([]string, error) {
-	found, err := conn.Query(ctx, `SELECT relname::text FROM pg_class WHERE relnamespace = $1::regnamespace AND relkind = 'r' ORDER BY relname COLLATE "C"`, schema)
-	if err != nil {
-		return nil, err
-	}
-	return pgx.CollectRows(found, pgx.RowTo[string])
 }

@@ -7,8 +7,8 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// Unchanged compares the rows of a copy that nobody has changed since a snapshot with those of the original, where each must be. It
-// calls differs for each table that has others. Both hosts sort the hashes of a table, on disk if it is large.
+// Unchanged compares the rows of a copy that nobody has changed since a snapshot with those of the original, where each must be, in the
+// columns that both have. It calls differs for each table that has others. Both hosts sort the hashes of a table, on disk if it is large.
 func Unchanged(ctx context.Context, from *pgx.Conn, original string, to *pgx.Conn, copied, since string, differs func(table string, unknown int64)) error {
 	all, err := tables(ctx, from, original)
 	if err != nil {
@@ -18,34 +18,37 @@ func Unchanged(ctx context.Context, from *pgx.Conn, original string, to *pgx.Con
 	if err != nil {
 		return err
 	}
-	there := map[string]bool{}
+	there := map[string]table{}
 	for _, t := range here {
-		there[t] = true
+		there[t.Name] = t
 	}
 	for _, t := range all {
-		if !there[t] { // dropped since
+		now, ok := there[t.Name]
+		if !ok { // dropped since
 			continue
 		}
-		unknown, err := unknown(ctx, from, pgx.Identifier{original, t}, to, pgx.Identifier{copied, t}, since)
+		unknown, err := unknown(ctx, from, original, to, copied, t.both(now), since)
 		if err != nil {
-			return fmt.Errorf("%s: %w", t, err)
+			return fmt.Errorf("%s: %w", t.Name, err)
 		}
 		if unknown > 0 {
-			differs(t, unknown)
+			differs(t.Name, unknown)
 		}
 	}
 	return nil
 }
 
-// unknown counts the rows of a table that are not in another one.
-func unknown(ctx context.Context, from *pgx.Conn, original pgx.Identifier, to *pgx.Conn, copied pgx.Identifier, since string) (int64, error) {
-	query := "SELECT " + hash + " FROM %s AS kiloshard_row %s ORDER BY 1"
-	known, err := from.Query(ctx, fmt.Sprintf(query, original.Sanitize(), ""), pgx.QueryExecModeExec)
+// unknown counts the rows of the copy of a table that are not in the original.
+func unknown(ctx context.Context, from *pgx.Conn, original string, to *pgx.Conn, copied string, t table, since string) (int64, error) {
+	query := func(schema, where string) string {
+		return fmt.Sprintf("SELECT %s FROM %s AS kiloshard_row %s ORDER BY 1", t.hash(), pgx.Identifier{schema, t.Name}.Sanitize(), where)
+	}
+	known, err := from.Query(ctx, query(original, ""), pgx.QueryExecModeExec)
 	if err != nil {
 		return 0, err
 	}
 	defer known.Close()
-	rows, err := to.Query(ctx, fmt.Sprintf(query, copied.Sanitize(), "WHERE NOT "+fmt.Sprintf(changed, since)), pgx.QueryExecModeExec)
+	rows, err := to.Query(ctx, query(copied, "WHERE NOT "+fmt.Sprintf(changed, since)), pgx.QueryExecModeExec)
 	if err != nil {
 		return 0, err
 	}

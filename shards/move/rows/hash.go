@@ -1,0 +1,84 @@
+package rows
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgtype"
+)
+
+// table is one of a schema, with its columns in their order.
+type table struct {
+	Name    string
+	Columns []string
+	Types   []uint32 // 0 for those that are not Postgres's own, which have other OIDs on another host
+}
+
+func tables(ctx context.Context, conn Querier, schema string) ([]table, error) {
+	const query = `
+		SELECT c.relname::text, coalesce(array_agg(a.attname::text ORDER BY a.attnum) FILTER (WHERE a.attnum > 0), '{}'),
+			coalesce(array_agg(CASE WHEN a.atttypid < 16384 THEN a.atttypid ELSE 0 END ORDER BY a.attnum) FILTER (WHERE a.attnum > 0), '{}')
+		FROM pg_class c LEFT JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped
+		WHERE c.relnamespace = $1::regnamespace AND c.relkind = 'r' GROUP BY c.oid ORDER BY c.relname COLLATE "C"`
+	found, err := conn.Query(ctx, query, schema)
+	if err != nil {
+		return nil, err
+	}
+	return pgx.CollectRows(found, pgx.RowToStructByPos[table])
+}
+
+// both returns a table with those of its columns that another one has as well.
+func (t table) both(other table) table {
+	common := table{Name: t.Name}
+	for i, column := range t.Columns {
+		if k := slices.Index(other.Columns, column); k >= 0 && other.Types[k] == t.Types[i] {
+			common.Columns, common.Types = append(common.Columns, column), append(common.Types, t.Types[i])
+		}
+	}
+	return common
+}
+
+// How a column is hashed: two values have the same hash only if they are the same to the byte, but for one pair in 2^32. The text of a
+// whole row would do, and takes five times as long for a few numbers and words.
+const (
+	hashText   = `hashtextextended(%[1]s COLLATE "C", %[2]d)`
+	hashAsText = `hashtextextended(%[1]s::text COLLATE "C", %[2]d)`
+	hashBytes  = `hash_record_extended(ROW(%[1]s), %[2]d)` // as the type does it
+	hashAny    = `hashtextextended(ROW(%[1]s)::text COLLATE "C", %[2]d)`
+)
+
+// hashes are those of types whose own hashes, or casts to text, tell all values apart that are not the same to the byte: not those of
+// numeric, which take 1.0 for 1.00, nor the cast of character(n), which drops blanks.
+var hashes = map[uint32]string{
+	pgtype.Int2OID:        `hashint2extended(%[1]s, %[2]d)`,
+	pgtype.Int4OID:        `hashint4extended(%[1]s, %[2]d)`,
+	pgtype.Int8OID:        `hashint8extended(%[1]s, %[1]s # %[2]d)`, // which itself makes 32 bits of 64
+	pgtype.UUIDOID:        `uuid_hash_extended(%[1]s, %[2]d)`,
+	pgtype.TextOID:        hashText,
+	pgtype.VarcharOID:     hashText,
+	pgtype.NumericOID:     hashAsText,
+	pgtype.Float4OID:      hashAsText,
+	pgtype.Float8OID:      hashAsText,
+	pgtype.JSONOID:        hashAsText,
+	pgtype.JSONBOID:       hashAsText,
+	pgtype.DateOID:        hashBytes,
+	pgtype.TimestampOID:   hashBytes,
+	pgtype.TimestamptzOID: hashBytes,
+}
+
+// hash is that of a row, which is named kiloshard_row. Columns have hashes of their own kind each, so that two whose values were
+// exchanged do not have the same.
+func (t table) hash() string {
+	parts := []string{"0::bigint"}
+	for i, column := range t.Columns {
+		how, ok := hashes[t.Types[i]]
+		if !ok {
+			how = hashAny
+		}
+		parts = append(parts, fmt.Sprintf("coalesce("+how+", %[2]d)", pgx.Identifier{"kiloshard_row", column}.Sanitize(), i+1))
+	}
+	return strings.Join(parts, " # ")
+}
