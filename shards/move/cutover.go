@@ -14,6 +14,10 @@ import (
 // cutoverPause is the longest pause between two tries of a cutover.
 const cutoverPause = 2 * time.Second
 
+// firstLockTimeout is how long the first try waits for locks: a transaction that has read one table and waits for another, which the mover
+// has locked, waits in vain, and so do all others. Each further try waits twice as long, up to [Config.LockTimeout].
+const firstLockTimeout = 20 * time.Millisecond
+
 // cutover tries until the shard is fenced. Each try keeps writers waiting for the lock timeout at most until it has all
 // locks, and for the longest pause at most in all; one that comes to nothing leaves no trace.
 func (j *job) cutover(ctx context.Context) error {
@@ -27,7 +31,7 @@ func (j *job) cutover(ctx context.Context) error {
 		return err
 	}
 	for doubts := 0; ; doubts++ {
-		err := j.retry(ctx, func() error { return j.cutOnce(ctx, j.fenceIn) })
+		err := j.retry(ctx, func() error { return j.cutOnce(ctx, fmt.Sprintf(lockScript, j.Schema, "ACCESS EXCLUSIVE"), j.fenceIn) })
 		if last := (*lastPassError)(nil); !errors.As(err, &last) || doubts == maxPasses {
 			return err
 		}
@@ -40,11 +44,13 @@ func (j *job) cutover(ctx context.Context) error {
 // retry calls try until it no longer fails for the sake of writers who are not to wait.
 func (j *job) retry(ctx context.Context, try func() error) error {
 	began := time.Now()
+	j.lockTimeout = min(firstLockTimeout, j.cfg.LockTimeout)
 	for pause := 50 * time.Millisecond; ; pause = min(2*pause, cutoverPause) {
 		if err := j.untilQuiet(ctx, j.from, began, j.Schema); err != nil {
 			return err
 		}
 		err := try()
+		j.lockTimeout = min(2*j.lockTimeout, j.cfg.LockTimeout)
 		if err == nil || !mayTryAgain(err) || ctx.Err() != nil {
 			return err
 		}
@@ -119,17 +125,21 @@ BEGIN` + lockTables + `
 END
 $kiloshard$`
 
+// lockAll takes the locks of all tables in a mode.
+func lockAll(schema, mode string) string {
+	return fmt.Sprintf("DO $kiloshard$ DECLARE s text; BEGIN"+lockTables+"\nEND $kiloshard$; ", schema, mode)
+}
+
 // keepOutVacuum takes the lock of a vacuum on all tables, which is in nobody's way who reads or writes. Postgres cancels an autovacuum, which
 // can take hours, once somebody has waited for it for deadlock_timeout: writers are not to.
 func keepOutVacuum(schema string) string {
 	const longer = 10 * time.Second // than deadlock_timeout, whose default is 1 s
-	const script = "SET LOCAL lock_timeout = %[3]d; DO $kiloshard$ DECLARE s text; BEGIN" + lockTables + "\nEND $kiloshard$; "
-	return fmt.Sprintf(script, schema, "SHARE UPDATE EXCLUSIVE", longer.Milliseconds())
+	return fmt.Sprintf("SET LOCAL lock_timeout = %d; ", longer.Milliseconds()) + lockAll(schema, "SHARE UPDATE EXCLUSIVE")
 }
 
-// cutOnce holds all readers and writers of the shard up while fn runs: the target then has all that they have done. With an error
-// nothing has changed.
-func (j *job) cutOnce(ctx context.Context, fn func(context.Context, pgx.Tx) error) error {
+// cutOnce has locks hold writers of the shard up, or readers as well, while fn runs: the target then has all that was written. With an
+// error nothing has changed.
+func (j *job) cutOnce(ctx context.Context, locks string, fn func(context.Context, pgx.Tx) error) error {
 	cut, err := open(ctx, j.src)
 	if err != nil {
 		return err
@@ -143,9 +153,9 @@ func (j *job) cutOnce(ctx context.Context, fn func(context.Context, pgx.Tx) erro
 	if err := run(ctx, cut, keepOutVacuum(j.Schema)); err != nil {
 		return err
 	}
-	limited, cancel := context.WithTimeout(ctx, j.cfg.LockTimeout+j.cfg.MaxPause)
+	limited, cancel := context.WithTimeout(ctx, j.lockTimeout+j.cfg.MaxPause)
 	defer cancel()
-	began, err := j.holdUp(limited, tx, fn)
+	began, err := j.holdUp(limited, tx, locks, fn)
 	unsent := err != nil
 	if err == nil {
 		err = tx.Commit(limited)
@@ -163,15 +173,15 @@ func (j *job) cutOnce(ctx context.Context, fn func(context.Context, pgx.Tx) erro
 	return nil
 }
 
-// holdUp locks the shard, waits for the target, and runs fn. It returns since when the locks are held.
-func (j *job) holdUp(ctx context.Context, tx pgx.Tx, fn func(context.Context, pgx.Tx) error) (began time.Time, err error) {
+// holdUp takes locks, waits for the target, and runs fn. It returns since when the locks are held.
+func (j *job) holdUp(ctx context.Context, tx pgx.Tx, locks string, fn func(context.Context, pgx.Tx) error) (began time.Time, err error) {
 	// A mover that hangs loses its session, and with it the locks.
 	settings := fmt.Sprintf(`SELECT set_config('lock_timeout', '%[1]d', true), set_config('statement_timeout', '%[1]d', true), set_config('idle_in_transaction_session_timeout', '%[2]d', true)`,
-		j.cfg.LockTimeout.Milliseconds(), (j.cfg.LockTimeout + j.cfg.MaxPause).Milliseconds())
+		j.lockTimeout.Milliseconds(), (j.lockTimeout + j.cfg.MaxPause).Milliseconds())
 	if _, err := tx.Exec(ctx, settings); err != nil {
 		return began, err
 	}
-	if _, err := tx.Exec(ctx, fmt.Sprintf(lockScript, j.Schema, "ACCESS EXCLUSIVE")); err != nil {
+	if _, err := tx.Exec(ctx, locks); err != nil {
 		return began, err
 	}
 	began = time.Now()

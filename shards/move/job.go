@@ -19,17 +19,18 @@ var ErrUnderWay = errors.New("a move of the shard is under way")
 // job is one shard's move while this program works on it. It is used by one goroutine.
 type job struct {
 	Move
-	cfg      Config
-	src, dst shards.Host
-	from, to *pgx.Conn  // they hold the shard's advisory lock
-	bytes    int64      // of the shard's tables
-	small    bool       // it is compared while writers wait
-	final    bool       // what has changed since seen is
-	carried  string     // the snapshot of the target when it had all
-	seen     [2]string  // the snapshots of source and target as of which the rows are known to be the same
-	entered  bool       // it is in the ledger
-	back     *Move      // the move that this one rolls back: its old schema is brought up to date instead of a copy
-	leaving  shards.Set // the shards of a promotion, which change their host together; empty for a move
+	cfg         Config
+	src, dst    shards.Host
+	from, to    *pgx.Conn     // they hold the shard's advisory lock
+	bytes       int64         // of the shard's tables
+	small       bool          // it is compared while writers wait
+	final       bool          // what has changed since seen is
+	carried     string        // the snapshot of the target when it had all
+	seen        [2]string     // the snapshots of source and target as of which the rows are known to be the same
+	entered     bool          // it is in the ledger
+	lockTimeout time.Duration // of the next try of a cutover
+	back        *Move         // the move that this one rolls back: its old schema is brought up to date instead of a copy
+	leaving     shards.Set    // the shards of a promotion, which change their host together; empty for a move
 }
 
 // newID returns 8 hexadecimal digits.

@@ -183,7 +183,7 @@ func (j *job) snapshots(ctx context.Context) (source, target *pgx.Conn, err erro
 		return source, target, err
 	}
 	err = j.retry(ctx, func() error {
-		return j.cutOnce(ctx, func(ctx context.Context, _ pgx.Tx) error {
+		return j.cutOnce(ctx, lockAll(j.Schema, "SHARE"), func(ctx context.Context, _ pgx.Tx) error {
 			for _, conn := range []*pgx.Conn{source, target} {
 				const begin = "ROLLBACK; BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; SELECT 1"
 				if err := run(ctx, conn, begin); err != nil {

@@ -1,6 +1,7 @@
 package move_test
 
 import (
+	"context"
 	"errors"
 	"strings"
 	"testing"
@@ -55,6 +56,43 @@ func TestFlippedByteOfLargeShard(t *testing.T) {
 			b.clean()
 		})
 	}
+}
+
+// While rows are compared as of one moment, transactions that read go on: only the fence has to wait for them.
+func TestReaderBesideComparison(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	b.exec(0, fill)
+	b.cfg.VerifyUnderFence, b.cfg.LockTimeout = 1, time.Minute // a transaction that is older is waited for without locks
+	reader := b.connect(0)
+	defer reader.Close(context.Background())
+	read := func(statements string) {
+		if _, err := reader.Exec(t.Context(), statements); err != nil {
+			t.Error(err)
+		}
+	}
+	tell, compared, open := b.cfg.Events, false, false
+	b.cfg.Events = func(e move.Event) {
+		tell(e)
+		switch p := point(e); {
+		case p == "cutover: begun":
+			open = true
+			read(`begin; select from shard_00001.photos`)
+		case open && p == "cutover: comparing":
+			compared = true
+		case open && strings.HasPrefix(p, "cutover: tries again: "):
+			open = false
+			read(`select from shard_00001.events; commit`)
+		}
+	}
+	if _, err := move.Run(t.Context(), b.cfg); err != nil {
+		t.Fatal(err)
+	}
+	if !compared || open {
+		t.Errorf("compared beside a reader: %t, its transaction is still open: %t", compared, open)
+	}
+	b.served("pg-b", "at last")
+	b.clean()
 }
 
 // A large shard moves while services write to it, and its last changes are compared under the fence.
