@@ -81,7 +81,7 @@ func measureLone(ctx context.Context, b *routeBench) error {
 		suffix string
 		delay  time.Duration
 	}{{"", 0}, {fmt.Sprintf(", %v a round trip", 2*shortDelay), shortDelay}} {
-		err := b.withSides(ctx, far.delay, []int{routeConns}, func(_ *shards.Map, s *routeSides) error {
+		err := b.withSides(ctx, far.delay, []int{routeConns}, func(m *shards.Map, s *routeSides) error {
 			for _, kind := range []struct {
 				name string
 				st   statement
@@ -94,12 +94,30 @@ func measureLone(ctx context.Context, b *routeBench) error {
 				}
 				b.addLaps(kind.name+", "+onOneShard+far.suffix, 1, laps[1], laps[0], perSecond, p50, mean)
 			}
-			return nil
+			return b.measureEntry(ctx, m, s, far.suffix)
 		})
 		if err != nil {
 			return err
 		}
 	}
+	return nil
+}
+
+// measureEntry measures how much of what a lone select takes longer is the entry's.
+func (b *routeBench) measureEntry(ctx context.Context, m *shards.Map, s *routeSides, suffix string) error {
+	entered, err := openEntered(ctx, s.one, m)
+	if err != nil {
+		return err
+	}
+	defer entered.close()
+	b.progress("entry%s", suffix)
+	plains, one, _ := s.calls(selects)
+	laps, err := b.compare(ctx, 1, plains[0], one, entered.selects)
+	if err != nil {
+		return err
+	}
+	b.addLaps("select, nothing but an entry"+suffix, 1, laps[2], laps[0], perSecond, mean)
+	b.addLaps("select, beside that with nothing but an entry"+suffix, 1, laps[1], laps[2], perSecond, mean)
 	return nil
 }
 

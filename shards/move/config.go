@@ -38,8 +38,9 @@ type Config struct {
 	MaxLag   time.Duration // how far behind the target may be when a cutover begins. Defaults to a quarter of MaxPause
 	Patience time.Duration // how long cutovers are tried, and old transactions waited for. Defaults to no limit
 
-	// LockTimeout is how long a cutover waits for locks, and keeps others waiting behind it. Defaults to 300 ms. It is nine tenths of
-	// the source's deadlock_timeout at most: of a caller and a cutover that wait for each other it is the cutover that gives up.
+	// LockTimeout is how long a cutover waits for locks at most, and keeps others waiting behind it: the first try waits 20 ms, and each
+	// further one twice as long. Defaults to 300 ms. It is nine tenths of the source's deadlock_timeout at most: of a caller and a
+	// cutover that wait for each other it is the cutover that gives up.
 	LockTimeout time.Duration
 
 	// VerifyUnderFence is up to how many bytes of tables are compared while writers wait. Larger shards are compared before
