@@ -14,8 +14,8 @@ import (
 // cutoverPause is the longest pause between two tries of a cutover.
 const cutoverPause = 2 * time.Second
 
-// firstLockTimeout is how long the first try waits for locks: a transaction that has read one table and waits for another, which the mover
-// has locked, waits in vain, and so do all others. Each further try waits twice as long, up to [Config.LockTimeout].
+// firstLockTimeout is how long the first try waits for a lock: a transaction that has read one table and waits for another, which the mover
+// has locked, waits in vain, and so do all others. Each further try waits twice as long, up to [Config.LockTimeout], for all locks.
 const firstLockTimeout = 20 * time.Millisecond
 
 // cutover tries until the shard is fenced. Each try keeps writers waiting for the lock timeout at most until it has all
@@ -153,7 +153,7 @@ func (j *job) cutOnce(ctx context.Context, locks string, fn func(context.Context
 	if err := run(ctx, cut, keepOutVacuum(j.Schema)); err != nil {
 		return err
 	}
-	limited, cancel := context.WithTimeout(ctx, j.lockTimeout+j.cfg.MaxPause)
+	limited, cancel := context.WithTimeout(ctx, j.cfg.LockTimeout+j.cfg.MaxPause)
 	defer cancel()
 	began, err := j.holdUp(limited, tx, locks, fn)
 	unsent := err != nil
@@ -176,8 +176,8 @@ func (j *job) cutOnce(ctx context.Context, locks string, fn func(context.Context
 // holdUp takes locks, waits for the target, and runs fn. It returns since when the locks are held.
 func (j *job) holdUp(ctx context.Context, tx pgx.Tx, locks string, fn func(context.Context, pgx.Tx) error) (began time.Time, err error) {
 	// A mover that hangs loses its session, and with it the locks.
-	settings := fmt.Sprintf(`SELECT set_config('lock_timeout', '%[1]d', true), set_config('statement_timeout', '%[1]d', true), set_config('idle_in_transaction_session_timeout', '%[2]d', true)`,
-		j.lockTimeout.Milliseconds(), (j.lockTimeout + j.cfg.MaxPause).Milliseconds())
+	settings := fmt.Sprintf(`SELECT set_config('lock_timeout', '%d', true), set_config('statement_timeout', '%d', true), set_config('idle_in_transaction_session_timeout', '%d', true)`,
+		j.lockTimeout.Milliseconds(), j.cfg.LockTimeout.Milliseconds(), (j.cfg.LockTimeout + j.cfg.MaxPause).Milliseconds())
 	if _, err := tx.Exec(ctx, settings); err != nil {
 		return began, err
 	}
