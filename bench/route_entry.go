@@ -16,9 +16,9 @@ import (
 // enteredByHand is a connection that sends a router's entry before a statement, in one message, and does nothing else that a router
 // does: what it is slower by than a plain connection, the server takes for the entry.
 type enteredByHand struct {
-	conn          *pgx.Conn
-	entry, choose *pgconn.StatementDescription
-	path, schema  string
+	conn         *pgx.Conn
+	entry, photo *pgconn.StatementDescription
+	path, schema string
 }
 
 // openEntered takes the entry of reads from a session of a router.
@@ -44,7 +44,7 @@ func openEntered(ctx context.Context, r *router.Router, m *shards.Map) (_ *enter
 	if e.entry, err = e.conn.PgConn().Prepare(ctx, "entry", query, nil); err != nil {
 		return nil, err
 	}
-	e.choose, err = e.conn.PgConn().Prepare(ctx, "choose", "select owner, title from "+e.schema+".photos where id = $1", nil)
+	e.photo, err = e.conn.PgConn().Prepare(ctx, "photo", photoByID(e.schema+"."), nil)
 	return e, err
 }
 
@@ -56,7 +56,7 @@ func (e *enteredByHand) close() {
 func (e *enteredByHand) selects(ctx context.Context, worker, i int) (apart bool, err error) {
 	var batch pgconn.Batch
 	batch.ExecStatement(e.entry, [][]byte{[]byte(e.path), []byte(e.schema), {}}, nil, nil)
-	batch.ExecStatement(e.choose, [][]byte{[]byte(strconv.Itoa(1 + (7*worker+i)%photosPerShard))}, nil, nil)
+	batch.ExecStatement(e.photo, [][]byte{[]byte(strconv.Itoa(1 + (7*worker+i)%photosPerShard))}, nil, nil)
 	results, err := e.conn.PgConn().ExecBatch(ctx, &batch).ReadAll()
 	switch {
 	case err != nil:

@@ -64,7 +64,7 @@ func measurePooled(ctx context.Context, b *routeBench) (err error) {
 	}
 	queries := make([]string, m.Len())
 	for n := range queries {
-		queries[n] = "select owner, title from " + m.Schema(shards.Number(n)) + ".photos where id = $1"
+		queries[n] = photoByID(m.Schema(shards.Number(n)) + ".")
 	}
 	shardOf := func(worker, i int) shards.Number { return shards.Number((37*worker + i) % m.Len()) }
 	ours := func(ctx context.Context, worker, i int) (bool, error) {
@@ -73,7 +73,7 @@ func measurePooled(ctx context.Context, b *routeBench) (err error) {
 		if err != nil {
 			return false, err
 		}
-		const query = "select owner, title from photos where id = $1"
+		query := photoByID("")
 		return false, counted(0, selectPhoto(ctx, shard, query, 1+i%photosPerShard, int64(n)))
 	}
 	plain := func(ctx context.Context, worker, i int) (bool, error) {

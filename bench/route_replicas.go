@@ -54,7 +54,7 @@ func measureReplicas(ctx context.Context, b *routeBench) (err error) {
 	defer func() { b.cfg.Turn = turn }()
 	b.cfg.Turn = turn * 2 / 5
 
-	const query = "select owner, title from photos where id = $1"
+	query := photoByID("")
 	before := r.ReadStats()[0]
 	laps, err := b.compare(ctx, goroutines, readingBy(r, query, &router.Reads{}, 1), readingBy(r, query, nil, 1), readingBy(r, query, &router.Reads{}, 2))
 	if err != nil {

@@ -87,9 +87,14 @@ func oursOver(r *router.Router, st statement, keys int64) call {
 	}
 }
 
+// photoByID is the statement of [selects], with a prefix for the table name.
+func photoByID(prefix string) string {
+	return "select owner, title from " + prefix + "photos where id = $1"
+}
+
 // selects is a select by primary key.
 func selects(prefix string) func(context.Context, querier, int64, int, int) (bool, error) {
-	query := "select owner, title from " + prefix + "photos where id = $1"
+	query := photoByID(prefix)
 	return func(ctx context.Context, on querier, owner int64, worker, i int) (bool, error) {
 		return false, selectPhoto(ctx, on, query, 1+(7*worker+i)%photosPerShard, owner)
 	}

@@ -61,7 +61,7 @@ func (b *routeBench) crowd(ctx context.Context, m *shards.Map) (laps [][]lap, er
 	queries := make([]string, len(pools))
 	for i, host := range m.Hosts() {
 		firsts[i] = m.NumbersOn(host.Name)[0]
-		queries[i] = "select owner, title from " + m.Schema(firsts[i]) + ".photos where id = $1"
+		queries[i] = photoByID(m.Schema(firsts[i]) + ".")
 	}
 	plain := func(ctx context.Context, worker, i int) (bool, error) {
 		k := (worker + i) % len(pools)

@@ -135,7 +135,7 @@ func mapOfSwaps(hosts []shards.Host, count, version int) (*shards.Map, error) {
 
 // callsOfSwaps selects by primary key in any shard, and checks that the row is on a host that has it.
 func callsOfSwaps(r *router.Router) call {
-	const query = "select owner, title from photos where id = $1"
+	query := photoByID("")
 	hosts := r.Map().Hosts()
 	return func(ctx context.Context, _, i int) (bool, error) {
 		n := rand.IntN(r.Map().Len())

@@ -31,7 +31,7 @@ func (j *job) cutover(ctx context.Context) error {
 		return err
 	}
 	for doubts := 0; ; doubts++ {
-		err := j.retry(ctx, func() error { return j.cutOnce(ctx, fmt.Sprintf(lockScript, j.Schema, "ACCESS EXCLUSIVE"), j.fenceIn) })
+		err := j.retry(ctx, func() error { return j.cutOnce(ctx, lockOut(j.Schema), j.fenceIn) })
 		if last := (*lastPassError)(nil); !errors.As(err, &last) || doubts == maxPasses {
 			return err
 		}
@@ -112,18 +112,20 @@ const lockTables = `
   FROM pg_class WHERE relnamespace = to_regnamespace('%[1]s') AND relkind = 'r';
   IF s IS NOT NULL THEN EXECUTE s; END IF;`
 
-// lockScript takes the locks of all tables, and of all sequences: ALTER SEQUENCE, which changes nothing here, keeps out nextval.
-const lockScript = `
+// lockOut keeps everybody out of all tables, and nextval of all sequences: ALTER SEQUENCE changes nothing here.
+func lockOut(schema string) string {
+	return fmt.Sprintf(`
 DO $kiloshard$
 DECLARE
   s text;
-BEGIN` + lockTables + `
+BEGIN`+lockTables+`
   FOR s IN
     SELECT format('ALTER SEQUENCE %%s MAXVALUE %%s', c.oid::regclass, q.seqmax) FROM pg_class c JOIN pg_sequence q ON q.seqrelid = c.oid
     WHERE c.relnamespace = '%[1]s'::regnamespace
   LOOP EXECUTE s; END LOOP;
 END
-$kiloshard$`
+$kiloshard$`, schema, "ACCESS EXCLUSIVE")
+}
 
 // lockAll takes the locks of all tables in a mode.
 func lockAll(schema, mode string) string {

@@ -59,7 +59,7 @@ func (j *job) copyLocked(ctx context.Context) error {
 	if _, err := tx.Exec(ctx, fmt.Sprintf(`SELECT set_config('lock_timeout', '%d', true), set_config('idle_in_transaction_session_timeout', '0', true)`, j.cfg.LockTimeout.Milliseconds())); err != nil {
 		return err
 	}
-	if _, err := tx.Exec(ctx, fmt.Sprintf(lockScript, j.Schema, "ACCESS EXCLUSIVE")); err != nil {
+	if _, err := tx.Exec(ctx, lockOut(j.Schema)); err != nil {
 		return err
 	}
 	began := time.Now()

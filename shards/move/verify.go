@@ -107,15 +107,15 @@ func (j *job) verifyBefore(ctx context.Context) error {
 		return err
 	}
 	j.final = took <= j.cfg.VerifyPause
-	for pass, faster := 0, true; faster && !j.final && pass < maxPasses; pass++ {
+	for pass, inTime := 0, true; inTime && !j.final && pass < maxPasses; pass++ {
 		limit := j.cfg.VerifyPause
 		if took > longPass*limit {
 			limit = took / 2
 		}
-		if took, faster, err = j.pass(ctx, limit); err != nil {
+		if took, inTime, err = j.pass(ctx, limit); err != nil {
 			return err
 		}
-		j.final = faster && took <= j.cfg.VerifyPause
+		j.final = inTime && took <= j.cfg.VerifyPause
 	}
 	if !j.final {
 		j.event("too large to compare its last writes under the fence within %s: compared as of a moment ago", j.cfg.VerifyPause)

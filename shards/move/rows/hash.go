@@ -14,13 +14,13 @@ import (
 type table struct {
 	Name    string
 	Columns []string
-	Types   []uint32 // 0 for those that are not Postgres's own, which have other OIDs on another host
+	Types   []uint32 // those that are not Postgres's own have other OIDs on another host
 }
 
 func tables(ctx context.Context, conn Querier, schema string) ([]table, error) {
 	const query = `
 		SELECT c.relname::text, coalesce(array_agg(a.attname::text ORDER BY a.attnum) FILTER (WHERE a.attnum > 0), '{}'),
-			coalesce(array_agg(CASE WHEN a.atttypid < 16384 THEN a.atttypid ELSE 0 END ORDER BY a.attnum) FILTER (WHERE a.attnum > 0), '{}')
+			coalesce(array_agg(a.atttypid ORDER BY a.attnum) FILTER (WHERE a.attnum > 0), '{}')
 		FROM pg_class c LEFT JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped
 		WHERE c.relnamespace = $1::regnamespace AND c.relkind = 'r' GROUP BY c.oid ORDER BY c.relname COLLATE "C"`
 	found, err := conn.Query(ctx, query, schema)
@@ -30,11 +30,11 @@ func tables(ctx context.Context, conn Querier, schema string) ([]table, error) {
 	return pgx.CollectRows(found, pgx.RowToStructByPos[table])
 }
 
-// both returns a table with those of its columns that another one has as well.
+// both returns a table with those of its columns that another one has as well, and that are hashed alike.
 func (t table) both(other table) table {
 	common := table{Name: t.Name}
 	for i, column := range t.Columns {
-		if k := slices.Index(other.Columns, column); k >= 0 && other.Types[k] == t.Types[i] {
+		if k := slices.Index(other.Columns, column); k >= 0 && hashes[other.Types[k]] == hashes[t.Types[i]] {
 			common.Columns, common.Types = append(common.Columns, column), append(common.Types, t.Types[i])
 		}
 	}
@@ -44,10 +44,9 @@ func (t table) both(other table) table {
 // How a column is hashed: two values have the same hash only if they are the same to the byte, but for one pair in 2^32. The text of a
 // whole row would do, and takes five times as long for a few numbers and words.
 const (
-	hashText   = `hashtextextended(%[1]s COLLATE "C", %[2]d)`
-	hashAsText = `hashtextextended(%[1]s::text COLLATE "C", %[2]d)`
-	hashBytes  = `hash_record_extended(ROW(%[1]s), %[2]d)` // as the type does it
-	hashAny    = `hashtextextended(ROW(%[1]s)::text COLLATE "C", %[2]d)`
+	hashText  = `hashtextextended(%[1]s::text COLLATE "C", %[2]d)`
+	hashBytes = `hash_record_extended(ROW(%[1]s), %[2]d)` // as the type does it
+	hashAny   = `hashtextextended(ROW(%[1]s)::text COLLATE "C", %[2]d)`
 )
 
 // hashes are those of types whose own hashes, or casts to text, tell all values apart that are not the same to the byte: not those of
@@ -59,11 +58,11 @@ var hashes = map[uint32]string{
 	pgtype.UUIDOID:        `uuid_hash_extended(%[1]s, %[2]d)`,
 	pgtype.TextOID:        hashText,
 	pgtype.VarcharOID:     hashText,
-	pgtype.NumericOID:     hashAsText,
-	pgtype.Float4OID:      hashAsText,
-	pgtype.Float8OID:      hashAsText,
-	pgtype.JSONOID:        hashAsText,
-	pgtype.JSONBOID:       hashAsText,
+	pgtype.NumericOID:     hashText,
+	pgtype.Float4OID:      hashText,
+	pgtype.Float8OID:      hashText,
+	pgtype.JSONOID:        hashText,
+	pgtype.JSONBOID:       hashText,
 	pgtype.DateOID:        hashBytes,
 	pgtype.TimestampOID:   hashBytes,
 	pgtype.TimestamptzOID: hashBytes,
