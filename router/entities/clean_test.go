@@ -12,7 +12,10 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/jackc/pgx/v5"
+
 	"github.com/kiloshard/kiloshard/router/entities"
+	"github.com/kiloshard/kiloshard/shards"
 )
 
 var errKilled = errors.New("killed")
@@ -171,6 +174,75 @@ func TestLate(t *testing.T) {
 	}
 	if lag, err := b.Lag(ctx); err != nil || lag.Waiting != 2 {
 		t.Errorf("lag %v, %v, expected 2 that wait", lag, err)
+	}
+	b.settle(ctx, t)
+	b.agree(ctx, t)
+}
+
+// A Put that returns nil has all of its index rows, also if it changes none of them: a writer that died may have written the
+// entity and not its rows, and one that is still at it may die.
+func TestPutAfterKill(t *testing.T) {
+	t.Parallel()
+	b, ctx := setup(t, definition)
+	finds := func(id entities.ID, link string) {
+		t.Helper()
+		if all, err := b.Index("index_link").GetAll(ctx, link, entities.Page{}); err != nil || len(all) != 1 || all[0].ID != id {
+			t.Errorf("index_link of %s: %d entities, %v, expected %x", link, len(all), err, id)
+		}
+	}
+	for what, first := range map[string]map[string]any{"the same": {"link": "a", "user_id": "ann", "published": 1}, "partly the same": {"link": "b"}} {
+		id := newID()
+		s := b.open(t, definition)
+		s.SetStep(dies(1)) // the entity is written
+		if err := s.Put(ctx, id, body(t, first)); !errors.Is(err, errKilled) {
+			t.Fatalf("%s: got %v, expected the end", what, err)
+		}
+		second := map[string]any{"link": first["link"], "user_id": "ann", "published": 1}
+		put(ctx, t, b.Store, id, second)
+		finds(id, second["link"].(string))
+		put(ctx, t, b.Store, id, second)
+	}
+	b.settle(ctx, t)
+	b.agree(ctx, t)
+}
+
+// A Put that waited for another writer of its entity does not see that one's work, since its statement began before: it
+// writes all of its rows all the same.
+func TestPutBehindAnother(t *testing.T) {
+	t.Parallel()
+	b, ctx := setup(t, definition)
+	id := newID()
+	put(ctx, t, b.Store, id, map[string]any{"link": "a"})
+	shard, err := b.r.ForShard(shards.MD5Shard(id[:], shardCount))
+	if err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan error, 1)
+	if err := shard.Tx(ctx, pgx.TxOptions{}, func(tx pgx.Tx) error {
+		const query = `with put as (update entities set body = '{"link": "b"}' where id = $1)
+			insert into entity_work (entity_id, before, after, due) values ($1, '{"link": "a"}', '{"link": "b"}', 'infinity')`
+		if _, err := tx.Exec(ctx, query, id); err != nil {
+			return err
+		}
+		go func() { done <- b.Put(ctx, id, body(t, map[string]any{"link": "b"})) }()
+		soon(ctx, t, func() bool {
+			var waits bool
+			const query = `select exists (select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock')`
+			if err := shard.QueryRow(ctx, query).Scan(&waits); err != nil {
+				t.Error(err)
+				return true
+			}
+			return waits
+		})
+		return nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-done; err != nil {
+		t.Fatal(err)
+	}
+	if all, err := b.Index("index_link").GetAll(ctx, "b", entities.Page{}); err != nil || len(all) != 1 {
+		t.Errorf("%d entities, %v, expected one", len(all), err)
 	}
 	b.settle(ctx, t)
 	b.agree(ctx, t)

@@ -22,7 +22,8 @@
 // the entity has not changed since. Otherwise its writer repairs the index rows of what is there by then, after it has added
 // them to entity_work. If a writer dies, the row stays, and a cleaner does its work: see [Store.Clean]. Workers take rows by
 // FOR UPDATE SKIP LOCKED, newest first, each for a limited time. Who writes index rows does so within half of that time, by
-// the clock of Postgres: a writer that was asleep for longer writes and removes nothing.
+// the clock of Postgres: a writer that was asleep for longer writes and removes nothing. A writer that finds the work of others
+// with its entity, in the same statement, trusts none of them: it writes all index rows of its document.
 //
 // In a unique index one entity has a value, by the primary key. The row is written before the entity, so that [Store.Put] can
 // return [ErrTaken].

@@ -21,10 +21,15 @@ func (s *Store) writes() {
 	}
 	// A row that is updated is locked by old first, so that before is what this very statement replaces. One that another
 	// statement has inserted meanwhile is not in old: nothing is written then, and the statement is sent again.
+	// pending says that others have work with the entity, or had it when they wrote what old waited for: their index rows may
+	// be missing.
 	s.put = fmt.Sprintf(`with guard as (
 			update entity_work set due = due where work_id = $4 and due > clock_timestamp() returning work_id
 		), old as (
-			select body from entities where id = $1 for update
+			select body, xmin::text as version from entities where id = $1 for update
+		), pending as (
+			select exists (select from entity_work where entity_id = $1 and work_id is distinct from $4)
+				or (select version from old) is distinct from (select xmin::text from entities where id = $1) as pending
 		), put as (
 			insert into entities as e (id, body) select $1, $2::jsonb where $4::bigint is null or exists (select from guard)
 			on conflict (id) do update set body = excluded.body, updated = clock_timestamp() where exists (select from old)
@@ -32,10 +37,11 @@ func (s *Store) writes() {
 		), work as (
 			insert into entity_work (entity_id, before, after, due)
 			select $1, (select %s from old), %s, clock_timestamp() + $3::float8 * interval '1 s' from put
-			where $4::bigint is not null or (select %[1]s from old) is distinct from %[2]s
+			where $4::bigint is not null or (select pending from pending) or (select %[1]s from old) is distinct from %[2]s
 			returning work_id, before, after, due - $3::float8 * interval '0.5 s' as until
 		)
-		select version, coalesce(work_id, 0), before::text, after::text, coalesce(until, 'epoch') from put left join work on true`,
+		select version, coalesce(work_id, 0), before::text, after::text, coalesce(until, 'epoch'), pending
+		from pending, put left join work on true`,
 		s.project("body"), s.project("$2::jsonb"))
 	s.gone = fmt.Sprintf(`with gone as (
 			delete from entities where id = $1 returning body
@@ -43,7 +49,7 @@ func (s *Store) writes() {
 			insert into entity_work (entity_id, before, due) select $1, %s, clock_timestamp() + $2::float8 * interval '1 s' from gone
 			returning work_id, before, due - $2::float8 * interval '0.5 s' as until
 		)
-		select '', work_id, before::text, null, until from work`, s.project("body"))
+		select '', work_id, before::text, null, until, false from work`, s.project("body"))
 }
 
 // work is what somebody has begun with an entity.
@@ -52,6 +58,7 @@ type work struct {
 	id            ID
 	version       string // of the entity as it was written; empty for none
 	before, after rows
+	pending       bool      // those that both have may be missing
 	until         time.Time // when it is no longer one's own, by the clock of the entity's host, with a margin
 }
 
@@ -127,7 +134,7 @@ func (s *Store) begin(id ID, answer pgx.Row) (work, error) {
 	w := work{id: id}
 	var workID int64
 	var before, after []byte
-	if err := answer.Scan(&w.version, &workID, &before, &after, &w.until); err != nil || workID == 0 {
+	if err := answer.Scan(&w.version, &workID, &before, &after, &w.until, &w.pending); err != nil || workID == 0 {
 		return w, err
 	}
 	w.ids = []int64{workID}
@@ -147,7 +154,11 @@ func (s *Store) read(w *work, before, after []byte) error {
 
 // index writes the index rows of an entity that has just been written.
 func (s *Store) index(ctx context.Context, shard router.Shard, w work) error {
-	err := s.write(ctx, w.after.without(w.before), w.until)
+	missing := w.after.without(w.before)
+	if w.pending {
+		missing = w.after.without(nil)
+	}
+	err := s.write(ctx, missing, w.until)
 	if err == nil {
 		err = s.remove(ctx, w.before.without(w.after), w.until)
 	}

@@ -14,6 +14,8 @@ create table entity_work (
   due timestamptz not null
 );
 
+create index on entity_work (entity_id);
+
 -- How far the filling of an index has come, from the newest entity back to 0.
 create table entity_fills (
   index_name text primary key,
