@@ -6,14 +6,14 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math/rand/v2"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/kiloshard/kiloshard/internal/port"
 )
 
 // Config says how [Start] runs a server.
@@ -36,6 +36,7 @@ type Server struct {
 	cfg     Config
 	dir     string
 	order   order
+	ports   [2]*port.Port // for clients and for other members
 	version string
 
 	mu      sync.Mutex // held for the length of every method; guards what follows
@@ -74,15 +75,18 @@ func newServer(cfg Config, name string) (*Server, error) {
 	if len(cfg.Command) == 0 {
 		return nil, errors.New("Config.Command is empty: expected a command that calls localetcd.Serve")
 	}
-	client, clientErr := freeAddress()
-	peer, peerErr := freeAddress()
-	if err := errors.Join(clientErr, peerErr); err != nil {
-		return nil, err
-	}
 	s := &Server{cfg: cfg, dir: cfg.Dir}
+	for i := range s.ports {
+		var err error
+		if s.ports[i], err = port.Take(); err != nil {
+			s.release()
+			return nil, err
+		}
+	}
 	if s.dir == "" {
 		dir, err := os.MkdirTemp("", "kiloshard-etcd-")
 		if err != nil {
+			s.release()
 			return nil, err
 		}
 		s.dir = dir
@@ -92,7 +96,7 @@ func newServer(cfg Config, name string) (*Server, error) {
 		scheme = "https"
 	}
 	s.order = order{
-		Name: name, Dir: filepath.Join(s.dir, "etcd-"+name), Client: scheme + "://" + client, Peer: "http://" + peer,
+		Name: name, Dir: filepath.Join(s.dir, "etcd-"+name), Client: scheme + "://" + s.ports[0].Address(), Peer: "http://" + s.ports[1].Address(),
 		TokenTTL: uint(cfg.TokenTTL / time.Second), CA: cfg.CA, Cert: cfg.Cert, Key: cfg.Key,
 	}
 	s.order.Cluster = name + "=" + s.order.Peer
@@ -164,6 +168,7 @@ func (s *Server) Stop() error {
 }
 
 func (s *Server) remove() error {
+	s.release()
 	if s.cfg.Dir != "" {
 		return os.RemoveAll(s.order.Dir)
 	}
@@ -240,17 +245,10 @@ func (s *Server) shutdown() {
 	s.process = nil
 }
 
-// freeAddress returns an unused address. Its port is below the usual ephemeral ports, so that no outgoing connection takes
-// it while the server is down.
-func freeAddress() (string, error) {
-	const lowest, beyond = 20000, 32000
-	for range 100 {
-		l, err := net.Listen("tcp4", fmt.Sprintf("127.0.0.1:%d", lowest+rand.IntN(beyond-lowest)))
-		if err == nil {
-			return l.Addr().String(), l.Close()
-		}
+func (s *Server) release() {
+	for _, p := range s.ports {
+		p.Release()
 	}
-	return "", errors.New("no free port on 127.0.0.1")
 }
 
 // tail is a writer that keeps the last 4096 bytes written.

@@ -36,16 +36,16 @@ func (c *cluster) backup(ctx context.Context, logger *slog.Logger) (_ copied, er
 	}
 	defer func() {
 		if err != nil {
-			err = errors.Join(err, removeCopy(ctx, backupOf{to, c.port}))
+			err = errors.Join(err, removeCopy(ctx, backupOf{to, c.port.Number}))
 		}
 	}()
-	cmd := exec.Command(program, "--pgdata="+to.dir.data(), "--host=127.0.0.1", fmt.Sprint("--port=", c.port),
+	cmd := exec.Command(program, "--pgdata="+to.dir.data(), "--host=127.0.0.1", fmt.Sprint("--port=", c.port.Number),
 		"--username="+superuser, "--no-password", "--checkpoint=fast", "--wal-method=stream", "--no-sync")
 	cmd.Env = append([]string{"PGPASSWORD=" + c.password, "PGSSLMODE=disable"}, c.env...)
 	if err := to.runToEnd(ctx, cmd); err != nil {
 		return nil, err
 	}
-	return backupOf{to, c.port}, nil
+	return backupOf{to, c.port.Number}, nil
 }
 
 func (b backupOf) follow(ctx context.Context, name string, settings map[string]string) (string, error) {

@@ -13,6 +13,8 @@ import (
 	cerrdefs "github.com/containerd/errdefs"
 	"github.com/moby/moby/client"
 	"github.com/testcontainers/testcontainers-go"
+
+	"github.com/kiloshard/kiloshard/internal/port"
 )
 
 // container is a server in a Docker container.
@@ -21,7 +23,7 @@ type container struct {
 	docker   *client.Client
 	image    string
 	host     string
-	port     int
+	port     *port.Port
 	password string
 	dir      string   // in place of volumes, unless empty
 	binds    []string // of the directories in dir
@@ -127,7 +129,9 @@ func (c *container) shutdown(ctx context.Context) error {
 }
 
 func (c *container) remove(ctx context.Context) error {
-	return errors.Join(c.removeContainer(ctx), c.removeDir())
+	err := errors.Join(c.removeContainer(ctx), c.removeDir())
+	c.port.Release()
+	return err
 }
 
 func (c *container) removeContainer(ctx context.Context) error {
@@ -140,11 +144,11 @@ func (c *container) removeContainer(ctx context.Context) error {
 func (c *container) detach() {}
 
 func (c *container) conn() connString {
-	return ownConnString(net.JoinHostPort(c.host, strconv.Itoa(c.port)), c.password)
+	return ownConnString(net.JoinHostPort(c.host, strconv.Itoa(c.port.Number)), c.password)
 }
 
 func (c *container) describe() (origin, place string) {
-	return fmt.Sprintf("in Docker container %.12s (%s)", c.GetContainerID(), c.image), fmt.Sprintf("port %d", c.port)
+	return fmt.Sprintf("in Docker container %.12s (%s)", c.GetContainerID(), c.image), fmt.Sprintf("port %d", c.port.Number)
 }
 
 func (c *container) pid() int        { return 0 }

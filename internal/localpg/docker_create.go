@@ -15,6 +15,8 @@ import (
 	"github.com/testcontainers/testcontainers-go"
 	tclog "github.com/testcontainers/testcontainers-go/log"
 	"github.com/testcontainers/testcontainers-go/modules/postgres"
+
+	"github.com/kiloshard/kiloshard/internal/port"
 )
 
 // sharedMemory is the size of a container's /dev/shm in bytes. Docker's 64 MiB are too little for parallel queries.
@@ -62,7 +64,8 @@ func (c *container) create(ctx context.Context, cfg Config) error {
 			return err
 		}
 		var err error
-		if c.port, err = freePort(); err != nil {
+		c.port.Release()
+		if c.port, err = port.Take(); err != nil {
 			return err
 		}
 		limited, cancel := context.WithTimeout(context.WithoutCancel(ctx), createLimit)
@@ -96,7 +99,7 @@ func (c *container) options(cfg Config) []testcontainers.ContainerCustomizer {
 		testcontainers.WithEnv(map[string]string{"POSTGRES_INITDB_ARGS": "--encoding=UTF8 --locale=C"}),
 		testcontainers.WithCmdArgs(args...),
 		testcontainers.WithHostConfigModifier(func(host *dockercontainer.HostConfig) {
-			binding := network.PortBinding{HostPort: strconv.Itoa(c.port)}
+			binding := network.PortBinding{HostPort: strconv.Itoa(c.port.Number)}
 			if ip, err := netip.ParseAddr(c.host); err == nil && ip.IsLoopback() {
 				binding.HostIP = ip
 			}

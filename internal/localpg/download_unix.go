@@ -13,6 +13,8 @@ import (
 	"runtime"
 
 	embeddedpostgres "github.com/fergusstrange/embedded-postgres"
+
+	"github.com/kiloshard/kiloshard/internal/port"
 )
 
 // downloadVersion is the build that is downloaded.
@@ -110,10 +112,11 @@ const unpackedDir = "build"
 // and stopped. It makes its runtime directory once the build is unpacked. After that the server does not matter: for root, as
 // whom Postgres does not run, it does not start. Nor can it be used: it is not tied to this process.
 func fetch(url, work, data string) error {
-	port, err := freePort()
+	taken, err := port.Take()
 	if err != nil {
 		return err
 	}
+	defer taken.Release()
 	runtimeDir := filepath.Join(work, "runtime")
 	cfg := embeddedpostgres.DefaultConfig().
 		Version(downloadVersion).
@@ -122,7 +125,7 @@ func fetch(url, work, data string) error {
 		RuntimePath(runtimeDir).
 		DataPath(data).
 		Password(newPassword()).
-		Port(uint32(port)).
+		Port(uint32(taken.Number)).
 		StartParameters(map[string]string{"unix_socket_directories": "", "fsync": "off"}).
 		Logger(io.Discard)
 	if url != "" {

@@ -12,6 +12,8 @@ import (
 	"sync"
 	"syscall"
 	"time"
+
+	"github.com/kiloshard/kiloshard/internal/port"
 )
 
 // cluster is a server run from binaries on this machine: a child of this process with a data directory.
@@ -22,7 +24,7 @@ type cluster struct {
 	keep     bool
 	env      []string
 	password string
-	port     int
+	port     *port.Port
 
 	mu    sync.Mutex // guards what follows
 	child *process   // nil before the first start
@@ -73,7 +75,8 @@ func startCluster(ctx context.Context, cfg Config, bin binaries) (_ engine, vers
 // runOnFreePort gives the server a port and starts it. Between the two another process may take the port.
 func (c *cluster) runOnFreePort(ctx context.Context) (version string, err error) {
 	for range 10 {
-		if c.port, err = freePort(); err != nil {
+		c.port.Release()
+		if c.port, err = port.Take(); err != nil {
 			return "", err
 		}
 		if version, err = c.run(ctx); !errors.Is(err, errPortTaken) {
@@ -118,7 +121,7 @@ func (c *cluster) run(ctx context.Context) (version string, err error) {
 		return "", err
 	}
 	// The memory of parallel queries is in files of the data directory: no others are left by a server that is killed.
-	cmd := exec.Command(c.bin.program("postgres"), "-D", c.dir.data(), "-p", fmt.Sprint(c.port),
+	cmd := exec.Command(c.bin.program("postgres"), "-D", c.dir.data(), "-p", fmt.Sprint(c.port.Number),
 		"-c", "listen_addresses=127.0.0.1", "-c", "unix_socket_directories=", "-c", "logging_collector=off", "-c", "dynamic_shared_memory_type=mmap")
 	cmd.Dir, cmd.Env, cmd.Stdout, cmd.Stderr = c.dir.data(), c.env, out, out
 	child, err := spawn(cmd, c.user, c.dir, c.keep)
@@ -192,6 +195,7 @@ func (c *cluster) remove(ctx context.Context) error {
 		errs = append(errs, s.remove(c.user))
 	}
 	errs = append(errs, c.dir.remove(ctx))
+	c.port.Release()
 	return errors.Join(errs...)
 }
 
@@ -207,10 +211,10 @@ func (c *cluster) current() *process {
 	return c.child
 }
 
-func (c *cluster) conn() connString { return ownConnString(loopback(c.port), c.password) }
+func (c *cluster) conn() connString { return ownConnString(c.port.Address(), c.password) }
 
 func (c *cluster) describe() (origin, place string) {
-	return "from " + c.bin.dir, fmt.Sprintf("port %d", c.port)
+	return "from " + c.bin.dir, fmt.Sprintf("port %d", c.port.Number)
 }
 
 func (c *cluster) pid() int {

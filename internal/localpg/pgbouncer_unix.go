@@ -14,6 +14,8 @@ import (
 	"strings"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/kiloshard/kiloshard/internal/port"
 )
 
 // bouncer is the process of a PgBouncer with its directory.
@@ -23,7 +25,7 @@ type bouncer struct {
 	program string
 	user    identity
 	dir     *runDir
-	port    int
+	port    *port.Port
 	child   *process // nil if it could not be started
 }
 
@@ -76,10 +78,11 @@ func startPgBouncer(ctx context.Context, cfg PgBouncerConfig) (_ *PgBouncer, err
 
 // run starts the process on a free port and waits until the server answers by way of it. After an error it does not run.
 func (b *bouncer) run(ctx context.Context, client *PgBouncer) (err error) {
-	if b.port, err = freePort(); err != nil {
+	b.port.Release()
+	if b.port, err = port.Take(); err != nil {
 		return err
 	}
-	ini, err := b.cfg.ini(b.server, b.port, b.usersPath())
+	ini, err := b.cfg.ini(b.server, b.port.Number, b.usersPath())
 	if err != nil {
 		return err
 	}
@@ -131,10 +134,12 @@ func (b *bouncer) kill(ctx context.Context) error {
 }
 
 func (b *bouncer) remove(ctx context.Context) error {
-	return errors.Join(b.kill(ctx), b.dir.remove(ctx))
+	err := errors.Join(b.kill(ctx), b.dir.remove(ctx))
+	b.port.Release()
+	return err
 }
 
-func (b *bouncer) address() string { return loopback(b.port) }
+func (b *bouncer) address() string { return b.port.Address() }
 
 func (b *bouncer) pid() int {
 	if b.child == nil || b.child.ended() {

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"net"
 	"sync"
 	"time"
 )
@@ -143,6 +142,3 @@ func (s *Server) Stop(ctx context.Context) error {
 	s.logger.DebugContext(ctx, "postgres stopped", slog.String("source", string(s.source)))
 	return nil
 }
-
-// loopback returns the address of a port on this machine.
-func loopback(port int) string { return net.JoinHostPort("127.0.0.1", fmt.Sprint(port)) }
