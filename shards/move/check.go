@@ -7,8 +7,8 @@ import (
 	"strings"
 
 	"github.com/jackc/pgx/v5"
+	"golang.org/x/sync/errgroup"
 
-	"github.com/kiloshard/kiloshard/migrate/drift"
 	"github.com/kiloshard/kiloshard/migrate/snapshot"
 	"github.com/kiloshard/kiloshard/shards/move/checks"
 )
@@ -37,6 +37,32 @@ func (j *job) check(ctx context.Context) (space int64, notes []string, err error
 		}
 	}
 	e := &CheckError{}
+	var unknown *snapshot.UnknownError
+	group, both := errgroup.WithContext(ctx)
+	group.Go(func() (err error) { // in a session of its own
+		if err = j.readStatements(both); errors.As(err, &unknown) {
+			err = nil
+		}
+		return err
+	})
+	group.Go(func() (err error) {
+		space, notes, err = j.checkHosts(both, e)
+		return err
+	})
+	if err := group.Wait(); err != nil {
+		return space, notes, err
+	}
+	if unknown != nil {
+		e.Problems = append(e.Problems, j.Source+": "+unknown.Error())
+	}
+	if len(e.Problems) > 0 {
+		return space, notes, e
+	}
+	return space, notes, nil
+}
+
+// checkHosts adds to e what else there is to find, by the job's own sessions.
+func (j *job) checkHosts(ctx context.Context, e *CheckError) (space int64, notes []string, err error) {
 	add := func(host string, f checks.Found) {
 		for _, p := range f.Problems {
 			e.Problems = append(e.Problems, host+": "+p)
@@ -50,11 +76,6 @@ func (j *job) check(ctx context.Context) (space int64, notes []string, err error
 		return 0, nil, err
 	}
 	add(j.Source, shard.Found)
-	if unknown, err := j.unknown(ctx); err != nil {
-		return 0, nil, err
-	} else if unknown != nil {
-		add(j.Source, checks.Found{Problems: []string{unknown.Error()}})
-	}
 	target, err := shard.OnTarget(ctx, j.to, j.Offline, j.cfg.LoginWithPassword)
 	if err != nil {
 		return 0, nil, err
@@ -78,20 +99,13 @@ func (j *job) check(ctx context.Context) (space int64, notes []string, err error
 		return 0, nil, err
 	}
 	add(j.Target, clocks)
-	if j.Offline {
-		if len(e.Problems) > 0 {
-			return shard.Bytes, notes, e
-		}
-		return shard.Bytes, notes, nil
-	}
 	// What was found may be why it cannot log in.
-	if err := j.checkLogin(ctx); err != nil && (ctx.Err() != nil || len(e.Problems) == 0) {
-		return shard.Bytes, notes, err
-	} else if err != nil {
-		e.Problems = append(e.Problems, err.Error())
-	}
-	if len(e.Problems) > 0 {
-		return shard.Bytes, notes, e
+	if !j.Offline {
+		if err := j.checkLogin(ctx); err != nil && (ctx.Err() != nil || len(e.Problems) == 0) {
+			return shard.Bytes, notes, err
+		} else if err != nil {
+			e.Problems = append(e.Problems, err.Error())
+		}
 	}
 	return shard.Bytes, notes, nil
 }
@@ -100,21 +114,6 @@ func (j *job) check(ctx context.Context) (space int64, notes []string, err error
 const openWays = `
 	SELECT format('slot %s keeps the way back of an earlier move open: expected move rollback, or move clean with the shard''s number, which closes it', slot_name)
 	FROM pg_replication_slots WHERE slot_name LIKE $1 AND database = current_database()`
-
-// unknown returns what of the shard no statement makes.
-func (j *job) unknown(ctx context.Context) (*snapshot.UnknownError, error) {
-	conn, err := drift.Connect(ctx, j.src)
-	if err != nil {
-		return nil, err
-	}
-	defer closeConn(ctx, conn)
-	_, _, err = snapshot.Exact(ctx, conn, j.cfg.Map, j.Shard)
-	var unknown *snapshot.UnknownError
-	if errors.As(err, &unknown) {
-		return unknown, nil
-	}
-	return nil, err
-}
 
 // checkLogin has the target log in to the source, by a subscription that is rolled back.
 func (j *job) checkLogin(ctx context.Context) error {

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"time"
+
+	"golang.org/x/sync/errgroup"
 )
 
 // errMarkerLate says that the target did not show a marker in time.
@@ -24,12 +26,28 @@ func (j *job) copy(ctx context.Context) error {
 	if err := j.measure(ctx); err != nil {
 		return err
 	}
+	identities, err := j.identities(ctx)
+	if err != nil {
+		return err
+	}
 	j.tell(Event{What: "copying", Total: j.bytes})
+	group, both := errgroup.WithContext(ctx)
+	group.Go(func() error { return j.untilCopied(both) })
+	group.Go(func() error { return j.compareStructures(both, identities) }) // what differs is not found after hours of copying
+	if err := group.Wait(); err != nil {
+		return err
+	}
+	j.event("copied")
+	return j.catchUp(ctx)
+}
+
+// untilCopied returns when the target's workers have copied all tables.
+func (j *job) untilCopied(ctx context.Context) error {
 	began := time.Now()
 	told, before := began, -1
 	slot, blockers := slotWatch{job: j}, blockerWatch{job: j, on: j.from, host: j.Source}
 	var subscription uint32
-	err := wait(ctx, 0, slowly, nil, func() (bool, error) {
+	return wait(ctx, 0, soon, nil, func() (bool, error) {
 		err := slot.look(ctx)
 		if err == nil && subscription != 0 { // each table is copied as of a slot of its own
 			err = blockers.look(ctx, fmt.Sprintf("^pg_%d_sync_", subscription))
@@ -59,11 +77,6 @@ func (j *job) copy(ctx context.Context) error {
 		}
 		return left == 0, nil
 	})
-	if err != nil {
-		return err
-	}
-	j.event("copied")
-	return j.catchUp(ctx)
 }
 
 // copying says how far a copy is that began some time ago.

@@ -31,7 +31,9 @@ func (j *job) cutover(ctx context.Context) error {
 		return err
 	}
 	for doubts := 0; ; doubts++ {
-		err := j.retry(ctx, func() error { return j.cutOnce(ctx, lockOut(j.Schema), j.fenceIn) })
+		err := j.retry(ctx, func(lockTimeout time.Duration) error {
+			return j.cutOnce(ctx, lockTimeout, lockOut(j.Schema), j.fenceIn)
+		})
 		if last := (*lastPassError)(nil); !errors.As(err, &last) || doubts == maxPasses {
 			return err
 		}
@@ -41,16 +43,16 @@ func (j *job) cutover(ctx context.Context) error {
 	}
 }
 
-// retry calls try until it no longer fails for the sake of writers who are not to wait.
-func (j *job) retry(ctx context.Context, try func() error) error {
+// retry calls try, with how long it may wait for each lock, until it no longer fails for the sake of writers who are not to wait.
+func (j *job) retry(ctx context.Context, try func(lockTimeout time.Duration) error) error {
 	began := time.Now()
-	j.lockTimeout = min(firstLockTimeout, j.cfg.LockTimeout)
+	lockTimeout := min(firstLockTimeout, j.cfg.LockTimeout)
 	for pause := 50 * time.Millisecond; ; pause = min(2*pause, cutoverPause) {
 		if err := j.untilQuiet(ctx, j.from, began, j.Schema); err != nil {
 			return err
 		}
-		err := try()
-		j.lockTimeout = min(2*j.lockTimeout, j.cfg.LockTimeout)
+		err := try(lockTimeout)
+		lockTimeout = min(2*lockTimeout, j.cfg.LockTimeout)
 		if err == nil || !mayTryAgain(err) || ctx.Err() != nil {
 			return err
 		}
@@ -141,23 +143,24 @@ func keepOutVacuum(schema string) string {
 
 // cutOnce has locks hold writers of the shard up, or readers as well, while fn runs: the target then has all that was written. With an
 // error nothing has changed.
-func (j *job) cutOnce(ctx context.Context, locks string, fn func(context.Context, pgx.Tx) error) error {
-	cut, err := open(ctx, j.src)
-	if err != nil {
-		return err
+func (j *job) cutOnce(ctx context.Context, lockTimeout time.Duration, locks string, fn func(context.Context, pgx.Tx) error) error {
+	if j.cut == nil || j.cut.IsClosed() {
+		var err error
+		if j.cut, err = open(ctx, j.src); err != nil {
+			return err
+		}
 	}
-	defer closeConn(ctx, cut)
-	tx, err := cut.Begin(ctx)
+	tx, err := j.cut.Begin(ctx)
 	if err != nil {
 		return err
 	}
 	defer func() { _ = tx.Rollback(context.WithoutCancel(ctx)) }()
-	if err := run(ctx, cut, keepOutVacuum(j.Schema)); err != nil {
+	if err := run(ctx, j.cut, keepOutVacuum(j.Schema)); err != nil {
 		return err
 	}
 	limited, cancel := context.WithTimeout(ctx, j.cfg.LockTimeout+j.cfg.MaxPause)
 	defer cancel()
-	began, err := j.holdUp(limited, tx, locks, fn)
+	began, err := j.holdUp(limited, tx, lockTimeout, locks, fn)
 	unsent := err != nil
 	if err == nil {
 		err = tx.Commit(limited)
@@ -176,10 +179,10 @@ func (j *job) cutOnce(ctx context.Context, locks string, fn func(context.Context
 }
 
 // holdUp takes locks, waits for the target, and runs fn. It returns since when the locks are held.
-func (j *job) holdUp(ctx context.Context, tx pgx.Tx, locks string, fn func(context.Context, pgx.Tx) error) (began time.Time, err error) {
+func (j *job) holdUp(ctx context.Context, tx pgx.Tx, lockTimeout time.Duration, locks string, fn func(context.Context, pgx.Tx) error) (began time.Time, err error) {
 	// A mover that hangs loses its session, and with it the locks.
 	settings := fmt.Sprintf(`SELECT set_config('lock_timeout', '%d', true), set_config('statement_timeout', '%d', true), set_config('idle_in_transaction_session_timeout', '%d', true)`,
-		j.lockTimeout.Milliseconds(), j.cfg.LockTimeout.Milliseconds(), (j.cfg.LockTimeout + j.cfg.MaxPause).Milliseconds())
+		lockTimeout.Milliseconds(), j.cfg.LockTimeout.Milliseconds(), (j.cfg.LockTimeout + j.cfg.MaxPause).Milliseconds())
 	if _, err := tx.Exec(ctx, settings); err != nil {
 		return began, err
 	}

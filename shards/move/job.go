@@ -16,21 +16,23 @@ import (
 // ErrUnderWay says that the ledger has a move of the shard that has not ended: it is to be resumed or aborted first.
 var ErrUnderWay = errors.New("a move of the shard is under way")
 
-// job is one shard's move while this program works on it. It is used by one goroutine.
+// job is one shard's move while this program works on it. Each of its sessions is used by one goroutine at a time.
 type job struct {
 	Move
-	cfg         Config
-	src, dst    shards.Host
-	from, to    *pgx.Conn     // they hold the shard's advisory lock
-	bytes       int64         // of the shard's tables
-	small       bool          // it is compared while writers wait
-	final       bool          // what has changed since seen is
-	carried     string        // the snapshot of the target when it had all
-	seen        [2]string     // the snapshots of source and target as of which the rows are known to be the same
-	entered     bool          // it is in the ledger
-	lockTimeout time.Duration // of the next try of a cutover
-	back        *Move         // the move that this one rolls back: its old schema is brought up to date instead of a copy
-	leaving     shards.Set    // the shards of a promotion, which change their host together; empty for a move
+	cfg        Config
+	src, dst   shards.Host
+	from, to   *pgx.Conn  // they hold the shard's advisory lock
+	cut        *pgx.Conn  // to the source, for tries of a cutover; nil before the first
+	bytes      int64      // of the shard's tables
+	rows       int64      // of them, as they were compared last
+	small      bool       // it is compared while writers wait
+	final      bool       // what has changed since seen is
+	carried    string     // the snapshot of the target when it had all
+	seen       [2]string  // the snapshots of source and target as of which the rows are known to be the same
+	entered    bool       // it is in the ledger
+	statements string     // that make the shard, without rows; empty before they are read
+	back       *Move      // the move that this one rolls back: its old schema is brought up to date instead of a copy
+	leaving    shards.Set // the shards of a promotion, which change their host together; empty for a move
 }
 
 // newID returns 8 hexadecimal digits.
@@ -50,10 +52,7 @@ func begin(ctx context.Context, cfg Config, m Move) (*job, error) {
 	if j.dst, err = cfg.host(m.Target); err != nil {
 		return j, err
 	}
-	if j.from, err = open(ctx, j.src); err != nil {
-		return j, err
-	}
-	if j.to, err = open(ctx, j.dst); err != nil {
+	if j.from, j.to, err = openBoth(ctx, j.src, j.dst); err != nil {
 		return j, err
 	}
 	for _, side := range []struct {
@@ -90,6 +89,7 @@ func (j *job) limitLockTimeout(ctx context.Context) error {
 func (j *job) close(ctx context.Context) {
 	closeConn(ctx, j.from)
 	closeConn(ctx, j.to)
+	closeConn(ctx, j.cut)
 }
 
 func (j *job) event(what string, args ...any) {

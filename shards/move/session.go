@@ -9,6 +9,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgconn/ctxwatch"
+	"golang.org/x/sync/errgroup"
 
 	"github.com/kiloshard/kiloshard/shards"
 	"github.com/kiloshard/kiloshard/shards/connect"
@@ -61,6 +62,15 @@ func open(ctx context.Context, host shards.Host, adjust ...func(*pgx.ConnConfig)
 	return conn, nil
 }
 
+// openBoth opens a session on each of two hosts, at the same time. After an error one of them may be open.
+func openBoth(ctx context.Context, source, target shards.Host) (from, to *pgx.Conn, err error) {
+	var group errgroup.Group
+	group.Go(func() (err error) { from, err = open(ctx, source); return err })
+	group.Go(func() (err error) { to, err = open(ctx, target); return err })
+	err = group.Wait()
+	return from, to, err
+}
+
 // closeConn ends a session, also when ctx has ended.
 func closeConn(ctx context.Context, conn *pgx.Conn) {
 	if conn == nil {
@@ -107,9 +117,10 @@ func last(ctx context.Context, conn *pgx.Conn, statements string) (string, error
 	return string(results[len(results)-1].Rows[0][0]), nil
 }
 
-// The longest pauses of wait: while writers are held up, and else.
+// The longest pauses of wait: while writers are held up, while rows are copied, and else.
 const (
 	quickly = 2 * time.Millisecond
+	soon    = 25 * time.Millisecond
 	slowly  = 100 * time.Millisecond
 )
 

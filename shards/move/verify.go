@@ -50,11 +50,13 @@ func (j *job) compare(ctx context.Context, from rows.Querier, schema string, to 
 		return fmt.Errorf("comparing rows on %s: %w", j.Target, targetErr)
 	}
 	e := &RowsError{}
+	j.rows = 0
 	found := map[string]rows.Sum{}
 	for _, t := range target {
 		found[t.Table] = t
 	}
 	for _, s := range source {
+		j.rows += s.Rows
 		switch t, ok := found[s.Table]; {
 		case !ok:
 			e.Differences = append(e.Differences, fmt.Sprintf("%s is not on %s", s.Table, j.Target))
@@ -112,6 +114,9 @@ func (j *job) verifyBefore(ctx context.Context) error {
 		if took > longPass*limit {
 			limit = took / 2
 		}
+		if time.Duration(j.rows)*passPerRow > limit {
+			break
+		}
 		if took, inTime, err = j.pass(ctx, limit); err != nil {
 			return err
 		}
@@ -124,10 +129,12 @@ func (j *job) verifyBefore(ctx context.Context) error {
 }
 
 // The last changes of a large shard are compared before its cutover maxPasses times at most. A pass that takes longer than it may under
-// the fence is of use only after one that took longPass times as long: what has changed since that is much.
+// the fence is of use only after one that took longPass times as long: what has changed since that is much. It reads all rows to find those that have
+// changed, which takes passPerRow each at least: one that is sure to take too long is not begun.
 const (
-	maxPasses = 4
-	longPass  = 20
+	maxPasses  = 4
+	longPass   = 20
+	passPerRow = 50 * time.Nanosecond
 )
 
 // pass compares what has changed since all rows were compared, or since the pass before, and returns how long that took. It gives up
@@ -176,14 +183,11 @@ func (j *job) saw(ctx context.Context, source, target *pgx.Conn) error {
 
 // snapshots returns sessions in transactions that see the same rows on both sides.
 func (j *job) snapshots(ctx context.Context) (source, target *pgx.Conn, err error) {
-	if source, err = open(ctx, j.src); err != nil {
+	if source, target, err = openBoth(ctx, j.src, j.dst); err != nil {
 		return source, target, err
 	}
-	if target, err = open(ctx, j.dst); err != nil {
-		return source, target, err
-	}
-	err = j.retry(ctx, func() error {
-		return j.cutOnce(ctx, lockAll(j.Schema, "SHARE"), func(ctx context.Context, _ pgx.Tx) error {
+	err = j.retry(ctx, func(lockTimeout time.Duration) error {
+		return j.cutOnce(ctx, lockTimeout, lockAll(j.Schema, "SHARE"), func(ctx context.Context, _ pgx.Tx) error {
 			for _, conn := range []*pgx.Conn{source, target} {
 				const begin = "ROLLBACK; BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; SELECT 1"
 				if err := run(ctx, conn, begin); err != nil {
@@ -205,6 +209,11 @@ func (j *job) verifyStructure(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	return j.compareStructures(ctx, identities)
+}
+
+// compareStructures compares the structures of both sides, in sessions of its own, but for the replica identities that the move has changed.
+func (j *job) compareStructures(ctx context.Context, identities map[string]string) error {
 	var structures [2]drift.Structure
 	group, reading := errgroup.WithContext(ctx)
 	for i, host := range []shards.Host{j.src, j.dst} {

@@ -69,16 +69,26 @@ func (j *job) compareWithFenced(ctx context.Context) error {
 // compareAsOfOneMoment compares structures and rows. Writers are held up until the target has all that they have done,
 // snapshots are taken on both sides, and writers go on while these are compared. It returns how long that took.
 func (j *job) compareAsOfOneMoment(ctx context.Context) (time.Duration, error) {
-	if err := j.verifyStructure(ctx); err != nil {
-		return 0, err
-	}
 	source, target, err := j.snapshots(ctx)
 	defer func() { closeAll(ctx, source, target) }()
 	if err != nil {
 		return 0, err
 	}
 	j.event("comparing")
-	took, err := j.compareTimed(ctx, source, target, [2]string{})
+	comparing, stop := context.WithCancel(ctx)
+	defer stop()
+	structures := make(chan error, 1)
+	go func() { // in other sessions than the rows
+		err := j.verifyStructure(ctx)
+		if err != nil {
+			stop()
+		}
+		structures <- err
+	}()
+	took, err := j.compareTimed(comparing, source, target, [2]string{})
+	if differ := <-structures; differ != nil {
+		return 0, differ
+	}
 	if err == nil {
 		j.event("compared")
 	}
