@@ -4,6 +4,7 @@ import (
 	"context"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/kiloshard/kiloshard/router"
 )
@@ -97,5 +98,65 @@ func TestNobodyWaitsForAReader(t *testing.T) {
 	})
 	close(answered)
 	first.Wait()
+	b.isFree(ctx, t)
+}
+
+// TestLateKeepsItsPlace has callers wait for connections behind a group that is late: what is sent again goes before them, or it
+// would wait twice as long as anybody else.
+func TestLateKeepsItsPlace(t *testing.T) {
+	t.Parallel()
+	const conns = 3
+	b, ctx := setup(t, options{conns: conns})
+	s := b.shard(t, 1)
+	if _, err := s.Exec(ctx, `create table locked ()`); err != nil {
+		t.Fatal(err)
+	}
+	const sql = `select count(*) from locked`
+	familiar(ctx, t, s, sql)
+	familiar(ctx, t, s, echo, 1)
+	lock, err := s.Begin(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := lock.Exec(ctx, `lock table locked`); err != nil {
+		t.Fatal(err)
+	}
+	letGo, letLast := hold(ctx, t, s), hold(ctx, t, s)
+	var all sync.WaitGroup
+	all.Go(func() {
+		if err := s.QueryRow(ctx, sql).Scan(nil); err != nil {
+			t.Error(err)
+		}
+	})
+	b.waits(ctx, t, 1)
+	answered := make(chan struct{})
+	all.Go(func() {
+		defer close(answered)
+		var owner, got int64
+		err := s.QueryRow(ctx, echo, 7).Scan(&owner, &got)
+		if err = same3(err, owner, 1, got, 7); err != nil {
+			t.Error(err)
+		}
+	})
+	b.waits(ctx, t, 2)
+	for i := range conns { // as many as there are connections, which they keep until the one before them has its answer
+		all.Go(func() {
+			letGo := hold(ctx, t, s)
+			defer letGo()
+			select {
+			case <-answered:
+			case <-time.After(10 * time.Second):
+				t.Error("who came later was given a connection before the one whose group was late")
+			}
+		})
+		b.waits(ctx, t, 3+i)
+	}
+	letGo()
+	b.waits(ctx, t, 2+conns)
+	letLast()
+	if err := lock.Rollback(ctx); err != nil {
+		t.Fatal(err)
+	}
+	all.Wait()
 	b.isFree(ctx, t)
 }

@@ -15,8 +15,10 @@ func (p *Pool) admitRequest(r *Request) (*lane, error) {
 	if p.down != nil {
 		return nil, p.down
 	}
-	p.turns++
-	r.turn = p.turns
+	if r.turn == 0 {
+		p.turns++
+		r.turn = p.turns
+	}
 	p.inflight++
 	p.load += (float64(p.inflight) - p.load) / loadRequests
 	r.inflight = true

@@ -26,7 +26,7 @@ type Attempts struct {
 	lost   int       // how many of them with a connection that it was sent on
 	turns  uint64    // of the host's watch when the request was made
 	missed time.Time // when its shard was first not there; zero if it always was
-	apart  bool      // the next is to have a connection of its own
+	apart  *Request  // that was sent with others in vain: the next is to have a connection of its own; nil if none was
 
 	asked time.Time // when the service asked for it, by the first operation; zero without tracers
 	sent  int       // how often it was sent
@@ -36,7 +36,12 @@ type Attempts struct {
 
 // prepare passes on to a request and its operation what is known of those before it.
 func (t *Attempts) prepare(r *Request) {
-	r.lease, r.resent = r.lease || t.apart, t.apart
+	if t.apart != nil {
+		r.lease, r.resent = true, true
+		if t.apart.shard.pool == r.shard.pool {
+			r.turn = t.apart.turn // it has waited since
+		}
+	}
 	switch {
 	case r.op == nil:
 	case t.op != nil:
@@ -173,7 +178,7 @@ func (r *Request) Retry(ctx context.Context, t *Attempts, err error) (bool, erro
 	}
 	if errors.Is(err, ErrApart) {
 		r.awaitArguments()
-		t.apart = true
+		t.apart = r
 		r.shard.pool.resent.Add(1)
 		t.record(r, true, err)
 		return true, nil
