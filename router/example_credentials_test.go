@@ -49,5 +49,5 @@ func ExampleConfig_credentials() {
 	fmt.Println(r)
 	// Output:
 	// of shard 7
-	// router of test: 64 shards on 1 hosts
+	// router of test: 64 shards on 1 host
 }

@@ -64,7 +64,11 @@ func (c Config) Map() (*Map, error) {
 
 // String returns the cluster's name and how many shards and hosts it has.
 func (m *Map) String() string {
-	return fmt.Sprintf("%s: %d shards on %d hosts", m.config.Cluster, m.Len(), len(m.config.Hosts))
+	hosts := "hosts"
+	if len(m.config.Hosts) == 1 {
+		hosts = "host"
+	}
+	return fmt.Sprintf("%s: %d shards on %d %s", m.config.Cluster, m.Len(), len(m.config.Hosts), hosts)
 }
 
 // Format prints what [Map.String] returns for every verb, so that no DSN is printed.

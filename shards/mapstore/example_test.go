@@ -112,8 +112,8 @@ func ExampleSource() {
 	_, why = source.Stale()
 	fmt.Println(m, "version", m.Version(), "from the copy:", why != nil)
 	// Output:
-	// photos: 8 shards on 1 hosts version 1 <nil>
-	// photos: 8 shards on 1 hosts version 1 from the copy: true
+	// photos: 8 shards on 1 host version 1 <nil>
+	// photos: 8 shards on 1 host version 1 from the copy: true
 }
 
 // exampleDSN returns the DSN of a control database.
