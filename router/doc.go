@@ -41,7 +41,9 @@
 //
 // Single statements that only read, as far as their words tell, and that wait for a connection, are sent together, up to
 // 32. Those of one shard are a group: one entry, one transaction, which the server holds to reading. If it turns out that
-// one of them writes, it is run again as a write. A context that ends affects its own caller only. A function that writes,
+// one of them writes, it is run again as a write. A context that ends affects its own caller only. A server that works
+// for nobody else is asked to cancel the statement, and its connection is kept if that takes 50 ms at most, for which
+// the caller waits; in a transaction, a batch, or behind a pooler it is closed, as pgx does. A function that writes,
 // swallows its own failure and is called by a view or an operator would be called without effect: [Config.NoGroups].
 //
 // # Hosts that fail, and replicas

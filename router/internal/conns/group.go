@@ -21,22 +21,22 @@ func (g *group) begin(conn *pgconn.PgConn) {
 }
 
 // giveUp cancels the group on the server, as pgx does when a context ends. The server may have all the statements already
-// and goes from one to the next, so that the cancel request is repeated until it is through with them. The connection is not
-// used again: a cancel request may arrive late.
+// and goes from one to the next, so that the cancel request is repeated until it is through with them.
 func (g *group) giveUp() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.over || g.conn == nil || g.gaveUp != nil {
 		return
 	}
-	g.gaveUp = make(chan struct{})
+	g.gaveUp, g.quiet = make(chan struct{}), make(chan error, 1)
 	g.lane.stopping.Go(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), session.EndLimit)
 		defer cancel()
 		for {
-			_ = g.conn.CancelRequest(ctx) // whether it has worked shows in the answers
+			err := session.Cancel(ctx, g.conn) // whether it has worked shows in the answers
 			select {
 			case <-g.gaveUp:
+				g.quiet <- err
 				return
 			case <-ctx.Done():
 				_ = g.conn.Conn().SetDeadline(time.Unix(1, 0)) // the server does not answer at all
@@ -47,14 +47,23 @@ func (g *group) giveUp() {
 	})
 }
 
-// end says that the lane is done with the requests. It returns false if the connection must not be used again.
+// end says that the lane is done with the requests. It returns false if the connection must not be used again, because a cancel
+// request may arrive later.
 func (g *group) end() bool {
 	g.mu.Lock()
-	defer g.mu.Unlock()
 	g.over = true
+	g.mu.Unlock()
 	if g.gaveUp == nil {
 		return true
 	}
 	close(g.gaveUp)
-	return false
+	if g.lane.Pooled.Load() {
+		return false
+	}
+	select {
+	case err := <-g.quiet:
+		return err == nil
+	case <-time.After(cancelAgain):
+		return false
+	}
 }

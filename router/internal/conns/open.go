@@ -79,6 +79,7 @@ func Open(ctx context.Context, cfg Config) (*Pool, error) {
 		pool.ConnConfig.DefaultQueryExecMode = pgx.QueryExecModeExec
 	}
 	p.Place.Store(&cfg.Host)
+	session.WatchLeaving(&pool.ConnConfig.Config)
 	p.takeHooks(pool)
 	p.knowPooler(pool)
 	p.login.Attend(pool)

@@ -186,6 +186,7 @@ type group struct {
 	conn   *pgconn.PgConn
 	over   bool          // the lane has done what it can
 	gaveUp chan struct{} // not nil when nobody waits any more; closed when the lane is done
+	quiet  chan error    // after that the error of the last cancel request
 }
 
 // sentRead is a request that is sent in a group.

@@ -19,11 +19,13 @@ func (s *Session) Exec(ctx context.Context, sc Scope, sql string, args []any) (t
 		return tag, err
 	}
 	ctx, trace := s.host.Trace.Query(ctx, s.Conn, sql, args)
+	s.leaving.begin(sc)
 	if len(st.args) == 0 {
 		tag, err = s.execString(ctx, sc, st)
 	} else {
 		tag, err = s.execStatement(ctx, sc, st)
 	}
+	err = s.leaving.end(ctx, err)
 	trace.End(tag, err)
 	return tag, err
 }

@@ -44,11 +44,11 @@ func Open(ctx context.Context, conn *pgx.Conn, h *Host) (*Session, error) {
 			h.Log.Info("there is a pooler: nothing is prepared from now on", slog.String("host", h.Name))
 		}
 		return nil, ErrPooled
-	case s.pooled:
+	case s.pooled: // a cancel request may be passed on late
 		s.base = ofRole
 		return s, nil
 	}
-	s.Server = server
+	s.Server, s.leaving = server, leavingOf(conn.PgConn())
 	if err := s.ResetPath(ctx); err != nil {
 		return nil, err
 	}

@@ -24,8 +24,10 @@ func (s *Session) Query(ctx context.Context, h *Shard, held lease, sc Scope, sql
 	case sc.ends != nil:
 		all = append(all, statement{sql: "commit", mode: pgx.QueryExecModeExec})
 	}
+	s.leaving.begin(sc)
 	answers, sent, err := s.send(ctx, sc, all)
 	if err != nil {
+		err = s.leaving.end(ctx, err)
 		trace.End(noTag, err)
 		if sc.held || sc.opens {
 			err = withFenced(err)
@@ -43,5 +45,7 @@ func (s *Session) Query(ctx context.Context, h *Shard, held lease, sc Scope, sql
 		lease:   held,
 		trace:   trace,
 		ends:    sc.ends,
+		ctx:     ctx,
+		leaving: s.leaving,
 	}, nil
 }

@@ -1,6 +1,7 @@
 package session
 
 import (
+	"context"
 	"errors"
 
 	"github.com/jackc/pgx/v5"
@@ -23,7 +24,9 @@ type rows struct {
 	answers interface{ Close() error } // to be closed with the rows, or nil
 	lease   lease                      // to be given back with the rows, or nil
 	trace   tracers.Trace
-	ends    *transaction // that is committed with the statement, or nil
+	ends    *transaction    // that is committed with the statement, or nil
+	ctx     context.Context // of the statement
+	leaving *leaving        // of the connection; nil in a batch
 
 	closed  bool
 	scanErr error // what a caller did wrong, as pgx says it
@@ -47,6 +50,7 @@ func (r *rows) Close() {
 			err = closeErr
 		}
 	}
+	err = r.leaving.end(r.ctx, err)
 	if r.ends != nil {
 		r.ends.committed = err == nil
 		err = orUnknown(err)

@@ -12,6 +12,7 @@ type Session struct {
 	host       *Host
 	Conn       *pgx.Conn
 	wire       *primary.Conn // nil if it is not known
+	leaving    *leaving      // nil if pgx does it
 	statements *statements
 	encoder    pgx.ExtendedQueryBuilder
 
@@ -24,4 +25,6 @@ type Session struct {
 }
 
 // Broken tells whether the connection is closed, be it that pgx does not know it yet.
-func (s *Session) Broken() bool { return s.Conn.IsClosed() || s.wire != nil && s.wire.Cut() }
+func (s *Session) Broken() bool {
+	return s.Conn.IsClosed() || s.wire != nil && s.wire.Cut() || s.leaving != nil && s.leaving.late
+}

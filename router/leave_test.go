@@ -1,0 +1,146 @@
+package router_test
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/kiloshard/kiloshard/router"
+)
+
+// leaving are ways to send a statement that takes long.
+var leaving = map[string]func(ctx context.Context, s router.Shard) error{
+	"Exec": func(ctx context.Context, s router.Shard) error {
+		_, err := s.Exec(ctx, `select pg_sleep(10)`)
+		return err
+	},
+	"Exec of two": func(ctx context.Context, s router.Shard) error {
+		_, err := s.Exec(ctx, `update photos set title = title; select pg_sleep(10)`)
+		return err
+	},
+	"Exec with an argument": func(ctx context.Context, s router.Shard) error {
+		_, err := s.Exec(ctx, `select pg_sleep($1)`, 10)
+		return err
+	},
+	"Query": func(ctx context.Context, s router.Shard) error {
+		return s.QueryRow(ctx, `select pg_sleep(10)`).Scan(nil)
+	},
+	"Query of a write": func(ctx context.Context, s router.Shard) error {
+		return s.QueryRow(ctx, `update photos set title = title returning pg_sleep(10)`).Scan(nil)
+	},
+	"rows": func(ctx context.Context, s router.Shard) error {
+		rows, err := s.Query(ctx, `select repeat('x', 1000), pg_sleep(case when i > 1000 then 0.01 else 0 end) from generate_series(1, 2000) i`)
+		if err != nil {
+			return err
+		}
+		for rows.Next() {
+			continue
+		}
+		return rows.Err()
+	},
+	"a cancel request in vain": func(ctx context.Context, s router.Shard) error {
+		var n int
+		return s.QueryRow(ctx, `select stubborn()`).Scan(&n)
+	},
+}
+
+// TestLeave has callers leave before their statement has ended: they are told so, whatever the server says, the statement ends,
+// and its connection is used again.
+func TestLeave(t *testing.T) {
+	t.Parallel()
+	b, ctx := setup(t, options{conns: 1})
+	s := b.shard(t, 1)
+	if _, err := s.Exec(ctx, `create function stubborn() returns int language plpgsql as $$ begin
+		perform pg_sleep(10);
+		return 1;
+	exception when query_canceled then
+		return 2;
+	end $$`); err != nil {
+		t.Fatal(err)
+	}
+	before := backend(ctx, t, s)
+	for what, call := range leaving {
+		kept := false
+		for i := 0; !kept && i < 20; i++ { // a busy server is not given the time
+			limited, cancel := context.WithTimeout(ctx, 100*time.Millisecond)
+			want := context.DeadlineExceeded
+			if i%2 == 1 {
+				cancel()
+				limited, cancel = context.WithCancel(ctx)
+				want = context.Canceled
+				time.AfterFunc(100*time.Millisecond, cancel)
+			}
+			if err := call(limited, s); !errors.Is(err, want) {
+				t.Errorf("%s: got %v, expected %v", what, err, want)
+			}
+			cancel()
+			now := backend(ctx, t, s)
+			kept, before = now == before, now
+		}
+		if !kept {
+			t.Errorf("%s: the connection was closed each time", what)
+		}
+	}
+	b.isFree(ctx, t)
+}
+
+// TestLeaveHitsNobodyElse has callers leave at any time, and others use the connection at once: no cancel request reaches them.
+func TestLeaveHitsNobodyElse(t *testing.T) {
+	t.Parallel()
+	b, ctx := setup(t, options{conns: 1})
+	s := b.shard(t, 1)
+	left := 0
+	for i := range 500 {
+		limited, cancel := context.WithTimeout(ctx, time.Duration(rand.IntN(4000))*time.Microsecond)
+		var err error
+		if i%2 == 0 {
+			_, err = s.Exec(limited, `select pg_sleep(0.002)`)
+		} else {
+			err = s.QueryRow(limited, `select pg_sleep(0.002)`).Scan(nil)
+		}
+		cancel()
+		if err != nil {
+			left++
+		}
+		if err != nil && !errors.Is(err, context.DeadlineExceeded) {
+			t.Fatal(err)
+		}
+		backend(ctx, t, s)
+	}
+	if left < 50 {
+		t.Errorf("%d callers left, so that the test proves nothing", left)
+	}
+}
+
+// backend returns which session of the server works for a shard.
+func backend(ctx context.Context, t *testing.T, s router.Shard) (pid int) {
+	t.Helper()
+	if err := s.QueryRow(ctx, `select pg_backend_pid()`).Scan(&pid); err != nil {
+		t.Fatal(err)
+	}
+	return pid
+}
+
+// A transaction's caller who leaves loses the connection: what comes after that in the transaction must not run.
+func TestLeaveTx(t *testing.T) {
+	t.Parallel()
+	b, ctx := setup(t, options{conns: 1})
+	s := b.shard(t, 1)
+	err := s.Tx(ctx, pgx.TxOptions{}, func(tx pgx.Tx) error {
+		limited, cancel := context.WithTimeout(ctx, 100*time.Millisecond)
+		defer cancel()
+		if _, err := tx.Exec(limited, `select pg_sleep(10)`); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("got %v, expected the end of the context", err)
+		}
+		_, err := tx.Exec(ctx, `update photos set title = 'too late'`)
+		return err
+	})
+	if err == nil {
+		t.Error("the transaction went on")
+	}
+	b.isFree(ctx, t)
+}
