@@ -27,8 +27,15 @@ func TestLeads(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if n := b.value(t, "sequences_leading", "host", "pg-a"); n != 2 {
-		t.Errorf("pg-a: %v sequences lead, expected 2", n)
+	leading := b.value(t, "sequences_leading", "host", "pg-a")
+	for range 10 { // a busy host does not say in time
+		if leading >= 0 {
+			break
+		}
+		leading = b.value(t, "sequences_leading", "host", "pg-a")
+	}
+	if leading != 2 {
+		t.Errorf("pg-a: %v sequences lead, expected 2", leading)
 	}
 	if s := b.value(t, "sequence_lead_seconds", "host", "pg-a", "sequence", "shard_00540.next_id_seq", "cluster", b.Map().Config().Cluster); s < 3000 || s > 3600 {
 		t.Errorf("pg-a: a lead of %v s, expected an hour", s)
