@@ -21,6 +21,7 @@ type Config struct {
 	Callers int           // of the shard that moves: this many write, and as many read. Defaults to 4
 	Turn    time.Duration // of the load before each move, as a baseline. Defaults to 2 s
 	Hold    time.Duration // of the row's lock in the part lock. Defaults to 25 s
+	Rate    int64         // bytes that are copied in a second in the part rate. Defaults to 10 MB
 
 	Progress func(what string)
 }
@@ -30,6 +31,7 @@ type Report struct {
 	Rows    int      `json:"rows"`
 	Callers int      `json:"callers"` // that write; as many read
 	Hold    float64  `json:"hold_seconds"`
+	Rate    int64    `json:"rate"`
 	Parts   []Figure `json:"parts"`
 }
 
@@ -64,15 +66,16 @@ type Figure struct {
 	OtherRatio  float64 `json:"other_p999_ratio"`    // the median of during to before, move by move
 }
 
-// moving is a part: some tables, and perhaps a lock that another session holds.
+// moving is a part: some tables, and perhaps a rate, or a lock that another session holds.
 type moving struct {
 	name   string
 	tables int
+	rate   bool
 	lock   bool
 }
 
 func parts() []moving {
-	return []moving{{name: "table", tables: 1}, {name: "tables", tables: 10}, {name: "lock", tables: 1, lock: true}}
+	return []moving{{name: "table", tables: 1}, {name: "tables", tables: 10}, {name: "rate", tables: 1, rate: true}, {name: "lock", tables: 1, lock: true}}
 }
 
 // Parts returns the names of the parts of [Run], in the order in which they run.
@@ -93,7 +96,7 @@ func Run(ctx context.Context, cfg Config) (*Report, error) {
 			return nil, fmt.Errorf("part %q: expected one of %s", name, strings.Join(Parts(), ", "))
 		}
 	}
-	report := &Report{Rows: cfg.Rows, Callers: cfg.Callers, Hold: cfg.Hold.Seconds()}
+	report := &Report{Rows: cfg.Rows, Callers: cfg.Callers, Hold: cfg.Hold.Seconds(), Rate: cfg.Rate}
 	for _, p := range parts() {
 		if len(cfg.Only) > 0 && !slices.Contains(cfg.Only, p.name) {
 			continue
@@ -122,6 +125,9 @@ func (cfg Config) withDefaults() Config {
 	}
 	if cfg.Hold <= 0 {
 		cfg.Hold = 25 * time.Second
+	}
+	if cfg.Rate <= 0 {
+		cfg.Rate = 10e6
 	}
 	if cfg.Progress == nil {
 		cfg.Progress = func(string) {}

@@ -55,6 +55,9 @@ func (r *rounds) round(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if err := r.checkpoint(ctx, m); err != nil {
+		return err
+	}
 	l, err := r.load(r.cfg.Callers)
 	if err != nil {
 		return err
@@ -91,10 +94,14 @@ func (r *rounds) underLoad(ctx context.Context, l *load, m *shards.Map, home, ot
 			return err
 		}
 	}
+	var rate int64
+	if r.part.rate {
+		rate = r.cfg.Rate
+	}
 	began := time.Now()
 	var locked time.Time
 	_, err = move.Run(ctx, move.Config{
-		Map: m, Store: r.store, Shards: shards.SetOf(moves), To: other.Name, LoginWithPassword: true, By: "bench",
+		Map: m, Store: r.store, Shards: shards.SetOf(moves), To: other.Name, LoginWithPassword: true, By: "bench", Rate: rate,
 		Events: func(e move.Event) {
 			switch what := string(e.Step) + ": " + e.What; {
 			case what == "copy: copied":

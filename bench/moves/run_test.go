@@ -18,7 +18,7 @@ func TestRun(t *testing.T) {
 	t.Parallel()
 	report, err := moves.Run(t.Context(), moves.Config{
 		NewHosts: func(context.Context) ([]shards.Host, error) { return shardtest.Hosts(t, 2), nil },
-		Rows:     1000, Moves: 1, Callers: 1, Turn: 50 * time.Millisecond, Hold: 700 * time.Millisecond,
+		Rows:     1000, Moves: 1, Callers: 1, Turn: 50 * time.Millisecond, Hold: 700 * time.Millisecond, Rate: 30e3,
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -37,7 +37,10 @@ func TestRun(t *testing.T) {
 			t.Errorf("%s: a figure is missing: %+v", f.Part, f)
 		}
 	}
-	if lock := report.Parts[2]; lock.Seconds[0] < 0.7 {
+	if rate := report.Parts[2]; rate.Part != "rate" || rate.Copied < 2 { // of some 80 kB
+		t.Errorf("the rate held up nothing: %v", rate.Seconds)
+	}
+	if lock := report.Parts[len(report.Parts)-1]; lock.Seconds[0] < 0.7 {
 		t.Errorf("the move did not wait for the lock: %v", lock.Seconds)
 	}
 }

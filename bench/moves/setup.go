@@ -72,6 +72,17 @@ func start(ctx context.Context, cfg Config, tables int) (_ *cluster, err error) 
 	if err := c.fill(ctx, e.Map, cfg.Rows); err != nil {
 		return c, err
 	}
+	for _, h := range hosts {
+		const wal = "SELECT count(pg_logical_emit_message(false, '', repeat('x', 1000))) FROM generate_series(1, %d)"
+		if err := c.run(ctx, h, fmt.Sprintf(wal, cfg.Rows)); err != nil {
+			return c, err
+		}
+	}
+	for range 2 { // WAL of before the last but one is kept, to be written over
+		if err := c.checkpoint(ctx, e.Map); err != nil {
+			return c, err
+		}
+	}
 	c.router, err = router.New(ctx, router.Config{Maps: mapstore.NewSource(mapstore.SourceConfig{Store: c.store})})
 	return c, err
 }
@@ -109,6 +120,16 @@ func (c *cluster) fill(ctx context.Context, m *shards.Map, rows int) error {
 
 func (c *cluster) connect(ctx context.Context, host shards.Host) (*pgx.Conn, error) {
 	return pgx.Connect(ctx, host.ConnString())
+}
+
+// checkpoint has each host write over WAL of before, as one does that has run for some time. To make a new file of 16 MB holds up all who commit.
+func (c *cluster) checkpoint(ctx context.Context, m *shards.Map) error {
+	for _, h := range m.Hosts() {
+		if err := c.run(ctx, h, "CHECKPOINT"); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // run runs statements, each in its own transaction.

@@ -31,7 +31,10 @@ type Config struct {
 	// Offline copies shards while they are locked: readers and writers wait as long as that takes. It is for hosts without
 	// logical replication.
 	Offline bool
-	Rate    int64 // bytes a second and shard that are copied at most, offline. Defaults to no limit
+
+	// Rate is how many bytes of a shard are copied in a second at most. Postgres's own workers know no rate, so with one the mover copies
+	// the rows, in one transaction of the target: a copy that is interrupted begins anew. Defaults to no limit.
+	Rate int64
 
 	PerHost  int           // moves at a time from or to one host. Defaults to 2
 	MaxPause time.Duration // the most that writers wait in one cutover. Defaults to 2 s
@@ -74,8 +77,8 @@ func (c Config) withDefaults() (Config, error) {
 	if c.MaxLag <= 0 {
 		c.MaxLag = c.MaxPause / 4
 	}
-	if c.Rate > 0 && !c.Offline {
-		return c, errors.New("move: Config.Rate without Offline: Postgres's workers, which copy a shard online, know no rate")
+	if c.Rate < 0 {
+		return c, fmt.Errorf("move: Config.Rate %d: expected bytes a second, or 0 for no limit", c.Rate)
 	}
 	if c.LockTimeout <= 0 {
 		c.LockTimeout = min(300*time.Millisecond, c.MaxPause)

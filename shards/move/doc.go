@@ -6,8 +6,9 @@
 //  1. prepare: what can be checked is checked, and the ledgers of both hosts get a row.
 //  2. schema: the shard is made on the target as it is on the source, without rows: tables, functions, sequences, owners and
 //     grants. The structures are compared.
-//  3. publish: the source gets a publication of the shard's tables, and a slot.
-//  4. subscribe: the target gets a subscription, which copies the rows and whatever is written meanwhile.
+//  3. publish: the source gets a publication of the shard's tables.
+//  4. subscribe: the source gets a slot, and the target a subscription, which copies the rows and whatever is written meanwhile. With
+//     [Config.Rate] the mover copies the rows first, as of where the slot begins.
 //  5. copy: it waits until all tables are there and the target keeps up.
 //  6. cutover: one transaction on the source locks the shard's tables and sequences. A marker row is written by another
 //     session; once the target shows it, the target has all that was written before. Rows are compared, the sequences'

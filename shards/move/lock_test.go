@@ -68,25 +68,26 @@ func TestOneMoverAtATime(t *testing.T) {
 // says so, and waits for as long as it may.
 func TestOlderTransaction(t *testing.T) {
 	t.Parallel()
-	for _, at := range []string{"publish: published", "subscribe: begun"} {
+	for _, at := range []string{"publish: published", "subscribe: slot made"} {
 		b := setup(t)
 		b.exec(0, fill)
-		b.interrupted(at)
 		older := b.connect(0)
-		if _, err := older.Exec(t.Context(), "begin; select pg_current_xact_id()"); err != nil {
-			t.Fatal(err)
-		}
 		patient, patience := context.WithCancel(t.Context())
 		defer patience()
 		want, said := fmt.Sprintf("process %d, idle in transaction", older.PgConn().PID()), false
 		cfg := b.cfg
 		cfg.Events = func(e move.Event) {
+			if point(e) == at {
+				if _, err := older.Exec(t.Context(), "begin; select pg_current_xact_id()"); err != nil {
+					t.Error(err)
+				}
+			}
 			if strings.Contains(e.What, "waits for an older transaction of ") && strings.Contains(e.What, want) {
 				said = true
 				patience()
 			}
 		}
-		if _, err := move.Resume(patient, cfg); err == nil || !said {
+		if _, err := move.Run(patient, cfg); err == nil || !said {
 			t.Errorf("%s: got %v, expected that it waits for %s", at, err, want)
 		}
 		cfg.Patience = time.Millisecond

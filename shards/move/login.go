@@ -17,11 +17,12 @@ type beginner interface {
 	Begin(ctx context.Context) (pgx.Tx, error)
 }
 
-// makeSubscription makes the subscription by a session to the target, or in a transaction there.
+// makeSubscription makes the subscription by a session to the target, or in a transaction there. It copies the rows, or begins where the
+// slot does.
 //
 // Its connection string is in a catalog that only superusers can read. The statement with it is put together on the server
 // from a parameter, and the server logs neither.
-func (j *job) makeSubscription(ctx context.Context, conn beginner) error {
+func (j *job) makeSubscription(ctx context.Context, conn beginner, copies bool) error {
 	login, err := j.conninfo(ctx)
 	if err != nil {
 		return err
@@ -39,10 +40,10 @@ func (j *job) makeSubscription(ctx context.Context, conn beginner) error {
 	}
 	const make = `
 DO $kiloshard$ BEGIN
-  EXECUTE format('CREATE SUBSCRIPTION %I CONNECTION %L PUBLICATION %1$I WITH (slot_name = %1$L, create_slot = false)',
-    current_setting('kiloshard.subscription'), current_setting('kiloshard.conninfo'));
+  EXECUTE format('CREATE SUBSCRIPTION %I CONNECTION %L PUBLICATION %1$I WITH (slot_name = %1$L, create_slot = false, copy_data = %3$s)',
+    current_setting('kiloshard.subscription'), current_setting('kiloshard.conninfo'), current_setting('kiloshard.copy_data'));
 END $kiloshard$`
-	if _, err := tx.Exec(ctx, `SELECT set_config('kiloshard.subscription', $1, true), set_config('kiloshard.conninfo', $2, true)`, j.made(), login); err != nil {
+	if _, err := tx.Exec(ctx, `SELECT set_config('kiloshard.subscription', $1, true), set_config('kiloshard.conninfo', $2, true), set_config('kiloshard.copy_data', $3, true)`, j.made(), login, fmt.Sprint(copies)); err != nil {
 		return forgetStatement(err)
 	}
 	if _, err := tx.Exec(ctx, make); err != nil {

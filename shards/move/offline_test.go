@@ -1,9 +1,7 @@
 package move_test
 
 import (
-	"strings"
 	"testing"
-	"time"
 
 	"github.com/kiloshard/kiloshard/shards/move"
 )
@@ -42,25 +40,5 @@ func TestOffline(t *testing.T) {
 	b.equal("slots", slots, "0")
 	b.equal("rows", b.text(1, rows), before)
 	b.served("pg-b", "at last")
-	b.clean()
-}
-
-// A rate holds up what is copied, and only offline.
-func TestRate(t *testing.T) {
-	t.Parallel()
-	b := setup(t)
-	b.exec(0, `insert into shard_00001.photos (title) select repeat('x', 1000) from generate_series(1, 1000)`)
-	b.cfg.Rate = 2e6
-	if _, err := move.Run(t.Context(), b.cfg); err == nil || !strings.Contains(err.Error(), "Rate without Offline") {
-		t.Errorf("got %v", err)
-	}
-	b.cfg.Offline = true
-	began := time.Now()
-	if _, err := move.Run(t.Context(), b.cfg); err != nil {
-		t.Fatal(err)
-	}
-	if took := time.Since(began); took < 400*time.Millisecond { // 1 MB
-		t.Errorf("1 MB in %s at 2 MB a second", took)
-	}
 	b.clean()
 }

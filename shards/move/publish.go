@@ -10,7 +10,7 @@ import (
 )
 
 // publish makes the publication of the shard's tables, one by one since FOR TABLES IN SCHEMA takes a superuser, and of this
-// move's markers; and the slot, by ourselves so that a half-made one can be found by its name.
+// move's markers.
 func (j *job) publish(ctx context.Context) error {
 	if err := j.unpublish(ctx); err != nil {
 		return err
@@ -28,10 +28,6 @@ func (j *job) publish(ctx context.Context) error {
 		return fmt.Errorf("publication on %s: %w", j.Source, err)
 	}
 	j.event("published")
-	if err := j.makeSlot(ctx, j.src, j.from, j.made()); err != nil {
-		return fmt.Errorf("slot on %s: %w", j.Source, err)
-	}
-	j.event("slot made")
 	return nil
 }
 
@@ -41,8 +37,16 @@ func tablesOf(ctx context.Context, conn *pgx.Conn, schema string) ([]string, err
 	return texts(ctx, conn, query, schema)
 }
 
-// unpublish drops the slot, those of the workers that copied tables, and the publication, as far as they are there.
+// unpublish drops the slots and the publication, as far as they are there.
 func (j *job) unpublish(ctx context.Context) error {
+	if err := j.dropSlots(ctx); err != nil {
+		return err
+	}
+	return run(ctx, j.from, "DROP PUBLICATION IF EXISTS "+name(j.made()))
+}
+
+// dropSlots drops the slot, and those of the workers that copied tables, as far as they are there.
+func (j *job) dropSlots(ctx context.Context) error {
 	var subscription *uint32
 	var system string
 	const worker = `
@@ -57,27 +61,33 @@ func (j *job) unpublish(ctx context.Context) error {
 	const drop = `
 		SELECT CASE WHEN active THEN pg_terminate_backend(active_pid)::text ELSE pg_drop_replication_slot(slot_name)::text END
 		FROM pg_replication_slots WHERE (slot_name = $1 OR slot_name ~ $2) AND database = current_database()`
-	err := wait(ctx, cleanUpLimit, slowly, fmt.Errorf("slot %s on %s is still in use", j.made(), j.Source), func() (bool, error) {
+	return wait(ctx, cleanUpLimit, slowly, fmt.Errorf("slot %s on %s is still in use", j.made(), j.Source), func() (bool, error) {
 		tag, err := j.from.Exec(ctx, drop, j.made(), pattern)
 		if code(err) == "55006" { // it has become active
 			return false, nil
 		}
 		return err == nil && tag.RowsAffected() == 0, err
 	})
-	if err != nil {
-		return err
-	}
-	return run(ctx, j.from, "DROP PUBLICATION IF EXISTS "+name(j.made()))
 }
 
-// subscribe makes the subscription on the target, which begins to copy. One that is there is whole, and may have copied
-// rows already.
+// subscribe makes the slot on the source, by ourselves so that a half-made one can be found by its name, and the subscription on the
+// target, which begins to copy. One that is there is whole, and may have copied rows already.
 func (j *job) subscribe(ctx context.Context) error {
 	there, err := j.subscribed(ctx)
 	if err != nil || there {
 		return err
 	}
-	if err := j.makeSubscription(ctx, j.to); err != nil {
+	if err := j.dropSlots(ctx); err != nil {
+		return err
+	}
+	if j.cfg.Rate > 0 {
+		return j.subscribeAfterCopy(ctx)
+	}
+	if err := j.makeSlot(ctx, j.src, j.from, j.made()); err != nil {
+		return fmt.Errorf("slot on %s: %w", j.Source, err)
+	}
+	j.event("slot made")
+	if err := j.makeSubscription(ctx, j.to, true); err != nil {
 		return err
 	}
 	j.event("subscribed")

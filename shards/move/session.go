@@ -53,8 +53,8 @@ func open(ctx context.Context, host shards.Host, adjust ...func(*pgx.ConnConfig)
 		return nil, &shards.HostError{Host: host.Name, Err: err}
 	}
 	const settings = `
-		SELECT set_config('idle_session_timeout', '0', false), set_config('statement_timeout', '0', false), set_config('synchronous_commit',
-			CASE current_setting('synchronous_commit') WHEN 'off' THEN 'on' ELSE current_setting('synchronous_commit') END, false)`
+		SELECT set_config(name, CASE WHEN name <> 'synchronous_commit' THEN '0' WHEN setting = 'off' THEN 'on' ELSE setting END, false) FROM pg_settings
+		WHERE name IN ('idle_session_timeout', 'idle_in_transaction_session_timeout', 'statement_timeout', 'transaction_timeout', 'synchronous_commit')`
 	if _, err := conn.Exec(ctx, settings); err != nil {
 		closeConn(ctx, conn)
 		return nil, &shards.HostError{Host: host.Name, Err: err}

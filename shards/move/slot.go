@@ -38,17 +38,10 @@ func (w *slotWatch) look(ctx context.Context) error {
 	}
 	w.looked = now
 	j := w.job
-	var active bool
-	var status string
-	const query = `SELECT active, coalesce(wal_status, '') FROM pg_replication_slots WHERE slot_name = $1`
-	err := j.from.QueryRow(ctx, query, j.made()).Scan(&active, &status)
+	active, err := j.slotWorks(ctx)
 	switch {
-	case errors.Is(err, pgx.ErrNoRows):
-		return fmt.Errorf("slot %s is not on %s any more: expected move abort, and another move", j.made(), j.Source)
 	case err != nil:
 		return err
-	case status == lostStatus:
-		return fmt.Errorf("slot %s on %s has lost WAL (max_slot_wal_keep_size): expected move abort, and another move", j.made(), j.Source)
 	case active:
 		w.used = now
 	case now.Sub(w.used) > unusedFor:
@@ -56,6 +49,20 @@ func (w *slotWatch) look(ctx context.Context) error {
 		j.event("waits for %s to connect to %s: its server's log says why it does not", j.Target, j.Source)
 	}
 	return nil
+}
+
+// slotWorks tells whether somebody uses the slot. It returns an error if nobody ever can again.
+func (j *job) slotWorks(ctx context.Context) (active bool, err error) {
+	var status string
+	const query = `SELECT active, coalesce(wal_status, '') FROM pg_replication_slots WHERE slot_name = $1`
+	err = j.from.QueryRow(ctx, query, j.made()).Scan(&active, &status)
+	switch {
+	case errors.Is(err, pgx.ErrNoRows):
+		return false, fmt.Errorf("slot %s is not on %s any more: expected move abort, and another move", j.made(), j.Source)
+	case err == nil && status == lostStatus:
+		return false, fmt.Errorf("slot %s on %s has lost WAL (max_slot_wal_keep_size): expected move abort, and another move", j.made(), j.Source)
+	}
+	return active, err
 }
 
 // blockerWatch looks for transactions that keep Postgres from making a slot: it waits for all that are older, in any database of
@@ -103,12 +110,44 @@ func (j *job) makeSlot(ctx context.Context, host shards.Host, on *pgx.Conn, slot
 		return err
 	}
 	defer closeConn(ctx, conn)
+	return j.untilMade(ctx, host, on, slot, func(ctx context.Context) error {
+		_, err := conn.Exec(ctx, `SELECT pg_create_logical_replication_slot($1, 'pgoutput')`, slot)
+		return err
+	})
+}
+
+// makeExportedSlot makes the move's slot in a session of its own, and has a transaction see the source as of where the slot begins.
+func (j *job) makeExportedSlot(ctx context.Context, from *pgx.Conn) error {
+	conn, err := open(ctx, j.src, func(cfg *pgx.ConnConfig) { cfg.RuntimeParams["replication"] = "database" })
+	if err != nil {
+		return err
+	}
+	defer closeConn(ctx, conn) // the snapshot lives as long as this session does nothing else
+	snapshot := ""
+	err = j.untilMade(ctx, j.src, j.from, j.made(), func(ctx context.Context) error {
+		results, err := conn.PgConn().Exec(ctx, "CREATE_REPLICATION_SLOT "+name(j.made())+" LOGICAL pgoutput (SNAPSHOT 'export')").ReadAll()
+		if err == nil {
+			snapshot = string(results[0].Rows[0][snapshotColumn])
+		}
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	return run(ctx, from, "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; SET TRANSACTION SNAPSHOT '"+quoted(snapshot)+"'")
+}
+
+// snapshotColumn is where CREATE_REPLICATION_SLOT answers with the name of the snapshot.
+const snapshotColumn = 2
+
+// untilMade waits until a slot is made, and says whom that waits for.
+func (j *job) untilMade(ctx context.Context, host shards.Host, on *pgx.Conn, slot string, create func(ctx context.Context) error) error {
 	making, giveUp := context.WithCancel(ctx)
 	var made error
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		_, made = conn.Exec(making, `SELECT pg_create_logical_replication_slot($1, 'pgoutput')`, slot)
+		made = create(making)
 	}()
 	defer func() { giveUp(); <-done }()
 	watch := blockerWatch{job: j, on: on, host: host.Name}

@@ -7,8 +7,8 @@ type Step string
 const (
 	Prepare   Step = "prepare"   // the target's ledger gets its row
 	Schema    Step = "schema"    // the shard is made on the target, without rows
-	Publish   Step = "publish"   // the source gets a publication and a slot
-	Subscribe Step = "subscribe" // the target gets a subscription
+	Publish   Step = "publish"   // the source gets a publication
+	Subscribe Step = "subscribe" // the source gets a slot, and the target a subscription; with a rate, after the copy
 	Copy      Step = "copy"      // rows are copied, and what is written meanwhile
 	Cutover   Step = "cutover"   // writers are held up for a moment, and the source refuses from then on
 	Fenced    Step = "fenced"    // the source refuses; the map is to say where the shard is

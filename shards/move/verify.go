@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -37,17 +36,29 @@ func quoted(text string) string { return strings.ReplaceAll(text, "'", "''") }
 // only the rows that have changed since, and how many there are. The error is a
 // [RowsError] if they differ.
 func (j *job) compare(ctx context.Context, from rows.Querier, schema string, to rows.Querier, since [2]string) error {
+	return j.compareSums(ctx,
+		func(ctx context.Context) ([]rows.Sum, error) { return rows.Sums(ctx, from, schema, since[0]) },
+		func(ctx context.Context) ([]rows.Sum, error) { return rows.Sums(ctx, to, j.copied(), since[1]) })
+}
+
+// compareSums compares what two functions return, which run at the same time.
+func (j *job) compareSums(ctx context.Context, ofSource, ofTarget func(context.Context) ([]rows.Sum, error)) error {
 	var source, target []rows.Sum
-	var sourceErr, targetErr error
-	var wg sync.WaitGroup
-	wg.Go(func() { source, sourceErr = rows.Sums(ctx, from, schema, since[0]) })
-	wg.Go(func() { target, targetErr = rows.Sums(ctx, to, j.copied(), since[1]) })
-	wg.Wait()
-	switch {
-	case sourceErr != nil:
-		return fmt.Errorf("comparing rows on %s: %w", j.Source, sourceErr)
-	case targetErr != nil:
-		return fmt.Errorf("comparing rows on %s: %w", j.Target, targetErr)
+	group, both := errgroup.WithContext(ctx)
+	group.Go(func() (err error) {
+		if source, err = ofSource(both); err != nil {
+			return fmt.Errorf("comparing rows on %s: %w", j.Source, err)
+		}
+		return nil
+	})
+	group.Go(func() (err error) {
+		if target, err = ofTarget(both); err != nil {
+			return fmt.Errorf("comparing rows on %s: %w", j.Target, err)
+		}
+		return nil
+	})
+	if err := group.Wait(); err != nil {
+		return err
 	}
 	e := &RowsError{}
 	j.rows = 0
@@ -111,7 +122,7 @@ func (j *job) verifyBefore(ctx context.Context) error {
 	j.final = took <= j.cfg.VerifyPause
 	for pass, inTime := 0, true; inTime && !j.final && pass < maxPasses; pass++ {
 		limit := j.cfg.VerifyPause
-		if took > longPass*limit {
+		if took > longPass*limit && j.cfg.Rate == 0 {
 			limit = took / 2
 		}
 		if time.Duration(j.rows)*passPerRow > limit {
@@ -129,7 +140,7 @@ func (j *job) verifyBefore(ctx context.Context) error {
 }
 
 // The last changes of a large shard are compared before its cutover maxPasses times at most. A pass that takes longer than it may under
-// the fence is of use only after one that took longPass times as long: what has changed since that is much. It reads all rows to find those that have
+// the fence is of use only after one that took longPass times as long: what has changed since that is much; with a rate it is spared the hosts. It reads all rows to find those that have
 // changed, which takes passPerRow each at least: one that is sure to take too long is not begun.
 const (
 	maxPasses  = 4
@@ -164,7 +175,15 @@ func (j *job) pass(ctx context.Context, limit time.Duration) (took time.Duration
 // compareTimed compares rows in transactions that see the same, and returns how long that took.
 func (j *job) compareTimed(ctx context.Context, source, target *pgx.Conn, since [2]string) (time.Duration, error) {
 	began := time.Now()
-	if err := j.compare(ctx, source, j.Schema, target, since); err != nil {
+	var err error
+	if j.cfg.Rate > 0 && since == [2]string{} {
+		err = j.compareSums(ctx,
+			func(ctx context.Context) ([]rows.Sum, error) { return rows.Paced(ctx, source, j.Schema) },
+			func(ctx context.Context) ([]rows.Sum, error) { return rows.Paced(ctx, target, j.copied()) })
+	} else {
+		err = j.compare(ctx, source, j.Schema, target, since)
+	}
+	if err != nil {
 		return 0, err
 	}
 	took := time.Since(began)

@@ -18,6 +18,7 @@ func TestFlippedByteOfLargeShard(t *testing.T) {
 		"after the last pass":  {"cutover: compared", "cutover: caught up"},
 		"while writers wait":   {"cutover: compared", "cutover: locked"},
 		"with a pass too slow": {"", "cutover: compared"},
+		"at a rate":            {"", "copy: caught up"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -25,6 +26,9 @@ func TestFlippedByteOfLargeShard(t *testing.T) {
 			b.exec(0, fill)
 			cfg := b.cfg
 			cfg.VerifyUnderFence, cfg.VerifyPause = 1, time.Hour
+			if name == "at a rate" {
+				cfg.VerifyPause, cfg.Rate = 1, 1e9
+			}
 			if strings.Contains(name, "slow") {
 				cfg.VerifyPause = 1
 				b.exec(0, `create table shard_00001.heavy as select n id, array(select generate_series(1, 100)) from generate_series(1, 30000) n; alter table shard_00001.heavy add primary key (id)`)

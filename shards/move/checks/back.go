@@ -24,7 +24,7 @@ SELECT true, format('table %I has no primary key and no replica identity, so the
 
 // WayBack finds what keeps the shard from being rolled back after a move.
 func (s *Shard) WayBack(ctx context.Context, source, target *pgx.Conn) (onSource, onTarget Found, err error) {
-	if err := onSource.take(ctx, source, offlineQuery); err != nil {
+	if err := onSource.take(ctx, source, copyQuery); err != nil {
 		return onSource, onTarget, err
 	}
 	if err := onSource.take(ctx, source, returnedQuery, s.Schema, s.Keyless); err != nil {

@@ -30,8 +30,8 @@ UNION ALL
 SELECT true, format('max_worker_processes is %s, max_logical_replication_workers %s: expected more of the first, since all background workers share them', current_setting('max_worker_processes'), current_setting('max_logical_replication_workers'))
   WHERE current_setting('max_worker_processes')::int <= current_setting('max_logical_replication_workers')::int`
 
-// offlineQuery finds what a copy lacks that heeds no triggers and foreign keys.
-const offlineQuery = `
+// copyQuery finds what a copy by the mover lacks, which heeds no triggers and foreign keys.
+const copyQuery = `
 SELECT true, format('role %I may not set session_replication_role: expected a superuser, or GRANT SET ON PARAMETER session_replication_role', current_user)
 WHERE NOT has_parameter_privilege('session_replication_role', 'SET')`
 
@@ -50,20 +50,30 @@ SELECT true, format('schema %I is there already: expected none, or drop it once 
 UNION ALL
 SELECT true, 'the server is a standby: expected a primary' WHERE pg_is_in_recovery()`
 
-// OnTarget finds what a host lacks for a shard that moves to it. withPassword says that the subscription holds a password.
-func (s *Shard) OnTarget(ctx context.Context, conn *pgx.Conn, offline, withPassword bool) (Found, error) {
+// Way is how a shard is to move.
+type Way struct {
+	Offline      bool // it is copied while it is locked
+	ByMover      bool // the mover copies the rows, and not Postgres's workers
+	WithPassword bool // the subscription holds a password
+}
+
+// OnTarget finds what a host lacks for a shard that moves to it.
+func (s *Shard) OnTarget(ctx context.Context, conn *pgx.Conn, way Way) (Found, error) {
 	var f Found
-	query, args := subscriberQuery, []any{withPassword}
-	if offline {
-		query, args = offlineQuery, nil
+	if !way.Offline {
+		if err := f.take(ctx, conn, subscriberQuery, way.WithPassword); err != nil {
+			return f, err
+		}
 	}
-	if err := f.take(ctx, conn, query, args...); err != nil {
-		return f, err
+	if way.ByMover {
+		if err := f.take(ctx, conn, copyQuery); err != nil {
+			return f, err
+		}
 	}
 	if err := f.take(ctx, conn, hostQuery, s.Schema, sql.FenceMark, s.roles, s.owners); err != nil {
 		return f, err
 	}
-	if err := s.compareDatabases(ctx, conn, &f, offline); err != nil {
+	if err := s.compareDatabases(ctx, conn, &f, way.Offline); err != nil {
 		return f, err
 	}
 	here, err := texts(ctx, conn, `SELECT extname || ' ' || extversion FROM pg_extension`)

@@ -21,6 +21,7 @@ type fault struct {
 	until  string // it is mended once this happens; else when the mover has given up
 	after  func(c *cluster, home string)
 	seen   bool // services need what it strikes
+	rate   bool // the move has one
 }
 
 // unseen are faults that services notice nothing of.
@@ -111,6 +112,27 @@ var seen = []fault{
 	},
 }
 
+// atRate are faults of a copy by the mover itself.
+var atRate = []fault{
+	{rate: true, name: "mover killed", at: []string{"subscribe: copied"}},
+	{rate: true, name: "mover killed", at: []string{"subscribe: copying"}},
+	{
+		rate: true, name: "mover and target cut off", at: []string{"subscribe: copied", "subscribe: copying"},
+		strike: func(c *cluster, _, to string) { c.links["mover "+to].cut() },
+		mend:   func(c *cluster, _, to string) { c.links["mover "+to].heal() },
+	},
+	{
+		rate: true, name: "mover and source cut off", at: []string{"subscribe: copying", "subscribe: slot made"},
+		strike: func(c *cluster, from, _ string) { c.links["mover "+from].cut() },
+		mend:   func(c *cluster, from, _ string) { c.links["mover "+from].heal() },
+	},
+	{
+		rate: true, seen: true, name: "target killed", at: []string{"subscribe: copying", "subscribe: subscribed"},
+		strike: func(c *cluster, _, to string) { c.kill(to) },
+		mend:   func(c *cluster, _, to string) { c.restart(to) },
+	},
+}
+
 // A mover is killed at each point of a move, and then whatever else may befall a move does so, while services write. A resume
 // or an abort ends it well. Unless the test is full, the mover dies at each step of the ledger and around the fence, and
 // each of the other faults strikes once.
@@ -129,7 +151,7 @@ func TestFaults(t *testing.T) {
 			faults = append(faults, fault{name: "mover killed", at: []string{at}})
 		}
 	}
-	faults = append(append(faults, unseen...), seen...)
+	faults = slices.Concat(faults, unseen, seen, atRate)
 	back := true
 	for _, f := range faults {
 		for i, at := range f.at {
@@ -139,7 +161,7 @@ func TestFaults(t *testing.T) {
 			for range 2 {
 				// Until the end: sessions may be found dead at any time afterwards.
 				w.mayFail.Store(w.mayFail.Load() || f.seen)
-				ok := t.Run(fmt.Sprintf("%s, %s, back %t", f.name, at, back), func(t *testing.T) { c.on(t).suffer(w, f, at, back) })
+				ok := t.Run(fmt.Sprintf("%s, %s, rate %t, back %t", f.name, at, f.rate, back), func(t *testing.T) { c.on(t).suffer(w, f, at, back) })
 				if !ok || t.Failed() {
 					return
 				}
@@ -158,7 +180,11 @@ func (c *cluster) suffer(w *crowd, f fault, at string, back bool) {
 	from, to := c.home()
 	home := to
 	if f.strike == nil {
-		c.killedMover(moves, from, to, at)
+		way := moves
+		if f.rate {
+			way = movesAtRate
+		}
+		c.killedMover(way, from, to, at)
 		home = c.endWell(from, to, back)
 	} else if err := c.struckMove(f, from, to, at); err != nil {
 		c.t.Log("the mover: ", err)
@@ -180,6 +206,9 @@ func (c *cluster) suffer(w *crowd, f fault, at string, back bool) {
 func (c *cluster) struckMove(f fault, from, to, at string) error {
 	c.t.Helper()
 	cfg := c.config(from, to)
+	if f.rate {
+		cfg.Rate = rate
+	}
 	struck, mended := false, f.mend == nil
 	mend := func() {
 		if !mended {

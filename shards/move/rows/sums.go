@@ -41,7 +41,7 @@ func Sums(ctx context.Context, conn Querier, schema, since string) ([]Sum, error
 	}
 	var parts []string
 	for _, t := range tables {
-		parts = append(parts, fmt.Sprintf(`SELECT '%s', count(*), coalesce(sum(%s)%s, 0)::text FROM %s AS kiloshard_row`,
+		parts = append(parts, fmt.Sprintf(`SELECT '%s', count(*), coalesce(sum(%s)%s, 0)::text FROM ONLY %s AS kiloshard_row`,
 			strings.ReplaceAll(t.Name, "'", "''"), t.hash(), filter, pgx.Identifier{schema, t.Name}.Sanitize()))
 	}
 	found, err := conn.Query(ctx, strings.Join(parts, " UNION ALL "), pgx.QueryExecModeExec)

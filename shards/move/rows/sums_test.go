@@ -48,11 +48,36 @@ func exec(t *testing.T, conn *pgx.Conn, script string) {
 
 func sums(t *testing.T, conn *pgx.Conn) []rows.Sum {
 	t.Helper()
-	all, err := rows.Sums(t.Context(), conn, "photos", "")
+	tx, err := conn.BeginTx(t.Context(), pgx.TxOptions{IsoLevel: pgx.RepeatableRead})
 	if err != nil {
 		t.Fatal(err)
 	}
+	defer func() { _ = tx.Rollback(context.Background()) }() // it has written nothing
+	all, err := rows.Sums(t.Context(), tx, "photos", "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	paced, err := rows.Paced(t.Context(), conn, "photos")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !slices.Equal(paced, all) {
+		t.Errorf("paced %v, at once %v", paced, all)
+	}
 	return all
+}
+
+// A table of many pages, some of them empty, and one with rows of its own below it have the same sums in steps.
+func TestPaced(t *testing.T) {
+	t.Parallel()
+	conn := hosts(t)[0]
+	exec(t, conn, `create table photos.a (id int primary key, title text); create table photos.b () inherits (photos.a); create table photos.c (n int);
+		insert into photos.a select n, repeat('x', n % 500) from generate_series(1, 20000) n; delete from photos.a where id between 5000 and 9000 or id > 19000;
+		insert into photos.b values (-1, 'below')`)
+	all := sums(t, conn)
+	if len(all) != 3 || all[0].Rows != 14999 || all[1].Rows != 1 || all[2].Rows != 0 {
+		t.Errorf("got %v", all)
+	}
 }
 
 // Two copies have the same sums exactly if their rows are the same to the byte, in whatever order.

@@ -17,6 +17,7 @@ import (
 func moveCommand(a *cli.App) *cobra.Command {
 	cfg := moves.Config{Progress: func(what string) { fmt.Fprintln(a.Stderr, "measuring:", what) }}
 	var turn, hold float64
+	var rate int64
 	cmd := &cobra.Command{
 		Use:   "move",
 		Short: "What services notice while a shard moves",
@@ -24,7 +25,8 @@ func moveCommand(a *cli.App) *cobra.Command {
 can, and at a slower pace to other shards of both hosts. Before each move the same tables
 are copied by a bare CREATE SUBSCRIPTION, under the same load. Each round has its own rows:
 they are looked for afterwards, and taken away. wal_retrieve_retry_interval is 1 s: Postgres 15
-begins no two subscriptions within it, which would be the second one's loss.
+begins no two subscriptions within it, which would be the second one's loss. There is WAL of before to
+write over, as on a host that has run for some time.
 
 The parts, which --only selects, and what is wanted in each:
 
@@ -32,10 +34,10 @@ The parts, which --only selects, and what is wanted in each:
           move and 150 ms in the worst; no failed call, no row lost or doubled, IDs that rise;
           1.3 times as long as the bare copy at most
   tables  the same rows in ten tables
+  rate    one table again, of which --rate is copied in a second: the p99.9 of other shards is
+          twice the usual at most, which takes a rate
   lock    the same while a transaction holds a row for 25 s: no client waits for longer than
-          600 ms, and the move ends well once it may
-
-In all of them the p99.9 of other shards is twice the usual at most.`,
+          600 ms, and the move ends well once it may`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := checkOnly(cfg.Only, moves.Parts()); err != nil {
@@ -44,7 +46,7 @@ In all of them the p99.9 of other shards is twice the usual at most.`,
 			for _, flag := range []struct {
 				name         string
 				value, least int
-			}{{"rows", cfg.Rows, 1000}, {"moves", cfg.Moves, 1}, {"callers", cfg.Callers, 1}} {
+			}{{"rows", cfg.Rows, 1000}, {"moves", cfg.Moves, 1}, {"callers", cfg.Callers, 1}, {"rate", int(rate), 1}} {
 				if flag.value < flag.least {
 					return cli.Usagef("--%s %d: expected %d or more", flag.name, flag.value, flag.least)
 				}
@@ -54,6 +56,7 @@ In all of them the p99.9 of other shards is twice the usual at most.`,
 					return cli.Usagef("--%s %g: expected more than 0, and 3600 at most", name, value)
 				}
 			}
+			cfg.Rate = rate * 1e6
 			cfg.Turn, cfg.Hold = time.Duration(turn*float64(time.Second)), time.Duration(hold*float64(time.Second))
 			return benchMove(cmd.Context(), a, cfg)
 		},
@@ -63,13 +66,14 @@ In all of them the p99.9 of other shards is twice the usual at most.`,
 	cmd.Flags().IntVar(&cfg.Moves, "moves", 10, "to and fro")
 	cmd.Flags().IntVar(&cfg.Callers, "callers", 4, "so many write to the shard, and so many read")
 	cmd.Flags().Float64Var(&turn, "turn", 2, "seconds of the load before each move")
+	cmd.Flags().Int64Var(&rate, "rate", 10, "MB that are copied in a second, in the part rate")
 	cmd.Flags().Float64Var(&hold, "hold", 25, "seconds for which a transaction holds a row, in the part lock")
 	return cmd
 }
 
 func benchMove(ctx context.Context, a *cli.App, cfg moves.Config) error {
 	servers := throwaway.LocalConfig()
-	servers.Settings = map[string]string{"fsync": "on", "wal_level": "logical", "max_wal_size": "4GB", "wal_retrieve_retry_interval": "1s"}
+	servers.Settings = map[string]string{"fsync": "on", "wal_level": "logical", "min_wal_size": "3GB", "max_wal_size": "4GB", "wal_retrieve_retry_interval": "1s"}
 	return throwaway.WithServersOf(ctx, a, 2, servers, func(servers []*localpg.Server) error {
 		cfg.NewHosts = throwaway.NewHosts(servers)
 		report, err := moves.Run(ctx, cfg)
@@ -115,6 +119,6 @@ func printMoveReport(a *cli.App, report *moves.Report) {
 		}
 	}
 	last := report.Parts[len(report.Parts)-1]
-	a.Say("%s in all, %s and as many readers; %s of each part, %d of %s; a row is held for %g s.", cli.Count(report.Rows, "row"), cli.Count(report.Callers, "writer"),
-		cli.Count(report.Parts[0].Moves, "move"), last.Moves, last.Part, report.Hold)
+	a.Say("%s in all, %s and as many readers; %s of each part, %d of %s; %d MB a second at the rate; a row is held for %g s.", cli.Count(report.Rows, "row"), cli.Count(report.Callers, "writer"),
+		cli.Count(report.Parts[0].Moves, "move"), last.Moves, last.Part, report.Rate/1e6, report.Hold)
 }

@@ -30,7 +30,7 @@ func (f *moveFlags) add(cmd *cobra.Command) {
 	flags.DurationVar(&f.cfg.MaxPause, "max-pause", 2*time.Second, "the most that writers wait in one try of a cutover")
 	flags.DurationVar(&f.cfg.MaxLag, "max-lag", 0, "how far behind the target may be when a cutover begins (default a quarter of --max-pause)")
 	flags.BoolVar(&f.cfg.Offline, "offline", false, "copy shards while they are locked, for hosts without logical replication: readers and writers wait as long as that takes")
-	flags.Int64Var(&f.rate, "rate", 0, "MB a second that are copied of each shard at most, with --offline (default no limit)")
+	flags.Int64Var(&f.rate, "rate", 0, "MB a second that are copied of each shard at most; the mover copies the rows then, and begins anew after an interrupt (default no limit)")
 	flags.DurationVar(&f.cfg.LockTimeout, "lock-timeout", 300*time.Millisecond, "how long a cutover waits for locks at most, and keeps others waiting behind it; the first try waits 20 ms")
 	flags.DurationVar(&f.cfg.Patience, "patience", 0, "how long cutovers are tried, and old transactions waited for (default no limit)")
 	flags.DurationVar(&f.cfg.VerifyPause, "verify-pause", 50*time.Millisecond, "how long the last changes of a shard above 8 MiB may be compared while writers wait")
@@ -118,8 +118,8 @@ func onMoves(ctx context.Context, a *cli.App, f *moveFlags, set string, run func
 	if f.cfg.MaxPause <= 0 || f.cfg.LockTimeout <= 0 || f.cfg.PerHost < 1 || f.cfg.Patience < 0 {
 		return cli.Usagef("--max-pause, --lock-timeout and --per-host: expected more than 0; --patience 0 or more")
 	}
-	if f.rate < 0 || f.rate > 0 && !f.cfg.Offline {
-		return cli.Usagef("--rate %d: expected MB a second, and --offline, since Postgres's own workers, which copy a shard else, know no rate", f.rate)
+	if f.rate < 0 {
+		return cli.Usagef("--rate %d: expected MB a second, or 0 for no limit", f.rate)
 	}
 	f.cfg.Rate = f.rate * 1e6
 	if f.cfg.RollbackFor < 0 || f.cfg.RollbackFor > 0 && f.rollbackWAL < 1 {

@@ -1,0 +1,64 @@
+package move
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"golang.org/x/sync/errgroup"
+)
+
+// subscribeAfterCopy copies the rows at a rate, as of where the slot begins, and makes the subscription, which applies what was written
+// since. Both are one transaction of the target: of an attempt that did not end there is nothing, and the next one begins anew.
+func (j *job) subscribeAfterCopy(ctx context.Context) error {
+	from, err := open(ctx, j.src, j.readLittle)
+	if err != nil {
+		return err
+	}
+	defer closeConn(ctx, from)
+	if err := j.makeExportedSlot(ctx, from); err != nil {
+		return fmt.Errorf("slot on %s: %w", j.Source, err)
+	}
+	j.event("slot made")
+	if err := j.measure(ctx); err != nil {
+		return err
+	}
+	j.tell(Event{What: "copying", Total: j.bytes})
+	group, both := errgroup.WithContext(ctx)
+	copied, done := context.WithCancel(both)
+	group.Go(func() error {
+		defer done()
+		return j.copyRows(both, from, func(to pgx.Tx) error { return j.makeSubscription(both, to, false) })
+	})
+	group.Go(func() error { // nothing else would notice before all is copied
+		for sleep(copied, slotEvery) == nil {
+			if _, err := j.slotWorks(copied); err != nil && copied.Err() == nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err := group.Wait(); err != nil {
+		return err
+	}
+	j.event("subscribed")
+	return nil
+}
+
+// shortest is how long a copy is held up at least, so that it is not for each row.
+const shortest = time.Millisecond
+
+// readLittle has a session take in no more than some milliseconds' worth of a rate. Else a server would fill the buffers of its network in
+// one go, as fast as it can.
+func (j *job) readLittle(cfg *pgx.ConnConfig) {
+	dial := cfg.DialFunc
+	cfg.DialFunc = func(ctx context.Context, network, address string) (net.Conn, error) {
+		conn, err := dial(ctx, network, address)
+		if c, ok := conn.(interface{ SetReadBuffer(bytes int) error }); ok {
+			_ = c.SetReadBuffer(max(32<<10, int(j.cfg.Rate/100))) // a hint
+		}
+		return conn, err
+	}
+}
