@@ -77,6 +77,9 @@ func stream(ctx context.Context, from *pgx.Conn, out string, to *pgx.Conn, in st
 	return readErr
 }
 
+// shortestPause is how long a copy is held up at least, so that it is not for each row.
+const shortestPause = time.Millisecond
+
 // meter is written to whatever is copied. It tells how far it is, and holds it up to the rate that is wanted.
 type meter struct {
 	job   *job
@@ -91,7 +94,7 @@ func (m *meter) Write(p []byte) (int, error) {
 	j := m.job
 	if rate := j.cfg.Rate; rate > 0 {
 		due := time.Duration(float64(m.bytes) / float64(rate) * float64(time.Second))
-		if early := due - time.Since(m.began); early > shortest {
+		if early := due - time.Since(m.began); early > shortestPause {
 			if err := m.pause(early); err != nil {
 				return 0, err
 			}

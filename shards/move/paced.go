@@ -3,8 +3,6 @@ package move
 import (
 	"context"
 	"fmt"
-	"net"
-	"time"
 
 	"github.com/jackc/pgx/v5"
 	"golang.org/x/sync/errgroup"
@@ -13,7 +11,7 @@ import (
 // subscribeAfterCopy copies the rows at a rate, as of where the slot begins, and makes the subscription, which applies what was written
 // since. Both are one transaction of the target: of an attempt that did not end there is nothing, and the next one begins anew.
 func (j *job) subscribeAfterCopy(ctx context.Context) error {
-	from, err := open(ctx, j.src, j.readLittle)
+	from, err := open(ctx, j.src)
 	if err != nil {
 		return err
 	}
@@ -45,20 +43,4 @@ func (j *job) subscribeAfterCopy(ctx context.Context) error {
 	}
 	j.event("subscribed")
 	return nil
-}
-
-// shortest is how long a copy is held up at least, so that it is not for each row.
-const shortest = time.Millisecond
-
-// readLittle has a session take in no more than some milliseconds' worth of a rate. Else a server would fill the buffers of its network in
-// one go, as fast as it can.
-func (j *job) readLittle(cfg *pgx.ConnConfig) {
-	dial := cfg.DialFunc
-	cfg.DialFunc = func(ctx context.Context, network, address string) (net.Conn, error) {
-		conn, err := dial(ctx, network, address)
-		if c, ok := conn.(interface{ SetReadBuffer(bytes int) error }); ok {
-			_ = c.SetReadBuffer(max(32<<10, int(j.cfg.Rate/100))) // a hint
-		}
-		return conn, err
-	}
 }
