@@ -25,12 +25,7 @@ func TestPrivileges(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	b := &bundle{t: t}
-	hosts := shardtest.Hosts(t, 2)
-	if b.m, err = shardtest.MapConfig(4, hosts).Map(); err != nil {
-		t.Fatal(err)
-	}
-	owner := "mover_of_" + b.text(0, `select current_database()`)
+	b, c, owner := ownedByRole(t, 2)
 	ours := strings.NewReplacer("photos_owner", owner)
 	var blocks []string
 	for _, block := range pageBlock.FindAllStringSubmatch(string(page), -1) {
@@ -41,28 +36,6 @@ func TestPrivileges(t *testing.T) {
 	if old {
 		blocks = blocks[:1]
 	}
-	b.exec(0, fmt.Sprintf(`create role %s login password 'secret'`, owner))
-	t.Cleanup(func() {
-		for host := range hosts {
-			_ = b.tryLater(host, fmt.Sprintf(`reassign owned by %[1]s to current_user; drop owned by %[1]s`, owner)) // the end would tell
-		}
-		if err := b.tryLater(0, "drop role "+owner); err != nil {
-			t.Error(err)
-		}
-	})
-	as := make([]shards.Host, len(hosts))
-	for i, h := range hosts {
-		b.exec(i, fmt.Sprintf(`do $$ begin execute format('alter database %%I owner to %s', current_database()); end $$`, owner))
-		as[i] = shards.Host{Name: h.Name, DSN: localpg.AsRole(h.ConnString(), owner, "secret"), Weight: 1}
-	}
-	c := setupOn(t, shardtest.MapConfig(4, as))
-	if _, err := provision.Create(t.Context(), provision.CreateConfig{Map: c.m}); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := migrate.Up(t.Context(), migrate.Config{Map: c.m, Files: migrations}); err != nil {
-		t.Fatal(err)
-	}
-	c.exec(0, fill)
 	problems := func() string {
 		planned, err := move.Plan(t.Context(), c.cfg)
 		if err != nil || len(planned) != 1 {
@@ -98,6 +71,62 @@ func TestPrivileges(t *testing.T) {
 	c.served("pg-b", "by a role that is no superuser")
 	c.equal("owner", c.text(1, `select tableowner from pg_tables where schemaname = 'shard_00001' and tablename = 'photos'`), owner)
 	c.clean()
+}
+
+// ownedByRole returns a cluster as a superuser sees it, and as a role that is no superuser and owns the shards of so many hosts does.
+func ownedByRole(t *testing.T, owned int) (b, c *bundle, owner string) {
+	t.Helper()
+	b = &bundle{t: t}
+	hosts := shardtest.Hosts(t, 2)
+	var err error
+	if b.m, err = shardtest.MapConfig(4, hosts).Map(); err != nil {
+		t.Fatal(err)
+	}
+	owner = "mover_of_" + b.text(0, `select current_database()`)
+	b.exec(0, fmt.Sprintf(`create role %s login password 'secret'`, owner))
+	t.Cleanup(func() {
+		for host := range hosts {
+			_ = b.tryLater(host, fmt.Sprintf(`reassign owned by %[1]s to current_user; drop owned by %[1]s`, owner)) // the end would tell
+		}
+		if err := b.tryLater(0, "drop role "+owner); err != nil {
+			t.Error(err)
+		}
+	})
+	as := make([]shards.Host, len(hosts))
+	for i, h := range hosts {
+		b.exec(i, fmt.Sprintf(`do $$ begin execute format('alter database %%I owner to %s', current_database()); end $$`, owner))
+		as[i] = h
+		if i < owned {
+			as[i] = shards.Host{Name: h.Name, DSN: localpg.AsRole(h.ConnString(), owner, "secret"), Weight: 1}
+		}
+	}
+	c = setupOn(t, shardtest.MapConfig(4, as))
+	if _, err := provision.Create(t.Context(), provision.CreateConfig{Map: c.m}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := migrate.Up(t.Context(), migrate.Config{Map: c.m, Files: migrations}); err != nil {
+		t.Fatal(err)
+	}
+	c.exec(0, fill)
+	return b, c, owner
+}
+
+// A role that does not see all rows moves no shard: it would leave some behind. One that does moves them all.
+func TestPolicies(t *testing.T) {
+	t.Parallel()
+	b, c, owner := ownedByRole(t, 1)
+	b.exec(0, fmt.Sprintf("alter role %[1]s replication; grant pg_read_all_stats to %[1]s", owner))
+	c.exec(0, `alter table shard_00001.photos enable row level security; alter table shard_00001.photos force row level security;
+		create policy most on shard_00001.photos using (title <> 'photo 7')`)
+	if _, err := move.Run(t.Context(), c.cfg); err == nil || !strings.Contains(err.Error(), "pg-a: role "+owner+" does not see all rows of photos") {
+		t.Errorf("got %v", err)
+	}
+	b.equal("rows", b.text(0, `select count(*) from shard_00001.photos`), "1000")
+	b.exec(0, fmt.Sprintf(`alter role %s bypassrls`, owner))
+	if _, err := move.Run(t.Context(), c.cfg); err != nil {
+		t.Fatal(err)
+	}
+	b.equal("rows", b.text(1, `select count(*) from shard_00001.photos`), "1000")
 }
 
 // tryLater is try once the test's context has ended.

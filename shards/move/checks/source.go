@@ -64,6 +64,9 @@ UNION ALL
 SELECT true, format('role %I does not own %I.%I: expected its owner, for the publication and the locks', current_user, $1::text, relname)
   FROM pg_class WHERE relnamespace = to_regnamespace($1) AND relkind IN ('r', 'p', 'S') AND NOT pg_has_role(relowner, 'usage')
 UNION ALL
+SELECT true, format('role %I does not see all rows of %I, which has row-level security: expected a superuser, or BYPASSRLS', current_user, relname)
+  FROM pg_class WHERE relnamespace = to_regnamespace($1) AND relkind IN ('r', 'p') AND row_security_active(oid)
+UNION ALL
 SELECT false, format('role %I does not see how long the transactions of other roles last: expected pg_read_all_stats, so that a cutover does not begin behind one', current_user)
   WHERE NOT pg_has_role('pg_read_all_stats', 'usage')
 UNION ALL
