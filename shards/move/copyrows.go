@@ -6,9 +6,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"golang.org/x/time/rate"
 )
 
 // copyRows copies the rows of all tables that a session sees, in one transaction of the target, which last ends. Neither triggers nor
@@ -38,7 +40,7 @@ func (j *job) copyRows(ctx context.Context, from *pgx.Conn, last func(to pgx.Tx)
 	if _, err := to.Exec(ctx, truncateAll(j.Schema)); err != nil {
 		return err
 	}
-	meter := &meter{job: j, began: time.Now(), pause: func(d time.Duration) error { return sleep(ctx, d) }}
+	meter := j.meter(ctx)
 	for _, t := range tables {
 		text := name(j.Schema, t.Name) + " (" + t.Columns + ")"
 		if err := stream(ctx, from, "COPY "+text+" TO STDOUT", j.to, "COPY "+text+" FROM STDIN", meter); err != nil {
@@ -60,8 +62,8 @@ func stream(ctx context.Context, from *pgx.Conn, out string, to *pgx.Conn, in st
 	reader, writer := io.Pipe()
 	read := make(chan error, 1)
 	go func() {
-		buffer := bufio.NewWriterSize(writer, streamBuffer)
-		_, err := from.PgConn().CopyTo(ctx, io.MultiWriter(through, buffer), out)
+		buffer := bufio.NewWriterSize(io.MultiWriter(through, writer), streamBuffer)
+		_, err := from.PgConn().CopyTo(ctx, buffer, out)
 		if err == nil {
 			err = buffer.Flush()
 		}
@@ -77,32 +79,33 @@ func stream(ctx context.Context, from *pgx.Conn, out string, to *pgx.Conn, in st
 	return readErr
 }
 
-// shortestPause is how long a copy is held up at least, so that it is not for each row.
-const shortestPause = time.Millisecond
-
 // meter is written to whatever is copied. It tells how far it is, and holds it up to the rate that is wanted.
 type meter struct {
 	job   *job
-	pause func(time.Duration) error
+	wait  func(bytes int) error // up to streamBuffer of them
 	began time.Time
 	told  time.Time
 	bytes int64
 }
 
+func (j *job) meter(ctx context.Context) *meter {
+	limiter := rate.NewLimiter(rate.Inf, streamBuffer)
+	if j.cfg.Rate > 0 {
+		limiter.SetLimit(rate.Limit(j.cfg.Rate))
+	}
+	return &meter{job: j, began: time.Now(), wait: func(bytes int) error { return limiter.WaitN(ctx, bytes) }}
+}
+
 func (m *meter) Write(p []byte) (int, error) {
-	m.bytes += int64(len(p))
-	j := m.job
-	if rate := j.cfg.Rate; rate > 0 {
-		due := time.Duration(float64(m.bytes) / float64(rate) * float64(time.Second))
-		if early := due - time.Since(m.began); early > shortestPause {
-			if err := m.pause(early); err != nil {
-				return 0, err
-			}
+	for part := range slices.Chunk(p, streamBuffer) {
+		if err := m.wait(len(part)); err != nil {
+			return 0, err
 		}
 	}
+	m.bytes += int64(len(p))
 	if time.Since(m.told) > time.Second {
 		m.told = time.Now()
-		j.tell(j.copying(m.began, m.bytes))
+		m.job.tell(m.job.copying(m.began, m.bytes))
 	}
 	return len(p), nil
 }
