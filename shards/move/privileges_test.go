@@ -71,6 +71,16 @@ func TestPrivileges(t *testing.T) {
 	c.served("pg-b", "by a role that is no superuser")
 	c.equal("owner", c.text(1, `select tableowner from pg_tables where schemaname = 'shard_00001' and tablename = 'photos'`), owner)
 	c.clean()
+	c.cfg.Map, c.cfg.To, c.cfg.Rate = c.load(), "pg-a", 1e9
+	if got := problems(); !strings.Contains(got, "may not set session_replication_role") {
+		t.Errorf("with a rate, and without its right: %s", got)
+	}
+	b.exec(0, "grant set on parameter session_replication_role to "+owner)
+	if _, err := move.Run(t.Context(), c.cfg); err != nil {
+		t.Fatal(err)
+	}
+	c.served("pg-a", "at a rate")
+	c.clean()
 }
 
 // ownedByRole returns a cluster as a superuser sees it, and as a role that is no superuser and owns the shards of so many hosts does.
@@ -114,19 +124,31 @@ func ownedByRole(t *testing.T, owned int) (b, c *bundle, owner string) {
 // A role that does not see all rows moves no shard: it would leave some behind. One that does moves them all.
 func TestPolicies(t *testing.T) {
 	t.Parallel()
-	b, c, owner := ownedByRole(t, 1)
-	b.exec(0, fmt.Sprintf("alter role %[1]s replication; grant pg_read_all_stats to %[1]s", owner))
-	c.exec(0, `alter table shard_00001.photos enable row level security; alter table shard_00001.photos force row level security;
-		create policy most on shard_00001.photos using (title <> 'photo 7')`)
-	if _, err := move.Run(t.Context(), c.cfg); err == nil || !strings.Contains(err.Error(), "pg-a: role "+owner+" does not see all rows of photos") {
-		t.Errorf("got %v", err)
+	for owned := 1; owned <= 2; owned++ {
+		b, c, owner := ownedByRole(t, owned)
+		b.exec(0, fmt.Sprintf("alter role %[1]s replication; grant pg_read_all_stats to %[1]s", owner))
+		c.exec(0, `alter table shard_00001.photos enable row level security; alter table shard_00001.photos force row level security;
+			create policy most on shard_00001.photos using (title <> 'photo 7')`)
+		_, err := move.Run(t.Context(), c.cfg)
+		wants := []string{"pg-a: role " + owner + " does not see all rows of photos"}
+		if owned == 2 {
+			wants = append(wants, "pg-b: role "+owner+" may not write to tables that force row-level security")
+		}
+		for _, want := range wants {
+			if err == nil || !strings.Contains(err.Error(), want) {
+				t.Errorf("got %v, expected %s", err, want)
+			}
+		}
+		b.equal("rows", b.text(0, `select count(*) from shard_00001.photos`), "1000")
+		if owned == 2 {
+			continue
+		}
+		b.exec(0, fmt.Sprintf(`alter role %s bypassrls`, owner))
+		if _, err := move.Run(t.Context(), c.cfg); err != nil {
+			t.Fatal(err)
+		}
+		b.equal("rows", b.text(1, `select count(*) from shard_00001.photos`), "1000")
 	}
-	b.equal("rows", b.text(0, `select count(*) from shard_00001.photos`), "1000")
-	b.exec(0, fmt.Sprintf(`alter role %s bypassrls`, owner))
-	if _, err := move.Run(t.Context(), c.cfg); err != nil {
-		t.Fatal(err)
-	}
-	b.equal("rows", b.text(1, `select count(*) from shard_00001.photos`), "1000")
 }
 
 // tryLater is try once the test's context has ended.

@@ -20,6 +20,7 @@ type Shard struct {
 	libc     string   // the version of that locale
 	owners   []string // roles
 	barred   []string // those that own tables and may not use the schema
+	forced   []string // those that own tables whose row-level security is for owners, too
 	roles    []string // that own or may use something
 	// Names and versions, as "name version".
 	extensions []string
@@ -97,6 +98,10 @@ SELECT DISTINCT pg_get_userbyid(r)::text FROM (
 const barredQuery = `
 SELECT DISTINCT pg_get_userbyid(relowner)::text FROM pg_class WHERE relnamespace = to_regnamespace($1) AND relkind = 'r' AND NOT has_schema_privilege(relowner, relnamespace, 'USAGE')`
 
+// forcedQuery names the owners of tables whose row-level security applies to them.
+const forcedQuery = `
+SELECT DISTINCT pg_get_userbyid(relowner)::text FROM pg_class WHERE relnamespace = to_regnamespace($1) AND relkind = 'r' AND relrowsecurity AND relforcerowsecurity`
+
 // extensionsQuery names the extensions that something of a schema needs, with their versions.
 const extensionsQuery = `
 SELECT DISTINCT e.extname || ' ' || e.extversion FROM pg_depend d
@@ -147,7 +152,7 @@ func OnSource(ctx context.Context, conn *pgx.Conn, schema string, offline bool) 
 	if err := conn.QueryRow(ctx, size, schema).Scan(&s.Bytes); err != nil {
 		return nil, err
 	}
-	for query, into := range map[string]*[]string{ownersQuery: &s.owners, barredQuery: &s.barred, rolesQuery: &s.roles, extensionsQuery: &s.extensions, collationsQuery: &s.collations} {
+	for query, into := range map[string]*[]string{ownersQuery: &s.owners, barredQuery: &s.barred, forcedQuery: &s.forced, rolesQuery: &s.roles, extensionsQuery: &s.extensions, collationsQuery: &s.collations} {
 		if *into, err = texts(ctx, conn, query, schema); err != nil {
 			return nil, err
 		}

@@ -50,6 +50,12 @@ SELECT true, format('schema %I is there already: expected none, or drop it once 
 UNION ALL
 SELECT true, 'the server is a standby: expected a primary' WHERE pg_is_in_recovery()`
 
+// forcedQueryOnTarget finds who may not write rows to tables that force row-level security: the mover, and from Postgres 16 on their owners, with
+// whose rights rows are applied. Its parameters: these, and whether all rows are copied by the mover.
+const forcedQueryOnTarget = `
+SELECT true, format('role %I may not write to tables that force row-level security: expected a superuser, or BYPASSRLS', rolname) FROM pg_roles
+WHERE NOT (rolsuper OR rolbypassrls) AND (rolname = current_user OR rolname = ANY ($1) AND NOT $2 AND current_setting('server_version_num')::int >= 160000)`
+
 // Way is how a shard is to move.
 type Way struct {
 	Offline      bool // it is copied while it is locked
@@ -72,6 +78,11 @@ func (s *Shard) OnTarget(ctx context.Context, conn *pgx.Conn, way Way) (Found, e
 	}
 	if err := f.take(ctx, conn, hostQuery, s.Schema, sql.FenceMark, s.roles, s.owners); err != nil {
 		return f, err
+	}
+	if len(s.forced) > 0 {
+		if err := f.take(ctx, conn, forcedQueryOnTarget, s.forced, way.Offline); err != nil {
+			return f, err
+		}
 	}
 	if err := s.compareDatabases(ctx, conn, &f, way.Offline); err != nil {
 		return f, err
