@@ -35,10 +35,10 @@ PLAIN := /kiloshard/(bench|cmd|internal)(/|$$)|/router/example/|/prove(/|$$)|/mi
 
 # The packages that take longest go first.
 test-libraries:
-	go test $(RACE) -shuffle=on -timeout=20m $$({ go list ./shards/mapstore; go list ./... | grep -vE '$(PLAIN)'; } | awk '!seen[$$0]++')
+	go test $(RACE) -shuffle=on -timeout=60m $$({ go list ./shards/mapstore; go list ./... | grep -vE '$(PLAIN)'; } | awk '!seen[$$0]++')
 
 test-programs:
-	CGO_ENABLED=0 go test -shuffle=on -timeout=20m $$({ go list ./shards/move/prove; go list ./... | grep -E '$(PLAIN)'; } | awk '!seen[$$0]++')
+	CGO_ENABLED=0 go test -shuffle=on -timeout=60m $$({ go list ./shards/move/prove; go list ./... | grep -E '$(PLAIN)'; } | awk '!seen[$$0]++')
 
 prove: go ## IDs under real faults, minutes long; IMAGE=postgres:17 for another Postgres, PROVE=published to see it fail
 ifdef IMAGE

@@ -16,7 +16,7 @@ func programs(t *testing.T, version string, names ...string) string {
 	dir := publicDir(t)
 	for _, name := range names {
 		script := "#!/bin/sh\necho '" + name + " (PostgreSQL) " + version + "'\n"
-		noError(t, os.WriteFile(filepath.Join(dir, name), []byte(script), 0o755))
+		writeProgram(t, filepath.Join(dir, name), []byte(script))
 	}
 	t.Cleanup(func() {
 		for _, name := range names {

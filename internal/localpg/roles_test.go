@@ -134,15 +134,19 @@ func copyOfBinary(t *testing.T) string {
 	t.Helper()
 	own, err := os.Executable()
 	noError(t, err)
-	from, err := os.Open(own)
+	binary, err := os.ReadFile(own)
 	noError(t, err)
-	defer from.Close()
-	dir := publicDir(t)
-	path := filepath.Join(dir, "localpg.test")
-	to, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY, 0o755)
-	noError(t, err)
+	path := filepath.Join(publicDir(t), "localpg.test")
+	writeProgram(t, path, binary)
 	t.Cleanup(func() { noError(t, os.Remove(path)) })
-	_, err = io.Copy(to, from)
-	noError(t, errors.Join(err, to.Close()))
 	return path
+}
+
+// writeProgram writes a program that every user can run, at once: a child of another test would hold the file open between its
+// fork and its exec, and what is open for writing cannot be run (ETXTBSY).
+func writeProgram(t *testing.T, path string, content []byte) {
+	t.Helper()
+	syscall.ForkLock.RLock()
+	defer syscall.ForkLock.RUnlock()
+	noError(t, os.WriteFile(path, content, 0o755))
 }
