@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"testing/fstest"
+	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
@@ -109,7 +110,11 @@ func openRouter(ctx context.Context, m *shards.Map) (*router.Router, error) {
 	return openRouterWith(ctx, m, router.Config{})
 }
 
-// openRouterWith opens a router with a config whose map it sets.
+// silentFor is how long a host may be silent before a router takes it for down: no host fails here, and one that has to start many
+// sessions at once on a busy machine may not answer a probe in time.
+const silentFor = 30 * time.Second
+
+// openRouterWith opens a router with a config whose map and failover it sets.
 func openRouterWith(ctx context.Context, m *shards.Map, cfg router.Config) (*router.Router, error) {
 	hosts := slices.Clone(m.Hosts())
 	for i, host := range hosts {
@@ -119,7 +124,7 @@ func openRouterWith(ctx context.Context, m *shards.Map, cfg router.Config) (*rou
 	if err != nil {
 		return nil, err
 	}
-	cfg.Map = m
+	cfg.Map, cfg.Failover.FailAfter = m, silentFor
 	return router.New(ctx, cfg)
 }
 

@@ -26,8 +26,9 @@ type Config struct {
 
 	// Pool adjusts the pool of a host before it is made: its size, TLS, a tracer. It is called once for each host; its
 	// error ends [New], or keeps the router from following a later map. It is also called once for each replica, which has a
-	// name such as pg-a/0, before its first read; its error keeps that replica from being used. Pool must not call the
-	// router, and hooks that it sets must leave the prepared statements of a connection alone. Defaults to what the DSN says.
+	// name such as pg-a/0, before its first read; its error keeps that replica from being used. If two calls open a host at
+	// the same time, Pool is called for both, and one result is closed. Hooks that Pool sets must leave the prepared
+	// statements of a connection alone. Defaults to what the DSN says.
 	Pool func(host shards.Host, cfg *pgxpool.Config) error
 
 	// Credentials returns the credentials for each new connection, which replace those of the DSN: tokens that are good for
@@ -49,8 +50,9 @@ type Config struct {
 	// Failover says when a host counts as down, and how long calls wait for a new primary.
 	Failover Failover
 
-	// NoGroups sends each statement by itself. It is for services whose views or operators hide functions that write and
-	// swallow their own errors: in a group, which only reads, these would be called without effect.
+	// NoGroups sends each statement by itself, and holds none but those of readers to reading. It is for services that have
+	// functions which write and swallow their own errors, and which the SQL does not show: a view or an operator hides them, or
+	// they have the name of one of Postgres's own functions. In a statement that the server holds to reading they have no effect.
 	NoGroups bool
 
 	// Tracers trace the statements of the service on all hosts, in this order, after a tracer in the pool's config. Each is

@@ -7,52 +7,56 @@
 //	rows, err := shard.Query(ctx, `select id, title from photos where owner = $1`, userID)
 //
 // Finding the shard is arithmetic on the map, which takes no lock and allocates nothing, unless the map's strategy is a
-// directory: see [Router.ForNew] for that. With [Config.Maps] the router follows its map: what has begun ends where it
-// began, what begins later goes where the shard is by then. If the store of maps is down, the last map goes on working.
+// directory: see [Router.ForNew]. With [Config.Maps] the router follows its map: a call ends on the host where it began, and
+// the next call goes to the host that has the shard by then. If the store of maps is down, the router uses the last map.
 //
 // # One rule
 //
-// A statement given to a shard reads and writes that shard, or fails. The table photos exists in every shard, many shards
-// share a connection, and what a function or a procedure does to a session cannot be seen in the SQL that calls it. So
-// Postgres checks, before every statement, in the same round trip and the same transaction. This query is the entry:
+// A statement given to a shard reads and writes that shard, or fails. Every shard has a table photos, many shards share a
+// connection, and SQL does not show what a function that it calls does to the session. So the router sends a query before
+// every statement, in the same round trip and the same transaction. This query is the entry:
 //
 //   - It sets the search_path to the shard's, local to the transaction. Nothing of it is left afterwards.
-//   - It fails if the session's own path is not the one that the router left there, which is empty. The router then resets
-//     the path and sends the statement again. So text that ends its transaction, and a procedure that commits, continue
-//     under an empty path: they find no table, and never another shard's.
+//   - It fails if the session's own path is not empty, as the router left it. The router then resets the path and sends the
+//     statement again. So SQL that ends its transaction, and a procedure that commits, continue under an empty path: they
+//     find no table, and never another shard's.
 //   - It fails if the shard's schema is missing, or the role has no USAGE on it. Postgres would skip it, and take a table
 //     of a schema behind it. See [ErrMoved].
 //
-// A string of statements is split, and each statement has an entry of its own; so has each query of a batch, and each
-// statement of a transaction. Postgres takes no more than one statement from each message: a string that is split in the
-// wrong place is a syntax error. SQL text is read to see what is fast. Nothing that is promised here depends on it.
+// Before each COMMIT the router sets the path to the shard's again, because deferred triggers run in the COMMIT.
 //
-// Behind a pooler, whose sessions are also others', the session's own path stays what the role has: what escapes its
-// transaction there runs under that path. Give the role an empty one:
+// The router splits a string of statements and sends an entry before each of them, as before each query of a batch and each
+// statement of a transaction. Postgres takes one statement from each message: a string that is split in the wrong place is a
+// syntax error. The router reads SQL text only to find what is fast. No promise depends on that.
+//
+// Behind a pooler, other clients use the same sessions, so the session's own path stays the role's: a statement that escapes
+// its transaction runs under that path. Give the role an empty one:
 //
 //	alter role app set search_path = ''
 //
 // # Connections
 //
-// Postgres keeps what it knows of a schema, and each prepared statement, for each session. So a shard's statements go to the
-// same connections each time, as far as these are free. Reads share a few of a pool's connections, and all if the host is far
-// away; what writes has one to itself. [Config.Statements] and the pool's config, from the DSN and [Config.Pool], are the
-// settings; [Router.Stats] shows the effect.
+// A Postgres session caches the catalog of the schemas that it uses, and its prepared statements. So a shard's statements go to
+// the same connections each time, as far as these are free. Reads share a few of a pool's connections, or all if the host is
+// far away; each write has a connection to itself. The settings are [Config.Statements] and the pool's config, from the DSN and
+// [Config.Pool]; [Router.Stats] shows the effect.
 //
-// Single statements that only read, as far as their words tell, and that wait for a connection, are sent together, up to
-// 32. Those of one shard are a group: one entry, one transaction, which the server holds to reading. If it turns out that
-// one of them writes, it is run again as a write. A context that ends affects its own caller only. A server that works
-// for nobody else is asked to cancel the statement, and its connection is kept if that takes 50 ms at most, for which
-// the caller waits; in a transaction, a batch, or behind a pooler it is closed, as pgx does. A function that writes,
-// swallows its own failure and is called by a view or an operator would be called without effect: [Config.NoGroups].
+// Statements that only read, by their words, are sent together while they wait for a connection, up to 32. Those of one shard
+// are a group: one entry and one read-only transaction. If a statement turns out to write, it is run again as a write. In a
+// group, a function that writes and swallows its own error has no effect if a view or an operator hides it, or if it has the
+// name of one of Postgres's own functions: see [Config.NoGroups].
+//
+// A context that ends affects its own caller only. The router cancels the statement on the server, and keeps the connection if
+// that takes at most half a second, for which the caller waits. In a transaction, a batch, or behind a pooler it closes the
+// connection, as pgx does.
 //
 // # Hosts that fail, and replicas
 //
-// A host that is silent, or refuses connections, is down: its calls fail at once with [ErrHostDown] until it answers
-// again. If its DSN names several addresses, calls go to the primary, wherever that is; see [Failover]. What was never
-// sent is sent when a primary is there, and so is a statement that only reads. Anything else that was sent and not
-// answered is [ErrLost], or [ErrOutcomeUnknown] for a COMMIT: it may have run. [SafeToRetry] says whether a caller may try
-// again, and [Retry] runs transactions again.
+// A host that is silent or refuses connections is down: its calls fail at once with [ErrHostDown] until it answers again. If
+// its DSN names several addresses, calls go to the primary among them; see [Failover]. Once there is a primary, the router
+// sends what it has not sent yet, and repeats statements that only read. Anything else that was sent and not answered fails
+// with [ErrLost], or [ErrOutcomeUnknown] for a COMMIT: it may have run. [SafeToRetry] reports whether a caller may try again,
+// and [Retry] runs transactions again.
 //
 // [Shard.ReadOnly] reads from replicas, with a limit on how old the answer may be; see [Reads].
 //
@@ -60,22 +64,29 @@
 //
 //   - Package many works on several shards at once. There are no transactions over several shards, and no joins.
 //   - Package sqldb makes a *sql.DB of a Shard, for ORMs.
-//   - [Shard.PoolConfig] is the config of a pool of the shard's own, for what shared connections cannot do: LISTEN, VACUUM,
-//     CREATE INDEX CONCURRENTLY, a job queue.
+//   - [Shard.PoolConfig] is the config of a separate pool for one shard, for what shared connections cannot do: LISTEN,
+//     VACUUM, CREATE INDEX CONCURRENTLY, a job queue.
 //   - Packages tracing and metrics observe each operation, as tracers in [Config.Tracers]; package health has probes.
-//     [operation.Classify] names errors without their words, which may quote an argument.
+//     [operation.Classify] names an error without its message, which may quote an argument.
 //
 // # Limits
 //
-//   - What refuses to run in a transaction block cannot be sent to a Shard, and LISTEN is refused.
+//   - A statement that cannot run in a transaction block cannot be sent to a Shard. LISTEN is refused.
 //   - A string for Exec may hold a whole transaction, BEGIN to COMMIT, but nothing may follow it.
 //   - A procedure cannot commit by itself. CALL and DO go to Exec or into a transaction; Query and SendBatch of a Shard
 //     refuse them.
-//   - What SQL leaves on a session, such as a setting, a role or an advisory lock, is reset before anybody else has the
-//     session, if its words show it. What a function does to a session besides the path is seen by those who use the
-//     session afterwards. pg_temp is last in the path, so that no temporary table hides a table of the shard.
-//   - When a table has changed so that a prepared statement no longer fits, a single statement is prepared again and run
-//     again; within a transaction, and later in a batch, the caller gets the error.
+//   - A setting, a role or an advisory lock that SQL leaves on a session is reset before the next caller has the session, if
+//     the words of the SQL show it. What a function changes in the session, besides the path, the next callers see. Reads of a
+//     group are in one transaction: a function that a view calls may change a setting for the reads behind it.
+//   - A function that moves the path moves it for the rest of its statement: for its own next line, and for the trigger after
+//     it. A COMMIT with all its deferred triggers is one statement.
+//   - The router asks for the path at the end of a group, and after each statement until it has seen it leave the path alone.
+//     It does not notice if a view or an operator starts to move the path later, and another read of the group moves it back: a
+//     read between the two runs under the wrong path. With [Config.NoGroups] this cannot happen.
+//   - pg_temp is last in the path, so that no temporary table hides a table of the shard.
+//   - The connection of [pgx.Tx.Conn] has no entries: a function that has moved the path moves it for what is sent there.
+//   - When a table has changed so that a prepared statement no longer fits, a single statement is prepared and run again; in a
+//     transaction, and later in a batch, the caller gets the error.
 //   - Behind PgBouncer in transaction mode, which the router notices, statements are not prepared.
 //   - A type that is made in the shards' schemas has an OID in each: register it for every schema of a host, as the example
 //     of [Config] does. Unregistered types come and go as text.

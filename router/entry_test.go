@@ -11,8 +11,6 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
-
-	"github.com/kiloshard/kiloshard/router"
 )
 
 // wanderers are functions that move the path of the session, in ways that no look at a statement tells.
@@ -107,92 +105,6 @@ func TestFunctionsThatMoveThePath(t *testing.T) {
 	}
 }
 
-// Text may hide the end of its transaction: what comes after it fails, or is done in its own shard. The session was left
-// with the path of another shard by a function, as far as it lets itself.
-func TestHiddenEnds(t *testing.T) {
-	t.Parallel()
-	batch := func(texts ...string) func(context.Context, router.Shard) error {
-		return func(ctx context.Context, s router.Shard) error {
-			var batch pgx.Batch
-			for _, text := range texts {
-				batch.Queue(text)
-			}
-			return s.SendBatch(ctx, &batch).Close()
-		}
-	}
-	inTx := func(texts ...string) func(context.Context, router.Shard) error {
-		return func(ctx context.Context, s router.Shard) error {
-			return s.Tx(ctx, pgx.TxOptions{}, func(tx pgx.Tx) error {
-				for _, text := range texts {
-					_, _ = tx.Exec(ctx, text)
-				}
-				return nil
-			})
-		}
-	}
-	begin := func(query string) func(context.Context, router.Shard) error {
-		return func(ctx context.Context, s router.Shard) error {
-			return s.Tx(ctx, pgx.TxOptions{BeginQuery: query}, func(tx pgx.Tx) error {
-				_, err := tx.Exec(ctx, `delete from photos`)
-				return err
-			})
-		}
-	}
-	ways := map[string]func(context.Context, router.Shard) error{
-		"commit in a batch":              batch(`/* /* */ */ commit`, `delete from photos`),
-		"rollback in a batch":            batch(`select public.f()`, `/* /* */ */ rollback`, `delete from photos`),
-		"prepare transaction in a batch": batch(`insert into photos values (7, 1, 'x')`, `prepare transaction 'x'`, `delete from photos`),
-		"procedure in a batch":           batch(`/* /* */ */ call public.p()`, `delete from photos`),
-		"do in a batch":                  batch(`select public.f()`, `/* /* */ */ do $$ begin rollback; delete from photos; end $$`),
-		"string": func(ctx context.Context, s router.Shard) error {
-			_, err := s.Exec(ctx, `select public.f(); /* /* */ */ rollback; delete from photos`)
-			return err
-		},
-		"procedure": func(ctx context.Context, s router.Shard) error {
-			_, err := s.Exec(ctx, `/* /* */ */ call public.p()`)
-			return err
-		},
-		"procedure as a query": func(ctx context.Context, s router.Shard) error {
-			rows, err := s.Query(ctx, `/* /* */ */ call public.p()`)
-			rows.Close()
-			return err
-		},
-		"commit in a transaction":   inTx(`select public.f()`, `/* */ commit; delete from photos`),
-		"rollback to a savepoint":   inTx(`select public.f(); savepoint a`, `rollback to a; commit; delete from photos`),
-		"begin that is a comment":   begin(`begin -- `),
-		"begin that is none":        begin(`select public.f()`),
-		"begin, commit, delete":     begin(`begin; select public.f(); commit; delete from photos; begin`),
-		"begin in a nested comment": begin(`/* /* */ begin; */ delete from photos`),
-		"commit query": func(ctx context.Context, s router.Shard) error {
-			return s.Tx(ctx, pgx.TxOptions{CommitQuery: `commit; delete from photos`}, func(tx pgx.Tx) error {
-				_, err := tx.Exec(ctx, `select public.f()`)
-				return err
-			})
-		},
-	}
-	for name, way := range ways {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			b, ctx := setup(t, options{conns: 1})
-			b.run(ctx, t, `create function public.f() returns int `+wanderers["set_config"])
-			b.run(ctx, t, `create procedure public.p() language plpgsql as $$ begin
-perform set_config('search_path', '', false); commit; delete from photos; end $$`)
-			s := b.shard(t, 1)
-			for _, before := range []string{`select 1`, `select public.f()`} {
-				if _, err := s.Exec(ctx, before); err != nil {
-					t.Fatal(err)
-				}
-				t.Logf("after %s: %v", before, way(ctx, s))
-				_, _ = b.plain.Exec(ctx, `rollback prepared 'x'`) // there may be none; it would hold its locks
-				b.intact(ctx, t, name)
-				if got := ask(ctx, t, s, `select current_schema::text`); got != "shard_00001" {
-					t.Errorf("the next statement is in %s", got)
-				}
-			}
-		})
-	}
-}
-
 // A shard that is not on its host, or whose schema the role may not use, is an error: Postgres would pass over it, and take
 // a table of a schema behind it.
 func TestShardIsNotThere(t *testing.T) {
@@ -214,32 +126,50 @@ func TestShardIsNotThere(t *testing.T) {
 			b.run(ctx, t, `create schema shared; create table shared.photos (id bigint primary key, owner bigint, title text);
 create role `+role+`; grant all on schema shared, shard_00005 to `+role+`; grant all on all tables in schema shared, shard_00005 to `+role)
 			t.Cleanup(func() { b.run(context.WithoutCancel(ctx), t, `drop owned by `+role+`; drop role `+role) })
-			s := b.shard(t, 5)
-			if _, err := s.Exec(ctx, `update photos set title = 'mine' where id = $1`, 1); err != nil {
-				t.Fatal(err)
-			}
-			b.run(ctx, t, strings.ReplaceAll(c.do, "photos_app", role))
-			var batch pgx.Batch
-			batch.Queue(`insert into photos values (2, 5, 'x')`)
-			for how, err := range map[string]error{
-				"exec":   second(s.Exec(ctx, `insert into photos values (2, 5, 'x')`)),
-				"args":   second(s.Exec(ctx, `insert into photos values ($1, 5, 'x')`, 2)),
-				"known":  second(s.Exec(ctx, `update photos set title = 'mine' where id = $1`, 1)),
-				"query":  s.QueryRow(ctx, `select count(*) from photos`).Scan(new(int)),
-				"batch":  s.SendBatch(ctx, &batch).Close(),
-				"begin":  second(s.Begin(ctx)),
-				"copy":   second(s.CopyFrom(ctx, pgx.Identifier{"photos"}, []string{"id"}, pgx.CopyFromRows([][]any{{int64(9)}}))),
-				"nextid": second(s.NextID(ctx)),
-			} {
-				if err == nil || !strings.Contains(err.Error(), c.want) || !strings.Contains(err.Error(), "shard 5") {
-					t.Errorf("%s: got %v, want %s", how, err, c.want)
-				}
-			}
-			var rows int
-			if err := b.plain.QueryRow(ctx, `select count(*) from shared.photos`).Scan(&rows); err != nil || rows != 0 {
-				t.Errorf("shared.photos has %d rows, %v", rows, err)
-			}
+			checkShardIsNotThere(ctx, t, b, strings.ReplaceAll(c.do, "photos_app", role), c.want)
 		})
+	}
+}
+
+func TestShardIsNotThereBehindPgBouncer(t *testing.T) {
+	t.Parallel()
+	setup := behindPgBouncer(t)
+	for _, do := range []string{`drop schema shard_00005 cascade`, `alter schema shard_00005 rename to shard_00005__moved_1`} {
+		t.Run(do, func(t *testing.T) {
+			b, ctx := setup(t, options{conns: 1, searchPath: []string{"shared"}})
+			b.run(ctx, t, `create schema shared; create table shared.photos (id bigint primary key, owner bigint, title text)`)
+			checkShardIsNotThere(ctx, t, b, do, `schema "shard_00005" does not exist`)
+		})
+	}
+}
+
+// checkShardIsNotThere checks that after do, SQL for shard 5 fails with the wanted text, and that shared.photos is not written to.
+func checkShardIsNotThere(ctx context.Context, t *testing.T, b *testBundle, do, want string) {
+	t.Helper()
+	s := b.shard(t, 5)
+	if _, err := s.Exec(ctx, `update photos set title = 'mine' where id = $1`, 1); err != nil {
+		t.Fatal(err)
+	}
+	b.run(ctx, t, do)
+	var batch pgx.Batch
+	batch.Queue(`insert into photos values (2, 5, 'x')`)
+	for how, err := range map[string]error{
+		"exec":   second(s.Exec(ctx, `insert into photos values (2, 5, 'x')`)),
+		"args":   second(s.Exec(ctx, `insert into photos values ($1, 5, 'x')`, 2)),
+		"known":  second(s.Exec(ctx, `update photos set title = 'mine' where id = $1`, 1)),
+		"query":  s.QueryRow(ctx, `select count(*) from photos`).Scan(new(int)),
+		"batch":  s.SendBatch(ctx, &batch).Close(),
+		"begin":  second(s.Begin(ctx)),
+		"copy":   second(s.CopyFrom(ctx, pgx.Identifier{"photos"}, []string{"id"}, pgx.CopyFromRows([][]any{{int64(9)}}))),
+		"nextid": second(s.NextID(ctx)),
+	} {
+		if err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "shard 5") {
+			t.Errorf("%s: got %v, want %s", how, err, want)
+		}
+	}
+	var rows int
+	if err := b.plain.QueryRow(ctx, `select count(*) from shared.photos`).Scan(&rows); err != nil || rows != 0 {
+		t.Errorf("shared.photos has %d rows, %v", rows, err)
 	}
 }
 

@@ -9,7 +9,7 @@ import (
 	"github.com/kiloshard/kiloshard/shards"
 )
 
-// How [Path] knows the shard of a key.
+// The values of [Path].How: where the shard of a key comes from.
 const (
 	ByArithmetic = "arithmetic"
 	ByCache      = "cache"     // of the directory's entries
@@ -17,22 +17,22 @@ const (
 	ByOtherwise  = "otherwise" // by the other strategy: a lookup found no entry
 )
 
-// Path is how a key was taken to its shard. It holds no DSN.
+// Path says how a router finds the shard of a key. It holds no DSN.
 type Path struct {
 	Key        string        `json:"key"` // a number as its decimal text
 	Strategy   string        `json:"strategy"`
 	How        string        `json:"how"`             // ByArithmetic, ByCache, ByLookup or ByOtherwise
-	Arithmetic string        `json:"arithmetic"`      // what was done with the key; empty if its entry said
-	Entry      string        `json:"entry,omitempty"` // of a directory, the schema that holds the key's entry
+	Arithmetic string        `json:"arithmetic"`      // the calculation; empty if the shard is in the entry
+	Entry      string        `json:"entry,omitempty"` // with a directory: the schema that holds the key's entry
 	Shard      shards.Number `json:"shard"`
 	Schema     string        `json:"schema"`
 	Host       string        `json:"host"` // the host's name
 
-	// Note says that the key may be an ID by mistake, and what to do; see [shards.Map.NoteID].
+	// Note warns if the key looks like an ID that was passed as a key by mistake; see [shards.Map.NoteID].
 	Note string `json:"note,omitempty"`
 }
 
-// Explain returns how a key is taken to its shard, which it finds as [Router.ForKey] does, with the same errors.
+// Explain finds the shard of a key as [Router.ForKey] does, with the same errors, and returns how it found it.
 func (r *Router) Explain(ctx context.Context, key shards.Key) (Path, error) {
 	now := r.now.Load()
 	p := Path{Key: key.String(), Strategy: now.shards.Strategy().By}
@@ -74,7 +74,7 @@ func (r *Router) explain(ctx context.Context, key shards.Key, p *Path) (shards.N
 	return n, nil
 }
 
-// String returns the way of the key on one line, such as
+// String returns the path as one line, such as
 //
 //	key 31341: modulo: 31341 mod 2048 = 621: shard 621 (shard_00621 on pg-a)
 func (p Path) String() string {

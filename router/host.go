@@ -19,8 +19,8 @@ import (
 // host is a host of the map with its connections.
 type host struct {
 	*conns.Pool
-	opened   shards.Host     // as it was when the host was opened
-	plain    *pgxpool.Config // of the pool, before the router changes it: see [Shard.PoolConfig]
+	opened   shards.Host     // the host in the map with which it was opened
+	plain    *pgxpool.Config // the pool's config before the router changes it: see [Shard.PoolConfig]
 	replicas *replicas       // nil if it has none
 
 	retried, exhausted atomic.Uint64 // see HostStats
@@ -29,8 +29,8 @@ type host struct {
 // awaitMove is [conns.Config.AwaitMove].
 type awaitMove = func(context.Context, *conns.Shard) bool
 
-// openHost opens a host of the map, or with replica not nil that replica as a host of its own: nothing that is about
-// primaries may be asked of it, and no shard of it moves by itself.
+// openHost opens a host of the map. If replica is not nil, it opens that replica: as a host without a primary, whose shards
+// do not move by themselves.
 func openHost(ctx context.Context, place shards.Host, cfg Config, awaitMove awaitMove, replica *replicaHost) (*host, error) {
 	login, config, err := connect.ForPool(place.WithCredentials(cfg.Credentials))
 	if err != nil {
@@ -66,7 +66,7 @@ func openHost(ctx context.Context, place shards.Host, cfg Config, awaitMove awai
 	return h, nil
 }
 
-// expect says how many shards the host has.
+// expect sets how many shards the host has.
 func (h *host) expect(shards int) {
 	if h.replicas != nil {
 		h.replicas.shards.Store(int64(shards))
@@ -82,38 +82,38 @@ func (h *host) close(ctx context.Context, why error) {
 	}
 }
 
-// ErrNoReplica says that no replica of the host was such as a reader with ReplicaOnly wants it.
+// ErrNoReplica says that no replica of the host qualified for a reader with ReplicaOnly.
 var ErrNoReplica = replica.ErrNone
 
-// errReplicaLeft says that a replica's host has left the map, so that a reader looks for the shard on another host.
+// errReplicaLeft says that the host of a replica has left the map. The reader looks for the shard on another host.
 var errReplicaLeft = errors.New("the host of the replica is no longer in use")
 
-// replicas are those of a host, which is their primary.
+// replicas are the replicas of a host.
 type replicas struct {
 	*replica.Set
 	primary *host
 	cfg     Config
-	base    context.Context // of their pools
+	base    context.Context // for their pools
 	all     []*replicaHost
 
 	shards   atomic.Int64  // of the host
-	fallback atomic.Uint64 // reads that the primary got
-	hedged   atomic.Uint64 // reads that were sent twice
-	won      atomic.Uint64 // of them, how many the second was quicker with
+	fallback atomic.Uint64 // reads that went to the primary
+	hedged   atomic.Uint64 // reads that were sent to two servers
+	won      atomic.Uint64 // those of them that the second server answered first
 }
 
-// replicaHost is a replica as a host, which is opened when it is wanted for the first time.
+// replicaHost is a replica as a host. It is opened on first use.
 type replicaHost struct {
 	place shards.Host // see [shards.Host.Replica]
 	of    *replicas
 	index int
 
-	reads  atomic.Uint64 // how many were sent
-	failed atomic.Uint64 // how many of them went elsewhere
+	reads  atomic.Uint64 // reads that were sent to it
+	failed atomic.Uint64 // those of them that went to another server
 	pool   atomic.Pointer[host]
 
-	opening sync.Mutex
-	closed  error // guarded by opening
+	mu     sync.Mutex // held while pool is set
+	closed error      // guarded by mu
 }
 
 // newReplicas returns the replicas of a host, nil if it has none.
@@ -135,26 +135,32 @@ func newReplicas(ctx context.Context, h *host, cfg Config) (*replicas, error) {
 	return rs, nil
 }
 
-// open returns the replica as a host.
+// open returns the replica as a host. It opens it with no lock held, because the user's Config.Pool and logger are called.
 func (r *replicaHost) open() (*host, error) {
-	if h := r.pool.Load(); h != nil {
-		return h, nil
-	}
-	r.opening.Lock()
-	defer r.opening.Unlock()
-	if h := r.pool.Load(); h != nil {
-		return h, nil
-	}
-	if r.closed != nil {
-		return nil, &shards.HostError{Host: r.place.Name, Err: r.closed}
+	if h, err := r.use(nil); h != nil || err != nil {
+		return h, err
 	}
 	h, err := openHost(r.of.base, r.place, r.of.cfg, nil, r)
 	if err != nil {
 		return nil, &shards.HostError{Host: r.place.Name, Err: err}
 	}
 	h.expect(int(r.of.shards.Load()))
-	r.pool.Store(h)
-	return h, nil
+	used, err := r.use(h)
+	if used != h {
+		h.close(r.of.base, errReplicaLeft)
+	}
+	return used, err
+}
+
+// use makes h the replica's host, unless it has one or is closed, and returns the one it has, nil if none.
+func (r *replicaHost) use(h *host) (*host, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.closed != nil {
+		return nil, &shards.HostError{Host: r.place.Name, Err: r.closed}
+	}
+	r.pool.CompareAndSwap(nil, h)
+	return r.pool.Load(), nil
 }
 
 func (r *replicaHost) connect(ctx context.Context) (*pgx.Conn, error) {
@@ -165,13 +171,13 @@ func (r *replicaHost) connect(ctx context.Context) (*pgx.Conn, error) {
 	return h.ConnectBeside(ctx)
 }
 
-// server returns which of its servers a connection leads to.
+// server returns the server that a connection leads to: the address of a replica may stand for several.
 func (r *replicaHost) server(ctx context.Context, conn *pgconn.PgConn) (string, error) {
 	seen, err := r.of.Ask(ctx, r.index, conn)
 	return seen.Server, err
 }
 
-// close closes the replicas, because the primary is closed for a reason, and waits until nothing is under way with them.
+// close closes the replicas and waits until they are not in use. why is the reason for which the primary is closed.
 func (rs *replicas) close(ctx context.Context, why error) {
 	if conns.Retired(why) {
 		why = errReplicaLeft
@@ -186,10 +192,10 @@ func (rs *replicas) close(ctx context.Context, why error) {
 }
 
 func (r *replicaHost) close(ctx context.Context, why error) {
-	r.opening.Lock()
+	r.mu.Lock()
 	r.closed = why
 	h := r.pool.Load()
-	r.opening.Unlock()
+	r.mu.Unlock()
 	if h != nil {
 		h.close(ctx, why)
 	}

@@ -9,33 +9,34 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/kiloshard/kiloshard/router/internal/directory"
-	"github.com/kiloshard/kiloshard/shards"
-
 	"github.com/kiloshard/kiloshard/router/internal/session"
+	"github.com/kiloshard/kiloshard/shards"
 )
 
-// Nowhere is where a key is that belongs to no shard, for [Router.Assign].
+// Nowhere is the shard number of a key that has no shard yet, for [Router.Assign].
 const Nowhere = directory.Nowhere
 
 var (
-	// ErrNoDirectory says that the strategy of the map is arithmetic, in which no key can be put elsewhere.
+	// ErrNoDirectory says that the map's strategy is arithmetic, so that no key can be assigned to another shard.
 	ErrNoDirectory = directory.ErrNone
 	// ErrFull says that no open shard has room for another key.
 	ErrFull = directory.ErrFull
-	// ErrElsewhere says that a key is not in the shard that [Router.Assign] was given, so that nothing was changed.
+	// ErrElsewhere says that a key is not in the shard that [Router.Assign] was to move it from. Nothing has changed.
 	ErrElsewhere = directory.ErrElsewhere
-	// ErrNeedsKey says that the strategy of the map takes new keys to a shard by the key alone.
+	// ErrNeedsKey says that the map's strategy cannot choose a shard without a key.
 	ErrNeedsKey = errors.New("the strategy chooses no shard without a key")
 )
 
 // ForKey returns the shard of a key, such as a user's ID or an address, by the map's strategy.
 //
-// With modulo, hash, range and id it is arithmetic on the map: it takes no lock, allocates nothing, and ctx means nothing to
-// it; with id, where keys are IDs, it is [Router.ForID]. With a directory it may ask a host, until ctx ends, and may return an entry as old as [Config.DirectoryMaxAge].
+// With modulo, hash, range and id it is arithmetic on the map: it takes no lock, allocates nothing and ignores ctx. With
+// id, where keys are IDs, it is the same as [Router.ForID]. With a directory it may query a host, until ctx ends, and may
+// return an entry as old as [Config.DirectoryMaxAge].
 //
-// It returns [shards.ErrNoShard] for a key in no range, without an entry where the map says no other place, or that is no
-// number where the strategy wants numbers, and [shards.ErrIsID] for an ID if the map refuses IDs as keys; with a directory the errors of a [Shard], and a [shards.FieldError] for a text
-// of more than 1024 bytes or that is not UTF-8.
+// It returns [shards.ErrNoShard] if no range holds the key, if the key has no entry and the map has no other strategy for
+// such keys, or if the strategy needs a number and the key is not one. It returns [shards.ErrIsID] for an ID if the map
+// refuses IDs as keys. With a directory it also returns the errors of a [Shard], and a [shards.FieldError] for a text key
+// that is longer than 1024 bytes or not UTF-8.
 func (r *Router) ForKey(ctx context.Context, key shards.Key) (Shard, error) {
 	now := r.now.Load()
 	if now.shards.HasDirectory() {
@@ -48,7 +49,7 @@ func (r *Router) ForKey(ctx context.Context, key shards.Key) (Shard, error) {
 	return now.on(n), nil
 }
 
-// inDirectory returns the shard of a key that may have an entry.
+// inDirectory returns the shard of a key that may have a directory entry.
 func (r *Router) inDirectory(ctx context.Context, key shards.Key) (Shard, error) {
 	n, _, err := r.directory.Lookup(ctx, key)
 	if err != nil {
@@ -57,28 +58,29 @@ func (r *Router) inDirectory(ctx context.Context, key shards.Key) (Shard, error)
 	return r.ForShard(n)
 }
 
-// ForNew returns the shard of a new key, such as a user who signs up. With a directory, a key without an entry is given a
-// shard by the map's allocation, on a host that is not closed, and the directory remembers it: from then on each lookup
-// of the key, in this process or another, returns that shard. However many ask at the same time, one shard is chosen. A key
-// that has an entry keeps it. With the other strategies it is [Router.ForKey].
+// ForNew returns the shard of a new key, such as a user who signs up. With a directory, the map's allocation chooses a
+// shard for a key without an entry, on a host that is not closed, and ForNew writes the entry. From then on every lookup
+// of the key, in this process or another, returns that shard. Concurrent calls for one key get the same shard. A key that
+// has an entry keeps it. With the other strategies ForNew is the same as [Router.ForKey].
 //
-// Without a key it chooses an open shard in the same way, for a user whose number is an ID which that shard makes, as the
-// default of a column or by [Shard.NextID]: with the strategy id, and with a directory where keys without an entry are IDs.
-// The ID is the key from then on. Each call counts one key in the shard that it returns, whether a row is inserted or not.
-// With other strategies the error is [ErrNeedsKey].
+// Without a key it chooses an open shard in the same way, for a user whose number is an ID that the shard makes, by the
+// default of a column or by [Shard.NextID]. The ID is the key from then on. This works with the strategy id, and with a
+// directory where keys without an entry are IDs; with other strategies the error is [ErrNeedsKey]. Each call counts one
+// key in the shard that it returns, even if no row is inserted.
 //
-// Where the map says that keys without an entry are by another strategy, nothing tells an old key of that kind from a new
-// one: ForNew is for keys that have no rows yet.
+// If the map uses another strategy for keys without an entry, ForNew cannot tell an old key of that kind from a new one.
+// Call it only for keys that have no rows yet.
 //
-// No shard and no host gets more keys than its capacity. It returns [ErrFull] when no open shard has room, and otherwise
-// the errors of [Router.ForKey]. When ctx ends, what has begun goes on: call ForNew again to learn which shard it is.
+// No shard and no host gets more keys than its capacity. ForNew returns [ErrFull] when no open shard has room, and
+// otherwise the errors of [Router.ForKey]. The end of ctx does not stop an allocation that has begun: call ForNew again to
+// learn the shard.
 //
-// The entries are in the table kiloshard_directory, the entry of a key in the shard that the hash of the key names, and
-// move with it. The keys of a shard are counted in a row of its table kiloshard_usage: new keys of one shard wait for each
-// other there for as long as a commit takes. A new key costs three statements: its entry is looked up, it is counted in its
-// shard, its entry is written. A process that dies between the last two leaves a shard counted one key too high, never too
-// low. The router reads the counts of all shards once in [Config.DirectoryMaxAge] and adds its own keys: what others add
-// meanwhile costs evenness, not correctness.
+// The entries are in the table kiloshard_directory. The hash of a key names the shard that holds its entry, and the entry
+// moves with that shard. Each shard counts its keys in a row of its table kiloshard_usage, where new keys of one shard
+// wait for each other for as long as a commit takes. A new key costs three statements: look up its entry, count it in its
+// shard, write its entry. If the process dies between the last two, the count is one too high, never too low. The router
+// reads the counts of all shards once per [Config.DirectoryMaxAge] and adds its own keys. Keys that others add in between
+// make the shards less even, but break nothing.
 func (r *Router) ForNew(ctx context.Context, key ...shards.Key) (Shard, error) {
 	m := r.Map()
 	var n shards.Number
@@ -101,17 +103,19 @@ func (r *Router) ForNew(ctx context.Context, key ...shards.Key) (Shard, error) {
 	return r.ForShard(n)
 }
 
-// Assign moves a key by hand, whose rows its caller has moved: the directory says shard to afterwards. It does so only if
-// the key is in shard from now, by its entry, or without one by the other strategy; [Nowhere] for a key without either.
-// From and to may be the same, which writes down where the other strategy has put the key.
+// Assign changes the directory entry of a key from one shard to another. The caller moves the rows. Assign changes the
+// entry only if the key is in shard from now: by its entry or, if it has none, by the other strategy. Pass [Nowhere] as
+// from for a key that has neither. If from and to are the same, Assign writes an entry for the shard that the other
+// strategy gives the key.
 //
-// It returns [ErrElsewhere] when the key is in another shard than from, [ErrFull] when the capacity of shard to is
-// reached, [ErrNoDirectory] when the strategy is arithmetic, and [shards.ErrNoShard] for numbers that the map does not
-// have. Nothing has changed then. After any other error the change may have been made. Once it has begun, the end of ctx
-// does not stop it.
+// It returns [ErrElsewhere] when the key is not in shard from, [ErrFull] when shard to has reached its capacity,
+// [ErrNoDirectory] when the strategy is arithmetic, and [shards.ErrNoShard] for numbers that the map does not have. After
+// these errors nothing has changed; after any other error the entry may have changed. Once the change has begun, the end
+// of ctx does not stop it.
 //
-// This router goes by the new entry at once, others within their [Config.DirectoryMaxAge]. To move the rows of a key
-// that is in use: stop its writers, copy its rows, Assign, wait for that time, let writers go on, delete the old rows.
+// This router uses the new entry at once, other routers within their [Config.DirectoryMaxAge]. To move the rows of a key
+// that is in use: stop its writers, copy its rows, call Assign, wait for that time, let the writers continue, and delete
+// the old rows.
 func (r *Router) Assign(ctx context.Context, key shards.Key, from, to shards.Number) error {
 	m := r.Map()
 	if !m.HasDirectory() {
@@ -125,13 +129,13 @@ func (r *Router) Assign(ctx context.Context, key shards.Key, from, to shards.Num
 	return r.directory.Assign(ctx, key, from, to)
 }
 
-// DirectoryStats are figures on the entries of a directory that a router keeps.
+// DirectoryStats are counts of a router's cache of directory entries.
 type DirectoryStats struct {
-	Entries      int    // that are kept
-	Hits, Misses uint64 // so far: how many times an entry was there when it was wanted, and was not
+	Entries      int    // entries in the cache now
+	Hits, Misses uint64 // lookups so far that found the entry in the cache, and that did not
 }
 
-// DirectoryStats returns figures on the directory's entries. It returns false if the strategy is not a directory.
+// DirectoryStats returns the counts of the directory's cache. It returns false if the strategy is not a directory.
 func (r *Router) DirectoryStats() (DirectoryStats, bool) {
 	if !r.Map().HasDirectory() {
 		return DirectoryStats{}, false
@@ -147,7 +151,7 @@ func newDirectory(r *Router, cfg Config) *directory.Directory {
 	})
 }
 
-// entryStore is where a directory's entries are.
+// entryStore runs the directory's statements on the shards that hold its entries.
 type entryStore struct{ *Router }
 
 func (s entryStore) QueryRow(ctx context.Context, n shards.Number, query string, args ...any) pgx.Row {

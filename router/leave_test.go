@@ -4,10 +4,13 @@ import (
 	"context"
 	"errors"
 	"math/rand/v2"
+	"net"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/kiloshard/kiloshard/router"
 )
@@ -88,31 +91,104 @@ func TestLeave(t *testing.T) {
 	b.isFree(ctx, t)
 }
 
-// TestLeaveHitsNobodyElse has callers leave at any time, and others use the connection at once: no cancel request reaches them.
-func TestLeaveHitsNobodyElse(t *testing.T) {
+// TestLeaveSlowly has callers leave while the server is slow to take cancel requests, as it is while it starts many processes: the
+// connection is kept, since a new one would make the server slower still.
+func TestLeaveSlowly(t *testing.T) {
 	t.Parallel()
-	b, ctx := setup(t, options{conns: 1})
+	var connected atomic.Bool
+	b, ctx := setup(t, options{conns: 1, pool: func(cfg *pgxpool.Config) {
+		dial := cfg.ConnConfig.DialFunc
+		cfg.ConnConfig.DialFunc = func(ctx context.Context, network, address string) (net.Conn, error) {
+			if connected.Load() {
+				time.Sleep(100 * time.Millisecond)
+			}
+			return dial(ctx, network, address)
+		}
+	}})
 	s := b.shard(t, 1)
-	left := 0
-	for i := range 500 {
-		limited, cancel := context.WithTimeout(ctx, time.Duration(rand.IntN(4000))*time.Microsecond)
-		var err error
-		if i%2 == 0 {
-			_, err = s.Exec(limited, `select pg_sleep(0.002)`)
-		} else {
-			err = s.QueryRow(limited, `select pg_sleep(0.002)`).Scan(nil)
+	kept, before := false, backend(ctx, t, s)
+	connected.Store(true)
+	for i := 0; !kept && i < 20; i++ { // a busy machine is slower than that
+		limited, cancel := context.WithTimeout(ctx, 20*time.Millisecond)
+		if _, err := s.Exec(limited, `select pg_sleep(10)`); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("got %v, expected %v", err, context.DeadlineExceeded)
 		}
 		cancel()
-		if err != nil {
-			left++
+		now := backend(ctx, t, s)
+		kept, before = now == before, now
+	}
+	if !kept {
+		t.Error("the connection was closed each time")
+	}
+	b.isFree(ctx, t)
+}
+
+// TestLeaveCostsNoConnection has callers leave while another connection of the host is free: that one cancels the statement, and
+// nothing connects to the server.
+func TestLeaveCostsNoConnection(t *testing.T) {
+	t.Parallel()
+	var dials atomic.Int32
+	b, ctx := setup(t, options{conns: 2, pool: func(cfg *pgxpool.Config) {
+		dial := cfg.ConnConfig.DialFunc
+		cfg.ConnConfig.DialFunc = func(ctx context.Context, network, address string) (net.Conn, error) {
+			dials.Add(1)
+			return dial(ctx, network, address)
 		}
-		if err != nil && !errors.Is(err, context.DeadlineExceeded) {
+	}})
+	s := b.shard(t, 1)
+	quiet := false
+	for i := 0; !quiet && i < 20; i++ { // a busy machine does not answer in time
+		tx, err := s.Begin(ctx)
+		if err != nil {
 			t.Fatal(err)
 		}
 		backend(ctx, t, s)
+		if err := tx.Rollback(ctx); err != nil { // both connections are there, and were used a moment ago
+			t.Fatal(err)
+		}
+		before := dials.Load()
+		limited, cancel := context.WithTimeout(ctx, 20*time.Millisecond)
+		if _, err := s.Exec(limited, `select pg_sleep(10)`); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("got %v, expected %v", err, context.DeadlineExceeded)
+		}
+		cancel()
+		backend(ctx, t, s)
+		quiet = dials.Load() == before
 	}
-	if left < 50 {
-		t.Errorf("%d callers left, so that the test proves nothing", left)
+	if !quiet {
+		t.Error("the server had a new connection each time")
+	}
+	b.isFree(ctx, t)
+}
+
+// TestLeaveHitsNobodyElse has callers leave at any time, and others use the connection at once: nothing cancels their statements,
+// neither a cancel request nor another session.
+func TestLeaveHitsNobodyElse(t *testing.T) {
+	t.Parallel()
+	for _, conns := range []int32{1, 2} {
+		b, ctx := setup(t, options{conns: conns})
+		s := b.shard(t, 1)
+		left := 0
+		for i := range 500 {
+			limited, cancel := context.WithTimeout(ctx, time.Duration(rand.IntN(4000))*time.Microsecond)
+			var err error
+			if i%2 == 0 {
+				_, err = s.Exec(limited, `select pg_sleep(0.002)`)
+			} else {
+				err = s.QueryRow(limited, `select pg_sleep(0.002)`).Scan(nil)
+			}
+			cancel()
+			if err != nil {
+				left++
+			}
+			if err != nil && !errors.Is(err, context.DeadlineExceeded) {
+				t.Fatal(err)
+			}
+			backend(ctx, t, s)
+		}
+		if left < 50 {
+			t.Errorf("%d callers left, so that the test proves nothing", left)
+		}
 	}
 }
 

@@ -25,56 +25,66 @@ func (r *Router) MapState() MapState {
 	return state
 }
 
-// SetMap has the router go by another map from now on. What is under way finishes where it began: a statement, rows,
-// a transaction. Whatever is begun afterwards goes to the shard's host in the new map, also on a [Shard] from before.
-// The connections to a host that is in both maps, under the same name with the same DSN, go on; those to a host that
-// is not in the new one are closed when nobody uses them any more.
+// SetMap makes the router use another map. What has begun ends on the host where it began: a statement, rows, a
+// transaction. What begins later goes to the shard's host in the new map, also on an older [Shard] handle. A host that is
+// in both maps, under the same name and with the same DSN, keeps its connections. The connections to a host that is not in
+// the new map are closed once nobody uses them.
 //
-// It returns without a change the [shards.ChangeError] of a map that must not follow the present one, and the
-// [shards.HostError] of a new host whose DSN or pool is wrong. It does not connect.
+// SetMap does not connect. It returns a [shards.ChangeError] for a map that must not replace the present one, and a
+// [shards.HostError] for a new host whose DSN or pool is wrong. After an error the router uses the map it had.
+//
+// SetMap calls Config.Pool and logs with no lock held: both may call the router, even SetMap. If another SetMap ends
+// first, this one starts again from its map.
 func (r *Router) SetMap(m *shards.Map) error { return r.setMap(m, false) }
 
-// setMap goes over to a map. movesKeys says that keys may have another shard in it.
+// setMap is [Router.SetMap]. movesKeys allows a map in which keys have other shards.
 func (r *Router) setMap(m *shards.Map, movesKeys bool) error {
-	before, err := r.turnTo(m, movesKeys)
-	if err == nil && before != m {
-		r.log.Info("map changed", slog.String("cluster", m.Config().Cluster), slog.Int("from", before.Version()), slog.Int("to", m.Version()))
-	}
-	return err
-}
-
-// turnTo returns the map before.
-func (r *Router) turnTo(m *shards.Map, movesKeys bool) (*shards.Map, error) {
-	r.turning.Lock()
-	defer r.turning.Unlock()
-	before := r.now.Load()
-	switch {
-	case r.closed:
-		return nil, errClosed
-	case m == before.shards:
-		return m, nil
-	}
-	if err := shards.CheckChange(before.shards, m); err != nil {
-		var change *shards.ChangeError
-		if !movesKeys || !errors.As(err, &change) || !change.MovesKeys {
-			return nil, err
+	opened := &openedHosts{open: r.open}
+	var used []*host
+	defer func() { opened.closeUnused(r.life, used) }()
+	for {
+		before := r.now.Load()
+		switch {
+		case r.closed.Load():
+			return errClosed
+		case m == before.shards:
+			return nil
+		}
+		if err := shards.CheckChange(before.shards, m); err != nil {
+			var change *shards.ChangeError
+			if !movesKeys || !errors.As(err, &change) || !change.MovesKeys {
+				return err
+			}
+		}
+		next, err := before.turnTo(m, opened.host)
+		if err != nil {
+			return err
+		}
+		if r.replace(before, next) {
+			used = next.hosts
+			r.log.Info("map changed", slog.String("cluster", m.Config().Cluster), slog.Int("from", before.shards.Version()), slog.Int("to", m.Version()))
+			return nil
 		}
 	}
-	next, err := before.turnTo(m, r.open)
-	if err != nil {
-		return nil, err
+}
+
+// replace makes a snapshot the router's, in place of the one that it was made from. It returns false if the router has
+// another one by now, or is closed.
+func (r *Router) replace(before, next *snapshot) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.closed.Load() || r.now.Load() != before {
+		return false
 	}
-	if m.Allocates() && r.directory == nil {
+	if next.shards.Allocates() && r.directory == nil {
 		r.directory = r.newDirectory()
 	}
 	r.now.Store(next)
 	for _, h := range next.settle(before) {
 		r.ending.Go(func() { h.close(r.life, conns.ErrRetired) })
 	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.state, r.unheard = MapState{Version: m.Version(), Since: time.Now(), Swaps: r.state.Swaps + 1}, trouble{}
-	return before.shards, nil
+	r.state, r.unheard = MapState{Version: next.shards.Version(), Since: time.Now(), Swaps: r.state.Swaps + 1}, trouble{}
+	return true
 }
 
 // follow goes over to each map that the source yields, until ctx ends.

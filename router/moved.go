@@ -10,29 +10,29 @@ import (
 )
 
 const (
-	movedLimit    = 3 * time.Second        // how long the source of maps may take to answer
-	movedLook     = 2 * time.Millisecond   // before the second look; each further one waits twice as long as the one before
-	movedLongest  = 50 * time.Millisecond  // between two looks
-	movedRest     = time.Second            // after which looks are made as if they were the first
-	movedPatience = 250 * time.Millisecond // of a call, before it sees whether the shard is back
+	loadLimit    = 3 * time.Second        // time limit of one load of the map
+	loadPause    = 2 * time.Millisecond   // before the second load; doubles with each further load
+	loadPauseMax = 50 * time.Millisecond  // longest pause between two loads
+	loadReset    = time.Second            // without a load for this long, the pause starts again at 0
+	moveWait     = 250 * time.Millisecond // how long a call waits for a newer map before it retries on the old host
 )
 
-// reload asks the source of maps for the newest one, once for all calls that want it at the same time. A move changes the map some
-// milliseconds after callers meet its fence, or never if it is aborted: the first looks are made soon after another.
+// reload loads the newest map from its source, once for all concurrent calls. A move changes the map some milliseconds after
+// calls meet its fence, or never if the move is aborted. So the first loads follow each other quickly.
 type reload struct {
 	router *Router
 	flight singleflight.Group
 
-	// Only one flight at a time uses what follows.
-	pause time.Duration // before the next look
-	last  time.Time     // look
+	// Only the one flight under way uses the fields below.
+	pause time.Duration // before the next load
+	last  time.Time     // when the last load ended
 }
 
-// newest has the router go over to the newest map of its source. It returns when that is done, or at the end of ctx.
+// newest makes the router use the newest map of its source. It returns when that is done or when ctx ends.
 func (r *reload) newest(ctx context.Context) {
 	done := r.flight.DoChan("", func() (any, error) {
 		r.wait()
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), movedLimit)
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), loadLimit)
 		defer cancel()
 		m, err := r.router.maps.Load(ctx)
 		if err == nil && m.Version() > r.router.Map().Version() {
@@ -50,22 +50,22 @@ func (r *reload) newest(ctx context.Context) {
 	}
 }
 
-// wait returns when it is time for the next look.
+// wait pauses before the next load.
 func (r *reload) wait() {
-	if time.Since(r.last) > movedRest {
+	if time.Since(r.last) > loadReset {
 		r.pause = 0
 	}
 	time.Sleep(r.pause)
-	r.pause = min(max(2*r.pause, movedLook), movedLongest)
+	r.pause = min(max(2*r.pause, loadPause), loadPauseMax)
 }
 
-// awaitMove waits for a map in which a shard that is not on this host has another one, and tells whether to make the call
-// again: there is one, or it has waited long enough to see whether the shard is back.
+// awaitMove waits for a newer map that has the shard on another host. It reports whether to retry the call: there is such a
+// map, or moveWait has passed and the shard may be back on its host. It returns false if ctx ends.
 func (r *reload) awaitMove(ctx context.Context, at *conns.Shard) bool {
 	if r.router.maps == nil {
 		return at.Gone()
 	}
-	for began := time.Now(); time.Since(began) < movedPatience; {
+	for began := time.Now(); time.Since(began) < moveWait; {
 		r.newest(ctx)
 		if at.Gone() {
 			return true

@@ -10,13 +10,13 @@ import (
 	"github.com/kiloshard/kiloshard/shards"
 )
 
-// New checks the DSN of every host and makes the pools. It does not connect: the first statement on a host does, and
-// [Router.Ping] does. The values of ctx are passed on to the hooks of the pools; its end means nothing to them.
+// New checks the DSN of every host and makes the pools. It does not connect: the first statement on a host and
+// [Router.Ping] do. The pools' hooks get the values of ctx, but not its end.
 //
-// With Config.Maps it loads the map first, which ctx governs.
+// With Config.Maps, New first loads the map. ctx governs the load.
 //
-// The error is what Maps says, a [shards.HostError] for a host whose DSN or pool is wrong, without the DSN, and a
-// [shards.FieldError] for a Config that is wrong otherwise. After an error nothing is left open.
+// New returns the error of Maps, a [shards.HostError] without the DSN for a host whose DSN or pool is wrong, or a
+// [shards.FieldError] for any other error in the Config. After an error nothing is left open.
 func New(ctx context.Context, cfg Config) (*Router, error) {
 	switch {
 	case cfg.Map == nil && cfg.Maps == nil:
@@ -52,9 +52,10 @@ func New(ctx context.Context, cfg Config) (*Router, error) {
 		return openHost(ctx, place, cfg, maps.awaitMove, nil)
 	}
 	r.newDirectory = func() *directory.Directory { return newDirectory(r, cfg) }
-	none := &snapshot{}
-	first, err := none.turnTo(m, r.open)
+	none, opened := &snapshot{}, &openedHosts{open: r.open}
+	first, err := none.turnTo(m, opened.host)
 	if err != nil {
+		opened.closeUnused(ctx, nil)
 		return nil, err
 	}
 	if m.Allocates() {
@@ -71,17 +72,19 @@ func New(ctx context.Context, cfg Config) (*Router, error) {
 	return r, nil
 }
 
-// closeLimit is how long Close waits.
+// closeLimit is how long Close waits for connections in use.
 const closeLimit = 10 * time.Second
 
-// Close closes all connections. It waits until every connection that is in use has been given back: rows closed,
-// transactions ended. After 10 s it closes the others, also those to a server that is silent, and returns within 5 s.
-// Calls made afterwards fail.
+// Close closes all connections. It waits until every connection in use is released: rows closed, transactions ended. After
+// 10 s it closes the remaining connections, even to a server that does not answer, and returns within another 5 s. Later
+// calls fail.
+//
+// Config.Pool, hooks, tracers and loggers must not call Close: it waits for the goroutines that call them.
 func (r *Router) Close() {
 	r.stop()
-	r.turning.Lock()
-	r.closed = true
-	r.turning.Unlock()
+	r.mu.Lock()
+	r.closed.Store(true)
+	r.mu.Unlock()
 	if r.directory != nil {
 		r.directory.Close(errClosed)
 	}

@@ -3,6 +3,7 @@ package router_test
 import (
 	"context"
 	"net"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -50,4 +51,36 @@ func readsBesideDial(ctx context.Context, t *testing.T, on *testBundle) error {
 		connected.Store(true)
 	}
 	return nil
+}
+
+// At the start each call wants a connection. All go on with the first one there is, while the others take their time.
+func TestFirstConnectionServesAll(t *testing.T) {
+	t.Parallel()
+	stuck := make(chan struct{})
+	var dials atomic.Int32
+	b, ctx := setup(t, options{pool: func(cfg *pgxpool.Config) {
+		dial := cfg.ConnConfig.DialFunc
+		cfg.ConnConfig.DialFunc = func(ctx context.Context, network, address string) (net.Conn, error) {
+			if dials.Add(1) > 1 {
+				<-stuck
+			}
+			return dial(ctx, network, address)
+		}
+	}})
+	defer close(stuck)
+	var calls sync.WaitGroup
+	for n := range 8 {
+		calls.Go(func() {
+			var owner int
+			if err := b.shard(t, n).QueryRow(ctx, `select owner from photos`).Scan(&owner); err != nil || owner != n {
+				t.Errorf("read in shard %d: owner %d, %v", n, owner, err)
+			}
+		})
+		calls.Go(func() {
+			if _, err := b.shard(t, n).Exec(ctx, `update photos set title = 'new'`); err != nil {
+				t.Errorf("write in shard %d: %v", n, err)
+			}
+		})
+	}
+	calls.Wait()
 }

@@ -35,6 +35,19 @@ func startPgBouncer(ctx context.Context, t *testing.T, sessions int) *localpg.Pg
 	return bouncer
 }
 
+// behindPgBouncer returns a function that does what setup does, with the router behind a PgBouncer, and the rest past it.
+func behindPgBouncer(t *testing.T) func(testing.TB, options) (*testBundle, context.Context) {
+	t.Helper()
+	_, ctx := setup(t, options{})
+	bouncer := startPgBouncer(ctx, t, pooledSessions)
+	return func(t testing.TB, opts options) (*testBundle, context.Context) {
+		t.Helper()
+		opts.on, _ = setup(t, options{})
+		opts.address = bouncer.Address()
+		return setup(t, opts)
+	}
+}
+
 // Two routers take turns on the same two sessions of the server, which a third client leaves set to another shard all
 // the while.
 func TestBehindPgBouncer(t *testing.T) {

@@ -10,11 +10,11 @@ import (
 // HostPing is the result of a ping of one host.
 type HostPing struct {
 	Host string        // its name
-	Took time.Duration // waiting for a connection included
+	Took time.Duration // includes the wait for a connection
 	Err  error         // a [shards.HostError], or nil
 }
 
-// PingEach pings every host, all at once, until ctx ends. It returns the results in the order of the map.
+// PingEach pings all hosts at once and returns the results in the order of the map. ctx limits the wait.
 func (r *Router) PingEach(ctx context.Context) []HostPing {
 	hosts := r.now.Load().hosts
 	all := make([]HostPing, len(hosts))
@@ -30,8 +30,8 @@ func (r *Router) PingEach(ctx context.Context) []HostPing {
 	return all
 }
 
-// Ping pings every host, all at once, until ctx ends. It returns a [shards.HostError] for each one that did not answer,
-// joined in the order of the map.
+// Ping pings all hosts at once, as a service may do at its start, because [New] does not connect. ctx limits the wait. It
+// returns a [shards.HostError] for each host that did not answer, joined in the order of the map.
 func (r *Router) Ping(ctx context.Context) error {
 	var errs []error
 	for _, ping := range r.PingEach(ctx) {

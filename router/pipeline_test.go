@@ -232,7 +232,7 @@ where datname = current_database() and pid <> pg_backend_pid() and random() < 0.
 	goesOn := func(i int) bool { // until there was enough of both, however rarely the killer gets to it
 		mu.Lock()
 		defer mu.Unlock()
-		return ctx.Err() == nil && (i < 60 || answers == 0 || failures == 0)
+		return ctx.Err() == nil && (i < 25 || answers == 0 || failures == 0)
 	}
 	for w := range 24 {
 		wait.Go(func() {

@@ -14,8 +14,8 @@ import (
 type placement struct {
 	conns.Shard
 	host   *host
-	next   atomic.Pointer[placement] // where the shard went, nil as long as it is here
-	copies atomic.Pointer[copies]    // where it is read by readers
+	next   atomic.Pointer[placement] // where the shard moved to; nil while it is here
+	copies atomic.Pointer[copies]    // the placements that readers use
 }
 
 func newPlacement(h *host, shard session.Shard) *placement {
@@ -24,7 +24,7 @@ func newPlacement(h *host, shard session.Shard) *placement {
 	return p
 }
 
-// now returns where the shard is now.
+// now returns the current placement of the shard.
 func (p *placement) now() *placement {
 	last := p.next.Load()
 	if last == nil {
@@ -33,11 +33,11 @@ func (p *placement) now() *placement {
 	for next := last.next.Load(); next != nil; next = last.next.Load() {
 		last = next
 	}
-	p.next.Store(last) // those in between need not be kept
+	p.next.Store(last) // skip the placements in between next time
 	return last
 }
 
-// acquire returns a request with a connection, to the host where the shard is by then.
+// acquire returns a request with a connection to the shard's host. If the shard moves meanwhile, it tries the new host.
 func (p *placement) acquire(ctx context.Context, t *conns.Attempts, kind operation.Kind, summary string) (*conns.Request, error) {
 	for {
 		if c, err := t.Acquire(ctx, &p.now().Shard, kind, summary); !conns.Retired(err) {
@@ -46,7 +46,7 @@ func (p *placement) acquire(ctx context.Context, t *conns.Attempts, kind operati
 	}
 }
 
-// submit is [conns.Attempts.Submit] on the host where the shard is by then.
+// submit is [conns.Attempts.Submit] on the shard's host. If the shard moves meanwhile, it tries the new host.
 func (p *placement) submit(ctx context.Context, t *conns.Attempts, sql string, args []any, whole bool) (*conns.Request, error) {
 	for {
 		if c, err := t.Submit(ctx, &p.now().Shard, "", sql, args, whole); !conns.Retired(err) {
@@ -55,11 +55,11 @@ func (p *placement) submit(ctx context.Context, t *conns.Attempts, sql string, a
 	}
 }
 
-// copies are the placements that readers use: on the primary, and on each replica. They are made when first used: most
-// shards of most hosts are read on few of them.
+// copies are the placements that readers use: first on the primary, then on each replica. Each is made on first use, because
+// most shards are read on few servers.
 type copies []atomic.Pointer[placement]
 
-// copy returns the placement that readers use on the primary, or on a replica, which is opened.
+// copy returns the placement that readers use on the primary or on replica i. It opens the replica if needed.
 func (p *placement) copy(rs *replicas, i int) (*placement, error) {
 	all := p.copies.Load()
 	if all == nil {
@@ -86,7 +86,7 @@ func (p *placement) copy(rs *replicas, i int) (*placement, error) {
 	return at.Load(), nil
 }
 
-// dropCopies keeps no connection any more for the placements that readers used, because the shard has gone to another host.
+// dropCopies lets go of the connections of the readers' placements, because the shard has moved to another host.
 func (p *placement) dropCopies(next *placement) {
 	all := p.copies.Load()
 	if all == nil {

@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -23,8 +24,12 @@ const randomStatements = 3_000
 // randomSQL makes up SQL for a shard. What it writes carries the number of the shard.
 type randomSQL struct {
 	*rand.Rand
+	*randomCounts
 	shard shards.Number
 }
+
+// randomCounts are how many rows were read, and how many writes have succeeded.
+type randomCounts struct{ answered, written atomic.Int64 }
 
 func pick[T any](r *rand.Rand, all ...T) T { return all[r.IntN(len(all))] }
 
@@ -53,6 +58,8 @@ func (r randomSQL) write() string {
 		fmt.Sprintf(`call public.write_after(%d)`, r.shard),
 		fmt.Sprintf(`do $$ begin commit; update photos set title = '%d'; end $$`, r.shard),
 		fmt.Sprintf(`do $$ begin rollback; update photos set title = '%d'; end $$`, r.shard),
+		fmt.Sprintf(`with s as (select set_config('random.shard', '%d', true)) delete from photos using s where id <> 1`, r.shard),
+		fmt.Sprintf(`with i as (insert into photos values (next_id(), %d, '%[1]d') returning 1) select public.wander() from i`, r.shard),
 	)
 }
 
@@ -94,16 +101,49 @@ func (r randomSQL) owners(rows pgx.Rows, sql string) error {
 	defer rows.Close()
 	for rows.Next() {
 		var owner *int64
-		if err := rows.Scan(&owner); err == nil && owner != nil && *owner != int64(r.shard) {
-			return fmt.Errorf("shard %d was answered by shard %d: %s", r.shard, *owner, sql)
+		if err := rows.Scan(&owner); err == nil && owner != nil {
+			r.answered.Add(1)
+			if *owner != int64(r.shard) {
+				return fmt.Errorf("shard %d was answered by shard %d: %s", r.shard, *owner, sql)
+			}
 		}
+	}
+	return nil
+}
+
+// wrote counts a write that succeeded.
+func (r randomSQL) wrote(err error) {
+	if err == nil {
+		r.written.Add(1)
+	}
+}
+
+// withArguments is a write or a read with arguments, in one of the ways that a handle has.
+func (r randomSQL) withArguments(ctx context.Context, s router.Shard) error {
+	own := strconv.Itoa(int(r.shard))
+	switch r.IntN(4) {
+	case 0:
+		_, err := s.Exec(ctx, `update photos set title = $1`, own)
+		r.wrote(err)
+	case 1:
+		var id int64
+		r.wrote(s.QueryRow(ctx, `insert into photos values (next_id(), $1, $2) returning id`, int64(r.shard), own).Scan(&id))
+	case 2:
+		id, err := s.NextID(ctx)
+		if err == nil {
+			_, err = s.CopyFrom(ctx, pgx.Identifier{"photos"}, []string{"id", "owner", "title"}, pgx.CopyFromRows([][]any{{int64(id), int64(r.shard), own}}))
+		}
+		r.wrote(err)
+	default:
+		rows, _ := s.ReadOnly(router.Reads{}).Query(ctx, `select owner from photos where id = $1`, 1)
+		return r.owners(rows, "a reader")
 	}
 	return nil
 }
 
 // do makes one call to the shard. Its error says that another shard was read. The server may refuse what it likes.
 func (r randomSQL) do(ctx context.Context, s router.Shard) error {
-	switch r.IntN(6) {
+	switch r.IntN(7) {
 	case 0:
 		_, _ = s.Exec(ctx, r.text())
 	case 1:
@@ -111,7 +151,10 @@ func (r randomSQL) do(ctx context.Context, s router.Shard) error {
 		rows, _ := s.Query(ctx, sql)
 		return r.owners(rows, sql)
 	case 2:
-		_, _ = s.Exec(ctx, r.write())
+		_, err := s.Exec(ctx, r.write())
+		r.wrote(err)
+	case 5:
+		return r.withArguments(ctx, s)
 	case 3:
 		_, _ = s.Exec(ctx, r.mess())
 	case 4:
@@ -146,6 +189,16 @@ func (r randomSQL) do(ctx context.Context, s router.Shard) error {
 			return nil
 		}
 		for range r.IntN(5) {
+			if r.IntN(5) == 0 {
+				if point, err := tx.Begin(ctx); err == nil {
+					_, _ = point.Exec(ctx, r.any())
+					_ = pick(r.Rand, point.Commit, point.Rollback)(ctx)
+				}
+				var batch pgx.Batch
+				batch.Queue(r.any())
+				batch.Queue(r.any())
+				_ = tx.SendBatch(ctx, &batch).Close()
+			}
 			if sql := r.read(); r.IntN(2) == 0 {
 				rows, _ := tx.Query(ctx, sql)
 				if err := r.owners(rows, sql); err != nil {
@@ -204,15 +257,33 @@ create function public.atomic() returns int language sql begin atomic select set
 create view public.moving as select public.wander() as moved;
 create procedure public.write_after(n int) language plpgsql as $$ begin perform set_config('search_path', '', false); commit; execute 'update photos set title = ' || n; end $$;
 create procedure public.commits() language plpgsql as $$ begin perform set_config('search_path', 'shard_00060', false); commit; end $$;
+create table public.strays (shard text, what text, title text, query text);
+create function public.audit() returns trigger language plpgsql security definer as $$ declare own int := right(tg_table_schema, 5); begin
+	if tg_op = 'DELETE' then
+		if current_setting('random.shard', true) is distinct from own::text then insert into public.strays values (tg_table_schema, tg_op, old.title, current_query()); end if;
+	elsif new.title not in (own::text, 'of shard ' || own) or new.owner <> own then
+		insert into public.strays values (tg_table_schema, tg_op, new.title, current_query());
+	end if;
+	return null; end $$;
+create function public.later() returns trigger language plpgsql as $$ begin update photos set title = new.owner where id = 1; return null; end $$;
 do $$ begin for n in 0..63 loop
-	execute format('create view shard_%1$s.owners as select owner from shard_%1$s.photos; grant usage on schema shard_%1$s to random_role; grant select, insert, update on shard_%1$s.photos to random_role', lpad(n::text, 5, '0'));
+	execute format('create trigger audit after insert or update or delete on shard_%1$s.photos for each row execute function public.audit();
+		create constraint trigger later after insert on shard_%1$s.photos deferrable initially deferred for each row execute function public.later()', lpad(n::text, 5, '0'));
+	execute format('create view shard_%1$s.owners as select owner from shard_%1$s.photos; grant usage on schema shard_%1$s to random_role; grant select, insert, update, delete on shard_%1$s.photos to random_role', lpad(n::text, 5, '0'));
 end loop; end $$`)
 	t.Cleanup(func() {
 		_, _ = b.plain.Exec(context.WithoutCancel(ctx), `rollback prepared 'random'`) // there may be none
 		b.run(context.WithoutCancel(ctx), t, `drop owned by random_role`)
 	})
 	seed := rand.Uint64()
+	if given := os.Getenv("KILOSHARD_RANDOM_SEED"); given != "" {
+		var err error
+		if seed, err = strconv.ParseUint(given, 10, 64); err != nil {
+			t.Fatalf("KILOSHARD_RANDOM_SEED: %q, expected a number", given)
+		}
+	}
 	t.Logf("seed %d", seed)
+	var counts randomCounts
 	const workers = 6
 	var wait sync.WaitGroup
 	stop := make(chan struct{})
@@ -233,7 +304,7 @@ end loop; end $$`)
 			for range statements / workers {
 				n := shards.Number(random.IntN(shardCount))
 				short, cancel := context.WithTimeout(ctx, 2*time.Second) // callers may wait for each other's locks
-				err := (randomSQL{random, n}).do(short, b.shard(t, int(n)))
+				err := (randomSQL{random, &counts, n}).do(short, b.shard(t, int(n)))
 				cancel()
 				if err != nil {
 					t.Error(err)
@@ -246,7 +317,6 @@ end loop; end $$`)
 	close(stop)
 	janitor.Wait()
 	_, _ = b.plain.Exec(ctx, `rollback prepared 'random'`) // there may be none
-	good := 0
 	for n := range shardCount {
 		var strange, rows int
 		query := fmt.Sprintf(`select count(*) filter (where owner <> %d or title not in ('%[1]d', 'of shard %[1]d')), count(*) from shard_%05[1]d.photos`, n)
@@ -256,10 +326,14 @@ end loop; end $$`)
 		if strange > 0 {
 			t.Errorf("shard %d has %d rows of others", n, strange)
 		}
-		good += rows - 1
 	}
-	if good == 0 {
-		t.Error("no row was written, so that the test proves nothing")
+	var strays string
+	if err := b.plain.QueryRow(ctx, `select coalesce(string_agg(distinct format('%s of %L in %s by %s', what, title, shard, query), ', '), '') from public.strays`).Scan(&strays); err != nil || strays != "" {
+		t.Errorf("rows were written for another shard: %s, %v", strays, err)
 	}
-	t.Logf("%d rows were written", good)
+	answered, written := counts.answered.Load(), counts.written.Load()
+	if least := int64(statements / 20); answered < least || written < least {
+		t.Errorf("%d rows were read and %d writes have succeeded, expected %d each at least: the test proves little", answered, written, least)
+	}
+	t.Logf("%d rows were read, and %d writes have succeeded", answered, written)
 }

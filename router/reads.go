@@ -8,49 +8,51 @@ import (
 	"github.com/kiloshard/kiloshard/shards"
 )
 
-// Reads says which replicas a reader may read from. The zero Reads allows all that are at most a second behind.
+// Reads sets which replicas a reader may read from. The zero Reads allows every replica that is at most 1 s behind.
 //
 //	feed := shard.ReadOnly(router.Reads{MaxLag: 2 * time.Second})
 //	rows, err := feed.Query(ctx, `select id, title from photos where owner = $1`, userID)
 //
-// The replica that is least behind reads; those that are equally far take turns. Lag is measured on a connection of its own
-// to each server: the primary's WAL position is noted with the time, and a replica that has replayed up to it has all that
-// was visible then. So an idle primary makes no replica look late, and a wrong clock does no harm. A replica is not used
-// when it has not answered a measurement for three quarters of a second, or for MaxLag if that is less; when it was
-// promoted, is of another cluster, or does not follow the primary's timeline.
+// A read goes to the replica that is least behind; replicas that are equally far behind take turns. The router measures lag
+// on a separate connection to each server. It notes the primary's WAL position with the time: a replica that has replayed
+// up to this position has everything that was visible then. So an idle primary does not make a replica look late, and a
+// wrong clock does no harm. The router does not use a replica that has not answered a measurement for 750 ms, or for
+// MaxLag if that is less, that was promoted, that belongs to another cluster, or that does not follow the primary's
+// timeline.
 //
-// A replica may be an address of several servers, such as a reader endpoint. A measurement counts for the server that it
-// was made on; a read on another one checks that server first, in its own transaction.
+// The address of a replica may stand for several servers, such as a reader endpoint. A measurement counts only for the
+// server that answered it. A read that reaches another server checks that server first, in its own transaction.
 //
-// To read one's own writes, call [Shard.Position] after the write and pass it as After, also in another process.
+// To read your own writes, call [Shard.Position] after the write and pass the result as After. This also works in another
+// process.
 //
-// At most one read in ten is sent twice by Hedge, and sixteen more at once: when everything is slow, twice the load would
-// not help. Only single statements that only read by their words are sent twice, with arguments that hold no pointers.
+// Hedge sends at most one read in ten twice, plus a burst of sixteen: when everything is slow, twice the load does not
+// help. It sends only single statements twice whose text shows that they only read, and whose arguments hold no pointers.
 type Reads struct {
-	// MaxLag is how old what a read sees may be: it sees everything that could be seen on the primary that long before
-	// the read began, or sooner. A replica of which that is not known for sure is not used. Defaults to 1 s; below
-	// some 20 ms hardly any replica will do.
+	// MaxLag is the greatest age of the data that a read sees: the read sees everything that was visible on the primary
+	// MaxLag before the read began. The router uses only replicas that are known to meet this. Defaults to 1 s. Below
+	// about 20 ms few replicas qualify.
 	MaxLag time.Duration
 
-	// After is what [Shard.Position] returned: a read sees everything that was committed then. A position of another
-	// host means nothing to a replica, so that the primary is read. Defaults to nothing in particular.
+	// After is the result of [Shard.Position]: a read sees everything that was committed when Position was called. With a
+	// position of another host, the read goes to the primary. Defaults to no minimum position.
 	After Position
 
-	// Wait is how long a read waits for a replica that has not yet replayed After, or with ReplicaOnly for any that will
-	// do, before it gives up on replicas. Defaults to 20 ms, with ReplicaOnly to 1 s.
+	// Wait is how long a read waits for a replica to replay After before it gives up on replicas. With ReplicaOnly it is
+	// how long a read waits for any replica that qualifies. Defaults to 20 ms, with ReplicaOnly to 1 s.
 	Wait time.Duration
 
-	// NoWait has a read not wait at all.
+	// NoWait makes a read not wait at all.
 	NoWait bool
 
-	// ReplicaOnly has a read fail with [ErrNoReplica] rather than go to the primary.
+	// ReplicaOnly makes a read fail with [ErrNoReplica] instead of going to the primary.
 	ReplicaOnly bool
 
-	// Hedge is after how long a single statement that has no answer is sent to another replica too, or to the primary:
-	// the first answer counts. Defaults to never.
+	// Hedge is how long a single statement waits for an answer before it is also sent to another replica or to the
+	// primary. The first answer counts. Defaults to never.
 	Hedge time.Duration
 
-	// HedgeP95 does so after the time within which 95 of 100 reads with the same text have been answered lately.
+	// HedgeP95 sets Hedge to the 95th percentile of the recent response times of reads with the same text.
 	HedgeP95 bool
 }
 
@@ -75,59 +77,59 @@ func (r Reads) withDefaults() Reads {
 	return r
 }
 
-// want returns what a replica is asked for.
+// want returns what a replica must meet.
 func (r Reads) want() replica.Want {
 	return replica.Want{MaxLag: r.MaxLag, After: r.After, Wait: r.Wait, ReplicaOnly: r.ReplicaOnly}
 }
 
-// Reader is the handle of a shard that only reads, from replicas of its host where they will do, else from the primary.
+// Reader is the read-only handle of a shard. It reads from replicas of the shard's host that qualify, else from the primary.
 // It has the methods of a [Shard] that code generated by sqlc needs. It is a small value and safe for concurrent use.
 //
-// Nothing can be written through it, on whichever server it reads: a statement that tries to fails with [ErrReadOnly].
+// A Reader cannot write on any server: a statement that tries fails with [ErrReadOnly].
 //
-// A read that a replica did not answer goes to the next one, and to the primary in the end: when the connection was lost,
-// when the replica does not answer measurements any more, when it cancelled the read for what it had to replay, and when
-// it does not know a table or column that the primary may know already. A statement that may do more than read by its
-// words, such as one that locks, goes elsewhere only if it was never sent. Errors name the replica by its host and index
-// in the map, such as pg-a/0.
+// A read that fails on one replica goes to the next one, and to the primary last: when the connection was lost, when the
+// replica stopped answering measurements, when the replica cancelled the read because of a conflict with recovery, and
+// when it lacks a table or column that the primary may already have. A statement whose text shows that it may do more than
+// read, such as one that locks, goes to another server only if it was never sent. Errors name the replica by its host and
+// its index in the map, such as pg-a/0.
 type Reader struct {
 	shard Shard
 	reads Reads
 }
 
-// ReadOnly returns a reader of the shard. Hosts without replicas are read on the primary.
+// ReadOnly returns a reader of the shard. If the host has no replicas, it reads from the primary.
 //
-// How far replicas are behind is measured as long as there are reads, ten times a second or, for a smaller MaxLag, more
-// often, on one connection to each server besides those of the pools. It ends ten seconds after the last read; the reads
-// before the first measurement go to the primary.
+// The router measures the lag of replicas while there are reads: ten times a second, or more often for a small MaxLag, on
+// one connection to each server outside the pools. It stops ten seconds after the last read. Reads before the first
+// measurement go to the primary.
 func (s Shard) ReadOnly(reads Reads) Reader { return Reader{s, reads.withDefaults()} }
 
 // Number returns the shard's number.
 func (r Reader) Number() shards.Number { return r.shard.Number() }
 
-// Shard returns the shard that is read.
+// Shard returns the shard that the reader reads.
 func (r Reader) Shard() Shard { return r.shard }
 
-// Position is how far a host has come in its write-ahead log. The zero Position is before everything.
+// Position is a position in a host's write-ahead log. The zero Position is before everything.
 //
-// As a text it can be kept where the next request of the same user finds it, such as in a cookie: it says nothing but
-// the number of the host's cluster, its timeline, and the place in the log. A text from a stranger does no harm: the
-// worst that it can do is to send reads to the primary.
+// Its text can be stored where the next request of the same user finds it, such as in a cookie. It holds only the system
+// identifier of the host's cluster, its timeline and the WAL position. A forged text does no harm: at worst it sends reads
+// to the primary.
 type Position = replica.Position
 
-// Position returns how far the primary has come, with whatever was committed there before the call. A read with it as
-// [Reads.After] sees all of that:
+// Position returns the primary's current WAL position. A read with it as [Reads.After] sees everything that was committed
+// before the call:
 //
 //	_, err := shard.Exec(ctx, `update photos set title = $1 where id = $2`, title, id)
 //	at, err := shard.Position(ctx)
 //	…
 //	shard.ReadOnly(router.Reads{After: at}).QueryRow(ctx, `select title from photos where id = $1`, id)
 //
-// Call it after the COMMIT: before, the commit itself is not in the log. It is a round trip. The position is that of
-// the log in memory (pg_current_wal_insert_lsn), not of what is on the disk: with synchronous_commit off, a transaction is
-// visible to all before it is on the disk, or on its way to a replica.
+// Call it after the COMMIT: before that, the log does not hold the commit. It takes one round trip. The position is the
+// insert position (pg_current_wal_insert_lsn), not the flush position: with synchronous_commit off, a transaction is
+// visible before it is on disk or sent to a replica.
 //
-// The error is one of a [Shard].
+// It returns the errors of a [Shard].
 func (s Shard) Position(ctx context.Context) (Position, error) {
 	return replica.ScanPosition(s.QueryRow(ctx, replica.PositionQuery))
 }

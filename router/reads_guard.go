@@ -7,25 +7,23 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/kiloshard/kiloshard/router/internal/failure"
-	"github.com/kiloshard/kiloshard/router/operation"
-
-	"github.com/kiloshard/kiloshard/router/internal/session"
-
 	"github.com/kiloshard/kiloshard/router/internal/conns"
+	"github.com/kiloshard/kiloshard/router/internal/failure"
+	"github.com/kiloshard/kiloshard/router/internal/session"
+	"github.com/kiloshard/kiloshard/router/operation"
 )
 
-// errServersTurn says that a pooler has gone from one server to another.
-var errServersTurn = errors.New("the transaction was begun on another server than the one that was asked")
+// errOtherServer says that a pooler switched to another server between the check and the BEGIN.
+var errOtherServer = errors.New("the transaction began on a server other than the one that was checked")
 
 func (e guardError) Unwrap() error { return e.error }
 
-// measured reports whether a session is on the server for which the replica was chosen.
+// measured reports whether the session is on the server whose measurement chose the replica.
 func (at station) measured(s *session.Session) bool {
 	return at.replica == nil || s.Server != "" && s.Server == at.server
 }
 
-// guard asks the server of a session whether it may be read, and returns which one that is.
+// guard checks that reads may use the session's server, and returns which server it is.
 func (at station) guard(ctx context.Context, s *session.Session, began time.Time) (server string, err error) {
 	set := at.replica.of.Set
 	seen, err := set.Ask(ctx, at.replica.index, s.Conn.PgConn())
@@ -41,7 +39,7 @@ func (at station) guard(ctx context.Context, s *session.Session, began time.Time
 	return "", at.placement.Host.Failed(guardError{err})
 }
 
-// queryGuarded runs a statement in a transaction that asks its server first.
+// queryGuarded runs a statement in a transaction that checks its server first.
 func (at station) queryGuarded(ctx context.Context, sql string, args []any) (pgx.Rows, error) {
 	tx, err := at.begin(ctx, pgx.TxOptions{AccessMode: pgx.ReadOnly, IsoLevel: pgx.ReadCommitted})
 	if err != nil {
@@ -55,7 +53,7 @@ func (at station) queryGuarded(ctx context.Context, sql string, args []any) (pgx
 	return &endedRows{rows, func() { rollBack(tx) }}, nil
 }
 
-// batchGuarded sends a batch in a transaction that asks its server first.
+// batchGuarded sends a batch in a transaction that checks its server first.
 func (at station) batchGuarded(ctx context.Context, b *pgx.Batch) (pgx.BatchResults, error) {
 	tx, err := at.begin(ctx, pgx.TxOptions{AccessMode: pgx.ReadOnly})
 	if err != nil {
@@ -64,28 +62,29 @@ func (at station) batchGuarded(ctx context.Context, b *pgx.Batch) (pgx.BatchResu
 	return &txResults{tx.SendBatch(ctx, b), tx}, nil
 }
 
-// txResults are those of a batch in a transaction of their own.
+// txResults are the results of a batch that has its own transaction.
 type txResults struct {
 	pgx.BatchResults
 	tx pgx.Tx
 }
 
-// Close ends the transaction too.
+// Close also ends the transaction.
 func (r *txResults) Close() error {
 	err := r.BatchResults.Close()
 	rollBack(r.tx)
 	return err
 }
 
-// rollBack ends a transaction that has written nothing.
+// rollBack rolls back a transaction that wrote nothing.
 func rollBack(tx pgx.Tx) {
 	ctx, cancel := context.WithTimeout(context.Background(), session.EndLimit)
 	defer cancel()
-	_ = tx.Rollback(ctx) // it may have ended
+	_ = tx.Rollback(ctx) // fails if the transaction has ended
 }
 
-// begin begins a transaction on this server. On a replica that was not measured the server is asked before, and again within
-// the transaction, which may be on another one behind a pooler. What it reads is at least what was there before.
+// begin begins a transaction on this server. If the server was not measured, begin checks it before the BEGIN and again
+// inside the transaction, which a pooler may run on another server. The second check makes sure that both are the same
+// server, so that the transaction sees at least what the first check saw.
 func (at station) begin(ctx context.Context, opts pgx.TxOptions) (pgx.Tx, error) {
 	began := time.Now()
 	p := at.placement
@@ -107,7 +106,7 @@ func (at station) begin(ctx context.Context, opts pgx.TxOptions) (pgx.Tx, error)
 	}
 	server, err := at.guard(ctx, s, began)
 	if err == nil && server != asked {
-		err = at.placement.Host.Failed(guardError{errServersTurn})
+		err = at.placement.Host.Failed(guardError{errOtherServer})
 	}
 	if err != nil {
 		rollBack(begun)

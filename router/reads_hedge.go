@@ -8,15 +8,14 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/kiloshard/kiloshard/router/internal/hedge"
-	"github.com/kiloshard/kiloshard/router/internal/texts"
-
 	"github.com/kiloshard/kiloshard/router/internal/session"
+	"github.com/kiloshard/kiloshard/router/internal/texts"
 )
 
-// hedgeFloor is the shortest time that HedgeP95 comes to.
+// hedgeFloor is the shortest delay that HedgeP95 uses.
 const hedgeFloor = time.Millisecond
 
-// hedgeDelay returns after how long a statement is to be sent a second time, 0 for never.
+// hedgeDelay returns how long to wait before a statement is sent a second time, 0 for never.
 func (h *host) hedgeDelay(t *texts.Text, want Reads) time.Duration {
 	switch {
 	case want.Hedge <= 0 && !want.HedgeP95 || h.replicas == nil || !t.Reads:
@@ -30,17 +29,17 @@ func (h *host) hedgeDelay(t *texts.Text, want Reads) time.Duration {
 	return 0
 }
 
-// hedge runs a statement on one server, and if that has not answered after a while on another one too. What either
-// answers first is returned. A server that fails is made up for by the next one, as in Query.
+// hedge runs a statement on one server and, if no answer comes within delay, also on a second one. It returns the first
+// answer. If a server fails, it tries the next one, as Query does.
 //
-// It returns false if the statement is to be sent once, to one server after another.
+// done is false if the caller must run the statement on one server after another instead.
 func (r Reader) hedge(ctx context.Context, on *host, delay time.Duration, text *texts.Text, sql string, args []any) (rows pgx.Rows, done bool, err error) {
 	rs, w, began := on.replicas, r.walk(), time.Now()
 	rs.Budget.Earn()
 	race := hedge.Race[station, pgx.Rows]{
 		Next: func() (station, error) {
 			at, err := w.next(ctx)
-			w.want.Wait = 0 // what has been sent may be answered sooner
+			w.want.Wait = 0 // do not wait for the second server: the first may answer sooner
 			return at, err
 		},
 		Read:   func(ctx context.Context, at station) (pgx.Rows, error) { return at.query(ctx, sql, args) },
@@ -54,7 +53,7 @@ func (r Reader) hedge(ctx context.Context, on *host, delay time.Duration, text *
 	}
 	switch {
 	case errors.Is(err, hedge.ErrClosing):
-		return nil, false, nil // it goes to the shard's new host
+		return nil, false, nil // the host is closing: the caller retries on the shard's new host
 	case errors.Is(err, hedge.ErrFailed):
 		return session.FailedRows(w.last), true, w.last
 	case err != nil && ctx.Err() != nil && won.First.placement != nil:
@@ -67,11 +66,11 @@ func (r Reader) hedge(ctx context.Context, on *host, delay time.Duration, text *
 	if won.Won {
 		rs.won.Add(1)
 	}
-	return taken(ctx, won.Answer, won.Cancel), true, nil
+	return winnerRows(ctx, won.Answer, won.Cancel), true, nil
 }
 
-// taken returns the rows of the winner, for which the caller's context counts from now on.
-func taken(ctx context.Context, rows pgx.Rows, cancel context.CancelFunc) pgx.Rows {
+// winnerRows returns the rows of the first answer. From now on they end with the caller's ctx.
+func winnerRows(ctx context.Context, rows pgx.Rows, cancel context.CancelFunc) pgx.Rows {
 	if session.InMemory(rows) {
 		cancel()
 		return rows

@@ -11,8 +11,8 @@ import (
 	"github.com/kiloshard/kiloshard/router/internal/session"
 )
 
-// once runs a statement on this server. On the primary it is made again as [Shard.Query] does: no other server is left. On a
-// replica it goes down a connection to the server that was measured, or else asks its server first.
+// once runs a statement on this server. On the primary it retries as [Shard.Query] does, because no other server is left.
+// On a replica it uses a connection to the measured server, or checks the connection's server first.
 func (at station) once(ctx context.Context, sql string, args []any) (pgx.Rows, error) {
 	var t conns.Attempts
 	for {
@@ -35,7 +35,7 @@ func (at station) once(ctx context.Context, sql string, args []any) (pgx.Rows, e
 	}
 }
 
-// query runs a statement on a server, and reads the first part of the answer.
+// query runs a statement on this server and reads the first part of the answer.
 func (at station) query(ctx context.Context, sql string, args []any) (pgx.Rows, error) {
 	limited, done := at.until(ctx)
 	all, err := at.once(limited, sql, args)

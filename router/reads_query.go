@@ -8,14 +8,13 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/kiloshard/kiloshard/router/internal/hedge"
-	"github.com/kiloshard/kiloshard/router/internal/texts"
-
 	"github.com/kiloshard/kiloshard/router/internal/session"
+	"github.com/kiloshard/kiloshard/router/internal/texts"
 )
 
-// Query runs a statement and returns its rows, as [Shard.Query] does. The first megabyte of them is in memory when it
-// returns, so that they hold no connection, and what goes wrong up to there the next server makes up for. Of more rows
-// the rest holds a connection until they are closed or read to their end.
+// Query runs a statement and returns its rows, as [Shard.Query] does. When it returns, the first megabyte of the rows is in
+// memory. After an error up to that point, Query tries the next server. Rows that fit in memory hold no connection; longer
+// answers hold one until the rows are closed or read to the end.
 func (r Reader) Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error) {
 	h := r.shard.placement.now().host
 	text := h.Texts.Of(sql)
@@ -57,7 +56,7 @@ func (r Reader) QueryRow(ctx context.Context, sql string, args ...any) pgx.Row {
 	return session.Row{Rows: rows}
 }
 
-// Exec runs one statement that only reads and returns its command tag. What it returns is dropped.
+// Exec runs one statement that only reads and returns its command tag. It drops the rows.
 func (r Reader) Exec(ctx context.Context, sql string, args ...any) (pgconn.CommandTag, error) {
 	rows, err := r.Query(ctx, sql, args...)
 	if err != nil {
@@ -67,7 +66,7 @@ func (r Reader) Exec(ctx context.Context, sql string, args ...any) (pgconn.Comma
 	return rows.CommandTag(), rows.Err()
 }
 
-// CopyFrom fails with [ErrReadOnly]. It is there for the sake of generated code.
+// CopyFrom fails with [ErrReadOnly]. Generated code needs the method.
 func (r Reader) CopyFrom(context.Context, pgx.Identifier, []string, pgx.CopyFromSource) (int64, error) {
 	return 0, r.shard.placement.now().Failed(ErrReadOnly)
 }

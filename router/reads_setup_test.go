@@ -148,8 +148,11 @@ func withReplicasOf(t testing.TB, primary *localpg.Server, opts options, replica
 	if err != nil {
 		t.Fatal(err)
 	}
-	r, err := router.New(ctx, router.Config{Map: m, NoGroups: opts.alone, Tracers: opts.tracers, Failover: patient, Pool: func(_ shards.Host, cfg *pgxpool.Config) error {
+	r, err := router.New(ctx, router.Config{Map: m, NoGroups: opts.alone, Tracers: opts.tracers, Logger: opts.logger, Failover: patient, Pool: func(_ shards.Host, cfg *pgxpool.Config) error {
 		cfg.MaxConns = max(opts.conns, 4)
+		if opts.pool != nil {
+			opts.pool(cfg)
+		}
 		return nil
 	}})
 	if err != nil {

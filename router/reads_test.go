@@ -101,6 +101,49 @@ func tryToWrite(ctx context.Context, t *testing.T, b *readBundle, r router.Reade
 		_, err := tx.Exec(ctx, `insert into photos values (106, 1, 'x')`)
 		return err
 	}))
+	afterEnd := map[string]func(tx pgx.Tx) error{
+		"a string": func(tx pgx.Tx) error {
+			_, err := tx.Exec(ctx, `commit; insert into photos values (107, 1, 'x')`)
+			return err
+		},
+		"a string of three": func(tx pgx.Tx) error {
+			_, err := tx.Exec(ctx, `commit; select 1; insert into photos values (108, 1, 'x')`)
+			return err
+		},
+		"a batch": func(tx pgx.Tx) error {
+			var b pgx.Batch
+			b.Queue(`commit`)
+			b.Queue(`insert into photos values (109, 1, 'x')`)
+			return tx.SendBatch(ctx, &b).Close()
+		},
+		"DO in a string": func(tx pgx.Tx) error {
+			_, err := tx.Exec(ctx, `commit; do $$ begin commit; insert into shard_00003.photos values (110, 1, 'x'); end $$`)
+			return err
+		},
+		"DO in a batch": func(tx pgx.Tx) error {
+			var b pgx.Batch
+			b.Queue(`commit`)
+			b.Queue(`do $$ begin commit; insert into shard_00003.photos values (111, 1, 'x'); end $$`)
+			return tx.SendBatch(ctx, &b).Close()
+		},
+		"a second transaction": func(tx pgx.Tx) error {
+			_, err := tx.Exec(ctx, `commit; begin read write; insert into photos values (112, 1, 'x'); commit`)
+			return err
+		},
+	}
+	for what, write := range afterEnd {
+		if err := r.Tx(ctx, pgx.TxOptions{}, write); err == nil {
+			t.Errorf("%s after the end of a transaction was accepted", what)
+		}
+	}
+	for _, end := range []string{
+		`commit; insert into photos values (113, 1, 'x')`,
+		`commit; do $$ begin commit; insert into shard_00003.photos values (114, 1, 'x'); end $$`,
+	} {
+		if err := r.Tx(ctx, pgx.TxOptions{CommitQuery: end}, func(pgx.Tx) error { return nil }); err == nil {
+			t.Errorf("CommitQuery %s was accepted", end)
+		}
+	}
 	err = r.Tx(ctx, pgx.TxOptions{}, func(tx pgx.Tx) error {
 		_, err := tx.Exec(ctx, `set transaction read write`)
 		return err

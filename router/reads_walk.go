@@ -14,34 +14,34 @@ import (
 	"github.com/kiloshard/kiloshard/shards"
 )
 
-// ErrReadOnly says that a statement which writes was given to a [Reader]. It wraps the server's error, whose SQLSTATE is
-// 25006.
+// ErrReadOnly says that a [Reader] was given a statement that writes. The error that carries it also wraps the server's
+// error, whose SQLSTATE is 25006.
 var ErrReadOnly = errors.New("a reader does not write: use the shard itself, or one of its transactions")
 
-var errNoOther = errors.New("there is no other server to read from")
+var errNoOther = errors.New("no other server to read from")
 
-// walk is the way of one read from server to server.
+// walk takes one read from server to server until one answers.
 type walk struct {
-	shard     Shard
-	placement *placement // of the shard, on the primary
-	want      replica.Want
-	not       replica.Tried
-	over      bool  // the primary has been tried
-	last      error // from the server before
+	shard        Shard
+	placement    *placement // of the shard, on the primary
+	want         replica.Want
+	tried        replica.Tried
+	triedPrimary bool
+	last         error // of the previous server
 }
 
 func (r *Reader) walk() *walk {
 	return &walk{shard: r.shard, placement: r.shard.placement.now(), want: r.reads.want()}
 }
 
-// next returns the server to read from next.
+// next returns the next server to read from.
 func (w *walk) next(ctx context.Context) (station, error) {
-	for !w.over {
+	for !w.triedPrimary {
 		rs := w.placement.host.replicas
 		at, err := replica.Choice{Index: replica.Primary}, error(nil)
 		switch {
 		case rs != nil:
-			if at, err = rs.Find(ctx, &w.want, w.not); err != nil {
+			if at, err = rs.Find(ctx, &w.want, w.tried); err != nil {
 				err = w.placement.host.Failed(err)
 			}
 		case w.want.ReplicaOnly:
@@ -51,27 +51,27 @@ func (w *walk) next(ctx context.Context) (station, error) {
 			continue
 		}
 		if err != nil {
-			w.over = true
-			return station{}, w.because(err)
+			w.triedPrimary = true
+			return station{}, w.withLast(err)
 		}
 		placement, err := w.placement.copy(rs, at.Index)
 		switch {
 		case at.Index == replica.Primary:
-			w.over = true
+			w.triedPrimary = true
 			if rs != nil {
 				rs.fallback.Add(1)
 			}
 			return station{from: w.placement, placement: placement}, err
 		case err == nil:
 			r := rs.all[at.Index]
-			w.not.Add(at.Index)
+			w.tried.Add(at.Index)
 			r.reads.Add(1)
 			return station{w.placement, placement, r, at.Life, at.Server, &w.want}, nil
 		}
 		if w.moved(w.placement, err) {
 			continue
 		}
-		w.not.Add(at.Index)
+		w.tried.Add(at.Index)
 		rs.Doubt(at.Index, err)
 		w.last = err
 	}
@@ -81,30 +81,30 @@ func (w *walk) next(ctx context.Context) (station, error) {
 	return station{}, w.last
 }
 
-// moved tells whether an error is that the host which a shard was on has left the map, so that nothing was sent, and the shard
-// has gone to another one. From there the walk begins again, if it has not already: of two servers that are asked at the
-// same time both may fail so.
+// moved reports whether a read failed because its host left the map before anything was sent, and the shard is now on
+// another host. It then restarts the walk there, unless that has happened already: with a hedge, two servers may fail in
+// this way at the same time.
 func (w *walk) moved(from *placement, err error) bool {
 	placement := w.shard.placement.now()
 	if placement == from || !conns.Retired(err) && !errors.Is(err, errReplicaLeft) {
 		return false
 	}
 	if placement != w.placement {
-		w.placement, w.not, w.over = placement, 0, false
+		w.placement, w.tried, w.triedPrimary = placement, 0, false
 	}
 	return true
 }
 
-// because adds the error of the server before.
-func (w *walk) because(err error) error {
+// withLast adds the error of the previous server.
+func (w *walk) withLast(err error) error {
 	if w.last == nil {
 		return err
 	}
 	return fmt.Errorf("%w; before that: %w", err, w.last)
 }
 
-// goesOn tells whether a read that failed on a server goes on to the next one. reads says that the statement may be run a
-// second time.
+// goesOn reports whether to try a read that failed on a server on the next one. reads says that the statement may run
+// twice.
 func (w *walk) goesOn(ctx context.Context, at station, err error, reads bool) bool {
 	w.last = readOnly(err)
 	switch {
@@ -121,7 +121,7 @@ func (w *walk) goesOn(ctx context.Context, at station, err error, reads bool) bo
 	switch {
 	case isUnsent, code == "":
 		at.replica.lost(err)
-	case !elsewhere(code):
+	case !otherServerMayAnswer(code):
 		return false
 	}
 	if !isUnsent && !reads {
@@ -131,18 +131,19 @@ func (w *walk) goesOn(ctx context.Context, at station, err error, reads bool) bo
 	return true
 }
 
-// lost has a replica measured again that a connection was lost to, or not to be had.
+// lost asks for a new measurement of the replica after a connection to it was lost or could not be made.
 func (r *replicaHost) lost(err error) {
 	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) || errors.As(err, new(guardError)) {
-		return // it is known already, or not the replica's fault
+		return // already known, or not the replica's fault
 	}
 	r.of.Doubt(r.index, err)
 }
 
-// elsewhere tells whether a statement that failed on a replica may do better on another server: the server shuts down or
-// starts (57P), lacks something (53, 58), is damaged (XX), has cancelled it for what it had to replay (40), or may not have
-// replayed yet that there is such a table, column, function, type or schema.
-func elsewhere(code string) bool {
+// otherServerMayAnswer reports whether a statement that failed on a replica may succeed on another server: the connection
+// failed (08), the server shuts down or starts (57P), lacks resources or has a system error (53, 58), has an internal error
+// (XX), cancelled the statement because of a conflict with recovery (40), or may not have replayed the creation of the
+// table, column, function, type or schema.
+func otherServerMayAnswer(code string) bool {
 	for _, class := range []string{"08", "40", "53", "57P", "58", "XX"} {
 		if strings.HasPrefix(code, class) {
 			return true
@@ -155,7 +156,7 @@ func elsewhere(code string) bool {
 	return false
 }
 
-// readOnly explains the error of a server that refused to write.
+// readOnly adds [ErrReadOnly] to the error of a server that refused to write.
 func readOnly(err error) error {
 	var shard *shards.ShardError
 	if failure.SQLState(err) != "25006" || !errors.As(err, &shard) {
@@ -166,20 +167,20 @@ func readOnly(err error) error {
 	return &explained
 }
 
-// guardError says that a server was asked whether it may be read, and may not: the replica may lead to others that may.
+// guardError says that a check found one server of a replica unfit to read from. The replica's other servers may be fit.
 type guardError struct{ error }
 
-// station is a server on the way: the shard's placement there, and the replica if it is one.
+// station is one server of a walk: the shard's placement on it, and the replica, nil for the primary.
 type station struct {
 	from      *placement // of the shard, on the primary
 	placement *placement
 	replica   *replicaHost
 	life      context.Context // of the replica
-	server    string          // for which it was chosen
+	server    string          // that the measurement was made on
 	want      *replica.Want
 }
 
-// until returns a context that ends with ctx, or when the replica does not answer any more.
+// until returns a context that ends with ctx or when the replica stops answering measurements.
 func (at station) until(ctx context.Context) (context.Context, func()) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	if at.replica == nil {
@@ -192,7 +193,7 @@ func (at station) until(ctx context.Context) (context.Context, func()) {
 	}
 }
 
-// endedRows have something done when they end.
+// endedRows call done when they are closed or read to the end.
 type endedRows struct {
 	pgx.Rows
 	done func()

@@ -20,15 +20,15 @@ const (
 	defaultMaxBackoff = time.Second
 )
 
-// Retry runs transactions that lose against others again. The zero Retry is ready to use:
+// Retry retries transactions that fail because of others. The zero Retry is ready to use:
 //
 //	err := router.Retry{}.Tx(ctx, shard, pgx.TxOptions{IsoLevel: pgx.Serializable}, fn)
 type Retry struct {
-	// Attempts is how many times a transaction is run at most, the first one included. Defaults to 5.
+	// Attempts is the greatest number of attempts, including the first. Defaults to 5.
 	Attempts int
 
-	// Backoff is the longest pause before the second attempt. Before each further one it is twice as long. How much of
-	// it is waited is drawn by chance, at least half. Defaults to 10 ms.
+	// Backoff is the longest pause before the second attempt. It doubles before each further attempt. The pause is random
+	// between half of it and all of it. Defaults to 10 ms.
 	Backoff time.Duration
 
 	// MaxBackoff is the longest pause before any attempt. Defaults to 1 s.
@@ -36,17 +36,17 @@ type Retry struct {
 }
 
 // Tx runs fn in a transaction of the shard as [Shard.Tx] does. If that fails with a serialization failure (SQLSTATE
-// 40001) or a deadlock (40P01), in fn or at the COMMIT, or because the shard has moved to another host meanwhile, it is rolled
-// back and run again after a pause, in a new transaction. Nothing else is tried again.
+// 40001) or a deadlock (40P01), in fn or at the COMMIT, or because the shard has moved to another host, Tx rolls back, waits
+// and runs fn again in a new transaction. It retries nothing else.
 //
-// So fn may run more than once: what it does outside the transaction happens each time, and what it fills must be
-// emptied first. It must return the error of a statement that fails: a transaction that goes on after one ends with
-// [pgx.ErrTxCommitRollback], which is not tried again.
+// So fn may run more than once: what it does outside the transaction happens each time, and it must first empty what it
+// fills. It must return the error of a statement that fails: a transaction that continues after one ends with
+// [pgx.ErrTxCommitRollback], which Tx does not retry.
 //
-// ctx governs all attempts and the pauses. A connection is held during an attempt and none during a pause.
+// ctx governs all attempts and the pauses. Tx holds a connection during an attempt, and none during a pause.
 //
-// The error is a [RetryError] if the first attempt failed in that way. Else it comes as from [Shard.Tx]. After
-// [ErrOutcomeUnknown] there is no further attempt.
+// If the first attempt failed in such a way and no later one succeeded, the error is a [RetryError]. Otherwise it is the
+// error of [Shard.Tx]. Tx does not retry after [ErrOutcomeUnknown].
 func (r Retry) Tx(ctx context.Context, s Shard, opts pgx.TxOptions, fn func(pgx.Tx) error) error {
 	r = r.withDefaults()
 	pause := min(r.Backoff, r.MaxBackoff)
@@ -70,7 +70,7 @@ func (r Retry) Tx(ctx context.Context, s Shard, opts pgx.TxOptions, fn func(pgx.
 		case <-timer.C:
 		case <-ctx.Done():
 			timer.Stop()
-			return &RetryError{Attempts: attempt, Err: fmt.Errorf("%w while waiting for the next one: %w", ctx.Err(), err)}
+			return &RetryError{Attempts: attempt, Err: fmt.Errorf("%w while waiting for the next attempt: %w", ctx.Err(), err)}
 		}
 		pause = min(2*pause, r.MaxBackoff)
 	}
@@ -89,13 +89,13 @@ func (r Retry) withDefaults() Retry {
 	return r
 }
 
-// RetryError is what a transaction failed with in the end, and how many attempts were made.
+// RetryError is the last error of a transaction and the number of attempts.
 type RetryError struct {
 	Attempts int
 	Err      error // of the last attempt
 }
 
-// Error says how many attempts there were, and what the last one failed with.
+// Error returns the number of attempts and the last error.
 func (e *RetryError) Error() string {
 	if e.Attempts == 1 {
 		return fmt.Sprintf("after 1 attempt: %v", e.Err)

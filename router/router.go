@@ -16,33 +16,30 @@ import (
 	"github.com/kiloshard/kiloshard/shards"
 )
 
-// Router takes a key or an ID to the handle of its shard. It has one pool of connections for each host. It is safe for
-// concurrent use.
+// Router finds the shard of a key or an ID and returns its handle. It has one pool of connections for each host. It is
+// safe for concurrent use.
 type Router struct {
 	now atomic.Pointer[snapshot]
 
 	open         func(shards.Host) (*host, error)
 	newDirectory func() *directory.Directory
-	maps         Maps               // nil without
-	stop         context.CancelFunc // ends the watching of them
-	ending       sync.WaitGroup     // that, and the ends of hosts that have left the map
-	life         context.Context    // ends when Close does not wait any longer
+	maps         Maps               // nil if the config has none
+	stop         context.CancelFunc // stops watching maps
+	ending       sync.WaitGroup     // waits for the watcher and for hosts that left the map to close
+	life         context.Context    // ends when Close stops waiting
 	endLife      context.CancelFunc
 
 	log       *slog.Logger
 	tracers   []pgx.QueryTracer
 	directory *directory.Directory // written once, before the first snapshot whose map allocates
 
-	turning sync.Mutex // held by whoever goes over to another map
-	closed  bool       // guarded by turning
-
-	mu      sync.Mutex // guards what follows; may be taken with turning held
-	state   MapState   // its Err that of a map that was refused
-	unheard trouble    // of the source, which may be over
+	mu      sync.Mutex  // held while the snapshot is replaced; guards the fields below
+	closed  atomic.Bool // written with mu held
+	state   MapState    // its Err is that of a refused map
+	unheard trouble     // the source's last error; the source may have recovered
 }
 
-// ForID returns the shard that made an ID. It returns [shards.ErrNoShard] for an ID that no shard of the map can have
-// made.
+// ForID returns the shard that made an ID. It returns [shards.ErrNoShard] if no shard of the map can have made the ID.
 func (r *Router) ForID(id shards.ID) (Shard, error) {
 	now := r.now.Load()
 	n, err := now.shards.ForID(id)
@@ -52,7 +49,7 @@ func (r *Router) ForID(id shards.ID) (Shard, error) {
 	return now.on(n), nil
 }
 
-// ForShard returns the shard with a number. It returns [shards.ErrNoShard] for a number that the map does not have.
+// ForShard returns the shard with the number n. It returns [shards.ErrNoShard] if the map has no such shard.
 func (r *Router) ForShard(n shards.Number) (Shard, error) {
 	now := r.now.Load()
 	if !now.shards.Has(n) {
@@ -64,31 +61,31 @@ func (r *Router) ForShard(n shards.Number) (Shard, error) {
 // All returns the set of all shards.
 func (r *Router) All() shards.Set { return r.Map().All() }
 
-// Tracers returns the tracers of the config, for what works on top of a router and has something to tell them: package
-// many does.
+// Tracers returns the tracers of the config, for packages that build on a router and call tracers themselves, such as
+// package many.
 func (r *Router) Tracers() []pgx.QueryTracer { return slices.Clone(r.tracers) }
 
-// Format prints which map the router goes by, whatever the verb, so that no DSN is printed.
+// Format prints which map the router uses, for every verb, so that no DSN is printed.
 func (r *Router) Format(s fmt.State, _ rune) { _, _ = io.WriteString(s, "router of "+r.Map().String()) }
 
-// MapState says by which map a router goes.
+// MapState describes the map that a router uses.
 type MapState struct {
-	Version int       // of the map; 0 if it was never in a store
-	Since   time.Time // when the router went over to it
-	Swaps   uint64    // how often it has gone over to another one
+	Version int       // version of the map; 0 if it was never in a store
+	Since   time.Time // when the router started to use it
+	Swaps   uint64    // how many times the router has changed its map
 
-	// Err is why that may not be the newest one, since ErrAt: a newer one was refused, none can be heard of, or the
-	// router has started from a copy. Of Maps other than a mapstore.Source it is what went wrong last since then, at
-	// ErrAt, and stays until there is a newer map, for they do not tell when trouble is over.
+	// Err says why the map may be out of date since ErrAt: the router refused a newer map, the source cannot be reached,
+	// or the router started from a copy. With Maps other than a mapstore.Source, Err is the last error, at ErrAt. It
+	// stays until a newer map arrives, because such sources do not report that they have recovered.
 	Err   error
 	ErrAt time.Time
 }
 
-// trouble is that the source has no newer map, since a time.
+// trouble is the error of a source that could not return a newer map, and when it happened.
 type trouble struct {
 	err error
 	at  time.Time
 }
 
-// Map returns the map by which the router decides at this moment.
+// Map returns the map that the router uses now.
 func (r *Router) Map() *shards.Map { return r.now.Load().shards }

@@ -10,19 +10,19 @@ import (
 	"github.com/kiloshard/kiloshard/shards"
 )
 
-// PoolConfig returns the config of a pool of sessions of the shard's own, for what a Shard cannot do because it shares its
-// connections: LISTEN, VACUUM, CREATE INDEX CONCURRENTLY, COPY by hand, session locks, a job queue. It is what the host's
-// DSN, [Config.Pool] and the credentials say, with the shard's search_path set for each session. It may be changed before
-// the pool is made from it; a pool of the host's full size is seldom wanted.
+// PoolConfig returns the config of a separate pool for the shard, for what a Shard cannot do because it shares its
+// connections: LISTEN, VACUUM, CREATE INDEX CONCURRENTLY, COPY by hand, session locks, a job queue. The config comes from
+// the host's DSN, [Config.Pool] and the credentials, and sets the shard's search_path in each session. You may change it
+// before you make the pool; a pool of the host's full size is rarely needed.
 //
-// The pool goes where the shard goes: each new connection is made to the host on which the shard lives by then, to the
-// address that takes writes if there are several, with the credentials of that time. A connection to a host that the
-// shard has left is closed when it is next acquired. One that is in use then, or held for good, stays: statements on
-// it fail, because the schema is not there any more. Nothing is sent again, and a host that is down is noticed as by any
-// pool. Router.Close does not close the pool.
+// The pool follows the shard: it makes each new connection to the shard's current host, to the address that takes writes
+// if there are several, with current credentials. It closes a connection to a host that the shard has left when the
+// connection is next acquired. A connection that is in use when the shard moves stays open, and statements on it fail
+// because the schema is gone. The pool does not retry statements, and it detects a host that is down as any pgx pool does.
+// Router.Close does not close the pool.
 //
-// PgBouncer refuses the search_path of a session unless its ignore_startup_parameters or track_extra_parameters name it,
-// and with the former does not set it: use a DSN that leads to the server.
+// PgBouncer refuses a session's search_path unless its ignore_startup_parameters or track_extra_parameters names it, and
+// with the former it does not set it. Use a DSN that connects to the server itself.
 func (s Shard) PoolConfig() *pgxpool.Config {
 	p := s.placement.now()
 	config := p.host.plain.Copy()
@@ -30,11 +30,11 @@ func (s Shard) PoolConfig() *pgxpool.Config {
 	if config.ConnConfig.ValidateConnect == nil {
 		config.ConnConfig.ValidateConnect = pgconn.ValidateConnectTargetSessionAttrsReadWrite
 	}
-	config.BeforeConnect = s.lead
+	config.BeforeConnect = s.connectToHost
 	prepare, acquire := config.PrepareConn, config.BeforeAcquire //nolint:staticcheck // deprecated, and still in use
 	config.PrepareConn = func(ctx context.Context, conn *pgx.Conn) (bool, error) {
 		switch {
-		case conn.PgConn().CustomData()[ledTo] != s.placement.now().host:
+		case conn.PgConn().CustomData()[hostKey] != s.placement.now().host:
 			return false, nil
 		case prepare != nil:
 			return prepare(ctx, conn)
@@ -46,8 +46,8 @@ func (s Shard) PoolConfig() *pgxpool.Config {
 	return config
 }
 
-// ConnConfig returns the config of one session of the shard's own, see [Shard.PoolConfig], as things are now: it does not
-// follow the shard, and the credentials in it may be good for minutes only. ctx governs asking for them. The error is a
+// ConnConfig returns the config of one separate connection to the shard, see [Shard.PoolConfig]. It does not follow the
+// shard to another host, and its credentials may expire within minutes. ctx governs getting the credentials. The error is a
 // [shards.HostError].
 func (s Shard) ConnConfig(ctx context.Context) (*pgx.ConnConfig, error) {
 	config := s.PoolConfig()
@@ -57,14 +57,14 @@ func (s Shard) ConnConfig(ctx context.Context) (*pgx.ConnConfig, error) {
 	return config.ConnConfig, nil
 }
 
-// ledTo is where a connection of such a pool keeps the host that it leads to.
-const ledTo = "kiloshard.host"
+// hostKey is the key in a connection's CustomData that holds the connection's host.
+const hostKey = "kiloshard.host"
 
-// lead has a config lead to the shard.
-func (s Shard) lead(ctx context.Context, c *pgx.ConnConfig) error {
+// connectToHost sets the address and credentials of the shard's current host in a config.
+func (s Shard) connectToHost(ctx context.Context, c *pgx.ConnConfig) error {
 	p := s.placement.now()
 	fresh := p.host.plain.ConnConfig.Copy()
-	fresh.LookupFunc, fresh.AfterNetConnect = c.LookupFunc, c.AfterNetConnect // around which the credentials are asked for
+	fresh.LookupFunc, fresh.AfterNetConnect = c.LookupFunc, c.AfterNetConnect // BeforeConnect wraps these two to get the credentials
 	if err := p.host.plain.BeforeConnect(ctx, fresh); err != nil {
 		return &shards.HostError{Host: p.host.Name, Err: err}
 	}
@@ -74,7 +74,7 @@ func (s Shard) lead(ctx context.Context, c *pgx.ConnConfig) error {
 	c.RuntimeParams["search_path"] = p.Path
 	after := c.AfterConnect
 	c.AfterConnect = func(ctx context.Context, conn *pgconn.PgConn) error {
-		conn.CustomData()[ledTo] = p.host
+		conn.CustomData()[hostKey] = p.host
 		if after == nil {
 			return nil
 		}

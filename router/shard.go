@@ -82,8 +82,7 @@ func (s Shard) execInTx(ctx context.Context, sql string, args []any) (tag pgconn
 // Query runs a statement and returns its rows. They may hold a connection until they are closed or read to their end.
 //
 // As with [pgx.Conn.Query], the first arguments may be a [pgx.QueryRewriter] such as [pgx.NamedArgs], a
-// [pgx.QueryExecMode] (cache_statement and exec; simple_protocol only on hosts that have it by default), and
-// [pgx.QueryResultFormats] or [pgx.QueryResultFormatsByOID].
+// [pgx.QueryExecMode] (cache_statement or exec, no other), and [pgx.QueryResultFormats] or [pgx.QueryResultFormatsByOID].
 //
 //go:noinline
 func (s Shard) Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error) {
@@ -187,8 +186,9 @@ func (s Shard) Begin(ctx context.Context) (pgx.Tx, error) { return s.BeginTx(ctx
 // the transaction, and with it a connection, lasts until Commit or Rollback.
 //
 // The transaction is pgx's own but for this: Exec, Query, QueryRow and SendBatch prepare their statements for the
-// shard, as the methods of Shard do; a name given to Prepare is good for the transaction only. What is sent by way of
-// Conn or LargeObjects is in the shard too, but is prepared by pgx, under its text alone.
+// shard, as the methods of Shard do; a name given to Prepare holds for the transaction only. What is sent by way of Conn has no
+// entry: it finds the tables of the shard unless a function in the transaction has moved the search_path, and pgx prepares
+// it under its text alone.
 //
 // Where the shard has moved to another host before the first statement in the transaction, that is run there, in a transaction begun there.
 func (s Shard) BeginTx(ctx context.Context, opts pgx.TxOptions) (pgx.Tx, error) {

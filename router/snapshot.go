@@ -5,39 +5,35 @@ import (
 	"slices"
 	"sync"
 
-	"github.com/kiloshard/kiloshard/shards"
-
 	"github.com/kiloshard/kiloshard/router/internal/session"
+	"github.com/kiloshard/kiloshard/shards"
 )
 
-// snapshot is a map with all that a router needs to go by it. It never changes: the router goes over to the next one at
-// once, and who holds one finishes on it.
+// snapshot is a map with everything that a router needs to use it. It never changes: the router replaces it atomically, and
+// a call that holds an old one finishes on it.
 type snapshot struct {
 	shards     *shards.Map
 	hosts      []*host      // in the order of the map
 	placements []*placement // by Number
 
-	// The first placement of each shard, which its handles hold: those from before a move are equal to those
-	// from after it.
+	// first is the first placement of each shard. Handles hold it, so that handles from before and after a move are
+	// equal.
 	first []*placement
 }
 
-// on returns the handle of a shard that the map has.
+// on returns the handle of shard n, which must be in the map.
 func (s *snapshot) on(n shards.Number) Shard { return Shard{s.first[n]} }
 
-// turnTo makes the snapshot of a map. Hosts and placements that are as they were are those of the snapshot
-// before it, so that their connections and what these know go on.
+// turnTo returns the snapshot of a newer map. It reuses unchanged hosts and placements of s, so that their connections stay
+// open and keep their prepared statements. It calls open for each other host.
 func (s *snapshot) turnTo(m *shards.Map, open func(shards.Host) (*host, error)) (next *snapshot, err error) {
-	var opened []*host
 	next = &snapshot{shards: m, placements: make([]*placement, m.Len())}
 	for _, place := range m.Hosts() {
-		h := s.hostLike(place)
+		h := hostLike(s.hosts, place)
 		if h == nil {
 			if h, err = open(place); err != nil {
-				closeAll(context.Background(), opened)
 				return nil, &shards.HostError{Host: place.Name, Err: err}
 			}
-			opened = append(opened, h)
 		}
 		next.hosts = append(next.hosts, h)
 	}
@@ -55,9 +51,9 @@ func (s *snapshot) turnTo(m *shards.Map, open func(shards.Host) (*host, error)) 
 	return next, nil
 }
 
-// hostLike returns the host of the same name and database, nil if there is none.
-func (s *snapshot) hostLike(place shards.Host) *host {
-	for _, h := range s.hosts {
+// hostLike returns the host with the same name and database, nil if there is none.
+func hostLike(hosts []*host, place shards.Host) *host {
+	for _, h := range hosts {
 		if h.Name == place.Name && h.opened.SameDatabase(place) {
 			return h
 		}
@@ -65,8 +61,8 @@ func (s *snapshot) hostLike(place shards.Host) *host {
 	return nil
 }
 
-// settle tells hosts and placements of a snapshot that it is the one that counts, after another one. It returns the hosts that
-// are no longer part of it.
+// settle makes the hosts and placements of s current, in place of those of the previous snapshot. It returns the hosts that s
+// no longer has.
 func (s *snapshot) settle(before *snapshot) (left []*host) {
 	count := make([]int, len(s.hosts))
 	for n := range s.placements {
@@ -76,10 +72,10 @@ func (s *snapshot) settle(before *snapshot) (left []*host) {
 		h.Place.Store(&s.shards.Hosts()[i])
 		h.expect(count[i])
 	}
-	var emptied []*host // by some shards
+	var emptied []*host // hosts that some shards left
 	for _, old := range before.placements {
 		if int(old.Number) >= len(s.placements) {
-			continue // handles of it go on as they are
+			continue // its handles keep working
 		}
 		if next := s.placements[old.Number]; next != old {
 			old.next.Store(next)
@@ -101,7 +97,30 @@ func (s *snapshot) settle(before *snapshot) (left []*host) {
 	return left
 }
 
-// closeAll closes hosts, all at once, and waits for it, see [host.close].
+// openedHosts are hosts that were opened for a map that the router does not use yet.
+type openedHosts struct {
+	open func(shards.Host) (*host, error)
+	all  []*host
+}
+
+// host returns a host, which it opens unless it did before.
+func (o *openedHosts) host(place shards.Host) (*host, error) {
+	if h := hostLike(o.all, place); h != nil {
+		return h, nil
+	}
+	h, err := o.open(place)
+	if err == nil {
+		o.all = append(o.all, h)
+	}
+	return h, err
+}
+
+// closeUnused closes the hosts that are not used.
+func (o *openedHosts) closeUnused(ctx context.Context, used []*host) {
+	closeAll(ctx, slices.DeleteFunc(o.all, func(h *host) bool { return slices.Contains(used, h) }))
+}
+
+// closeAll closes hosts concurrently and waits until all are closed, see [host.close].
 func closeAll(ctx context.Context, hosts []*host) {
 	var wait sync.WaitGroup
 	for _, h := range hosts {

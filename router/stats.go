@@ -2,36 +2,36 @@ package router
 
 import "time"
 
-// HostStats are figures on the connections of one host.
+// HostStats are figures of one host and its connections.
 type HostStats struct {
 	Host    string // its name
-	Conns   int    // connections, idle or not
-	Max     int    // how many there may be
-	Idle    int    // of them, how many nobody uses
+	Conns   int    // open connections
+	Max     int    // limit of open connections
+	Idle    int    // open connections that are not in use
 	Waiting int    // calls that wait for a connection
-	Pooler  bool   // there is a pooler before the server
+	Pooler  bool   // a pooler is between the router and the server
 
-	Breaker     Breaker   // whether calls are let through
-	DownSince   time.Time // zero unless the breaker is open
+	Breaker     Breaker   // whether calls may go to the host
+	DownSince   time.Time // zero if the breaker is not open
 	Primary     string    // address that calls go to, as host:port; empty if none is known
 	Timeline    uint32    // of the primary of a host with several addresses; 0 if unknown
-	RoleChanges uint64    // so far: how many times another address became the primary
+	RoleChanges uint64    // how many times another address became the primary
 
-	// So far:
-	Calls     uint64 // statements by themselves, batches, transactions
-	Batches   uint64 // how many times calls of several callers were sent together
-	Batched   uint64 // how many calls these were
-	Sizes     Sizes  // how many times so many calls were sent together that waited for a connection
-	Resent    uint64 // calls that were sent once more: to another connection, or prepared again
+	// Counts since the router opened the host:
+	Calls     uint64 // single statements, batches and transactions
+	Batches   uint64 // groups: calls of several callers that were sent together
+	Batched   uint64 // calls in these groups
+	Sizes     Sizes  // how many calls were sent together after a wait for a connection
+	Resent    uint64 // calls that were sent again: on another connection, or after their statement was prepared again
 	Lost      uint64 // calls whose answers were lost with a connection
-	Retried   uint64 // how many times [Retry] ran a transaction again
-	Exhausted uint64 // how many times it gave up
+	Retried   uint64 // times that [Retry] ran a transaction again
+	Exhausted uint64 // times that [Retry] gave up
 }
 
-// Sizes count, at index n, how many times n calls were sent together; the last one: so many or more.
+// Sizes counts at index n how many times n calls were sent together. The last index counts larger numbers, too.
 type Sizes [33]uint64
 
-// Stats returns figures on each host, in the order of the map.
+// Stats returns the figures of all hosts, in the order of the map.
 func (r *Router) Stats() []HostStats {
 	hosts := r.now.Load().hosts
 	all := make([]HostStats, len(hosts))
@@ -52,34 +52,34 @@ func (h *host) stats() HostStats {
 	return s
 }
 
-// ReplicaStats are figures on one replica.
+// ReplicaStats are figures of one replica.
 type ReplicaStats struct {
 	Name    string // of the host and its index in the map, such as pg-a/0
 	Address string // host, port and database, without a user or password; empty if the DSN is no URL
 
-	Used     bool          // by readers with the default MaxLag, as of now
-	Why      string        // it is not used; empty if it is
-	Measured time.Time     // last; zero if never, or if the last attempt failed
-	Lag      time.Duration // how old at most is what a read would see now; 0 if unknown
-	Behind   int64         // bytes of the primary's log that it had not replayed when it was measured
+	Used     bool          // whether readers with the default MaxLag use it now
+	Why      string        // why they do not; empty if they do
+	Measured time.Time     // time of the last measurement; zero if there is none, or the last attempt failed
+	Lag      time.Duration // upper limit of how old the data is that a read sees now; 0 if unknown
+	Behind   int64         // bytes of WAL that it had not replayed at the last measurement
 
-	Reads  uint64 // so far: how many were sent to it
-	Failed uint64 // so far: how many of them another server had to answer
-	Conns  int    // connections of its pool
+	Reads  uint64 // reads that were sent to it so far
+	Failed uint64 // those of them that another server had to answer
+	Conns  int    // open connections of its pool
 }
 
-// ReadStats are figures on what the readers of one host do.
+// ReadStats are figures of the readers of one host.
 type ReadStats struct {
 	Host       string // its name
 	Replicas   []ReplicaStats
-	OnPrimary  uint64 // so far: reads that the primary got, since no replica would do
-	Hedged     uint64 // so far: reads that were sent to a second server
-	HedgesWon  uint64 // so far: how many of them the second server answered first
-	Measuring  bool   // whether the replicas are being measured, which ends when nobody reads
-	PrimaryErr string // why the primary's log could not be looked at the last time
+	OnPrimary  uint64 // reads so far that went to the primary, because no replica qualified
+	Hedged     uint64 // reads so far that were sent to a second server
+	HedgesWon  uint64 // those of them that the second server answered first
+	Measuring  bool   // whether the router measures the replicas; it stops when there are no reads
+	PrimaryErr string // why the last measurement of the primary failed; empty if it did not
 }
 
-// ReadStats returns figures on the readers of each host that has replicas, in the order of the map.
+// ReadStats returns the figures of the readers of each host that has replicas, in the order of the map.
 func (r *Router) ReadStats() []ReadStats {
 	var all []ReadStats
 	for _, h := range r.now.Load().hosts {
@@ -117,7 +117,7 @@ func (rs *replicas) stats() ReadStats {
 	return s
 }
 
-// watchStats adds what is known of the primary.
+// watchStats adds what the router knows about the primary.
 func (h *host) watchStats(s *HostStats) {
 	now := h.Pool.Primary()
 	switch {

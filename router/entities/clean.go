@@ -14,44 +14,45 @@ import (
 	"github.com/kiloshard/kiloshard/shards"
 )
 
-// CleanOptions say how [Store.Clean] and [Store.Fill] go about it. The zero value is ready to use.
+// CleanOptions are options of [Store.Clean] and [Store.Fill]. The zero value is ready to use.
 type CleanOptions struct {
-	Workers   int           // shards of each host at a time. Defaults to 4
-	PerSecond int           // entities of all workers together. Defaults to no limit
-	Interval  time.Duration // from one look at all shards to the next. Defaults to 1 s
-	Once      bool          // return when all shards have been looked at once
-	// Log is told of errors, such as a host that is down; Clean goes on. Defaults to returning the first one.
+	Workers   int           // number of shards of each host at a time. Defaults to 4
+	PerSecond int           // limit of entities a second, for all workers together. Defaults to no limit
+	Interval  time.Duration // between two passes over all shards. Defaults to 1 s
+	Once      bool          // return after one pass over all shards
+	// Log gets errors, such as that of a host that is down, and Clean continues. If nil, Clean returns the first error.
 	Log func(error)
 }
 
-// Counts are what a store has done since it was opened.
+// Counts are counters of a store's work since it was opened.
 type Counts struct {
 	repaired, filled, checked, added, removed, taken atomic.Int64
 }
 
 // Stats are for metrics.
 type Stats struct {
-	Repaired int64 // entities whose index rows a cleaner has put right, after writers that did not come to their end
-	Filled   int64 // entities that [Store.Fill] has looked at
-	Checked  int64 // index rows that it has looked at
-	Added    int64 // index rows
-	Removed  int64 // index rows
-	Taken    int64 // entities that have no row in a unique index, because another one has it
+	Repaired int64 // entities whose index rows a cleaner repaired because the writer did not finish
+	Filled   int64 // entities that [Store.Fill] has read
+	Checked  int64 // index rows that Fill has checked
+	Added    int64 // index rows added
+	Removed  int64 // index rows removed
+	Taken    int64 // entities without a row in a unique index, because another entity has the value
 }
 
-// Stats returns what the store has done since it was opened.
+// Stats returns counters of the store's work since it was opened.
 func (s *Store) Stats() Stats {
 	c := &s.counts
 	return Stats{c.repaired.Load(), c.filled.Load(), c.checked.Load(), c.added.Load(), c.removed.Load(), c.taken.Load()}
 }
 
-// Lag is what is left to do.
+// Lag is the work that waits for a cleaner.
 type Lag struct {
-	Waiting int           // works that are due
+	Waiting int           // number of due rows in entity_work
 	Oldest  time.Duration // how long the oldest of them has been due
 }
 
-// Lag asks all shards what a cleaner has to do. In a cluster where cleaners keep up it is nothing, or a few seconds.
+// Lag queries all shards for the work that waits for a cleaner. If cleaners keep up, there is none, or it is a few seconds
+// old.
 func (s *Store) Lag(ctx context.Context) (Lag, error) {
 	all, err := many.Collect(ctx, s.r, s.all(), many.Query[Lag]{
 		SQL: `select count(*), coalesce(extract(epoch from clock_timestamp() - min(due)), 0)::float8 from entity_work where due < clock_timestamp()`,
@@ -75,14 +76,14 @@ func (s *Store) all() shards.Set {
 }
 
 const (
-	lease     = 30 * time.Second // for which what a worker takes is its own
+	lease     = 30 * time.Second // how long a worker owns the work that it takes
 	batch     = 64
 	inFlights = 8
 )
 
-// Clean does the work of writers that did not come to their end: it looks at the rows of entity_work that are due in every shard,
-// the newest first, adds the index rows that are missing and removes those that are stale, until ctx ends, which is no error.
-// Any number of cleaners may run, in any number of processes.
+// Clean finishes the work of writers that did not finish it. In every shard it takes the due rows of entity_work, the newest
+// first, adds missing index rows and removes stale ones. It runs until ctx ends, and then returns nil. Any number of cleaners
+// may run, in any number of processes.
 func (s *Store) Clean(ctx context.Context, opts CleanOptions) error {
 	p := newPace(opts)
 	for {
@@ -106,7 +107,7 @@ func (s *Store) Clean(ctx context.Context, opts CleanOptions) error {
 	}
 }
 
-// cleanShard does all work that is due in a shard.
+// cleanShard does all due work of a shard.
 func (s *Store) cleanShard(ctx context.Context, shard router.Shard, p *pace) error {
 	const query = `update entity_work set due = clock_timestamp() + $2::float8 * interval '1 s' where work_id in (
 			select work_id from entity_work where due < clock_timestamp() order by work_id desc limit $1 for update skip locked
@@ -142,7 +143,7 @@ func (s *Store) cleanShard(ctx context.Context, shard router.Shard, p *pace) err
 				switch err := s.repair(ctx, shard, w); {
 				case err == nil:
 					s.counts.repaired.Add(1)
-				case !errors.Is(err, ErrNotIndexed): // which is somebody's next time
+				case !errors.Is(err, ErrNotIndexed): // a later pass does that work
 					failed <- err
 				}
 			})
@@ -154,11 +155,11 @@ func (s *Store) cleanShard(ctx context.Context, shard router.Shard, p *pace) err
 	}
 }
 
-// pace is options with their defaults, and what they allow.
+// pace is the options with their defaults, and the rate limit.
 type pace struct {
 	CleanOptions
 	mu   sync.Mutex
-	next time.Time // when the next entity may be taken
+	next time.Time // when the next entity may start
 }
 
 func newPace(opts CleanOptions) *pace {
@@ -171,7 +172,7 @@ func newPace(opts CleanOptions) *pace {
 	return &pace{CleanOptions: opts}
 }
 
-// wait waits until so many entities may be taken.
+// wait waits until the rate allows the given number of entities.
 func (p *pace) wait(ctx context.Context, entities int) error {
 	if p.PerSecond <= 0 {
 		return ctx.Err()

@@ -20,7 +20,7 @@ import (
 
 var errKilled = errors.New("killed")
 
-// dies returns a step that has a writer die at its n-th write, from 0, and not write any more.
+// dies returns a step that fails at a writer's n-th write, counted from 0, and at all later ones.
 func dies(n int64) func(string) error {
 	var done atomic.Int64
 	return func(string) error {
@@ -31,8 +31,8 @@ func dies(n int64) func(string) error {
 	}
 }
 
-// Writers die between any two of their writes, KILLS times (300 by default), while others write and read the same entities. No query
-// ever returns what does not match, and after the cleaner has run, index and entities agree exactly.
+// Writers die between any two of their writes, KILLS times (300 by default), while others write and read the same entities.
+// No query ever returns an entity that does not match. After the cleaner has run, indexes and entities agree exactly.
 func TestKills(t *testing.T) {
 	t.Parallel()
 	b, ctx := setup(t, definition)
@@ -89,7 +89,7 @@ func TestKills(t *testing.T) {
 			matches(ctx, t, b.Store, fmt.Sprint(rand.IntN(5)))
 		}
 	})
-	reading.Go(func() { // a cleaner beside them, for whom the time of dead writers has passed
+	reading.Go(func() { // a cleaner runs at the same time; for it the time of dead writers has passed
 		for ended.Err() == nil {
 			i := rand.IntN(people)
 			alive[i].Lock()
@@ -128,8 +128,8 @@ func matches(ctx context.Context, t *testing.T, s *entities.Store, value string)
 	}
 }
 
-// A writer that repairs what another one has written meanwhile, and dies, has said before what it writes: the cleaner takes
-// that away once the entity is deleted.
+// A writer repairs the rows of a concurrent writer and dies. It names the rows in entity_work before it writes them, so the
+// cleaner removes them once the entity is deleted.
 func TestKillWhileRepairing(t *testing.T) {
 	t.Parallel()
 	b, ctx := setup(t, definition)
@@ -158,7 +158,7 @@ func TestKillWhileRepairing(t *testing.T) {
 	b.agree(ctx, t)
 }
 
-// Who is late removes no index row, and leaves them to the cleaner; its work, too, if there is no row to write.
+// A late writer removes no index row. It leaves its rows to the cleaner, and its work too if it has no row to write.
 func TestLate(t *testing.T) {
 	t.Parallel()
 	b, ctx := setup(t, definition)
@@ -173,14 +173,14 @@ func TestLate(t *testing.T) {
 		t.Errorf("got %v, expected ErrNotIndexed", err)
 	}
 	if lag, err := b.Lag(ctx); err != nil || lag.Waiting != 2 {
-		t.Errorf("lag %v, %v, expected 2 that wait", lag, err)
+		t.Errorf("lag %v, %v, expected 2 waiting", lag, err)
 	}
 	b.settle(ctx, t)
 	b.agree(ctx, t)
 }
 
-// A Put that returns nil has all of its index rows, also if it changes none of them: a writer that died may have written the
-// entity and not its rows, and one that is still at it may die.
+// After a Put that returns nil, all index rows of the entity exist, even if Put changes none of them: another writer may have
+// written the entity without its rows and died, or may die later.
 func TestPutAfterKill(t *testing.T) {
 	t.Parallel()
 	b, ctx := setup(t, definition)
@@ -206,8 +206,8 @@ func TestPutAfterKill(t *testing.T) {
 	b.agree(ctx, t)
 }
 
-// A Put that waited for another writer of its entity does not see that one's work, since its statement began before: it
-// writes all of its rows all the same.
+// A Put that waited for another writer of its entity does not see that writer's row in entity_work, because its statement
+// started earlier. It still writes all of its index rows.
 func TestPutBehindAnother(t *testing.T) {
 	t.Parallel()
 	b, ctx := setup(t, definition)

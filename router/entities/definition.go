@@ -12,32 +12,32 @@ import (
 	"github.com/kiloshard/kiloshard/shards"
 )
 
-// Definition says over how many shards entities are spread, and by what they are indexed. It is written in Go, or in YAML:
+// Definition defines the number of shards with entities, and the indexes. Write it in Go or in YAML:
 //
 //	shards: 2048
 //	indexes:
 //	  - name: index_user_id
 //	    properties: [{name: user_id, type: text}]
 type Definition struct {
-	// Shards is how many shards of the map, from 0 up, have entities and index rows. It never changes: nearly all would be
-	// elsewhere.
+	// Shards is the number of shards of the map, from 0 up, that have entities and index rows. It must never change: nearly
+	// all rows would belong to other shards.
 	Shards  int               `json:"shards"  yaml:"shards"`
 	Indexes []IndexDefinition `json:"indexes" yaml:"indexes"`
-	// Compression is how Postgres compresses large documents: pglz or lz4. Defaults to what the server does.
+	// Compression is how Postgres compresses large documents: pglz or lz4. Defaults to the server's default.
 	Compression string `json:"compression,omitempty" yaml:"compression,omitempty"`
 }
 
-// IndexDefinition is one index. An entity has a row in it if its document has all properties, each of its type, texts of 2000
-// bytes together at most, and what Where says.
+// IndexDefinition defines one index. An entity has a row in it if its document has all properties with the right types, its
+// texts have at most 2000 bytes together, and it has the values of Where.
 type IndexDefinition struct {
 	Name       string     `json:"name"       yaml:"name"`       // of its table
-	Properties []Property `json:"properties" yaml:"properties"` // the first one leads: its value names the shard
-	Unique     bool       `json:"unique"     yaml:"unique"`     // one entity for the values of all properties
-	// Where are properties and the values they must have: texts, whole numbers, or booleans.
+	Properties []Property `json:"properties" yaml:"properties"` // the value of the first one decides the shard
+	Unique     bool       `json:"unique"     yaml:"unique"`     // at most one entity has the same values of all properties
+	// Where maps properties to the values that they must have: texts, whole numbers, or booleans.
 	Where map[string]any `json:"where,omitempty" yaml:"where,omitempty"`
 }
 
-// Property is a field of documents, at their outermost level.
+// Property is a top-level field of documents.
 type Property struct {
 	Name string `json:"name" yaml:"name"`
 	Type Kind   `json:"type" yaml:"type"`
@@ -46,7 +46,7 @@ type Property struct {
 // Kind is the type of a property's values.
 type Kind string
 
-// The types of values, as Go and as Postgres have them.
+// The types of values, in Go and in Postgres.
 const (
 	Text  Kind = "text"  // string, text in the order of its bytes
 	Int   Kind = "int"   // int64, bigint
@@ -58,16 +58,16 @@ var columnTypes = map[Kind]string{Text: "text", Int: "bigint", Float: "double pr
 
 var namePattern = regexp.MustCompile(`^[a-z_][a-z0-9_]{0,49}$`)
 
-// Parse reads a definition from YAML, and checks it.
+// Parse parses a definition in YAML and checks it.
 func Parse(document []byte) (Definition, error) {
 	var d Definition
 	if err := yaml.UnmarshalWithOptions(document, &d, yaml.Strict()); err != nil {
-		return d, errors.New(yaml.FormatError(err, false, false)) // the line itself may be another file's password
+		return d, errors.New(yaml.FormatError(err, false, false)) // without the line: the file may be another one and contain a password
 	}
 	return d, d.check()
 }
 
-// check returns a [shards.FieldError] for what is wrong.
+// check returns a [shards.FieldError] for the first mistake.
 func (d Definition) check() error {
 	fail := func(field, found, expected string) error {
 		return &shards.FieldError{Field: field, Found: found, Expected: expected}
@@ -151,7 +151,7 @@ create table entity_fills (
 	return up + "---- create above / drop below ----\n\n" + down
 }
 
-// Migration returns a migration in tern's format that creates the table of an index, for one that is added later.
+// Migration returns a migration in tern's format that creates the table of an index that is added later.
 func (i IndexDefinition) Migration() string {
 	return i.create() + "---- create above / drop below ----\n\ndrop table " + i.Name + ";\n"
 }

@@ -16,7 +16,7 @@ import (
 	"github.com/kiloshard/kiloshard/shards/shardtest"
 )
 
-// The entity of the article, its index of users, and the index of links that is added later.
+// Stores the entity of the article with its index of users, and adds the index of links later.
 func Example() {
 	ctx := context.Background()
 	d := entities.Definition{Shards: 2, Indexes: []entities.IndexDefinition{
@@ -83,7 +83,7 @@ func exampleRouter(ctx context.Context, migration string) *router.Router {
 	return r
 }
 
-// migrateExample does by hand what kiloshard migrate up does with the file.
+// migrateExample runs the migration in each shard, as kiloshard migrate up does with the file.
 func migrateExample(ctx context.Context, r *router.Router, migration string) {
 	conn, err := pgx.Connect(ctx, r.Map().Hosts()[0].ConnString())
 	if err != nil {

@@ -2,9 +2,9 @@ package entities
 
 import "time"
 
-// SetStep has a function be called before each write of a store, behind that of an entity; after its error nothing more is
-// written.
+// SetStep sets a function that the store calls before each write that follows the write of an entity. After an error of the
+// function the store writes nothing more.
 func (s *Store) SetStep(step func(string) error) { s.step = step }
 
-// SetGrace says for how long the work of a writer is its own.
+// SetGrace sets how long a writer owns its work.
 func (s *Store) SetGrace(grace time.Duration) { s.grace = grace }

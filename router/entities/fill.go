@@ -20,13 +20,13 @@ const (
 	checkBatch = 1000 // index rows
 )
 
-// Fill fills an index in the background while the service runs: from the newest entity of each shard back, whose position is kept
-// in entity_fills, it adds the index rows that are missing; then it looks at all rows of the index, and removes those that no
-// entity gives. So it also puts right an index that is in any disorder. Those that write must know the index before.
+// Fill fills an index in the background while the service runs. In each shard it reads entities from the newest to the oldest
+// and adds missing index rows; table entity_fills stores its position. Then it checks all rows of the index, and removes
+// those that no entity has. So it also repairs an index with any errors. All writers must know the index first.
 //
-// An interrupted Fill is taken up by the next one where it was. Several may run at the same time, in several processes: each
-// shard is one worker's for a time. When it is done, it forgets the positions: the next Fill begins with the newest. ctx governs all of it.
-// Errors are [ErrNoIndex], and those of [many.Each]; opts.Interval, Once and Log mean nothing here.
+// The next Fill continues where an interrupted one stopped. Several may run at the same time, in several processes: a worker
+// owns a shard for a limited time. When Fill is done, it deletes the positions, so the next Fill starts with the newest
+// entity. ctx governs all of it. Errors are [ErrNoIndex] and those of [many.Each]. Fill ignores opts.Interval, Once and Log.
 func (s *Store) Fill(ctx context.Context, name string, opts CleanOptions) error {
 	x := s.Index(name)
 	if x.err != nil {
@@ -69,12 +69,12 @@ func (s *Store) Fill(ctx context.Context, name string, opts CleanOptions) error 
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
-		case <-time.After(p.Interval): // and then what a worker has left that died
+		case <-time.After(p.Interval): // then retry, in case the other worker died
 		}
 	}
 }
 
-// fill adds the index rows of a shard's entities. It reports whether the shard is another worker's.
+// fill adds the index rows of a shard's entities. others reports whether another worker owns the shard.
 func (x Index) fill(ctx context.Context, shard router.Shard, p *pace) (others bool, err error) {
 	const (
 		take = `update entity_fills set due = clock_timestamp() + $2::float8 * interval '1 s' where index_name = $1 and next_id > 0 and due < clock_timestamp()
@@ -124,25 +124,25 @@ func (x Index) fill(ctx context.Context, shard router.Shard, p *pace) (others bo
 		}
 		err = shard.QueryRow(ctx, keep, x.table.Name, last, lease.Seconds(), due, until).Scan(&next, &due)
 		if errors.Is(err, pgx.ErrNoRows) {
-			return true, nil // it was late, so that add may have added nothing
+			return true, nil // it was late, so add may have added nothing
 		}
 	}
 	return false, err
 }
 
-// add adds index rows where they are missing, before a moment: a worker that was asleep leaves them to the next one.
+// add adds missing index rows. It adds nothing after until: a worker that was suspended leaves them to the next one.
 func (x Index) add(ctx context.Context, all []row, until time.Time) error {
 	return x.s.each(ctx, all, func(ctx context.Context, shard router.Shard, t table, some []row) error {
-		slices.SortFunc(some, row.compare) // one order for all, so that no two wait for each other's rows
+		slices.SortFunc(some, row.compare) // the same order everywhere, so that there are no deadlocks
 		tag, err := shard.Exec(ctx, t.fill, append(t.args(some), until)...)
 		x.s.counts.added.Add(tag.RowsAffected())
 		return err
 	})
 }
 
-// check removes the rows of an index in a shard that no entity gives. It reads a row, then the entity; whoever changes the
-// entity so that the row counts writes the row afterwards, even where it is: so a row that still has its version counts for
-// nobody.
+// check removes the rows of an index in a shard that no entity has. It reads a row and then the entity. A writer that changes
+// the entity so that it has the row writes the row afterward, even if it exists. So if the row still has the version that
+// check read, no entity has it.
 func (x Index) check(ctx context.Context, shard router.Shard, p *pace) error {
 	t := x.table
 	var names []string
@@ -189,7 +189,7 @@ func (x Index) check(ctx context.Context, shard router.Shard, p *pace) error {
 	}
 }
 
-// removeStray removes those of some index rows of a shard that no entity gives.
+// removeStray removes the given index rows of a shard that no entity has.
 func (x Index) removeStray(ctx context.Context, shard router.Shard, hints []row, versions []string) error {
 	entities, err := x.s.fetch(ctx, collect(hints, func(r row) ID { return r.id }), x.s.project("body"))
 	if err != nil {
@@ -205,7 +205,7 @@ func (x Index) removeStray(ctx context.Context, shard router.Shard, hints []row,
 				return err
 			}
 		}
-		// A row in the wrong shard is stray too: nobody looks for it there.
+		// A row in the wrong shard is stray too: no query reads it there.
 		if x.s.hash(hint.values[0]) != shard.Number() || !slices.Equal(x.table.values(d), hint.values) {
 			stray, kept = append(stray, hint), append(kept, versions[k])
 		}

@@ -10,7 +10,7 @@ import (
 	"github.com/kiloshard/kiloshard/router/entities"
 )
 
-// An index that is added later is filled while writers go on, by two workers at a time of which one is stopped and begins again.
+// Two workers fill a new index while writers write. One worker is stopped and starts again.
 func TestFill(t *testing.T) {
 	t.Parallel()
 	b, ctx := setup(t, definition)
@@ -20,7 +20,7 @@ func TestFill(t *testing.T) {
 		ids = append(ids, newID())
 		put(ctx, t, old, ids[i], map[string]any{"user_id": fmt.Sprint(i % 7), "published": i, "link": fmt.Sprint(i % 9)})
 	}
-	// What an index that was out of order may hold.
+	// Errors that an index may have.
 	b.each(ctx, t, `insert into index_link values ('nowhere', gen_random_uuid()), ('3', gen_random_uuid())`)
 
 	var all sync.WaitGroup
@@ -43,7 +43,7 @@ func TestFill(t *testing.T) {
 		}
 	})
 	all.Wait()
-	b.each(ctx, t, `update entity_fills set due = '-infinity'`) // of the worker that was stopped, when its time has passed
+	b.each(ctx, t, `update entity_fills set due = '-infinity'`) // the time of the stopped worker has passed
 	for _, name := range []string{"index_link", "index_email", "index_public"} {
 		if err := b.Fill(ctx, name, entities.CleanOptions{PerSecond: 1_000_000}); err != nil {
 			t.Fatal(err)
@@ -58,7 +58,7 @@ func TestFill(t *testing.T) {
 	}
 }
 
-// A unique index over entities that have a value twice: one of them has the row.
+// Two entities have the same value before a unique index is added: one of them gets the row.
 func TestFillOfWhatIsNotUnique(t *testing.T) {
 	t.Parallel()
 	b, ctx := setup(t, definition)
@@ -74,20 +74,20 @@ func TestFillOfWhatIsNotUnique(t *testing.T) {
 	}
 }
 
-// A cleaner that goes on finds what is due, and says how far behind it is; a writer that has slept too long leaves its rows to it.
+// A cleaner finds due work and reports its lag. A writer that was suspended for too long leaves its rows to the cleaner.
 func TestCleanGoesOn(t *testing.T) {
 	t.Parallel()
 	b, ctx := setup(t, definition)
 	slow := b.open(t, definition)
-	slow.SetGrace(0) // its time is over before it begins
+	slow.SetGrace(0) // its time is over at once
 	if err := slow.Put(ctx, newID(), body(t, map[string]any{"link": "a"})); !errors.Is(err, entities.ErrNotIndexed) {
 		t.Errorf("got %v, expected ErrNotIndexed", err)
 	}
 	if err := slow.Put(ctx, newID(), body(t, map[string]any{"email": "a"})); err == nil {
-		t.Error("an entity is written whose rows in unique indexes were late")
+		t.Error("an entity was written although its rows in unique indexes were late")
 	}
 	if lag, err := b.Lag(ctx); err != nil || lag.Waiting != 2 || lag.Oldest <= 0 {
-		t.Errorf("lag %v, %v, expected 2 that wait", lag, err)
+		t.Errorf("lag %v, %v, expected 2 waiting", lag, err)
 	}
 	run, stop := context.WithCancel(ctx)
 	defer stop()

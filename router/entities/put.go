@@ -12,17 +12,17 @@ import (
 	"github.com/kiloshard/kiloshard/router"
 )
 
-// writes makes the statements that write entities.
+// writes builds the statements that write entities.
 func (s *Store) writes() {
 	if len(s.d.Indexes) == 0 {
 		s.put = `insert into entities (id, body) values ($1, $2::jsonb) on conflict (id) do update set body = excluded.body, updated = clock_timestamp()`
 		s.gone = `delete from entities where id = $1`
 		return
 	}
-	// A row that is updated is locked by old first, so that before is what this very statement replaces. One that another
-	// statement has inserted meanwhile is not in old: nothing is written then, and the statement is sent again.
-	// pending says that others have work with the entity, or had it when they wrote what old waited for: their index rows may
-	// be missing.
+	// old locks the row before the update, so before is the body that this statement replaces. A row that another statement
+	// inserts in the meantime is not in old: then this statement writes nothing and is sent again. pending reports that other
+	// writers have work for the entity, or had work when they wrote the row that old waited for: their index rows may be
+	// missing.
 	s.put = fmt.Sprintf(`with guard as (
 			update entity_work set due = due where work_id = $4 and due > clock_timestamp() returning work_id
 		), old as (
@@ -52,23 +52,23 @@ func (s *Store) writes() {
 		select '', work_id, before::text, null, until, false from work`, s.project("body"))
 }
 
-// work is what somebody has begun with an entity.
+// work is the work that a writer or cleaner does for an entity.
 type work struct {
-	ids           []int64 // of its rows
+	ids           []int64 // of its rows in entity_work
 	id            ID
-	version       string // of the entity as it was written; empty for none
+	version       string // of the entity after the write; empty for none
 	before, after rows
-	pending       bool      // those that both have may be missing
-	until         time.Time // when it is no longer one's own, by the clock of the entity's host, with a margin
+	pending       bool      // rows that are in both before and after may be missing
+	until         time.Time // when the owner loses it, by the clock of the entity's host, less a margin
 }
 
-// Put writes an entity, a new one or in the place of the one that has the ID, and then its index rows.
+// Put inserts or replaces an entity, and then writes its index rows.
 //
-// It returns [ErrTaken] if another entity has the values in a unique index; nothing is written then. After [ErrNotIndexed] the
-// entity is written, and a cleaner writes the index rows. After [router.ErrLost] the entity may be written; Put may be called
-// again. Other errors are those of a [router.Shard], and of a body that is no JSON object: nothing is written then.
+// It returns [ErrTaken] and writes nothing if another entity has the values in a unique index. After [ErrNotIndexed] the
+// entity is written, and a cleaner writes the index rows. After [router.ErrLost] the entity may be written, and the caller may
+// call Put again. Put returns other errors if a [router.Shard] fails or body is not a JSON object; nothing is written then.
 func (s *Store) Put(ctx context.Context, id ID, body []byte) error {
-	d, err := parse(append([]byte{}, body...)) // nil is no body either
+	d, err := parse(append([]byte{}, body...)) // a nil body is an error too
 	if err != nil {
 		return fmt.Errorf("entity %x: %w", id, err)
 	}
@@ -106,7 +106,8 @@ func (s *Store) Put(ctx context.Context, id ID, body []byte) error {
 	return s.index(ctx, shard, w)
 }
 
-// Delete removes an entity, and then its index rows. It returns [ErrNotFound] if there is none, and else errors as Put does.
+// Delete deletes an entity, and then its index rows. It returns [ErrNotFound] if there is none. Its other errors are those of
+// Put.
 func (s *Store) Delete(ctx context.Context, id ID) error {
 	shard, err := s.shard(id)
 	if err != nil {
@@ -129,7 +130,7 @@ func (s *Store) Delete(ctx context.Context, id ID) error {
 	return s.index(ctx, shard, w)
 }
 
-// begin reads what a statement says that has written an entity.
+// begin scans the answer of a statement that wrote an entity.
 func (s *Store) begin(id ID, answer pgx.Row) (work, error) {
 	w := work{id: id}
 	var workID int64
@@ -141,7 +142,7 @@ func (s *Store) begin(id ID, answer pgx.Row) (work, error) {
 	return w, errors.Join(s.step("entity"), s.read(&w, before, after))
 }
 
-// read fills in the index rows by the projections of the bodies.
+// read sets the index rows of the old and new body projections.
 func (s *Store) read(w *work, before, after []byte) error {
 	was, err := parse(before)
 	if err != nil {
@@ -152,7 +153,7 @@ func (s *Store) read(w *work, before, after []byte) error {
 	return err
 }
 
-// index writes the index rows of an entity that has just been written.
+// index writes the index rows of an entity that was just written.
 func (s *Store) index(ctx context.Context, shard router.Shard, w work) error {
 	missing := w.after.without(w.before)
 	if w.pending {
@@ -174,8 +175,8 @@ func (s *Store) index(ctx context.Context, shard router.Shard, w work) error {
 	return err
 }
 
-// claim writes the rows of an entity in unique indexes before the entity itself. It returns the work that says so, without a row
-// of entity_work if there are no such indexes.
+// claim writes the rows of an entity in unique indexes before the entity itself. It returns the work, which has no row of
+// entity_work if there are no such rows.
 func (s *Store) claim(ctx context.Context, shard router.Shard, id ID, all rows) (work, error) {
 	w := work{id: id, after: rows{}}
 	for key, row := range all {
@@ -186,7 +187,7 @@ func (s *Store) claim(ctx context.Context, shard router.Shard, id ID, all rows) 
 	if len(w.after) == 0 {
 		return w, nil
 	}
-	// What it is to be is written as it will be read: as the properties of a body.
+	// The new values are written in the form in which they are read: as the properties of a body.
 	after := map[string]any{}
 	for _, row := range w.after {
 		for k, p := range s.d.Indexes[row.index].Properties {
@@ -215,7 +216,7 @@ func (s *Store) claim(ctx context.Context, shard router.Shard, id ID, all rows) 
 		return w, nil
 	}
 	if !errors.Is(err, ErrTaken) {
-		return w, err // the cleaner takes away what is written
+		return w, err // the cleaner removes the rows that were written
 	}
 	if err := s.repair(ctx, shard, w); err != nil {
 		return w, errors.Join(ErrTaken, err)
@@ -223,7 +224,7 @@ func (s *Store) claim(ctx context.Context, shard router.Shard, id ID, all rows) 
 	return w, err
 }
 
-// lost reports whether a claim is one's own no longer.
+// lost reports whether the writer no longer owns its claim.
 func (s *Store) lost(ctx context.Context, shard router.Shard, claim *int64) (bool, error) {
 	if claim == nil {
 		return false, nil

@@ -21,7 +21,7 @@ type Index struct {
 	err   error
 }
 
-// Index returns an index by its name. One that is not in the definition returns [ErrNoIndex] from its methods.
+// Index returns the index with a name. If the definition does not have it, its methods return [ErrNoIndex].
 func (s *Store) Index(name string) Index {
 	i := slices.IndexFunc(s.indexes, func(t table) bool { return t.Name == name })
 	if i < 0 {
@@ -30,17 +30,17 @@ func (s *Store) Index(name string) Index {
 	return Index{s: s, at: i, table: s.indexes[i]}
 }
 
-// Page says which entities to read.
+// Page selects the entities of a page.
 type Page struct {
-	// From and To limit the second property: at From or above, below To. Nil for no limit.
+	// From and To limit the second property to [From, To). Nil is no limit.
 	From, To any
 	Falling  bool   // the highest values first
-	After    string // what the page before has returned; empty for the first one
-	Limit    int    // at most so many; defaults to 50
+	After    string // returned with the page before; empty for the first page
+	Limit    int    // largest number of entities; defaults to 50
 }
 
-// GetAll returns all entities whose leading property has a value, in the order of the other properties and then of their IDs. See
-// [Index.Page], whose Limit and After it does not take.
+// GetAll returns all entities whose first property has the value lead, ordered by the other properties and then by ID. See
+// [Index.Page]; GetAll ignores Limit and After.
 func (x Index) GetAll(ctx context.Context, lead any, page Page) ([]Entity, error) {
 	var all []Entity
 	page.After, page.Limit = "", 500
@@ -53,13 +53,13 @@ func (x Index) GetAll(ctx context.Context, lead any, page Page) ([]Entity, error
 	}
 }
 
-// Page returns entities whose leading property has a value, in the order of the other properties and then of their IDs, and what
-// is the After of the next page, empty behind the last one. It reads index rows from one shard, then the entities, and leaves
-// out each whose document does not give the index row that was found; it goes on until the page is full.
+// Page returns entities whose first property has the value lead, ordered by the other properties and then by ID, and the After
+// of the next page, which is empty after the last page. It reads index rows from one shard, then the entities. It skips each
+// entity whose document does not have the index row, and continues until the page is full.
 //
-// It begins behind an index row, not at a count of rows: an entity that has the same row all the time is on one page, whatever
-// comes and goes meanwhile. Values are those of [Kind], or int. Errors are [ErrNoIndex], a [shards.FieldError] for a value of
-// another type or an After from elsewhere, those of a [router.Shard], and of [Store.GetMany].
+// A page starts after an index row, not at an offset: an entity whose row does not change is on exactly one page, even if
+// others come and go. Values have the types of [Kind], or int. Errors are [ErrNoIndex], a [shards.FieldError] for a value of
+// another type or an After that Page did not return, and those of a [router.Shard] and of [Store.GetMany].
 func (x Index) Page(ctx context.Context, lead any, page Page) ([]Entity, string, error) {
 	if x.err != nil {
 		return nil, "", x.err
@@ -185,7 +185,7 @@ func (x Index) query(lead any, page Page) (statement, error) {
 	return q, nil
 }
 
-// typed returns the value of a property as its type has it.
+// typed converts a value to the type of a property.
 func (x Index) typed(v any, property int) (any, error) {
 	if property >= len(x.table.Properties) {
 		return nil, &shards.FieldError{Field: x.table.Name, Found: fmt.Sprint(v), Expected: "no limits: the index has one property"}
@@ -214,13 +214,13 @@ func (x Index) typed(v any, property int) (any, error) {
 	return v, nil
 }
 
-// cursor is an index row without its leading property, as JSON.
+// cursor returns an index row without its first property, as JSON.
 func cursor(r row) string {
 	text, _ := json.Marshal(append(slices.Clone(r.values[1:]), fmt.Sprintf("%x", r.id))) // of plain values
 	return string(text)
 }
 
-// after reads what cursor has written.
+// after parses a cursor.
 func (x Index) after(text string) ([]any, error) {
 	wrong := &shards.FieldError{Field: "After", Found: fmt.Sprintf("%q", text), Expected: "what Page has returned"}
 	var raw []json.RawMessage

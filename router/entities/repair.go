@@ -10,9 +10,9 @@ import (
 	"github.com/kiloshard/kiloshard/router"
 )
 
-// finish removes the rows of entity_work if the entity is still the one whose index rows are written, and reports whether it is.
-// Whoever changes it afterwards has rows of their own there. It returns [ErrNotIndexed] once the work is not one's own any
-// more: a cleaner that has taken it may still write index rows that nothing else names.
+// finish deletes the rows of entity_work if the entity still has the version whose index rows are written, and reports whether
+// it has. A later writer has its own rows there. finish returns [ErrNotIndexed] if the caller no longer owns the work: a
+// cleaner that took it may still write index rows that no other row of entity_work names.
 func (s *Store) finish(ctx context.Context, shard router.Shard, w work) (done bool, err error) {
 	if err := s.step("finish"); err != nil {
 		return false, err
@@ -33,8 +33,8 @@ func (s *Store) finish(ctx context.Context, shard router.Shard, w work) (done bo
 	return done, err
 }
 
-// name says in entity_work which rows are written next, those of a projected body, because no work of one's own names them: by
-// the time that they are written, the entity may be deleted, and their writer may die.
+// name adds the index rows of a projected body to entity_work before they are written, because the work does not have them
+// yet: the entity may be deleted before they are written, and the writer may die.
 func (s *Store) name(ctx context.Context, shard router.Shard, w *work, body []byte) error {
 	const query = `insert into entity_work (entity_id, after, due) values ($1, $2::jsonb, $3::timestamptz + $4::float8 * interval '1 s') returning work_id`
 	var workID int64
@@ -43,8 +43,8 @@ func (s *Store) name(ctx context.Context, shard router.Shard, w *work, body []by
 	return err
 }
 
-// repair writes the index rows of an entity as it is now and removes the others that this work names or has written, until the
-// entity stays the same meanwhile.
+// repair writes the index rows of the current entity, and removes the other rows that this work names or wrote. It repeats
+// that until the entity does not change in between.
 func (s *Store) repair(ctx context.Context, shard router.Shard, w work) error {
 	touched := rows{}
 	touched.add(w.before)
@@ -69,7 +69,7 @@ func (s *Store) repair(ctx context.Context, shard router.Shard, w work) error {
 		}
 		switch err := s.write(ctx, want.without(nil), w.until); {
 		case errors.Is(err, ErrTaken):
-			s.counts.taken.Add(1) // two entities from before the index: the first one has it
+			s.counts.taken.Add(1) // two entities are older than the index: the first one has the row
 		case err != nil:
 			return err
 		}

@@ -19,10 +19,10 @@ const maxTexts = 2000 // bytes in a row: Postgres takes 2700 in an entry of an i
 
 func quoted(name string) string { return pgx.Identifier{name}.Sanitize() }
 
-// document is a body as far as it is read here.
+// document is a body of which only the top level is parsed.
 type document map[string]json.RawMessage
 
-// parse reads a body, and returns nil for none.
+// parse parses a body. It returns nil for a nil body.
 func parse(body []byte) (document, error) {
 	if body == nil {
 		return nil, nil
@@ -33,13 +33,13 @@ func parse(body []byte) (document, error) {
 		err = errors.New("null")
 	}
 	if err != nil {
-		return nil, fmt.Errorf("a body is to be a JSON object: %w", err)
+		return nil, fmt.Errorf("expected a JSON object as the body: %w", err)
 	}
 	return d, nil
 }
 
-// values returns the row that an entity has in an index by its document, without its ID; nil if it has none. It is the one place
-// that says so: for writers, for the cleaner, and for queries when they filter.
+// values returns the values of the index row of a document; nil if it has no row. Writers, the cleaner and the filter of
+// queries all use it.
 func (i IndexDefinition) values(d document) []any {
 	for name, want := range i.Where {
 		want, _ := scalar(want)
@@ -62,7 +62,7 @@ func (i IndexDefinition) values(d document) []any {
 	return row
 }
 
-// value reads a property, and returns nil for one that is not there or of another type.
+// value returns the value of a property; nil if it is missing or of another type.
 func value(raw json.RawMessage, kind Kind) any {
 	if len(raw) == 0 {
 		return nil
@@ -82,7 +82,7 @@ func value(raw json.RawMessage, kind Kind) any {
 	return v
 }
 
-// number reads a number as Postgres does, which writes 1e2 as 100.
+// number parses a number as Postgres does, which writes 1e2 as 100.
 func number(text string, kind Kind) any {
 	f, err := strconv.ParseFloat(text, 64)
 	if err != nil {
@@ -100,7 +100,7 @@ func number(text string, kind Kind) any {
 	return nil
 }
 
-// scalar returns a value as [value] does.
+// scalar converts a value to the type that [value] returns.
 func scalar(v any) (any, bool) {
 	switch v := v.(type) {
 	case string, bool, int64:
@@ -123,7 +123,7 @@ func kindOf(v any) Kind {
 	return Int
 }
 
-// hash returns the shard of a property that leads.
+// hash returns the shard of a value of the first property.
 func (s *Store) hash(lead any) shards.Number {
 	if f, ok := lead.(float64); ok {
 		lead = strconv.FormatFloat(f, 'g', -1, 64)
@@ -131,7 +131,7 @@ func (s *Store) hash(lead any) shards.Number {
 	return shards.MD5Shard(fmt.Append(nil, lead), s.d.Shards)
 }
 
-// rowKey tells rows apart: an index by its position, values, and an entity.
+// rowKey returns a key that identifies an index row: the position of the index, the values, and the entity.
 func rowKey(index int, values []any, id ID) string {
 	return fmt.Sprintf("%d %#v %x", index, values, id)
 }

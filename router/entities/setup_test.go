@@ -72,7 +72,7 @@ func setup(t *testing.T, d entities.Definition) (*bundle, context.Context) {
 	return b, ctx
 }
 
-// open returns a store over the same shards. Its writers have all the time they want.
+// open returns a store over the same shards. Its writers have no time limit.
 func (b *bundle) open(t *testing.T, d entities.Definition) *entities.Store {
 	t.Helper()
 	s, err := entities.Open(b.r, d)
@@ -83,7 +83,7 @@ func (b *bundle) open(t *testing.T, d entities.Definition) *entities.Store {
 	return s
 }
 
-// settle has a cleaner do what writers have left behind that are no longer there.
+// settle runs a cleaner on the work of writers that died.
 func (b *bundle) settle(ctx context.Context, t *testing.T) {
 	t.Helper()
 	b.each(ctx, t, `update entity_work set due = '-infinity'`)
@@ -168,13 +168,13 @@ func soon(ctx context.Context, t *testing.T, what func() bool) {
 	for !what() {
 		select {
 		case <-ctx.Done():
-			t.Fatal("it never came")
+			t.Fatal("the condition did not hold in time")
 		case <-time.After(5 * time.Millisecond):
 		}
 	}
 }
 
-// field returns a text in a body.
+// field returns a text field of a body.
 func field(text []byte, name string) string {
 	var fields map[string]any
 	if err := json.Unmarshal(text, &fields); err != nil {

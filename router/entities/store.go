@@ -18,7 +18,7 @@ import (
 // ID is the 16 bytes of an entity's UUID.
 type ID = [16]byte
 
-// Entity is one entity as Postgres has it.
+// Entity is one entity, as stored in Postgres.
 type Entity struct {
 	ID      ID
 	Body    json.RawMessage // an object
@@ -26,13 +26,13 @@ type Entity struct {
 	Updated time.Time
 }
 
-// Store is entities and their indexes. It is safe for concurrent use.
+// Store stores entities and their indexes. It is safe for concurrent use.
 type Store struct {
 	r         *router.Router
 	d         Definition
-	indexes   []table // beside those of d
-	projected string  // SQL: of a body, the properties that indexes read
-	put, gone string  // statements
+	indexes   []table // in the order of d.Indexes
+	projected string  // SQL expression: the properties of a body that indexes use
+	put, gone string  // statements that write and delete an entity
 	grace     time.Duration
 
 	counts Counts
@@ -40,22 +40,22 @@ type Store struct {
 }
 
 var (
-	// ErrNotFound says that an entity is not there.
+	// ErrNotFound means that there is no such entity.
 	ErrNotFound = errors.New("entity not found")
-	// ErrTaken says that another entity has the values in a unique index.
+	// ErrTaken means that another entity has the values in a unique index.
 	ErrTaken = errors.New("another entity has this value")
-	// ErrNotIndexed says that an entity is written, and that its index rows are left to a cleaner.
+	// ErrNotIndexed means that an entity is written, but a cleaner must write some of its index rows.
 	ErrNotIndexed = errors.New("the entity is written, and some of its index rows are left to the cleaner")
-	// ErrTooLate says that an entity was not written, because writing rows of unique indexes before it took too long.
+	// ErrTooLate means that an entity was not written, because writing its rows in unique indexes took too long.
 	ErrTooLate = errors.New("the entity is not written: its rows in unique indexes took too long")
-	// ErrNoIndex says that the definition has no index of a name.
+	// ErrNoIndex means that the definition has no index with the name.
 	ErrNoIndex = errors.New("no such index")
 )
 
-// defaultGrace is for how long the work of a writer is its own.
+// defaultGrace is how long a writer owns its work.
 const defaultGrace = 6 * time.Second
 
-// Open returns the entities of a definition. It asks no host. The error is a [shards.FieldError].
+// Open returns the store of a definition. It queries no host. The error is a [shards.FieldError].
 func Open(r *router.Router, d Definition) (*Store, error) {
 	if err := d.check(); err != nil {
 		return nil, err
@@ -108,8 +108,9 @@ func (s *Store) Get(ctx context.Context, id ID) (Entity, error) {
 	return e, err
 }
 
-// GetMany returns entities in the order of their IDs, each shard asked once, all of a host together. One that is not there is
-// left out; one asked for twice is there twice. The error is a [shards.PartialError], with the entities of the other shards.
+// GetMany returns entities in the order of ids. It queries each shard once, and all shards of a host together. A missing
+// entity is skipped. A repeated ID repeats its entity. The error is a [shards.PartialError]; the entities of the other shards
+// come with it.
 func (s *Store) GetMany(ctx context.Context, ids []ID) ([]Entity, error) {
 	found, err := s.fetch(ctx, ids, "body")
 	var all []Entity
@@ -121,7 +122,7 @@ func (s *Store) GetMany(ctx context.Context, ids []ID) ([]Entity, error) {
 	return all, err
 }
 
-// fetch returns entities, of whose bodies it takes what an expression of SQL makes of them.
+// fetch returns entities. body is the SQL expression that it selects as their bodies.
 func (s *Store) fetch(ctx context.Context, ids []ID, body string) (map[ID]Entity, error) {
 	of := map[shards.Number][]ID{}
 	var numbers []shards.Number

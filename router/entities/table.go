@@ -12,14 +12,14 @@ import (
 	"github.com/kiloshard/kiloshard/shards"
 )
 
-// table is the SQL of an index. Its statements take a column of values each, then the entities' IDs.
+// table is the SQL of an index. The arguments of its statements are an array for each column of values, then the entity IDs.
 type table struct {
 	IndexDefinition
-	write  string // rows that count from now on, and a time after which nothing is written
-	fill   string // rows that are there in any case, likewise
-	remove string // rows, likewise; returns how many, and whether the time was before that to the end
-	stray  string // rows that still have their versions
-	next   int    // the number of the argument behind the columns
+	write  string // inserts rows, or gives them a new version; writes nothing after the time in its last argument
+	fill   string // inserts missing rows, with the same time limit
+	remove string // deletes rows, with the same time limit; returns how many, and whether it ended before that time
+	stray  string // deletes rows that still have the given versions
+	next   int    // number of the argument after the columns
 }
 
 func newTable(d IndexDefinition) table {
@@ -41,7 +41,7 @@ func newTable(d IndexDefinition) table {
 	remove := fmt.Sprintf("delete from %s t using unnest(%s%%s) a (%s%%s) where %s", d.Name, unnest, list, strings.Join(match, " and "))
 	return table{
 		IndexDefinition: d, next: next,
-		// The update changes nothing but the version of the row, by which stray knows that somebody counts on it.
+		// The update changes only the version of the row. So stray does not delete a row that a writer needs.
 		write:  insert + "do update set entity_id = t.entity_id where t.entity_id = excluded.entity_id",
 		fill:   insert + "do nothing",
 		remove: fmt.Sprintf("with gone as ("+remove+" and clock_timestamp() < $%d returning 1) select count(*), clock_timestamp() < $%[3]d from gone", "", "", next),
@@ -107,8 +107,8 @@ func (s *Store) each(ctx context.Context, all []row, fn func(context.Context, ro
 	return first
 }
 
-// write writes index rows until a moment. It returns [ErrTaken] where a unique index has another entity, and [ErrNotIndexed]
-// after that moment.
+// write writes index rows. It returns [ErrTaken] if a unique index has another entity, and [ErrNotIndexed] if the time is
+// after until.
 func (s *Store) write(ctx context.Context, all []row, until time.Time) error {
 	return s.each(ctx, all, func(ctx context.Context, shard router.Shard, t table, some []row) error {
 		if err := s.step("write"); err != nil {
@@ -127,7 +127,7 @@ func (s *Store) write(ctx context.Context, all []row, until time.Time) error {
 	})
 }
 
-// remove removes index rows until a moment. It returns [ErrNotIndexed] after that moment.
+// remove removes index rows. It returns [ErrNotIndexed] if the time is after until.
 func (s *Store) remove(ctx context.Context, all []row, until time.Time) error {
 	return s.each(ctx, all, func(ctx context.Context, shard router.Shard, t table, some []row) error {
 		if err := s.step("remove"); err != nil {

@@ -17,34 +17,34 @@ const (
 	defaultMaxAge  = time.Second
 )
 
-// All is a [Config].Need of all hosts.
+// All is a [Config].Need that means all hosts.
 const All = -1
 
-// Config says what ready means.
+// Config says when a service is ready.
 type Config struct {
-	// Need is how many hosts must answer, those without a shard left aside; All means all of them. Defaults to 1.
+	// Need is how many of the hosts with shards must answer. All means all of them. Defaults to 1.
 	Need int
 
 	// Timeout is how long hosts have to answer. Defaults to 2 s.
 	Timeout time.Duration
 
-	// MaxAge is how long an answer is given again without asking the hosts. Defaults to 1 s.
+	// MaxAge is how long a report is used again. Defaults to 1 s.
 	MaxAge time.Duration
 
-	// Addresses has Host.Primary be told. Defaults to leaving addresses out: a probe is often open to many.
+	// Addresses adds Host.Primary to the report. Defaults to false, because many may be able to read a probe.
 	Addresses bool
 }
 
-// Checker asks the hosts of a router. It is an http.Handler: of paths that end in /healthz and /readyz. It is safe for
-// concurrent use, and has hosts asked once at a time, however many want to know.
+// Checker checks the hosts of a router. It is an http.Handler for paths that end in /healthz and /readyz. It is safe for
+// concurrent use. Concurrent callers share one check.
 type Checker struct {
 	router *router.Router
 	cfg    Config
 
-	mu      sync.Mutex // guards what follows
+	mu      sync.Mutex // guards the fields below
 	report  Report
-	asked   time.Time     // when the hosts answered last; the zero time before
-	pending chan struct{} // closed when those who are asked now have answered; nil if none are
+	asked   time.Time     // time of the last check; zero if there was none
+	pending chan struct{} // closed at the end of the check under way; nil if none is
 }
 
 // New returns a checker of a router.
@@ -61,8 +61,8 @@ func New(r *router.Router, cfg Config) *Checker {
 	return &Checker{router: r, cfg: cfg}
 }
 
-// Check returns how the hosts are, or were up to Config.MaxAge ago. It waits for Config.Timeout at most. ctx governs
-// whether hosts are asked at all; who asks when others do already waits for their answer.
+// Check returns a report on the hosts that is at most Config.MaxAge old. It waits at most Config.Timeout. If a check is under way, it
+// waits for that one until ctx ends. A check that has begun goes on when ctx ends.
 func (c *Checker) Check(ctx context.Context) (Report, error) {
 	for {
 		c.mu.Lock()
@@ -85,7 +85,7 @@ func (c *Checker) Check(ctx context.Context) (Report, error) {
 	}
 }
 
-// ask asks the hosts, also for those who have come since, and so goes on when ctx ends.
+// ask checks the hosts. It goes on when ctx ends, because other callers may wait for the same check.
 func (c *Checker) ask(ctx context.Context) Report {
 	report := c.look(context.WithoutCancel(ctx))
 	c.mu.Lock()
@@ -96,7 +96,7 @@ func (c *Checker) ask(ctx context.Context) Report {
 	return report
 }
 
-// look asks all hosts.
+// look queries all hosts.
 func (c *Checker) look(ctx context.Context) Report {
 	ctx, cancel := context.WithTimeout(ctx, c.cfg.Timeout)
 	defer cancel()
@@ -162,7 +162,7 @@ func (c *Checker) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case strings.HasSuffix(r.URL.Path, "/readyz"):
 		report, err := c.Check(r.Context())
 		if err != nil {
-			return // nobody waits for it any more
+			return // the client has left
 		}
 		code := http.StatusOK
 		if !report.Ready {
@@ -177,5 +177,5 @@ func (c *Checker) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 func answer(w http.ResponseWriter, code int, what any) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(code)
-	_ = json.NewEncoder(w).Encode(what) // who asked may have left
+	_ = json.NewEncoder(w).Encode(what) // the client may have left
 }

@@ -11,11 +11,11 @@
 //	  {"host":"pg-b","up":false,"error":"unreachable","breaker":"open","down_since":"2026-11-21T12:00:00Z",
 //	   "connections":0,"idle":0,"waiting":0,"shard_count":1024}]}
 //
-// By default it is ready while any host answers: it can serve the shards of that host, and a service taken out of rotation
-// everywhere because one host of many is down would serve no one. [Config].Need asks for more. A host whose
-// connections are all in use for longer than [Config].Timeout counts as one that does not answer. Nothing that is answered
-// names a user or a password, or an address unless [Config].Addresses asks for that of the primary.
+// By default a service is ready while any host answers, because it can serve the shards of that host. If one host of many were
+// enough to take the service out of rotation everywhere, nobody would be served. [Config].Need requires more hosts. A host whose
+// connections are all in use for longer than [Config].Timeout counts as down. The report has no user and no password, and an
+// address only with [Config].Addresses: that of the primary.
 //
-// A map that may not be the present one is told, map_stale, and is no reason not to be ready: such a router serves. With
-// a mapstore.Source that is so also for a router that started from its copy of the last map, until the store is back.
+// map_stale says that the map may be out of date. The service stays ready, because the router still serves. With a
+// mapstore.Source it is also true after a start from the cached copy of the last map, until the store answers.
 package health

@@ -6,17 +6,17 @@ import (
 	"github.com/kiloshard/kiloshard/router"
 )
 
-// Report is how the hosts are.
+// Report says which hosts answer.
 type Report struct {
 	Ready         bool      `json:"ready"`
 	Cluster       string    `json:"cluster"`
 	MapVersion    int       `json:"map_version"`
-	MapStale      bool      `json:"map_stale,omitempty"` // as router.MapState has it in Err
+	MapStale      bool      `json:"map_stale,omitempty"` // see router.MapState.Err
 	MapStaleSince time.Time `json:"map_stale_since,omitzero"`
 	Hosts         []Host    `json:"hosts"` // in the order of the map
 }
 
-// Host is how one host is.
+// Host is the report on one host.
 type Host struct {
 	Host         string    `json:"host"`
 	Up           bool      `json:"up"`
@@ -25,21 +25,21 @@ type Host struct {
 	Breaker      string    `json:"breaker,omitempty"`      // open or half-open; empty for closed
 	DownSince    time.Time `json:"down_since,omitzero"`    // while the breaker is open
 	Primary      string    `json:"primary,omitempty"`      // its address; with Config.Addresses only
-	RoleChanges  uint64    `json:"role_changes,omitempty"` // so far: how often another address became the primary
+	RoleChanges  uint64    `json:"role_changes,omitempty"` // how many times another address became the primary
 	Connections  int       `json:"connections"`
 	Idle         int       `json:"idle"`
 	Waiting      int       `json:"waiting"` // calls that wait for a connection
 	ShardCount   int       `json:"shard_count"`
-	Replicas     []Replica `json:"replicas,omitempty"` // in the order of the map; none while nobody reads from them
+	Replicas     []Replica `json:"replicas,omitempty"` // in the order of the map; none while there are no reads from them
 }
 
-// Replica is how a replica is for readers with the default bound on staleness.
+// Replica is the report on a replica, for readers with the default MaxLag.
 type Replica struct {
 	Usable       bool    `json:"usable"`
-	Milliseconds float64 `json:"lag_milliseconds,omitempty"` // how old at most is what a read would see; 0 if unknown
+	Milliseconds float64 `json:"lag_milliseconds,omitempty"` // upper limit of how old the data is that a read sees; 0 if unknown
 }
 
-// replicasOf returns how replicas are that are being measured.
+// replicasOf returns the reports on replicas, if they are measured.
 func replicasOf(s *router.ReadStats) []Replica {
 	if !s.Measuring {
 		return nil

@@ -1,32 +1,32 @@
-// Package ids hands out IDs to a service: those that shards make by next_id(), and those of the other generators that
-// the map names, all through one interface, [Generator].
+// Package ids hands out IDs to a service: those that shards make with next_id(), and those of the other generators in the
+// map. All have one interface, [Generator].
 //
 //	photo, err := ids.Open(ctx, ids.Config{Map: m, Name: "photo"})  // tickets, a sequence or a row: on hosts of their own
 //	order := ids.OnShard[shards.ID](shard, "order")       // what each shard makes: interleaved numbers, UUIDs
 //	lease := ids.NewLease(ids.LeaseConfig[shards.ID]{Generator: shard})
 //
-// A [router.Shard] is a generator itself. In SQL all of them are functions to be a column's default:
+// A [router.Shard] is a generator itself. In SQL, each generator is a function that can be the default of a column:
 // next_id(), next_order_id(), kiloshard.next_invoice_id().
 //
 // # Which one
 //
-//   - next_id(): IDs in the order of time that name their shard, made where the row is written. What to take
-//     unless something speaks against it. At most 1024 a millisecond and shard.
-//   - tickets: small numbers, or numbers that must not tell the shard. One round trip more for a row, unless leased;
-//     no order among the servers; goes on while one server is left.
-//   - interleaved: small numbers that name their shard, from the days of auto_increment. They do not tell the time,
-//     and a sequence that is restored from yesterday gives yesterday's numbers again.
-//   - sequence: one sequence for all shards, in order. One host that must never be down, one more round trip.
-//   - row: numbers without a gap, for invoices and the like. Transactions that draw from one counter run one after
-//     the other, and each waits for the commit of the one before it.
-//   - uuidv4: made anywhere, 16 bytes, random, so that every insert touches another page of the index.
+//   - next_id(): IDs that name their shard and rise with time, made where the row is written. Use it unless you have a reason
+//     not to. At most 1024 IDs per millisecond and shard.
+//   - tickets: small numbers, or numbers that must not show the shard. One more round trip per row, unless leased. The servers'
+//     numbers are in no common order. It works as long as one server is up.
+//   - interleaved: small numbers that name their shard, as with auto_increment. They do not show the time, and a sequence that
+//     is restored from a backup repeats numbers.
+//   - sequence: one sequence for all shards, in order. Depends on one host, and takes one more round trip.
+//   - row: numbers without gaps, for invoices and the like. Transactions that use one counter run one after another: each waits
+//     for the commit of the one before it.
+//   - uuidv4: made anywhere, 16 bytes, random, so that each insert writes to another page of the index.
 //   - uuidv7: made anywhere, 16 bytes, in the order of time.
 //
-// kiloshard bench ids shows what each costs on the machine at hand.
+// kiloshard bench ids measures each of them on your machine.
 //
 // # Leases
 //
-// A [Lease] takes blocks ahead of need and hands IDs out in memory, so that a service knows the IDs of a parent and its
-// children before it sends them in one batch or by COPY. IDs that are left in a block when the service ends, or when
-// the block has reached its age, are never used: a gap, and nothing else.
+// A [Lease] fetches blocks of IDs in advance and hands them out from memory. So a service knows the IDs of a parent and its
+// children before it sends them, in one batch or by COPY. IDs that are left when the service ends, or when their block is too
+// old, are never used. They leave a gap.
 package ids

@@ -10,12 +10,12 @@ import (
 	"github.com/kiloshard/kiloshard/sql"
 )
 
-// UUID is the 16 bytes of a UUID, as pgx reads them into an array.
+// UUID is the 16 bytes of a UUID, a type that pgx scans into.
 type UUID = [16]byte
 
 // Generator makes fresh IDs of type T: [shards.ID] for numbers, [UUID] for UUIDs.
 type Generator[T any] interface {
-	// NextIDs returns n IDs that no other call returns. After an error some may have been drawn, which are then gaps.
+	// NextIDs returns n IDs that no other call returns. An error may leave a gap.
 	NextIDs(ctx context.Context, n int) ([]T, error)
 }
 
@@ -24,25 +24,24 @@ type Querier interface {
 	Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error)
 }
 
-// Function is a generator that calls an SQL function next_<name>_ids(n). It is safe for concurrent use where its
-// Querier is.
+// Function is a generator that calls an SQL function next_<name>_ids(n). It is safe for concurrent use if its Querier is.
 type Function[T any] struct {
 	db    Querier
 	query string
 }
 
-// OnShard returns the generator of a name that every shard has: interleaved, uuidv4 or uuidv7. Its IDs are the given
-// shard's. The name must be one of the map's, since it becomes part of a statement.
+// OnShard returns a generator that every shard has: interleaved, uuidv4 or uuidv7. The given shard makes its IDs. The name must
+// be that of a generator in the map, because it becomes part of a statement.
 func OnShard[T any](shard Querier, name string) *Function[T] {
 	return newFunction[T](shard, sql.Generator{Name: name}.Function())
 }
 
-// newFunction returns the generator of an SQL function. Its IDs come as one array, which costs a tenth of as many rows.
+// newFunction returns the generator of an SQL function. The function returns one array, which costs a tenth of n rows.
 func newFunction[T any](db Querier, name string) *Function[T] {
 	return &Function[T]{db: db, query: fmt.Sprintf("select array(select %s($1))", name)}
 }
 
-// NextIDs calls the function. Its errors are those of the Querier.
+// NextIDs calls the function. It returns the errors of the Querier.
 func (f *Function[T]) NextIDs(ctx context.Context, n int) ([]T, error) {
 	if err := checkCount(n); err != nil {
 		return nil, err
@@ -54,7 +53,7 @@ func (f *Function[T]) NextIDs(ctx context.Context, n int) ([]T, error) {
 	return pgx.CollectExactlyOneRow(rows, pgx.RowTo[[]T])
 }
 
-// maxCount is how many IDs one call may ask for: what fits in memory and in a message of Postgres.
+// maxCount is the largest number of IDs for one call: what fits into memory and into a message of Postgres.
 const maxCount = 10_000_000
 
 func checkCount(n int) error {

@@ -8,61 +8,60 @@ import (
 	"time"
 )
 
-// ErrClosed is returned by a [Lease] that has been closed.
+// ErrClosed says that the [Lease] is closed.
 var ErrClosed = errors.New("the lease is closed")
 
-// ErrTooSlow says that blocks of IDs took longer to come than IDs may be old, until the timeout.
+// ErrTooSlow says that, until the timeout, each block of IDs took longer to arrive than its IDs may be old.
 var ErrTooSlow = errors.New("a block of IDs came too late")
 
-// LeaseConfig says where [NewLease] takes blocks from and how.
+// LeaseConfig is the config of [NewLease].
 type LeaseConfig[T any] struct {
 	Generator Generator[T]
 
-	// Block is how many IDs the first block has, and the least of later ones. Blocks double while they are used up
-	// in less than a quarter of their age, and halve when less than half of one is used. Defaults to 100.
+	// Block is the size of the first block, and the minimum for later ones. The size doubles while a block is used up in less
+	// than a quarter of Age, and halves when less than half of a block is used. Defaults to 100.
 	Block int
-	// MaxBlock is how many IDs a block has at most. Defaults to 10,000.
+	// MaxBlock is the maximum size of a block. Defaults to 10,000.
 	MaxBlock int
-	// Age is how long after it was asked for an ID may be handed out. Defaults to 1 s.
+	// Age is how long after its request an ID may be handed out. Defaults to 1 s.
 	Age time.Duration
-	// Timeout is how long a block may take to come, further tries for one that comes too late included. Defaults to 5 s.
+	// Timeout is how long it may take to fetch a block, including retries when a block comes too late. Defaults to 5 s.
 	Timeout time.Duration
 }
 
-// Lease hands out IDs in memory from blocks that it takes ahead of need. When a block is half used it requests the next
-// one, so that callers do not wait for it; an unused lease requests none. IDs of a block come in the generator's order, and
-// one block after the other.
+// Lease hands out IDs from memory. It fetches them in blocks: when a block is half used, it requests the next one, so that
+// callers do not wait. An unused lease requests nothing. IDs come block by block, and in the generator's order within a block.
 //
-// It is a [Generator] itself and safe for concurrent use. An ID is handed out once. One that is not handed out in time is
-// dropped, a gap.
+// A Lease is a [Generator] itself, and safe for concurrent use. It hands out each ID once. IDs that get too old are dropped and
+// leave a gap.
 type Lease[T any] struct {
 	cfg LeaseConfig[T]
 
 	mu     sync.Mutex // guards what follows
-	blocks []block[T] // not used up, oldest first
-	stock  int        // IDs in them
+	blocks []block[T] // with IDs left, oldest first
+	stock  int        // IDs in the blocks
 	size   int        // of the next block
-	fetch  *fetch     // under way; nil when none is
+	fetch  *fetch     // nil if none is under way
 
 	closed context.Context // ends with Close
 	end    context.CancelFunc
 	wait   sync.WaitGroup
 }
 
-// block is a run of IDs that may be handed out until they are too old.
+// block is a set of IDs that may be handed out until they are too old.
 type block[T any] struct {
-	ids   []T // those left
-	size  int // how many there were
+	ids   []T // IDs that are left
+	size  int // number of IDs at first
 	asked time.Time
 }
 
-// fetch is a block on its way.
+// fetch is a request for a block.
 type fetch struct {
-	done chan struct{} // closed when the block is there, or err
+	done chan struct{} // closed when the block or the error is there
 	err  error
 }
 
-// NewLease returns a lease, which holds nothing yet: the first call waits for the first block. The caller must Close it.
+// NewLease returns an empty lease: the first call waits for the first block. The caller must Close it.
 func NewLease[T any](cfg LeaseConfig[T]) *Lease[T] {
 	if cfg.Block <= 0 {
 		cfg.Block = 100
@@ -82,7 +81,7 @@ func NewLease[T any](cfg LeaseConfig[T]) *Lease[T] {
 	return l
 }
 
-// Close gives up the IDs that are left and a block on its way. Calls that wait, and those to come, return [ErrClosed].
+// Close drops the IDs that are left and the block under way. Calls that wait, and later ones, return [ErrClosed].
 func (l *Lease[T]) Close() {
 	l.mu.Lock()
 	l.end()
@@ -91,8 +90,8 @@ func (l *Lease[T]) Close() {
 	l.wait.Wait()
 }
 
-// Next returns one ID. It blocks only while none is there, until ctx ends. Its errors are [ErrClosed], [ErrTooSlow],
-// those of ctx and those of the generator; a later call tries again.
+// Next returns one ID. If the lease has none, it waits until ctx ends. It returns [ErrClosed], [ErrTooSlow], and the errors of
+// ctx and of the generator. A later call tries again.
 func (l *Lease[T]) Next(ctx context.Context) (T, error) {
 	l.mu.Lock()
 	if len(l.blocks) > 0 {
@@ -116,8 +115,8 @@ func (l *Lease[T]) Next(ctx context.Context) (T, error) {
 	return ids[0], nil
 }
 
-// NextIDs returns n IDs: all from memory as soon as there are so many. More than MaxBlock come from the generator
-// straight away. Errors are those of [Lease.Next].
+// NextIDs returns n IDs. It waits until the lease has all of them. For more than MaxBlock it calls the generator directly. It
+// returns the errors of [Lease.Next].
 func (l *Lease[T]) NextIDs(ctx context.Context, n int) ([]T, error) {
 	if err := checkCount(n); err != nil {
 		return nil, err
@@ -141,7 +140,7 @@ func (l *Lease[T]) NextIDs(ctx context.Context, n int) ([]T, error) {
 			l.mu.Unlock()
 			return ids, nil
 		}
-		f := l.ask(n) // all of them, since what is there may be too old by then
+		f := l.ask(n) // all of them, because the stock may be too old by then
 		l.mu.Unlock()
 		select {
 		case <-f.done:
@@ -154,7 +153,7 @@ func (l *Lease[T]) NextIDs(ctx context.Context, n int) ([]T, error) {
 	}
 }
 
-// take removes n IDs from the stock, which has so many. The caller holds mu.
+// take removes n IDs from the stock, which has at least n. The caller holds mu.
 func (l *Lease[T]) take(n int) []T {
 	ids := make([]T, 0, n)
 	for i := range l.blocks {
@@ -167,7 +166,7 @@ func (l *Lease[T]) take(n int) []T {
 	return ids
 }
 
-// used drops blocks that are used up, and asks for the next block when half of the stock is gone. The caller holds mu.
+// used drops empty blocks, and requests the next block when half of the stock is used. The caller holds mu.
 func (l *Lease[T]) used() {
 	for len(l.blocks) > 0 && len(l.blocks[0].ids) == 0 {
 		b := l.blocks[0]
@@ -181,7 +180,7 @@ func (l *Lease[T]) used() {
 	}
 }
 
-// dropOld gives up IDs that are too old. The caller holds mu.
+// dropOld drops IDs that are too old. The caller holds mu.
 func (l *Lease[T]) dropOld() {
 	for len(l.blocks) > 0 && time.Since(l.blocks[0].asked) >= l.cfg.Age {
 		b := l.blocks[0]
@@ -193,7 +192,7 @@ func (l *Lease[T]) dropOld() {
 	}
 }
 
-// ask asks for a block of at least so many IDs, unless one is on its way, and returns the one on its way. The caller
+// ask returns the request for a block that is under way. If there is none, it requests a block of at least n IDs. The caller
 // holds mu.
 func (l *Lease[T]) ask(least int) *fetch {
 	if l.fetch != nil || l.closed.Err() != nil {
@@ -206,7 +205,7 @@ func (l *Lease[T]) ask(least int) *fetch {
 	return f
 }
 
-// get gets n IDs, and gets others when they come too late, until ctx ends.
+// get gets n IDs, and tries again if they come too late, until ctx ends.
 func (l *Lease[T]) get(ctx context.Context, n int) (asked time.Time, ids []T, err error) {
 	for {
 		asked = time.Now()
@@ -221,7 +220,7 @@ func (l *Lease[T]) get(ctx context.Context, n int) (asked time.Time, ids []T, er
 	}
 }
 
-// run gets a block. It serves all callers, so that none of their contexts ends it.
+// run fetches a block. It serves all callers, so it does not depend on their contexts.
 func (l *Lease[T]) run(f *fetch, n int) {
 	ctx, cancel := context.WithTimeout(l.closed, l.cfg.Timeout)
 	defer cancel()

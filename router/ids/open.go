@@ -14,7 +14,7 @@ import (
 	"github.com/kiloshard/kiloshard/sql"
 )
 
-// Central is a generator on hosts of its own, with its pools: tickets, a sequence or a row.
+// Central is a generator on its own hosts, with their pools: tickets, a sequence or a row.
 type Central struct {
 	Generator[shards.ID]
 	tickets *Tickets // nil for a sequence or a row
@@ -31,8 +31,9 @@ type Config struct {
 	Logger         *slog.Logger
 }
 
-// Open returns the named generator of the map. It does not connect: the first NextIDs does. The caller must Close it. The error is [shards.ErrNoGenerator] for a name that is none or one
-// whose IDs the shards make (see [OnShard]), and a [shards.HostError] for a DSN that is wrong.
+// Open returns the generator with a name in the map. It does not connect: the first NextIDs does. The caller must Close it. It
+// returns [shards.ErrNoGenerator] if the map has no such generator or if the shards make its IDs (see [OnShard]), and a
+// [shards.HostError] for a wrong DSN.
 func Open(ctx context.Context, cfg Config) (*Central, error) {
 	name := cfg.Name
 	g, ok := cfg.Map.Generator(name)
@@ -65,7 +66,7 @@ func Open(ctx context.Context, cfg Config) (*Central, error) {
 	return c, nil
 }
 
-// Close closes the connections. It blocks until those in use have been given back.
+// Close closes the connections. It waits for those that are in use.
 func (c *Central) Close() {
 	if c.tickets != nil {
 		c.tickets.Close()
@@ -92,13 +93,13 @@ func openPool(ctx context.Context, m *shards.Map, name string) (*pool, error) {
 	panic("bug: a generator's host is not in the map")
 }
 
-// pool logs in as the host's login says.
+// pool is a pool that connects with the login of a host.
 type pool struct {
 	*pgxpool.Pool
 	login *connect.Login
 }
 
-// Query runs a query. Its errors of connecting are those of package connect.
+// Query runs a query. Its connection errors are those of package connect.
 func (p *pool) Query(ctx context.Context, sql string, args ...any) (rows pgx.Rows, err error) {
 	err = p.login.Try(ctx, func(ctx context.Context) (err error) {
 		rows, err = p.Pool.Query(ctx, sql, args...) //nolint:sqlclosecheck // the caller closes them
@@ -107,7 +108,7 @@ func (p *pool) Query(ctx context.Context, sql string, args ...any) (rows pgx.Row
 	return rows, err
 }
 
-// onHost adds the name of the host to errors.
+// onHost adds the name of a host to the errors of a pool.
 type onHost struct {
 	host      string
 	generator Generator[shards.ID]

@@ -11,28 +11,28 @@ import (
 	"github.com/kiloshard/kiloshard/shards"
 )
 
-// TicketServer is one of the servers that [Tickets] takes turns with.
+// TicketServer is one server of [Tickets].
 type TicketServer struct {
 	Name string
 	DB   Querier
 }
 
-// TicketsConfig says which servers [NewTickets] uses and how.
+// TicketsConfig is the config of [NewTickets].
 type TicketsConfig struct {
-	Servers  []TicketServer // each makes other numbers than the rest
+	Servers  []TicketServer // no two make the same numbers
 	Function string         // the SQL function that makes n IDs, with its schema: kiloshard.next_photo_ids
 
-	// Timeout is how long a server may take for a call before the next one is asked. Defaults to 1 s.
+	// Timeout is how long a server may take before the call goes to the next one. Defaults to 1 s.
 	Timeout time.Duration
-	// Retry is how long a server that failed is left alone before it is tried again, beside the calls. Defaults to 1 s.
+	// Retry is the pause between two probes of a server that failed. Calls do not wait for probes. Defaults to 1 s.
 	Retry time.Duration
 	// Logger logs when a server fails and when it is back. Nil logs nothing.
 	Logger *slog.Logger
 }
 
-// Tickets are Flickr's ticket servers: each call goes to the next server in turn. A server that fails, for whatever
-// reason, is left out until it answers again, and the call goes on with the next one; so callers see no error while one
-// server is left. It is safe for concurrent use.
+// Tickets are Flickr's ticket servers: the servers take turns. If a server fails, the call goes to the next one, and later calls
+// leave the server out until it answers a probe. So callers see no error while one server is up. Tickets are safe for concurrent
+// use.
 //
 // See "Ticket Servers: Distributed Unique Primary Keys on the Cheap", code.flickr.net, 2010.
 type Tickets struct {
@@ -48,7 +48,7 @@ type Tickets struct {
 	probes sync.WaitGroup
 }
 
-// NewTickets returns a client of the servers. It does not connect. The caller must Close it.
+// NewTickets returns a client of ticket servers. It does not connect. The caller must Close it.
 func NewTickets(cfg TicketsConfig) *Tickets {
 	if cfg.Timeout <= 0 {
 		cfg.Timeout = time.Second
@@ -60,7 +60,7 @@ func NewTickets(cfg TicketsConfig) *Tickets {
 		cfg.Logger = slog.New(slog.DiscardHandler)
 	}
 	t := &Tickets{cfg: cfg, down: make([]bool, len(cfg.Servers))}
-	t.turn = rand.IntN(max(1, len(cfg.Servers))) // services that start together do not all begin with the same server
+	t.turn = rand.IntN(max(1, len(cfg.Servers))) // so services that start together begin with different servers
 	for _, server := range cfg.Servers {
 		t.functions = append(t.functions, newFunction[shards.ID](server.DB, cfg.Function))
 	}
@@ -68,7 +68,7 @@ func NewTickets(cfg TicketsConfig) *Tickets {
 	return t
 }
 
-// Close ends the tries to reach servers that failed, and waits for their end. The servers' pools are the caller's.
+// Close ends the probes and waits for them. It does not close the pools of the servers.
 func (t *Tickets) Close() {
 	t.mu.Lock()
 	t.end()
@@ -76,8 +76,8 @@ func (t *Tickets) Close() {
 	t.probes.Wait()
 }
 
-// NextIDs returns n IDs of one server, in rising order. When no server answers, the error joins a [shards.HostError] for
-// each. Servers known to be down are asked only if no other is left.
+// NextIDs returns n IDs of one server, in rising order. It tries servers that are down last. If no server answers, the error
+// joins a [shards.HostError] for each.
 func (t *Tickets) NextIDs(ctx context.Context, n int) ([]shards.ID, error) {
 	if err := checkCount(n); err != nil {
 		return nil, err
@@ -89,7 +89,7 @@ func (t *Tickets) NextIDs(ctx context.Context, n int) ([]shards.ID, error) {
 			return ids, nil
 		}
 		if ctx.Err() != nil {
-			return nil, ctx.Err() // it is the caller who left
+			return nil, ctx.Err() // the call was cancelled, the server has not failed
 		}
 		errs = append(errs, &shards.HostError{Host: t.cfg.Servers[i].Name, Err: err})
 		t.failed(i, err)
@@ -103,7 +103,7 @@ func (t *Tickets) ask(ctx context.Context, i, n int) ([]shards.ID, error) {
 	return t.functions[i].NextIDs(ctx, n)
 }
 
-// order returns all servers in the order in which a call asks them, and passes the turn on.
+// order returns all servers in the order in which a call tries them, and advances the turn.
 func (t *Tickets) order() []int {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -120,7 +120,7 @@ func (t *Tickets) order() []int {
 	return append(up, down...)
 }
 
-// failed leaves a server out, and begins to look for its return.
+// failed marks a server as down and starts to probe it.
 func (t *Tickets) failed(i int, err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -132,7 +132,7 @@ func (t *Tickets) failed(i int, err error) {
 	t.probes.Go(func() { t.probe(i) })
 }
 
-// probe tries a server until it answers. A try draws one ID, so that it shows all that a call needs.
+// probe calls a server until it answers. Each probe takes one ID, so it tests all that a call needs.
 func (t *Tickets) probe(i int) {
 	for {
 		select {

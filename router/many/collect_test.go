@@ -50,8 +50,8 @@ func TestCollect(t *testing.T) {
 	}
 }
 
-// Several that collect at the same time do not wait for each other for ever, however few connections there are, and do
-// not share what a connection notes of types. Of pg_lsn, which pgx does not know, it notes something when it is read.
+// Several callers of Collect share few connections without a deadlock, and do not share a connection's type map. A
+// connection adds to its type map when it reads pg_lsn, which pgx does not know.
 func TestCollectTogether(t *testing.T) {
 	t.Parallel()
 	db, _ := setup(t, options{})
@@ -88,7 +88,7 @@ func TestCollectTogether(t *testing.T) {
 	}
 }
 
-// counter counts the statements that have begun and ended.
+// counter counts the statements that started and ended.
 type counter struct{ begun, ended atomic.Int32 }
 
 func (c *counter) TraceQueryStart(ctx context.Context, _ *pgx.Conn, _ pgx.TraceQueryStartData) context.Context {
@@ -98,7 +98,7 @@ func (c *counter) TraceQueryStart(ctx context.Context, _ *pgx.Conn, _ pgx.TraceQ
 
 func (c *counter) TraceQueryEnd(context.Context, *pgx.Conn, pgx.TraceQueryEndData) { c.ended.Add(1) }
 
-// The statements of a host are sent before the first of them is answered.
+// Collect sends all statements of a host before the first answer arrives.
 func TestCollectSendsTogether(t *testing.T) {
 	t.Parallel()
 	var c counter
@@ -147,7 +147,7 @@ func TestCollectWithoutATable(t *testing.T) {
 	b.allFree(ctx, t, 4)
 }
 
-// A shard whose rows cannot be read gives none of them.
+// Collect returns no rows of a shard if it cannot read all of them.
 func TestCollectWhatDoesNotScan(t *testing.T) {
 	t.Parallel()
 	b, ctx := setup(t, options{})
@@ -159,7 +159,7 @@ func TestCollectWhatDoesNotScan(t *testing.T) {
 	if len(groups) != 2 || groups[0].Shard.Number() != 1 || groups[1].Shard.Number() != 3 || !slices.Equal(groups[1].Rows, []int{1, 2, 3}) {
 		t.Errorf("got %v", groups)
 	}
-	// And one that fails after it has given rows.
+	// A shard also returns no rows if it fails after some of them.
 	numbers, err := many.Collect(ctx, b.Router, set, many.Query[int]{
 		SQL: `select 1/(n - 1000 * (owner % 2))::int from photos, generate_series(1, 2000) n`, Scan: pgx.RowTo[int],
 	})
@@ -185,7 +185,7 @@ func TestCollectRefuses(t *testing.T) {
 	}
 }
 
-// Of a host that cannot be reached one shard is told as failed, and of the others that they were left alone.
+// If a host is unreachable, one of its shards is reported as failed and the others as not attempted.
 func TestCollectFromDeadHost(t *testing.T) {
 	t.Parallel()
 	b, ctx := withDeadHost(t, options{})
@@ -201,7 +201,7 @@ func TestCollectFromDeadHost(t *testing.T) {
 	}
 }
 
-// A host goes down in the middle, and comes back.
+// A host goes down while Collect runs, and comes back.
 func TestCollectFromDyingHost(t *testing.T) {
 	t.Parallel()
 	b, ctx, own := withOwnServer(t)
@@ -224,7 +224,7 @@ func TestCollectFromDyingHost(t *testing.T) {
 		t.Fatal(err)
 	}
 	got := <-ended
-	p := isPartial(t, got.err, b.All(), "0-34", "35", "36-63") // the statement is sent again, and there is no connection
+	p := isPartial(t, got.err, b.All(), "0-34", "35", "36-63") // the router retries the statement, and there is no connection
 	if want := rowsOf(all, p.Done); !slices.Equal(got.rows, want) {
 		t.Errorf("got %v, want %v", got.rows, want)
 	}
@@ -249,7 +249,7 @@ func TestCollectFromDyingHost(t *testing.T) {
 	})
 }
 
-// A shard that is held up fails at its time limit. How many others are slower than that is left to the machine.
+// A shard that is blocked fails at its time limit. On a slow machine others may exceed the limit too.
 func TestCollectTimeout(t *testing.T) {
 	t.Parallel()
 	b, ctx := setup(t, options{})
@@ -274,7 +274,7 @@ func TestCollectTimeout(t *testing.T) {
 	b.allFree(ctx, t, 4)
 }
 
-// Who is interrupted has the rows that came before, and is told what is missing.
+// A caller that is interrupted gets the rows that came before, and an error that lists the missing shards.
 func TestCollectInterrupted(t *testing.T) {
 	t.Parallel()
 	b, ctx := setup(t, options{conns: 2})
@@ -314,7 +314,7 @@ func TestCollectInterrupted(t *testing.T) {
 	}
 }
 
-// Each shard has arguments of its own, before those of all.
+// The arguments of one shard come before the arguments of all shards.
 func TestOwnArguments(t *testing.T) {
 	t.Parallel()
 	b, ctx := setup(t, options{})

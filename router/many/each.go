@@ -58,12 +58,12 @@ func each(ctx context.Context, r *router.Router, kind Kind, all []router.Shard, 
 	j := newJob(ctx, r, kind, opts.orPerHost(eachPerHost))
 	defer j.stop()
 	j.onHosts(all, func(l *hostJob, on []int) {
-		var begun atomic.Int64
+		var started atomic.Int64
 		var workers sync.WaitGroup
 		for range min(l.opts.PerHost, len(on)) {
 			workers.Go(func() {
 				for l.ctx.Err() == nil {
-					turn := int(begun.Add(1)) - 1
+					turn := int(started.Add(1)) - 1
 					if turn >= len(on) {
 						return
 					}
@@ -76,7 +76,7 @@ func each(ctx context.Context, r *router.Router, kind Kind, all []router.Shard, 
 	return j.result(all)
 }
 
-// do does the work of one shard.
+// do runs fn for one shard and records its result.
 func (l *hostJob) do(s router.Shard, fn func(context.Context) error) {
 	ctx, cancel := l.limit()
 	defer cancel()

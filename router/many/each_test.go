@@ -20,7 +20,7 @@ import (
 
 var errBoom = errors.New("boom")
 
-// All hosts are worked on at once, each by as many as are allowed and no more.
+// Each works on all hosts at the same time, and on up to PerHost shards of each.
 func TestEachPerHost(t *testing.T) {
 	t.Parallel()
 	b, ctx := setup(t, options{hosts: 3})
@@ -64,7 +64,7 @@ func TestEachPerHost(t *testing.T) {
 	}
 }
 
-// What the error says is what has happened, whatever happens.
+// The error lists exactly the shards that are done, failed or were not attempted.
 func TestEachTellsTheTruth(t *testing.T) {
 	t.Parallel()
 	b, ctx := setup(t, options{hosts: 2})
@@ -125,7 +125,7 @@ func TestEachTellsTheTruth(t *testing.T) {
 	})
 }
 
-// The first error ends what is under way as well.
+// With FirstError, the first error also cancels the shards that are running.
 func TestEachFirstErrorCancels(t *testing.T) {
 	t.Parallel()
 	b, ctx := setup(t, options{hosts: 2})
@@ -147,7 +147,7 @@ func TestEachFirstErrorCancels(t *testing.T) {
 	}
 }
 
-// An error that is about the shard already is not wrapped again, and what is wrapped around one is kept.
+// An error that already names the shard is not wrapped again. An error that wraps one is kept.
 func TestEachErrors(t *testing.T) {
 	t.Parallel()
 	b, ctx := setup(t, options{})
@@ -183,7 +183,7 @@ func TestEachErrors(t *testing.T) {
 	}
 }
 
-// The time limit is that of one shard, and ends only that one.
+// The time limit applies to one shard and ends only that shard.
 func TestEachTimeout(t *testing.T) {
 	t.Parallel()
 	b, ctx := setup(t, options{})
@@ -202,7 +202,7 @@ func TestEachTimeout(t *testing.T) {
 	b.allFree(ctx, t, 4)
 }
 
-// Of a host that cannot be reached only as many shards are tried as were under way when it turned out.
+// If a host is unreachable, only the shards that already run there are attempted.
 func TestEachGivesUpHost(t *testing.T) {
 	t.Parallel()
 	b, ctx := withDeadHost(t, options{conns: 1})
@@ -223,7 +223,7 @@ func TestEachGivesUpHost(t *testing.T) {
 		t.Errorf("first error: causes: %v", p.Causes)
 	}
 
-	// A host that only has no connection to spare is not given up, nor is one that refuses to make one.
+	// A host whose pool has no free connection is not given up, nor is one that refuses new connections.
 	b.dsns[1] = routertest.Server.DSN("router_nowhere")
 	refusing, _ := setup(t, options{on: b})
 	err = many.Each(ctx, refusing.Router, parse(t, "30-36"), many.Options{PerHost: 1}, ask)
@@ -249,7 +249,7 @@ func TestEachGivesUpHost(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	// A host that answers is not given up, and no host for what is said of another one.
+	// A host that answers is not given up. An error about one host does not give up another.
 	err = many.Each(ctx, b.Router, parse(t, "0-5"), many.Options{PerHost: 2}, func(ctx context.Context, s router.Shard) error {
 		if s.Number() == 2 {
 			return ask(ctx, b.shard(t, 40))
@@ -303,7 +303,7 @@ func TestEachKeyAndEachID(t *testing.T) {
 	}
 }
 
-// Keys may be texts, and of both kinds at once, where the map's strategy takes them.
+// Keys may be texts, or numbers and texts together, if the map's strategy accepts them.
 func TestEachTextKey(t *testing.T) {
 	t.Parallel()
 	b, ctx := setup(t, options{hosts: 2, by: &shards.Strategy{By: shards.Hash}})

@@ -20,7 +20,7 @@ type Photo struct {
 	Title string
 }
 
-// Housekeeping in all shards, at most two of a host at a time.
+// Deletes old rows in all shards, on each host in at most two shards at a time.
 func ExampleEach() {
 	ctx := context.Background()
 	r := exampleRouter(ctx)
@@ -39,7 +39,7 @@ func ExampleEach() {
 	// Output: 10 photos are gone
 }
 
-// The photos of some owners, each asked for in the owner's shard alone.
+// Reads the photos of some owners, each in the owner's shard.
 func ExampleEachKey() {
 	ctx := context.Background()
 	r := exampleRouter(ctx)
@@ -76,7 +76,7 @@ func ExampleCollect() {
 	// Output: ["of shard 41" "of shard 42" "of shard 43"]
 }
 
-// What there is goes to the reader, and what is missing into the log.
+// Prints the rows of the shards that are done, and then the shards that failed.
 func ExampleCollectByShard() {
 	ctx := context.Background()
 	r := exampleRouter(ctx)
@@ -107,7 +107,7 @@ func ExampleCollectByShard() {
 	// shard 8 (shard_00008 on pg-a): ERROR: relation "photos" does not exist (SQLSTATE 42P01)
 }
 
-// The two newest photos of all shards.
+// Reads the two newest photos of all shards.
 func ExampleMerge() {
 	ctx := context.Background()
 	r := exampleRouter(ctx)
@@ -138,7 +138,7 @@ func ExampleMerge() {
 	// new of 21
 }
 
-// An export of all shards, of which only the rows at hand are in memory.
+// Exports all shards with one row of each in memory.
 func ExampleStream() {
 	ctx := context.Background()
 	r := exampleRouter(ctx)
@@ -157,7 +157,7 @@ func ExampleStream() {
 	// Output: 64 2016
 }
 
-// A page of photos by their IDs, from whichever shards made them. One that is not there is left out.
+// Reads a page of photos by their IDs, from the shards that made them. An ID without a row is skipped.
 func ExampleGetMany() {
 	ctx := context.Background()
 	r := exampleRouter(ctx)

@@ -36,26 +36,26 @@ func (e *UnreadError) Unwrap() error { return e.Partial }
 // The rows are in the order of ids. A repeated ID repeats its row. Several rows of one ID, as from a join, stay in the
 // order in which they came. An ID without a row is skipped, without an error.
 //
-// ctx governs all of it, and no connection is in use when it returns. The error is an [UnreadError], which comes with
-// the rows of all shards that are done, and wraps a [shards.PartialError] such as that of [CollectByShard]. IDs that no
-// shard can have made are unread too: [shards.ErrNoShard] is among the Causes then, and with q.FirstError nothing is
-// sent. Without q.Scan the error is a [shards.FieldError].
+// ctx governs all of it, and no connection is in use when GetMany returns. The error is an [UnreadError]. It comes with
+// the rows of all shards that are done, and wraps a [shards.PartialError] like that of [CollectByShard]. IDs that no shard
+// can have made are unread too: Causes then contains [shards.ErrNoShard], and with q.FirstError nothing is sent. If
+// q.Scan is nil, the error is a [shards.FieldError].
 func GetMany[T any](ctx context.Context, r *router.Router, ids []shards.ID, q Query[T]) ([]T, error) {
 	if err := q.check(); err != nil {
 		return nil, err
 	}
-	placed, lost := split(r, ids)
-	all, of, err := byShard(placed, r.ForID)
+	known, errUnplaced := split(r, ids)
+	all, of, err := byShard(known, r.ForID)
 	if err != nil {
 		return nil, err
 	}
 	found := make([]map[shards.ID][]T, len(all)) // nil for those that are not done
 	j := newJob(ctx, r, KindGetMany, q.Options)
 	defer j.stop()
-	if lost != nil {
-		j.causes = append(j.causes, lost)
+	if errUnplaced != nil {
+		j.causes = append(j.causes, errUnplaced)
 	}
-	if lost == nil || !q.FirstError {
+	if errUnplaced == nil || !q.FirstError {
 		j.query(all, func(ctx context.Context, i int, hint *together.Hint) error {
 			rows, err := q.rows(ctx, all[i], append([]any{numbersOf(of[i])}, q.Args...), hint)
 			if err != nil {
@@ -69,7 +69,7 @@ func GetMany[T any](ctx context.Context, r *router.Router, ids []shards.ID, q Qu
 		})
 	}
 
-	at := make(map[shards.ID]map[shards.ID][]T, len(placed))
+	at := make(map[shards.ID]map[shards.ID][]T, len(known))
 	for i, some := range of {
 		for _, id := range some {
 			at[id] = found[i]
@@ -87,7 +87,7 @@ func GetMany[T any](ctx context.Context, r *router.Router, ids []shards.ID, q Qu
 		}
 	}
 	if err := j.result(all); !errors.As(err, &unread.Partial) {
-		if lost == nil {
+		if errUnplaced == nil {
 			return rows, nil
 		}
 		unread.Partial = &shards.PartialError{Done: setOf(all), Causes: j.causes}
@@ -95,8 +95,8 @@ func GetMany[T any](ctx context.Context, r *router.Router, ids []shards.ID, q Qu
 	return rows, unread
 }
 
-// split returns the IDs that have a shard, each once, and what is wrong with the others.
-func split(r *router.Router, ids []shards.ID) (placed []shards.ID, lost error) {
+// split returns the IDs that have a shard, each once, and an error about the others.
+func split(r *router.Router, ids []shards.ID) (known []shards.ID, errUnplaced error) {
 	seen := make(map[shards.ID]bool, len(ids))
 	without := 0
 	for _, id := range ids {
@@ -105,15 +105,15 @@ func split(r *router.Router, ids []shards.ID) (placed []shards.ID, lost error) {
 		}
 		seen[id] = true
 		if _, err := r.ForID(id); err == nil {
-			placed = append(placed, id)
+			known = append(known, id)
 		} else if without++; without == 1 {
-			lost = err
+			errUnplaced = err
 		}
 	}
-	if lost != nil {
-		lost = fmt.Errorf("%d IDs belong to no shard: %w", without, lost)
+	if errUnplaced != nil {
+		errUnplaced = fmt.Errorf("%d IDs belong to no shard: %w", without, errUnplaced)
 	}
-	return placed, lost
+	return known, errUnplaced
 }
 
 // numbersOf returns IDs as a type that pgx encodes in every mode.
@@ -125,15 +125,15 @@ func numbersOf(ids []shards.ID) []int64 {
 	return numbers
 }
 
-// byFirstColumn reads rows by the ID in their first column, which must be one of those requested: otherwise a
-// statement that returns another column first would silently find nothing.
-func byFirstColumn[T any](rows pgx.Rows, asked []shards.ID, scan pgx.RowToFunc[T]) (map[shards.ID][]T, error) {
+// byFirstColumn groups rows by the ID in their first column. That ID must be among those requested: otherwise a statement
+// that returns another column first would silently find nothing.
+func byFirstColumn[T any](rows pgx.Rows, requested []shards.ID, scan pgx.RowToFunc[T]) (map[shards.ID][]T, error) {
 	defer rows.Close()
-	wanted := make(map[shards.ID]bool, len(asked))
-	for _, id := range asked {
+	wanted := make(map[shards.ID]bool, len(requested))
+	for _, id := range requested {
 		wanted[id] = true
 	}
-	byID := make(map[shards.ID][]T, len(asked))
+	byID := make(map[shards.ID][]T, len(requested))
 	var id shards.ID
 	columns := make([]any, max(1, len(rows.FieldDescriptions())))
 	columns[0] = &id

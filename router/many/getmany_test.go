@@ -20,7 +20,7 @@ func byID() many.Query[photo] {
 	}
 }
 
-// GetMany returns what a loop with a query for each ID would.
+// GetMany returns the same rows as a loop that queries each ID.
 func TestGetManyIsTheLoop(t *testing.T) {
 	t.Parallel()
 	db, ctx := setup(t, options{hosts: 2})
@@ -29,7 +29,7 @@ func TestGetManyIsTheLoop(t *testing.T) {
 		t.Run(mode, func(t *testing.T) {
 			b, ctx := setup(t, options{on: db, mode: mode})
 			id := rapid.Custom(func(rt *rapid.T) shards.ID {
-				if rapid.IntRange(0, 5).Draw(rt, "kind") == 0 { // of some shard, and most likely not there
+				if rapid.IntRange(0, 5).Draw(rt, "kind") == 0 { // an ID of some shard that most likely has no row
 					return shards.ID(rapid.Int64Range(0, shardCount<<10-1).Draw(rt, "ID"))
 				}
 				return all[rapid.IntRange(0, len(all)-1).Draw(rt, "row")].ID
@@ -65,7 +65,7 @@ func TestGetManyIsTheLoop(t *testing.T) {
 	}
 }
 
-// A statement with more arguments, and with several rows for an ID. An ID that is asked for twice is sent once.
+// The statement has more arguments and returns several rows for an ID. A repeated ID is sent once.
 func TestGetManyRows(t *testing.T) {
 	t.Parallel()
 	b, ctx := setup(t, options{hosts: 2})
@@ -88,7 +88,7 @@ func TestGetManyRows(t *testing.T) {
 func TestGetManyFromDeadHost(t *testing.T) {
 	t.Parallel()
 	b, ctx := withDeadHost(t, options{})
-	there := shards.ID(1) // of shard 0, which has a row with that ID
+	there := shards.ID(1) // an ID of shard 0, which has a row with it
 	ids := []shards.ID{40<<10 | 1, there, 33 << 10, 40<<10 | 1, 63 << 10, 5 << 10}
 	rows, err := many.GetMany(ctx, b.Router, ids, byID())
 	if len(rows) != 1 || rows[0].ID != there {
@@ -124,7 +124,7 @@ func TestGetManyWithoutATable(t *testing.T) {
 	isUnread(t, err, ids[0], ids[2])
 }
 
-// IDs that no shard has made are unread, and the others are not.
+// GetMany reports IDs that no shard can have made as unread, and reads the others.
 func TestGetManyOfNoShard(t *testing.T) {
 	t.Parallel()
 	b, ctx := setup(t, options{})
@@ -154,7 +154,7 @@ func TestGetManyOfNoShard(t *testing.T) {
 	isUnread(t, err, -5, 1, 64<<10)
 }
 
-// A statement that does not return the IDs first is told so.
+// GetMany returns an error if the statement does not return the ID as its first column.
 func TestGetManyRefuses(t *testing.T) {
 	t.Parallel()
 	b, ctx := setup(t, options{})

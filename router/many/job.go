@@ -75,9 +75,9 @@ func (l *hostJob) limit() (context.Context, context.CancelFunc) {
 	return context.WithCancel(l.ctx)
 }
 
-// ended records the result of a shard, whose context, from limit, is not canceled yet. It gives up a host that cannot
-// be connected to: the next shard would only wait for the same failure. A host that answers, even with a refusal, is
-// not given up.
+// ended records the result of a shard. ctx is the shard's, from limit, and is not canceled yet. ended gives up a host that
+// is unreachable: the next shard would only wait for the same failure. It does not give up a host that answers, even
+// with a refusal.
 func (l *hostJob) ended(ctx context.Context, s router.Shard, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -92,8 +92,8 @@ func (l *hostJob) ended(ctx context.Context, s router.Shard, err error) {
 	l.fail(s, err)
 }
 
-// unreachable returns the error of a host that cannot be connected to, if err is one. A pool without a free
-// connection, and a server that accepts no more of them, are not unreachable: that passes.
+// unreachable returns the error of a host that cannot be reached, if err is one. A host whose pool has no free
+// connection, or whose server accepts no more connections, is not unreachable: that passes.
 func unreachable(err error) (host *shards.HostError) {
 	var connecting *connect.Error
 	var refusal *pgconn.PgError
@@ -127,7 +127,7 @@ func failureOf(s router.Shard, err error) *shards.ShardError {
 	return &shards.ShardError{Shard: s.Number(), Schema: s.Schema(), Host: s.Host().Name, Err: err}
 }
 
-// result returns nil if all shards are done, otherwise a [shards.PartialError]. All of the job must have ended.
+// result returns nil if all shards are done, otherwise a [shards.PartialError]. Call it when all work has ended.
 func (j *job) result(all []router.Shard) error {
 	slices.SortFunc(j.failed, func(a, b *shards.ShardError) int { return int(a.Shard) - int(b.Shard) })
 	var failed, left []shards.Number

@@ -25,7 +25,7 @@ type photo struct {
 	Title string
 }
 
-// photosOf asks for photos in the order of their IDs.
+// photosOf returns a query for photos in the order of their IDs.
 func photosOf(where string, args ...any) many.Query[photo] {
 	return many.Query[photo]{
 		SQL:  `select id, owner, title from photos where ` + where + ` order by id`,
@@ -34,8 +34,8 @@ func photosOf(where string, args ...any) many.Query[photo] {
 	}
 }
 
-// fill replaces the photos of all shards by rows with IDs of their shard: none in every eighth shard, up to 15 in the
-// others. Owners are few, so that many rows are equal by them. It returns all of them by shard, in the order of IDs.
+// fill replaces the photos of all shards with rows whose IDs are the shard's: none in every eighth shard, up to 15 in the
+// others. There are few owners, so many rows have the same one. It returns the rows by shard, in the order of IDs.
 func (b *testBundle) fill(ctx context.Context, t testing.TB) [][]photo {
 	t.Helper()
 	all := make([][]photo, shardCount)
@@ -61,13 +61,13 @@ func (b *testBundle) fill(ctx context.Context, t testing.TB) [][]photo {
 	return all
 }
 
-// isFree fails the test unless a connection to each host can be had.
+// isFree fails the test unless each host has a free connection.
 func (b *testBundle) isFree(ctx context.Context, t *testing.T) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(ctx, time.Minute) // as in allFree
 	defer cancel()
 	if err := b.Ping(ctx); err != nil {
-		t.Errorf("a connection was not given back: %v", err)
+		t.Errorf("a connection is still in use: %v", err)
 	}
 }
 
@@ -89,13 +89,13 @@ func eventually(ctx context.Context, t *testing.T, what func() bool) {
 	for !what() {
 		select {
 		case <-ctx.Done():
-			t.Fatal("it never came")
+			t.Fatal("the condition did not hold in time")
 		case <-time.After(time.Millisecond):
 		}
 	}
 }
 
-// lock keeps everybody else from the photos of some shards of the first host until it is released, or the test ends.
+// lock locks the photos of some shards of the first host until the caller releases it, or the test ends.
 func (b *testBundle) lock(ctx context.Context, t testing.TB, numbers ...shards.Number) (release func()) {
 	t.Helper()
 	conn, err := pgx.Connect(ctx, b.dsns[0])
@@ -114,40 +114,40 @@ func (b *testBundle) lock(ctx context.Context, t testing.TB, numbers ...shards.N
 	return func() { _ = conn.Close(ctx) }
 }
 
-// awaitWaiting waits until as many sessions of the first host wait for a lock.
+// awaitWaiting waits until the given number of sessions of the first host wait for a lock.
 func (b *testBundle) awaitWaiting(ctx context.Context, t testing.TB, sessions int) {
 	t.Helper()
 	for waiting := -1; waiting != sessions; {
 		const query = `select count(distinct pid) from pg_locks
 			where not granted and database = (select oid from pg_database where datname = current_database())`
 		if err := b.plain.QueryRow(ctx, query).Scan(&waiting); err != nil {
-			t.Fatalf("waited in vain for %d sessions that wait for a lock, there were %d: %v", sessions, waiting, err)
+			t.Fatalf("expected %d sessions that wait for a lock, found %d: %v", sessions, waiting, err)
 		}
 	}
 }
 
-// allFree fails the test unless all connections to each host can be had at the same time.
+// allFree fails the test unless all connections to each host are free.
 func (b *testBundle) allFree(ctx context.Context, t testing.TB, conns int) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(ctx, time.Minute) // pgx takes up to 15 s to see off a cancelled statement
+	ctx, cancel := context.WithTimeout(ctx, time.Minute) // pgx takes up to 15 s to end a canceled statement
 	defer cancel()
 	for _, host := range b.Map().Hosts() {
 		for range conns {
 			tx, err := b.shard(t, int(b.Map().NumbersOn(host.Name)[0])).Begin(ctx)
 			if err != nil {
-				t.Fatalf("a connection to %s was not given back: %v", host.Name, err)
+				t.Fatalf("a connection to %s is still in use: %v", host.Name, err)
 			}
 			defer func() { _ = tx.Rollback(ctx) }()
 		}
 	}
 }
 
-// outcome is a PartialError to look into.
+// outcome is a PartialError under test.
 type outcome shards.PartialError
 
 func (o *outcome) String() string { return (*shards.PartialError)(o).Error() }
 
-// partial returns the PartialError in err. It fails the test if that does not tell each shard of the set exactly once.
+// partial returns the PartialError in err. It fails the test unless the error lists each shard of the set exactly once.
 func partial(t testing.TB, err error, set shards.Set) *outcome {
 	t.Helper()
 	var inner *shards.PartialError
@@ -166,7 +166,7 @@ func partial(t testing.TB, err error, set shards.Set) *outcome {
 	return p
 }
 
-// isPartial fails the test unless err tells these shards, each in the notation of [shards.Set].
+// isPartial fails the test unless err lists these shards, in the notation of [shards.Set].
 func isPartial(t testing.TB, err error, set shards.Set, done, failure, left string) *outcome {
 	t.Helper()
 	p := partial(t, err, set)
@@ -192,7 +192,7 @@ func sqlState(err error) string {
 	return ""
 }
 
-// parse reads a set.
+// parse parses a set.
 func parse(t testing.TB, text string) shards.Set {
 	t.Helper()
 	set, err := shards.ParseSet(text)
@@ -247,5 +247,5 @@ func withOwnServer(t testing.TB) (*testBundle, context.Context, *localpg.Server)
 	return b, ctx, own
 }
 
-// same tells whether an error comes as it is.
+// same reports whether two errors are identical.
 func same(err, want error) bool { return err == want } //nolint:errorlint // see above

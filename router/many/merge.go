@@ -27,7 +27,7 @@ var errNotInOrder = errors.New("the rows are not in merge order: the order by of
 // are in memory then. ctx governs the queries. No connection is in use while rows are yielded, so the body of the loop may
 // use the router, and may break at any row.
 //
-// An error comes last, after up to n rows of the other shards. It is one of those of [CollectByShard]. A shard also fails
+// An error comes last, after up to n rows of the other shards. [CollectByShard] lists the errors. A shard also fails
 // when the merge reaches a row of it that does not scan or is out of order; the rows before it may have been yielded.
 // With q.FirstError no row follows a failure.
 func Merge[T any](ctx context.Context, r *router.Router, set shards.Set, q Query[T], n int, less func(a, b T) bool) iter.Seq2[T, error] {
@@ -68,7 +68,7 @@ func Merge[T any](ctx context.Context, r *router.Router, set shards.Set, q Query
 type run[T any] struct {
 	shard router.Shard
 	rows  []T
-	err   error // of the row behind them, if that does not scan
+	err   error // why the row after them does not scan; nil if it does
 }
 
 // readRun reads the first n rows of an answer, or all if n is 0.
@@ -119,13 +119,13 @@ func (m *merge[T]) Pop() any {
 
 // each yields up to n rows in order, and reports whether the consumer took all of them.
 func (m *merge[T]) each(n int, yield func(T) bool) bool {
-	begun := m.runs[:0]
+	rest := m.runs[:0]
 	for _, r := range m.runs {
 		if m.more(r) {
-			begun = append(begun, r)
+			rest = append(rest, r)
 		}
 	}
-	m.runs = begun
+	m.runs = rest
 	heap.Init(m)
 	for yielded := 0; len(m.runs) > 0 && (n <= 0 || yielded < n) && !m.over(); yielded++ {
 		top := m.runs[0]

@@ -20,7 +20,7 @@ func newest(a, b photo) bool { return a.ID > b.ID }
 
 func byOwner(a, b photo) bool { return a.Owner < b.Owner }
 
-// take ranges over rows to their end. It fails the test if an error is not the last thing that comes.
+// take ranges over all rows. It fails the test if anything follows an error.
 func take(t testing.TB, seq iter.Seq2[photo, error]) (rows []photo, last error) {
 	t.Helper()
 	for row, err := range seq {
@@ -34,7 +34,7 @@ func take(t testing.TB, seq iter.Seq2[photo, error]) (rows []photo, last error) 
 	return rows, last
 }
 
-// A merge is all rows sorted, and cut.
+// Merge returns the first n of all rows, sorted.
 func TestMergeIsSortAndCut(t *testing.T) {
 	t.Parallel()
 	db, ctx := setup(t, options{hosts: 2})
@@ -77,7 +77,7 @@ func TestMergeIsSortAndCut(t *testing.T) {
 	}
 }
 
-// Who leaves at any row leaves nothing behind, and the body may use the router with its only connection.
+// A loop that breaks at any row holds no connection afterward, and its body may use the router's only connection.
 func TestMergeStopsEarly(t *testing.T) {
 	t.Parallel()
 	b, ctx := setup(t, options{hosts: 2, conns: 1})
@@ -86,7 +86,7 @@ func TestMergeStopsEarly(t *testing.T) {
 	slices.SortFunc(rows, func(a, b photo) int { return cmp.Compare(a.ID, b.ID) })
 	for _, stop := range []int{0, 1, 100} {
 		i := 0
-		for row, err := range seq { // each range asks anew
+		for row, err := range seq { // each range sends the statements again
 			if err != nil || row != rows[i] {
 				t.Fatalf("row %d: got %v, %v, want %v", i, row, err, rows[i])
 			}
@@ -130,7 +130,7 @@ func TestMergePartly(t *testing.T) {
 	}
 }
 
-// A shard whose rows go wrong in the middle is told as failed, not as done.
+// A shard with a bad row in the middle is reported as failed, not as done.
 func TestMergeGoesWrong(t *testing.T) {
 	t.Parallel()
 	b, ctx := setup(t, options{})

@@ -14,11 +14,12 @@ import (
 
 // Query is a statement for many shards, and how to read its rows.
 type Query[T any] struct {
-	SQL  string // one statement that returns rows, with the tables' names unqualified
+	SQL  string // one statement that returns rows, with unqualified table names
 	Args []any  // the same for all shards; as for [router.Shard.Query]
-	// Own returns arguments of one shard's own, which come before Args: $1 and so on. Defaults to none. GetMany has its own.
+	// Own returns the arguments that differ by shard. They come before Args: $1 and so on. Defaults to none. GetMany
+	// does not call it: there $1 holds the IDs.
 	Own  func(shards.Number) []any
-	Scan pgx.RowToFunc[T] // such as pgx.RowToStructByName[Photo]; may be called by several goroutines at once
+	Scan pgx.RowToFunc[T] // such as pgx.RowToStructByName[Photo]; several goroutines may call it at the same time
 
 	// Reads, if set, reads each shard by a [router.Reader]. A position in it counts for the shards of one host; those
 	// of other hosts are then read on their primaries. Defaults to nil: all shards are read on their primaries.
@@ -74,21 +75,21 @@ func handles(r *router.Router, set shards.Set) ([]router.Shard, error) {
 	return all, nil
 }
 
-// query calls fn, which sends a statement and reads its rows, with the index of every shard: on each host for PerHost
-// shards at a time, by default for all at once. It takes the results in the order of the shards, so that the first
-// shard of a host is the one that fails if nothing can connect there.
+// query calls fn with the index of every shard; fn sends a statement and reads its rows. query runs up to PerHost shards
+// of a host at a time, by default all of them. It takes the results in the order of the shards. So if a host is
+// unreachable, its first shard is the one that fails.
 func (j *job) query(all []router.Shard, fn func(ctx context.Context, i int, hint *together.Hint) error) {
 	j.onHosts(all, func(l *hostJob, on []int) {
 		atOnce := l.opts.orPerHost(len(on)).PerHost
-		var begun []*statement
+		var started []*statement
 		for turn, i := range on {
 			if l.ctx.Err() == nil {
-				begun = append(begun, l.begin(on[len(begun):min(turn+atOnce, len(on))], fn)...)
+				started = append(started, l.begin(on[len(started):min(turn+atOnce, len(on))], fn)...)
 			}
-			if turn == len(begun) {
+			if turn == len(started) {
 				return
 			}
-			l.end(all[i], begun[turn])
+			l.end(all[i], started[turn])
 		}
 	})
 }
@@ -119,7 +120,7 @@ func (l *hostJob) begin(on []int, fn func(ctx context.Context, i int, hint *toge
 	return all
 }
 
-// end waits for the answer of a shard.
+// end waits for the answer of a shard and records it.
 func (l *hostJob) end(s router.Shard, a *statement) {
 	defer a.cancel()
 	err := <-a.ended

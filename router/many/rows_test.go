@@ -14,7 +14,7 @@ import (
 	"github.com/kiloshard/kiloshard/shards"
 )
 
-// Rows that were read into memory are read as those on a connection are, in every way and every mode.
+// Rows in memory behave like rows on a connection, with each way to read them and in each exec mode.
 func TestCollectReadsAsQuery(t *testing.T) {
 	t.Parallel()
 	type row struct {
@@ -65,7 +65,7 @@ func (w *wholeRow) ScanRow(rows pgx.Rows) error { return rows.Scan(&w.n, &w.titl
 
 func asQuery[T any](t *testing.T, b *testBundle, s router.Shard, sql string, scan pgx.RowToFunc[T]) {
 	t.Helper()
-	rows, _ := s.Query(t.Context(), sql) // its error is that of the rows too
+	rows, _ := s.Query(t.Context(), sql) // rows.Err returns the same error
 	want, err := pgx.CollectRows(rows, scan)
 	if err != nil {
 		t.Fatal(err)
@@ -76,7 +76,7 @@ func asQuery[T any](t *testing.T, b *testBundle, s router.Shard, sql string, sca
 	}
 }
 
-// After an error in one row no other is read, as with pgx.
+// After an error in one row no other row is read, as with pgx.
 func TestCollectEndsAtAnError(t *testing.T) {
 	t.Parallel()
 	b, ctx := setup(t, options{})
@@ -85,8 +85,8 @@ func TestCollectEndsAtAnError(t *testing.T) {
 		SQL: `select 'x' from generate_series(1, 5)`,
 		Scan: func(row pgx.CollectableRow) (n int, _ error) {
 			calls++
-			_ = row.Scan(&n) // forgotten here, and yet
-			return n, nil    // it ends the rows
+			_ = row.Scan(&n) // the error is dropped here,
+			return n, nil    // but it still ends the rows
 		},
 	})
 	if calls != 1 || err == nil || !strings.Contains(err.Error(), "shard 1 (shard_00001 on pg-a): can't scan") {
@@ -100,7 +100,7 @@ func TestCollectEndsAtAnError(t *testing.T) {
 	}
 }
 
-// Types that were registered on the connections are known to rows in memory too.
+// Rows in memory can use types that are registered on the connections.
 func TestCollectRegisteredTypes(t *testing.T) {
 	t.Parallel()
 	b, ctx := setup(t, options{})

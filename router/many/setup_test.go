@@ -20,26 +20,26 @@ import (
 
 const (
 	shardCount = routertest.Shards
-	testLimit  = routertest.Limit // for one test
+	testLimit  = routertest.Limit // time limit of one test
 )
 
-// patient has no host be down because the machine is busy and its server is silent for a while. One that refuses
-// connections is found down at once all the same.
+// patient keeps a host up while a busy machine makes its server silent for a while. A host that refuses connections
+// still counts as down at once.
 var patient = router.Failover{FailAfter: testLimit}
 
-// modes are the values of default_query_exec_mode that a router takes.
+// modes are the values of default_query_exec_mode that a router accepts.
 var modes = []string{"cache_statement", "exec"}
 
 func TestMain(m *testing.M) { os.Exit(routertest.Main(m, nil, nil)) }
 
-// options say what a test's cluster is like. The zero value is one host with four connections.
+// options describe a test's cluster. The zero value is one host with four connections.
 type options struct {
 	hosts int
 	conns int32
 	mode  string // default_query_exec_mode
 	pool  func(cfg *pgxpool.Config)
 	by    *shards.Strategy
-	on    *testBundle // whose databases to use; each test has its own if nil
+	on    *testBundle // whose databases to use; if nil, the test creates its own
 }
 
 // testBundle is a cluster of 64 shards, each with its own row 1 in the table photos, and a router over it.
@@ -99,7 +99,7 @@ func openPool(ctx context.Context, t testing.TB, dsn string) *pgxpool.Pool {
 	return pool
 }
 
-// withMode puts a default_query_exec_mode into a DSN.
+// withMode adds a default_query_exec_mode to a DSN.
 func withMode(t testing.TB, dsn, mode string) string {
 	t.Helper()
 	u, err := url.Parse(dsn)
@@ -113,7 +113,7 @@ func withMode(t testing.TB, dsn, mode string) string {
 	return u.String()
 }
 
-// exampleRouter returns a router on a database of its own, which the server takes down in the end.
+// exampleRouter returns a router on a new database, which ends with its server.
 func exampleRouter(ctx context.Context) *router.Router {
 	m, err := shardtest.MapConfig(shardCount, []shards.Host{{Name: "pg-a", DSN: routertest.ExampleDatabase(ctx)}}).Map()
 	if err != nil {
@@ -126,7 +126,7 @@ func exampleRouter(ctx context.Context) *router.Router {
 	return r
 }
 
-// onHost runs SQL past the router.
+// onHost runs SQL on a host without the router.
 func onHost(ctx context.Context, dsn, sql string) error {
 	conn, err := pgx.Connect(ctx, dsn)
 	if err != nil {
@@ -137,7 +137,7 @@ func onHost(ctx context.Context, dsn, sql string) error {
 	return err
 }
 
-// run runs SQL past the router, on the first host.
+// run runs SQL on the first host without the router.
 func (b *testBundle) run(ctx context.Context, t testing.TB, sql string) {
 	t.Helper()
 	if _, err := b.plain.Exec(ctx, sql); err != nil {

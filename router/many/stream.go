@@ -15,9 +15,9 @@ import (
 // body that uses the router needs a larger pool than that: otherwise it may wait for a connection that the loop holds.
 // Leaving the loop cancels the statements under way, and returns all connections before the statement after the loop.
 //
-// ctx governs all of it. An error comes last. It is one of those of [Each], or a [shards.FieldError] about q. Some rows of
-// a shard that failed may have been yielded. q.Timeout is for one shard with all its rows, including the time that the
-// body of the loop takes for them.
+// ctx governs all of it. An error comes last. It is one of those of [Each], or a [shards.FieldError] about q. Stream may
+// have yielded some rows of a shard that failed. q.Timeout limits one shard with all its rows, including the time that
+// the body of the loop spends on them.
 func Stream[T any](ctx context.Context, r *router.Router, set shards.Set, q Query[T]) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
 		var none T

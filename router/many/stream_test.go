@@ -49,7 +49,7 @@ func TestStream(t *testing.T) {
 	}
 }
 
-// Of rows without end only those are read that are taken, and who leaves leaves nothing behind.
+// Stream reads only as many of endless rows as the loop takes, and holds nothing after the loop ends.
 func TestStreamStopsEarly(t *testing.T) {
 	t.Parallel()
 	var c counter
@@ -80,7 +80,7 @@ func TestStreamStopsEarly(t *testing.T) {
 	b.allFree(ctx, t, 2)
 }
 
-// The body may use the router if a connection is left for it.
+// The body may use the router if the pool has a connection left.
 func TestStreamWithQueriesInside(t *testing.T) {
 	t.Parallel()
 	b, ctx := setup(t, options{conns: 3}) // one more than the default of PerHost
@@ -131,7 +131,7 @@ func TestStreamPartly(t *testing.T) {
 	isPartial(t, err, parse(t, "3-4"), "", "3-4", "")
 }
 
-// An interrupt ends it also while it waits for the server, and so does the time limit.
+// An interrupt ends Stream while it waits for the server, and so does the time limit.
 func TestStreamInterrupted(t *testing.T) {
 	t.Parallel()
 	b, ctx := setup(t, options{})

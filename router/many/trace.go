@@ -28,10 +28,10 @@ func Kinds() []Kind { return []Kind{KindEach, KindCollect, KindMerge, KindGetMan
 // Work is the result of work over many shards.
 type Work struct {
 	Kind         Kind
-	Shards       int           // that it covered
-	Failed       int           // of them
-	NotAttempted int           // of them
-	Took         time.Duration // from the first shard to the last
+	Shards       int           // number of shards it covered
+	Failed       int           // how many of them failed
+	NotAttempted int           // how many of them were not attempted
+	Took         time.Duration // from the start of the first shard to the end of the last
 }
 
 // Tracer is a tracer of [router.Config] that also traces work over many shards. TraceMany is called once all of them
@@ -40,7 +40,7 @@ type Tracer interface {
 	TraceMany(ctx context.Context, w Work)
 }
 
-// trace reports the work, which has ended, to the tracers.
+// trace reports the work to the tracers after it has ended.
 func (j *job) trace(shards int, began time.Time) {
 	if shards == 0 {
 		return

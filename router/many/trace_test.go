@@ -14,7 +14,7 @@ import (
 	"github.com/kiloshard/kiloshard/shards"
 )
 
-// fanouts is told of work over many shards, and of nothing else.
+// fanouts is a tracer of work over many shards, and of nothing else.
 type fanouts struct{ last atomic.Pointer[many.Work] }
 
 func (f *fanouts) TraceMany(_ context.Context, of many.Work) { f.last.Store(&of) }
@@ -25,7 +25,7 @@ func (f *fanouts) TraceQueryStart(ctx context.Context, _ *pgx.Conn, _ pgx.TraceQ
 
 func (f *fanouts) TraceQueryEnd(context.Context, *pgx.Conn, pgx.TraceQueryEndData) {}
 
-// A tracer hears what has come of each work over many shards.
+// A tracer gets the result of each work over many shards.
 func ExampleTracer() {
 	ctx := context.Background()
 	plain := exampleRouter(ctx)
@@ -46,7 +46,7 @@ func ExampleTracer() {
 	// Output: collect true 0 0 true
 }
 
-// Shards that fail and those that are left alone are told apart, and nothing is told of no shards.
+// The tracer gets failed and not attempted shards separately, and nothing for an empty set.
 func TestFanoutTold(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()

@@ -8,7 +8,7 @@ import (
 	"github.com/kiloshard/kiloshard/router/operation"
 )
 
-// classes are those of Postgres's own SQLSTATEs (the manual's appendix A).
+// classes are the classes of Postgres's own SQLSTATEs (the manual's appendix A).
 var classes = map[string]bool{
 	"01": true, "02": true, "03": true, "08": true, "09": true, "0A": true, "0B": true, "0F": true, "0L": true, "0P": true,
 	"0Z": true, "10": true, "20": true, "21": true, "22": true, "23": true, "24": true, "25": true, "26": true, "27": true,
@@ -17,7 +17,8 @@ var classes = map[string]bool{
 	"HV": true, "P0": true, "XX": true,
 }
 
-// class returns the class of an error, of which there are some fifty: a function may raise any SQLSTATE.
+// class returns the class of an error, one of about fifty. A function may raise any SQLSTATE: if its class is not one of Postgres's,
+// the class is other.
 func class(err error) string {
 	class := operation.Classify(err)
 	var refusal *pgconn.PgError

@@ -8,20 +8,19 @@ import (
 	"github.com/kiloshard/kiloshard/router"
 )
 
-// collector reads what a router says of itself when Prometheus asks.
+// collector reads the figures of a router when Prometheus collects them.
 type collector struct {
 	*Recorder
 	router *router.Router
 }
 
-// Collector returns what Prometheus asks for the figures of a router, of which the recorder is a tracer. Of a process's
-// routers, each has a recorder of its own; those of one cluster differ by labels that
-// [prometheus.WrapRegistererWith] adds.
+// Collector returns a collector of the figures of a router. The recorder must be one of its tracers. Each router of a process
+// needs its own recorder. If two routers have the same cluster, add labels with [prometheus.WrapRegistererWith].
 func (m *Recorder) Collector(r *router.Router) prometheus.Collector {
 	return labelled(r, &collector{m, r})
 }
 
-// labelled adds the labels that all series of a router have.
+// labelled adds the labels of all series of a router.
 func labelled(r *router.Router, c prometheus.Collector) prometheus.Collector {
 	theMap := r.Map()
 	return prometheus.WrapCollectorWith(prometheus.Labels{
@@ -29,7 +28,7 @@ func labelled(r *router.Router, c prometheus.Collector) prometheus.Collector {
 	}, c)
 }
 
-// queryTimeout limits what a collection that queries asks of the hosts.
+// queryTimeout is the time limit of the queries of a collection.
 const queryTimeout = 5 * time.Second
 
 func desc(name, help string, labels ...string) *prometheus.Desc {
@@ -49,43 +48,43 @@ const (
 )
 
 var figures = []figure{
-	{desc("calls_total", "Statements by themselves, batches, transactions.", "host"), counter, func(s *router.HostStats) float64 { return float64(s.Calls) }},
-	{desc("resent_total", "Calls that were sent again: on another connection, or prepared again.", "host"), counter, func(s *router.HostStats) float64 { return float64(s.Resent) }},
+	{desc("calls_total", "Single statements, batches and transactions.", "host"), counter, func(s *router.HostStats) float64 { return float64(s.Calls) }},
+	{desc("resent_total", "Calls that were sent again: on another connection, or after their statement was prepared again.", "host"), counter, func(s *router.HostStats) float64 { return float64(s.Resent) }},
 	{desc("lost_total", "Calls whose answers were lost with a connection.", "host"), counter, func(s *router.HostStats) float64 { return float64(s.Lost) }},
 	{desc("retries_total", "Transactions that were run again.", "host"), counter, func(s *router.HostStats) float64 { return float64(s.Retried) }},
-	{desc("retries_exhausted_total", "Transactions that were run again and given up.", "host"), counter, func(s *router.HostStats) float64 { return float64(s.Exhausted) }},
-	{desc("connections_max", "Connections that there may be.", "host"), gauge, func(s *router.HostStats) float64 { return float64(s.Max) }},
+	{desc("retries_exhausted_total", "Transactions that were run again until router.Retry gave up.", "host"), counter, func(s *router.HostStats) float64 { return float64(s.Exhausted) }},
+	{desc("connections_max", "Limit of open connections.", "host"), gauge, func(s *router.HostStats) float64 { return float64(s.Max) }},
 	{desc("waiting_calls", "Calls that wait for a connection.", "host"), gauge, func(s *router.HostStats) float64 { return float64(s.Waiting) }},
-	{desc("pooler", "1 if there is a pooler before the server.", "host"), gauge, func(s *router.HostStats) float64 { return truth(s.Pooler) }},
+	{desc("pooler", "1 if a pooler is between the router and the server.", "host"), gauge, func(s *router.HostStats) float64 { return truth(s.Pooler) }},
 	{desc("role_changes_total", "How often another address of the host became the primary.", "host"), counter, func(s *router.HostStats) float64 { return float64(s.RoleChanges) }},
-	{desc("down_seconds", "For how long the host has been down; 0 if it is not.", "host"), gauge, downFor},
+	{desc("down_seconds", "How long the host has been down; 0 if it is up.", "host"), gauge, downFor},
 }
 
 var (
 	connections = desc("connections", "Connections to the host.", "host", "state")
-	batchSize   = desc("batch_size", "How many calls were sent together that waited for a connection.", "host")
+	batchSize   = desc("batch_size", "How many calls were sent together after a wait for a connection.", "host")
 	shardCount  = desc("shards", "Shards that the map puts on the host.", "host")
 	breaker     = desc("breaker", "1 for the state that the host's breaker is in, 0 for the others.", "host", "state")
-	primary     = desc("primary_info", "1, with the address that calls to the host go to.", "host", "address")
+	primary     = desc("primary_info", "1, with the address to which calls to the host go.", "host", "address")
 
-	mapVersion = desc("map_version", "Version of the map by which the router goes.")
-	mapChanges = desc("map_changes_total", "How often the router went over to another map.")
-	mapSince   = desc("map_changed_timestamp_seconds", "When the router went over to its map, in seconds since 1970.")
-	mapStale   = desc("map_stale", "1 if there may be a newer map: the store does not answer, or the router has refused it.")
-	mapError   = desc("map_stale_timestamp_seconds", "Since when that is so, in seconds since 1970.")
+	mapVersion = desc("map_version", "Version of the map that the router uses.")
+	mapChanges = desc("map_changes_total", "How many times the router has changed its map.")
+	mapSince   = desc("map_changed_timestamp_seconds", "When the router changed its map last, in seconds since 1970.")
+	mapStale   = desc("map_stale", "1 if the map may be out of date: the store does not answer, or the router has refused a newer map.")
+	mapError   = desc("map_stale_timestamp_seconds", "Since when the map may be out of date, in seconds since 1970.")
 
-	directoryEntries = desc("directory_entries", "Entries of the directory that are kept.")
-	directoryHits    = desc("directory_hits_total", "Entries that were kept when they were wanted.")
-	directoryMisses  = desc("directory_misses_total", "Entries that were not kept when they were wanted.")
+	directoryEntries = desc("directory_entries", "Entries of the directory in the cache.")
+	directoryHits    = desc("directory_hits_total", "Lookups that found the entry in the cache.")
+	directoryMisses  = desc("directory_misses_total", "Lookups that did not find the entry in the cache.")
 )
 
-// states are those of a breaker.
+// states are the states of a breaker.
 var states = []router.Breaker{router.BreakerClosed, router.BreakerOpen, router.BreakerHalfOpen}
 
 // sizeBuckets are the upper bounds of batch_size.
 var sizeBuckets = []int{1, 2, 4, 8, 16, 32}
 
-// Describe tells which series there may be.
+// Describe sends the descriptions of all series.
 func (c *collector) Describe(to chan<- *prometheus.Desc) {
 	c.operations.Describe(to)
 	c.waits.Describe(to)
@@ -158,7 +157,7 @@ func (c *collector) Collect(to chan<- prometheus.Metric) {
 	}
 }
 
-// sizes makes a histogram of how many calls were sent together.
+// sizes returns the histogram of how many calls were sent together.
 func sizes(s *router.HostStats) prometheus.Metric {
 	var count uint64
 	buckets := map[float64]uint64{}

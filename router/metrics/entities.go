@@ -15,29 +15,29 @@ var (
 	workUnknown = desc("entity_work_unknown", "1 if a shard does not say.")
 )
 
-// progress is one series of what a store has done.
+// progress are the series of what a store has done.
 var progress = []struct {
 	desc  *prometheus.Desc
 	value func(entities.Stats) int64
 }{
 	{desc("entities_repaired_total", "Entities whose index rows a cleaner has repaired."), func(s entities.Stats) int64 { return s.Repaired }},
-	{desc("entities_filled_total", "Entities that the filling of an index has read."), func(s entities.Stats) int64 { return s.Filled }},
-	{desc("entity_index_rows_checked_total", "Index rows that it has checked afterwards."), func(s entities.Stats) int64 { return s.Checked }},
+	{desc("entities_filled_total", "Entities that were read to fill an index."), func(s entities.Stats) int64 { return s.Filled }},
+	{desc("entity_index_rows_checked_total", "Index rows that were checked after that."), func(s entities.Stats) int64 { return s.Checked }},
 	{desc("entity_index_rows_added_total", "Index rows that were added."), func(s entities.Stats) int64 { return s.Added }},
 	{desc("entity_index_rows_removed_total", "Index rows that were removed."), func(s entities.Stats) int64 { return s.Removed }},
-	{desc("entities_taken_total", "Entities without a row in a unique index, because another one has it."), func(s entities.Stats) int64 { return s.Taken }},
+	{desc("entities_taken_total", "Entities without a row in a unique index, because another entity has it."), func(s entities.Stats) int64 { return s.Taken }},
 }
 
-// cleaner reads what a store of entities has done, and asks the shards for what is left.
+// cleaner reads what a store of entities has done, and queries the shards for the work that is left.
 type cleaner struct{ store *entities.Store }
 
-// Cleaner returns the progress and the lag of the cleaner of entities. The progress is that of this store. For the lag it
-// queries all shards, for up to 5 s; so of all the programs of a cluster, one registers it: that which cleans.
+// Cleaner returns a collector of the progress and the lag of the cleaner of entities. The progress is that of this store. For the
+// lag it queries all shards, for up to 5 s. So register it in one program of a cluster: the one that cleans.
 func Cleaner(r *router.Router, store *entities.Store) prometheus.Collector {
 	return labelled(r, cleaner{store})
 }
 
-// Describe tells which series there may be.
+// Describe sends the descriptions of all series.
 func (c cleaner) Describe(to chan<- *prometheus.Desc) {
 	to <- workWaiting
 	to <- workLag
@@ -47,7 +47,7 @@ func (c cleaner) Describe(to chan<- *prometheus.Desc) {
 	}
 }
 
-// Collect asks all shards at once.
+// Collect queries all shards at once.
 func (c cleaner) Collect(to chan<- prometheus.Metric) {
 	stats := c.store.Stats()
 	for _, p := range progress {

@@ -18,24 +18,24 @@ var (
 	leadsUnknown = desc("sequences_unknown", "1 if the host does not say which of its sequences lead the clock.", "host")
 )
 
-// leads asks the hosts of a router's map for sequences that lead their clocks.
+// leads queries the hosts of a router's map for sequences that lead their clocks.
 type leads struct{ router *router.Router }
 
-// Leads returns what Prometheus asks for the sequences that lead the clock of their host. Unlike [Recorder.Collector] it
-// queries every primary when it is asked, by a shard of each, for up to 5 s; so of all the services of a cluster, one
-// registers it. Its role has to have USAGE on the sequences. A layout without a time has no such series.
+// Leads returns a collector of the sequences that lead the clock of their host. Unlike [Recorder.Collector] it queries each primary,
+// by way of one shard, for up to 5 s. So register it in one service of a cluster. The service's role needs USAGE on the sequences.
+// A layout without time has no such series.
 func Leads(r *router.Router) prometheus.Collector {
 	return labelled(r, leads{r})
 }
 
-// Describe tells which series there may be.
+// Describe sends the descriptions of all series.
 func (l leads) Describe(to chan<- *prometheus.Desc) {
 	to <- leading
 	to <- largestLead
 	to <- leadsUnknown
 }
 
-// Collect asks all hosts at once.
+// Collect queries all hosts at once.
 func (l leads) Collect(to chan<- prometheus.Metric) {
 	ctx, cancel := context.WithTimeout(context.Background(), queryTimeout)
 	defer cancel()
@@ -70,7 +70,7 @@ type lead struct {
 	seconds  float64
 }
 
-// on asks the host of the given shards, by the first of them.
+// on queries the host of the given shards, by way of the first of them.
 func (l leads) on(ctx context.Context, m *shards.Map, numbers []shards.Number) ([]lead, error) {
 	shard, err := l.router.ForShard(numbers[0])
 	if err != nil {

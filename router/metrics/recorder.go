@@ -14,13 +14,13 @@ import (
 	"github.com/kiloshard/kiloshard/router/operation"
 )
 
-// Config says how fine the histograms of times are.
+// Config is the config of a [Recorder].
 type Config struct {
-	// Buckets are the upper bounds of the histograms of time, in seconds. Defaults to some from 0.25 ms to 10 s.
+	// Buckets are the upper bounds of the histograms of time, in seconds. Defaults to bounds from 0.25 ms to 10 s.
 	Buckets []float64
 }
 
-// defaultBuckets begin at what a statement on the same machine takes.
+// defaultBuckets begin at the time of a statement on the same machine.
 var defaultBuckets = []float64{.00025, .0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10}
 
 // Recorder counts the operations of one router, as one of its [router.Config].Tracers. It is safe for concurrent use.
@@ -31,11 +31,11 @@ type Recorder struct {
 	fanoutTimes       *prometheus.HistogramVec
 	incomplete        *prometheus.CounterVec
 
-	hosts atomic.Pointer[map[string]*host] // by name; replaced, never changed
+	hosts atomic.Pointer[map[string]*host] // by name; the map is replaced, never changed
 	mu    sync.Mutex                       // held to replace it
 }
 
-// host are the series of one host.
+// host has the series of one host.
 type host struct {
 	byKind []prometheus.Observer
 	wait   prometheus.Observer
@@ -57,7 +57,7 @@ func New(cfg Config) *Recorder {
 	m := &Recorder{
 		operations: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name: "kiloshard_router_operation_seconds", Buckets: cfg.Buckets,
-			Help: "Time from a call to its answer, waiting for a connection included.",
+			Help: "Time from a call to its answer, with the wait for a connection.",
 		}, []string{"host", "kind"}),
 		waits: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name: "kiloshard_router_wait_seconds", Buckets: cfg.Buckets,
@@ -65,11 +65,11 @@ func New(cfg Config) *Recorder {
 		}, []string{"host"}),
 		errors: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "kiloshard_router_errors_total",
-			Help: "Operations that failed, by the class of the SQLSTATE or another class of errors.",
+			Help: "Operations that failed, by the class of the SQLSTATE or another class of error.",
 		}, []string{"host", "class"}),
 		fanoutTimes: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name: "kiloshard_router_fanout_seconds", Buckets: cfg.Buckets,
-			Help: "Time that work over many shards took, until the last of them had answered.",
+			Help: "Time of work over many shards, until the last of them has answered.",
 		}, []string{"kind"}),
 		incomplete: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "kiloshard_router_fanouts_incomplete_total",
@@ -105,7 +105,7 @@ func (m *Recorder) host(name string) *host {
 	return h
 }
 
-// keep drops the series of hosts but some.
+// keep drops the series of all other hosts.
 func (m *Recorder) keep(names map[string]bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -139,7 +139,7 @@ func (m *Recorder) observe(ctx context.Context, err error) {
 	}
 }
 
-// TraceQueryStart does nothing: an operation knows when it began.
+// TraceQueryStart does nothing: an operation has its start time.
 func (m *Recorder) TraceQueryStart(ctx context.Context, _ *pgx.Conn, _ pgx.TraceQueryStartData) context.Context {
 	return ctx
 }
@@ -172,10 +172,10 @@ func (m *Recorder) TraceCopyFromEnd(ctx context.Context, _ *pgx.Conn, data pgx.T
 	m.observe(ctx, data.Err)
 }
 
-// TraceUnsent counts what was not sent.
+// TraceUnsent counts an operation that was not sent.
 func (m *Recorder) TraceUnsent(ctx context.Context, err error) { m.observe(ctx, err) }
 
-// TraceMany counts work over many shards, beside the operations that it consists of.
+// TraceMany counts work over many shards. Its operations are counted, too.
 func (m *Recorder) TraceMany(_ context.Context, w many.Work) {
 	m.fanouts[w.Kind].Observe(w.Took.Seconds())
 	if w.Failed+w.NotAttempted > 0 {

@@ -16,10 +16,10 @@ type readFigure struct {
 }
 
 var readFigures = []readFigure{
-	{desc("reads_on_primary_total", "Reads that the primary got, since no replica would do.", "host"), counter, func(s *router.ReadStats) float64 { return float64(s.OnPrimary) }},
+	{desc("reads_on_primary_total", "Reads that went to the primary, because no replica qualified.", "host"), counter, func(s *router.ReadStats) float64 { return float64(s.OnPrimary) }},
 	{desc("hedged_reads_total", "Reads that were sent to a second server.", "host"), counter, func(s *router.ReadStats) float64 { return float64(s.Hedged) }},
 	{desc("hedges_won_total", "Hedged reads that the second server answered first.", "host"), counter, func(s *router.ReadStats) float64 { return float64(s.HedgesWon) }},
-	{desc("replicas_measured", "1 while the replicas are being measured, which ends when nobody reads.", "host"), gauge, func(s *router.ReadStats) float64 { return truth(s.Measuring) }},
+	{desc("replicas_measured", "1 while the replicas are measured, which is while there are reads.", "host"), gauge, func(s *router.ReadStats) float64 { return truth(s.Measuring) }},
 }
 
 // replicaFigure is one series of each replica.
@@ -36,12 +36,12 @@ var replicaFigures = []replicaFigure{
 }
 
 var (
-	replicaUsable = desc("replica_usable", "1 if readers with the default bound on staleness may use the replica.", "host", "replica")
-	replicaLag    = desc("replica_lag_seconds", "How old at most is what a read on the replica would see.", "host", "replica")
+	replicaUsable = desc("replica_usable", "1 if readers with the default MaxLag may use the replica.", "host", "replica")
+	replicaLag    = desc("replica_lag_seconds", "Upper limit of how old the data is that a read on the replica sees.", "host", "replica")
 )
 
-// reads sends the series of a host that has replicas. What a replica was like when it was measured last says nothing once
-// nobody measures it: it would look as if it fell behind whenever nobody reads.
+// reads sends the series of a host that has replicas. While the replicas are not measured, it leaves out what the last measurement
+// said: a replica would seem to fall behind whenever there are no reads.
 func reads(s *router.ReadStats, to chan<- prometheus.Metric) {
 	for _, f := range readFigures {
 		to <- prometheus.MustNewConstMetric(f.desc, f.kind, f.value(s), s.Host)

@@ -8,7 +8,7 @@ import (
 	"github.com/kiloshard/kiloshard/shards"
 )
 
-// fieldsOf returns the names that the fields of T have in a document, nil if T is no struct or has its own way to be JSON.
+// fieldsOf returns the names of the fields of T in a document. It returns nil if T is no struct, or if T encodes itself.
 func fieldsOf[T any]() ([]string, error) {
 	typ := reflect.TypeFor[T]()
 	if typ.Kind() != reflect.Struct || typ.Implements(marshaler) || reflect.PointerTo(typ).Implements(marshaler) {
@@ -24,7 +24,7 @@ func fieldsOf[T any]() ([]string, error) {
 			name = f.Name
 		}
 		if name == "active" {
-			return nil, &shards.FieldError{Field: typ.String() + "." + f.Name, Found: "a field named active", Expected: "another name: the store marks deleted objects by it"}
+			return nil, &shards.FieldError{Field: typ.String() + "." + f.Name, Found: "a field named active", Expected: "another name: the store marks deleted objects with it"}
 		}
 		names = append(names, name)
 	}
@@ -33,7 +33,7 @@ func fieldsOf[T any]() ([]string, error) {
 
 var marshaler = reflect.TypeFor[json.Marshaler]()
 
-// encode returns a document as text, which pgx sends in every mode.
+// encode returns a document as text, because pgx sends text in every mode.
 func encode(fields any) (string, error) {
 	text, err := json.Marshal(fields)
 	return string(text), err

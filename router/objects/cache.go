@@ -10,31 +10,31 @@ import (
 	"github.com/kiloshard/kiloshard/shards"
 )
 
-// Cache keeps objects in front of the shards, as bytes that mean nothing to it: in memory, see [NewMemory], or in Redis, as
-// redis_test.go has it. What it forgets, or fails to do, is read from the shards.
+// Cache caches encoded objects: in memory, see [NewMemory], or in Redis, as in redis_test.go. Objects that it does not return are
+// read from their shards.
 //
-// An entry may be older than the object: a reader may bring one that was read before the last change. So a cache must drop
-// each entry when it has reached an age of its choice, counted from the time given to Set: that is how old an answer can be.
-// [Type.Update] reads the shard. A cache is safe for concurrent use, and is one type's own or has IDs for its keys.
+// An entry may be older than the object: a reader may store what it read before the last change. So a cache must drop each
+// entry at some age, counted from the time passed to Set. An answer is never older than that. [Type.Update] does not use the
+// cache. A cache must be safe for concurrent use. Several types may share one, because the IDs of their objects differ.
 type Cache interface {
 	Get(ctx context.Context, ids []shards.ID) (map[shards.ID][]byte, error)
-	Set(ctx context.Context, entries map[shards.ID][]byte, read time.Time) error // read is when reading them began
+	Set(ctx context.Context, entries map[shards.ID][]byte, read time.Time) error // read is the time when the read began
 	Delete(ctx context.Context, id shards.ID) error
 }
 
-// entry is the time of a row, in microseconds, and its document.
+// entry is the encoding of an object: the time of its row, in microseconds, and its document.
 func entry(r row) []byte {
 	return append(binary.BigEndian.AppendUint64(nil, uint64(r.TS.UnixMicro())), r.Data...)
 }
 
-// cached adds to found what the cache has.
+// cached adds the objects in the cache to found.
 func (t *Type[T]) cached(ctx context.Context, ids []shards.ID, found map[shards.ID]Object[T]) error {
 	if t.options.Cache == nil {
 		return nil
 	}
 	entries, err := t.options.Cache.Get(ctx, ids)
 	if err != nil {
-		return ctx.Err() // a cache that is down is one that has nothing
+		return ctx.Err() // without the cache, all objects are read from the shards
 	}
 	for _, id := range ids {
 		e, ok := entries[id]
@@ -50,18 +50,18 @@ func (t *Type[T]) cached(ctx context.Context, ids []shards.ID, found map[shards.
 
 func (t *Type[T]) remember(ctx context.Context, entries map[shards.ID][]byte, read time.Time) {
 	if t.options.Cache != nil && len(entries) > 0 {
-		_ = t.options.Cache.Set(ctx, entries, read) // it is read again then
+		_ = t.options.Cache.Set(ctx, entries, read) // after an error, the next read tries again
 	}
 }
 
-// forget drops an object that has changed, or may have.
+// forget drops an object from the cache after a change, or after an attempt.
 func (t *Type[T]) forget(ctx context.Context, id shards.ID) {
 	if t.options.Cache != nil {
-		_ = t.options.Cache.Delete(context.WithoutCancel(ctx), id) // it is as old as the cache lets it become
+		_ = t.options.Cache.Delete(context.WithoutCancel(ctx), id) // after an error, the entry stays until the cache drops it
 	}
 }
 
-// Memory is a [Cache] in memory, which drops the entries that were used least recently.
+// Memory is a [Cache] in memory. When it is full, it drops the least recently used entry.
 type Memory struct {
 	age time.Duration
 	all *lru.Cache[shards.ID, kept]
@@ -72,13 +72,14 @@ type kept struct {
 	read time.Time
 }
 
-// NewMemory returns a cache of so many entries at most, none older than age. The error is that of a number below 1.
+// NewMemory returns a cache for this many entries, which it drops when they are older than age. It returns an error if
+// entries is less than 1.
 func NewMemory(entries int, age time.Duration) (*Memory, error) {
 	all, err := lru.New[shards.ID, kept](entries)
 	return &Memory{age, all}, err
 }
 
-// Get returns what is there and not too old.
+// Get returns the entries that are not too old.
 func (m *Memory) Get(_ context.Context, ids []shards.ID) (map[shards.ID][]byte, error) {
 	found := map[shards.ID][]byte{}
 	for _, id := range ids {
@@ -89,7 +90,7 @@ func (m *Memory) Get(_ context.Context, ids []shards.ID) (map[shards.ID][]byte, 
 	return found, nil
 }
 
-// Set keeps entries.
+// Set stores entries.
 func (m *Memory) Set(_ context.Context, entries map[shards.ID][]byte, read time.Time) error {
 	for id, text := range entries {
 		m.all.Add(id, kept{text, read})

@@ -10,13 +10,12 @@ import (
 	"github.com/kiloshard/kiloshard/shards"
 )
 
-// Update reads an object, has change make something else of it, and writes it back, in one transaction that keeps others from
-// changing the object meanwhile, and in two messages. It returns the object as it is then. Fields of the document that T does
-// not have stay.
+// Update reads an object, calls change, and writes the result back, in one transaction and two round trips. It locks the row, so
+// that nothing else changes the object meanwhile. It returns the new object. Fields of the document that T does not have stay.
 //
-// The transaction is run again after a deadlock and when the shard has moved, so change may be called more than once, each
-// time with what is there by then. Its error ends the update. The others are those of [Type.Get] and of [router.Retry.Tx];
-// after [router.ErrOutcomeUnknown] the change may have been made.
+// After a deadlock, or when the shard has moved, the transaction runs again: change may be called more than once, each time with
+// the present object. If change returns an error, Update returns it and writes nothing. Update also returns the errors of
+// [Type.Get] and [router.Retry.Tx]. After [router.ErrOutcomeUnknown] the change may have been made.
 func (t *Type[T]) Update(ctx context.Context, id shards.ID, change func(*T) error) (Object[T], error) {
 	p, err := locate(t.r, t.t, id)
 	if err != nil {
@@ -44,18 +43,18 @@ func (t *Type[T]) Update(ctx context.Context, id shards.ID, change func(*T) erro
 	return o, nil
 }
 
-// Delete marks an object as deleted, which readers then leave out. [Type.Undelete] takes the mark away. The error is
-// [ErrNotFound] for one that is not there or is deleted already, or as of [Type.Get].
+// Delete marks an object as deleted. Reads leave it out, and [Type.Undelete] removes the mark. It returns [ErrNotFound] for an
+// object that does not exist or is already deleted, and otherwise the errors of [Type.Get].
 func (t *Type[T]) Delete(ctx context.Context, id shards.ID) error { return t.exec(ctx, t.mark, id) }
 
-// Undelete brings back an object that was deleted. The error is [ErrNotFound] for one that is not there or is not deleted,
-// or as of [Type.Get].
+// Undelete restores a deleted object. It returns [ErrNotFound] for an object that does not exist or is not deleted, and otherwise
+// the errors of [Type.Get].
 func (t *Type[T]) Undelete(ctx context.Context, id shards.ID) error {
 	return t.exec(ctx, t.unmark, id)
 }
 
-// Purge removes the row of an object, deleted or not, for good. Its ID is not used again. Errors are those of
-// [Type.Delete].
+// Purge removes the row of an object, deleted or not. Its ID is not used again. It returns [ErrNotFound] for an object that
+// does not exist, and otherwise the errors of [Type.Get].
 func (t *Type[T]) Purge(ctx context.Context, id shards.ID) error { return t.exec(ctx, t.purge, id) }
 
 // exec runs a statement that changes the row of an object.

@@ -1,43 +1,42 @@
 // Package objects keeps objects whose fields may change without a migration, as "Sharding Pinterest: How we scaled our
 // MySQL fleet" describes it.
 //
-// An object, such as a pin, is a row of a table of its type, with a document for its fields. Its ID names the shard, the
-// type and the row, so that it is found from its ID alone:
+// An object, such as a pin, is a row in the table of its type. A document in the row holds its fields. Its ID names the shard,
+// the type and the row:
 //
 //	  63 62  61                46  45         36  35                            0
 //	+-------+--------------------+--------------+-------------------------------+
 //	| 0   0 | shard              | type         | local_id of the type's table  |
 //	+-------+--------------------+--------------+-------------------------------+
 //
-// This is the [Layout] of objects, whatever the layout of the map is, which is that of next_id(). Where the map has the
-// same, [router.Router.ForID] and kiloshard route --id know objects too. The types and their numbers are in the map:
+// This is the [Layout] of objects. The map's layout, which next_id() uses, may be another one. If it is the same,
+// [router.Router.ForID] and kiloshard route --id also accept the IDs of objects. The types and their numbers are in the map:
 //
 //	types:
 //	  - {name: pin, number: 1}
 //	  - {name: board, number: 2}
 //
-// What there is:
+// The package has:
 //
 //   - [Type]: the objects of one type. Get, GetMany, Create, CreateNear another object, Update, Delete, Undelete, Purge.
-//   - [Mapping]: one-way relations, such as board_has_pins, on the shard of the object that they lead from.
-//     [Join] reads the objects that they lead to; [Pair] keeps both directions.
-//   - [Mod]: rows by any bytes, such as a name or an address, on shard md5(key) % N.
+//   - [Mapping]: one-way relations, such as board_has_pins. A row is on the shard of the object that it leads from.
+//     [Join] reads the objects that the rows lead to. [Pair] is a relation in both directions.
+//   - [Mod]: rows with any bytes as their key, such as a name or an address, on shard md5(key) % N.
 //   - [Tables]: the tables of all these, as a migration of the service.
 //
-// # What holds
+// # Guarantees
 //
-// Updates of one object wait for each other in Postgres, by SELECT … FOR UPDATE, so none is lost. Fields that a program
-// does not know survive its updates: Postgres removes from the document what the program knows and adds what it has
-// made of that. A pair of objects has one row in a mapping, by its primary key. Pages go on behind the last row of the
-// page before, so that a row that stays is seen once, whatever is added or removed. A Mod's row changes only in the version
-// that was read.
+// Updates of one object wait for each other in Postgres, by SELECT … FOR UPDATE, so none is lost. An update keeps fields that
+// the program does not have: Postgres replaces only the program's own fields in the document. A mapping has at most one row for
+// two objects, by its primary key. A page begins after the last row of the page before it, so that pages show each row once
+// while others are added or removed. A row of a Mod changes only if it still has the version that was read.
 //
-// There is no transaction over several shards. A [Pair] is two rows in two shards: the first one counts, and
-// [Pair.Repair] makes the second agree.
+// There are no transactions over several shards. A [Pair] is two rows in two shards: the first one counts, and
+// [Pair.Repair] changes the second to agree with it.
 //
 // # Capacity
 //
-// New objects go to the shards of hosts that are not closed, see [Type.Create]. So kiloshard open --shards 4096-8191
-// --host pg-c, and closed: true for the hosts that are full, make room for new objects; the old ones stay where their IDs
-// say.
+// New objects go to the shards of hosts that are not closed, see [Type.Create]. To make room for them, open shards with
+// kiloshard open --shards 4096-8191 --host pg-c, and set closed: true on the hosts that are full. Old objects stay in the
+// shards that their IDs name.
 package objects

@@ -11,19 +11,20 @@ import (
 	"github.com/kiloshard/kiloshard/shards"
 )
 
-// few is how many objects of a shard the statement for few returns.
+// few is the largest number of objects that the statement for few objects returns.
 const few = 4
 
-// row is an object as its table has it.
+// row is a row of an object's table.
 type row struct {
 	Local int64
 	Data  []byte
 	TS    time.Time
 }
 
-// GetMany returns objects in the order of ids, each shard asked once, all of a host together. An object that is not there or
-// is deleted is left out; one asked for twice is there twice. An ID that no object of this type can have ends it with the
-// error of [Type.Get] before anything is asked. A [many.UnreadError] comes with the objects of all other shards.
+// GetMany returns objects in the order of ids. It queries each shard once, and those of a host together. It leaves out objects
+// that do not exist or are deleted. An ID that is in ids twice is in the result twice. If no object of this type can have one
+// of the IDs, GetMany returns the error of [Type.Get] and queries nothing. If some shards fail, it returns a
+// [many.UnreadError] and the objects of all other shards.
 func (t *Type[T]) GetMany(ctx context.Context, ids []shards.ID) ([]Object[T], error) {
 	found := map[shards.ID]Object[T]{}
 	locals := map[shards.Number][]int64{}
@@ -61,7 +62,7 @@ func (t *Type[T]) GetMany(ctx context.Context, ids []shards.ID) ([]Object[T], er
 	return all, err
 }
 
-// read adds to found what the shards have of the rows. It returns the shards that have answered.
+// read adds the rows that the shards have to found. It returns the shards that have answered.
 func (t *Type[T]) read(ctx context.Context, locals map[shards.Number][]int64, found map[shards.ID]Object[T]) (shards.Set, error) {
 	if len(locals) == 0 {
 		return shards.Set{}, nil
@@ -70,7 +71,7 @@ func (t *Type[T]) read(ctx context.Context, locals map[shards.Number][]int64, fo
 	for n, some := range locals {
 		numbers, most = append(numbers, n), max(most, len(some))
 	}
-	// Postgres plans a statement with an array each time, since it does not know how long the next one is.
+	// Postgres plans a statement with an array each time, because the length of the next array is unknown.
 	query, own := t.many, func(n shards.Number) []any { return []any{locals[n]} }
 	if most <= few {
 		query, own = t.few, func(n shards.Number) []any {

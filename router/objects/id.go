@@ -9,11 +9,11 @@ import (
 	"github.com/kiloshard/kiloshard/shards"
 )
 
-// Layout is that of the IDs of objects: 16 bits of shard, 10 of type, 36 of the row, below two bits that are 0.
+// Layout is the layout of the IDs of objects: two bits that are 0, then 16 bits of shard, 10 of type and 36 of row.
 var Layout = shards.Layout{Shard: 16, Type: 10, Sequence: 36}
 
 var (
-	// ErrNotFound says that an object or a row is not there, or that the object is deleted.
+	// ErrNotFound says that an object or a row does not exist, or that the object is deleted.
 	ErrNotFound = errors.New("not found")
 	// ErrType says that the map has no such type of objects, or that an ID is of another type.
 	ErrType = errors.New("no such type of objects")
@@ -27,12 +27,12 @@ type Place struct {
 	Table string
 }
 
-// Locate returns where the object of an ID is, if there is one. It asks no host. The error is [shards.ErrNoShard] or
-// [ErrType] for an ID that no object has.
+// Locate returns the place of the object with an ID, whether the object exists or not. It queries no host. It returns
+// [shards.ErrNoShard] or [ErrType] for an ID that no object can have.
 func Locate(r *router.Router, id shards.ID) (Place, error) {
 	p := Layout.Parts(id)
 	if id <= 0 || p.Milliseconds != 0 {
-		return Place{}, fmt.Errorf("ID %d: the two highest bits are to be 0: %w", id, shards.ErrNoShard)
+		return Place{}, fmt.Errorf("ID %d: expected 0 in the two highest bits: %w", id, shards.ErrNoShard)
 	}
 	shard, err := r.ForShard(p.Shard)
 	if err != nil {
@@ -46,7 +46,7 @@ func Locate(r *router.Router, id shards.ID) (Place, error) {
 	return Place{shard, types[i], p.Sequence, tableOf(types[i].Name)}, nil
 }
 
-// typeOf returns the type of a name.
+// typeOf returns the type with a name.
 func typeOf(r *router.Router, name string) (shards.ObjectType, error) {
 	types := r.Map().Types()
 	i := slices.IndexFunc(types, func(t shards.ObjectType) bool { return t.Name == name })
@@ -56,7 +56,7 @@ func typeOf(r *router.Router, name string) (shards.ObjectType, error) {
 	return types[i], nil
 }
 
-// locate returns where an object of a type is.
+// locate returns the place of an object of a type.
 func locate(r *router.Router, t shards.ObjectType, id shards.ID) (Place, error) {
 	p, err := Locate(r, id)
 	if err == nil && p.Type.Number != t.Number {

@@ -12,21 +12,21 @@ import (
 	"github.com/kiloshard/kiloshard/shards"
 )
 
-// Mapping is a one-way relation between objects, such as board_has_pins. Its rows are on the shard of the object that they lead
-// from, one for each pair, and are in the order of their sequence. It is safe for concurrent use.
+// Mapping is a one-way relation between objects, such as board_has_pins. It has at most one row for two objects, on the shard of
+// the object that the row leads from. Rows have a sequence, which orders them. A Mapping is safe for concurrent use.
 type Mapping struct {
 	r        *router.Router
 	from, to shards.ObjectType
-	table    string // as it stands in SQL
+	table    string // its name in SQL
 }
 
-// Edge leads to an object.
+// Edge is a row of a mapping, as seen from the object that it leads from.
 type Edge struct {
 	To       shards.ID
 	Sequence int64
 }
 
-// OpenMapping returns the relation between two types of the map. The error is [ErrType].
+// OpenMapping returns the mapping from one type of the map to another. It returns [ErrType] if the map lacks one of them.
 func OpenMapping(r *router.Router, from, to string) (*Mapping, error) {
 	a, err := typeOf(r, from)
 	if err != nil {
@@ -39,18 +39,18 @@ func OpenMapping(r *router.Router, from, to string) (*Mapping, error) {
 	return &Mapping{r, a, b, pgx.Identifier{mappingTable(from, to)}.Sanitize()}, nil
 }
 
-// ByTime is the sequence of a moment: microseconds since 1970, so that rows are in the order in which they came.
+// ByTime returns a sequence for a time: microseconds since 1970. It puts rows in the order in which they were added.
 func ByTime(t time.Time) int64 { return t.UnixMicro() }
 
-// Add adds a row, and returns it with false if the pair has one already, which then stays as it is. The sequence is [ByTime],
-// or a number of the user's own order. Errors of this and the other methods are those of a [router.Shard], and [ErrType] and
-// [shards.ErrNoShard] for IDs that are none of these types. Nothing checks that the objects are there.
+// Add adds a row and returns it with true. If there is one for the two objects, Add changes nothing and returns that row with
+// false. The sequence is [ByTime], or a number in an order of your own. Add does not check that the objects exist. This and the
+// other methods return [ErrType] or [shards.ErrNoShard] for IDs of other types, and otherwise the errors of a [router.Shard].
 func (m *Mapping) Add(ctx context.Context, from, to shards.ID, sequence int64) (row Edge, added bool, err error) {
 	shard, err := m.shard(from, to)
 	if err != nil {
 		return Edge{}, false, err
 	}
-	// The update changes nothing. It locks the row and so returns what is there, where DO NOTHING returns no row.
+	// The update changes nothing, but it locks and returns the present row. DO NOTHING would return no row.
 	query := `insert into ` + m.table + ` as m (from_id, to_id, sequence) values ($1, $2, $3)
 		on conflict (from_id, to_id) do update set sequence = m.sequence returning sequence, xmax = 0`
 	row.To = to
@@ -58,18 +58,18 @@ func (m *Mapping) Add(ctx context.Context, from, to shards.ID, sequence int64) (
 	return row, added, err
 }
 
-// Remove removes the row of a pair, and returns whether there was one.
+// Remove removes the row of two objects, and reports whether there was one.
 func (m *Mapping) Remove(ctx context.Context, from, to shards.ID) (removed bool, err error) {
 	return m.exec(ctx, `delete from `+m.table+` where from_id = $1 and to_id = $2`, from, to)
 }
 
-// Move gives the row of a pair another sequence, and returns whether there is one.
+// Move changes the sequence of the row of two objects, and reports whether there is one.
 func (m *Mapping) Move(ctx context.Context, from, to shards.ID, sequence int64) (moved bool, err error) {
 	return m.exec(ctx, `update `+m.table+` set sequence = $3 where from_id = $1 and to_id = $2`, from, to, sequence)
 }
 
-// Arrange puts rows into the order of a list: their sequences become 1, 2 and so on, in one statement. Rows that are not in
-// the list keep theirs, and pairs without a row get none. It returns how many rows it has changed.
+// Arrange puts rows in the order of a list: it changes their sequences to 1, 2 and so on, in one statement. Other rows keep
+// their sequences. It adds no rows. It returns the number of rows that it has updated.
 func (m *Mapping) Arrange(ctx context.Context, from shards.ID, order []shards.ID) (int, error) {
 	shard, err := m.shard(from, order...)
 	if err != nil {
@@ -80,7 +80,7 @@ func (m *Mapping) Arrange(ctx context.Context, from shards.ID, order []shards.ID
 	return int(tag.RowsAffected()), err
 }
 
-// Count returns how many rows lead from an object.
+// Count returns the number of rows that lead from an object.
 func (m *Mapping) Count(ctx context.Context, from shards.ID) (count int, err error) {
 	shard, err := m.shard(from)
 	if err != nil {
@@ -91,13 +91,13 @@ func (m *Mapping) Count(ctx context.Context, from shards.ID) (count int, err err
 
 // Page says which rows to read.
 type Page struct {
-	After   *Edge // the last row of the page before; nil for the first page
-	Limit   int   // at most so many; defaults to 50
-	Falling bool  // the highest sequence first, which by time is the newest
+	After   *Edge // the last row of the previous page; nil for the first page
+	Limit   int   // largest number of rows; defaults to 50
+	Falling bool  // the highest sequence first: with ByTime, the newest row
 }
 
-// Page returns rows that lead from an object, in order. It begins behind a row, not at a count of rows: a row that is there all
-// the time, and keeps its sequence, is on one page, whatever comes and goes meanwhile.
+// Page returns rows that lead from an object, in order. A page begins after a row, not at an offset. So a row that keeps its
+// sequence is on exactly one page, while others are added or removed.
 func (m *Mapping) Page(ctx context.Context, from shards.ID, page Page) ([]Edge, error) {
 	shard, err := m.shard(from)
 	if err != nil {
@@ -130,7 +130,7 @@ func (m *Mapping) exec(ctx context.Context, query string, from, to shards.ID, mo
 	return tag.RowsAffected() > 0, err
 }
 
-// shard returns the shard of an object from which rows lead, after a look at the types of all IDs.
+// shard checks the types of all IDs and returns the shard of the object that the rows lead from.
 func (m *Mapping) shard(from shards.ID, to ...shards.ID) (router.Shard, error) {
 	p, err := locate(m.r, m.from, from)
 	if err != nil {
@@ -152,9 +152,9 @@ func numbers(ids []shards.ID) []int64 {
 	return all
 }
 
-// Join returns the objects to which rows lead from an object, and the rows, of which the last one is where the next page
-// begins. It takes two steps: the rows from one shard, then the objects, each of their shards asked once. Objects that are
-// deleted are left out, so that there may be fewer than rows. Errors are those of [Mapping.Page] and [Type.GetMany].
+// Join returns a page of rows that lead from an object, and the objects that they lead to. The next page begins after the last
+// row. Join reads the rows from one shard, and then the objects, with one query per shard. It leaves out objects that are
+// deleted, so it may return fewer objects than rows. It returns the errors of [Mapping.Page] and [Type.GetMany].
 func Join[T any](ctx context.Context, m *Mapping, t *Type[T], from shards.ID, page Page) ([]Object[T], []Edge, error) {
 	rows, err := m.Page(ctx, from, page)
 	if err != nil {

@@ -12,25 +12,25 @@ import (
 	"github.com/kiloshard/kiloshard/shards"
 )
 
-// Mod is a table of rows that are found by any bytes, such as a name, an address or a Facebook ID: the row of a key is on shard
-// md5(key) % N, see [shards.MD5Shard]. T is written and read by encoding/json. It is safe for concurrent use.
+// Mod is a table whose keys are any bytes, such as a name, an address or a Facebook ID. The row of a key is on shard md5(key) % N,
+// see [shards.MD5Shard]. Values of T are stored as JSON, by encoding/json. A Mod is safe for concurrent use.
 type Mod[T any] struct {
 	r     *router.Router
-	table string // as it stands in SQL
+	table string // its name in SQL
 	of    int
 }
 
-// Item is a row.
+// Item is a row of a Mod.
 type Item[T any] struct {
 	Value   T
-	Version int64 // another one after each change
+	Version int64 // changes with each write
 }
 
-// ErrChanged says that a row has another version than the one that was read, or is gone.
+// ErrChanged says that a row was changed or deleted after it was read.
 var ErrChanged = errors.New("the row has changed")
 
-// OpenMod returns a table of [Tables.Mods] over the first of shards of the map. That number must never change: nearly every key
-// would be elsewhere. The error is a [shards.FieldError].
+// OpenMod returns a table of [Tables.Mods] on the first of shards of the map. Never change that number: nearly every key would
+// have another shard. It returns a [shards.FieldError] for a number that the map does not allow.
 func OpenMod[T any](r *router.Router, table string, of int) (*Mod[T], error) {
 	if of < 1 || of > r.Map().Len() {
 		return nil, &shards.FieldError{Field: "of", Found: fmt.Sprint(of), Expected: fmt.Sprintf("1 to %d shards", r.Map().Len())}
@@ -43,7 +43,7 @@ func (m *Mod[T]) Shard(key []byte) (router.Shard, error) {
 	return m.r.ForShard(shards.MD5Shard(key, m.of))
 }
 
-// Get returns the row of a key, or [ErrNotFound]. The other errors of all methods are those of a [router.Shard].
+// Get returns the row of a key, or [ErrNotFound]. All methods also return the errors of a [router.Shard].
 func (m *Mod[T]) Get(ctx context.Context, key []byte) (Item[T], error) {
 	item, err := m.row(ctx, key, `select data::text, version from `+m.table+` where key = $1`)
 	if errors.Is(err, pgx.ErrNoRows) {
@@ -52,8 +52,8 @@ func (m *Mod[T]) Get(ctx context.Context, key []byte) (Item[T], error) {
 	return item, err
 }
 
-// PutIfAbsent inserts the row of a key unless there is one, which it then returns, with false. However many try, one row is
-// made: by the primary key.
+// PutIfAbsent inserts the row of a key and returns it with true. If there is one, it returns that row with false. Of concurrent
+// calls, only one inserts a row.
 func (m *Mod[T]) PutIfAbsent(ctx context.Context, key []byte, value T) (Item[T], bool, error) {
 	text, err := encode(value)
 	if err != nil {
@@ -71,8 +71,8 @@ func (m *Mod[T]) PutIfAbsent(ctx context.Context, key []byte, value T) (Item[T],
 	}
 }
 
-// Swap replaces the value of a row that still has the version that was read, and returns it with its next one. The error is
-// [ErrChanged] if it has another one, or is gone.
+// Swap replaces the value of a row that still has the version that was read, and returns it with its new version. It returns
+// [ErrChanged] if the row was changed or deleted since.
 func (m *Mod[T]) Swap(ctx context.Context, key []byte, version int64, value T) (Item[T], error) {
 	text, err := encode(value)
 	if err != nil {
@@ -86,8 +86,7 @@ func (m *Mod[T]) Swap(ctx context.Context, key []byte, version int64, value T) (
 	return item, err
 }
 
-// Delete removes the row of a key if it still has the version that was read. The error is [ErrChanged] if it has another one, or
-// is gone.
+// Delete removes a row that still has the version that was read. It returns [ErrChanged] if the row was changed or deleted since.
 func (m *Mod[T]) Delete(ctx context.Context, key []byte, version int64) error {
 	shard, err := m.Shard(key)
 	if err != nil {
@@ -100,14 +99,14 @@ func (m *Mod[T]) Delete(ctx context.Context, key []byte, version int64) error {
 	return err
 }
 
-// row runs a statement that returns one row at most.
+// row runs a statement that returns at most one row.
 func (m *Mod[T]) row(ctx context.Context, key []byte, query string, more ...any) (item Item[T], err error) {
 	shard, err := m.Shard(key)
 	if err != nil {
 		return item, err
 	}
 	if key == nil {
-		key = []byte{} // no NULL
+		key = []byte{} // nil would be NULL
 	}
 	var text []byte
 	if err := shard.QueryRow(ctx, query, append([]any{key}, more...)...).Scan(&text, &item.Version); err != nil {

@@ -12,12 +12,12 @@ import (
 	"github.com/kiloshard/kiloshard/shards"
 )
 
-// Pair is a relation with both of its directions, such as board_has_pins and pin_has_boards. Each is a row in another shard, and
-// no transaction reaches both. There is what counts: it is written first, and Back follows. After an error, or the end of a
-// process between the two, Repair makes Back agree.
+// Pair is a relation in both directions, such as board_has_pins and pin_has_boards. Its two rows are in two shards, and there is
+// no transaction over both. The row in There counts. It is written first, and then the row in Back. If an error or the end of the
+// process prevents the second write, Repair makes Back agree with There.
 type Pair struct{ There, Back *Mapping }
 
-// Add adds both rows, or the one that is missing. Both have the sequence of the row There. See [Mapping.Add].
+// Add adds both rows, or the one that is missing. Both have the sequence of the row in There. See [Mapping.Add].
 func (p Pair) Add(ctx context.Context, from, to shards.ID, sequence int64) (added bool, err error) {
 	row, added, err := p.There.Add(ctx, from, to, sequence)
 	if err != nil {
@@ -27,7 +27,7 @@ func (p Pair) Add(ctx context.Context, from, to shards.ID, sequence int64) (adde
 	return added, err
 }
 
-// Remove removes both rows, or the one that is there. See [Mapping.Remove].
+// Remove removes both rows, or the one that exists. See [Mapping.Remove].
 func (p Pair) Remove(ctx context.Context, from, to shards.ID) (removed bool, err error) {
 	if removed, err = p.There.Remove(ctx, from, to); err != nil {
 		return false, err
@@ -36,10 +36,9 @@ func (p Pair) Remove(ctx context.Context, from, to shards.ID) (removed bool, err
 	return removed, err
 }
 
-// Repair looks at the rows of both directions in a set of shards, adds those that Back lacks and removes those that only Back
-// has. It returns how many. It may run while services write. Of a pair that is written at the same time Back may disagree
-// afterwards, as it may with a writer that dies: the next Repair finds it. ctx governs all of it; the error is that of
-// [many.Each].
+// Repair compares the rows of both directions in a set of shards. It adds rows that Back lacks and removes rows that only Back
+// has, and returns how many. It may run while services write. For rows that are written at the same time, Back may still
+// disagree afterwards; the next Repair corrects it. ctx governs all of it. It returns the error of [many.Each].
 func (p Pair) Repair(ctx context.Context, r *router.Router, set shards.Set) (added, removed int, err error) {
 	var more, fewer atomic.Int64
 	err = many.Each(ctx, r, set, many.Options{}, func(ctx context.Context, s router.Shard) error {
@@ -62,16 +61,16 @@ func (p Pair) Repair(ctx context.Context, r *router.Router, set shards.Set) (add
 	return int(more.Load()), int(fewer.Load()), err
 }
 
-// edge is a row with both its ends.
+// edge is a row with both of its objects.
 type edge struct {
 	From, To shards.ID
 	Sequence int64
-	Version  string // of the row, other after each write
+	Version  string // of the row; changes with each write
 }
 
 const repairRows = 500
 
-// walk calls fn with all rows of a shard, some at a time.
+// walk calls fn with all rows of a shard, in parts.
 func (m *Mapping) walk(ctx context.Context, s router.Shard, fn func([]edge) error) error {
 	query := `select from_id, to_id, sequence, xmin::text from ` + m.table + ` where (from_id, to_id) > ($1, $2) order by from_id, to_id limit $3`
 	var last edge
@@ -102,7 +101,7 @@ func (c *columns) add(e edge) {
 	c.sequence, c.version = append(c.sequence, e.Sequence), append(c.version, e.Version)
 }
 
-// turned returns rows turned round, by the shards of those to which they lead.
+// turned returns the rows of the other direction, by their shards.
 func turned(rows []edge) map[shards.Number]*columns {
 	all := map[shards.Number]*columns{}
 	for _, e := range rows {
@@ -115,7 +114,7 @@ func turned(rows []edge) map[shards.Number]*columns {
 	return all
 }
 
-// addAll adds what is missing of rows that lead the other way.
+// addAll adds the rows of the other direction that are missing.
 func (m *Mapping) addAll(ctx context.Context, rows []edge) (int64, error) {
 	var added int64
 	query := `insert into ` + m.table + ` (from_id, to_id, sequence) select * from unnest($1::bigint[], $2::bigint[], $3::bigint[]) on conflict do nothing`
@@ -133,9 +132,8 @@ func (m *Mapping) addAll(ctx context.Context, rows []edge) (int64, error) {
 	return added, nil
 }
 
-// removeStray removes those of some rows of Back, in shard s, that There does not have. Whoever adds a pair writes There before
-// Back, and writes Back even where it has the row: so a row that has the version from before There was asked is one that
-// nobody has added since.
+// removeStray removes the rows of Back, in shard s, that There does not have. Add writes There first, and then Back, even if Back
+// has the row. So a row of Back whose version has not changed since before There was read was not added again meanwhile.
 func (p Pair) removeStray(ctx context.Context, s router.Shard, rows []edge) (int64, error) {
 	there := map[[2]shards.ID]bool{}
 	for n, c := range turned(rows) {

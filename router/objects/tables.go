@@ -5,18 +5,18 @@ import (
 	"strings"
 )
 
-// Tables are the tables that a service wants in every shard.
+// Tables are the tables that a service has in every shard.
 type Tables struct {
-	Types    []string    // of objects, by their names in the map
-	Mappings [][2]string // from a type to a type: {board, pin} is board_has_pins
-	Mods     []string    // names of tables of [Mod]
+	Types    []string    // names of types in the map
+	Mappings [][2]string // from one type to another: {board, pin} makes board_has_pins
+	Mods     []string    // names of [Mod] tables
 }
 
 // Migration returns a migration in tern's format that creates the tables, for a file of the service's own migrations:
 //
 //	os.WriteFile("migrations/002_objects.sql", []byte(tables.Migration()), 0o644)
 //
-// Names are part of SQL: they are to be small letters, digits and '_'.
+// Names become part of SQL: use only lower-case letters, digits and '_'.
 func (t Tables) Migration() string {
 	var up, down strings.Builder
 	for _, name := range t.Types {

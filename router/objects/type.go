@@ -13,25 +13,25 @@ import (
 	"github.com/kiloshard/kiloshard/shards"
 )
 
-// Type is the objects of one type, whose fields a T holds: a struct, written and read by encoding/json. It is safe for
-// concurrent use.
+// Type is the store of objects of one type. T holds the fields of an object: a struct, stored as JSON by encoding/json. A Type is
+// safe for concurrent use.
 type Type[T any] struct {
 	r       *router.Router
 	t       shards.ObjectType
 	options Options[T]
-	known   []string // the names of T's fields in a document; nil if T is no struct
+	known   []string // names of T's fields in a document; nil if T is no struct
 
 	insert, get, lock, update, mark, unmark, purge string
 
 	few, many string // the queries of GetMany, for up to 4 objects and for any number
 }
 
-// Options are those of a [Type].
+// Options are options of a [Type].
 type Options[T any] struct {
-	// New returns what an object is before its document is read into it: values for fields that are absent. Defaults to
+	// New returns the T into which a document is decoded. It has the values of fields that the document lacks. Defaults to
 	// the zero T.
 	New func() T
-	// Cache answers Get and GetMany where it can. Defaults to none.
+	// Cache is used by Get and GetMany. Defaults to none.
 	Cache Cache
 }
 
@@ -39,11 +39,11 @@ type Options[T any] struct {
 type Object[T any] struct {
 	ID     shards.ID
 	Fields T
-	At     time.Time // when it was created, or changed last
+	At     time.Time // time of its creation or last change
 }
 
-// Open returns the objects of a type of the map. The error is [ErrType], or a [shards.FieldError] for a T with a field
-// named active, which is the store's own.
+// Open returns the store of a type of the map. It returns [ErrType] if the map has no such type, and a [shards.FieldError] for a
+// T with a field named active, because the store uses that name.
 func Open[T any](r *router.Router, name string, options Options[T]) (*Type[T], error) {
 	t, err := typeOf(r, name)
 	if err != nil {
@@ -70,8 +70,8 @@ func Open[T any](r *router.Router, name string, options Options[T]) (*Type[T], e
 	return o, nil
 }
 
-// Create inserts an object into any shard of a host that is not closed, and returns it with its ID. The errors are those of
-// a [router.Shard], and [router.ErrFull] if all hosts are closed. After [router.ErrLost] it may have been created.
+// Create inserts an object into any shard of a host that is not closed, and returns it with its ID. It returns the errors of a
+// [router.Shard], and [router.ErrFull] if all hosts are closed. After [router.ErrLost] the object may have been created.
 func (t *Type[T]) Create(ctx context.Context, fields T) (Object[T], error) {
 	m := t.r.Map()
 	for from, i := rand.IntN(m.Len()), 0; i < m.Len(); i++ {
@@ -86,7 +86,7 @@ func (t *Type[T]) Create(ctx context.Context, fields T) (Object[T], error) {
 	return Object[T]{}, fmt.Errorf("all hosts are closed: %w", router.ErrFull)
 }
 
-// CreateNear inserts an object into the shard of another one: a pin into that of its board. See [Type.Create].
+// CreateNear inserts an object into the shard of another one, such as a pin into the shard of its board. See [Type.Create].
 func (t *Type[T]) CreateNear(ctx context.Context, near shards.ID, fields T) (Object[T], error) {
 	p, err := Locate(t.r, near)
 	if err != nil {
@@ -110,9 +110,9 @@ func (t *Type[T]) CreateIn(ctx context.Context, shard router.Shard, fields T) (O
 	return o, err
 }
 
-// Get returns an object. The error is [ErrNotFound] for one that is not there or is deleted, [ErrType] for an ID of another
-// type, [shards.ErrNoShard] for an ID that no object has, or one of a [router.Shard]. With a cache the object may be as old as
-// the cache keeps it.
+// Get returns an object. It returns [ErrNotFound] for an object that does not exist or is deleted, [ErrType] for an ID of another
+// type, [shards.ErrNoShard] for an ID that no object can have, and otherwise the errors of a [router.Shard]. With a cache, the
+// object may be as old as the cache allows.
 func (t *Type[T]) Get(ctx context.Context, id shards.ID) (Object[T], error) {
 	if t.options.Cache != nil {
 		all, err := t.GetMany(ctx, []shards.ID{id})
@@ -131,7 +131,7 @@ func (t *Type[T]) Get(ctx context.Context, id shards.ID) (Object[T], error) {
 	return t.scan(id, p.Shard.QueryRow(ctx, t.get, p.Local))
 }
 
-// scan reads a document and its time.
+// scan reads the document of a row and its time.
 func (t *Type[T]) scan(id shards.ID, row pgx.Row) (Object[T], error) {
 	var text []byte
 	o := Object[T]{ID: id}

@@ -12,18 +12,18 @@ import (
 	"github.com/kiloshard/kiloshard/shards"
 )
 
-// The classes of errors that are not the server's, see [Classify].
+// The classes of errors that the server did not send, see [Classify].
 const (
-	ClassCanceled       = "canceled"        // the context was cancelled
-	ClassTimeout        = "timeout"         // the context's time was up, or the network's
+	ClassCanceled       = "canceled"        // the context was canceled
+	ClassTimeout        = "timeout"         // the context's deadline or a network timeout passed
 	ClassUnreachable    = "unreachable"     // there was no connection to the host, and nothing was sent
 	ClassConnection     = "connection"      // the connection was lost, and the statement may have run
 	ClassOutcomeUnknown = "outcome_unknown" // see router.ErrOutcomeUnknown
-	ClassOther          = "other"           // such as an argument that fits no type of the server's
+	ClassOther          = "other"           // for example, pgx cannot encode an argument
 )
 
-// Classify returns what kind of error it is, in none of the error's own words, which may quote an argument: the SQLSTATE
-// of an error that the server sent, five characters, or else one of the classes above. For nil it is empty.
+// Classify returns the class of an error: the SQLSTATE (five characters) of an error that the server sent, otherwise one of
+// the classes above, and "" for nil. It does not use the error's text, which may quote an argument.
 func Classify(err error) string {
 	var (
 		unsent *shards.HostError
@@ -49,7 +49,7 @@ func Classify(err error) string {
 	return ClassOther
 }
 
-// connectionError tells whether an error is one of reading or writing.
+// connectionError reports whether an error is from a read or write on the connection.
 func connectionError(err error) bool {
 	var network net.Error
 	return errors.As(err, &network) || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF)

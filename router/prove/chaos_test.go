@@ -37,7 +37,7 @@ type chaos struct {
 	reads   atomic.Int64    // that were answered
 }
 
-// TestChaos has callers with random deadlines, slow readers, locks, answers of up to 16 MB, pg_terminate_backend and a bad
+// TestChaos has callers with random deadlines, slow readers, locks, answers of up to 50 MB, pg_terminate_backend and a bad
 // network at the same time. A write that was acknowledged is there once, one that is safe to retry is not, and a
 // read that is answered is right. In the end no session is left, and no goroutine, which TestMain looks for.
 func TestChaos(t *testing.T) {
@@ -196,13 +196,16 @@ func (c *chaos) echo(ctx context.Context, random *rand.Rand, s router.Shard) err
 	return c.read(s, err, got, id)
 }
 
-// large reads up to 16 MB, and now and then goes away early.
+// large reads up to 16 MB, at times 50 MB, and now and then goes away early.
 func (c *chaos) large(ctx context.Context, random *rand.Rand, s router.Shard) error {
 	rows, size := 1<<random.IntN(12), 1<<random.IntN(13)
-	if random.IntN(4) == 0 {
+	switch random.IntN(12) {
+	case 0, 1, 2:
 		rows = 0
+	case 3:
+		rows, size = 6400, 8<<10
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*time.Second)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 3*time.Second)
 	defer cancel()
 	answer, err := s.Query(ctx, `select i, repeat($2, $3) from generate_series(1, $1) i, ledger where id = 0`, rows, "x", size)
 	if err != nil {

@@ -10,11 +10,11 @@ import (
 	"github.com/jackc/pgx/v5/pgtype"
 )
 
-// A type modifier counts the four bytes of a length along.
+// The type modifier includes the four bytes of the length.
 const modifierHeader = 4
 
 func (r *rows) ColumnTypeDatabaseTypeName(i int) string {
-	if r.types[i] == nil { // such as an enum, which has another OID in each shard
+	if r.types[i] == nil { // such as an enum, whose OID differs between shards
 		return strconv.FormatUint(uint64(r.fields[i].DataTypeOID), 10)
 	}
 	return strings.ToUpper(r.types[i].Name)
@@ -33,8 +33,8 @@ func (r *rows) ColumnTypeLength(i int) (length int64, ok bool) {
 	return 0, false
 }
 
-// ColumnTypePrecisionScale gives a numeric without a precision one of 65535, as pgx's stdlib does: by that GORM sees that
-// such a column lacks the precision of its model.
+// ColumnTypePrecisionScale returns the precision 65535 for a numeric without one, as pgx's stdlib does. GORM needs it to see that
+// the column lacks the precision of its model.
 func (r *rows) ColumnTypePrecisionScale(i int) (precision, scale int64, ok bool) {
 	if r.fields[i].DataTypeOID != pgtype.NumericOID {
 		return 0, 0, false

@@ -14,18 +14,18 @@ import (
 )
 
 var (
-	errInTx         = errors.New("there is a transaction already; expected its Commit or Rollback")
+	errInTx         = errors.New("a transaction has begun already; expected its Commit or Rollback")
 	errLastInsertID = errors.New("Postgres has no LastInsertId; use a RETURNING clause")
 )
 
-// conn is what database/sql takes for a connection: a shard, and the transaction that was begun by way of it.
-// database/sql sees to it that one goroutine at a time uses it.
+// conn is a connection to database/sql: a shard, and the transaction that has begun, if any. database/sql lets one goroutine at a
+// time use it.
 type conn struct {
 	shard router.Shard
 	tx    pgx.Tx // nil outside a transaction
 }
 
-// place is where statements run: a shard, or a transaction in one.
+// place runs statements: a shard, or a transaction in one.
 type place interface {
 	Exec(ctx context.Context, sql string, args ...any) (pgconn.CommandTag, error)
 	Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error)
@@ -58,10 +58,10 @@ func (c *conn) QueryContext(ctx context.Context, query string, args []driver.Nam
 	return newRows(inner)
 }
 
-// CheckNamedValue lets all values through, for pgx knows more types than database/sql does.
+// CheckNamedValue accepts all values, because pgx knows more types than database/sql does.
 func (c *conn) CheckNamedValue(value *driver.NamedValue) error {
 	if value.Name != "" {
-		return fmt.Errorf("sql.Named(%q): Postgres has numbers for arguments; use $1, or pgx.NamedArgs", value.Name)
+		return fmt.Errorf("sql.Named(%q): Postgres numbers its arguments; use $1, or pgx.NamedArgs", value.Name)
 	}
 	return nil
 }
@@ -72,7 +72,7 @@ func (c *conn) Ping(ctx context.Context) error {
 	return failed(err)
 }
 
-// IsValid keeps a connection whose user forgot a transaction from the next user: it is closed then.
+// IsValid returns false for a connection with an open transaction, so that database/sql closes it.
 func (c *conn) IsValid() bool { return c.tx == nil }
 
 func (c *conn) Close() error {
@@ -97,7 +97,7 @@ func (c *conn) BeginTx(ctx context.Context, opts driver.TxOptions) (driver.Tx, e
 		options.IsoLevel = pgx.ReadUncommitted
 	case sql.LevelReadCommitted:
 		options.IsoLevel = pgx.ReadCommitted
-	case sql.LevelRepeatableRead, sql.LevelSnapshot: // Postgres's repeatable read is what others call snapshot
+	case sql.LevelRepeatableRead, sql.LevelSnapshot: // Postgres's repeatable read is called snapshot elsewhere
 		options.IsoLevel = pgx.RepeatableRead
 	case sql.LevelSerializable:
 		options.IsoLevel = pgx.Serializable
@@ -115,7 +115,7 @@ func (c *conn) BeginTx(ctx context.Context, opts driver.TxOptions) (driver.Tx, e
 	return tx{c, ctx}, nil
 }
 
-// stmt is the text of a statement. The router prepares it wherever it runs.
+// stmt is the text of a statement. The router prepares it on the connections where it runs.
 type stmt struct {
 	*conn
 	query string
@@ -123,7 +123,7 @@ type stmt struct {
 
 func (s stmt) Close() error { return nil }
 
-func (s stmt) NumInput() int { return -1 } // it is the server that knows
+func (s stmt) NumInput() int { return -1 } // only the server knows
 
 func (s stmt) Exec(args []driver.Value) (driver.Result, error) {
 	return s.ExecContext(context.Background(), named(args))
@@ -149,7 +149,7 @@ func named(args []driver.Value) []driver.NamedValue {
 	return all
 }
 
-// values returns the arguments for pgx, behind some options.
+// values returns the options and then the arguments, for pgx.
 func values(options []any, args []driver.NamedValue) []any {
 	for _, arg := range args {
 		options = append(options, arg.Value)
@@ -157,8 +157,8 @@ func values(options []any, args []driver.NamedValue) []any {
 	return options
 }
 
-// unprepared asks for the mode exec where the arguments ask for the simple protocol, which Query of a shard knows only on
-// hosts that have it by default. What both are asked for, as by gorm's Migrator, is that nothing is prepared.
+// unprepared replaces the option for the simple protocol, which a shard's Query does not have, with the mode exec. Both prepare
+// nothing, which is why gorm's Migrator uses the first.
 func unprepared(args []any) {
 	for i, arg := range args {
 		if arg == pgx.QueryExecModeSimpleProtocol {

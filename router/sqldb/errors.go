@@ -7,14 +7,14 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// serverError is an error of the server, in the words of the shard. An ORM that finds out what kind of error it has by
-// writing it down as JSON, as gorm does with TranslateError, sees the fields of [pgconn.PgError] that it looks for.
+// serverError is an error of the server with the text of the shard's error. gorm's TranslateError encodes an error as JSON to find
+// out its kind: it finds the fields of the [pgconn.PgError].
 type serverError struct {
 	error
 	cause *pgconn.PgError
 }
 
-// failed returns the error of a shard for database/sql.
+// failed converts an error of a shard for database/sql.
 func failed(err error) error {
 	var cause *pgconn.PgError
 	if errors.As(err, &cause) {

@@ -9,11 +9,10 @@ import (
 	"github.com/kiloshard/kiloshard/router"
 )
 
-var errNoName = errors.New("a shard has no name to open it by: use sqldb.Open")
+var errNoName = errors.New("a shard cannot be opened by a name: use sqldb.Open")
 
-// Open returns a handle of a shard for code that was written for database/sql. It connects to nothing and cannot fail.
-// The handle is safe for concurrent use. It holds no connection while it is idle, and may be kept or made anew for
-// each use; Close ends its goroutine and leaves the router as it is.
+// Open returns a *sql.DB of a shard. It does not connect, and cannot fail. The handle is safe for concurrent use. It uses no
+// connection while it is idle, so keep it, or make one for each use. Close ends its goroutine; the router stays open.
 func Open(shard router.Shard) *sql.DB { return sql.OpenDB(connector{shard}) }
 
 type connector struct{ shard router.Shard }
@@ -22,7 +21,7 @@ func (c connector) Connect(context.Context) (driver.Conn, error) { return &conn{
 
 func (c connector) Driver() driver.Driver { return nameless{} }
 
-// nameless is the driver that database/sql asks a connector for. Nothing can be opened by it.
+// nameless is the driver of our connectors, which database/sql requires. It opens nothing.
 type nameless struct{}
 
 func (nameless) Open(string) (driver.Conn, error) { return nil, errNoName }

@@ -10,16 +10,16 @@ import (
 	"github.com/jackc/pgx/v5/pgtype"
 )
 
-// rows are those of one statement, the first one read already: with it come the errors of a query.
+// rows are the rows of a statement. The first row is read in advance, because errors of the query come with it.
 type rows struct {
 	pgx.Rows
 	fields []pgconn.FieldDescription
-	types  []*pgtype.Type // nil where pgx knows none
-	ahead  bool           // the present row is not handed out yet
+	types  []*pgtype.Type // nil for a type that pgx does not know
+	ahead  bool           // the row that was read is not returned yet
 }
 
-// newRows keeps what there is to say about the columns, since rows that have come to their end, which may be now, have
-// given their connection back, and all that belongs to it.
+// newRows copies the descriptions of the columns. They belong to the connection, which is given back when the rows end, and they
+// may end here.
 func newRows(inner pgx.Rows) (*rows, error) {
 	r := &rows{Rows: inner, fields: slices.Clone(inner.FieldDescriptions())}
 	r.types = make([]*pgtype.Type, len(r.fields))
@@ -65,19 +65,19 @@ func (r *rows) Next(dest []driver.Value) error {
 	return nil
 }
 
-// value returns the value of a column as one of the types of [driver.Value].
+// value returns the value of a column as a [driver.Value].
 func (r *rows) value(i int, raw []byte) (driver.Value, error) {
 	if raw == nil {
 		return nil, nil
 	}
 	field := r.fields[i]
 	if r.types[i] == nil || !decoded(field.DataTypeOID) {
-		return string(raw), nil // in the text form, by formats
+		return string(raw), nil // formats has requested the text format
 	}
 	return r.types[i].Codec.DecodeDatabaseSQLValue(r.TypeMap(), field.DataTypeOID, field.Format, raw)
 }
 
-// formats asks in binary for what database/sql has a type for, and leaves the rest in text. It is an argument to Query.
+// formats requests the binary format for types that database/sql has, and text for the others. It is an argument of Query.
 var formats = pgx.QueryResultFormatsByOID{
 	pgtype.BoolOID:        pgx.BinaryFormatCode,
 	pgtype.ByteaOID:       pgx.BinaryFormatCode,
@@ -94,7 +94,7 @@ var formats = pgx.QueryResultFormatsByOID{
 	pgtype.CIDOID:         pgx.BinaryFormatCode,
 }
 
-// decoded tells of which types a value is more than its text.
+// decoded reports whether values of a type are returned decoded, not as text.
 func decoded(oid uint32) bool {
 	switch oid {
 	case pgtype.JSONOID, pgtype.JSONBOID, pgtype.XMLOID: // bytes

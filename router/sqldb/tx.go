@@ -5,10 +5,10 @@ import (
 	"time"
 )
 
-// rollbackLimit is how long a ROLLBACK may take that nobody waits for any more.
+// rollbackLimit is the time limit of a ROLLBACK whose caller has left.
 const rollbackLimit = 10 * time.Second
 
-// tx ends the transaction of a connection. ctx is the one with which it was begun: database/sql gives none to the end.
+// tx ends the transaction of a connection. ctx is the context of its BEGIN: database/sql passes none to the end.
 type tx struct {
 	conn *conn
 	ctx  context.Context
@@ -20,7 +20,7 @@ func (t tx) Commit() error {
 	return failed(open.Commit(t.ctx))
 }
 
-// Rollback is what database/sql does when ctx ends, so it cannot depend on ctx.
+// Rollback does not depend on ctx, because database/sql calls it when ctx ends.
 func (t tx) Rollback() error {
 	open := t.conn.tx
 	t.conn.tx = nil

@@ -13,10 +13,10 @@ import (
 	"github.com/kiloshard/kiloshard/router/operation"
 )
 
-// textLimit is how much is recorded of a text or an argument, in bytes.
+// textLimit is the length limit of a recorded text or argument, in bytes.
 const textLimit = 4096
 
-// workspace is where the attributes and options of one span are put together. The span copies them.
+// workspace holds the attributes and options of one span until the span has copied them.
 type workspace struct {
 	attrs   []attribute.KeyValue
 	options []trace.SpanStartOption
@@ -35,7 +35,7 @@ func (w *workspace) giveBack() {
 
 func (w *workspace) add(attrs ...attribute.KeyValue) { w.attrs = append(w.attrs, attrs...) }
 
-// describe adds what an operation on a shard is, and of a host with several addresses to which it goes.
+// describe adds the attributes of an operation on a shard. For a host with several addresses, they include the one it goes to.
 func (w *workspace) describe(at *place, op operation.Info, conn *pgx.Conn) {
 	w.add(at.attrs...)
 	w.operation(op)
@@ -51,9 +51,9 @@ var kinds = func() (of []attribute.KeyValue) {
 	return of
 }()
 
-// operation adds what differs from one operation on a shard to the next.
+// operation adds the attributes that differ between operations on a shard.
 func (w *workspace) operation(op operation.Info) {
-	if op.Kind != operation.Read && op.Kind != operation.Write { // of those the summary says it
+	if op.Kind != operation.Read && op.Kind != operation.Write { // the summary says it for these
 		w.add(kinds[op.Kind])
 	}
 	if op.Summary != "" {
@@ -70,7 +70,7 @@ func (w *workspace) operation(op operation.Info) {
 	}
 }
 
-// arguments returns the arguments of a statement, without the options that pgx takes in front of them.
+// arguments returns the arguments of a statement, without the options of pgx before them.
 func arguments(args []any) (attrs []attribute.KeyValue) {
 	for _, arg := range args {
 		switch arg := arg.(type) {

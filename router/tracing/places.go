@@ -14,16 +14,16 @@ import (
 	"github.com/kiloshard/kiloshard/shards"
 )
 
-// places keep the attributes of each shard, since they are the same each time. A shard that has moved, or that is of
-// another router, takes the place of the one that was seen before.
+// places cache the attributes of each shard, because they are the same each time. A shard that has moved, or that belongs to
+// another router, replaces the entry with its number.
 type places struct {
 	known atomic.Pointer[[]atomic.Pointer[place]] // by shard number
 
-	mu    sync.Mutex // held to make known longer, and guards what follows
+	mu    sync.Mutex // held to replace known, and guards the fields below
 	hosts map[string]address
 }
 
-// address is what the DSN of a host says.
+// address is the address in the DSN of a host.
 type address struct {
 	dsn      string
 	database string
@@ -38,7 +38,7 @@ type place struct {
 	several           bool // addresses of its host
 }
 
-// of returns the place of an operation's shard, whose attributes are not to be changed.
+// of returns the place of an operation's shard. The caller must not change its attributes.
 func (p *places) of(op operation.Info) *place {
 	n, host := int(op.Shard), *op.Place
 	known := p.known.Load()
@@ -80,8 +80,8 @@ func (p *places) learn(n int, schema string, host shards.Host) *place {
 	return found
 }
 
-// address returns what the DSN of a host says. Its caller holds mu. Of a host with several addresses, of which one is the
-// primary, it is the connection that knows which one.
+// address returns the address in the DSN of a host. If there are several, only the connection knows which one is the primary. The
+// caller holds mu.
 func (p *places) address(host shards.Host) address {
 	if known, ok := p.hosts[host.Name]; ok && known.dsn == host.DSN {
 		return known
@@ -100,7 +100,7 @@ func (p *places) address(host shards.Host) address {
 	return at
 }
 
-// alone tells whether there is one address. The same one comes again for a connection without TLS.
+// alone reports whether there is one address. pgx lists it a second time for a connection without TLS.
 func alone(config *pgconn.Config) bool {
 	for _, other := range config.Fallbacks {
 		if other.Host != config.Host || other.Port != config.Port {
@@ -110,7 +110,7 @@ func alone(config *pgconn.Config) bool {
 	return true
 }
 
-// peer adds where the connection of an operation leads to, which may be nil.
+// peer adds the address of the server at the other end of an operation's connection, which may be nil.
 func (w *workspace) peer(conn *pgx.Conn) {
 	if conn == nil {
 		return

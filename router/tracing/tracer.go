@@ -20,24 +20,23 @@ const scope = "github.com/kiloshard/kiloshard/router/tracing"
 
 var clientKind = trace.WithSpanKind(trace.SpanKindClient)
 
-// Config says what spans hold.
+// Config says what spans contain.
 type Config struct {
 	// TracerProvider makes the spans. Defaults to the global one.
 	TracerProvider trace.TracerProvider
 
-	// QueryText has spans hold the text of statements, with whatever values the text has in itself. Defaults to none.
+	// QueryText records the text of statements, including values in the text. Defaults to false.
 	QueryText bool
 
-	// Arguments has spans hold the arguments of statements, and the server's messages, which may quote them. Defaults to
-	// none.
+	// Arguments records the arguments of statements, and the server's messages, which may quote them. Defaults to false.
 	Arguments bool
 
-	// SampleByAttributes has the sampler see a span's attributes, all but texts and arguments. Else they are added once it
-	// is known that the span is recorded, which takes less. Defaults to that.
+	// SampleByAttributes shows the sampler the attributes of a span, except texts and arguments. If it is false, they are added
+	// only to spans that are recorded, which costs less. Defaults to false.
 	SampleByAttributes bool
 }
 
-// Tracer makes spans. It is for [router.Config].Tracers, of any number of routers. It is safe for concurrent use.
+// Tracer makes spans. Put it into [router.Config].Tracers, of any number of routers. It is safe for concurrent use.
 type Tracer struct {
 	cfg    Config
 	tracer trace.Tracer
@@ -61,8 +60,8 @@ func New(cfg Config) *Tracer {
 
 type startedKey struct{}
 
-// started is the context of a span that has begun. The span is not found by way of OpenTelemetry's own key, under which
-// another tracer may have put another one by the end, or the caller the one around this.
+// started is the context of a span that has begun. It has a key of its own: under OpenTelemetry's key there may be the span of
+// another tracer, or the caller's span around this one.
 type started struct {
 	context.Context
 	span trace.Span
@@ -75,14 +74,14 @@ func (s *started) Value(key any) any {
 	return s.Context.Value(key)
 }
 
-// unsampled tells whether the trace of a context is one that is not recorded.
+// unsampled reports whether the trace of a context is not recorded.
 func unsampled(ctx context.Context) bool {
 	parent := trace.SpanFromContext(ctx)
 	around := parent.SpanContext()
 	return around.IsValid() && !around.IsSampled() && !parent.IsRecording()
 }
 
-// start begins the span of an operation. It returns a nil span if there is none to fill.
+// start begins the span of an operation. It returns a nil span if the trace is not sampled.
 func (t *Tracer) start(ctx context.Context, conn *pgx.Conn) (context.Context, trace.Span) {
 	op, ok := operation.Of(ctx)
 	if !ok || unsampled(ctx) {
@@ -196,7 +195,7 @@ func (t *Tracer) TraceCopyFromEnd(ctx context.Context, _ *pgx.Conn, data pgx.Tra
 	t.end(ctx, data.Err)
 }
 
-// TraceUnsent makes the span of what was not sent.
+// TraceUnsent makes the span of an operation that was not sent.
 func (t *Tracer) TraceUnsent(ctx context.Context, err error) {
 	ctx, _ = t.start(ctx, nil)
 	t.end(ctx, err)

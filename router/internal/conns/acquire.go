@@ -18,7 +18,7 @@ func (r *Request) Release() {
 	s := r.lane.session
 	s.Clean()
 	if after := r.lane.afterRelease; after != nil && !s.Conn.IsClosed() && !after(s.Conn) {
-		_ = s.Conn.Close(context.Background()) // whatever it says, the connection is closed
+		_ = s.Conn.Close(context.Background()) // an error leaves it closed, too
 	}
 	r.lane.free(r)
 }
@@ -85,12 +85,15 @@ func (p *Pool) forStatement(ctx context.Context, shard *Shard, sql string, args 
 		kind = operation.Read
 	}
 	ctx, op := shard.Operation(ctx, kind, t.Summary)
+	if p.noGroups { // what hides behind a view or an operator may write, and swallow the error of a server that holds it to reading
+		reads = shard.Reads
+	}
 	r := &Request{ctx: ctx, shard: shard, text: t, sql: sql, args: args, reads: reads, op: op}
 	r.lease = whole || !reads || p.Texts.Slow(t) || t.Alone() || p.noGroups || !p.shares || !plainArgs(args)
 	return r
 }
 
-// plainArgs tells whether a request's arguments are nothing but arguments, or [pgx.NamedArgs].
+// plainArgs reports whether a request's arguments are nothing but arguments, or [pgx.NamedArgs].
 func plainArgs(args []any) bool {
 	if len(args) == 0 {
 		return true
@@ -104,8 +107,43 @@ func plainArgs(args []any) bool {
 	return true
 }
 
-// await waits until a request has its lane or its answer, or its context ends.
+// await waits until a request has a lane that works, or its answer, or its context ends.
 func (p *Pool) await(r *Request) error {
+	for {
+		if err := p.awaitLane(r); err != nil || r.lane == nil {
+			return err
+		}
+		ok, err := r.lane.ready(r.ctx)
+		switch {
+		case err != nil:
+			r.giveBack()
+			if r.resent && r.ctx.Err() != nil { // see interrupted
+				return r.shard.Failed(err)
+			}
+			return p.Failed(err)
+		case !ok: // the request goes to another lane
+			r.giveBack()
+		case r.server != "" && r.server != r.lane.session.Server:
+			r.giveBack()
+			return p.Failed(ErrOtherServer)
+		default:
+			r.op.Sent(1)
+			return nil
+		}
+	}
+}
+
+// giveBack gives back the lane that a request was given and has not used, so that it can wait for another.
+func (r *Request) giveBack() {
+	l := r.lane
+	l.free(r)
+	l.mu.Lock()
+	defer l.mu.Unlock() // a lane that connects for the request may look at it
+	r.lane, r.woken, r.state = nil, nil, requestNew
+}
+
+// awaitLane waits until a request has a lane, or its answer, or its context ends.
+func (p *Pool) awaitLane(r *Request) error {
 	if r.ctx.Err() != nil {
 		return p.interrupted(r)
 	}
@@ -118,26 +156,9 @@ func (p *Pool) await(r *Request) error {
 		return p.Failed(err)
 	case l != nil:
 		r.lane = l
-	default:
-		if err := p.awaitWoken(r); err != nil || r.lane == nil {
-			return err
-		}
+		return nil
 	}
-	if err := r.lane.ready(r.ctx); err != nil {
-		r.lane.free(r)
-		r.lane = nil
-		if r.resent && r.ctx.Err() != nil { // see interrupted
-			return r.shard.Failed(err)
-		}
-		return p.Failed(err)
-	}
-	if r.server != "" && r.server != r.lane.session.Server {
-		r.lane.free(r)
-		r.lane = nil
-		return p.Failed(ErrOtherServer)
-	}
-	r.op.Sent(1)
-	return nil
+	return p.awaitWoken(r)
 }
 
 // awaitWoken waits until a request is woken, with a lane or with its answer.
@@ -165,8 +186,8 @@ func (p *Pool) interrupted(r *Request) error {
 	return p.Failed(r.ctx.Err())
 }
 
-// Unsent tells tracers of the error with which a caller gives a request up, if they have not heard of the request, and returns
-// it. No lane works for the request any more.
+// Unsent returns the error with which a caller gives up a request, and reports it to tracers that do not know of the request yet.
+// No lane works for the request any more.
 func (r *Request) Unsent(err error) error {
 	if r.op != nil && !r.left && !Retired(err) { // else it goes on elsewhere
 		r.op.Fail(err)

@@ -74,7 +74,7 @@ func (p *Pool) readingLanes(r *Request) int {
 		wanted = p.load / min(max(1, float64(laneWork)/usual), laneReads)
 	}
 	p.wanted += (wanted - p.wanted) / wantedRequests
-	// Not with every request: a shard's statements are prepared anew on a lane that is new to it.
+	// Not with every request: a shard's statements are prepared again on a lane that is new to it.
 	if reading := float64(p.reading); p.wanted > reading || p.wanted < reading/2 && p.reading > p.few {
 		p.reading = p.few
 		for float64(p.reading) < p.wanted {
@@ -85,10 +85,10 @@ func (p *Pool) readingLanes(r *Request) int {
 	return p.reading
 }
 
-// far tells whether the way to the server and back is long.
+// far reports whether the way to the server and back is long.
 func (p *Pool) far() bool { return p.Texts.RoundTrip() > farWay }
 
-// sooner tells whether a request that waits for the first of two busy lanes is likely to be sent before one that waits for
+// sooner reports whether a request that waits for the first of two busy lanes is likely to be sent before one that waits for
 // the other. Where the way is long, what counts is which of them is back first. The caller holds mu.
 func (p *Pool) sooner(l, other *lane) bool {
 	if p.far() && max(len(l.queue), len(other.queue)) < BatchLimit {
@@ -117,6 +117,9 @@ func (p *Pool) chooseFree(s *Shard, not *lane) *lane {
 		switch {
 		case l == not:
 		case l.state == idle:
+			if i >= others && others > 0 && place != nil {
+				place.openFor(nil) // for the next one: reads should keep their lanes
+			}
 			return l
 		case l.state == absent && place == nil:
 			place = l

@@ -74,7 +74,7 @@ func (l *lane) end() {
 	go func() { // the pool's Close waits for it
 		ctx, cancel := context.WithTimeout(context.Background(), session.EndLimit)
 		defer cancel()
-		_ = lease.Conn().Close(ctx) // whatever it says, the connection is closed
+		_ = lease.Conn().Close(ctx) // an error leaves it closed, too
 		lease.Release()
 	}()
 }

@@ -1,6 +1,6 @@
 package conns
 
-// hasRequests tells whether there are requests under way.
+// hasRequests reports whether there are requests under way.
 func (p *Pool) hasRequests() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()

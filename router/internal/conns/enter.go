@@ -4,8 +4,8 @@ import (
 	"slices"
 )
 
-// admitRequest finds a lane for a request. It returns the lane if the caller is to use it, with or without a connection; else the
-// request waits, and is woken with a lane or with an answer.
+// admitRequest finds a lane for a request. It returns the lane if the caller is to use it; else the request waits, and is woken
+// with a lane or with an answer.
 func (p *Pool) admitRequest(r *Request) (*lane, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -32,11 +32,8 @@ func (p *Pool) admitRequest(r *Request) (*lane, error) {
 // assign gives a request a lane, or puts it into a queue. The caller holds mu.
 func (p *Pool) assign(r *Request, not *lane) *lane {
 	l := p.choose(r, not)
-	if l != nil && l.state == absent && !r.lease {
-		if other := p.connected(not); other != nil {
-			l.openBeside() // to connect takes milliseconds, or does not work at all
-			l = other
-		}
+	if l != nil && l.state == absent {
+		l = p.insteadOf(l, r, not)
 	}
 	gathers := l != nil && l.state == idle && p.gathers(r)
 	if r.woken == nil && (l == nil || l.state == busy || gathers) {
@@ -60,8 +57,13 @@ func (p *Pool) assign(r *Request, not *lane) *lane {
 	return nil
 }
 
-// enqueue has a request wait for any lane, behind those that came before it. The caller holds mu.
+// enqueue has a request wait for any lane, behind those that came before it. In a pool that closes it fails. The caller holds mu.
 func (p *Pool) enqueue(r *Request) {
+	if p.closed != nil {
+		p.over(r)
+		r.wake(nil, p.Failed(p.closed))
+		return
+	}
 	r.state = requestWaiting
 	at := len(p.waiting)
 	for at > 0 && p.waiting[at-1].turn > r.turn {
@@ -78,7 +80,7 @@ func (l *lane) take(r *Request) {
 	l.learn(r.shard)
 }
 
-// leave ends the wait of a request whose caller does not want to wait any longer, and tells whether a lane was at work for
+// leave ends the wait of a request whose caller does not want to wait any longer, and reports whether a lane was at work for
 // it. It returns false if the request has been woken meanwhile, with a lane or an answer.
 func (p *Pool) leave(r *Request) (sent, left bool) {
 	p.mu.Lock()
@@ -95,6 +97,9 @@ func (p *Pool) leave(r *Request) (sent, left bool) {
 	default:
 		p.mu.Unlock()
 		return false, false
+	}
+	if !sent {
+		r.state = requestWoken // nobody wakes it
 	}
 	left = !sent || r.settled.CompareAndSwap(false, true)
 	p.mu.Unlock()

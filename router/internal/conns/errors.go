@@ -8,8 +8,8 @@ import (
 // ErrOtherServer says that a connection to a replica leads to another server than the one that was measured.
 var ErrOtherServer = errors.New("the connection leads to another server than the one that was measured")
 
-// ErrApart says that a read is to be sent again by its caller, on a connection of its own: its group was late, or failed
-// because of another read, or its answer is long, or the connection was lost before it was sent.
+// ErrApart says that the caller of a read sends it again, on a connection of its own: its group was late, or failed because of
+// another read, or its answer is long, or the connection was lost before the read was sent.
 var ErrApart = errors.New("to be sent again, apart from others")
 
 // ErrRetired says that a host is not part of the map any more.
@@ -18,7 +18,7 @@ var ErrRetired = errors.New("the host is no longer in the map")
 // errMoved says that a shard has left the host, for which a request to it was waiting.
 var errMoved = errors.New("the shard is now on another host")
 
-// Retired tells whether a request came to a host that had just left the map, or that its shard had left. It was not sent.
+// Retired reports whether a request came to a host that had just left the map, or that its shard had left. It was not sent.
 func Retired(err error) bool { return errors.Is(err, ErrRetired) || errors.Is(err, errMoved) }
 
 var errTxLeft = errors.New("the SQL left its transaction open, which has been rolled back: use Begin")

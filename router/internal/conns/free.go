@@ -1,6 +1,7 @@
 package conns
 
 import (
+	"context"
 	"runtime"
 	"slices"
 	"time"
@@ -34,7 +35,7 @@ func (l *lane) finish(done ...*Request) []*Request {
 	return l.next()
 }
 
-// worn tells whether the lane's connection should not be used again.
+// worn reports whether the lane's connection should not be used again.
 func (l *lane) worn() bool {
 	if l.lease == nil {
 		return true
@@ -49,9 +50,12 @@ func (l *lane) worn() bool {
 func (l *lane) next() []*Request {
 	if l.state == absent {
 		l.reassign()
+		l.openForWaiting()
+		l.endIfEmpty()
+		return nil
 	}
 	if len(l.waiting) > 0 && (len(l.queue) == 0 || l.waiting[0].turn < l.queue[0].turn) {
-		if r := l.waiting[0]; r.lease || l.state == absent && r.hint == nil {
+		if r := l.waiting[0]; r.lease {
 			l.waiting = l.waiting[1:]
 			l.take(r)
 			r.wake(l, nil)
@@ -64,9 +68,9 @@ func (l *lane) next() []*Request {
 	case len(l.queue) > 0:
 		l.state = busy
 		return l.takeGroup()
-	case l.closed != nil && l.state != absent:
+	case l.closed != nil:
 		l.end()
-	case l.state != absent:
+	default:
 		l.state = idle
 		l.watchIdle()
 	}
@@ -89,7 +93,7 @@ func (l *lane) takeWaiting() {
 	l.waiting = l.waiting[n:]
 }
 
-// takeGroup takes from the queue what is sent together. The caller holds mu.
+// takeGroup takes the requests that are sent together from the queue. The caller holds mu.
 func (l *lane) takeGroup() []*Request {
 	n := min(len(l.queue), BatchLimit)
 	for n < min(len(l.queue), crowdLimit) && l.queue[n].hint != nil {
@@ -149,6 +153,11 @@ func (l *lane) grant(r *Request) {
 // serve sends the requests that wait for a lane, until there are no more.
 func (l *lane) serve(requests []*Request) {
 	for requests != nil {
+		if ok, _ := l.ready(context.Background()); !ok { // a lane with hooks serves no groups
+			l.putBack(requests)
+			requests = l.finish()
+			continue
+		}
 		l.pipeline(requests)
 		runtime.Gosched() // callers with an answer may have a next request
 		requests = l.finish(requests...)

@@ -4,19 +4,17 @@ import (
 	"context"
 	"time"
 
-	"github.com/jackc/pgx/v5/pgconn"
-
 	"github.com/kiloshard/kiloshard/router/internal/session"
 )
 
 // cancelAgain is the pause between two cancel requests.
 const cancelAgain = 20 * time.Millisecond
 
-// begin notes down which connection the requests go.
-func (g *group) begin(conn *pgconn.PgConn) {
+// begin notes down which session the requests go.
+func (g *group) begin(s *session.Session) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.conn = conn
+	g.session = s
 	g.begun.Store(time.Now().UnixNano())
 }
 
@@ -25,7 +23,7 @@ func (g *group) begin(conn *pgconn.PgConn) {
 func (g *group) giveUp() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if g.over || g.conn == nil || g.gaveUp != nil {
+	if g.over || g.session == nil || g.gaveUp != nil {
 		return
 	}
 	g.gaveUp, g.quiet = make(chan struct{}), make(chan error, 1)
@@ -33,13 +31,13 @@ func (g *group) giveUp() {
 		ctx, cancel := context.WithTimeout(context.Background(), session.EndLimit)
 		defer cancel()
 		for {
-			err := session.Cancel(ctx, g.conn) // whether it has worked shows in the answers
+			err := g.session.Cancel(ctx) // whether it has worked shows in the answers
 			select {
 			case <-g.gaveUp:
 				g.quiet <- err
 				return
 			case <-ctx.Done():
-				_ = g.conn.Conn().SetDeadline(time.Unix(1, 0)) // the server does not answer at all
+				_ = g.session.Conn.PgConn().Conn().SetDeadline(time.Unix(1, 0)) // the server does not answer at all
 				return
 			case <-time.After(cancelAgain):
 			}
@@ -63,7 +61,7 @@ func (g *group) end() bool {
 	select {
 	case err := <-g.quiet:
 		return err == nil
-	case <-time.After(cancelAgain):
+	case <-time.After(session.LeaveLimit):
 		return false
 	}
 }

@@ -2,6 +2,22 @@ package conns
 
 import "time"
 
+const (
+	// stallLimit is how long requests wait for a lane that makes no progress before they go elsewhere, and the interval at
+	// which lanes are checked.
+	stallLimit = 5 * time.Millisecond
+
+	// lateFloor is the shortest time after which a group is late: a busy machine stalls now and then. A group that takes
+	// stuckAfter times its limit, and that no caller waits for, is canceled on the server.
+	lateFloor  = 4 * stallLimit
+	stuckAfter = 5
+
+	// resendShare of all reads may be sent again because they are late, and resendBurst more at once: a server that is slow
+	// as a whole is not given twice the work.
+	resendShare = 0.1
+	resendBurst = 64
+)
+
 // watchProgress starts the timer that checks a lane for which requests wait, in its queue or in a group. The caller holds mu.
 func (l *lane) watchProgress() {
 	if l.watching {
@@ -36,7 +52,7 @@ func (l *lane) checkProgress() {
 }
 
 // expire makes the callers of a late group send their requests again, each by itself, as far as the budget allows. A request
-// by itself keeps nobody waiting. The caller holds mu.
+// by itself delays no other. The caller holds mu.
 func (l *lane) expire(g *group) {
 	at := g.begun.Load()
 	took, limit := time.Since(time.Unix(0, at)), l.timing.limit()
@@ -65,3 +81,20 @@ func (l *lane) expire(g *group) {
 		g.giveUp()
 	}
 }
+
+// timing is how long groups take, from when there was a connection to their last answer: the mean and the mean deviation, as RFC 6298
+// has it for round trips.
+type timing struct{ mean, deviation time.Duration }
+
+// answered notes how long a group took, even if it was late: when all groups are slow, that is normal.
+func (t *timing) answered(took time.Duration) {
+	if t.mean == 0 {
+		t.mean, t.deviation = took, took/2
+		return
+	}
+	t.deviation += ((took - t.mean).Abs() - t.deviation) / 4
+	t.mean += (took - t.mean) / 8
+}
+
+// limit returns the time after which a group is late.
+func (t *timing) limit() time.Duration { return max(lateFloor, t.mean+4*t.deviation) }

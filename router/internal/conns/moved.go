@@ -13,7 +13,7 @@ import (
 // movedLimit is how long a request waits for a shard that is not there: for a map that says where it is, or for its return.
 const movedLimit = 3 * time.Second
 
-// awaitMoved waits for a map in which a shard that is not on this host has another one, and tells whether to repeat the request:
+// awaitMoved waits for a map in which a shard that is not on this host has another one, and reports whether to repeat the request:
 // there is one, or it is time to see whether the shard is back, as it is after a move that was aborted.
 func (p *Pool) awaitMoved(ctx context.Context, shard *Shard, t *Attempts) bool {
 	if t.missed.IsZero() {
@@ -34,7 +34,7 @@ func (r *Request) AwaitMoved(ctx context.Context, t *Attempts) bool {
 func (r *Request) Gone() bool { return r.shard.Gone() }
 
 // orMoved returns [failure.ErrMoved] in place of the error of a statement whose shard is not there any more: the error has
-// undone all that the statement did. An entry by itself tells. Of several statements sent as one text some may have taken effect.
+// undone all that the statement did. A separate entry shows it. Of several statements sent as one text some may have taken effect.
 func (r *Request) orMoved(ctx context.Context, err error) error {
 	if !session.MayHaveMoved(err) || ctx.Err() != nil {
 		return err

@@ -34,7 +34,7 @@ type Config struct {
 	// ServerOf returns which server of a replica a connection leads to. It is nil for a primary.
 	ServerOf func(context.Context, *pgconn.PgConn) (string, error)
 
-	// AwaitMove waits for a map in which a shard that is not on this host has another one, and tells whether there is one.
+	// AwaitMove waits for a map in which a shard that is not on this host has another one, and reports whether there is one.
 	// It may be nil.
 	AwaitMove func(context.Context, *Shard) bool
 }
@@ -69,6 +69,7 @@ func Open(ctx context.Context, cfg Config) (*Pool, error) {
 	}
 	p.open, p.shut = context.WithCancel(context.WithoutCancel(ctx))
 	p.Refused = func() { p.primary.Refused() }
+	p.CancelBy = p.cancelBy
 	if err := session.CheckMode(p.Mode); err != nil {
 		return nil, fmt.Errorf("default_query_exec_mode: %w", err)
 	}

@@ -16,30 +16,25 @@ import (
 )
 
 // pipeline sends requests down the lane together and hands their answers out. Those of one shard are a group: they share an entry,
-// a transaction that the server holds to reading, and a Sync. The last statement of a group asks for the path: only if it
-// is still the entry's are the answers of the group handed out, because a function behind a view or an operator may have
-// moved it under its neighbours.
+// a transaction that the server holds to reading, and a Sync. A function behind a view or an operator may move the path under
+// the neighbours of its statement. So the router asks for the path at the end of a group, and after each statement that it has
+// not yet seen to leave the path alone: another one might move it back. It hands out the answers of a group only if the path was
+// the entry's each time.
 //
 // What is not answered so, its callers send again, each on a connection of its own. Nothing happens twice: all of it only
 // reads. No caller waits for more than its group.
 func (l *lane) pipeline(requests []*Request) {
 	ctx := context.Background() // the callers' may end, each by itself; see group.giveUp
-	if err := l.ready(ctx); err != nil {
-		for _, r := range requests {
-			r.fail(l.Failed(err))
-		}
-		return
-	}
 	group := requests[0].group
 	if l.ServerOf != nil {
 		if requests = l.onServer(requests); len(requests) == 0 {
 			return
 		}
 	}
-	group.begin(l.session.Conn.PgConn())
+	group.begin(l.session)
 	defer func() {
 		if !group.end() {
-			_ = l.session.Conn.Close(ctx) // whatever it says, the connection is closed
+			_ = l.session.Conn.Close(ctx) // an error leaves it closed, too
 		}
 	}()
 	sent := l.sending[:0]
@@ -50,7 +45,7 @@ func (l *lane) pipeline(requests []*Request) {
 	defer clear(sent)
 	again := l.sendGroups(ctx, sent)
 	if slices.ContainsFunc(again, func(r sentRead) bool { return r.moved }) {
-		_ = l.session.ResetPath(ctx) // whoever has the lane next enters for itself
+		_ = l.session.ResetPath(ctx) // the next user of the lane sends its own entry
 	}
 	renewed, others := split(again, func(r sentRead) bool { return r.Renewed() })
 	if len(renewed) > 0 && !l.session.Broken() {
@@ -151,20 +146,30 @@ func (l *lane) sendGroups(ctx context.Context, reads []sentRead) (again []sentRe
 
 // sendGroup sends the requests of one shard, and returns those that were sent. Others have been settled.
 func sendGroup(pipeline *session.Pipeline, reads []sentRead) []sentRead {
-	first := true
+	first, several := true, len(reads) > 1
 	reads = settleBad(reads, func(r *sentRead) error {
-		err := pipeline.Send(&r.Read, r.scope(), first)
-		first = first && err != nil
-		return err
+		if err := pipeline.Send(&r.Read, r.scope(), first); err != nil {
+			return err
+		}
+		first = false
+		if r.asks = several && !r.text.KeepsPath(); r.asks {
+			pipeline.AskPath()
+		}
+		return nil
 	})
-	if len(reads) > 0 {
-		pipeline.EndGroup(len(reads))
+	if len(reads) == 0 {
+		return nil
 	}
+	if last := &reads[len(reads)-1]; len(reads) > 1 && !last.asks {
+		last.asks = true
+		pipeline.AskPath()
+	}
+	pipeline.SendPipelineSync()
 	return reads
 }
 
 // prepareAll finds or prepares the requests' statements, and settles the requests for which that goes wrong. It returns the
-// good ones, and those that are to be tried again.
+// good ones, and those to try again.
 func (l *lane) prepareAll(ctx context.Context, reads []sentRead) (good, again []sentRead) {
 	s := l.session
 	var missing session.Missing

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/kiloshard/kiloshard/router/internal/primary"
@@ -19,8 +18,7 @@ import (
 	"github.com/kiloshard/kiloshard/shards/connect"
 )
 
-// Pool is the connections of one host, and who uses them. pgxpool makes the connections and ends them; which of them a
-// shard's work goes to is decided here.
+// Pool manages the connections of one host. pgxpool opens and closes them; the Pool decides which one a request gets.
 //
 // The first of its lanes are those that reads share. A shard's reads go to the same of them each time, which know its tables
 // and keep its statements prepared, and wait in a lane's queue if it is busy.
@@ -45,7 +43,7 @@ type Pool struct {
 	idleLimit  time.Duration // how long a lane may be idle
 	period     time.Duration // how often that is looked at
 
-	stopping sync.WaitGroup  // what has servers stop
+	stopping sync.WaitGroup  // the goroutines that cancel groups
 	open     context.Context // ends when the pool is closed
 	shut     func()          // ends it
 
@@ -98,7 +96,8 @@ type lane struct {
 	state    laneState
 	queue    []*Request                 // that wait for this lane
 	known    map[shards.Number]struct{} // shards for which the connection has worked
-	slow     bool                       // it is a caller's, or makes no progress: nobody should wait for it
+	slow     bool                       // it is a caller's, connects, or makes no progress: no request should wait for it
+	opening  bool                       // it connects
 	group    *group                     // that it works for
 	watch    *time.Timer
 	watching bool // the watch is running
@@ -152,14 +151,15 @@ type Request struct {
 	text *texts.Text
 	sql  string
 	args []any
-	op   *tracers.Operation // nil if nobody is told of it
-	left bool               // its caller has left while a lane was at work for it, which tells tracers
+	op   *tracers.Operation // nil without tracers
+	left bool               // its caller has left while a lane worked for it; the lane reports to tracers
 
 	// Guarded by Pool.mu.
 	state    requestState
 	queue    *lane  // in whose queue it waits
 	turn     uint64 // the requests of a host in the order in which they came
 	inflight bool   // counted among the requests under way
+	opening  bool   // a lane connects, whose error it gets
 	group    *group // that it was sent with
 
 	arguments sync.Mutex  // held while args are read: they are the caller's again once it has left
@@ -176,23 +176,24 @@ type Request struct {
 type group struct {
 	lane     *lane
 	requests []*Request
-	callers  atomic.Int32               // who still wait
+	callers  atomic.Int32               // how many still wait
 	begun    atomic.Int64               // when, in Unix nanoseconds; 0 before
 	current  atomic.Pointer[texts.Text] // that the server works for, as far as its answers tell
 
-	stuck bool // guarded by Pool.mu: nobody waits for it, and the server does not get on with it
+	stuck bool // guarded by Pool.mu: no caller waits for it, and the server makes no progress
 
-	mu     sync.Mutex // guards what follows
-	conn   *pgconn.PgConn
-	over   bool          // the lane has done what it can
-	gaveUp chan struct{} // not nil when nobody waits any more; closed when the lane is done
-	quiet  chan error    // after that the error of the last cancel request
+	mu      sync.Mutex // guards what follows
+	session *session.Session
+	over    bool          // the lane has done what it can
+	gaveUp  chan struct{} // not nil once no caller waits; closed when the lane is done
+	quiet   chan error    // after that the error of the last cancel request
 }
 
 // sentRead is a request that is sent in a group.
 type sentRead struct {
 	*Request
 	session.Read
+	asks  bool  // the path is asked for after it
 	moved bool  // the path of the session was not its own
 	last  error // with which it failed
 }

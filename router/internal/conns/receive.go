@@ -22,10 +22,10 @@ const (
 // error that is the end of the connection.
 func (l *lane) receiveGroup(pipeline *pgconn.Pipeline, group []sentRead, sent time.Time) (again []sentRead, lost error) {
 	var problem error
-	path, at := "", -1 // which result comes next: that of the entry, of the requests, of what asks for the path
+	moved, at, asked := false, -1, false // which result comes next: that of the entry, of a request, of its question for the path
 	answers, kept := make([]*session.Answer, len(group)), 0
 	for {
-		if at >= 0 && at < len(group) {
+		if at >= 0 && at < len(group) && !asked {
 			group[at].group.current.Store(group[at].text)
 		}
 		result, err := pipeline.GetResults()
@@ -38,17 +38,20 @@ func (l *lane) receiveGroup(pipeline *pgconn.Pipeline, group []sentRead, sent ti
 			if problem != nil {
 				return l.settleFailed(group, at, problem), nil
 			}
-			return l.settleGroup(group, answers, path), nil
+			return l.settleGroup(group, answers, moved), nil
 		case *pgconn.ResultReader:
 			switch {
 			case at < 0:
 				if _, err = result.Close(); !sent.IsZero() {
 					l.Texts.ObserveRoundTrip(time.Since(sent))
 				}
-			case at == len(group):
+			case asked:
 				read := result.Read()
 				if err = read.Err; err == nil {
-					path = string(read.Rows[0][0])
+					moved = moved || string(read.Rows[0][0]) != group[at].shard.Path
+					if !moved {
+						group[at].text.KeptPath()
+					}
 				}
 			default:
 				r, started := &group[at], time.Now()
@@ -69,20 +72,24 @@ func (l *lane) receiveGroup(pipeline *pgconn.Pipeline, group []sentRead, sent ti
 			return nil, err
 		case err != nil && failure.EndsConn(err):
 			return nil, err
+		case err != nil && asked:
+			problem, at = err, len(group) // it is the error of no request
 		case err != nil:
 			problem = err
+		case at >= 0 && !asked && group[at].asks:
+			asked = true
 		default:
+			asked = false
 			at++
 		}
 	}
 }
 
-// settleGroup hands out the answers of a group, if the path at its end was the entry's.
-func (l *lane) settleGroup(group []sentRead, answers []*session.Answer, path string) (again []sentRead) {
-	moved := len(group) > 1 && path != group[0].shard.Path
+// settleGroup hands out the answers of a group, unless the path has moved in it.
+func (l *lane) settleGroup(group []sentRead, answers []*session.Answer, moved bool) (again []sentRead) {
 	for i := range group {
 		if moved {
-			group[i].text.KeepAlone()
+			group[i].text.MovedPath()
 		}
 		if moved || answers[i] == nil {
 			again = append(again, group[i])

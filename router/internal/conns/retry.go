@@ -183,7 +183,7 @@ func (r *Request) Retry(ctx context.Context, t *Attempts, err error) (bool, erro
 		t.record(r, true, err)
 		return true, nil
 	}
-	if r.reads && failure.SQLState(err) == "25006" && ctx.Err() == nil { // it writes, or the server takes no writes: as a write it is told
+	if r.reads && failure.SQLState(err) == "25006" && ctx.Err() == nil { // it writes, or the server takes no writes: sent as a write, it shows which
 		r.text.Writes()
 		t.record(r, true, err)
 		return true, nil

@@ -10,8 +10,8 @@ import (
 	"github.com/kiloshard/kiloshard/shards"
 )
 
-// Allocate returns the shard of a new key, and chooses one if the key has no entry; package router documents it as ForNew.
-// An allocation that has begun continues after ctx ends.
+// Allocate returns the shard of a key, and chooses one if the key has no entry. Package router documents it as ForNew. Once
+// started, an allocation continues after ctx ends.
 func (d *Directory) Allocate(ctx context.Context, key shards.Key) (shards.Number, error) {
 	text, err := textOf(key)
 	if err != nil {
@@ -28,14 +28,14 @@ func (d *Directory) Allocate(ctx context.Context, key shards.Key) (shards.Number
 	return e.shard, err
 }
 
-// Place returns a shard for a key without an entry, such as an ID that the shard will make, and counts the key there. If
-// ctx ends meanwhile, or an answer is lost, the shard may count one key more than it has.
+// Place returns a shard for a key without an entry, such as an ID that the shard will make, and counts the key there. If ctx
+// ends during the call, or an answer is lost, the shard may count one key more than it has.
 func (d *Directory) Place(ctx context.Context) (shards.Number, error) {
 	a := d.allocator()
-	if err := d.countAgain(ctx, a, func() bool { return a.stale(d.maxAge) }); err != nil {
+	if err := d.recountIf(ctx, a, func() bool { return a.stale(d.maxAge) }); err != nil {
 		return 0, err
 	}
-	return d.takeRoom(ctx, a)
+	return d.takePlace(ctx, a)
 }
 
 // allocator returns the allocator for the current map.
@@ -54,15 +54,15 @@ func (d *Directory) allocator() *allocator {
 	}
 }
 
-// allocate returns the entry of a key, and makes one if there is none.
+// allocate returns the shard in the entry of a key, and creates the entry if there is none.
 func (d *Directory) allocate(ctx context.Context, a *allocator, key string) (shards.Number, error) {
 	if e, err := d.read(ctx, key); err != nil || e.found {
 		return e.shard, err
 	}
-	if err := d.countAgain(ctx, a, func() bool { return a.stale(d.maxAge) }); err != nil {
+	if err := d.recountIf(ctx, a, func() bool { return a.stale(d.maxAge) }); err != nil {
 		return 0, err
 	}
-	n, err := d.takeRoom(ctx, a)
+	n, err := d.takePlace(ctx, a)
 	if err != nil {
 		return 0, err
 	}
@@ -72,10 +72,10 @@ func (d *Directory) allocate(ctx context.Context, a *allocator, key string) (sha
 		return n, nil
 	}
 	if err != nil && !failure.MayHaveRun(err) {
-		d.counts.giveBack(ctx, n)
+		d.counts.release(ctx, n)
 		return 0, err
 	}
-	// Another insert was first, or the outcome of this one is unknown.
+	// Another caller inserted first, or the outcome of this insert is unknown.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), settleLimit)
 	defer cancel()
 	winner, errRead := d.read(ctx, key)
@@ -83,26 +83,26 @@ func (d *Directory) allocate(ctx context.Context, a *allocator, key string) (sha
 	case errRead != nil:
 		return 0, errors.Join(err, errRead)
 	case !winner.found && err != nil:
-		return 0, err // the insert may still happen: its room stays taken
+		return 0, err // the insert may still happen, so the key stays counted
 	case !winner.found:
-		d.counts.giveBack(ctx, n)
-		return 0, fmt.Errorf("the entry of key %s was removed as soon as it was made", key)
+		d.counts.release(ctx, n)
+		return 0, fmt.Errorf("the entry of key %s was deleted right after it was created", key)
 	case winner.shard != n || err == nil:
-		d.counts.giveBack(ctx, n)
+		d.counts.release(ctx, n)
 	}
 	return winner.shard, nil
 }
 
-// takeRoom counts one more key in a shard that has room.
-func (d *Directory) takeRoom(ctx context.Context, a *allocator) (shards.Number, error) {
+// takePlace counts one more key in a shard that has room.
+func (d *Directory) takePlace(ctx context.Context, a *allocator) (shards.Number, error) {
 	for recounted := false; ; {
 		n, ok := a.next()
 		if !ok && recounted {
 			return 0, ErrFull
 		}
-		if !ok { // the counts may be old: keys may have left
+		if !ok { // the counts may be stale: some shard may have room again
 			recounted = true
-			if err := d.countAgain(ctx, a, func() bool { return true }); err != nil {
+			if err := d.recountIf(ctx, a, func() bool { return true }); err != nil {
 				return 0, err
 			}
 			continue
@@ -125,8 +125,9 @@ func (d *Directory) takeRoom(ctx context.Context, a *allocator) (shards.Number, 
 	}
 }
 
-// countAgain counts the keys of the shards if the allocation depends on that, once for all callers.
-func (d *Directory) countAgain(ctx context.Context, a *allocator, wanted func() bool) error {
+// recountIf counts the keys of all shards if wanted returns true and the allocation depends on counts. Concurrent callers
+// share one count.
+func (d *Directory) recountIf(ctx context.Context, a *allocator, wanted func() bool) error {
 	if !wanted() {
 		return nil
 	}

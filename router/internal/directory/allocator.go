@@ -8,16 +8,16 @@ import (
 	"github.com/kiloshard/kiloshard/shards"
 )
 
-// allocator chooses the shards of new keys by their key counts. Old counts only make the distribution less even: the shard
-// itself refuses a key beyond its capacity.
+// allocator chooses shards for new keys by the key counts of the shards. Stale counts only make the distribution less even:
+// the shard itself refuses a key beyond its capacity.
 type allocator struct {
 	shards *shards.Map
 	by     string
 	counts bool // whether the choice depends on how many keys a shard has
 
 	mu       sync.Mutex
-	known    []int64   // by number: the keys it had at the last count; guarded by mu, as are those below
-	assumed  []int64   // by number: the same with the keys being added
+	known    []int64   // by number: its keys at the last count; mu guards this and all fields below
+	expected []int64   // by number: known plus underway
 	underway []int64   // by number: the keys being added
 	down     []bool    // by index of the host: it did not answer
 	counted  time.Time // time of the last count; zero before the first
@@ -31,12 +31,12 @@ func newAllocator(m *shards.Map) *allocator {
 	}
 	return &allocator{
 		shards: m, by: by, counts: counts,
-		known: make([]int64, m.Len()), assumed: make([]int64, m.Len()), underway: make([]int64, m.Len()), down: make([]bool, len(m.Hosts())),
+		known: make([]int64, m.Len()), expected: make([]int64, m.Len()), underway: make([]int64, m.Len()), down: make([]bool, len(m.Hosts())),
 	}
 }
 
-// next returns the shard for a new key, and false when all are full, closed or down. The caller then reports the outcome:
-// added, refused or failed.
+// next returns a shard for a new key, and false if all are full, closed or down. After true the caller must report the
+// outcome with added, refused or failed.
 func (a *allocator) next() (shards.Number, bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -53,7 +53,7 @@ func (a *allocator) next() (shards.Number, bool) {
 		switch d := a.better(n, best); {
 		case d > 0:
 			best, ties = n, 1
-		case d == 0: // equal shards have equal chances, so that routers do not all take the first one
+		case d == 0: // pick one of equal shards at random, so that routers do not all take the first one
 			if ties++; rand.IntN(ties) == 0 {
 				best = n
 			}
@@ -63,7 +63,7 @@ func (a *allocator) next() (shards.Number, bool) {
 		return 0, false
 	}
 	a.underway[best]++
-	a.assumed[best]++
+	a.expected[best]++
 	return best, true
 }
 
@@ -73,20 +73,21 @@ func (a *allocator) open(n shards.Number) bool {
 	return !a.shards.Hosts()[host].Closed && !a.down[host] && a.known[n] < a.shards.Capacity(n)
 }
 
-// better returns more than 0 if shard n is a better choice than best, and 0 if it is as good.
+// better returns a positive number if shard n is a better choice than best, and 0 if they are equal.
 func (a *allocator) better(n, best shards.Number) int64 {
 	switch {
 	case best < 0:
 		return 1
 	case a.by == shards.LeastUsed:
-		return a.assumed[best] - a.assumed[n]
+		return a.expected[best] - a.expected[n]
 	case a.by == shards.MostLeft:
-		return (a.shards.Capacity(n) - a.assumed[n]) - (a.shards.Capacity(best) - a.assumed[best])
+		return (a.shards.Capacity(n) - a.expected[n]) - (a.shards.Capacity(best) - a.expected[best])
 	}
 	return 0
 }
 
-// host returns the index of a host at random, by the weights of those that have an open shard; -1 if none has.
+// host returns the index of a random host that has an open shard, with a probability in proportion to its weight; -1 if no
+// host has one.
 func (a *allocator) host() int {
 	hosts := a.shards.Hosts()
 	weights := make([]int, len(hosts))
@@ -111,13 +112,13 @@ func (a *allocator) host() int {
 	panic("bug: weights that do not add up")
 }
 
-// added records that shard n counted the key, and has that many keys now.
+// added records that shard n counted the key, and that it has this many keys now.
 func (a *allocator) added(n shards.Number, keys int64) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.underway[n]--
 	a.known[n] = max(a.known[n], keys)
-	a.assumed[n] = max(a.assumed[n], keys)
+	a.expected[n] = max(a.expected[n], keys)
 }
 
 // refused records that shard n is full.
@@ -128,7 +129,7 @@ func (a *allocator) failed(n shards.Number, down bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.underway[n]--
-	a.assumed[n]--
+	a.expected[n]--
 	if down {
 		a.down[a.shards.HostIndex(n)] = true
 	}
@@ -150,13 +151,13 @@ func (a *allocator) learn(keys []int64, at time.Time) {
 	clear(a.down)
 	if keys == nil {
 		clear(a.known)
-		return // assumptions do not matter either
+		return // without counts, expected is not used
 	}
 	for i, count := range keys {
 		if count < 0 {
 			a.down[a.shards.HostIndex(shards.Number(i))] = true
 			continue
 		}
-		a.known[i], a.assumed[i] = count, count+a.underway[i]
+		a.known[i], a.expected[i] = count, count+a.underway[i]
 	}
 }

@@ -8,8 +8,8 @@ import (
 	"github.com/kiloshard/kiloshard/shards"
 )
 
-// Assign changes the entry of a key from one shard to another, or makes one; package router documents it. The map must
-// have both shards, unless from is [Nowhere]. Once it has begun, it continues after ctx ends.
+// Assign changes the entry of a key from one shard to another, or creates one. Package router documents it. The map must
+// have both shards, unless from is [Nowhere]. Once started, an assignment continues after ctx ends.
 func (d *Directory) Assign(ctx context.Context, key shards.Key, from, to shards.Number) error {
 	text, err := textOf(key)
 	if err != nil {
@@ -18,7 +18,7 @@ func (d *Directory) Assign(ctx context.Context, key shards.Key, from, to shards.
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	return d.changes.whole(ctx, func(ctx context.Context) error { return d.assign(ctx, key, text, from, to) })
+	return d.changes.run(ctx, func(ctx context.Context) error { return d.assign(ctx, key, text, from, to) })
 }
 
 func (d *Directory) assign(ctx context.Context, key shards.Key, text string, from, to shards.Number) error {
@@ -56,17 +56,17 @@ func (d *Directory) assign(ctx context.Context, key shards.Key, text string, fro
 	}
 	switch {
 	case err != nil && failure.MayHaveRun(err):
-		return err // the room stays taken: counting one too many is the safe side
+		return err // the key stays counted: one too many is safe
 	case err != nil:
-		d.counts.giveBack(ctx, to)
+		d.counts.release(ctx, to)
 		return err
 	case !written:
-		d.counts.giveBack(ctx, to)
-		return fmt.Errorf("key %s was moved meanwhile: %w", key, ErrElsewhere)
+		d.counts.release(ctx, to)
+		return fmt.Errorf("key %s was moved by another caller: %w", key, ErrElsewhere)
 	}
 	d.remember(text, to)
 	if entry.found {
-		d.counts.giveBack(ctx, from)
+		d.counts.release(ctx, from)
 	}
 	return nil
 }

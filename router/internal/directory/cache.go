@@ -7,7 +7,7 @@ import (
 	"github.com/kiloshard/kiloshard/shards"
 )
 
-// cached is an entry in memory.
+// cached is a cached entry.
 type cached struct {
 	shard shards.Number
 	read  time.Time // when the query was sent
@@ -24,11 +24,11 @@ func (d *Directory) known(key string) (entry, bool) {
 	return entry{c.shard, true}, true
 }
 
-// keep caches an entry whose query was sent at asked, when the count of changes was written.
+// keep caches an entry whose query was sent at asked. written is the count of changes at that time.
 func (d *Directory) keep(key string, n shards.Number, asked time.Time, written uint64) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if *d.writtenOf(key) == written { // otherwise it may be the entry before the change
+	if *d.changesOf(key) == written { // otherwise the entry may be older than a change
 		d.cache.Add(key, cached{n, asked})
 	}
 }
@@ -37,9 +37,9 @@ func (d *Directory) keep(key string, n shards.Number, asked time.Time, written u
 func (d *Directory) remember(key string, n shards.Number) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	*d.writtenOf(key)++
+	*d.changesOf(key)++
 	d.cache.Add(key, cached{n, time.Now()})
-	d.lookups.calls.Forget(key) // later callers must not share the answer of an earlier query
+	d.lookups.calls.Forget(key) // later callers must not share the result of an earlier query
 	d.changes.calls.Forget(key)
 }
 
@@ -47,7 +47,7 @@ func (d *Directory) remember(key string, n shards.Number) {
 func (d *Directory) forget(key string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	*d.writtenOf(key)++
+	*d.changesOf(key)++
 	d.cache.Remove(key)
 	d.lookups.calls.Forget(key)
 }
@@ -55,10 +55,10 @@ func (d *Directory) forget(key string) {
 func (d *Directory) writes(key string) uint64 {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return *d.writtenOf(key)
+	return *d.changesOf(key)
 }
 
-// writtenOf returns the count of changes of a key, which it shares with some others. The caller holds mu.
-func (d *Directory) writtenOf(key string) *uint64 {
+// changesOf returns the count of changes of a key. Some keys share a count. The caller holds mu.
+func (d *Directory) changesOf(key string) *uint64 {
 	return &d.written[maphash.String(d.seed, key)%uint64(len(d.written))]
 }

@@ -13,17 +13,17 @@ import (
 	"github.com/kiloshard/kiloshard/shards"
 )
 
-// atOnce is how many shards are counted by one statement.
+// atOnce is the number of shards that one statement counts.
 const atOnce = 256
 
-// counts counts the keys of shards: in the table kiloshard_usage of each, one row, so that one statement both counts a
-// key and keeps the shard's capacity.
+// counts counts the keys of shards, in the only row of the shard's table kiloshard_usage. One statement both counts a key
+// and enforces the shard's capacity.
 type counts struct {
 	store Store
 	log   *slog.Logger
 }
 
-// take counts one more key in shard n, and returns how many there are then, unless the shard is full.
+// take counts one more key in shard n, and returns the new count. If the shard is full, taken is false.
 func (c *counts) take(ctx context.Context, n shards.Number) (keys int64, taken bool, err error) {
 	const query = `update kiloshard_usage set keys = keys + 1 where keys < $1 returning keys`
 	err = c.store.QueryRow(ctx, n, query, c.store.Map().Capacity(n)).Scan(&keys)
@@ -33,21 +33,21 @@ func (c *counts) take(ctx context.Context, n shards.Number) (keys int64, taken b
 	return keys, err == nil, explain(err)
 }
 
-// giveBack counts one key less in shard n, also after ctx has ended. If it fails, the shard counts one key more than it has:
-// it is full a key early, and never exceeds its capacity.
-func (c *counts) giveBack(ctx context.Context, n shards.Number) {
+// release counts one key less in shard n, even after ctx has ended. If it fails, the shard counts one key more than it has:
+// it is full one key early, but never exceeds its capacity.
+func (c *counts) release(ctx context.Context, n shards.Number) {
 	const query = `update kiloshard_usage set keys = greatest(keys - 1, 0)`
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), settleLimit)
 	defer cancel()
 	if _, err := c.store.Exec(ctx, n, query); err != nil {
 		m := c.store.Map()
-		c.log.LogAttrs(ctx, slog.LevelWarn, "directory: a shard counts a key too many", slog.String("host", m.Host(n).Name),
+		c.log.LogAttrs(ctx, slog.LevelWarn, "directory: a shard counts one key more than it has", slog.String("host", m.Host(n).Name),
 			slog.Int("shard", int(n)), slog.String("schema", m.Schema(n)), slog.Any("error", err))
 	}
 }
 
-// count returns the keys of all shards on the hosts that are open, by number, and -1 for those of a host that did not
-// answer. It returns an error if none did.
+// count returns the number of keys of all shards on open hosts, by shard number, and -1 for the shards of a host that did
+// not answer. It returns an error if no host answered.
 func (c *counts) count(ctx context.Context, m *shards.Map) ([]int64, error) {
 	keys := make([]int64, m.Len())
 	hosts := m.Hosts()
@@ -65,7 +65,7 @@ func (c *counts) count(ctx context.Context, m *shards.Map) ([]int64, error) {
 				for _, n := range numbers {
 					keys[n] = -1
 				}
-				c.log.Warn("directory: the keys of a host could not be counted",
+				c.log.Warn("directory: cannot count the keys of a host",
 					slog.String("host", host.Name), slog.Any("error", errs[i]))
 			}
 			return nil
@@ -84,7 +84,7 @@ func (c *counts) count(ctx context.Context, m *shards.Map) ([]int64, error) {
 	return keys, nil
 }
 
-// countOn puts the keys of shards on one host into keys.
+// countOn stores the number of keys of the given shards, all on one host, in keys.
 func (c *counts) countOn(ctx context.Context, m *shards.Map, numbers []shards.Number, keys []int64) error {
 	for len(numbers) > 0 {
 		some := numbers[:min(atOnce, len(numbers))]
@@ -96,7 +96,7 @@ func (c *counts) countOn(ctx context.Context, m *shards.Map, numbers []shards.Nu
 			}
 			fmt.Fprintf(&query, "select %d, keys from %s.kiloshard_usage", n, m.Schema(n))
 		}
-		// Not prepared: it would evict a statement that is used more often.
+		// Not prepared: it would evict a more frequent statement.
 		rows, err := c.store.Query(ctx, some[0], query.String(), pgx.QueryExecModeExec)
 		if err != nil {
 			return explain(err)

@@ -16,7 +16,7 @@ import (
 	"github.com/kiloshard/kiloshard/shards"
 )
 
-// The sentinels that package router exports, where each is documented.
+// Package router exports and documents these sentinels.
 var (
 	ErrNone      = errors.New("the strategy is not a directory")
 	ErrFull      = errors.New("no room for another key")
@@ -33,8 +33,8 @@ const (
 	settleLimit = 5 * time.Second
 )
 
-// Store is where entries and counts are. Its methods take the number of a shard, run single statements in it, and return
-// the errors of a shard of package router.
+// Store stores entries and counts. Its methods run a single statement in the shard with the given number. Their errors are
+// those of a router.Shard.
 type Store interface {
 	// Map returns the current map.
 	Map() *shards.Map
@@ -43,21 +43,21 @@ type Store interface {
 	Exec(ctx context.Context, n shards.Number, query string, args ...any) (pgconn.CommandTag, error)
 }
 
-// Config says what a directory needs.
+// Config is the config of a [Directory].
 type Config struct {
 	Store   Store
-	Entries int           // most entries in memory, the last used ones; defaults to 100,000
-	MaxAge  time.Duration // how long an entry is used after it was read; defaults to one minute
-	Logger  *slog.Logger  // logs failures of counts; nil logs nothing
+	Entries int           // size of the LRU cache of entries; defaults to 100,000
+	MaxAge  time.Duration // how long a cached entry is valid; defaults to one minute
+	Logger  *slog.Logger  // logs failures to count keys; nil logs nothing
 }
 
-// Directory is safe for concurrent use. Its strategy, read from the Store's map at each call, must be one
-// that allocates; only a directory has entries.
+// Directory looks up, allocates and changes the shards of keys. It is safe for concurrent use. It reads the strategy from
+// the Store's map at each call. The strategy must be one that allocates; only the directory strategy has entries.
 type Directory struct {
 	store   Store
 	maxAge  time.Duration
 	lookups *group
-	changes *group // allocations, and assignments
+	changes *group // allocations and assignments
 	recount *group
 	counts  *counts
 
@@ -68,10 +68,10 @@ type Directory struct {
 	mu      sync.Mutex
 	cache   *lru.Cache[string, cached] // written under mu
 	seed    maphash.Seed
-	written [1024]uint64 // how many entries this directory has changed, by the keys' hashes; guarded by mu
+	written [1024]uint64 // number of changes that this directory made, by the hash of the key; guarded by mu
 }
 
-// New returns a directory without entries in memory. It must be closed.
+// New returns a directory with an empty cache. The caller must close it.
 func New(cfg Config) *Directory {
 	if cfg.Entries == 0 {
 		cfg.Entries = defaultEntries
@@ -92,26 +92,26 @@ func New(cfg Config) *Directory {
 	}
 }
 
-// Close cancels what is under way, and waits for it. Later calls that need a host fail with why.
+// Close cancels running work and waits for it. Later calls that need a host fail with why.
 func (d *Directory) Close(why error) {
 	d.lookups.close(why)
 	d.changes.close(why)
 	d.recount.close(why)
 }
 
-// How is how [Directory.Lookup] knows the shard of a key.
+// How is how [Directory.Lookup] found the shard of a key.
 type How int
 
-// How a shard is known.
+// The ways to find the shard of a key.
 const (
-	Cached    How = iota // by an entry in memory
-	Found                // by an entry that was read
-	Otherwise            // by the second strategy: there is no entry
+	Cached    How = iota // from a cached entry
+	Found                // from an entry that was queried
+	Otherwise            // from the second strategy: the key has no entry
 )
 
-// Lookup returns the shard of a key, and how it is known. ctx governs the wait; the query continues for others that wait for
-// the same key. The error is that of [shards.Map.Otherwise] for a key without an entry, a [shards.FieldError] for one that
-// cannot have an entry, or that of the shard that would hold it.
+// Lookup returns the shard of a key, and how it found it. ctx governs the wait. If ctx ends, the query continues for other
+// callers that wait for the same key. The error is that of [shards.Map.Otherwise] for a key without an entry, a
+// [shards.FieldError] for a key that cannot have one, or that of the shard that stores the entry.
 func (d *Directory) Lookup(ctx context.Context, key shards.Key) (shards.Number, How, error) {
 	text, err := textOf(key)
 	if err != nil {
@@ -131,7 +131,7 @@ func (d *Directory) Lookup(ctx context.Context, key shards.Key) (shards.Number, 
 	return n, Otherwise, err
 }
 
-// Stats returns the number of entries in memory, and how often a lookup found one there or not.
+// Stats returns the number of cached entries, and the hits and misses of the cache.
 func (d *Directory) Stats() (entries int, hits, misses uint64) {
 	return d.cache.Len(), d.hits.Load(), d.misses.Load()
 }

@@ -61,7 +61,7 @@ func (s store) QueryRow(ctx context.Context, n shards.Number, query string, args
 }
 
 func (s store) Query(ctx context.Context, _ shards.Number, query string, args ...any) (pgx.Rows, error) {
-	return s.pool.Query(ctx, query, args...) // only counts are asked for, by qualified names
+	return s.pool.Query(ctx, query, args...) // only counts use Query, with qualified names
 }
 
 func (s store) Exec(ctx context.Context, n shards.Number, query string, args ...any) (tag pgconn.CommandTag, err error) {
@@ -140,7 +140,7 @@ func TestKey(t *testing.T) {
 	}
 	to := (got[0] + 1) % 4
 	if err := one.Assign(t.Context(), key, to, got[0]); !errors.Is(err, directory.ErrElsewhere) {
-		t.Errorf("from a shard where it is not: %v", err)
+		t.Errorf("from a shard that does not have it: %v", err)
 	}
 	if err := one.Assign(t.Context(), key, got[0], to); err != nil {
 		t.Error(err)
@@ -157,7 +157,7 @@ func TestKey(t *testing.T) {
 	}
 }
 
-// TestFull allocates more keys than there is room for, from many callers.
+// TestFull allocates more keys than the shards have room for, from many callers.
 func TestFull(t *testing.T) {
 	t.Parallel()
 	s := setup(t, func(c *shards.Config) { c.Strategy.Allocate = shards.Allocation{By: shards.LeastUsed, Capacity: 3} })
@@ -178,7 +178,7 @@ func TestFull(t *testing.T) {
 		}
 	}
 	if placed != 12 {
-		t.Errorf("%d keys have a place, expected 12", placed)
+		t.Errorf("%d keys have a shard, expected 12", placed)
 	}
 	for n := range shards.Number(4) {
 		var keys int64

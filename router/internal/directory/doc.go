@@ -1,8 +1,8 @@
-// Package directory knows the keys that have an entry, which says in which shard they are: it looks entries up, keeps them
-// for a while, makes them for new keys, and changes them.
+// Package directory manages the entries of keys. An entry names the shard of its key. The package looks entries up, caches
+// them, creates them for new keys, and changes them.
 //
-// An entry is a row of the table kiloshard_directory in the shard that [shards.Map.EntryShard] names. How many keys a shard
-// has is a row of its table kiloshard_usage, so that one statement both counts a key and keeps the shard's capacity.
+// An entry is a row of the table kiloshard_directory, in the shard that [shards.Map.EntryShard] returns. The number of keys
+// of a shard is a row of its table kiloshard_usage, so one statement both counts a key and enforces the shard's capacity.
 //
-// What several callers need at the same time is done once.
+// If several callers need the same work at the same time, one of them does it for all.
 package directory

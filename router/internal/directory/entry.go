@@ -14,19 +14,19 @@ import (
 	"github.com/kiloshard/kiloshard/shards"
 )
 
-// entry is where a key is, if it has an entry.
+// entry is the entry of a key; found is false if it has none.
 type entry struct {
 	shard shards.Number
 	found bool
 }
 
-// read queries the entry of a key, and caches it. A missing entry is not cached: a key that gets one a moment later would be
-// sent to the wrong shard.
+// read queries the entry of a key and caches it. It does not cache a missing entry: a key that gets an entry a moment later
+// would go to the wrong shard.
 func (d *Directory) read(ctx context.Context, key string) (entry, error) {
 	const query = `select shard from kiloshard_directory where key = $1`
 	written, asked := d.writes(key), time.Now()
 	var n shards.Number
-	err := d.store.QueryRow(ctx, d.holder(key), query, key).Scan(&n)
+	err := d.store.QueryRow(ctx, d.entryShard(key), query, key).Scan(&n)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return entry{}, nil
 	}
@@ -37,26 +37,27 @@ func (d *Directory) read(ctx context.Context, key string) (entry, error) {
 	return entry{n, true}, nil
 }
 
-// insert writes the entry of a key unless there is one. written reports whether it did.
+// insert inserts the entry of a key unless there is one. written reports whether it inserted a row.
 func (d *Directory) insert(ctx context.Context, key string, n shards.Number) (written bool, err error) {
 	const query = `insert into kiloshard_directory (key, shard) values ($1, $2) on conflict (key) do nothing`
-	tag, err := d.store.Exec(ctx, d.holder(key), query, key, n)
+	tag, err := d.store.Exec(ctx, d.entryShard(key), query, key, n)
 	return tag.RowsAffected() == 1, explain(err)
 }
 
-// replace changes the entry of a key if it is as expected. written reports whether it did.
+// replace changes the entry of a key from one shard to another. written reports whether it changed a row: it does not if
+// the entry names another shard.
 func (d *Directory) replace(ctx context.Context, key string, from, to shards.Number) (written bool, err error) {
 	const query = `update kiloshard_directory set shard = $3, since = now() where key = $1 and shard = $2`
-	tag, err := d.store.Exec(ctx, d.holder(key), query, key, from, to)
+	tag, err := d.store.Exec(ctx, d.entryShard(key), query, key, from, to)
 	return tag.RowsAffected() == 1, explain(err)
 }
 
 // holder returns the shard that holds the entry of a key.
-func (d *Directory) holder(key string) shards.Number {
+func (d *Directory) entryShard(key string) shards.Number {
 	return d.store.Map().EntryShard(shards.TextKey(key))
 }
 
-// explain adds what to do about missing tables.
+// explain adds advice to an error about missing tables.
 func explain(err error) error {
 	if failure.SQLState(err) == "42P01" {
 		return fmt.Errorf("%w; kiloshard create makes the tables of the strategy", err)
@@ -64,10 +65,10 @@ func explain(err error) error {
 	return err
 }
 
-// maxKey is the longest key, in bytes; it is sure to fit into an index of Postgres.
+// maxKey is the length limit of a key, in bytes. Such a key always fits into a Postgres index.
 const maxKey = 1024
 
-// textOf returns the key as it is stored in its entry.
+// textOf returns the key as its entry stores it.
 func textOf(key shards.Key) (string, error) {
 	text := key.String()
 	switch {

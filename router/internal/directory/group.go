@@ -8,10 +8,10 @@ import (
 	"golang.org/x/sync/singleflight"
 )
 
-// sharedLimit is the time limit of work that several callers share, or that must not stop halfway when one leaves.
+// sharedLimit is the time limit of work that several callers share, or that must not stop halfway when a caller leaves.
 const sharedLimit = time.Minute
 
-// group does work once for all callers that need it at the same time.
+// group runs work once for all callers that need it at the same time.
 type group struct {
 	calls singleflight.Group
 	ctx   context.Context // ends with close
@@ -28,15 +28,15 @@ func newGroup() *group {
 	return g
 }
 
-// share runs fn once for all callers that use the name while it runs, and returns its result, or the error of ctx when that
-// ends first. fn then continues for the others.
+// share runs fn once for all callers that pass the same name while it runs, and returns its result. If ctx ends first, share
+// returns the error of ctx, and fn continues for the others.
 func (g *group) share(ctx context.Context, name string, fn func(context.Context) (entry, error)) (entry, error) {
 	if err := ctx.Err(); err != nil {
 		return entry{}, err
 	}
 	results := g.calls.DoChan(name, func() (got any, err error) {
 		got = entry{}
-		err = g.whole(ctx, func(ctx context.Context) error {
+		err = g.run(ctx, func(ctx context.Context) error {
 			e, err := fn(ctx)
 			got = e
 			return err
@@ -51,8 +51,8 @@ func (g *group) share(ctx context.Context, name string, fn func(context.Context)
 	}
 }
 
-// whole runs fn with the values of ctx, but not its cancellation: only sharedLimit and close cancel it.
-func (g *group) whole(ctx context.Context, fn func(context.Context) error) error {
+// run runs fn with the values of ctx but without its cancellation: only sharedLimit and close cancel fn.
+func (g *group) run(ctx context.Context, fn func(context.Context) error) error {
 	g.mu.Lock()
 	if g.closed != nil {
 		g.mu.Unlock()
@@ -69,7 +69,7 @@ func (g *group) whole(ctx context.Context, fn func(context.Context) error) error
 	return fn(ctx)
 }
 
-// close cancels what is under way, and waits for it. Later callers get why.
+// close cancels running work and waits for it. Later calls return why.
 func (g *group) close(why error) {
 	g.mu.Lock()
 	g.closed = why

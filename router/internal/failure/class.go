@@ -22,13 +22,13 @@ func SQLState(err error) string {
 	return ""
 }
 
-// Fatal reports whether a server's error is the end of the connection.
+// Fatal reports whether a server's error ends the connection.
 func Fatal(err *pgconn.PgError) bool {
 	severity := severityOf(err)
 	return severity == "FATAL" || severity == "PANIC"
 }
 
-// EndsConn reports whether an error is one of the server's that is the end of the connection.
+// EndsConn reports whether err is an error of the server that ends the connection.
 func EndsConn(err error) bool {
 	var pgErr *pgconn.PgError
 	return errors.As(err, &pgErr) && Fatal(pgErr)
@@ -41,15 +41,15 @@ func severityOf(err *pgconn.PgError) string {
 	return err.Severity
 }
 
-// EndedIdle reports whether a server has ended a session that was idle, in a transaction or not. It does so before it
-// reads what comes next, which therefore has not run.
+// EndedIdle reports whether a server ended a session because it was idle, in a transaction or not. The server had not read
+// the next statement then, so that statement has not run.
 func EndedIdle(err error) bool {
 	code := SQLState(err)
 	return code == "25P03" || code == "57P05"
 }
 
-// Lost reports whether an error is the end of a connection that a statement may have been sent on. The server's own
-// FATAL is one: it may have come after the statement had taken effect, or before the statement was sent.
+// Lost reports whether an error means that a connection ended after a statement may have been sent on it. The server's own
+// FATAL is such an error: it may come after the statement took effect, or before the statement was sent.
 func Lost(err error) bool {
 	var pgErr *pgconn.PgError
 	var network *net.OpError
@@ -66,7 +66,7 @@ func Lost(err error) bool {
 	return errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, net.ErrClosed) || errors.As(err, &network)
 }
 
-// RefusesLogin reports whether a server does not let this user in, or has no such database.
+// RefusesLogin reports whether a server refuses this user, or does not have the database.
 func RefusesLogin(err error) bool {
 	code := SQLState(err)
 	return strings.HasPrefix(code, "28") || code == "3D000" || code == "42501"
@@ -82,31 +82,30 @@ func NoConn(err error) bool {
 // Unsent reports whether pgx says that it has sent nothing.
 func Unsent(err error) bool { return pgconn.SafeToRetry(err) && !errors.Is(err, pgconn.ErrConnClosed) }
 
-// Conflict reports whether the server ended a transaction because of what others did at the same time: a serialization
-// failure (40001) or a deadlock (40P01).
+// Conflict reports whether the server ended a transaction because of concurrent transactions: with a serialization failure
+// (40001) or a deadlock (40P01).
 func Conflict(err error) bool {
 	code := SQLState(err)
 	return (code == "40001" || code == "40P01") && !errors.Is(err, ErrOutcomeUnknown)
 }
 
-// SafeToRetry reports whether nothing has taken effect and the same may succeed if it runs again. Package router
-// documents it.
+// SafeToRetry reports whether nothing has taken effect and a retry may succeed. Package router documents it.
 //
-// It is stricter than [pgconn.SafeToRetry], which holds for [pgconn.ErrConnClosed]: pgx reports that also for a
-// connection that was lost after the statement was sent.
+// It is stricter than [pgconn.SafeToRetry], which returns true for [pgconn.ErrConnClosed]: pgx also returns that error for
+// a connection that was lost after the statement was sent.
 func SafeToRetry(err error) bool {
 	for _, no := range []error{ErrOutcomeUnknown, ErrLost, context.Canceled, context.DeadlineExceeded} {
 		if errors.Is(err, no) {
 			return false
 		}
 	}
-	if NoConn(err) { // also where a connection was closed before it was of use
+	if NoConn(err) { // this includes a connection that was closed during the connect
 		return true
 	}
 	return !errors.Is(err, pgconn.ErrConnClosed) && (Conflict(err) || EndedIdle(err) || pgconn.SafeToRetry(err))
 }
 
-// MayHaveRun reports whether a statement that failed may have taken effect all the same: the server did not say.
+// MayHaveRun reports whether a statement that failed may have taken effect: the server did not say that it failed.
 func MayHaveRun(err error) bool {
 	var noHost *shards.HostError
 	var pgErr *pgconn.PgError
@@ -114,16 +113,16 @@ func MayHaveRun(err error) bool {
 	case errors.Is(err, ErrLost):
 		return true
 	case errors.As(err, &noHost), errors.As(err, new(UnsentError)):
-		return false // it was never sent, whatever the server said
+		return false // it was never sent, so the server's code does not matter
 	case errors.As(err, &pgErr):
 		return pgErr.Code[:2] == "57" || pgErr.Code[:2] == "08" // it was going down, or the connection was
 	}
 	return true
 }
 
-// NotCommitted reports whether an error of a COMMIT says that nothing was committed. The server's errors do, because it
-// turns an error past the point of no return into a PANIC; a FATAL does not: it also ends a session that has committed
-// and waits for its standby.
+// NotCommitted reports whether an error of a COMMIT means that nothing was committed. An ERROR of the server means that,
+// because the server turns an error after the point of no return into a PANIC. A FATAL does not: it also ends a session
+// that has committed and waits for its standby.
 func NotCommitted(err error) bool {
 	switch {
 	case errors.Is(err, pgconn.ErrConnClosed): // see SafeToRetry

@@ -1,3 +1,3 @@
-// Package failure says what an error means for a statement: whether it was sent, whether it may have run, and whether it
-// can be sent again. It holds the sentinels that package router exports, and decides by the error alone.
+// Package failure classifies errors of statements: whether the statement was sent, whether it may have run, and whether it
+// can be retried. It decides by the error alone. It also defines sentinels that package router exports.
 package failure

@@ -8,7 +8,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// The sentinels that package router exports, where each is documented.
+// Package router exports and documents these sentinels.
 var (
 	ErrLost           = errors.New("the connection was lost before the answer came: the statement may have run")
 	ErrOutcomeUnknown = errors.New("COMMIT was sent and not answered, so the transaction may have taken effect or not")
@@ -16,13 +16,13 @@ var (
 	ErrMoved          = errors.New("the shard is not on the host that the map names")
 )
 
-// DownError says that a call was not sent, because its host is down. It wraps [ErrHostDown].
+// DownError means that a call was not sent because its host is down. It wraps [ErrHostDown].
 type DownError struct {
 	Since time.Time // when the host was found down
 	Err   error     // why
 }
 
-// Error says since when, and why.
+// Error returns a text that says since when the host is down, and why.
 func (e *DownError) Error() string {
 	return fmt.Sprintf("%v since %s: %v", ErrHostDown, e.Since.UTC().Format("15:04:05.000 MST"), e.Err)
 }
@@ -30,19 +30,19 @@ func (e *DownError) Error() string {
 // Unwrap returns ErrHostDown and the cause.
 func (e *DownError) Unwrap() []error { return []error{ErrHostDown, e.Err} }
 
-// UnsentError says that a connection was lost before the statement was sent: while it was prepared, or earlier.
+// UnsentError means that a connection was lost before the statement was sent: while it was prepared, or earlier.
 type UnsentError struct{ Cause error }
 
-// Error says so, and why.
+// Error returns a text with the cause.
 func (e UnsentError) Error() string {
 	return fmt.Sprintf("the connection was lost before the statement was sent: %v", e.Cause)
 }
 
-// SafeToRetry is what [pgconn.SafeToRetry] looks for.
+// SafeToRetry returns true. [pgconn.SafeToRetry] calls it.
 func (e UnsentError) SafeToRetry() bool { return true }
 
-// Unwrap returns the server's error if there is one. Other errors that pgx reports for a lost connection may mean the
-// contrary.
+// Unwrap returns the server's error if there is one, else nil: other errors that pgx returns for a lost connection may mean
+// that the statement was sent.
 func (e UnsentError) Unwrap() error {
 	var pgErr *pgconn.PgError
 	if errors.As(e.Cause, &pgErr) {
@@ -51,7 +51,7 @@ func (e UnsentError) Unwrap() error {
 	return nil
 }
 
-// WithLost adds [ErrLost] to an error that means it.
+// WithLost adds [ErrLost] to an error if [Lost] reports true for it.
 func WithLost(err error) error {
 	if !Lost(err) || errors.Is(err, ErrLost) || errors.Is(err, ErrOutcomeUnknown) {
 		return err
@@ -59,7 +59,7 @@ func WithLost(err error) error {
 	return fmt.Errorf("%w: %w", ErrLost, err)
 }
 
-// Moved adds [ErrMoved] to an error that means it.
+// Moved adds [ErrMoved] to an error unless it has it.
 func Moved(err error) error {
 	if errors.Is(err, ErrMoved) {
 		return err
@@ -67,7 +67,7 @@ func Moved(err error) error {
 	return fmt.Errorf("%w: %w", ErrMoved, err)
 }
 
-// BeforeSend returns the error of what comes before a statement, as an [UnsentError] if the connection is lost.
+// BeforeSend turns the error of a step before the send into an [UnsentError] if the connection is lost.
 func BeforeSend(err error) error {
 	if !Lost(err) {
 		return err

@@ -15,7 +15,7 @@ import (
 	"github.com/kiloshard/kiloshard/shards"
 )
 
-// What was never sent has not been done, whatever the server said; what was lost may have been.
+// TestMayHaveRun checks that a statement that was not sent has not run, and that one whose connection was lost may have.
 func TestMayHaveRun(t *testing.T) {
 	t.Parallel()
 	starting := &pgconn.PgError{Code: "57P03", Severity: "FATAL"}
@@ -40,7 +40,7 @@ func TestMayHaveRun(t *testing.T) {
 	}
 }
 
-// TestSafeToRetry has an error of each kind. What may have run is never safe, whatever else is in the error.
+// TestSafeToRetry tries an error of each kind. A retry of a statement that may have run is never safe.
 func TestSafeToRetry(t *testing.T) {
 	t.Parallel()
 	reset := &net.OpError{Op: "read", Err: io.ErrUnexpectedEOF}
@@ -76,7 +76,8 @@ func TestSafeToRetry(t *testing.T) {
 	}
 }
 
-// TestNotCommitted has a COMMIT fail in each way. Only an error before the point of no return says that it did nothing.
+// TestNotCommitted tries each way a COMMIT can fail. Only an error before the point of no return means that nothing was
+// committed.
 func TestNotCommitted(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {

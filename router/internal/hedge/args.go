@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// KeepArgs returns arguments that stay as they are when the caller goes on and uses its own again, while a server that
-// lost is still being asked. It returns false for those of which it cannot tell.
+// KeepArgs returns a copy of the arguments that does not change when the caller reuses its own. The slower server of a race
+// may still read them after the caller has its answer. KeepArgs returns false if it cannot copy an argument.
 func KeepArgs(args []any) ([]any, bool) {
 	kept := slices.Clone(args)
 	for i, arg := range kept {
@@ -38,7 +38,7 @@ func keepArg(arg any) (any, bool) {
 	return nil, false
 }
 
-// plain tells whether values of a type hold nothing that may change.
+// plain reports whether an assignment copies a value of the type completely: it holds no pointers, slices or maps.
 func plain(t reflect.Type) bool {
 	switch k := t.Kind(); {
 	case k >= reflect.Bool && k <= reflect.Complex128 || k == reflect.String || t == reflect.TypeFor[time.Time]():

@@ -8,7 +8,7 @@ import (
 	"github.com/kiloshard/kiloshard/router/internal/hedge"
 )
 
-// Arguments are kept as they were; those that hold pointers cannot be.
+// TestKeepArgs changes an argument after KeepArgs, and passes arguments that hold pointers, which KeepArgs refuses.
 func TestKeepArgs(t *testing.T) {
 	t.Parallel()
 	ids := []int64{1, 2}

@@ -7,38 +7,38 @@ import (
 	"time"
 )
 
-// loserLimit is how much longer the slower server of two may take before its statement is cancelled. That costs the
-// connection, and many a stall is over by then.
+// loserLimit is how much longer the slower of two servers may take before its statement is canceled. A cancel costs the
+// connection, and many stalls are over by then.
 const loserLimit = 200 * time.Millisecond
 
 var (
-	// ErrClosing says that the servers are being closed.
+	// ErrClosing means that the servers are being closed.
 	ErrClosing = errors.New("the servers are being closed")
-	// ErrFailed says that no server has answered.
+	// ErrFailed means that no server answered.
 	ErrFailed = errors.New("no server has answered")
 )
 
-// Race is one read, of servers S with answers A.
+// Race is one read that runs on one server or two. S is a server, A an answer.
 type Race[S, A any] struct {
-	Next   func() (S, error)                          // returns the server to read from next; called by one goroutine at a time
-	Read   func(ctx context.Context, at S) (A, error) // reads there
-	GoesOn func(at S, err error) bool                 // whether the next server may make up for an error
+	Next   func() (S, error)                          // returns the next server to read from; one goroutine at a time calls it
+	Read   func(ctx context.Context, at S) (A, error) // reads from a server
+	GoesOn func(at S, err error) bool                 // reports whether to try the next server after an error
 	Drop   func(A)                                    // closes an answer that came too late
-	Go     func(fn func()) bool                       // runs fn in a goroutine; false if the servers are being closed
+	Go     func(fn func()) bool                       // runs fn in a goroutine; returns false if the servers are being closed
 
-	Delay  time.Duration // before a second server is asked
-	Spend  func() bool   // whether a second server may be asked
-	Refund func()        // it was not asked
+	Delay  time.Duration // how long to wait before the read also runs on a second server
+	Spend  func() bool   // takes a second read from the budget; returns false if the budget is empty
+	Refund func()        // undoes Spend
 }
 
-// Result is what came of a race.
+// Result is the result of a race.
 type Result[S, A any] struct {
-	First  S // the server that was asked first
+	First  S // the server that got the read first
 	Answer A
-	Cancel context.CancelFunc // ends the context that the answer was read with
+	Cancel context.CancelFunc // cancels the context of Answer
 
-	Second bool // a second server was asked in time
-	Won    bool // and answered first
+	Second bool // a second server got the read because the first was late
+	Won    bool // the second server answered first
 }
 
 // attempt is the read on one server.
@@ -50,7 +50,7 @@ type attempt[S, A any] struct {
 	over   bool
 }
 
-// run is a race that goes on.
+// run is a race that is running.
 type run[S, A any] struct {
 	Race[S, A]
 	ctx      context.Context
@@ -86,7 +86,7 @@ func (r Race[S, A]) Run(ctx context.Context) (Result[S, A], error) {
 			if a.err == nil {
 				result.Answer, result.Cancel = a.answer, a.cancel
 				result.Won = a != race.attempts[0] && !race.attempts[0].over
-				race.leave(loserLimit)
+				race.endLosers(loserLimit)
 				return result, nil
 			}
 			a.cancel()
@@ -103,25 +103,25 @@ func (r Race[S, A]) Run(ctx context.Context) (Result[S, A], error) {
 				return result, ErrFailed
 			}
 		case <-ctx.Done():
-			race.leave(0)
+			race.endLosers(0)
 			return result, ctx.Err()
 		}
 	}
 }
 
-// begin asks the next server.
+// begin starts the read on the next server.
 func (r *run[S, A]) begin() error {
 	at, err := r.Next()
 	if err != nil {
 		return err
 	}
-	ctx, cancel := context.WithCancel(context.WithoutCancel(r.ctx)) // the loser's may go on a little
+	ctx, cancel := context.WithCancel(context.WithoutCancel(r.ctx)) // the loser may run for loserLimit after the caller returns
 	a := &attempt[S, A]{at: at, cancel: cancel}
-	begun := r.Go(func() {
+	started := r.Go(func() {
 		a.answer, a.err = r.Read(ctx, at)
 		r.ended <- a
 	})
-	if !begun {
+	if !started {
 		cancel()
 		return ErrClosing
 	}
@@ -130,8 +130,8 @@ func (r *run[S, A]) begin() error {
 	return nil
 }
 
-// leave cancels those that are still running after a while, and closes what they answer.
-func (r *run[S, A]) leave(limit time.Duration) {
+// endLosers waits in the background for the attempts that still run, and drops their answers. It cancels them after limit.
+func (r *run[S, A]) endLosers(limit time.Duration) {
 	if r.running == 0 {
 		return
 	}
@@ -145,7 +145,7 @@ func (r *run[S, A]) leave(limit time.Duration) {
 	if limit == 0 {
 		end()
 	}
-	see := func() {
+	collect := func() {
 		timer := time.NewTimer(limit)
 		defer timer.Stop()
 		for r.running > 0 {
@@ -161,8 +161,8 @@ func (r *run[S, A]) leave(limit time.Duration) {
 			}
 		}
 	}
-	if !r.Go(see) { // everything is being closed
+	if !r.Go(collect) { // the servers are being closed
 		end()
-		see()
+		collect()
 	}
 }

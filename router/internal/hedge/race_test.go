@@ -14,7 +14,7 @@ import (
 
 var errDown = errors.New("the server is down")
 
-// bundle is a race of servers that are numbered from 0. They answer as a test lets them.
+// bundle is a race of servers with numbers from 0. The test controls their answers.
 type bundle struct {
 	race     hedge.Race[int, string]
 	mu       sync.Mutex
@@ -25,7 +25,7 @@ type bundle struct {
 	refunded int
 }
 
-// setup makes a race of some servers, each of which answers by answer.
+// setup makes a race of the given number of servers. answer returns their answers.
 func setup(servers int, answer func(ctx context.Context, at int) (string, error)) *bundle {
 	b := &bundle{budget: 1}
 	next := 0
@@ -57,7 +57,7 @@ func setup(servers int, answer func(ctx context.Context, at int) (string, error)
 	return b
 }
 
-// run runs the race, and waits until nothing of it is under way.
+// run runs the race and waits until all its goroutines have ended.
 func (b *bundle) run(t *testing.T, ctx context.Context) (hedge.Result[int, string], error) {
 	t.Helper()
 	result, err := b.race.Run(ctx)
@@ -70,7 +70,7 @@ func (b *bundle) run(t *testing.T, ctx context.Context) (hedge.Result[int, strin
 
 func reads(_ context.Context, at int) (string, error) { return fmt.Sprint("of ", at), nil }
 
-// untilEnd answers when the context ends, and on server 1 at once.
+// untilEnd answers at once on server 1, and returns an error on others when the context ends.
 func untilEnd(ctx context.Context, at int) (string, error) {
 	if at == 1 {
 		return "of 1", nil
@@ -88,7 +88,7 @@ func TestFirstAnswers(t *testing.T) {
 	}
 }
 
-// The second server is asked when the first is late. That is cancelled after a while.
+// The second server gets the read when the first is late. The read on the first is canceled after loserLimit.
 func TestSecondWins(t *testing.T) {
 	t.Parallel()
 	b := setup(2, untilEnd)
@@ -99,7 +99,7 @@ func TestSecondWins(t *testing.T) {
 	}
 }
 
-// An answer that comes after another one is closed.
+// An answer that comes after another one is dropped.
 func TestLateAnswerIsDropped(t *testing.T) {
 	t.Parallel()
 	answered := make(chan struct{})
@@ -132,7 +132,7 @@ func TestNoBudget(t *testing.T) {
 	}
 }
 
-// What no second server is asked for is given back to the budget.
+// The budget is refunded if there is no second server.
 func TestNoSecondServer(t *testing.T) {
 	t.Parallel()
 	refunded := make(chan struct{})
@@ -146,7 +146,7 @@ func TestNoSecondServer(t *testing.T) {
 	}
 }
 
-// A server that fails is made up for by the next one, as long as that may help.
+// When a server fails, the race tries the next one if GoesOn allows it.
 func TestFailures(t *testing.T) {
 	t.Parallel()
 	errWrong := errors.New("the statement is wrong")
@@ -191,6 +191,6 @@ func TestEnds(t *testing.T) {
 	b = setup(1, reads)
 	b.race.Go = func(func()) bool { return false }
 	if _, err := b.run(t, t.Context()); !errors.Is(err, hedge.ErrClosing) {
-		t.Errorf("everything is being closed: got %v", err)
+		t.Errorf("the servers are being closed: got %v", err)
 	}
 }

@@ -18,22 +18,22 @@ import (
 type address struct {
 	host      string
 	port      uint16
-	fallbacks []*pgconn.FallbackConfig // ways to connect to it, such as with TLS and without, as the DSN first had them
+	fallbacks []*pgconn.FallbackConfig // ways to connect to it, such as with and without TLS, from the DSN at the start
 
-	callers atomic.Uint64 // how many reads returned data, on connections of the owner
-	probes  atomic.Uint64 // and on those of probes
+	callers atomic.Uint64 // number of reads that returned data, on connections of the owner
+	probes  atomic.Uint64 // the same, on connections of probes
 
 	mu    sync.Mutex // guards what follows
 	conns map[*Conn]struct{}
-	why   error              // why no connection may be made; nil if it may
-	gate  context.Context    // ends when no connection may be made any more
+	why   error              // why connections are forbidden; nil if they are allowed
+	gate  context.Context    // ends when connections are forbidden
 	shut  context.CancelFunc // ends gate
 
 	wake chan struct{} // makes the prober probe at once
 
 	// Guarded by Watch.mu.
 	last    report    // of the last probe
-	rival   bool      // it takes writes beside the primary, which was logged
+	rival   bool      // it takes writes although another address is the primary; this was logged
 	renew   bool      // the next probe must use a new connection
 	renewed time.Time // when the last such probe ended
 }
@@ -67,7 +67,7 @@ func (a *address) reachedBy(f *pgconn.FallbackConfig) bool {
 	return f.Host == a.host && f.Port == a.port
 }
 
-// received returns how many reads returned data.
+// received returns the number of reads that returned data.
 func (a *address) received() uint64 { return a.callers.Load() + a.probes.Load() }
 
 // String returns host and port.
@@ -81,11 +81,10 @@ func (a *address) probeNow() {
 	}
 }
 
-// only restricts a connection to this address, in the ways that the config has for it now: certificate files may have
-// changed.
+// only restricts a connection to this address. It uses the config's present fallbacks: certificate files may have changed.
 func (a *address) only(c *pgx.ConnConfig) {
 	all := slices.DeleteFunc(fallbacksOf(c), func(f *pgconn.FallbackConfig) bool { return !a.reachedBy(f) })
-	if len(all) == 0 { // the DSN, or the service that it names, has other addresses by now
+	if len(all) == 0 { // the DSN, or the service that it names, has other addresses now
 		all = a.fallbacks
 	}
 	c.Host, c.Port, c.TLSConfig, c.Fallbacks = a.host, a.port, all[0].TLSConfig, all[1:]
@@ -117,7 +116,7 @@ func (a *address) close(why error) {
 	a.cut(func(*Conn) bool { return true })
 }
 
-// cut closes the connections that match, in use or not, and returns how many it closed.
+// cut closes all matching connections, including those in use, and returns how many it closed.
 func (a *address) cut(which func(*Conn) bool) (n int) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -132,7 +131,7 @@ func (a *address) cut(which func(*Conn) bool) (n int) {
 	return n
 }
 
-// dial wraps a function that makes connections, so that it fails while they are forbidden.
+// dial wraps a dial function so that it fails while connections are forbidden.
 func (a *address) dial(inner pgconn.DialFunc) pgconn.DialFunc {
 	return func(ctx context.Context, network, addr string) (net.Conn, error) {
 		a.mu.Lock()
@@ -160,17 +159,17 @@ func (a *address) dial(inner pgconn.DialFunc) pgconn.DialFunc {
 	}
 }
 
-// errWentDown says why no connection was made although the host is up.
-var errWentDown = errors.New("the host went down while a connection to it was made")
+// errWentDown is the error of a dial during which the host went down and came up again.
+var errWentDown = errors.New("the host went down during the dial")
 
-// reason returns why no connection was made.
+// reason returns why a dial failed.
 func (a *address) reason(gate context.Context, err error) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	switch {
 	case gate.Err() == nil:
 		return err
-	case a.why == nil: // it is up again by now
+	case a.why == nil: // it is up again
 		return errWentDown
 	}
 	return a.why

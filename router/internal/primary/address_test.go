@@ -9,12 +9,12 @@ import (
 	"github.com/kiloshard/kiloshard/router/internal/primary"
 )
 
-// Whoever dials a host that falls meanwhile gets either a connection or an error that says so, also if it is up again by
-// then.
-func TestDialWhileAHostFalls(t *testing.T) {
+// TestDialWhileAHostGoesDown dials a host that goes down during the dial. The dial returns a connection or an error that
+// says so, even if the host is up again.
+func TestDialWhileAHostGoesDown(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct{ upAgain, succeeds bool }{{false, false}, {false, true}, {true, false}, {true, true}} {
-		conn, err := primary.DialWhileItFalls(t.Context(), failure.ErrHostDown, test.upAgain, test.succeeds)
+		conn, err := primary.DialWhileItGoesDown(t.Context(), failure.ErrHostDown, test.upAgain, test.succeeds)
 		if conn != nil {
 			_ = conn.Close()
 		}

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// Admit returns when requests may go to the host. Its error is a [failure.DownError], unless ctx ends first, the watch is
-// retired, or gone returns an error: the request no longer goes to this host. gone may be nil.
+// Admit waits until requests may go to the host. Its error is a [failure.DownError], unless ctx ends first, the watch is
+// retired, or gone returns an error. gone reports that the request no longer goes to this host; it may be nil.
 func (w *Watch) Admit(ctx context.Context, gone func() error) error {
 	if w.passing.Load() {
 		return nil
@@ -19,11 +19,11 @@ func (w *Watch) Admit(ctx context.Context, gone func() error) error {
 		w.mu.Lock()
 		up, closed, err, reported := w.up, w.closed, w.downError(), w.reported
 		left := time.Until(w.since.Add(w.Wait))
-		giveUp := w.several && w.allRefuse()
+		fail := w.several && w.allRefuseLogin()
 		if a := w.latest; !w.several && !up {
 			// A refused connection is reported at once, so that the host is probed again.
 			left = time.Until(came.Add(downStep))
-			if giveUp = a.last.state != down || a.last.asked.After(came.Add(-goneFor)); !giveUp {
+			if fail = a.last.state != down || a.last.asked.After(came.Add(-refusedFor)); !fail {
 				a.probeNow()
 			}
 		}
@@ -39,7 +39,7 @@ func (w *Watch) Admit(ctx context.Context, gone func() error) error {
 		switch {
 		case up:
 			return nil
-		case left <= 0 || giveUp:
+		case left <= 0 || fail:
 			return err
 		}
 		if timer == nil {
@@ -57,8 +57,8 @@ func (w *Watch) Admit(ctx context.Context, gone func() error) error {
 	}
 }
 
-// Confirm waits until the primary's address was probed again, or is no longer the primary's, at most for as long as the
-// host may be silent. ctx ends the wait.
+// Confirm waits until the primary's address was probed again, or is no longer the primary's. It waits little longer than
+// the host may be silent (FailAfter). ctx ends the wait.
 func (w *Watch) Confirm(ctx context.Context) { w.confirm(ctx, false) }
 
 // confirm waits for a probe, on a new connection if renewed is true.
@@ -87,8 +87,8 @@ func (w *Watch) confirm(ctx context.Context, renewed bool) {
 	}
 }
 
-// Refused probes the primary's address on a new connection, because a server refused to write (SQLSTATE 25006). Connections
-// to a server that no longer has the address are then closed. It does not wait.
+// Refused probes the primary's address on a new connection, because a server refused a write (SQLSTATE 25006). The probe
+// closes connections to a server that no longer has the address. Refused does not wait.
 func (w *Watch) Refused() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -98,10 +98,10 @@ func (w *Watch) Refused() {
 	}
 }
 
-// Demoted reports whether a write that was refused (SQLSTATE 25006) met a server that is no longer the primary, so that
-// requests go elsewhere than they did when turns was taken from [Watch.Turns]. It probes the primary's address on a new
-// connection. If none of a host's several addresses takes writes, it waits for one, until the primary has refused them for
-// Wait. ctx ends the wait.
+// Demoted reports whether the server that refused a write (SQLSTATE 25006) is no longer the primary. In that case requests
+// go to another server than at the time when turns came from [Watch.Turns]. Demoted probes the primary's address on a new
+// connection. If the host has several addresses and none takes writes, it waits for one, until the primary has refused
+// writes for Wait. ctx ends the wait.
 func (w *Watch) Demoted(ctx context.Context, turns uint64) bool {
 	if w.Any {
 		return false
@@ -131,7 +131,7 @@ func (w *Watch) Demoted(ctx context.Context, turns uint64) bool {
 	return w.turns.Load() != turns
 }
 
-// ReadOnly reports whether a host with several addresses has no primary that is known to take writes.
+// ReadOnly reports whether the host has several addresses, of which none is known to be a primary that takes writes.
 func (w *Watch) ReadOnly() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -14,11 +14,12 @@ import (
 type Conn struct {
 	net.Conn
 	address *address
-	server  atomic.Pointer[string] // at the other end, see role; nil if unknown
+	server  atomic.Pointer[string] // role.server of the other end; nil if unknown
 	cut     atomic.Bool
 }
 
-// ConnOf returns the Conn inside a connection that was made with [Watch.BeforeConnect], nil if something else wraps it.
+// ConnOf returns the Conn inside a connection that was made with [Watch.BeforeConnect]. It looks inside a TLS connection,
+// and returns nil for any other wrapper.
 func ConnOf(conn net.Conn) *Conn {
 	if secure, ok := conn.(*tls.Conn); ok {
 		conn = secure.NetConn()
@@ -39,7 +40,7 @@ func (c *Conn) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// Close may be called more than once.
+// Close closes the connection. It may be called more than once.
 func (c *Conn) Close() error {
 	c.address.mu.Lock()
 	delete(c.address.conns, c)
@@ -47,8 +48,8 @@ func (c *Conn) Close() error {
 	return c.Conn.Close()
 }
 
-// BeforeConnect is for [pgxpool.Config.BeforeConnect]: it sends a new connection to the primary. Before the first request
-// is admitted it waits as [Watch.Admit] does. Its error is from that, or from Config.BeforeConnect.
+// BeforeConnect is for [pgxpool.Config.BeforeConnect]: it directs a new connection to the primary. If no request was
+// admitted yet, it waits as [Watch.Admit] does. Its error is that of Admit or of Config.BeforeConnect.
 func (w *Watch) BeforeConnect(ctx context.Context, c *pgx.ConnConfig) error {
 	if err := w.prepare(ctx, c); err != nil {
 		return err
@@ -67,7 +68,7 @@ func (w *Watch) BeforeConnect(ctx context.Context, c *pgx.ConnConfig) error {
 	switch {
 	case closed != nil && !up: // as in Admit
 		return closed
-	case !up: // requests wait in Admit, where they can go elsewhere
+	case !up: // requests wait in Admit, where they can move to another host
 		return err
 	}
 	c.DialFunc = a.dial(c.DialFunc)
@@ -95,13 +96,13 @@ func (w *Watch) prepare(ctx context.Context, c *pgx.ConnConfig) error {
 		return nil
 	}
 	if err := w.Config.BeforeConnect(ctx, c); err != nil {
-		return notAskedError{err}
+		return noCredentialsError{err}
 	}
 	return nil
 }
 
-// check records which server a new connection leads to. If the host has several addresses, it refuses a server that is no
-// longer the primary.
+// check records the server of a new connection. If the host has several addresses, it refuses a server that is no longer
+// the primary.
 func (w *Watch) check(ctx context.Context, conn *pgconn.PgConn) error {
 	r, err := askRole(ctx, conn)
 	if err != nil {

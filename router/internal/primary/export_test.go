@@ -5,9 +5,9 @@ import (
 	"net"
 )
 
-// DialWhileItFalls dials an address that is found down meanwhile because of why, and up again before the dialling has
-// ended if so said. The inner dialling succeeds or fails.
-func DialWhileItFalls(ctx context.Context, why error, upAgain, succeeds bool) (net.Conn, error) {
+// DialWhileItGoesDown dials an address that goes down during the dial, because of why. With upAgain it comes up before the
+// dial ends. succeeds is the result of the inner dial.
+func DialWhileItGoesDown(ctx context.Context, why error, upAgain, succeeds bool) (net.Conn, error) {
 	a := newAddress("127.0.0.1", 1)
 	return a.dial(func(ctx context.Context, _, _ string) (net.Conn, error) {
 		a.bar(why)
@@ -24,5 +24,5 @@ func DialWhileItFalls(ctx context.Context, why error, upAgain, succeeds bool) (n
 	})(ctx, "tcp", a.String())
 }
 
-// OfThisMachine reports whether no connection was made because this machine lacks something.
-func OfThisMachine(err error) bool { return ofThisMachine(err) }
+// IsLocal reports whether a dial failed because this machine lacks resources.
+func IsLocal(err error) bool { return isLocal(err) }

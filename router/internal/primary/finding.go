@@ -14,57 +14,58 @@ import (
 	"github.com/kiloshard/kiloshard/shards"
 )
 
-// state is what a probe has found.
+// state is the state of an address, as a probe found it.
 type state int
 
 const (
-	unasked  state = iota
-	answered       // it said what it is
-	alive          // it is not known to be down, but did not say what it is: it refused the login, or is slow
-	down           // there is no server, or one that is starting or stopping
-	silent         // nothing came
-	unknown        // this machine could not ask it
+	unprobed state = iota
+	answered       // it returned its role
+	alive          // it did not return its role, but is not known to be down: it refused the login, or is slow
+	down           // there is no server, or the server is starting or stopping
+	silent         // it sent nothing
+	unknown        // this machine could not probe it
 )
 
 // report is the result of a probe.
 type report struct {
 	state   state
-	role    role // if it answered
+	role    role // if the state is answered
 	err     error
 	asked   time.Time
 	ended   time.Time
-	since   time.Time // when the first of several reports in a row was asked for that say the same of the role
-	renewed bool      // it was made on a new connection, because that was wanted
+	since   time.Time // asked of the first of consecutive reports with this role
+	renewed bool      // the probe used a new connection on request
 }
 
-// errSilent says why a host is down that does not answer.
+// errSilent is the cause if a host is down because it does not answer.
 var errSilent = errors.New("it did not answer in time")
 
-// notAskedError says that an address could not be probed because credentials are missing: nothing is known about it.
-type notAskedError struct{ error }
+// noCredentialsError means that an address could not be probed because credentials are missing. It says nothing about the
+// server.
+type noCredentialsError struct{ error }
 
-func (e notAskedError) Unwrap() error { return e.error }
+func (e noCredentialsError) Unwrap() error { return e.error }
 
-// notAsked reports whether an error is for missing credentials. With several addresses they are requested while a
-// connection is made.
-func notAsked(err error) bool {
-	return errors.As(err, new(notAskedError)) || errors.Is(err, shards.ErrNoCredentials)
+// lacksCredentials reports whether an error is about missing credentials. With several addresses, the credentials are
+// requested during the connect.
+func lacksCredentials(err error) bool {
+	return errors.As(err, new(noCredentialsError)) || errors.Is(err, shards.ErrNoCredentials)
 }
 
-// stateOf returns what an error says about a server that was probed.
+// stateOf returns the state of an address whose probe returned err.
 func stateOf(err error) state {
 	var pgErr *pgconn.PgError
 	var dns *net.DNSError
 	var netErr net.Error
 	switch {
-	case notAsked(err):
+	case lacksCredentials(err):
 		return alive
 	case errors.As(err, &pgErr):
 		if pgErr.Code == "57P03" {
 			return down
 		}
 		return alive
-	case ofThisMachine(err):
+	case isLocal(err):
 		return unknown
 	case err == nil, errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded), errors.Is(err, net.ErrClosed):
 		return silent
@@ -72,7 +73,7 @@ func stateOf(err error) state {
 		if dns.IsNotFound {
 			return down
 		}
-		return silent // nothing is known of the server
+		return silent // it says nothing about the server
 	case errors.As(err, &netErr) && netErr.Timeout():
 		return silent
 	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.As(err, new(*net.OpError)), errors.As(err, new(syscall.Errno)):
@@ -81,9 +82,9 @@ func stateOf(err error) state {
 	return alive // such as one whose certificate is not trusted
 }
 
-// refusedAt reports whether an error says that nobody listens there.
+// refusedAt reports whether an error means that no server listens at the address.
 func refusedAt(err error) bool {
-	if code := failure.SQLState(err); code != "" { // at one of the addresses that a name stands for
+	if code := failure.SQLState(err); code != "" { // from one of the addresses of a name
 		return code == "57P03"
 	}
 	var dns *net.DNSError
@@ -91,20 +92,19 @@ func refusedAt(err error) bool {
 		return dns.IsNotFound
 	}
 	var op *net.OpError
-	return errors.As(err, &op) && op.Op == "dial" && !op.Timeout() && !ofThisMachine(err)
+	return errors.As(err, &op) && op.Op == "dial" && !op.Timeout() && !isLocal(err)
 }
 
-// broken reports whether a probe lost its connection, which may be the end of that connection alone, of the server, or of
-// a proxy.
+// broken reports whether a probe lost its connection. The connection, the server or a proxy may have ended.
 func broken(r report) bool {
 	code := failure.SQLState(r.err)
 	return r.state == down && !refusedAt(r.err) || code == "57P01" || code == "57P02"
 }
 
-// ofThisMachine reports whether no connection was made because this machine has no files, ports or memory left, in any way
-// to connect: it says nothing about the server. A name may also stand for an address of a kind that this
-// machine does not have, such as ::1, beside one where nobody listens; then the latter counts.
-func ofThisMachine(err error) bool {
+// isLocal reports whether every dial in err failed because this machine has no files, ports or memory left. Such an error
+// says nothing about the server. A name may have an address of a kind that this machine lacks, such as ::1, and another
+// one where no server listens; then the latter counts.
+func isLocal(err error) bool {
 	all := operations(err)
 	for _, op := range all {
 		if !outOfResources(op) {
@@ -125,7 +125,7 @@ func outOfResources(err error) bool {
 
 // operations returns the network operations that an error consists of.
 func operations(err error) (all []*net.OpError) {
-	switch err := err.(type) { //nolint:errorlint // it takes an error apart
+	switch err := err.(type) { //nolint:errorlint // it walks the error tree
 	case nil:
 	case *net.OpError:
 		return []*net.OpError{err}

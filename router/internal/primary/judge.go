@@ -18,7 +18,7 @@ var (
 	errTwoClusters = errors.New("it takes writes, and so does a server of another cluster: the host could be either")
 )
 
-// record stores the result of a probe, and acts on it.
+// record stores the result of a probe and acts on it.
 func (w *Watch) record(a *address, r report) {
 	w.mu.Lock()
 	defer w.unlock()
@@ -27,7 +27,7 @@ func (w *Watch) record(a *address, r report) {
 		a.renewed = r.ended
 	}
 	if r.state == unknown {
-		a.last.asked = r.asked // the rest is as it was
+		a.last.asked = r.asked // the rest still holds
 		return
 	}
 	r.since = r.asked
@@ -49,15 +49,15 @@ func (w *Watch) record(a *address, r report) {
 	}
 }
 
-// sameRole reports whether two roles are equal, even if they are of two servers or the server was restarted between them.
+// sameRole reports whether two roles are equal, apart from the server. So a restart does not change the role.
 func sameRole(a, b role) bool {
 	a.server = b.server
 	return a == b
 }
 
-// Failed records why a connection to the primary could not be made.
+// Failed records why a connect to the primary failed.
 func (w *Watch) Failed(err error) {
-	if notAsked(err) || ofThisMachine(err) {
+	if lacksCredentials(err) || isLocal(err) {
 		return
 	}
 	w.mu.Lock()
@@ -79,8 +79,8 @@ func (w *Watch) Connected() {
 	}
 }
 
-// twoClusters reports whether servers of several clusters take writes while the host's cluster is not known yet. None of them
-// counts as the primary then. The caller holds mu.
+// twoClusters reports whether there are primaries of several clusters while the host's cluster is unknown. In that case none
+// of them counts as the primary. The caller holds mu.
 func (w *Watch) twoClusters() bool {
 	if w.system != "" {
 		return false
@@ -99,7 +99,7 @@ func (w *Watch) twoClusters() bool {
 	return false
 }
 
-// unfit returns why a server is not the primary, nil if it may be. The caller holds mu.
+// unfit returns why a server with this role is not the primary; nil if it may be. The caller holds mu.
 func (w *Watch) unfit(r role) error {
 	switch {
 	case r.recovery:
@@ -123,20 +123,20 @@ func (w *Watch) choose() {
 	}
 	now := w.primary
 	switch {
-	case best != nil && best != now && w.sure(best):
+	case best != nil && best != now && w.mayTakeOver(best):
 		w.switchTo(best)
 	case now == nil:
 		w.cause = w.causes()
 		w.cutLate()
 	case now.last.state == answered && w.unfit(now.last.role) == nil:
 		w.learn(now.last.role)
-	case now.last.state != alive && now.last.state != unasked:
+	case now.last.state != alive && now.last.state != unprobed:
 		w.markDown(w.causes(), now.last.state != down)
 	}
 }
 
-// betterThan reports whether an address is a better primary than another one: the one that was promoted last, else one
-// that takes writes, else the one that was the primary before. The caller holds mu.
+// betterThan reports whether a is a better primary than other: the one that was promoted last is better, else the one that
+// takes writes, else the last primary. The caller holds mu.
 func (w *Watch) betterThan(a, other *address) bool {
 	mine, its := a.last.role, other.last.role
 	switch {
@@ -148,18 +148,18 @@ func (w *Watch) betterThan(a, other *address) bool {
 	return a == w.latest
 }
 
-// sure reports whether an address may become the primary. One that was promoted after the last primary may. Any other must
-// wait until each of the others was probed since, or had the time to answer: one of them may have been promoted while this
-// one was away. The caller holds mu.
-func (w *Watch) sure(a *address) bool {
+// mayTakeOver reports whether an address may become the primary. An address that was promoted after the last primary may.
+// Any other must wait until each of the other addresses was probed since, or had enough time to answer: one of them may have
+// been promoted while this one was away. The caller holds mu.
+func (w *Watch) mayTakeOver(a *address) bool {
 	if w.timeline != 0 && a.last.role.timeline > w.timeline {
 		return true
 	}
 	if w.primary != nil {
-		return false // as good as the present one
+		return false // it is no better than the present primary
 	}
 	since := a.last.since
-	if time.Since(since) > w.FailAfter/questions {
+	if time.Since(since) > w.FailAfter/attemptsUp {
 		return true
 	}
 	for _, other := range w.addresses {
@@ -170,7 +170,7 @@ func (w *Watch) sure(a *address) bool {
 	return true
 }
 
-// learn stores what the primary says about itself. The caller holds mu.
+// learn stores the primary's timeline and cluster. The caller holds mu.
 func (w *Watch) learn(r role) {
 	w.timeline = max(w.timeline, r.timeline)
 	if w.system == "" {
@@ -178,8 +178,8 @@ func (w *Watch) learn(r role) {
 	}
 }
 
-// allRefuse reports whether all addresses refuse the login, so that waiting does not help. The caller holds mu.
-func (w *Watch) allRefuse() bool {
+// allRefuseLogin reports whether all addresses refuse the login: then waiting does not help. The caller holds mu.
+func (w *Watch) allRefuseLogin() bool {
 	for _, a := range w.addresses {
 		if !failure.RefusesLogin(a.last.err) {
 			return false
@@ -188,7 +188,7 @@ func (w *Watch) allRefuse() bool {
 	return true
 }
 
-// causes returns for each address why it is not the primary. The caller holds mu.
+// causes returns why each address is not the primary. The caller holds mu.
 func (w *Watch) causes() error {
 	var all []error
 	for _, a := range w.addresses {
@@ -198,10 +198,10 @@ func (w *Watch) causes() error {
 			if err = w.unfit(a.last.role); err == nil && w.twoClusters() {
 				err = errTwoClusters
 			}
-		case unasked:
+		case unprobed:
 			err = errors.New("not probed yet")
 		}
-		if err != nil && !errors.As(err, new(*pgconn.ConnectError)) { // which names it itself
+		if err != nil && !errors.As(err, new(*pgconn.ConnectError)) { // that error names the address
 			err = fmt.Errorf("%s: %w", a, err)
 		}
 		if err != nil {

@@ -6,14 +6,14 @@ import (
 	"log/slog"
 )
 
-// log queues a record for the logger. The caller holds mu, and releases it by unlock.
+// log queues a record for the logger. The caller holds mu and releases it with unlock.
 func (w *Watch) log(level slog.Level, message string, attrs ...slog.Attr) {
 	attrs = append([]slog.Attr{slog.String("host", w.Host)}, attrs...)
 	w.records = append(w.records, func() { w.Logger.LogAttrs(context.Background(), level, message, attrs...) })
 }
 
-// unlock releases mu and passes queued records to the logger. A handler may read statistics or make requests, so it is
-// called with no lock held, and by one goroutine at a time, so that records come in the order of events.
+// unlock releases mu and passes queued records to the logger. A handler may read statistics or make requests, so unlock
+// calls it with no lock held. Only one goroutine at a time calls it, so records come in the order of events.
 func (w *Watch) unlock() {
 	if w.logging {
 		w.mu.Unlock()
@@ -33,7 +33,8 @@ func (w *Watch) unlock() {
 	w.mu.Unlock()
 }
 
-// logRival logs an address that takes writes although it is not the primary, once until it takes none. The caller holds mu.
+// logRival logs an address that takes writes although it is not the primary. It logs the address again only after it has
+// stopped taking writes. The caller holds mu.
 func (w *Watch) logRival(a *address) {
 	if a.last.state != answered {
 		a.rival = a.rival && a.last.state != down // one that does not answer may still take writes

@@ -13,10 +13,11 @@ type prober struct {
 	at   *address
 	conn *probeConn // kept from one probe to the next; nil if there is none
 
-	asking atomic.Int64 // attempts that have credentials, and no answer yet
+	asking atomic.Int64 // attempts that have credentials and no answer yet
 }
 
-// run probes the address whenever there is a reason to.
+// run probes the address when it is woken, when a new connection is requested, while the host is down, while requests wait
+// for a silent primary, and, if the host has several addresses, at intervals.
 func (p *prober) run() {
 	defer p.closeKept()
 	first := time.Duration(0)
@@ -46,12 +47,12 @@ func (p *prober) run() {
 		before := received
 		received = p.at.received()
 		waiting := primary && received == before && p.Busy()
-		step, steps, every := p.FailAfter/questions, questions, standbyInterval
+		step, steps, every := p.FailAfter/attemptsUp, attemptsUp, standbyInterval
 		switch {
 		case !up:
 			step = min(step, downStep)
 			steps = int((p.FailAfter + step - 1) / step)
-		case !primary: // no request waits for it
+		case !primary: // no request depends on it
 			step, steps = p.FailAfter, 1
 			if last == silent {
 				every = silentInterval
@@ -76,14 +77,14 @@ func (p *prober) run() {
 	}
 }
 
-// interval returns how long it is until there may be a reason to probe.
+// interval returns the time until run checks again whether to probe.
 func (w *Watch) interval() time.Duration {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if !w.up {
 		return downInterval
 	}
-	interval := w.FailAfter / (questions + 1)
+	interval := w.FailAfter / (attemptsUp + 1)
 	if w.several {
 		interval = min(interval, standbyInterval)
 	}
@@ -109,9 +110,9 @@ type trial struct {
 	kept bool
 }
 
-// probe asks the address for its role, first on the kept connection, and after each step without an answer on a new one,
-// for the given number of steps. The address is silent only if nothing came on any connection, callers' connections
-// included. A step starts when the one before has ended, so that a pause of this process counts as one step at most.
+// probe asks the address for its role, first on the kept connection. After each step without an answer it also tries a new
+// connection, for the given number of steps. The address is silent only if no connection, including callers' connections,
+// has received data. A step starts when the step before ends, so a pause of this process counts as one step at most.
 func (p *prober) probe(ctx context.Context, step time.Duration, steps int) (r report) {
 	asked, received := time.Now(), p.at.received()
 	ctx, cancel := context.WithCancel(ctx)
@@ -131,26 +132,26 @@ func (p *prober) probe(ctx context.Context, step time.Duration, steps int) (r re
 	p.conn = nil
 	timer := time.NewTimer(step)
 	defer timer.Stop()
-	breaks := 0
+	broke := 0
 	var last report
-	for r.state == unasked && ctx.Err() == nil {
+	for r.state == unprobed && ctx.Err() == nil {
 		select {
 		case t := <-trials:
 			left--
 			last = t.report
 			switch {
-			case t.kept && t.state != answered: // the server may have ended this connection alone
+			case t.kept && t.state != answered: // the server may have ended only this connection
 				begin(nil)
-			case breaks < questions && broken(t.report):
-				breaks++
+			case broke < attemptsUp && broken(t.report):
+				broke++
 				begin(nil)
 			case t.state == unknown && left > 0: // another attempt may know
 			case t.state != silent:
 				r, p.conn = t.report, t.conn
 			}
 		case <-timer.C:
-			if p.asking.Load() == 0 { // the address is not silent as long as nothing was sent to it
-				if left == 0 { // such as when the name cannot be looked up
+			if p.asking.Load() == 0 { // the address is not silent: nothing was sent to it
+				if left == 0 { // for example, because the name lookup failed
 					r = report{state: unknown, err: last.err}
 				}
 				timer.Reset(step)
@@ -177,7 +178,7 @@ func (p *prober) probe(ctx context.Context, step time.Duration, steps int) (r re
 	return r
 }
 
-// closeKept closes the connection that was kept.
+// closeKept closes the kept connection.
 func (p *prober) closeKept() {
 	p.conn.close()
 	p.conn = nil

@@ -23,7 +23,7 @@ func (c *probeConn) close() {
 	}
 }
 
-// end closes the connection in pgx, so that it leaves nothing behind.
+// end closes the connection in pgx and returns a channel that is closed when pgx has cleaned up.
 func (c *probeConn) end() <-chan struct{} {
 	ctx, cancel := context.WithTimeout(context.Background(), closeLimit)
 	defer cancel()
@@ -45,7 +45,7 @@ func (s *probeSocket) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// errLate is the error of a connection for a probe that has ended.
+// errLate is the error of a dial for a probe that has ended.
 var errLate = errors.New("the probe is over")
 
 // connect makes a connection to the address, as one of several attempts. ctx ends it.
@@ -63,7 +63,7 @@ func (p *prober) connect(ctx context.Context, attempt int) (*probeConn, error) {
 	lookup := config.LookupFunc
 	config.LookupFunc = func(ctx context.Context, host string) ([]string, error) {
 		ips, err := lookup(ctx, host)
-		if n := len(ips); n > 1 { // if one of them is silent, the next attempt begins with the next one
+		if n := len(ips); n > 1 { // each attempt starts with another address, in case one is silent
 			ips = slices.Concat(ips[attempt%n:], ips[:attempt%n])
 		}
 		return ips, err
@@ -99,7 +99,8 @@ func (p *prober) connect(ctx context.Context, attempt int) (*probeConn, error) {
 	return &probeConn{conn, last}, nil
 }
 
-// try asks once, on a connection that was kept or on a new one. It returns the connection if it can be used again.
+// try asks for the role once, on the given connection or, if that is nil, on a new one. It returns the connection if it can
+// be used again.
 func (p *prober) try(ctx context.Context, conn *probeConn, attempt int) (*probeConn, report) {
 	if conn == nil {
 		err := p.Try(ctx, func(ctx context.Context) (err error) {

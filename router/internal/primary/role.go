@@ -10,29 +10,30 @@ import (
 	"github.com/kiloshard/kiloshard/router/internal/failure"
 )
 
-// role is what a server says about itself.
+// role is the role of a server, as the server reports it.
 type role struct {
 	recovery bool // it is a standby, or not yet a primary
 	readOnly bool // default_transaction_read_only, or a standby
 	timeline uint32
 	system   string // the identifier of its cluster
-	server   string // when it was started, to the microsecond: which server of the cluster it is
+	server   string // its start time in microseconds, which identifies it within its cluster
 }
 
-// takesWrites reports whether the server is a primary that writes.
+// takesWrites reports whether the server is a primary that accepts writes.
 func (r role) takesWrites() bool { return !r.recovery && !r.readOnly }
 
 var errNoAnswer = errors.New("the server did not return its role")
 
-// askRole asks a server for its role. A primary's timeline is that of what it writes: the one of pg_control_checkpoint is
-// out of date until the first checkpoint after a promotion. Any user may call these functions unless they were revoked.
+// askRole asks a server for its role. A primary's timeline is that of the WAL it writes: the timeline in
+// pg_control_checkpoint is out of date until the first checkpoint after a promotion. Any user may call these functions
+// unless the rights were revoked.
 func askRole(ctx context.Context, conn *pgconn.PgConn) (r role, err error) {
 	const plain = `select pg_catalog.pg_is_in_recovery(), pg_catalog.current_setting('transaction_read_only') = 'on'`
 	const full = plain + `, case when not pg_catalog.pg_is_in_recovery() then
 	pg_catalog.left(pg_catalog.pg_walfile_name(pg_catalog.pg_current_wal_insert_lsn()), 8) end,
 (pg_catalog.pg_control_system()).system_identifier, (extract(epoch from pg_catalog.pg_postmaster_start_time()) * 1000000)::int8`
 	results, err := conn.Exec(ctx, full).ReadAll()
-	if code := failure.SQLState(err); code == "42501" || code == "55000" { // the latter of a server that has just been promoted
+	if code := failure.SQLState(err); code == "42501" || code == "55000" { // a server that has just been promoted returns 55000
 		results, err = conn.Exec(ctx, plain).ReadAll()
 	}
 	if err != nil {

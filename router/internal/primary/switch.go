@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// switchTo sends requests to an address from now on, and closes all connections to the others. The caller holds mu.
+// switchTo makes an address the primary, and closes all connections to the others. The caller holds mu.
 func (w *Watch) switchTo(to *address) {
 	first := w.latest == nil
 	w.learn(to.last.role)
@@ -45,9 +45,9 @@ func (w *Watch) markUp() {
 	w.passing.Store(true)
 }
 
-// markDown fails all requests that wait, and closes all connections if cut is true. If it is not, the server takes no new
-// connections, but may still serve its old ones: they are closed when it has sent nothing for FailAfter. The caller holds
-// mu.
+// markDown makes the host down: new requests wait in Admit or fail. If cut is true, it closes all connections. Otherwise the
+// server accepts no new connections but may still serve old ones: these are closed when the server has sent nothing for
+// FailAfter. The caller holds mu.
 func (w *Watch) markDown(cause error, cut bool) {
 	w.cause = cause
 	if !w.up {
@@ -63,7 +63,7 @@ func (w *Watch) markDown(cause error, cut bool) {
 	if w.latest.bar(why); cut {
 		w.latest.close(why)
 	}
-	w.left, w.leftAt = w.latest.callers.Load(), w.since
+	w.lastReads, w.lastReadAt = w.latest.callers.Load(), w.since
 	if w.several {
 		w.primary = nil
 	}
@@ -78,9 +78,9 @@ func (w *Watch) cutLate() {
 	if w.latest == nil {
 		return
 	}
-	if received := w.latest.callers.Load(); received != w.left {
-		w.left, w.leftAt = received, time.Now()
-	} else if time.Since(w.leftAt) > w.FailAfter {
+	if received := w.latest.callers.Load(); received != w.lastReads {
+		w.lastReads, w.lastReadAt = received, time.Now()
+	} else if time.Since(w.lastReadAt) > w.FailAfter {
 		w.latest.close(w.downError())
 	}
 }

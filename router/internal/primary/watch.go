@@ -16,19 +16,19 @@ import (
 const (
 	// standbyInterval is the probe interval of a host that is up.
 	standbyInterval = time.Second
-	// silentInterval is the probe interval of an address that did not answer, and that no request needs.
+	// silentInterval is the probe interval of an address that did not answer and that no request needs.
 	silentInterval = 5 * time.Second
 	// downInterval is the pause after a probe of a host that is down.
 	downInterval = 100 * time.Millisecond
-	// downStep is how long a probe of a host that is down waits before it tries another connection as well.
+	// downStep is how long a probe of a host that is down waits before it also tries another connection.
 	downStep = 200 * time.Millisecond
-	// goneFor is how long a refused connection counts for requests to a host with one address: however many there are,
-	// they do not probe it more often.
-	goneFor = downInterval / 2
+	// refusedFor is how long a refused connection counts as the answer for requests to a host with one address. It limits
+	// how often many requests probe such a host.
+	refusedFor = downInterval / 2
 	// minInterval is the shortest time between two probes.
 	minInterval = 5 * time.Millisecond
-	// questions is how often a host that is up is asked before it counts as silent.
-	questions = 3
+	// attemptsUp is the number of attempts of a probe before a host that is up counts as silent.
+	attemptsUp = 3
 	// closeLimit is the time limit for closing a connection.
 	closeLimit = 5 * time.Second
 )
@@ -40,7 +40,7 @@ type Config struct {
 	// Conn is how to connect, to all addresses of the host. Its tracer is not used.
 	Conn *pgx.ConnConfig
 
-	// Any accepts any address, as for a replica: none is asked whether it is the primary.
+	// Any accepts any address, as for a replica: the watch does not look for the primary.
 	Any bool
 
 	// BeforeConnect changes the config of each new connection, such as for credentials. May be nil.
@@ -53,59 +53,59 @@ type Config struct {
 	FailAfter time.Duration // how long the host may be silent while requests wait
 	Wait      time.Duration // how long after it went down requests wait for another primary
 
-	// Logger logs that the host went down or came up, and that its primary changed, in the order of events and while no
-	// lock is held. Nil logs nothing.
+	// Logger logs when the host goes down or comes up, and when its primary changes, in the order of events. The watch
+	// calls it with no lock held. Nil logs nothing.
 	Logger *slog.Logger
 
 	// Busy reports whether requests are under way.
 	Busy func() bool
 
-	// Down, Up and Moved are called in the order of events and must not call the Watch. After Down requests fail with
-	// why. After Up they go to the host again, on new connections. Moved replaces idle connections, because the host's
-	// address, or the server behind it, has changed.
+	// Down, Up and Moved are called in the order of events and must not call the Watch. After Down, requests fail with
+	// why. After Up, they go to the host again, on new connections. Moved must replace idle connections, because the host's
+	// address or the server at that address has changed.
 	Down  func(why error)
 	Up    func()
 	Moved func()
 }
 
-// Watch knows whether a host is up, and which of its addresses is the primary. It is safe for concurrent use.
+// Watch watches whether a host is up, and which of its addresses is the primary. It is safe for concurrent use.
 type Watch struct {
 	Config
-	several   bool // addresses of which one is the primary
+	several   bool // the host has several addresses, of which one is the primary
 	addresses []*address
-	probing   *pgx.ConnConfig // of the probers' connections
+	probing   *pgx.ConnConfig // config of the probers' connections
 
 	passing  atomic.Bool   // requests are admitted, and probers run
-	turns    atomic.Uint64 // how often the host went down, or its primary changed
+	turns    atomic.Uint64 // number of times the host went down or its primary changed
 	halfOpen atomic.Bool   // the breaker is half-open
 
 	ctx     context.Context
 	stop    context.CancelFunc
 	running sync.WaitGroup
 
-	mu       sync.Mutex // guards what follows, and the last report of each address; address.mu may be taken under it
-	started  bool
-	admitted bool     // requests have been admitted
-	closed   error    // why requests no longer wait
-	up       bool     // there is a primary
-	primary  *address // nil if there is none
-	latest   *address // the last primary
-	timeline uint32   // of the latest; 0 if unknown
-	system   string   // its identifier; empty if unknown
-	since    time.Time
-	cause    error     // why it is not up
-	left     uint64    // callers of the latest, when it last sent something since it went down
-	leftAt   time.Time // when that was
-	changes  uint64
-	reported chan struct{} // closed and replaced at each report
+	mu         sync.Mutex // guards what follows, and the last report of each address; address.mu may be taken under it
+	started    bool
+	admitted   bool      // requests have been admitted
+	closed     error     // why requests no longer wait
+	up         bool      // there is a primary
+	primary    *address  // nil if there is none
+	latest     *address  // the last primary
+	timeline   uint32    // of latest; 0 if unknown
+	system     string    // system identifier of the cluster; empty if unknown
+	since      time.Time // when it went down
+	cause      error     // why it is down
+	lastReads  uint64    // latest.callers, when it last changed since the host went down
+	lastReadAt time.Time // when that was
+	changes    uint64
+	reported   chan struct{} // closed and replaced at each report
 
-	records []func() // for the log
-	logging bool     // a goroutine is logging them
+	records []func() // queued log records
+	logging bool     // a goroutine passes them to the logger
 }
 
 var errLooking = errors.New("no primary found yet")
 
-// New returns a watch that does nothing before the first [Watch.Admit]. It must be closed.
+// New returns a watch that does nothing before the first [Watch.Admit]. The caller must close it.
 func New(cfg Config) *Watch {
 	if cfg.Logger == nil {
 		cfg.Logger = slog.New(slog.DiscardHandler)
@@ -135,7 +135,7 @@ func (w *Watch) Several() bool { return w.several }
 // Passing reports whether [Watch.Admit] would admit a request without waiting.
 func (w *Watch) Passing() bool { return w.passing.Load() }
 
-// Turns returns how often the host went down, or its primary changed.
+// Turns returns how often the host went down or its primary changed.
 func (w *Watch) Turns() uint64 { return w.turns.Load() }
 
 // start starts the probers, at the first request.
@@ -157,7 +157,7 @@ func (w *Watch) start() {
 	}
 }
 
-// Retire fails all requests that wait in [Watch.Admit].
+// Retire fails all requests that wait in [Watch.Admit], and later ones that would wait, with why.
 func (w *Watch) Retire(why error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -165,7 +165,7 @@ func (w *Watch) Retire(why error) {
 	w.notify()
 }
 
-// Wake makes requests that wait in [Watch.Admit] check whether they go elsewhere.
+// Wake makes requests that wait in [Watch.Admit] call gone again.
 func (w *Watch) Wake() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -179,18 +179,18 @@ func (w *Watch) Cut(why error) {
 	}
 }
 
-// Close stops the probers, and waits for them. Connections of the owner stay open.
+// Close stops the probers and waits for them. Connections of the owner stay open.
 func (w *Watch) Close() {
 	w.stop()
 	w.running.Wait()
 	for _, a := range w.addresses {
 		a.mu.Lock()
-		a.shut() // its resources
+		a.shut() // releases the resources of the context
 		a.mu.Unlock()
 	}
 }
 
-// notify wakes all that wait for a report. The caller holds mu.
+// notify wakes all goroutines that wait for a report. The caller holds mu.
 func (w *Watch) notify() {
 	close(w.reported)
 	w.reported = make(chan struct{})

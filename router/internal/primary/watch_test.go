@@ -18,8 +18,8 @@ import (
 
 func TestMain(m *testing.M) { os.Exit(leak.Check(m.Run())) }
 
-// TestOneAddress has a host with one address die and come back. Connections go through the watch, which hears of those
-// that fail and calls back in order.
+// TestOneAddress kills and restarts a host with one address. Connections use the watch. The test reports failed connects to
+// it, and checks its callbacks.
 func TestOneAddress(t *testing.T) {
 	t.Parallel()
 	server := shardtest.OwnServer(t)
@@ -64,7 +64,7 @@ func TestOneAddress(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := connect(); err == nil {
-		t.Error("connected to a server that is dead")
+		t.Error("connected to a server that was killed")
 	}
 	var down *failure.DownError
 	if err := w.Admit(t.Context(), nil); !errors.As(err, &down) || w.Stats().Up || w.Turns() == turns {
@@ -81,7 +81,7 @@ func TestOneAddress(t *testing.T) {
 	defer cancel()
 	for w.Admit(ctx, nil) != nil {
 		if ctx.Err() != nil {
-			t.Fatal("the host never came up")
+			t.Fatal("the host did not come up in time")
 		}
 	}
 	if s := w.Stats(); !s.HalfOpen {

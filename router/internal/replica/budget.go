@@ -3,7 +3,7 @@ package replica
 import "sync/atomic"
 
 const (
-	// budgetShare is the share of reads that are sent twice at most, beside a burst of budgetBurst.
+	// budgetShare is the largest share of reads that are sent twice, beyond a burst of budgetBurst reads.
 	budgetShare = 0.1
 	budgetBurst = 16
 	budgetCost  = 1000 // tokens
@@ -20,7 +20,7 @@ func (b *Budget) Earn() {
 	}
 }
 
-// Spend takes one read from the budget, and reports whether that may be sent twice.
+// Spend takes one read from the budget and reports whether that read may be sent twice.
 func (b *Budget) Spend() bool {
 	if b.tokens.Add(-budgetCost) >= 0 {
 		return true

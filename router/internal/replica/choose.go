@@ -7,14 +7,14 @@ import (
 	"time"
 )
 
-// ErrNone says that no replica qualifies. Package router exports and documents it.
+// ErrNone means that no replica qualifies. Package router exports and documents it.
 var ErrNone = errors.New("no replica qualifies")
 
 var (
-	errUnmeasured = errors.New("it was not measured recently")
-	errLongBehind = errors.New("it is further behind than the history of the primary's log goes")
-	errOtherPlace = errors.New("the position is of another cluster or timeline")
-	errNotThere   = errors.New("it has not replayed the position")
+	errUnmeasured   = errors.New("it was not measured recently")
+	errLongBehind   = errors.New("it is behind the oldest recorded position of the primary")
+	errOtherHistory = errors.New("the position is of another cluster or timeline")
+	errNotReplayed  = errors.New("it has not replayed the position")
 )
 
 // Primary is the index that stands for the primary.
@@ -23,12 +23,13 @@ const Primary = -1
 // Want is what a reader requires of a replica.
 type Want struct {
 	MaxLag      time.Duration // how old its data may be; more than 0
-	After       Position      // it must have replayed
-	Wait        time.Duration // how long to wait for a replica that qualifies; 0 is not to wait
-	ReplicaOnly bool          // never the primary
+	After       Position      // the replica must have replayed it
+	Wait        time.Duration // how long to wait for a replica that qualifies; 0 means no wait
+	ReplicaOnly bool          // do not read from the primary
 }
 
-// Tried is a set of replicas, by index, that a read is not sent to again. Replicas past the 64th are not used.
+// Tried is the set of replicas, by index, that a read has tried and does not try again. Replicas after the 64th are not
+// used.
 type Tried uint64
 
 // Has reports whether replica i is in the set.
@@ -39,24 +40,25 @@ func (t *Tried) Add(i int) { *t |= 1 << i }
 
 // Choice is a replica to read from.
 type Choice struct {
-	Index  int             // Primary, or which replica
+	Index  int             // of the replica, or Primary
 	Life   context.Context // ends when the replica stops answering
 	Server string          // the server it was chosen for, as in [Seen]; for others see [Set.Check]
 }
 
-// fits reports whether a replica meets want. anyPlace ignores how far it has replayed, which waiting can mend.
-func (s *state) fits(now time.Time, want *Want, anyPlace bool) bool {
-	if s == nil || s.why != nil || now.Sub(s.measured) > min(knownFor, want.MaxLag) || s.lag(now) > want.MaxLag {
+// fits reports whether a replica meets want. With anyPosition it ignores how far the replica has replayed: a wait may be
+// enough.
+func (s *state) fits(now time.Time, want *Want, anyPosition bool) bool {
+	if s == nil || s.why != nil || now.Sub(s.measured) > min(freshFor, want.MaxLag) || s.lag(now) > want.MaxLag {
 		return false
 	}
-	return want.After.IsZero() || s.facts.has(want.After) && (anyPlace || s.replayed >= want.After.lsn)
+	return want.After.IsZero() || s.facts.has(want.After) && (anyPosition || s.replayed >= want.After.lsn)
 }
 
-// has reports whether a position is in the history of a server.
+// has reports whether a position is in the history of a server: in its cluster, and not on a later timeline.
 func (f facts) has(p Position) bool { return f.system == p.system && f.timeline >= p.timeline }
 
-// choose returns the replica with the least lag among those that fit. Replicas whose lags differ by less than the interval
-// of the measurements take turns.
+// choose returns the replica with the least lag among those that fit. Replicas whose lags differ by no more than two
+// measurement intervals take turns.
 func (s *Set) choose(want *Want, not Tried) (choice Choice, ok bool) {
 	now := time.Now()
 	var least time.Duration
@@ -79,17 +81,16 @@ func (s *Set) choose(want *Want, not Tried) (choice Choice, ok bool) {
 		if i >= 64 || !fitting.Has(i) {
 			continue
 		}
-		life := s.all[i].life.Load() // read before the state, which a life that has ended does not belong to
+		life := s.all[i].life.Load() // read first: a newer life must not go with an older state
 		if known := s.all[i].now.Load(); known.fits(now, want, false) && known.lag(now) <= tie {
 			return Choice{i, life.ctx, known.server}, true
 		}
 	}
-	return Choice{}, false // they stopped fitting just now
+	return Choice{}, false // they no longer fit
 }
 
-// Find returns a replica that fits, or Primary. It waits for a replica for up to Want.Wait: with Want.After for one that has
-// not yet replayed the position, with ReplicaOnly for any. The error is that of ctx, or [ErrNone] with the reason for each
-// replica.
+// Find returns a replica that fits, or Primary. It waits for up to Want.Wait if Want.After is set and a replica only has
+// to replay that position, or if ReplicaOnly is set. The error is that of ctx, or [ErrNone] with a reason for each replica.
 func (s *Set) Find(ctx context.Context, want *Want, not Tried) (Choice, error) {
 	s.want(want.MaxLag)
 	if choice, ok := s.choose(want, not); ok {
@@ -109,7 +110,7 @@ func (s *Set) Find(ctx context.Context, want *Want, not Tried) (Choice, error) {
 	return Choice{Index: Primary}, nil
 }
 
-// await waits until a replica fits.
+// await waits until a replica fits, for up to want.Wait. It reports false if none does.
 func (s *Set) await(ctx context.Context, want *Want, not Tried) (Choice, bool) {
 	if want.Wait <= 0 {
 		return Choice{}, false
@@ -123,17 +124,17 @@ func (s *Set) await(ctx context.Context, want *Want, not Tried) (Choice, bool) {
 		if choice, ok := s.choose(want, not); ok {
 			return choice, true
 		}
-		hope, now := false, time.Now()
+		canFit, now := false, time.Now()
 		for i, r := range s.all {
 			if i >= 64 || not.Has(i) {
 				continue
 			}
-			hope = hope || want.ReplicaOnly || r.now.Load().fits(now, want, true)
-			if first && hope {
+			canFit = canFit || want.ReplicaOnly || r.now.Load().fits(now, want, true)
+			if first && canFit {
 				r.wake()
 			}
 		}
-		if !hope {
+		if !canFit {
 			return Choice{}, false
 		}
 		select {
@@ -146,7 +147,7 @@ func (s *Set) await(ctx context.Context, want *Want, not Tried) (Choice, bool) {
 	}
 }
 
-// whyNot returns for each replica why it does not fit.
+// whyNot returns an error that says for each replica why it does not fit.
 func (s *Set) whyNot(want *Want) error {
 	why := []error{ErrNone}
 	for _, r := range s.all {
@@ -157,7 +158,7 @@ func (s *Set) whyNot(want *Want) error {
 	return errors.Join(why...)
 }
 
-// whyNot returns why the replica does not fit, nil if it does.
+// whyNot returns why the replica does not fit; nil if it fits.
 func (s *state) whyNot(now time.Time, want *Want) error {
 	switch {
 	case s == nil:
@@ -168,12 +169,12 @@ func (s *state) whyNot(now time.Time, want *Want) error {
 		return errLongBehind
 	case s.lag(now) > want.MaxLag:
 		return fmt.Errorf("its data may be %v old", s.lag(now).Round(time.Millisecond))
-	case now.Sub(s.measured) > min(knownFor, want.MaxLag):
+	case now.Sub(s.measured) > min(freshFor, want.MaxLag):
 		return errUnmeasured
 	case !s.fits(now, want, true):
-		return errOtherPlace
+		return errOtherHistory
 	case !s.fits(now, want, false):
-		return errNotThere
+		return errNotReplayed
 	}
 	return nil
 }

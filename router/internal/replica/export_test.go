@@ -2,10 +2,10 @@ package replica
 
 import "time"
 
-// History is where the log of a primary was.
+// History is the recorded WAL positions of a primary.
 type History struct{ log history }
 
-// NewHistory returns one that is empty.
+// NewHistory returns an empty history.
 func NewHistory() *History { return &History{} }
 
 // Add adds a mark.
@@ -13,5 +13,5 @@ func (h *History) Add(at time.Time, inserted, flushed uint64, slack time.Duratio
 	h.log.add(mark{at: at, inserted: inserted, flushed: flushed, slack: slack})
 }
 
-// AsOf returns as of when a replica is that has come to a position.
+// AsOf returns the time as of which a replica that has replayed up to lsn has everything.
 func (h *History) AsOf(lsn uint64) time.Time { return h.log.asOf(lsn) }

@@ -10,18 +10,18 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// GuardColumns are three columns for a statement at the beginning of a read transaction; [ParseSeen] takes their values.
-// They identify the server and say how far it has replayed the log. Whatever the transaction reads after that statement is
-// at least as new. (A statement of the same snapshot may see older data, as all statements of a repeatable read transaction
-// do: then ask before the transaction, and make sure that it runs on the same server.)
+// GuardColumns are three columns for a statement at the beginning of a read transaction; [ParseSeen] parses their values.
+// They identify the server and contain the WAL position that it has replayed. Later statements of the transaction see data
+// at least as new. (A statement with the same snapshot may see older data, and so do all statements of a repeatable read
+// transaction. In that case ask before the transaction, and make sure that it runs on the same server.)
 const GuardColumns = `pg_catalog.pg_is_in_recovery(), coalesce((pg_catalog.pg_last_wal_replay_lsn() - '0/0')::int8, 0),
 	(extract(epoch from pg_catalog.pg_postmaster_start_time()) * 1000000)::int8`
 
-// Seen is what a server said about itself.
+// Seen is the answer of a server to [GuardColumns].
 type Seen struct {
 	Standby  bool
-	Replayed uint64 // a position in the log
-	Server   string // when it was started, to the microsecond, which identifies it within its cluster
+	Replayed uint64 // WAL position
+	Server   string // its start time in microseconds, which identifies it within its cluster
 }
 
 // ParseSeen parses the values of [GuardColumns], in the text format.
@@ -38,13 +38,13 @@ func ParseSeen(values [][]byte) (Seen, error) {
 
 var (
 	errNoAnswer = errors.New("the server did not return its position")
-	errUnknown  = errors.New("the connection leads to a server that was not measured yet")
-	errBehind   = errors.New("the server that the connection leads to is behind")
+	errUnknown  = errors.New("the connection is to a server that was not measured yet")
+	errBehind   = errors.New("the connection is to a server that is behind")
 )
 
-// Ask asks the server of a connection of replica i how far it has replayed the log, and what else [Set.Check] needs. The
-// connection must be idle, or in a transaction. The error is that of the connection, or says why the server must not be
-// read: it was promoted, or is behind an earlier position of its own.
+// Ask asks the server of a connection of replica i for what [Set.Check] needs, such as how far it has replayed the WAL.
+// The connection must be idle or in a transaction. The error is that of the connection, or says why callers must not read
+// from the server: it was promoted, or is behind an earlier position of its own.
 func (s *Set) Ask(ctx context.Context, i int, conn *pgconn.PgConn) (Seen, error) {
 	r := s.all[i]
 	values, err := ask(ctx, conn, `select `+GuardColumns)
@@ -75,8 +75,8 @@ func (s *Set) Ask(ctx context.Context, i int, conn *pgconn.PgConn) (Seen, error)
 	return seen, r.learn(ctx, conn)
 }
 
-// Check returns why the answer of a server of replica i, to a read that began at the given time, must not be used: it had
-// not replayed enough then, or is not a standby of the primary. It returns nil if the answer is good.
+// Check returns why the answer of a server of replica i must not be used, for a read that began at the given time: the
+// server had not replayed enough, or is not a standby of the primary. It returns nil if the answer is good.
 func (s *Set) Check(i int, want *Want, began time.Time, seen Seen) error {
 	if !seen.Standby {
 		return errNoStandby
@@ -94,9 +94,9 @@ func (s *Set) Check(i int, want *Want, began time.Time, seen Seen) error {
 	case known.timeline < s.timeline:
 		return errTimeline
 	case !want.After.IsZero() && !known.has(want.After):
-		return errOtherPlace
+		return errOtherHistory
 	case seen.Replayed < want.After.lsn:
-		return errNotThere
+		return errNotReplayed
 	}
 	if asOf := s.log.asOf(seen.Replayed); asOf.IsZero() || began.Sub(asOf) > want.MaxLag {
 		return errBehind
@@ -104,9 +104,9 @@ func (s *Set) Check(i int, want *Want, began time.Time, seen Seen) error {
 	return nil
 }
 
-// learn asks a server for its cluster, and for the timeline of its data. A replica that was ahead of a primary when that was
-// promoted has changes that the primary never had: it does not follow the primary's timeline, although by positions in the
-// log it may seem to. Behind a pooler the answer may come from another server than the one before.
+// learn asks a server for its cluster and for the timeline of its data. A replica that was ahead of the new primary at its
+// promotion has changes that the primary never had. It does not follow the primary's timeline, although its WAL positions
+// may look as if it did. Behind a pooler this answer may come from another server than the answer before.
 func (r *replica) learn(ctx context.Context, conn *pgconn.PgConn) error {
 	const query = `select (extract(epoch from pg_postmaster_start_time()) * 1000000)::int8,
 	(select system_identifier from pg_control_system()),
@@ -133,10 +133,10 @@ func (r *replica) learn(ctx context.Context, conn *pgconn.PgConn) error {
 	return nil
 }
 
-// maxServers is how many servers behind one replica are remembered. A restarted server counts as another one.
+// maxServers limits how many servers of one replica are remembered. A restarted server counts as another one.
 const maxServers = 256
 
-// ask returns the only row of a query, without pgx and its tracers.
+// ask returns the only row of a query. It uses pgconn, so tracers do not see it.
 func ask(ctx context.Context, conn *pgconn.PgConn, query string) ([][]byte, error) {
 	result := conn.ExecParams(ctx, query, nil, nil, nil, nil).Read()
 	if result.Err != nil {

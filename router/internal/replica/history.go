@@ -2,28 +2,28 @@ package replica
 
 import "time"
 
-// mark is where the log of a primary was.
+// mark is the WAL position of a primary at a time.
 type mark struct {
-	at       time.Time // before it was asked for
-	inserted uint64    // the log in memory
-	flushed  uint64    // the log on the disk
-	slack    time.Duration
+	at       time.Time     // before the query was sent
+	inserted uint64        // end of the WAL in memory
+	flushed  uint64        // end of the WAL on disk
+	slack    time.Duration // the longest time from a commit to its flush
 }
 
-// history is where the log of a primary was, the oldest mark first. There are fewer old marks than new ones.
+// history is the recorded WAL positions of a primary, the oldest first. Old marks are further apart than new ones.
 type history []mark
 
-// historyMost is the most marks that are kept. At ten a second the oldest are minutes old, and later hours, since every
-// second one of the older half is dropped.
-const historyMost = 512
+// historyLimit is the largest number of marks. When there are more, add drops every second mark of the older half. So at
+// ten marks a second the oldest are minutes old at first, and hours old later.
+const historyLimit = 512
 
-// add adds a mark, which is later than all others.
+// add adds a mark, which must be later than all others.
 func (h *history) add(m mark) {
 	all := append(*h, m)
-	if len(all) > historyMost {
+	if len(all) > historyLimit {
 		kept := all[:0]
 		for i, old := range all {
-			if i%2 == 0 || i >= historyMost/2 {
+			if i%2 == 0 || i >= historyLimit/2 {
 				kept = append(kept, old)
 			}
 		}
@@ -32,14 +32,13 @@ func (h *history) add(m mark) {
 	*h = all
 }
 
-// asOf returns a time such that a server that has replayed the log up to lsn has everything that was visible on the primary
-// then, and the zero time if none is known.
+// asOf returns a time. A server that has replayed the WAL up to lsn has everything that was visible on the primary at that
+// time. The time is zero if it is unknown.
 //
-// Everything visible is in the log in memory, so a server that has replayed that has it. But a log that nobody commits to
-// may stay in memory for long, and a replica that has all there is would then seem to be behind. Asynchronous commits are
-// on the disk after three times wal_writer_delay at the latest, see
-// https://www.postgresql.org/docs/current/wal-async-commit.html, and all others at once: so the log on the disk has what was
-// visible that long ago.
+// All visible changes are in the WAL in memory, so a server that has replayed that WAL has them. But WAL without a commit
+// may stay in memory for long, and then a replica that has all commits would seem to be behind. Asynchronous commits reach
+// the disk within three times wal_writer_delay (https://www.postgresql.org/docs/current/wal-async-commit.html), and all
+// other commits at once. So the WAL on disk has everything that was visible that long ago.
 func (h history) asOf(lsn uint64) time.Time {
 	var asOf time.Time
 	for i := len(h) - 1; i >= 0; i-- {

@@ -9,13 +9,13 @@ import (
 	"github.com/kiloshard/kiloshard/router/internal/replica"
 )
 
-// TestHistoryPromisesNothingThatWasNot has a primary's log grow at random, some of it on the disk later. Whatever place a
-// replica has come to, it must have all that was visible at the time that the history tells, and when it has all, the time
-// must be the last one.
-func TestHistoryPromisesNothingThatWasNot(t *testing.T) {
+// TestHistoryNeverClaimsTooMuch grows a primary's WAL at random, and flushes some of it later. At any position, a replica
+// must have everything that was visible at the time that the history returns. If it has the whole WAL, the time must be that
+// of the last mark.
+func TestHistoryNeverClaimsTooMuch(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
-		const slack = 5 // ticks until what is in memory is on the disk
+		const slack = 5 // ticks until the WAL in memory is on disk
 		start := time.Now()
 		h := replica.NewHistory()
 		inserted := []uint64{1} // by tick
@@ -31,16 +31,16 @@ func TestHistoryPromisesNothingThatWasNot(t *testing.T) {
 		at := h.AsOf(place)
 		if at.IsZero() {
 			if place >= last {
-				t.Fatalf("nothing is known of place %d, the log is at %d", place, last)
+				t.Fatalf("no time for position %d, although the WAL ends at %d", place, last)
 			}
 			return
 		}
 		tick := int(at.Sub(start))
 		if tick >= 0 && inserted[tick] > place {
-			t.Fatalf("a replica at %d is said to be as of tick %d, when the log was at %d", place, tick, inserted[tick])
+			t.Fatalf("a replica at %d counts as of tick %d, when the WAL ended at %d", place, tick, inserted[tick])
 		}
 		if place >= last && tick != len(inserted)-1 {
-			t.Fatalf("a replica that has all is said to be as of tick %d of %d", tick, len(inserted)-1)
+			t.Fatalf("a replica that has the whole WAL counts as of tick %d, expected %d", tick, len(inserted)-1)
 		}
 	})
 }

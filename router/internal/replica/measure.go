@@ -9,40 +9,40 @@ import (
 )
 
 const (
-	// silentAfter is how long a replica may take for a measurement. One that takes longer is not used, and reads that wait
-	// for it go elsewhere.
+	// silentAfter is the time limit for one measurement. A replica that takes longer is not used, and reads that wait for
+	// it go to another server.
 	silentAfter = 400 * time.Millisecond
-	// knownFor is for how long a measurement counts, if a reader does not want it younger.
-	knownFor = 750 * time.Millisecond
-	// hurry is the pause between two measurements while somebody waits for news.
-	hurry = time.Millisecond
-	// connectLimit is the time for a connection that measurements are to be made on.
+	// freshFor is how long a measurement is valid, unless a reader allows less lag than that.
+	freshFor = 750 * time.Millisecond
+	// waitingPause is the pause between two measurements while reads wait for one.
+	waitingPause = time.Millisecond
+	// connectLimit is the time limit for making a connection for measurements.
 	connectLimit = 3 * time.Second
-	// closeLimit is the time for closing it.
+	// closeLimit is the time limit for closing it.
 	closeLimit = time.Second
-	// failedPause is how long after a measurement that has failed there is another one, on a new connection, however much
-	// it is waited for: a server that starts has better things to do. One that has changed its role may well keep it, and has
-	// rolePause.
+	// failedPause is the pause after a failed measurement, even while reads wait: polling must not slow down a server that
+	// starts. The next measurement uses a new connection. rolePause is the pause if the server has the wrong role: it is
+	// likely to keep that role.
 	failedPause = 100 * time.Millisecond
 	rolePause   = time.Second
 )
 
-// ErrSilent says that a replica is not read because it does not answer.
+// ErrSilent means that a replica is not used because it does not answer.
 var ErrSilent = errors.New("the replica does not answer")
 
 var (
 	errOther      = errors.New("the replica belongs to another cluster than the primary")
-	errTimeline   = errors.New("the replica is not known to follow the primary since that was promoted")
+	errTimeline   = errors.New("the replica is not known to follow the primary since the promotion")
 	errNoLog      = errors.New("the primary is a standby, or was not measured yet")
 	errNotPrimary = errors.New("the primary is a standby")
 )
 
-// rest waits until the next measurement is due, or ctx has ended. That of a replica, which may be woken, is due soon while
-// reads wait for it, and no more often however many wait.
+// rest waits until the next measurement is due, or ctx ends. A replica, which has a woken channel, is measured more often
+// while reads wait for it. How many reads wait makes no difference.
 func (s *Set) rest(ctx context.Context, woken <-chan struct{}) {
 	long := time.Duration(s.pause.Load())
 	if woken != nil && s.waiting.Load() > 0 {
-		long, woken = hurry, nil
+		long, woken = waitingPause, nil
 	}
 	sleep(ctx, long, woken)
 }
@@ -64,7 +64,7 @@ func pauseAfter(err error) time.Duration {
 	return failedPause
 }
 
-// measurePrimary records where the primary's log is, until ctx ends or nobody reads.
+// measurePrimary records the primary's WAL positions until ctx ends, or there was no read for a while.
 func (s *Set) measurePrimary(ctx context.Context) {
 	p := probe{server: s.primary}
 	defer p.close()
@@ -133,7 +133,7 @@ func (r *replica) measureAll(ctx context.Context) {
 			r.now.Store(&state{why: err})
 			r.set.mu.Unlock()
 			if errors.Is(err, ErrSilent) {
-				r.begin() // reads that wait for it go elsewhere
+				r.begin() // reads that wait for it go to another server
 			}
 			sleep(ctx, pauseAfter(err), nil)
 			continue
@@ -184,7 +184,7 @@ func (r *replica) knows(server string) bool {
 	return ok && known.timeline >= r.set.timeline
 }
 
-// judge publishes a measurement, compared with what is known about the primary. The caller holds Set.mu.
+// judge compares a measurement with what is known about the primary, and publishes the result. The caller holds Set.mu.
 func (r *replica) judge(now state) {
 	s := r.set
 	switch {
@@ -207,14 +207,13 @@ func (r *replica) judge(now state) {
 	r.now.Store(&now)
 }
 
-// probe is a connection for measurements. Reads do not use it: a measurement must not wait behind the reads that depend on
-// it.
+// probe is a connection for measurements. Reads do not use it: a measurement must not queue behind reads that wait for it.
 type probe struct {
 	server Server
 	conn   *pgx.Conn
 }
 
-// connect connects if there is no connection.
+// connect connects unless there is an open connection.
 func (p *probe) connect(ctx context.Context) (err error) {
 	if p.conn != nil && !p.conn.IsClosed() {
 		return nil

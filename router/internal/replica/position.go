@@ -15,13 +15,13 @@ type Position struct {
 	lsn      uint64
 }
 
-var errBadPosition = errors.New("a position: expected a text that Position.String returned")
+var errBadPosition = errors.New("invalid position: expected a text that Position.String returned")
 
 // PositionQuery asks a primary for its position, for [ScanPosition].
 const PositionQuery = `select system_identifier, substr(pg_walfile_name(place), 1, 8), (place - '0/0')::int8,
 	current_setting('wal_block_size')::int8 from pg_control_system(), pg_current_wal_insert_lsn() as place`
 
-// ScanPosition returns the answer to [PositionQuery].
+// ScanPosition scans the row of [PositionQuery].
 func ScanPosition(row pgx.Row) (Position, error) {
 	var p Position
 	var timeline string
@@ -72,9 +72,9 @@ func timelineOf(name string) (timeline uint32) {
 	return timeline
 }
 
-// recordEnd returns the end of the last record before an insert position. At the beginning of a page the two differ by the
-// page's header, and a replica that has replayed that record is at its end. Headers have 24 bytes, the first of a file 40;
-// no record ends within a header or right behind it.
+// recordEnd returns the end of the last WAL record before an insert position. At the beginning of a page the two differ by
+// the page's header, and a replica that has replayed the record is at the record's end. A header has 24 bytes, the first one
+// of a file 40. No record ends within a header or right after it.
 func recordEnd(lsn, block int64) uint64 {
 	if at := lsn % block; at == 24 || at == 40 {
 		lsn -= at

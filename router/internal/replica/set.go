@@ -13,7 +13,7 @@ const (
 	// maxPause and minPause bound the pause between two measurements.
 	maxPause = 100 * time.Millisecond
 	minPause = 5 * time.Millisecond
-	// perLag is how often a replica is measured within the lag that a reader allows.
+	// perLag is the number of measurements within the lag that a reader allows.
 	perLag = 8
 	// idleAfter is how long the measuring continues after the last read.
 	idleAfter = 10 * time.Second
@@ -23,12 +23,12 @@ const (
 type Server struct {
 	Name string // for errors
 
-	// Connect makes a connection for measurements, which reads do not use. It is called again after each failure. ctx
+	// Connect makes a connection for measurements, which reads do not use. The set calls it again after each failure. ctx
 	// has a time limit.
 	Connect func(ctx context.Context) (*pgx.Conn, error)
 }
 
-// Set is the replicas of a host, and their primary. It is safe for concurrent use.
+// Set is the replicas of a host and their primary. It is safe for concurrent use.
 type Set struct {
 	Budget Budget // for reads that are sent twice
 
@@ -55,11 +55,11 @@ type Set struct {
 	trouble  error // why the last measurement of the primary failed
 }
 
-// clock is the origin of times that are kept as numbers.
+// clock is the origin of times that are stored as numbers.
 var clock = time.Now()
 
-// New returns a set that does nothing before the first [Set.Find]. It must be closed. base has the values for
-// background work.
+// New returns a set that does nothing before the first [Set.Find]. The caller must close it. Background work uses the
+// values of base, but not its cancellation.
 func New(base context.Context, primary Server, replicas []Server) *Set {
 	s := &Set{primary: primary, base: context.WithoutCancel(base), measured: make(chan struct{})}
 	s.idleAfter.Store(int64(idleAfter))
@@ -78,7 +78,7 @@ func (s *Set) Len() int { return len(s.all) }
 // MeasureFor sets how long the measuring continues after the last read. Defaults to 10 s.
 func (s *Set) MeasureFor(d time.Duration) { s.idleAfter.Store(int64(d)) }
 
-// want records a read that allows a replica this lag, and starts the measuring.
+// want records a read that allows this lag, and starts the measuring.
 func (s *Set) want(within time.Duration) {
 	now := int64(time.Since(clock))
 	if now-s.wanted.Load() > s.idleAfter.Load()/10 {
@@ -101,7 +101,7 @@ func (s *Set) want(within time.Duration) {
 	}
 }
 
-// measure starts the measuring, until there was no read for a while, or Close. The caller holds mu.
+// measure starts the measuring. It runs until there was no read for a while, or until Close. The caller holds mu.
 func (s *Set) measure() {
 	ctx, stop := context.WithCancel(s.base)
 	s.stop = stop
@@ -150,8 +150,8 @@ func (s *Set) Go(fn func()) bool {
 	return true
 }
 
-// Close ends the measuring, and waits for all that runs. It calls drain first, which waits for reads: these still notice a
-// replica that stops answering.
+// Close ends the measuring and waits for all goroutines. It calls drain first, which waits for reads: until then reads
+// still notice a replica that stops answering.
 func (s *Set) Close(drain func()) {
 	s.mu.Lock()
 	s.closed = true

@@ -27,8 +27,8 @@ func connect(t *testing.T, s *localpg.Server) *pgx.Conn {
 	return conn
 }
 
-// TestServersOfOneReplica measures one standby, and asks that and another one which has stopped replaying. The answers of the
-// latter will do no more, however fresh the measured one is.
+// TestServersOfOneReplica measures one standby, and asks it and a second standby that has stopped replaying. Answers of the
+// second one are refused, no matter how fresh the measured one is.
 func TestServersOfOneReplica(t *testing.T) {
 	t.Parallel()
 	first := shardtest.OwnServer(t)
@@ -79,10 +79,10 @@ func TestServersOfOneReplica(t *testing.T) {
 		t.Errorf("the measured server, after a write: %v", err)
 	}
 	if _, err := check(other, want); err == nil {
-		t.Error("the server that has stopped has the write")
+		t.Error("a server that has stopped replaying was accepted")
 	}
 	lag := replica.Want{MaxLag: 100 * time.Millisecond, ReplicaOnly: true, Wait: time.Minute}
-	for { // until the write is older than that
+	for { // until the write is older than the lag allows
 		if _, err := set.Find(t.Context(), &lag, 0); err != nil {
 			t.Fatal(err)
 		}
@@ -91,10 +91,10 @@ func TestServersOfOneReplica(t *testing.T) {
 		}
 	}
 	if err := set.Check(0, &want, time.Now(), replica.Seen{Standby: true, Server: "1"}); err == nil {
-		t.Error("a server of which nothing is known will do")
+		t.Error("an unknown server was accepted")
 	}
 	if _, err := set.Ask(t.Context(), 0, writer.PgConn()); err == nil {
-		t.Error("the primary is a replica")
+		t.Error("the primary was accepted as a replica")
 	}
 	var tried replica.Tried
 	tried.Add(0)

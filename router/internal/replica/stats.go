@@ -11,10 +11,10 @@ type Stats struct {
 
 // Status is the status of one replica.
 type Status struct {
-	Why      error         // why it does not qualify; nil if it does
+	Why      error         // why it does not qualify; nil if it qualifies
 	Measured time.Time     // zero if never, or if the last attempt failed
-	Lag      time.Duration // how old at most the data are that a read would see now; 0 if unknown
-	Behind   int64         // bytes of the primary's log that it had not replayed when measured
+	Lag      time.Duration // maximum age of the data that a read would see now; 0 if unknown
+	Behind   int64         // bytes of the primary's WAL that it had not replayed at the last measurement
 }
 
 // Stats returns statistics of the set, for a reader with this Want.

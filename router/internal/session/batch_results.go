@@ -105,10 +105,8 @@ func (r *results) advance() (*pgconn.ResultReader, tracers.Trace, error) {
 	r.next++
 	trace := r.session.host.Trace.Answer(r.ctx, r.session.Conn, st.sql, st.args)
 	err := r.first
-	if r.next > 1 && !r.answers.next() {
-		if err = r.answers.Close(); err == nil {
-			err = errNoResult
-		}
+	if r.next > 1 {
+		err = r.answers.next()
 	}
 	if err != nil {
 		trace.End(noTag, err)
@@ -138,7 +136,7 @@ func firstError(b pgx.BatchResults, err error) error {
 	return err
 }
 
-// endUnread ends a batch that nobody has read of, and whose first statement has failed.
+// endUnread ends a batch whose first statement has failed, before any result was read.
 func endUnread(b pgx.BatchResults) {
 	if r, ok := b.(*results); ok {
 		r.session.host.Trace.BatchEnd(r.ctx, r.session.Conn, r.first)

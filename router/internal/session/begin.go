@@ -122,7 +122,7 @@ func beginQuery(opts pgx.TxOptions) string {
 func (s *Session) rollback(ctx context.Context) error {
 	_, err := s.Conn.Exec(ctx, "rollback")
 	if err != nil {
-		_ = s.Conn.Close(ctx) // whatever it says, the connection is closed
+		_ = s.Conn.Close(ctx) // an error leaves it closed, too
 	}
 	return err
 }

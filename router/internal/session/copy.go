@@ -15,7 +15,7 @@ func (t *tx) CopyFrom(ctx context.Context, table pgx.Identifier, columns []strin
 		return 0, err
 	}
 	target, err := t.openTable(ctx, table, columns)
-	for t.anew(ctx, err) {
+	for t.restart(ctx, err) {
 		target, err = t.openTable(ctx, table, columns)
 	}
 	if err != nil {

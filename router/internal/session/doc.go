@@ -5,6 +5,6 @@
 // and text, takes off what callers leave behind, and knows three ways to send: statements that stand by themselves, a
 // transaction (tx.go), and groups of reads (reads.go).
 //
-// A Session is for whoever has its connection; it has no lock. It knows nothing of other sessions: package conns decides
-// who uses which, and when something is sent again.
+// A Session has no lock: only the holder of its connection may use it. It knows nothing of other sessions: package conns decides
+// which one a request uses, and when it is sent again.
 package session

@@ -14,6 +14,16 @@ import (
 	"github.com/kiloshard/kiloshard/sql"
 )
 
+// Scope says where the unqualified names of a statement resolve.
+type Scope struct {
+	path   string       // a search_path
+	schema string       // of the shard, which comes first in it
+	held   bool         // the statement is in a transaction of the caller's
+	opens  bool         // a transaction of the caller's begins with it
+	ends   *transaction // of the caller's, which is committed with it
+	Reads  bool         // nothing may be written
+}
+
 // The entry is the query that stands before every statement of a shard, in the same transaction. It sets the search_path
 // to the shard's, local to that transaction, and fails, so that nothing after it runs,
 //
@@ -40,24 +50,29 @@ var (
 	heldEntryQuery = `select pg_catalog.set_config('search_path', $3, false), 1 operator(pg_catalog./) pg_catalog.has_schema_privilege(
 (` + unlessFenced + `)::pg_catalog.regnamespace::pg_catalog.oid, 'usage')::pg_catalog.int4, pg_catalog.set_config('search_path', $1, true)`
 
-	// leaveQuery is the end of a group of reads: their answers are good if the path is still the entry's.
-	leaveQuery = `select pg_catalog.current_setting('search_path')`
+	// pathQuery asks for the path in a group of reads: their answers are good if it is still the entry's.
+	pathQuery = `select pg_catalog.current_setting('search_path')`
+
+	// endQuery ends a transaction that may have written. Deferred triggers, and cursors WITH HOLD, run at the COMMIT, under the path
+	// that the last statement has left.
+	endQuery = `select pg_catalog.set_config('search_path', $1, true)`
 )
 
 const (
 	entryName     = namePrefix + "entry"
 	readEntryName = namePrefix + "read_entry"
 	heldEntryName = namePrefix + "held_entry"
-	leaveName     = namePrefix + "leave"
+	pathName      = namePrefix + "path"
+	endName       = namePrefix + "end"
 )
 
 // ownQueries are the router's own statements, which each direct connection keeps prepared.
 var ownQueries = map[string]string{
-	entryName: entryQuery, readEntryName: readEntryQuery, heldEntryName: heldEntryQuery, leaveName: leaveQuery,
+	entryName: entryQuery, readEntryName: readEntryQuery, heldEntryName: heldEntryQuery, pathName: pathQuery, endName: endQuery,
 }
 
-// baseTries is how often a session's own path is put back for one message: behind a pooler each try may meet another session, and
-// whatever makes that happen again and again is got out of by a pause.
+// baseTries is how many times a session's own path is reset for one message. Behind a pooler each try may meet another session, so
+// later tries come after a pause.
 const (
 	baseTries = 50
 	basePause = 2 * time.Millisecond // at most, from the fourth try on
@@ -100,7 +115,7 @@ func (s *Session) entry(sc Scope, more bool) (name, query string) {
 	switch {
 	case sc.held && !more:
 		return heldEntryName, heldEntryQuery
-	case sc.Reads && !sc.held:
+	case sc.Reads && (!sc.held || more):
 		return readEntryName, readEntryQuery
 	}
 	return entryName, entryQuery
@@ -134,14 +149,37 @@ func (s *Session) own(to sender, name, query string, values [][]byte) {
 // enter sends an entry for a statement.
 func (s *Session) enter(to sender, sc Scope, more bool, sql string) {
 	if sc.held && !more && noQuery(sql) {
-		to.params("set local search_path = "+sc.path, nil, nil, nil, nil)
+		to.params(sc.endOfTx(), nil, nil, nil, nil)
 		return
 	}
 	name, query := s.entry(sc, more)
 	s.own(to, name, query, s.entryValues(sc))
 }
 
-// prepareOwn prepares the router's own queries, in one round trip. Somebody may have deallocated them.
+// mayCommit reports whether the Sync after so many statements may commit what they have written: outside a transaction of the
+// caller's, and inside one if they end it and go on.
+func (sc Scope) mayCommit(statements int) bool {
+	return !sc.Reads && !sc.opens && (!sc.held || statements > 1 && sc.ends == nil)
+}
+
+// end sends endQuery after the statements of an implicit transaction. If one of them may deallocate prepared statements, endQuery is
+// sent unprepared.
+func (s *Session) end(to sender, sc Scope, all []statement) {
+	path := [][]byte{[]byte(sc.path)}
+	if s.endsUnprepared || sc.held || slices.ContainsFunc(all, func(st statement) bool { return slices.Contains(deallocating, texts.FirstWord(st.sql)) }) {
+		to.params(endQuery, path, nil, nil, nil)
+		return
+	}
+	s.own(to, endName, endQuery, path)
+}
+
+// deallocating are words that begin statements which deallocate what is prepared.
+var deallocating = []string{"deallocate", "discard"}
+
+// endOfTx is [endQuery] in a transaction of the caller's, where it needs no preparation.
+func (sc Scope) endOfTx() string { return "set local search_path = " + sc.path }
+
+// prepareOwn prepares the router's own queries, in one round trip. A statement may have deallocated them.
 func (s *Session) prepareOwn(ctx context.Context) error {
 	pipeline := s.Conn.PgConn().StartPipeline(ctx)
 	var names []string
@@ -176,7 +214,7 @@ func (s *Session) prepareOwn(ctx context.Context) error {
 	return err
 }
 
-// prepareMissing prepares the router's own queries if they are to be prepared and are not.
+// prepareMissing prepares the router's own queries, if the session prepares statements and has not prepared these.
 func (s *Session) prepareMissing(ctx context.Context) error {
 	if s.ownStatements != nil || s.pooled || s.host.Mode != pgx.QueryExecModeCacheStatement {
 		return nil
@@ -188,7 +226,7 @@ func (s *Session) prepareMissing(ctx context.Context) error {
 // takes after an error. They have an entry that is no query.
 var beforeQueries = []string{"set", "commit", "end", "rollback", "abort", "savepoint", "release"}
 
-// noQuery tells whether a statement begins with one of those words.
+// noQuery reports whether a statement begins with one of those words.
 func noQuery(sql string) bool {
 	return slices.Contains(beforeQueries, texts.FirstWord(sql))
 }

@@ -18,35 +18,47 @@ var ErrPooled = errors.New("there is a pooler before the server")
 var ErrNoAnswer = errors.New("the server gave no answer to a statement")
 
 var (
-	errBatchBegin = errors.New("a batch with Batch.BeginTx cannot be sent to a shard: use BeginTx of the shard, and SendBatch of its transaction")
-	errListen     = errors.New("LISTEN needs a connection of its own, not one that is shared")
-	errProcedure  = errors.New("CALL and DO could commit and go on outside the shard: use Exec or a transaction")
-	errTxEnded    = errors.New("the transaction was ended by a statement of its own; use Commit or Rollback")
+	errBatchBegin     = errors.New("a batch with Batch.BeginTx cannot be sent to a shard: use BeginTx of the shard, and SendBatch of its transaction")
+	errListen         = errors.New("LISTEN needs a connection of its own, not one that is shared")
+	errProcedure      = errors.New("CALL and DO could commit and go on outside the shard: use Exec or a transaction")
+	errProcedureReads = errors.New("CALL and DO behind another statement could commit and write: in a transaction that only reads, send them by themselves")
+	errTxEnded        = errors.New("the transaction was ended by a statement of its own; use Commit or Rollback")
 )
 
 // entryError says that an entry failed, so that nothing that came after it has run.
 type entryError struct{ cause error }
 
-func (e *entryError) Error() string {
-	if failure.SQLState(e.cause) == "42602" {
-		return "a statement that was sent together with this one has changed search_path: nothing after it was run"
-	}
-	return e.cause.Error()
-}
+func (e *entryError) Error() string { return e.cause.Error() }
 func (e *entryError) Unwrap() error { return e.cause }
+
+// pathError says that an entry failed because the path of the session was not the base path.
+type pathError struct{ cause error }
+
+func (e *pathError) Error() string {
+	return "a statement that was sent together with this one has changed search_path: nothing after it was run"
+}
+func (e *pathError) Unwrap() error { return e.cause }
 
 // EntryFailed returns the error of an entry.
 func EntryFailed(sc Scope, err error) error {
 	if err == nil || failure.SQLState(err) == "" || failure.EndsConn(err) || isUnknown(err) {
 		return err
 	}
-	if failure.SQLState(err) == "22012" {
-		err = &pgconn.PgError{
+	return &entryError{explainEntry(sc, err)}
+}
+
+// explainEntry puts the error of an entry into words: it fails by a name that is none, or by a division by zero.
+func explainEntry(sc Scope, err error) error {
+	switch failure.SQLState(err) {
+	case "42602":
+		return &pathError{err}
+	case "22012":
+		return &pgconn.PgError{
 			Severity: "ERROR", SeverityUnlocalized: "ERROR", Code: "42501",
 			Message: fmt.Sprintf("permission denied for schema %s: the role has no USAGE on it", sc.schema),
 		}
 	}
-	return &entryError{err}
+	return err
 }
 
 // entryState returns the SQLSTATE with which an entry failed, empty if none did.
@@ -80,7 +92,7 @@ func isUnknown(err error) bool {
 // announced as a number (22P02), the type of an argument is gone (42704, XX000).
 var staleStates = []string{"0A000", "22P02", "42704", "42804", "42846", "42883", "42P18", "XX000"}
 
-// maybeStale tells whether an error can come from a prepared statement that is out of date.
+// maybeStale reports whether an error can come from a prepared statement that is out of date.
 func maybeStale(err error) bool {
 	return slices.Contains(staleStates, failure.SQLState(err))
 }

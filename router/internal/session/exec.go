@@ -54,8 +54,10 @@ func (s *Session) execString(ctx context.Context, sc Scope, st statement) (tag p
 		return noTag, at(err, st.sql[:parts[0].start])
 	}
 	for i := range all {
-		if i > 0 && !answers.next() {
-			return noTag, at(answers.Close(), st.sql[:parts[i].start])
+		if i > 0 {
+			if err := answers.next(); err != nil {
+				return noTag, at(err, st.sql[:parts[i].start])
+			}
 		}
 		if tag, err = answers.ResultReader().Close(); err != nil {
 			return noTag, at(answers.Close(), st.sql[:parts[i].start])
@@ -73,7 +75,7 @@ func at(err error, before string) error {
 	return err
 }
 
-// callsProcedure tells whether SQL is a CALL or a DO, which may commit by themselves unless they are in a transaction.
+// callsProcedure reports whether SQL is a CALL or a DO, which may commit by themselves unless they are in a transaction.
 func callsProcedure(sql string) bool {
 	word := texts.FirstWord(sql)
 	return word == "call" || word == "do"

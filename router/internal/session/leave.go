@@ -8,17 +8,21 @@ import (
 	"github.com/jackc/pgx/v5/pgconn/ctxwatch"
 )
 
-// leaveLimit is how long a caller whose context has ended waits for the server to cancel its statement. After that the
-// connection is closed.
-const leaveLimit = 50 * time.Millisecond
+// LeaveLimit is how long a caller whose context has ended waits until the server has cancelled its statement. After that the
+// connection is closed. A server that is alive needs milliseconds. One that is busy with new processes may need a hundred, and
+// a connection that is closed then costs it three more: pgx's own cancel request, a new connection, and soon the next cancel
+// request that comes too late.
+const LeaveLimit = 500 * time.Millisecond
 
-// leaving is what becomes of a connection when the context of a call ends. pgx closes it, and the next caller needs a new
-// one, which costs the server and us many times what a statement does. A statement by itself is cancelled instead.
+// leaving decides what happens to a connection when the context of a call ends. pgx closes it, and the next caller needs a new one,
+// which costs the server and the router many times what a statement does. A statement in a transaction of its own is canceled
+// instead.
 type leaving struct {
 	ctxwatch.Handler // pgx's own, for everything else
 	conn             *pgconn.PgConn
+	session          *Session // nil until it is open
 
-	cancels   bool       // what is sent now is a statement by itself
+	cancels   bool       // the statement that is sent now is a transaction of its own
 	left      bool       // the context of its caller has ended
 	cancelled chan error // of Cancel, while that is under way
 	late      bool       // a cancel request may arrive later
@@ -55,8 +59,8 @@ func (l *leaving) begin(sc Scope) {
 	}
 }
 
-// end returns the error of the statement: that of its context if that has ended before the server was done, whatever the server
-// says. A write that is cancelled while it waits for a standby ends well, and may be lost yet.
+// end returns the error of the statement. If its context ended before the server was done, that is the context's error, even if
+// the server reported success. A write that is cancelled while it waits for a standby ends well, and may be lost yet.
 func (l *leaving) end(ctx context.Context, err error) error {
 	if l == nil {
 		return err
@@ -75,11 +79,11 @@ func (l *leaving) HandleCancel(ctx context.Context) {
 		return
 	}
 	l.left, l.cancelled = true, make(chan error, 1)
-	_ = l.conn.Conn().SetDeadline(time.Now().Add(leaveLimit)) // fails only on a connection that is closed
+	_ = l.conn.Conn().SetDeadline(time.Now().Add(LeaveLimit)) // fails only on a connection that is closed
 	go func() {
-		ctx, cancel := context.WithTimeout(context.Background(), leaveLimit)
+		ctx, cancel := context.WithTimeout(context.Background(), LeaveLimit)
 		defer cancel()
-		l.cancelled <- Cancel(ctx, l.conn)
+		l.cancelled <- l.session.Cancel(ctx)
 	}()
 }
 
@@ -92,11 +96,25 @@ func (l *leaving) HandleUnwatchAfterCancel() {
 	l.Handler.HandleUnwatchAfterCancel()
 }
 
-// Cancel has the server cancel what it does for a connection. Without an error the request has reached the server's process,
-// and what is sent later is safe from it: Postgres passes it on before it closes the connection on which it came.
-func Cancel(ctx context.Context, conn *pgconn.PgConn) error {
-	if err := conn.CancelRequest(ctx); err != nil {
+// Cancel has the server cancel the statement of the session, by another session of the host if one is free: a cancel request
+// costs the server a new process, and us a connection with TLS. Without an error the signal has reached the process of the
+// session, and no later statement is canceled by it: Postgres answers only after it has sent the signal.
+func (s *Session) Cancel(ctx context.Context) error {
+	if s.host.CancelBy != nil && s.host.CancelBy(ctx, s) {
+		return nil
+	}
+	if err := s.Conn.PgConn().CancelRequest(ctx); err != nil {
 		return err
 	}
 	return ctx.Err() // for which pgx returns nil
+}
+
+// CancelOther cancels the statement of another session, and reports whether that session is on the same server. A process
+// number alone does not identify it: an address may lead to several servers.
+func (s *Session) CancelOther(ctx context.Context, other *Session) bool {
+	const query = `select pg_catalog.pg_cancel_backend($1::pg_catalog.int4) from pg_catalog.pg_stat_get_activity($1::pg_catalog.int4)
+where extract(epoch from backend_start) operator(pg_catalog.=) $2::pg_catalog.numeric`
+	values := [][]byte{[]byte(other.pid), []byte(other.started)}
+	result := s.Conn.PgConn().ExecParams(ctx, query, values, nil, nil, nil).Read()
+	return result.Err == nil && len(result.Rows) == 1 && string(result.Rows[0][0]) == "t"
 }

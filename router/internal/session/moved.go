@@ -56,7 +56,7 @@ func (s *Session) CheckEntry(ctx context.Context, shard *Shard) error {
 }
 
 // Follows has a transaction know when its shard moves. left reports whether the shard has another host by now; where the move may not
-// have ended, it is to wait for that. The transaction is begun anew by again, in which nothing has run yet, when its first statement
+// have ended, it waits for that. If nothing has run in the transaction yet, again begins it once more, when its first statement
 // finds that the shard has moved, or where it was to begin with that. again is given the error, and returns one if that is for the caller.
 func Follows(begun pgx.Tx, left func(ctx context.Context, wait bool) bool, again func(context.Context, error) (pgx.Tx, error)) {
 	if t, ok := begun.(*tx); ok {
@@ -81,9 +81,9 @@ func (t *tx) orMoved(ctx context.Context, err error) error {
 	return err
 }
 
-// anew reports whether a call has failed because the shard had moved, and is to be made once more: it was the first in the
-// transaction, which has been begun at the shard's new place.
-func (t *tx) anew(ctx context.Context, err error) bool {
+// restart reports whether the caller repeats a call: it failed because the shard had moved, it was the first in the transaction, and
+// restart has begun the transaction again on the shard's new host.
+func (t *tx) restart(ctx context.Context, err error) bool {
 	first := !t.touched
 	t.touched = true
 	if err == nil || !first || t.again == nil {
@@ -125,6 +125,6 @@ func (s *Session) failAgain(ctx context.Context) {
 	const query = `begin; select pg_catalog.int4in('this transaction has failed already')`
 	_, _ = s.Conn.PgConn().Exec(ctx, query).ReadAll()
 	if s.Conn.PgConn().TxStatus() != 'E' {
-		_ = s.Conn.Close(ctx) // whatever it says, the connection is closed
+		_ = s.Conn.Close(ctx) // an error leaves it closed, too
 	}
 }

@@ -31,13 +31,15 @@ func Open(ctx context.Context, conn *pgx.Conn, h *Host) (*Session, error) {
 			return nil, err
 		}
 	}
-	const query = `select pg_catalog.pg_backend_pid(), reset_val from pg_catalog.pg_settings where name operator(pg_catalog.=) 'search_path'`
+	const query = `select pid, extract(epoch from backend_start), reset_val
+from pg_catalog.pg_stat_get_activity(pg_catalog.pg_backend_pid()), pg_catalog.pg_settings where name operator(pg_catalog.=) 'search_path'`
 	result := conn.PgConn().ExecParams(ctx, query, nil, nil, nil, nil).Read() // past pgx's tracer: it is no caller's
 	if result.Err != nil {
 		return nil, result.Err
 	}
-	pid, ofRole := string(result.Rows[0][0]), string(result.Rows[0][1])
-	s.pooled = pid != fmt.Sprint(conn.PgConn().PID())
+	s.pid, s.started = string(result.Rows[0][0]), string(result.Rows[0][1])
+	ofRole := string(result.Rows[0][2])
+	s.pooled = s.pid != fmt.Sprint(conn.PgConn().PID())
 	switch {
 	case s.pooled && conn.Config().DefaultQueryExecMode != pgx.QueryExecModeExec:
 		if !h.Pooled.Swap(true) {
@@ -49,6 +51,9 @@ func Open(ctx context.Context, conn *pgx.Conn, h *Host) (*Session, error) {
 		return s, nil
 	}
 	s.Server, s.leaving = server, leavingOf(conn.PgConn())
+	if s.leaving != nil {
+		s.leaving.session = s
+	}
 	if err := s.ResetPath(ctx); err != nil {
 		return nil, err
 	}
@@ -74,7 +79,7 @@ discard temp; discard sequences; reset all`
 		err = s.ResetPath(ctx)
 	}
 	if err != nil {
-		_ = s.Conn.Close(ctx) // whatever it says, the connection is closed
+		_ = s.Conn.Close(ctx) // an error leaves it closed, too
 	}
 }
 

@@ -86,7 +86,7 @@ func (s *Session) sendPrepare(pipeline *pgconn.Pipeline, sc Scope, key statement
 	pipeline.SendPipelineSync()
 }
 
-// keeps tells whether a statement is prepared under a name; else it is only described.
+// keeps reports whether a statement is prepared under a name; else it is only described.
 func (s *Session) keeps(key statementKey) bool { return !s.pooled && len(key.sql) <= texts.LongText }
 
 // readPrepared reads the answers up to the next Sync, the first of them that to the entry into sc unless that is nil. The

@@ -56,7 +56,7 @@ func (s *Session) ParseRead(ctx context.Context, r *Read, sql string, args []any
 	return err
 }
 
-// Missing are the statements of reads that are to be prepared.
+// Missing holds the statements of reads that are not prepared yet.
 type Missing struct {
 	under map[statementKey]Scope
 	found map[statementKey]prepared
@@ -80,7 +80,7 @@ func (s *Session) FindRead(r *Read, sc Scope, missing *Missing) {
 	missing.under[key] = sc
 }
 
-// PrepareReads prepares what is missing. It returns false if that was nothing. The error is one of the connection.
+// PrepareReads prepares what is missing. It returns false if nothing was missing. The error is one of the connection.
 func (s *Session) PrepareReads(ctx context.Context, missing *Missing) (did bool, err error) {
 	err = s.prepareMissing(ctx)
 	if len(missing.under) == 0 && err == nil {
@@ -138,7 +138,7 @@ type Pipeline struct {
 	to      sender
 }
 
-// StartReads begins to send groups of reads. Each is one transaction: its reads, an entry before the first, then EndGroup.
+// StartReads begins to send groups of reads. Each is one transaction: its reads, an entry before the first, and a Sync.
 func (s *Session) StartReads(ctx context.Context) Pipeline {
 	pipeline := s.Conn.PgConn().StartPipeline(ctx)
 	return Pipeline{pipeline, s, pipelineSender(pipeline)}
@@ -166,13 +166,8 @@ func (p *Pipeline) Send(r *Read, sc Scope, first bool) error {
 	return nil
 }
 
-// EndGroup ends a group of so many reads. If there were several, its last answer is the path.
-func (p *Pipeline) EndGroup(reads int) {
-	if reads > 1 {
-		p.session.own(p.to, leaveName, leaveQuery, nil)
-	}
-	p.SendPipelineSync()
-}
+// AskPath asks for the path.
+func (p *Pipeline) AskPath() { p.session.own(p.to, pathName, pathQuery, nil) }
 
 // encodeRead encodes a read's arguments, and returns the formats of its results, which are the same each time.
 func (s *Session) encodeRead(r *Read) ([]int16, error) {

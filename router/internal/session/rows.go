@@ -115,7 +115,7 @@ func (r *rows) Conn() *pgx.Conn {
 // Row is the first of some rows.
 type Row struct{ Rows pgx.Rows }
 
-// Scan closes the rows, whatever happens.
+// Scan closes the rows, after an error too.
 func (r Row) Scan(dest ...any) error {
 	defer r.Rows.Close()
 	if err := r.Rows.Err(); err != nil {

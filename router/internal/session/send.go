@@ -3,6 +3,7 @@ package session
 import (
 	"context"
 	"slices"
+	"strings"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
@@ -11,7 +12,7 @@ import (
 )
 
 // send sends statements together with one Sync, an entry before each, or before the first where the others begin or end a
-// transaction, and returns their answers, the first one opened. It tells whether they were sent. Everything up to a Sync is
+// transaction, and returns their answers, the first one opened. sent reports whether they were sent. Everything up to a Sync is
 // one transaction to Postgres, unless the caller has begun one: the path is set local to it and gone after it, and either all
 // statements take effect or none. The caller closes the answers.
 //
@@ -27,6 +28,9 @@ import (
 func (s *Session) send(ctx context.Context, sc Scope, all []statement) (answers reply, sent bool, err error) {
 	if sc.held && s.Conn.PgConn().TxStatus() == 'I' {
 		return answers, false, failure.BeforeSend(errTxEnded)
+	}
+	if sc.held && sc.Reads && slices.ContainsFunc(all[1:], func(st statement) bool { return callsProcedure(st.sql) }) {
+		return answers, false, failure.BeforeSend(errProcedureReads)
 	}
 	if !sc.held {
 		if err := s.prepareMissing(ctx); err != nil {
@@ -47,7 +51,7 @@ func (s *Session) send(ctx context.Context, sc Scope, all []statement) (answers 
 	return answers, sent, err
 }
 
-// describe finds or prepares the statements that are to be prepared. It tells whether there was one that had been
+// describe finds or prepares the statements that are to be prepared. It reports whether there was one that had been
 // prepared before.
 func (s *Session) describe(ctx context.Context, sc Scope, all []statement) (known bool, err error) {
 	missing := map[statementKey]Scope{}
@@ -89,7 +93,7 @@ func (s *Session) describe(ctx context.Context, sc Scope, all []statement) (know
 	return known, after
 }
 
-// try sends the statements once. It tells whether they were sent.
+// try sends the statements once. It reports whether they were sent.
 func (s *Session) try(ctx context.Context, sc Scope, all []statement) (reply, bool, error) {
 	var batch pgconn.Batch
 	to := batchSender(&batch)
@@ -98,11 +102,17 @@ func (s *Session) try(ctx context.Context, sc Scope, all []statement) (reply, bo
 		if i == 0 && !bare || i > 0 && !sc.opens && sc.ends == nil {
 			s.enter(to, sc, i > 0, all[i].sql)
 		}
+		if i > 0 && sc.ends != nil {
+			to.params(sc.endOfTx(), nil, nil, nil, nil)
+		}
 		if err := s.queue(to, &all[i]); err != nil {
 			return reply{}, false, err
 		}
 	}
-	answers := reply{s.Conn.PgConn().ExecBatch(ctx, &batch)}
+	if sc.mayCommit(len(all)) {
+		s.end(to, sc, all)
+	}
+	answers := reply{s.Conn.PgConn().ExecBatch(ctx, &batch), s, sc}
 	entered := bare
 	if !bare && answers.NextResult() {
 		_, err := answers.ResultReader().Close()
@@ -137,7 +147,7 @@ func (s *Session) prepareAgain(ctx context.Context, sc Scope, all []statement, k
 	lost := isUnknown(cause)
 	switch {
 	case lost:
-		// Who deallocates one may have deallocated all, as DISCARD ALL does.
+		// A statement that deallocates one may have deallocated all, as DISCARD ALL does.
 		s.forgetAll()
 		if sc.held || s.prepareOwn(ctx) != nil {
 			return false
@@ -165,7 +175,7 @@ func (s *Session) forgetAll() {
 	s.ownStatements = nil
 }
 
-// sameShape tells whether a statement takes and returns the same types as before.
+// sameShape reports whether a statement takes and returns the same types as before.
 func sameShape(a, b statement) bool {
 	if a.desc == nil || b.desc == nil {
 		return a.desc == b.desc
@@ -177,15 +187,39 @@ func sameShape(a, b statement) bool {
 }
 
 // reply are the answers to statements that were sent together.
-type reply struct{ *pgconn.MultiResultReader }
+type reply struct {
+	*pgconn.MultiResultReader
+	session *Session
+	scope   Scope
+}
 
-// next opens the answer to the next statement, past that to its entry. If there is none, Close tells why.
-func (r reply) next() bool {
-	if !r.NextResult() {
-		return false
+// Close reads what is left of the answers. If a function has deallocated the statement that ends the transaction, the error has
+// undone the transaction, and the session sends that statement unprepared from now on.
+func (r reply) Close() error {
+	err := r.MultiResultReader.Close()
+	if isUnknown(err) && strings.Contains(err.Error(), endName) {
+		r.session.endsUnprepared = true
+		r.session.forgetAll()
 	}
-	if _, err := r.ResultReader().Close(); err != nil {
-		return false
+	return err
+}
+
+// next skips the answer to the entry and opens the answer to the next statement. After an error the reply is closed. The error
+// of an entry is no [entryError]: the statements before it have run, and one of them may have ended the transaction.
+func (r reply) next() error {
+	entered := false
+	if r.NextResult() {
+		_, err := r.ResultReader().Close()
+		if entered = err == nil; entered && r.NextResult() {
+			return nil
+		}
 	}
-	return r.NextResult()
+	switch err := r.Close(); {
+	case err == nil:
+		return ErrNoAnswer
+	case !entered:
+		return explainEntry(r.scope, err)
+	default:
+		return err
+	}
 }

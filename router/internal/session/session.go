@@ -7,7 +7,7 @@ import (
 	"github.com/kiloshard/kiloshard/router/internal/primary"
 )
 
-// Session is what the router knows of one connection. Whoever holds the connection may use it, nobody else.
+// Session is the state that the router keeps of one connection. Only the holder of the connection may use it.
 type Session struct {
 	host       *Host
 	Conn       *pgx.Conn
@@ -19,12 +19,16 @@ type Session struct {
 	Server        string                                  // of a replica, which the session is on; empty if unknown
 	ownStatements map[string]*pgconn.StatementDescription // the router's own, by name; nil where nothing is prepared
 
+	endsUnprepared bool // a statement has deallocated the one that ends its transaction
+
+	pid, started string // of the server's process: its number, and the Unix time in seconds at which it began
+
 	pooled bool   // a pooler may give each transaction to another server session
 	base   string // the path that the session has between messages: see entryQuery
 	Left   bool   // something of a caller's may be left on it
 }
 
-// Broken tells whether the connection is closed, be it that pgx does not know it yet.
+// Broken reports whether the connection is closed, even if pgx does not know it yet.
 func (s *Session) Broken() bool {
 	return s.Conn.IsClosed() || s.wire != nil && s.wire.Cut() || s.leaving != nil && s.leaving.late
 }

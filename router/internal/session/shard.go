@@ -30,6 +30,7 @@ type Host struct {
 	AfterConnect func(context.Context, *pgx.Conn) error                         // of the pool's config, or nil
 	ServerOf     func(context.Context, *pgconn.PgConn) (server string, _ error) // of a replica, which may be several servers; else nil
 	Refused      func()                                                         // is called when a server refuses to write
+	CancelBy     func(ctx context.Context, other *Session) bool                 // cancels a session's statement by a free session, if there is one; nil for never
 }
 
 // Failed says which host an error is about.
@@ -47,7 +48,7 @@ type Shard struct {
 // Scope returns the scope of statements that stand by themselves.
 func (s *Shard) Scope() Scope { return Scope{path: s.Path, schema: s.Schema, Reads: s.Reads} }
 
-// Failed says which shard an error is about. The sentinels of pgx stay as they are, for callers who compare them.
+// Failed says which shard an error is about. The sentinels of pgx stay as they are, for callers that compare them.
 func (s *Shard) Failed(err error) error {
 	if err == nil || errors.Is(err, pgx.ErrTxClosed) || errors.Is(err, pgx.ErrTxCommitRollback) {
 		return err

@@ -27,6 +27,7 @@ type transaction struct {
 	touched    bool              // a statement of the caller's has run, or may have
 	late       bool              // it begins with its first statement, which has not come
 	committed  bool              // with its last statement
+	reads      bool              // nothing may be written in it
 	left       func(ctx context.Context, wait bool) bool
 	again      func(context.Context, error) (pgx.Tx, error)
 }
@@ -80,7 +81,7 @@ func (t *tx) end(ctx context.Context, how func(context.Context) error, summary s
 	return t.shard.Failed(err)
 }
 
-// check tells whether the transaction still goes on. After a COMMIT that the caller sent as SQL there would be no path.
+// check reports whether the transaction still goes on. After a COMMIT that the caller sent as SQL there would be no path.
 func (t *tx) check() error {
 	switch {
 	case t.closed || t.lease == nil:
@@ -101,10 +102,10 @@ func (t *transaction) operation(ctx context.Context, kind operation.Kind, summar
 }
 
 func (t *transaction) scope() Scope {
-	return Scope{path: t.shard.Path, schema: t.shard.Schema, held: true}
+	return Scope{path: t.shard.Path, schema: t.shard.Schema, held: true, Reads: t.reads}
 }
 
-// Conn returns the connection. Who uses it may leave anything on its session.
+// Conn returns the connection. Its user may leave anything on the session.
 func (t *tx) Conn() *pgx.Conn {
 	t.session.Left, t.touched = true, true
 	return t.session.Conn
@@ -114,7 +115,7 @@ func (t *tx) Conn() *pgx.Conn {
 func (t *tx) LargeObjects() pgx.LargeObjects {
 	t.touched = true
 	if t.large == nil && t.check() == nil {
-		// Only a transaction of pgx's own has them, and pgx takes whatever it runs for the beginning of one.
+		// Only a transaction of pgx's own has them, and pgx regards the query that it runs as the beginning of one.
 		t.large, _ = t.session.Conn.BeginTx(context.Background(), pgx.TxOptions{BeginQuery: "set local search_path = " + t.shard.Path})
 	}
 	if t.large == nil {
@@ -140,7 +141,7 @@ func (t *tx) Exec(ctx context.Context, sql string, args ...any) (pgconn.CommandT
 	sql = t.text(sql)
 	t.touched = t.touched || len(t.session.pieces(sql)) > 1 // one of them may have ended the transaction
 	tag, err := t.exec(ctx, sql, args)
-	for t.anew(ctx, err) {
+	for t.restart(ctx, err) {
 		tag, err = t.exec(ctx, sql, args)
 	}
 	return tag, t.orMoved(ctx, err)
@@ -162,7 +163,7 @@ func (t *tx) Query(ctx context.Context, sql string, args ...any) (pgx.Rows, erro
 	}
 	sql = t.text(sql)
 	rows, err := t.query(ctx, sql, args)
-	for t.anew(ctx, err) {
+	for t.restart(ctx, err) {
 		rows, err = t.query(ctx, sql, args)
 	}
 	if err != nil {
@@ -199,7 +200,7 @@ func (t *tx) SendBatch(ctx context.Context, b *pgx.Batch) pgx.BatchResults {
 		return pgx.FailedBatchResults(b, err)
 	}
 	results, err := t.session.sendBatch(t.operation(ctx, operation.Batch, ""), t.shard, t.scope(), b)
-	for t.anew(ctx, firstError(results, err)) {
+	for t.restart(ctx, firstError(results, err)) {
 		endUnread(results)
 		results, err = t.session.sendBatch(t.operation(ctx, operation.Batch, ""), t.shard, t.scope(), b)
 	}
@@ -224,7 +225,7 @@ func (t *tx) Prepare(ctx context.Context, name, sql string) (*pgconn.StatementDe
 		return t.shard.Failed(err)
 	}
 	touched, err := t.touched, describe()
-	for t.anew(ctx, err) {
+	for t.restart(ctx, err) {
 		err = describe()
 	}
 	if err != nil {
@@ -259,7 +260,7 @@ func orUnknown(err error) error {
 }
 
 // BeginTx begins a transaction. With reading nothing may be written in it. The lease is given back when it is over, but not
-// after an error here. Attempt is what tracers are told. The error is about the shard.
+// after an error here. Tracers get attempt. The error is about the shard.
 func (s *Session) BeginTx(ctx context.Context, shard *Shard, held lease, attempt int, opts pgx.TxOptions, reading bool) (pgx.Tx, error) {
 	late := together.BeginsLate(ctx) && opts == pgx.TxOptions{} && !reading
 	if !late {
@@ -267,7 +268,7 @@ func (s *Session) BeginTx(ctx context.Context, shard *Shard, held lease, attempt
 			return nil, shard.Failed(err)
 		}
 	}
-	return &tx{transaction: &transaction{shard: shard, lease: held, attempt: attempt, session: s, commit: opts.CommitQuery, late: late}}, nil
+	return &tx{transaction: &transaction{shard: shard, lease: held, attempt: attempt, session: s, commit: opts.CommitQuery, late: late, reads: reading}}, nil
 }
 
 // rollbackAll rolls the transaction back.
@@ -290,9 +291,14 @@ func (t *transaction) commitAll(ctx context.Context) error {
 	case t.late || t.committed:
 		return nil
 	case t.commit == "" && t.large != nil:
+		if s.Conn.PgConn().TxStatus() == 'T' {
+			if result := s.Conn.PgConn().ExecParams(ctx, t.scope().endOfTx(), nil, nil, nil, nil).Read(); result.Err != nil {
+				return result.Err
+			}
+		}
 		return t.large.Commit(ctx)
 	case t.commit == "":
-		tag, err = s.Conn.Exec(ctx, "commit")
+		tag, err = s.commit(ctx, t.scope())
 	default:
 		if t.large != nil {
 			defer t.large.Rollback(ctx) // it has ended, and is to know that
@@ -303,12 +309,28 @@ func (t *transaction) commitAll(ctx context.Context) error {
 	case err != nil && status != 'I':
 		_ = s.Conn.Close(ctx) // there is an error already
 	case err == nil && status != 'I':
-		_ = s.Conn.Close(ctx) // whatever it says, the connection is closed
+		_ = s.Conn.Close(ctx) // an error leaves it closed, too
 		return fmt.Errorf("CommitQuery has left the transaction open: %s", t.commit)
 	case err == nil && tag.String() == "ROLLBACK":
 		return pgx.ErrTxCommitRollback
 	}
 	return err
+}
+
+// commit sends a COMMIT, under the path of the shard: triggers that are deferred run in it.
+func (s *Session) commit(ctx context.Context, sc Scope) (tag pgconn.CommandTag, err error) {
+	ctx, trace := s.host.Trace.Query(ctx, s.Conn, "commit", nil)
+	defer func() { trace.End(tag, err) }()
+	query := "commit"
+	if s.Conn.PgConn().TxStatus() == 'T' {
+		query = sc.endOfTx() + "; commit"
+	}
+	// One message, of which pgconn knows whether any of it was sent: of a pgconn.Batch it does not.
+	answers := s.Conn.PgConn().Exec(ctx, query)
+	for answers.NextResult() {
+		tag, _ = answers.ResultReader().Close() // its error is the answers' too
+	}
+	return tag, answers.Close()
 }
 
 // execute returns what runs a statement of the router's own in a transaction.

@@ -7,7 +7,7 @@ import (
 	"github.com/jackc/pgx/v5/pgtype"
 )
 
-// typeMaps lends type maps to callers who read an answer while the connection that it came by works for somebody else:
+// typeMaps lends type maps to callers that read an answer while its connection works for another caller:
 // a pgtype.Map is for one goroutine at a time. All are copies of what the connections of the host know.
 type typeMaps struct {
 	base atomic.Pointer[pgtype.Map] // as of the newest connection; never used but to be copied
@@ -21,10 +21,10 @@ type typeMap struct {
 	owned map[uint32]bool
 }
 
-// firstUserOID is the smallest OID that Postgres gives to what is not its own.
+// firstUserOID is the smallest OID that Postgres gives to a user's object.
 const firstUserOID = 16384
 
-// set takes a connection's type map over, which nobody may be using.
+// set takes over a connection's type map, which must not be in use.
 func (m *typeMaps) set(types *pgtype.Map) { m.base.Store(copyMap(types)) }
 
 func copyMap(m *pgtype.Map) *pgtype.Map {

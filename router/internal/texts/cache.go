@@ -6,18 +6,18 @@ import (
 	"time"
 )
 
-// mostTexts is how many texts are kept before all are dropped: a program that builds its SQL has any number of them. An
-// LRU would take a lock for each call.
-const mostTexts = 4096
+// maxTexts is the size of the cache. When the cache is full, Of drops all texts: a program that builds its SQL may have any
+// number of them. An LRU would take a lock for each call.
+const maxTexts = 4096
 
-// LongText is the length of a text, in bytes, past which it is not kept.
+// LongText is the length limit of a cached text, in bytes.
 const LongText = 16 << 10
 
-// Cache holds the SQL texts that the shards of a host were given. It is safe for concurrent use.
+// Cache caches the SQL texts of the statements of one host. It is safe for concurrent use.
 type Cache struct {
 	known atomic.Pointer[sync.Map] // of *Text by string
 	count atomic.Int64
-	tails atomic.Int64 // of all texts together, as in times
+	tails atomic.Int64 // times.tails, but of all texts together
 	trip  roundTrip
 }
 
@@ -28,7 +28,7 @@ func NewCache() *Cache {
 	return c
 }
 
-// Of returns what is known of an SQL text. It does not allocate for one that is known.
+// Of returns the Text of an SQL text. It does not allocate if the text is cached.
 func (c *Cache) Of(sql string) *Text {
 	known := c.known.Load()
 	if found, ok := known.Load(sql); ok {
@@ -37,7 +37,7 @@ func (c *Cache) Of(sql string) *Text {
 	if len(sql) > LongText {
 		return newText(sql)
 	}
-	if c.count.Add(1) > mostTexts {
+	if c.count.Add(1) > maxTexts {
 		known = &sync.Map{}
 		c.known.Store(known)
 		c.count.Store(1)

@@ -6,9 +6,9 @@ import (
 	"github.com/kiloshard/kiloshard/internal/sqltext"
 )
 
-// readOnlyWords are words that may stand before a parenthesis in SQL that changes nothing: key words, types, and functions of
-// Postgres that are in use everywhere. Any other may be a function that writes. Only speed depends on the list: the
-// server itself refuses to write in a statement that was sent as a read.
+// readOnlyWords are words that may precede a parenthesis in SQL that only reads: key words, types, and common functions of
+// Postgres. Any other word may be a function that writes. Only speed depends on the list: the server itself refuses writes
+// in a statement that was sent as a read.
 var readOnlyWords = wordSet(`
 	all and any array as between by case cast distinct else except exists extract filter from group having in intersect
 	is join lateral like ilike limit materialized not offset on or order over partition range rows row select similar some
@@ -43,11 +43,11 @@ func wordSet(text string) map[string]bool {
 // callScan finds calls in SQL.
 type callScan struct {
 	before sqltext.Token
-	named  bool // a dot came before that
+	named  bool // a dot precedes before
 }
 
-// known takes the next token of SQL, and reports whether it begins no call, or a call of one of the readOnlyWords. It may
-// mistake a column for a function: then the SQL counts as one that may write.
+// known takes the next token of SQL. It returns false if the token starts a call of a function that is not in readOnlyWords.
+// It may mistake a column for a function: the SQL then counts as one that may write.
 func (c *callScan) known(t sqltext.Token) bool {
 	known := true
 	if t.Is("(") && (c.before.Kind == sqltext.Word || c.before.Kind == sqltext.Name) && c.before.Text != "" {

@@ -6,7 +6,7 @@ import (
 	"github.com/kiloshard/kiloshard/router/internal/texts"
 )
 
-// What is made again unseen must not be able to write, by whatever it calls.
+// TestCalls checks that SQL which calls an unknown function does not count as a read.
 func TestCalls(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {

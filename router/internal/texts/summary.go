@@ -9,11 +9,11 @@ import (
 	"github.com/kiloshard/kiloshard/internal/sqltext"
 )
 
-// summaryLimit is how many words a summary has at most.
+// summaryLimit is the largest number of words in a summary.
 const summaryLimit = 8
 
-// summarize returns what SQL does to which tables, in the order of its words, such as "SELECT photos likes". It holds
-// no value: strings and numbers are left out.
+// summarize returns the commands and tables in SQL, in order, such as "SELECT photos likes". It leaves out strings and
+// numbers, so it contains no values.
 func summarize(sql string) string {
 	var found []string
 	var opening, before string // the first word of the statement, and the word before this one
@@ -45,7 +45,7 @@ func summarize(sql string) string {
 	return strings.Join(found, " ")
 }
 
-// SummaryOf returns the summary of a batch: that of its statements if they all have the same.
+// SummaryOf returns the summary of a batch: "BATCH", followed by the summary of its statements if they all have the same.
 func (c *Cache) SummaryOf(batch *pgx.Batch) string {
 	common := ""
 	for i, query := range batch.QueuedQueries {
@@ -58,7 +58,7 @@ func (c *Cache) SummaryOf(batch *pgx.Batch) string {
 	return strings.TrimSpace("BATCH " + common)
 }
 
-// manipulates reports whether a word begins a part of a statement that reads or changes rows.
+// manipulates reports whether a word starts a part of a statement that reads or changes rows.
 func manipulates(w, before string) bool {
 	switch w {
 	case "select", "insert", "delete", "merge":
@@ -78,7 +78,7 @@ func namesTable(w string) bool {
 	return false
 }
 
-// structure are words that can stand where a table can, and are not tables.
+// structure are words that may appear in the place of a table name but are not tables.
 var structure = map[string]bool{
 	"as": true, "by": true, "distinct": true, "group": true, "limit": true, "on": true, "only": true, "order": true,
 	"returning": true, "select": true, "set": true, "values": true, "where": true,

@@ -5,34 +5,51 @@ import (
 	"time"
 )
 
-// Text is what the router has learned about one SQL text. It is safe for concurrent use.
+// Text is what the router knows about one SQL text. It is safe for concurrent use.
 type Text struct {
 	Traits
-	Summary string // what it does to which tables, such as "SELECT photos"
+	Summary string // its commands and tables, such as "SELECT photos"
 
 	writes atomic.Bool  // the server refused it as a read
-	long   atomic.Bool  // its answers are too long to be kept
-	until  atomic.Int64 // when it may be sent with others again, in Unix nanoseconds
+	long   atomic.Bool  // its answers are too long to buffer
+	keeps  atomic.Bool  // its statement was seen to leave the path as it was
+	until  atomic.Int64 // time until which it is sent alone, in Unix nanoseconds
 	times  times
-	p95    atomic.Int64 // of the time that readers wait, in nanoseconds; 0 if unknown
+	p95    atomic.Int64 // 95th percentile of the time that readers wait, in nanoseconds; 0 if unknown
 }
 
 func newText(sql string) *Text { return &Text{Traits: traitsOf(sql), Summary: summarize(sql)} }
 
-// OnlyReads reports whether the text is to be sent as a read.
+// OnlyReads reports whether to send the text as a read.
 func (t *Text) OnlyReads() bool { return t.Reads && !t.writes.Load() }
 
 // Writes records that the server refused the text as a read.
 func (t *Text) Writes() { t.writes.Store(true) }
 
-// LongAnswers records that its answers are too long to be kept, so that it is sent alone from now on.
+// LongAnswers records that the answers are too long to buffer. The text is sent alone from then on.
 func (t *Text) LongAnswers() { t.long.Store(true) }
 
-// aloneFor is how long a text is sent alone after it has broken a group.
+// aloneFor is how long a text is sent alone after it broke a group.
 const aloneFor = time.Second
 
-// KeepAlone keeps the text out of groups for a second.
+// KeepAlone keeps the text out of groups for one second.
 func (t *Text) KeepAlone() { t.until.Store(time.Now().Add(aloneFor).UnixNano()) }
+
+// KeepsPath reports whether the text was seen to leave the path as it was, and not since in a group whose path moved.
+func (t *Text) KeepsPath() bool { return t.keeps.Load() }
+
+// KeptPath records that the text left the path as it was.
+func (t *Text) KeptPath() {
+	if !t.keeps.Load() {
+		t.keeps.Store(true)
+	}
+}
+
+// MovedPath records that the text was in a group whose path moved.
+func (t *Text) MovedPath() {
+	t.keeps.Store(false)
+	t.KeepAlone()
+}
 
 // Alone reports whether the text must be sent alone.
 func (t *Text) Alone() bool {
@@ -43,8 +60,8 @@ func (t *Text) Alone() bool {
 // Usual returns how long the server usually takes for the text, 0 if unknown.
 func (t *Text) Usual() time.Duration { return time.Duration(t.times.usual.Load()) }
 
-// ReaderWaited records how long a reader waited for an answer, so that over time one in twenty waits longer than
-// [Text.P95].
+// ReaderWaited records how long a reader waited for an answer. It adjusts [Text.P95] so that one in twenty readers waits
+// longer.
 func (t *Text) ReaderWaited(took time.Duration) {
 	before := t.p95.Load()
 	p95 := before

@@ -7,28 +7,28 @@ import (
 )
 
 const (
-	// A statement that usually takes longer than longUsual, or often takes longer than longTail, would hold up those behind
-	// it. So may one that has been observed fewer times than familiar.
+	// A statement that usually takes longer than longUsual, or often takes longer than longTail, would delay the statements
+	// behind it. So may a statement that was observed fewer than minSeen times.
 	longUsual = 3 * time.Millisecond
 	longTail  = 20 * time.Millisecond
-	familiar  = 3
+	minSeen   = 3
 
-	// A busy machine delays all statements. So long answers count only if they are more than one in two hundred, and much
-	// more frequent than those of other texts.
-	tailOnce  = 1_000_000 / 512
-	tailLimit = tailOnce * 5 / 2
-	tailMore  = 4
+	// A busy machine delays all statements. So slow answers count only if they are more than one in two hundred, and
+	// tailRatio times as frequent as those of all texts.
+	tailStep  = 1_000_000 / 512
+	tailLimit = tailStep * 5 / 2
+	tailRatio = 4
 )
 
-// times is how long the server took for a text.
+// times are statistics of how long the server took for a text.
 type times struct {
-	seen  atomic.Int64 // how often it was observed, as far as familiar
-	usual atomic.Int64 // time to an answer, in nanoseconds: a low quantile, since the machine may be busy with other things
-	tails atomic.Int64 // how often it took longer than longTail, in millionths, the last few hundred counting most
+	seen  atomic.Int64 // number of observations, at most minSeen
+	usual atomic.Int64 // a low quantile of the time, in nanoseconds: a busy machine delays some answers
+	tails atomic.Int64 // share of answers slower than longTail, in millionths; the last few hundred count most
 }
 
 func (t *times) observe(took time.Duration) {
-	if seen := t.seen.Load(); seen < familiar {
+	if seen := t.seen.Load(); seen < minSeen {
 		t.seen.Store(seen + 1)
 	}
 	usual := t.usual.Load()
@@ -45,12 +45,12 @@ func noteTail(tails *atomic.Int64, took time.Duration) {
 	now := tails.Load()
 	now -= now / 512
 	if took > longTail {
-		now += tailOnce
+		now += tailStep
 	}
 	tails.Store(now)
 }
 
-// Observe records how long the server took for a text, with the round trip or without. text may be nil.
+// Observe records how long the server took for a text. withTrip means that took includes the round trip. text may be nil.
 func (c *Cache) Observe(text *Text, took time.Duration, withTrip bool) {
 	if text == nil {
 		return
@@ -62,25 +62,26 @@ func (c *Cache) Observe(text *Text, took time.Duration, withTrip bool) {
 	noteTail(&c.tails, took)
 }
 
-// ObserveRoundTrip records an upper bound of a round trip, and returns the shortest one lately.
+// ObserveRoundTrip records an upper bound of the time of a round trip, and returns the shortest recent one.
 func (c *Cache) ObserveRoundTrip(took time.Duration) time.Duration {
 	return c.trip.observe(took, time.Now())
 }
 
-// Slow reports whether a text is to be kept away from others.
+// Slow reports whether a text must not share a connection with others: it is slow, or not known well enough.
 func (c *Cache) Slow(text *Text) bool {
 	t := &text.times
-	if t.seen.Load() < familiar || t.usual.Load() > int64(longUsual) {
+	if t.seen.Load() < minSeen || t.usual.Load() > int64(longUsual) {
 		return true
 	}
 	tails := t.tails.Load()
-	return tails > tailLimit && tails > tailMore*c.tails.Load()
+	return tails > tailLimit && tails > tailRatio*c.tails.Load()
 }
 
-// roundTripWindow is how long a short round trip counts: the network may have become slower since.
+// roundTripWindow is how long a round trip counts: the network may become slower.
 const roundTripWindow = 5 * time.Second
 
-// roundTrip is the shortest round trip of this window and the one before. A mean would measure the load of the machines.
+// roundTrip is the shortest round trip of the present window and the one before. A mean would also measure the load of the
+// machines.
 type roundTrip struct {
 	shortest atomic.Int64 // in nanoseconds; 0 if unknown
 

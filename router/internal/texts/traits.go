@@ -6,27 +6,27 @@ import (
 	"github.com/kiloshard/kiloshard/internal/sqltext"
 )
 
-// Traits are what the words of SQL show. Where they show nothing, a trait has the safe value.
+// Traits are properties of SQL that its words show. A trait has the safe value if the words do not decide it.
 type Traits struct {
-	Reads  bool // a SELECT, VALUES or TABLE by itself that locks no rows, makes no table and calls no function but well-known ones
-	Calls  bool // begins with CALL or DO
+	Reads  bool // a single SELECT, VALUES or TABLE that locks no rows, creates no table and calls only well-known functions
+	Calls  bool // starts with CALL or DO
 	Leaves bool // may leave something behind on the session: a setting, a lock, a temporary table, a cursor
-	Listen bool // begins with LISTEN
+	Listen bool // starts with LISTEN
 }
 
-// leaving are words that, wherever they stand, may leave something on a session.
+// leaving are words that may leave something on a session, at any place in a statement.
 var leaving = map[string]bool{
 	"dblink_connect": true, "pg_advisory_lock": true, "pg_advisory_lock_shared": true, "pg_try_advisory_lock": true,
 	"pg_try_advisory_lock_shared": true, "search_path": true, "set_config": true,
 }
 
-// leavingFirst are words that may leave something when a statement begins with them.
+// leavingFirst are words that may leave something on a session if a statement starts with them.
 var leavingFirst = map[string]bool{
 	"begin": true, "call": true, "declare": true, "discard": true, "do": true, "listen": true, "load": true,
 	"prepare": true, "reset": true, "start": true,
 }
 
-// changing are words that a statement which only reads does not have outside of names and strings.
+// changing are words that do not occur in a statement that only reads, except in names and strings.
 var changing = map[string]bool{"delete": true, "insert": true, "into": true, "merge": true, "share": true, "update": true}
 
 func traitsOf(sql string) Traits {
@@ -63,7 +63,7 @@ func traitsOf(sql string) Traits {
 	return t
 }
 
-// wordOf returns a word in lower case, a quoted name without its quotes, a semicolon, and "" for any other token.
+// wordOf returns a word or a quoted name in lower case and without quotes, ";" for a semicolon, and "" for any other token.
 func wordOf(t sqltext.Token) string {
 	switch {
 	case t.Kind == sqltext.Word:
@@ -76,7 +76,7 @@ func wordOf(t sqltext.Token) string {
 	return ""
 }
 
-// FirstWord returns the first word of SQL in lower case, after white space, comments and semicolons.
+// FirstWord returns the first word of SQL in lower case. It skips white space, comments and semicolons.
 func FirstWord(sql string) string {
 	for token := range sqltext.Tokens(sql) {
 		if w := wordOf(token); w != "" && w != ";" {

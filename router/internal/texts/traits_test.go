@@ -6,7 +6,7 @@ import (
 	"github.com/kiloshard/kiloshard/router/internal/texts"
 )
 
-// TestTraits takes SQL at its words, and on the safe side where they do not tell.
+// TestTraits checks traits. Where the words do not decide, the trait must have the safe value.
 func TestTraits(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -66,7 +66,7 @@ func TestTraits(t *testing.T) {
 	}
 }
 
-// FuzzTraits ends for whatever it is given.
+// FuzzTraits checks that the scan ends for any text.
 func FuzzTraits(f *testing.F) {
 	for _, sql := range []string{"select '", `select "`, "select $a$", "/*", "--", "e'\\", "$1", "$", "$$"} {
 		f.Add(sql)

@@ -10,25 +10,25 @@ import (
 	"github.com/kiloshard/kiloshard/router/operation"
 )
 
-// Operation is the context of an operation, so that it costs one allocation, and none where nothing is traced. A nil
-// Operation is not traced.
+// Operation is an operation and its context in one, so that a traced operation costs one allocation, and an untraced one
+// none. A nil Operation is not traced.
 type Operation struct {
 	context.Context
 	operation.Info
 
 	tracers *Tracers
-	started bool // tracers have its start
+	started bool // its start was traced
 	ended   bool
 
-	// Of a call that shares a connection.
-	traced context.Context // from the tracers
+	// For a call that shares a connection.
+	traced context.Context // returned by the tracers
 	conn   *pgx.Conn
 }
 
-// Operation returns what is known of it.
+// Operation returns the Info of the operation.
 func (o *Operation) Operation() operation.Info { return o.Info }
 
-// Value returns the operation itself for its own key.
+// Value returns the operation itself for [operation.Key].
 func (o *Operation) Value(key any) any {
 	if _, own := key.(operation.Key); own {
 		return o
@@ -36,7 +36,7 @@ func (o *Operation) Value(key any) any {
 	return o.Context.Value(key)
 }
 
-// Begin returns the context of an operation, and the operation; without tracers ctx and nil.
+// Begin returns an operation and its context. Without tracers it returns ctx and nil.
 func (t *Tracers) Begin(ctx context.Context, info operation.Info) (context.Context, *Operation) {
 	if !t.Any {
 		return ctx, nil
@@ -46,10 +46,10 @@ func (t *Tracers) Begin(ctx context.Context, info operation.Info) (context.Conte
 	return op, op
 }
 
-// Started reports whether tracers have its start.
+// Started reports whether the start was traced.
 func (o *Operation) Started() bool { return o.started }
 
-// Sent records that the operation got a connection, and how many are sent together on it.
+// Sent records that the operation got a connection, and how many operations are sent together on it.
 func (o *Operation) Sent(together int) {
 	if o == nil {
 		return
@@ -62,7 +62,7 @@ func (o *Operation) Sent(together int) {
 	o.Together = together
 }
 
-// Start traces that a call that shares a connection is sent, unless that was traced before.
+// Start traces the start of a call that shares a connection, unless it was traced before.
 func (o *Operation) Start(conn *pgx.Conn, sql string, args []any, together int) {
 	o.Sent(together)
 	o.conn = conn
@@ -73,8 +73,8 @@ func (o *Operation) Start(conn *pgx.Conn, sql string, args []any, together int) 
 	o.traced = o.tracers.query.TraceQueryStart(o, conn, pgx.TraceQueryStartData{SQL: sql, Args: args})
 }
 
-// Finish traces the end of a call that shares a connection, unless that was traced before. The connection's goroutine calls
-// it while it works for the call, otherwise the caller does.
+// Finish traces the end of a call that shares a connection, unless it was traced before. The connection's goroutine calls it
+// while it works on the call; before and after that, the caller does.
 func (o *Operation) Finish(tag pgconn.CommandTag, err error) {
 	if o == nil || o.ended {
 		return
@@ -92,7 +92,7 @@ func (o *Operation) Finish(tag pgconn.CommandTag, err error) {
 	o.ended = true
 }
 
-// Running reports whether tracers have the start of a call that shares a connection, but not its end.
+// Running reports whether the start of a call that shares a connection was traced, but not its end.
 func (o *Operation) Running() bool { return o.traced != nil && !o.ended }
 
 // Fail calls Finish if err is not nil.
@@ -112,7 +112,7 @@ func WithAttempt(ctx context.Context, attempt int) context.Context {
 	return context.WithValue(ctx, attemptKey{}, attempt)
 }
 
-// AttemptOf returns which attempt a context is for.
+// AttemptOf returns the number of the attempt that a context is for.
 func AttemptOf(ctx context.Context) int {
 	if attempt, ok := ctx.Value(attemptKey{}).(int); ok {
 		return attempt

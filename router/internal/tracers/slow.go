@@ -10,7 +10,7 @@ import (
 	"github.com/kiloshard/kiloshard/router/operation"
 )
 
-// slowText is the most of a statement's text that is logged, in bytes.
+// slowText limits how much of a statement's text is logged, in bytes.
 const slowText = 500
 
 // slowLog logs slow operations.
@@ -19,13 +19,13 @@ type slowLog struct {
 	after time.Duration
 }
 
-// SlowLog returns a tracer that logs each operation that takes longer.
+// SlowLog returns a tracer that logs each operation that takes longer than after.
 func SlowLog(log *slog.Logger, after time.Duration) pgx.QueryTracer { return &slowLog{log, after} }
 
 type slowKey struct{}
 
-// TraceQueryStart keeps the text of a statement that has arguments. The text of one without may hold values itself, or a
-// password, and is left out.
+// TraceQueryStart keeps the text of a statement that has arguments. A statement without arguments may contain values or a
+// password in its text, so its text is not logged.
 func (l *slowLog) TraceQueryStart(ctx context.Context, _ *pgx.Conn, data pgx.TraceQueryStartData) context.Context {
 	if len(data.Args) == 0 {
 		return ctx

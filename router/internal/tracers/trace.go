@@ -1,4 +1,5 @@
-// Package tracers passes a service's statements to pgx tracers, as pgx does on a plain pool, and none of the router's own.
+// Package tracers passes a service's statements to pgx tracers, as pgx does on a plain pool. It does not pass the router's
+// own statements.
 package tracers
 
 import (
@@ -12,7 +13,7 @@ import (
 	"github.com/kiloshard/kiloshard/router/operation"
 )
 
-// Tracers are the tracers of one host. The zero Tracers are none.
+// Tracers are the tracers of one host. The zero value has none.
 type Tracers struct {
 	Any bool // there is one
 
@@ -22,7 +23,7 @@ type Tracers struct {
 	unsent  []operation.UnsentTracer
 }
 
-// Of combines tracers, which are called in their order.
+// Of combines tracers. They are called in order.
 func Of(all []pgx.QueryTracer) (t Tracers) {
 	for _, tracer := range all {
 		if unsent, ok := tracer.(operation.UnsentTracer); ok {
@@ -46,7 +47,7 @@ func Of(all []pgx.QueryTracer) (t Tracers) {
 // Tracer returns the tracer for the config of connections, nil if there is none.
 func (t *Tracers) Tracer() pgx.QueryTracer { return t.query }
 
-// Trace is a trace that has begun. The zero Trace does nothing.
+// Trace is a trace that has started. The zero Trace does nothing.
 type Trace struct {
 	ctx     context.Context
 	conn    *pgx.Conn
@@ -73,14 +74,14 @@ func (t Trace) End(tag pgconn.CommandTag, err error) {
 	}
 }
 
-// markStarted records that tracers have the start of an operation, from pgx or from here.
+// markStarted records that the start of an operation was traced, by pgx or by this package.
 func markStarted(ctx context.Context) {
 	if op, ok := ctx.(*Operation); ok {
 		op.started = true
 	}
 }
 
-// Query begins the trace of a statement.
+// Query starts the trace of a statement.
 func (t *Tracers) Query(ctx context.Context, conn *pgx.Conn, sql string, args []any) (context.Context, Trace) {
 	if t.query == nil {
 		return ctx, Trace{}
@@ -94,16 +95,16 @@ func (t *Tracers) Query(ctx context.Context, conn *pgx.Conn, sql string, args []
 	return ctx, Trace{ctx: ctx, conn: conn, query: t.query}
 }
 
-// Prepare begins the trace of preparing a statement.
+// Prepare starts the trace of preparing a statement.
 func (t *Tracers) Prepare(ctx context.Context, conn *pgx.Conn, name, sql string) Trace {
 	ctx = t.prepare.TracePrepareStart(ctx, conn, pgx.TracePrepareStartData{Name: name, SQL: sql})
 	return Trace{ctx: ctx, conn: conn, prepare: t.prepare}
 }
 
-// Prepares reports whether a tracer traces the preparing of statements.
+// Prepares reports whether a tracer traces Prepare.
 func (t *Tracers) Prepares() bool { return t.prepare != nil }
 
-// Batch begins the trace of a batch. summarize is called only if a tracer traces batches.
+// Batch starts the trace of a batch. It calls summarize only if a tracer traces batches.
 func (t *Tracers) Batch(ctx context.Context, conn *pgx.Conn, batch *pgx.Batch, summarize func(*pgx.Batch) string) context.Context {
 	markStarted(ctx)
 	if t.batch == nil {
@@ -115,7 +116,7 @@ func (t *Tracers) Batch(ctx context.Context, conn *pgx.Conn, batch *pgx.Batch, s
 	return t.batch.TraceBatchStart(ctx, conn, pgx.TraceBatchStartData{Batch: batch})
 }
 
-// Answer begins the trace of one answer in a batch, whose context came from Batch.
+// Answer starts the trace of one answer in a batch. ctx is from Batch.
 func (t *Tracers) Answer(ctx context.Context, conn *pgx.Conn, sql string, args []any) Trace {
 	if t.batch == nil {
 		return Trace{}
