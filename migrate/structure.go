@@ -3,9 +3,10 @@ package migrate
 import (
 	"errors"
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/kiloshard/kiloshard/internal/sqltext"
 )
 
 // errNotSure says that a file's statements could not be separated.
@@ -39,10 +40,23 @@ var (
 
 	harmlessSettings = []string{"lock_timeout", "statement_timeout", "client_min_messages", "check_function_bodies", "maintenance_work_mem"}
 
-	ownerPattern   = regexp.MustCompile(`(?i)\bowner\s+to\b`)
-	restartPattern = regexp.MustCompile(`(?i)\brestart\b`)
-	fillPattern    = regexp.MustCompile(`(?i)\bas\b[\s(]*(select|with|table|values|execute)\b`) // CREATE TABLE … AS
+	queryWords = []string{"select", "with", "table", "values", "execute"}
 )
+
+// hasWord reports whether a statement has a word that one of next follows, with at most parentheses between; without next,
+// whether it has the word.
+func hasWord(text, word string, next ...string) bool {
+	found := false
+	for t := range sqltext.Tokens(text) {
+		switch {
+		case t.Is(word) && len(next) == 0, found && slices.ContainsFunc(next, t.Is):
+			return true
+		case !t.Is("("):
+			found = t.Is(word)
+		}
+	}
+	return false
+}
 
 // beyondStructure describes what a statement may do beyond changing the structure of a schema; empty for nothing.
 func (s statement) beyondStructure(text string) string {
@@ -58,11 +72,11 @@ func (s statement) beyondStructure(text string) string {
 		switch {
 		case len(rest) == 0 || !slices.Contains(structureKinds, rest[0]):
 			return "it does more than change a schema's structure"
-		case first == "alter" && ownerPattern.MatchString(text):
+		case first == "alter" && hasWord(text, "owner", "to"):
 			return "it sets an owner"
-		case first == "alter" && restartPattern.MatchString(text):
+		case first == "alter" && hasWord(text, "restart"):
 			return "it may set a sequence"
-		case first == "create" && rest[0] == "table" && fillPattern.MatchString(text):
+		case first == "create" && rest[0] == "table" && hasWord(text, "as", queryWords...):
 			return "it may write rows"
 		}
 		return ""

@@ -25,6 +25,8 @@ func TestOnlyStructure(t *testing.T) {
 		{"set local lock_timeout = '1s'; set statement_timeout = 0", true},
 		{"create policy p on a; create rule r as on insert to a do instead delete from b; create statistics s on a, b from c", true},
 
+		{"create table a (t text default 'as select'); alter table a add check (t <> 'owner to restart') -- restart", true},
+
 		{"create table a (id int); insert into a values (1)", false},
 		{"update a set id = 1", false},
 		{"delete from a", false},
@@ -44,6 +46,8 @@ func TestOnlyStructure(t *testing.T) {
 		{"alter sequence s restart with 100", false},
 		{"alter table a alter column id restart", false},
 		{"alter table a owner to someone", false},
+		{"alter table a owner /* to */ to someone", false},
+		{"create table a as -- all\n(select 1)", false},
 		{"grant select on a to public", false},
 		{"alter default privileges grant select on tables to public", false},
 		{"set role someone", false},

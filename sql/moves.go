@@ -18,6 +18,10 @@ func MovesAreThere() string {
 // FenceMark is the relation that marks a schema as the fence of a shard that has moved away.
 const FenceMark = "kiloshard_moved"
 
+// ArrivingSequence is what next_id_seq is called in the copy of a shard that is on its way: with [FenceMark] beside it the copy is a fence to
+// whoever asks, and its next_id fails.
+const ArrivingSequence = "kiloshard_arriving_seq"
+
 // MoverAtWork is a condition on a row m of kiloshard.moves: the session that works on the move is alive. The ledger of an
 // older release has no column for it.
 const MoverAtWork = `EXISTS (SELECT FROM pg_catalog.pg_stat_activity a WHERE a.pid = (to_jsonb(m) ->> 'mover')::int AND a.datname = pg_catalog.current_database()
@@ -27,8 +31,16 @@ const MoverAtWork = `EXISTS (SELECT FROM pg_catalog.pg_stat_activity a WHERE a.p
 // expression of type text for the schema's name. A schema with next_id_seq is never a fence: only the owner can remove the
 // sequence, so another role cannot pass a shard off as a fence.
 func IsFence(schema string) string {
-	relation := func(name string) string {
-		return "pg_catalog.to_regclass(" + schema + " operator(pg_catalog.||) '." + name + "')"
-	}
-	return "(" + relation(FenceMark) + " is not null and " + relation("next_id_seq") + " is null)"
+	return "(" + relation(schema, FenceMark) + " is not null and " + relation(schema, "next_id_seq") + " is null)"
+}
+
+// IsOldFence returns a condition that is true if a schema is such a fence, and not the copy of a shard that is on its way: nothing is lost
+// with it.
+func IsOldFence(schema string) string {
+	return "(" + IsFence(schema) + " and " + relation(schema, ArrivingSequence) + " is null)"
+}
+
+// relation returns an expression for a relation of a schema, which is null if it is not there.
+func relation(schema, name string) string {
+	return "pg_catalog.to_regclass(" + schema + " operator(pg_catalog.||) '." + name + "')"
 }

@@ -25,10 +25,14 @@ CREATE TABLE IF NOT EXISTS kiloshard.moves (
   mover   int, -- on the source, the server process of the session that works on the move
   back    jsonb, -- on the source, the way back of a move that can be rolled back
   returns text, -- the move that this one rolls back
-  split   text -- what the moves of one promotion of a standby have in common
+  split   text, -- what the moves of one promotion of a standby have in common
+  workers text, -- on the source, a pattern of the names of the slots of the target's workers
+  opened  timestamp with time zone, -- on the target, when the shard began to take writes there
+  large_objects oid[] -- on the target, those that this move has made there
 );
 ALTER TABLE kiloshard.moves ADD COLUMN IF NOT EXISTS mover int, ADD COLUMN IF NOT EXISTS identities jsonb, ADD COLUMN IF NOT EXISTS carried text, ADD COLUMN IF NOT EXISTS offline boolean,
-  ADD COLUMN IF NOT EXISTS back jsonb, ADD COLUMN IF NOT EXISTS returns text, ADD COLUMN IF NOT EXISTS split text; -- an older version lacks them
+  ADD COLUMN IF NOT EXISTS back jsonb, ADD COLUMN IF NOT EXISTS returns text, ADD COLUMN IF NOT EXISTS split text, ADD COLUMN IF NOT EXISTS workers text,
+  ADD COLUMN IF NOT EXISTS opened timestamp with time zone, ADD COLUMN IF NOT EXISTS large_objects oid[]; -- an older version lacks them
 CREATE UNIQUE INDEX IF NOT EXISTS moves_shard ON kiloshard.moves (shard) WHERE outcome IS NULL;
 GRANT SELECT ON kiloshard.moves TO PUBLIC; -- it says where a shard went
 
@@ -57,6 +61,22 @@ CREATE OR REPLACE FUNCTION kiloshard.refuse_moved() RETURNS trigger
 LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp AS $kiloshard$
 BEGIN
   PERFORM kiloshard.shard_has_moved(TG_ARGV[0]::int);
+  RETURN NULL;
+END
+$kiloshard$;
+
+-- refuse_arriving refuses writes to the tables of a shard on its new host until the old one refuses them. The workers of
+-- subscriptions and the mover write as replicas, for which it does not fire. Its argument is the ID of the move.
+CREATE OR REPLACE FUNCTION kiloshard.refuse_arriving() RETURNS trigger
+LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp AS $kiloshard$
+DECLARE
+  m record;
+BEGIN
+  SELECT shard, source, opened, outcome INTO m FROM kiloshard.moves WHERE id = TG_ARGV[0] AND side = 'target';
+  IF m.opened IS NULL AND m.outcome IS NULL AND m.shard IS NOT NULL THEN
+    RAISE EXCEPTION 'shard % is moving here, and is still on %', m.shard, m.source USING ERRCODE = '{{.ShardGone}}',
+      HINT = 'The newest map says where it is: kiloshard route, or kiloshard psql.';
+  END IF;
   RETURN NULL;
 END
 $kiloshard$;

@@ -229,3 +229,16 @@ func TestInterruptCreate(t *testing.T) {
 		t.Errorf("it does not say what was awaited:\n%s", said)
 	}
 }
+
+// A command that counts rows ends at the first Ctrl-C, without a plan.
+func TestInterruptRebalance(t *testing.T) {
+	t.Parallel()
+	i := prepareInterrupted(t)
+	i.start("rebalance", "--writes-over", "1h")
+	i.says("counting the rows that are written, for 1h0m0s")
+	i.signal()
+	i.ends(cli.ExitFailed)
+	if said := i.said.String(); !strings.Contains(said, "kiloshard: interrupted\n") || i.stdout.Len() > 0 {
+		t.Errorf("got %s%s", i.stdout.String(), said)
+	}
+}

@@ -49,7 +49,7 @@ const triggerPart = `
 			CASE tg.tgenabled WHEN 'D' THEN 'DISABLE' WHEN 'R' THEN 'ENABLE REPLICA' ELSE 'ENABLE ALWAYS' END, tg.tgname) END,
 			CASE WHEN tg.tgparentid <> 0 THEN ' /* inherited */' END)
 	FROM pg_trigger tg JOIN rel t ON t.oid = tg.tgrelid
-	WHERE NOT tg.tgisinternal`
+	WHERE NOT tg.tgisinternal AND tg.tgfoid <> coalesce(to_regprocedure('kiloshard.refuse_arriving()')::oid, 0)` // those of a move are its own
 
 const rulePart = `
 	SELECT t.relnamespace, 70, 'pg_rewrite'::regclass, r.oid, 0, format('rule %s.%I', t.name, r.rulename),

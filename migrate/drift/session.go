@@ -87,7 +87,7 @@ func Read(ctx context.Context, conn *pgx.Conn, m *shards.Map, numbers ...shards.
 
 // toolkit returns the names of the relations and functions that Kiloshard makes in a shard.
 func toolkit(m *shards.Map) (relations, functions []string) {
-	relations, functions = []string{"schema_version", "next_id_seq"}, []string{"next_id", "next_ids"}
+	relations, functions = []string{"schema_version", "next_id_seq", sql.FenceMark, sql.ArrivingSequence}, []string{"next_id", "next_ids"}
 	relations = slices.AppendSeq(relations, maps.Keys(sql.DirectoryTables))
 	for _, g := range m.Generators() {
 		if !g.InShards() {

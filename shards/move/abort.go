@@ -5,16 +5,16 @@ import (
 	"fmt"
 
 	"github.com/jackc/pgx/v5"
-
-	"github.com/kiloshard/kiloshard/shards"
 )
 
 // cleanUp removes what the move made beside the shard itself: the subscription, the slots, the publication, the markers.
 func (j *job) cleanUp(ctx context.Context) error {
-	if err := j.unsubscribe(ctx); err != nil {
-		return err
+	if j.to != nil {
+		if err := j.unsubscribe(ctx); err != nil {
+			return err
+		}
+		j.event("unsubscribed")
 	}
-	j.event("unsubscribed")
 	if err := j.unpublish(ctx); err != nil {
 		return err
 	}
@@ -28,6 +28,9 @@ func (j *job) cleanUp(ctx context.Context) error {
 		}
 	}
 	for _, conn := range []*pgx.Conn{j.from, j.to} {
+		if conn == nil {
+			continue
+		}
 		if _, err := conn.Exec(ctx, `DELETE FROM kiloshard.move_markers WHERE move = $1`, j.ID); err != nil {
 			return err
 		}
@@ -35,30 +38,29 @@ func (j *job) cleanUp(ctx context.Context) error {
 	return nil
 }
 
-// abort takes a move back that has not switched the map.
+// abort takes a move back that has not switched the map. The map decides, and not the ledger. The step is changed before the map, so that
+// this mover's claim is sure to be the last one, and the map before anything is taken back.
 func (j *job) abort(ctx context.Context) error {
-	switch j.Step {
-	case Switched, Finished:
-		return fmt.Errorf("%s serves the shard already: expected move resume, and then a move back to %s", j.Target, j.Source)
-	case Fenced:
-		if j.back != nil && j.back.Outcome == Returned {
-			return fmt.Errorf("%s takes writes again already: expected move resume", j.Target)
-		}
-		if err := j.stay(ctx); err != nil {
-			return err
-		}
-		if err := j.unfence(ctx); err != nil {
-			return err
-		}
-	default:
+	if err := j.mayAbort(ctx); err != nil {
+		return err
+	}
+	if j.Step != Fenced {
 		if err := j.setStep(ctx, Aborting); err != nil {
+			return err
+		}
+	}
+	if err := j.stay(ctx); err != nil {
+		return err
+	}
+	if j.Step == Fenced {
+		if err := j.unfence(ctx); err != nil {
 			return err
 		}
 	}
 	if err := j.cleanUp(ctx); err != nil {
 		return err
 	}
-	if j.Back != nil {
+	if j.Back != nil && j.to != nil {
 		if err := j.removeWayBack(ctx, j.to); err != nil {
 			return err
 		}
@@ -66,12 +68,7 @@ func (j *job) abort(ctx context.Context) error {
 	if err := run(ctx, j.from, "DROP SCHEMA IF EXISTS "+j.fence()+" CASCADE"); err != nil {
 		return err
 	}
-	if j.back == nil {
-		if err := j.dropAborted(ctx); err != nil {
-			return err
-		}
-	}
-	if err := j.setOutcome(ctx, j.to, Aborted); err != nil {
+	if err := j.takeBack(ctx); err != nil {
 		return err
 	}
 	if err := j.setOutcome(ctx, j.from, Aborted); err != nil {
@@ -82,38 +79,60 @@ func (j *job) abort(ctx context.Context) error {
 	return nil
 }
 
+// mayAbort returns an error if the target serves the shard, or is about to.
+func (j *job) mayAbort(ctx context.Context) error {
+	now, err := j.newest(ctx)
+	if err != nil {
+		return err
+	}
+	if err := j.notOnTarget(now); err != nil {
+		return err
+	}
+	switch {
+	case j.Step == Switched || j.Step == Finished:
+		return fmt.Errorf("%s serves the shard already: expected move resume, and then a move back to %s", j.Target, j.Source)
+	case j.Step == Fenced && j.back != nil && j.back.Outcome == Returned:
+		return fmt.Errorf("%s takes writes again already: expected move resume", j.Target)
+	}
+	return nil
+}
+
+// takeBack drops what the move has made of the shard on the target, and ends it there; a target that is gone keeps it.
+func (j *job) takeBack(ctx context.Context) error {
+	if j.to == nil {
+		return j.noteLeft(ctx)
+	}
+	if j.Returns == "" {
+		if err := j.mayAbort(ctx); err != nil {
+			return err
+		}
+		if err := j.dropAborted(ctx, j.to); err != nil {
+			return err
+		}
+	}
+	return j.setOutcome(ctx, j.to, Aborted)
+}
+
 // dropAborted drops the shard on the target, if the target's ledger says that this move made it.
-func (j *job) dropAborted(ctx context.Context) error {
+func (m Move) dropAborted(ctx context.Context, to *pgx.Conn) error {
 	var ours bool
 	const query = `SELECT EXISTS (SELECT FROM kiloshard.moves WHERE id = $1 AND side = 'target' AND outcome IS NULL)`
-	if err := j.to.QueryRow(ctx, query, j.ID).Scan(&ours); err != nil || !ours {
+	if err := to.QueryRow(ctx, query, m.ID).Scan(&ours); err != nil || !ours {
 		return err
 	}
-	if err := run(ctx, j.to, "DROP SCHEMA IF EXISTS "+j.Schema+" CASCADE"); err != nil {
+	err := inTx(ctx, to, func(tx pgx.Tx) error {
+		if err := m.replaceLarge(ctx, tx, nil); err != nil {
+			return err
+		}
+		_, err := tx.Exec(ctx, "DROP SCHEMA IF EXISTS "+m.Schema+" CASCADE")
+		return err
+	})
+	if err != nil {
 		return err
 	}
-	_, err := j.to.Exec(ctx, `UPDATE kiloshard.ledger SET current = false WHERE shard = $1 AND current AND to_regclass('kiloshard.ledger') IS NOT NULL`, j.Shard)
+	_, err = to.Exec(ctx, `UPDATE kiloshard.ledger SET current = false WHERE shard = $1 AND current AND to_regclass('kiloshard.ledger') IS NOT NULL`, m.Shard)
 	if code(err) == "42P01" { // no ledger
 		return nil
 	}
 	return err
-}
-
-// stay makes sure that the map names the source, and that no change of a mover that was killed can still come: it makes one
-// more version of the map, so that whoever follows the version before fails.
-func (j *job) stay(ctx context.Context) error {
-	first := 0
-	why := fmt.Sprintf("the move of %s from %s to %s is aborted", j.moving(), j.Source, j.Target)
-	return j.swap(ctx, why, func(now *shards.Map) ([]shards.Placement, error) {
-		if j.home(now) == j.Target {
-			return nil, fmt.Errorf("version %d of the map puts %s on %s already: expected move resume, and then a move back", now.Version(), j.moving(), j.Target)
-		}
-		if first == 0 {
-			first = now.Version()
-		}
-		if now.Version() > first {
-			return nil, nil
-		}
-		return now.Config().Placement, nil
-	})
 }

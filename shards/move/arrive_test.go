@@ -10,6 +10,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/kiloshard/kiloshard/shards"
 	"github.com/kiloshard/kiloshard/shards/move"
 )
 
@@ -18,8 +19,20 @@ set search_path = shard_00001, pg_temp;
 create sequence "Odd Name" as int increment -5 minvalue -1000 maxvalue 77 start 70 cycle;
 select nextval('"Odd Name"'), nextval('"Odd Name"');
 create sequence untouched start 5;
+create sequence ahead start 5; select setval('ahead', 1000, false);
+create sequence behind start 100; alter sequence behind restart with 50;
+create sequence falling increment -1 start -5; select setval('falling', -1000, false);
 create table "Bare Table" (n int, what text, at timestamptz default now());
 insert into "Bare Table" select n % 10, 'same' from generate_series(1, 100) n;
+create materialized view counted as select count(*) as n from photos; create unique index counted_n on counted (n);
+create view all_counted as select n from counted;
+create materialized view a_reader as select n * 2 as n from all_counted; -- its name is before that of what it reads
+create materialized view unfilled as select n from counted with no data;
+alter materialized view counted owner to pg_monitor; grant usage on schema shard_00001 to pg_monitor; grant select on photos to pg_monitor; grant select on counted to pg_read_all_data; comment on materialized view counted is 'counts';
+insert into photos (title) values ('since it was counted');
+create unlogged table fast (n int primary key, half numeric generated always as (n / 2.0) stored); insert into fast select generate_series(1, 50);
+create unlogged table refers (n int references fast); insert into refers values (7);
+create function fail() returns trigger language plpgsql as $$ begin raise 'a trigger has run'; end $$; create trigger fail before insert on fast for each row execute function fail();
 create table silent (n int primary key) with (fillfactor = 70, autovacuum_enabled = false, toast.autovacuum_vacuum_threshold = 77);
 alter table silent replica identity nothing;
 insert into silent select generate_series(1, 10);
@@ -27,6 +40,7 @@ create domain positive as int check (value > 0);
 create table kinds (id bigint generated always as identity primary key, n positive, half numeric generated always as (n / 2.0) stored,
   t text collate "C", a int[], b bytea, j json, u uuid default gen_random_uuid(), r int4range, check (n < 100000));
 insert into kinds (n, t, a, b, j, r) select n, repeat('x', n * 100), array[n, null], 'abc', '{"a": 1}', '[1,5)' from generate_series(1, 50) n;
+alter table kinds alter column id restart with 5000;
 create index "by half" on kinds (half desc nulls last) where n > 3;
 create function twice(x int) returns int language sql immutable as 'select x * 2';
 create function touch() returns trigger language plpgsql as $$ begin new.title := new.title || '!'; return new; end $$;
@@ -50,6 +64,7 @@ var catalogs = map[string]string{
 	"sequences": `select string_agg(format('%s %s %s %s %s %s %s %s', sequencename, data_type, start_value, min_value, max_value, increment_by, cycle, last_value), E'\n' order by sequencename) from pg_sequences where schemaname = 'shard_00001' and sequencename <> 'next_id_seq'`,
 	"policies":  `select string_agg(policyname || tablename, ',') from pg_policies where schemaname = 'shard_00001'`,
 	"bare":      `select count(*) || sum(hashtext(b::text))::text from shard_00001."Bare Table" b`,
+	"unlogged":  `select string_agg(relname || relpersistence::text, ',' order by relname) || (select sum(n) + sum(half) from shard_00001.fast) || (select max(n) from shard_00001.refers) from pg_class where relnamespace = 'shard_00001'::regnamespace and relkind = 'r'`,
 	"kinds":     `select count(*) || sum(hashtext(k::text))::text from shard_00001.kinds k`,
 	"photos":    `select count(*) || sum(hashtext(p::text))::text from shard_00001.photos p`,
 }
@@ -72,8 +87,45 @@ func TestArrives(t *testing.T) {
 	for what, query := range catalogs {
 		b.equal(what, b.text(1, query), before[what])
 	}
+	b.equal("materialised views", b.text(1, `set search_path = shard_00001; select concat_ws(' ', a.n = 2 * c.n, c.n = (select count(*) from photos)) from a_reader a, counted c`), "t t")
+	b.equal("one without rows", b.text(1, `select relispopulated from pg_class where oid = 'shard_00001.unfilled'::regclass`), "f")
 	b.equal("odd", b.text(1, `select nextval('shard_00001."Odd Name"')`), "60")
+	b.equal("first values", b.text(1, `set search_path = shard_00001; select concat_ws(' ', nextval('untouched'), nextval('ahead'), nextval('behind'), nextval('falling'))`),
+		"5 1000 50 -1000")
+	b.equal("an identity that was restarted", b.text(1, `insert into shard_00001.kinds (n) values (1) returning id`), "5000")
 	b.equal("identities left", b.text(0, `select string_agg(relname || relreplident::text, ',' order by relname) from pg_class where relname in ('Bare Table', 'silent') and relkind = 'r'`), "Bare Tabled,silentn")
+	b.clean()
+}
+
+// Owners and grants that change while a shard moves are those of its new host, too.
+func TestRightsChangeMeanwhile(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	b.exec(0, fill+`set search_path = shard_00001; create function twice(x int) returns int language sql as 'select x * 2'; create sequence spare;
+		grant select on photos to pg_monitor; grant update (title) on photos to pg_monitor with grant option; grant usage on sequence spare to pg_monitor;
+		alter default privileges in schema shard_00001 grant select on tables to pg_monitor`)
+	b.interrupted("copy: copied")
+	b.exec(0, `set search_path = shard_00001; revoke all on photos from pg_monitor; grant insert on photos to pg_read_all_data; grant select (photo) on likes to public;
+		grant all on sequence next_id_seq to pg_monitor; alter table events owner to pg_monitor; revoke execute on function twice(int) from public; grant create on schema shard_00001 to pg_monitor;
+		alter default privileges in schema shard_00001 revoke select on tables from pg_monitor; alter default privileges in schema shard_00001 grant usage on sequences to public`)
+	rights := map[string]string{
+		"columns":  `select string_agg(format('%s.%s %s', attrelid::regclass, attname, attacl), E'\n' order by attrelid, attname) from pg_attribute join pg_class c on c.oid = attrelid where relnamespace = 'shard_00001'::regnamespace and attacl is not null`,
+		"schema":   `select concat(nspowner::regrole, ' ', (select array_agg(x::text order by x::text) from unnest(nspacl) x)) from pg_namespace where nspname = 'shard_00001'`,
+		"defaults": `select string_agg(concat(defaclobjtype, defaclacl), ',' order by defaclobjtype) from pg_default_acl where defaclnamespace = 'shard_00001'::regnamespace`,
+	}
+	for _, what := range []string{"relations", "functions"} {
+		rights[what] = catalogs[what]
+	}
+	before := map[string]string{}
+	for what, query := range rights {
+		before[what] = b.text(0, query)
+	}
+	if _, err := move.Resume(t.Context(), b.cfg); err != nil {
+		t.Fatal(err)
+	}
+	for what, query := range rights {
+		b.equal(what, b.text(1, query), before[what])
+	}
 	b.clean()
 }
 
@@ -97,29 +149,31 @@ func TestChecks(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	b.exec(0, `
-		create unlogged table shard_00001.fast (n int primary key);
-		create materialized view shard_00001.late as select 1 as n;
+		create unlogged table shard_00001.fast (t text); insert into shard_00001.fast select repeat('x', 1000) from generate_series(1, 20000);
 		create table shard_00001.shapeless (j json);
-		create table shard_00001.pictures (n int primary key, picture oid);
-		insert into shard_00001.pictures values (1, lo_from_bytea(0, 'x')), (2, 0);
 		create table shard_00001.parts (k int primary key) partition by range (k);
 		create table shard_00001.low partition of shard_00001.parts for values from (0) to (10);
 		create table shard_00001.bare (n int)`)
 	b.exec(1, `create schema shard_00001`)
+	space := b.text(0, `select 'space_of_' || current_database()`) // all databases of the server have it
+	b.exec(0, `do $$ begin execute format('alter database %I set allow_in_place_tablespaces = on', current_database()); end $$`)
+	b.exec(0, `create tablespace `+space+` location ''`)
+	defer func() { b.exec(0, `drop table shard_00001.elsewhere`); b.exec(0, `drop tablespace `+space) }()
+	b.exec(0, `create table shard_00001.elsewhere (n int primary key) tablespace `+space)
 	planned, err := move.Plan(t.Context(), b.cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, want := range []string{
-		"pg-a: table fast is unlogged", "pg-a: materialised view late: expected none", "pg-a: table shard_00001.shapeless has no primary key and no replica identity, and column j is of type json",
-		"pg-a: pictures.picture refers to large objects", "pg-b: schema shard_00001 is there already",
+		"pg-a: unlogged tables and large objects take 22 MB, and are copied while callers wait: expected at most 16 MB; or --offline", "pg-a: table shard_00001.shapeless has no primary key and no replica identity, and column j is of type json",
+		"pg-b: schema shard_00001 is there already",
 		"pg-a: shard 1 has ALTER TABLE {{.schema}}.low ADD COLUMN k integer",
 	} {
 		if all := strings.Join(planned[0].Problems, "\n"); !strings.Contains(all, want) {
 			t.Errorf("no problem %q in %s", want, all)
 		}
 	}
-	if notes := strings.Join(planned[0].Notes, "\n"); !strings.Contains(notes, "pg-a: table bare has no primary key and no replica identity: while it moves it has REPLICA IDENTITY FULL") {
+	if notes := strings.Join(planned[0].Notes, "\n"); !strings.Contains(notes, "pg-a: elsewhere is in tablespace "+space) || !strings.Contains(notes, "pg-a: table bare has no primary key and no replica identity: while it moves it has REPLICA IDENTITY FULL") {
 		t.Errorf("notes: %s", notes)
 	}
 	_, err = move.Run(t.Context(), b.cfg)
@@ -128,6 +182,87 @@ func TestChecks(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 	b.equal("schemas", b.text(1, `select count(*) from pg_class where relnamespace = 'shard_00001'::regnamespace`), "0")
+}
+
+// A plan makes the shard on its target, for what no check knows of, and takes it back.
+func TestPlanMakesTheShard(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	b.exec(0, `create schema extra; create function extra.zero() returns int language sql as 'select 0'; create table shard_00001.counts (n int default extra.zero())`)
+	plan := func() string {
+		t.Helper()
+		planned, err := move.Plan(t.Context(), b.cfg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return strings.Join(planned[0].Problems, "\n")
+	}
+	if problems := plan(); !strings.Contains(problems, `host pg-b: ERROR: schema "extra" does not exist`) {
+		t.Errorf("problems: %s", problems)
+	}
+	b.exec(1, `create schema extra; create function extra.zero() returns int language sql as 'select 0'`)
+	b.equal("problems", plan(), "")
+	b.equal("schemas on the target", b.text(1, `select count(*) from pg_namespace where nspname = 'shard_00001'`), "0")
+	if _, err := move.Run(t.Context(), b.cfg); err != nil {
+		t.Fatal(err)
+	}
+	b.cfg.Map = b.load()
+	b.cfg.To = "pg-a"
+	b.equal("problems of the way to a host with a fence", plan(), "")
+	if err := b.try(0, `select * from shard_00001.photos`); err == nil || !strings.Contains(err.Error(), "shard 1 moved to pg-b at ") {
+		t.Errorf("the fence: got %v", err)
+	}
+}
+
+// What is outside the schema and refers to it, a trigger that fires for replicated rows and a publication are named. Nothing outside
+// is dropped with the old schema.
+func TestOutside(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	b.exec(0, fill+`
+		create view public.all_photos as select * from shard_00001.photos;
+		create function public.add() returns bigint begin atomic insert into shard_00001.photos (title) values ('x') returning id; end;
+		create table public.tags (photo bigint references shard_00001.photos);
+		create table public.heirs () inherits (shard_00001.photos);
+		create table public.moods (m shard_00001.mood, at bigint default shard_00001.next_id());
+		create table shard_00001.logged (n int primary key);
+		create function shard_00001.f() returns trigger language plpgsql as 'begin return new; end';
+		create trigger log before insert on shard_00001.logged for each row execute function shard_00001.f();
+		alter table shard_00001.logged enable always trigger log;
+		create function shard_00001.number(m shard_00001.mood) returns int language sql immutable as 'select 1'; create cast (shard_00001.mood as int) with function shard_00001.number;
+		create function shard_00001.seen() returns event_trigger language plpgsql as 'begin end'; create event trigger seen on ddl_command_end when tag in ('CREATE CAST') execute function shard_00001.seen();
+		create publication feed for table shard_00001.photos`)
+	planned, err := move.Plan(t.Context(), b.cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	problems := strings.Join(planned[0].Problems, "\n")
+	for _, want := range []string{
+		"rule _RETURN on view public.all_photos refers to table shard_00001.photos", "function public.add() refers to table shard_00001.photos",
+		"constraint tags_photo_fkey on table public.tags refers to table shard_00001.photos", "table public.heirs refers to table shard_00001.photos",
+		"column m of table public.moods refers to type shard_00001.mood", "default value for column at of table public.moods refers to function shard_00001.next_id()",
+		"cast from shard_00001.mood to integer refers to type shard_00001.mood", "event trigger seen refers to function shard_00001.seen()",
+		"trigger log on logged fires for replicated rows, too (ENABLE ALWAYS)",
+	} {
+		if !strings.Contains(problems, want) {
+			t.Errorf("no problem %q in\n%s", want, problems)
+		}
+	}
+	if notes := strings.Join(planned[0].Notes, "\n"); !strings.Contains(notes, "publication feed has tables of the shard") {
+		t.Errorf("notes: %s", notes)
+	}
+	b.exec(0, `drop cast (shard_00001.mood as int); drop event trigger seen; drop function public.add(); drop view public.all_photos; drop table public.tags, public.heirs, public.moods; alter table shard_00001.logged enable trigger log`)
+	if _, err := move.Run(t.Context(), b.cfg); err != nil {
+		t.Fatal(err)
+	}
+	old := b.text(0, `select nspname from pg_namespace where nspname like 'shard_00001\_\_moved%'`)
+	b.exec(0, `create view public.old as select * from `+old+`.photos`)
+	if _, err := move.Clean(t.Context(), b.cfg.Map, shards.Set{}); err == nil || !strings.Contains(err.Error(), "rule _RETURN on view public.old refers to table "+old+".photos") {
+		t.Errorf("got %v", err)
+	}
+	b.equal("old rows", b.text(0, `select count(*) > 0 from public.old`), "t")
+	b.exec(0, `drop view public.old; drop publication feed`)
+	b.clean()
 }
 
 // What a role that is no superuser lacks is named.

@@ -4,10 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/jackc/pgx/v5"
 
 	"github.com/kiloshard/kiloshard/shards"
+	"github.com/kiloshard/kiloshard/shards/move/checks"
 	"github.com/kiloshard/kiloshard/sql"
 )
 
@@ -85,6 +87,17 @@ func (m Move) drop(ctx context.Context, conn *pgx.Conn) error {
 	var fence bool
 	if err := conn.QueryRow(ctx, `SELECT `+sql.IsFence("$1::text"), m.Schema).Scan(&fence); err != nil {
 		return err
+	}
+	gone := []string{m.moved()}
+	if fence {
+		gone = append(gone, m.Schema)
+	}
+	outside, err := checks.Outside(ctx, conn, gone...)
+	if err != nil {
+		return err
+	}
+	if len(outside) > 0 { // CASCADE would drop it, too
+		return fmt.Errorf("%s: expected nothing outside the old schema to refer to it", strings.Join(outside, "; "))
 	}
 	script := "BEGIN; "
 	if fence {

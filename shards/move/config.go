@@ -17,7 +17,7 @@ type Config struct {
 	Shards shards.Set
 	To     string // the host that they move to
 
-	// Targets are the hosts of shards that move to another one than To, as [Drain] and [Rebalance] plan them.
+	// Targets are the hosts of shards that move to another one than To, as package balance plans them.
 	Targets map[shards.Number]string
 
 	// Login is what the target adds to the address of the source to log in there, as keywords and values of libpq, such as
@@ -59,6 +59,8 @@ type Config struct {
 	RollbackFor time.Duration
 	RollbackWAL int64 // bytes of WAL that the slot may keep, past which the way back is closed. Defaults to 4 GiB
 
+	withoutTarget bool // the target is gone: a job has no session to it
+
 	By     string      // who moves, for the ledger and the history of the map. Defaults to kiloshard
 	Events func(Event) // called with what happens, by one goroutine at a time. Defaults to none
 	Logger *slog.Logger
@@ -79,6 +81,9 @@ func (c Config) withDefaults() (Config, error) {
 	}
 	if c.Rate < 0 {
 		return c, fmt.Errorf("move: Config.Rate %d: expected bytes a second, or 0 for no limit", c.Rate)
+	}
+	if hasPassword(c.Login) {
+		return c, &shards.FieldError{Field: "login", Found: "a password, which the list of processes and the history of the shell would show", Expected: "passfile=… or sslcert=… and sslkey=…, of files on the target, or LoginWithPassword (--login-with-password)"}
 	}
 	if c.LockTimeout <= 0 {
 		c.LockTimeout = min(300*time.Millisecond, c.MaxPause)

@@ -12,9 +12,6 @@ import (
 // errMarkerLate says that the target did not show a marker in time.
 var errMarkerLate = errors.New("the target does not keep up")
 
-// maxWorkerErrors is after how many errors of the target's workers a copy is given up.
-const maxWorkerErrors = 5
-
 // copy waits until all tables are copied and the target keeps up with what is written.
 func (j *job) copy(ctx context.Context) error {
 	if j.back != nil { // what was migrated since has left the structure as it was
@@ -44,32 +41,28 @@ func (j *job) copy(ctx context.Context) error {
 // untilCopied returns when the target's workers have copied all tables.
 func (j *job) untilCopied(ctx context.Context) error {
 	began := time.Now()
-	told, before := began, -1
-	slot, blockers := slotWatch{job: j}, blockerWatch{job: j, on: j.from, host: j.Source}
+	told := began
+	slot, workers, blockers := slotWatch{job: j}, workerWatch{job: j}, blockerWatch{job: j, on: j.from, host: j.Source}
 	var subscription uint32
 	return wait(ctx, 0, soon, nil, func() (bool, error) {
 		err := slot.look(ctx)
+		if err == nil {
+			err = workers.look(ctx)
+		}
 		if err == nil && subscription != 0 { // each table is copied as of a slot of its own
 			err = blockers.look(ctx, fmt.Sprintf("^pg_%d_sync_", subscription))
 		}
 		if err != nil {
 			return false, err
 		}
-		var left, failures int
+		var left int
 		var copied int64
 		const query = `
 			SELECT (SELECT count(*) FROM pg_subscription_rel r WHERE r.srsubid = s.oid AND r.srsubstate <> 'r'),
-				coalesce((SELECT apply_error_count + sync_error_count FROM pg_stat_subscription_stats t WHERE t.subid = s.oid), 0)::int,
 				(SELECT coalesce(sum(pg_table_size(oid)), 0) FROM pg_class WHERE relnamespace = $2::regnamespace AND relkind = 'r')::bigint, s.oid
 			FROM pg_subscription s WHERE s.subname = $1`
-		if err := j.to.QueryRow(ctx, query, j.made(), j.Schema).Scan(&left, &failures, &copied, &subscription); err != nil {
+		if err := j.to.QueryRow(ctx, query, j.made(), j.Schema).Scan(&left, &copied, &subscription); err != nil {
 			return false, fmt.Errorf("subscription on %s: %w", j.Target, err)
-		}
-		if before < 0 { // Postgres counts as long as there is a subscription, also what was put right since
-			before = failures
-		}
-		if failures-before >= maxWorkerErrors {
-			return false, fmt.Errorf("the workers of subscription %s on %s have failed %d times: the server's log says why", j.made(), j.Target, failures-before)
 		}
 		if time.Since(told) > time.Second {
 			told = time.Now()
@@ -120,10 +113,14 @@ func (j *job) mark(ctx context.Context, limit time.Duration) error {
 	if _, err := j.from.Exec(ctx, `INSERT INTO kiloshard.move_markers VALUES ($1, $2)`, j.ID, attempt); err != nil {
 		return err
 	}
-	slot := slotWatch{job: j}
+	slot, workers := slotWatch{job: j}, workerWatch{job: j}
 	return wait(ctx, limit, quickly, errMarkerLate, func() (there bool, err error) {
 		if limit == 0 { // else nobody has time for it
-			if err := slot.look(ctx); err != nil {
+			err := slot.look(ctx)
+			if err == nil {
+				err = workers.look(ctx)
+			}
+			if err != nil {
 				return false, err
 			}
 		}

@@ -11,47 +11,43 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"golang.org/x/time/rate"
+
+	"github.com/kiloshard/kiloshard/shards/move/rows"
 )
 
-// copyRows copies the rows of all tables that a session sees, in one transaction of the target, which last ends. Neither triggers nor
+// copyRows copies the rows of tables that a session sees, in one transaction of the target, which last ends. Neither triggers nor
 // foreign keys are heeded there: the rows have met them on the source.
-func (j *job) copyRows(ctx context.Context, from *pgx.Conn, last func(to pgx.Tx) error) error {
+func (j *job) copyRows(ctx context.Context, from *pgx.Conn, which rows.Tables, last func(to pgx.Tx) error) error {
 	const query = `
 		SELECT c.relname::text, string_agg(quote_ident(a.attname), ', ' ORDER BY a.attnum)
 		FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped AND a.attgenerated = ''
-		WHERE c.relnamespace = $1::regnamespace AND c.relkind = 'r' GROUP BY 1 ORDER BY 1`
-	rows, err := from.Query(ctx, query, j.Schema)
+		WHERE c.relnamespace = $1::regnamespace AND c.relkind = 'r' AND position(c.relpersistence IN $2) > 0 GROUP BY 1 ORDER BY 1`
+	found, err := from.Query(ctx, query, j.Schema, which)
 	if err != nil {
 		return err
 	}
 	type table struct{ Name, Columns string }
-	tables, err := pgx.CollectRows(rows, pgx.RowToStructByPos[table])
+	tables, err := pgx.CollectRows(found, pgx.RowToStructByPos[table])
 	if err != nil {
 		return err
 	}
-	to, err := j.to.Begin(ctx)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = to.Rollback(context.WithoutCancel(ctx)) }()
-	if _, err := to.Exec(ctx, "SET LOCAL session_replication_role = replica"); err != nil {
-		return err
-	}
-	if _, err := to.Exec(ctx, truncateAll(j.Schema)); err != nil {
-		return err
-	}
-	meter := j.meter(ctx)
-	for _, t := range tables {
-		text := name(j.Schema, t.Name) + " (" + t.Columns + ")"
-		if err := stream(ctx, from, "COPY "+text+" TO STDOUT", j.to, "COPY "+text+" FROM STDIN", meter); err != nil {
-			return fmt.Errorf("copying %s: %w", t.Name, err)
+	return inTx(ctx, j.to, func(to pgx.Tx) error {
+		if _, err := to.Exec(ctx, "SET LOCAL session_replication_role = replica"); err != nil {
+			return err
 		}
-	}
-	j.event("copied")
-	if err := last(to); err != nil {
-		return err
-	}
-	return to.Commit(ctx)
+		if _, err := to.Exec(ctx, truncateAll(j.Schema, which)); err != nil {
+			return err
+		}
+		meter := j.meter(ctx)
+		for _, t := range tables {
+			text := name(j.Schema, t.Name) + " (" + t.Columns + ")"
+			if err := stream(ctx, from, "COPY "+text+" TO STDOUT", j.to, "COPY "+text+" FROM STDIN", meter); err != nil {
+				return fmt.Errorf("copying %s: %w", t.Name, err)
+			}
+		}
+		j.event("copied")
+		return last(to)
+	})
 }
 
 // streamBuffer is how many bytes go from one session to another at a time: each row by itself would cost more than it takes.
@@ -93,7 +89,8 @@ func (j *job) meter(ctx context.Context) *meter {
 	if j.cfg.Rate > 0 {
 		limiter.SetLimit(rate.Limit(j.cfg.Rate))
 	}
-	return &meter{job: j, began: time.Now(), wait: func(bytes int) error { return limiter.WaitN(ctx, bytes) }}
+	now := time.Now()
+	return &meter{job: j, began: now, told: now, wait: func(bytes int) error { return limiter.WaitN(ctx, bytes) }}
 }
 
 func (m *meter) Write(p []byte) (int, error) {

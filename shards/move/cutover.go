@@ -9,6 +9,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
+	"golang.org/x/sync/errgroup"
 )
 
 // cutoverPause is the longest pause between two tries of a cutover.
@@ -27,11 +28,25 @@ func (j *job) cutover(ctx context.Context) error {
 	if err := j.openWayBack(ctx); err != nil {
 		return err
 	}
-	if err := j.verifyBefore(ctx); err != nil {
+	if err := j.prepareTarget(ctx); err != nil {
+		return err
+	}
+	if err := j.readApart(ctx); err != nil {
+		return err
+	}
+	if err := j.noteCutover(ctx, j.to); err != nil {
 		return err
 	}
 	for doubts := 0; ; doubts++ {
 		err := j.retry(ctx, func(lockTimeout time.Duration) error {
+			if err := j.readMap(ctx); err != nil {
+				return err
+			}
+			if j.back == nil {
+				if err := j.prepareOpening(ctx); err != nil {
+					return err
+				}
+			}
 			return j.cutOnce(ctx, lockTimeout, lockOut(j.Schema), j.fenceIn)
 		})
 		if last := (*lastPassError)(nil); !errors.As(err, &last) || doubts == maxPasses {
@@ -41,6 +56,17 @@ func (j *job) cutover(ctx context.Context) error {
 			return err
 		}
 	}
+}
+
+// prepareTarget compares what can be compared while nobody waits, and has the target look at its tables and fill its materialised views.
+func (j *job) prepareTarget(ctx context.Context) error {
+	group, both := errgroup.WithContext(ctx)
+	group.Go(func() error { return j.verifyBefore(both) })
+	group.Go(func() error {
+		j.analyze(both)
+		return j.refresh(both)
+	})
+	return group.Wait()
 }
 
 // retry calls try, with how long it may wait for each lock, until it no longer fails for the sake of writers who are not to wait.
@@ -74,13 +100,14 @@ func (j *job) outOfPatience(began time.Time) bool {
 	return j.cfg.Patience > 0 && time.Since(began) > j.cfg.Patience
 }
 
-// mayTryAgain reports whether a cutover failed because of locks or time.
+// mayTryAgain reports whether a cutover failed because of locks, time, or a store that does not answer.
 func mayTryAgain(err error) bool {
 	switch code(err) {
 	case "55P03", "40P01", "57014", "25P03": // lock not available, deadlock, statement timeout, idle in a transaction
 		return true
 	}
-	return errors.Is(err, errMarkerLate) || errors.Is(err, errPauseOver)
+	var store *storeError
+	return errors.Is(err, errMarkerLate) || errors.Is(err, errPauseOver) || errors.As(err, &store)
 }
 
 // errPauseOver says that a try of a cutover has taken as long as writers may wait.
@@ -92,17 +119,20 @@ func (j *job) untilQuiet(ctx context.Context, conn *pgx.Conn, began time.Time, s
 	told := time.Time{}
 	return wait(ctx, 0, slowly, nil, func() (bool, error) {
 		const query = `
-			SELECT DISTINCT format('process %s, %s', a.pid, a.state) FROM pg_locks l JOIN pg_class c ON c.oid = l.relation AND c.relnamespace IN (SELECT to_regnamespace(s) FROM unnest($1::text[]) s)
-			JOIN pg_stat_activity a ON a.pid = l.pid
+			SELECT DISTINCT CASE WHEN l.pid IS NULL THEN format('prepared transaction %L', p.gid) ELSE format('a transaction of process %s, %s', a.pid, a.state) END
+			FROM pg_locks l JOIN pg_class c ON c.oid = l.relation AND c.relnamespace IN (SELECT to_regnamespace(s) FROM unnest($1::text[]) s)
+			LEFT JOIN pg_stat_activity a ON a.pid = l.pid AND a.backend_type = 'client backend' AND a.pid <> pg_backend_pid()
+			LEFT JOIN pg_locks own ON l.pid IS NULL AND own.pid IS NULL AND own.locktype = 'transactionid' AND own.virtualtransaction = l.virtualtransaction
+			LEFT JOIN pg_prepared_xacts p ON p.transaction = own.transactionid
 			WHERE l.database = (SELECT oid FROM pg_database WHERE datname = current_database()) AND l.granted
-				AND a.backend_type = 'client backend' AND a.xact_start < clock_timestamp() - make_interval(secs => $2) AND l.pid <> pg_backend_pid()`
+				AND coalesce(p.prepared, a.xact_start) < clock_timestamp() - make_interval(secs => $2)`
 		blockers, err := texts(ctx, conn, query, schemas, j.cfg.LockTimeout.Seconds())
 		if err == nil && len(blockers) > 0 && time.Since(told) > 5*time.Second {
 			told = time.Now()
-			j.event("waits for a transaction of %s", strings.Join(blockers, "; "))
+			j.event("waits for %s", strings.Join(blockers, "; "))
 		}
 		if err == nil && len(blockers) > 0 && j.outOfPatience(began) {
-			return false, fmt.Errorf("no cutover within %s: a transaction of %s holds a lock in the shard", j.cfg.Patience, strings.Join(blockers, "; "))
+			return false, fmt.Errorf("no cutover within %s: %s holds a lock in the shard", j.cfg.Patience, strings.Join(blockers, "; "))
 		}
 		return len(blockers) == 0, err
 	})
@@ -201,8 +231,15 @@ func (j *job) holdUp(ctx context.Context, tx pgx.Tx, lockTimeout time.Duration, 
 	return began, fn(ctx, tx)
 }
 
-// fenceIn is the end of a cutover: it compares what is to be compared, carries the sequences over, and fences the source.
+// fenceIn is the end of a cutover: it copies what is not replicated, compares what is to be compared, carries the sequences over, and fences
+// the source.
 func (j *job) fenceIn(ctx context.Context, tx pgx.Tx) error {
+	if err := j.copyUnlogged(ctx, tx); err != nil {
+		return err
+	}
+	if err := j.copyLarge(ctx, tx); err != nil {
+		return fmt.Errorf("large objects: %w", err)
+	}
 	if err := j.verifyUnderFence(ctx, tx); err != nil {
 		return err
 	}

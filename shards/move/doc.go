@@ -5,14 +5,17 @@
 //
 //  1. prepare: what can be checked is checked, and the ledgers of both hosts get a row.
 //  2. schema: the shard is made on the target as it is on the source, without rows: tables, functions, sequences, owners and
-//     grants. The structures are compared.
+//     grants. The structures are compared. Until the switch the copy is a fence to routers, its next_id fails, and a trigger on each table
+//     refuses writes.
 //  3. publish: the source gets a publication of the shard's tables.
 //  4. subscribe: the source gets a slot, and the target a subscription, which copies the rows and whatever is written meanwhile. With
 //     [Config.Rate] the mover copies the rows first, as of where the slot begins.
-//  5. copy: it waits until all tables are there and the target keeps up.
+//  5. copy: it waits until all tables are there and the target keeps up. The target takes statistics, and fills materialised views,
+//     beside the comparison that follows.
 //  6. cutover: one transaction on the source locks the shard's tables and sequences. A marker row is written by another
-//     session; once the target shows it, the target has all that was written before. Rows are compared, the sequences'
-//     values are carried over, and the shard gets another name, with the fence in its place.
+//     session; once the target shows it, the target has all that was written before. What is not replicated is copied: unlogged tables
+//     and large objects. Rows are compared, the sequences' values are carried over, and the shard gets another name, with the fence in
+//     its place.
 //  7. fenced: the map is changed by a compare-and-swap. From then on the target serves.
 //  8. switched: subscription, slot and publication are dropped. The old schema stays on the source until [Clean].
 //
@@ -28,7 +31,9 @@
 //
 // A cutover that cannot have its locks, or whose target falls behind, is rolled back and tried again. A mover that dies there frees the shard by that. Whatever
 // else goes wrong, the move stays in the ledger, and the shard keeps working: [Resume] continues the move, and [Abort] takes
-// it back, until the map has changed. Only in step fenced nobody serves; a mover that is alive leaves it within
+// it back, until the map has changed. The map decides, and not the ledger, which may have lost its last steps in a failover of the source: a
+// target that the map names serves, so its shard is not dropped, and the source gets its fence late. [AbortWithoutTarget] is for a target that
+// is gone. Only in step fenced nobody serves; a mover that is alive leaves it within
 // milliseconds, or as soon as the store answers.
 //
 // # The way back

@@ -8,6 +8,7 @@ import (
 
 	"github.com/kiloshard/kiloshard/shards"
 	"github.com/kiloshard/kiloshard/shards/move"
+	"github.com/kiloshard/kiloshard/shards/move/balance"
 	"github.com/kiloshard/kiloshard/shards/shardtest"
 )
 
@@ -27,7 +28,7 @@ func TestDrainHost(t *testing.T) {
 	for n := range all.All() {
 		b.exec(0, fmt.Sprintf(`insert into %s.photos (title) select 'drained' from generate_series(1, %d)`, b.m.Schema(n), n+1))
 	}
-	b.cfg.Shards, b.cfg.To, b.cfg.Targets, b.cfg.PerHost = all, "", move.Drain(b.m, "pg-a", nil), 4
+	b.cfg.Shards, b.cfg.To, b.cfg.Targets, b.cfg.PerHost = all, "", balance.Drain(b.m, "pg-a", nil, nil), 4
 	began := time.Now()
 	report, err := move.Run(t.Context(), b.cfg)
 	if err != nil {

@@ -21,6 +21,7 @@ DECLARE
   shard CONSTANT int := %[3]d;
   view text;
   event text;
+  maker text;
   r record;
 BEGIN
   EXECUTE format('DROP SCHEMA IF EXISTS %%I CASCADE', fence);
@@ -38,8 +39,9 @@ BEGIN
     END LOOP;
     EXECUTE format('CREATE TRIGGER refuse_copy INSTEAD OF INSERT ON %%s FOR EACH ROW EXECUTE FUNCTION kiloshard.refuse_moved(%%s)', view, shard);
   END LOOP;
-  EXECUTE format('CREATE FUNCTION %%I.next_id() RETURNS bigint LANGUAGE sql IMMUTABLE AS $f$ SELECT kiloshard.shard_has_moved(%%s) $f$', fence, shard);
-  EXECUTE format('CREATE FUNCTION %%I.next_ids(n int) RETURNS SETOF bigint LANGUAGE sql IMMUTABLE AS $f$ SELECT kiloshard.shard_has_moved(%%s) $f$', fence, shard);
+  FOREACH maker IN ARRAY ARRAY['next_id() RETURNS', 'next_id(seq regclass) RETURNS', 'next_ids(n int) RETURNS SETOF'] LOOP
+    EXECUTE format('CREATE FUNCTION %%I.%%s bigint LANGUAGE sql IMMUTABLE AS $f$ SELECT kiloshard.shard_has_moved(%%s) $f$', fence, maker, shard);
+  END LOOP;
   EXECUTE format('CREATE VIEW %%I.%[4]s AS SELECT target, fenced FROM kiloshard.moves WHERE id = ''%[5]s''', fence);
   EXECUTE format('GRANT USAGE ON SCHEMA %%I TO PUBLIC', fence);
   EXECUTE format('GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA %%I TO PUBLIC', fence);
@@ -113,7 +115,12 @@ func (j *job) unfence(ctx context.Context) error {
 	if err := j.from.QueryRow(ctx, `SELECT sequences FROM kiloshard.moves WHERE id = $1`, j.ID).Scan(&maxima); err != nil {
 		return err
 	}
-	script := "BEGIN;\n" + j.unfenceScript(maxima) + fmt.Sprintf("UPDATE kiloshard.moves SET step = '%s', fenced = NULL WHERE id = '%s'; COMMIT", Aborting, j.ID)
+	const step = `
+DO $kiloshard$ BEGIN
+  UPDATE kiloshard.moves SET step = '%s', fenced = NULL WHERE id = '%s' AND outcome IS NULL AND step = '%s' AND mover = pg_backend_pid();
+  IF NOT FOUND THEN RAISE 'the ledger has another step, or another mover, by now'; END IF;
+END $kiloshard$; COMMIT`
+	script := "BEGIN;\n" + j.unfenceScript(maxima) + fmt.Sprintf(step, Aborting, j.ID, Fenced)
 	if err := run(ctx, j.from, script); err != nil {
 		return fmt.Errorf("taking the fence down on %s: %w", j.Source, err)
 	}

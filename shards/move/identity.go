@@ -16,7 +16,7 @@ func (j *job) identify(ctx context.Context) error {
 		SELECT coalesce(string_agg(format('ALTER TABLE %I.%I REPLICA IDENTITY FULL', $1::text, c.relname), '; '), ''),
 			coalesce(jsonb_object_agg(c.relname, c.relreplident), '{}')::text
 		FROM pg_class c WHERE c.relnamespace = $1::regnamespace AND c.relkind = 'r'
-			AND (c.relreplident = 'n' OR c.relreplident = 'd' AND NOT EXISTS (SELECT FROM pg_index i WHERE i.indrelid = c.oid AND i.indisprimary))`
+			AND c.relpersistence = 'p' AND (c.relreplident = 'n' OR c.relreplident = 'd' AND NOT EXISTS (SELECT FROM pg_index i WHERE i.indrelid = c.oid AND i.indisprimary))`
 	var alter, were string
 	if err := j.from.QueryRow(ctx, query, j.Schema).Scan(&alter, &were); err != nil || alter == "" {
 		return err

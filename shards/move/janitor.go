@@ -61,14 +61,12 @@ func (c *CleanReport) sweep(ctx context.Context, m *shards.Map, conns *hostConns
 		}
 		all = append(all, found...)
 	}
-	if len(all) == 0 {
-		return nil
-	}
 	// A subscription uses its slot.
 	order := []string{"subscription", "slot", "publication", "fence", "schema"}
 	slices.SortStableFunc(all, func(a, b thing) int { return cmp.Compare(slices.Index(order, a.Kind), slices.Index(order, b.Kind)) })
 	truth := map[string]Move{}
 	known := map[[2]string]bool{}
+	var onTarget []Move
 	for _, host := range m.Hosts() {
 		conn, err := conns.of(ctx, host.Name)
 		if err != nil {
@@ -83,6 +81,8 @@ func (c *CleanReport) sweep(ctx context.Context, m *shards.Map, conns *hostConns
 				known[[2]string{host.Name, row.ID}] = true
 				if side == sourceSide {
 					truth[row.ID] = row
+				} else if row.Target == host.Name {
+					onTarget = append(onTarget, row)
 				}
 			}
 		}
@@ -104,6 +104,11 @@ func (c *CleanReport) sweep(ctx context.Context, m *shards.Map, conns *hostConns
 				return fmt.Errorf("%s: %w", t, err)
 			}
 			c.Removed = append(c.Removed, t.String())
+		}
+	}
+	for _, left := range abandoned(onTarget, truth) {
+		if err := c.dropAbandoned(ctx, m, conns, left); err != nil {
+			return &shards.ShardError{Shard: left.Shard, Schema: left.Schema, Host: left.Target, Err: err}
 		}
 	}
 	return nil

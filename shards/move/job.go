@@ -21,18 +21,21 @@ type job struct {
 	Move
 	cfg        Config
 	src, dst   shards.Host
-	from, to   *pgx.Conn  // they hold the shard's advisory lock
-	cut        *pgx.Conn  // to the source, for tries of a cutover; nil before the first
-	bytes      int64      // of the shard's tables
-	rows       int64      // of them, as they were compared last
-	small      bool       // it is compared while writers wait
-	final      bool       // what has changed since seen is
-	carried    string     // the snapshot of the target when it had all
-	seen       [2]string  // the snapshots of source and target as of which the rows are known to be the same
-	entered    bool       // it is in the ledger
-	statements string     // that make the shard, without rows; empty before they are read
-	back       *Move      // the move that this one rolls back: its old schema is brought up to date instead of a copy
-	leaving    shards.Set // the shards of a promotion, which change their host together; empty for a move
+	from, to   *pgx.Conn // they hold the shard's advisory lock; to is nil if the target is gone
+	cut        *pgx.Conn // to the source, for tries of a cutover; nil before the first
+	opening    *pgx.Conn // to the target, in the transaction that has it serve; nil before a cutover and after it
+	bytes      int64     // of the shard's tables
+	rows       int64     // of them, as they were compared last
+	small      bool      // it is compared while writers wait
+	apart      apart
+	final      bool        // what has changed since seen is
+	carried    string      // the snapshot of the target when it had all
+	seen       [2]string   // the snapshots of source and target as of which the rows are known to be the same
+	entered    bool        // it is in the ledger
+	statements string      // that make the shard, without rows; empty before they are read
+	back       *Move       // the move that this one rolls back: its old schema is brought up to date instead of a copy
+	mapped     *shards.Map // as it was before the fence; nil for a move that was fenced by another mover
+	leaving    shards.Set  // the shards of a promotion, which change their host together; empty for a move
 }
 
 // newID returns 8 hexadecimal digits.
@@ -52,13 +55,21 @@ func begin(ctx context.Context, cfg Config, m Move) (*job, error) {
 	if j.dst, err = cfg.host(m.Target); err != nil {
 		return j, err
 	}
-	if j.from, j.to, err = openBoth(ctx, j.src, j.dst); err != nil {
+	if cfg.withoutTarget {
+		j.from, err = open(ctx, j.src)
+	} else {
+		j.from, j.to, err = openBoth(ctx, j.src, j.dst)
+	}
+	if err != nil {
 		return j, err
 	}
 	for _, side := range []struct {
 		host shards.Host
 		conn *pgx.Conn
 	}{{j.src, j.from}, {j.dst, j.to}} {
+		if side.conn == nil {
+			continue
+		}
 		if err = lockShard(ctx, side.conn, m.turn()); err == nil {
 			err = install(ctx, side.conn)
 		}
@@ -69,7 +80,7 @@ func begin(ctx context.Context, cfg Config, m Move) (*job, error) {
 	if err := j.limitLockTimeout(ctx); err != nil {
 		return j, &shards.HostError{Host: m.Source, Err: err}
 	}
-	if m.Returns != "" {
+	if m.Returns != "" && j.to != nil {
 		err = j.readReturned(ctx)
 	}
 	return j, err
@@ -90,6 +101,7 @@ func (j *job) close(ctx context.Context) {
 	closeConn(ctx, j.from)
 	closeConn(ctx, j.to)
 	closeConn(ctx, j.cut)
+	closeConn(ctx, j.opening)
 }
 
 func (j *job) event(what string, args ...any) {
@@ -166,9 +178,17 @@ func (j *job) do(ctx context.Context) (Step, error) {
 			if err := j.reopen(ctx); err != nil {
 				return "", err
 			}
+		} else if err := j.openTarget(ctx); err != nil {
+			return "", err
 		}
-		return Switched, j.switchMap(ctx)
+		if err := j.switchMap(ctx); err != nil {
+			return "", err
+		}
+		return Switched, j.settle(ctx)
 	case Switched:
+		if j.Offline { // the others have done it before their cutover
+			j.analyze(ctx)
+		}
 		return Finished, j.cleanUp(ctx)
 	}
 	return "", fmt.Errorf("the move is at step %q, which cannot be continued; see kiloshard move abort", j.Step)
@@ -176,6 +196,9 @@ func (j *job) do(ctx context.Context) (Step, error) {
 
 // finish ends the move in both ledgers, the target's first: the source's is the one that is looked at.
 func (j *job) finish(ctx context.Context) error {
+	if err := j.removeGuards(ctx); err != nil {
+		return j.noted(ctx, err)
+	}
 	if err := j.setOutcome(ctx, j.to, Moved); err != nil {
 		return err
 	}

@@ -19,14 +19,19 @@ const keepPause = 2 * time.Second
 // schemas, so that little WAL is kept for it. It closes a way back whose time is over, that keeps more WAL than it may, or that has
 // become impossible, and tells so by an event. It returns once none is open, or when ctx ends, without an error: what is
 // open then stays so, and its WAL piles up until [Rollback], [Clean], or another Keep. A host that does not answer is tried again.
-func Keep(ctx context.Context, cfg Config) error {
+func Keep(ctx context.Context, cfg Config) error { return keepWays(ctx, cfg, false) }
+
+// KeepBeside is [Keep] while moves are under way: it continues until ctx ends, also while no way back is open yet.
+func KeepBeside(ctx context.Context, cfg Config) error { return keepWays(ctx, cfg, true) }
+
+func keepWays(ctx context.Context, cfg Config, beside bool) error {
 	cfg, err := cfg.withDefaults()
 	if err != nil {
 		return err
 	}
 	for ctx.Err() == nil {
 		open, err := keepOnce(ctx, cfg)
-		if err == nil && open == 0 {
+		if err == nil && open == 0 && !beside {
 			break
 		}
 		if err != nil {

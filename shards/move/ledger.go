@@ -133,12 +133,14 @@ func (m Move) hostOf(side string) string {
 	return m.Target
 }
 
-// setStep writes the step that is about to begin.
+// setStep writes the step that is about to begin, if the ledger has the step before and this mover.
 func (j *job) setStep(ctx context.Context, step Step) error {
-	const query = `UPDATE kiloshard.moves SET step = $2, stepped = clock_timestamp(), error = NULL WHERE id = $1 AND outcome IS NULL`
-	tag, err := j.from.Exec(ctx, query, j.ID, step)
+	const query = `
+		UPDATE kiloshard.moves SET step = $2, stepped = clock_timestamp(), error = NULL
+		WHERE id = $1 AND outcome IS NULL AND step = $3 AND mover = pg_backend_pid()`
+	tag, err := j.from.Exec(ctx, query, j.ID, step, j.Step)
 	if err == nil && tag.RowsAffected() != 1 {
-		err = fmt.Errorf("the ledger of %s has no such move under way any more", j.Source)
+		err = j.lostClaim()
 	}
 	if err != nil {
 		return err
@@ -148,9 +150,59 @@ func (j *job) setStep(ctx context.Context, step Step) error {
 	return nil
 }
 
+// lostClaim says that another mover has changed the ledger.
+func (j *job) lostClaim() error {
+	return fmt.Errorf("the ledger of %s no longer has %s at step %s with this mover: another one has resumed it or taken it back; see kiloshard move status", j.Source, j.moving(), j.Step)
+}
+
+// confirm returns nil if the ledger of the source has the move at its step, with this mover: nobody takes it back, or resumes it, before
+// this mover's session has ended. It opens another session if that was lost.
+func (j *job) confirm(ctx context.Context) error {
+	if j.from.IsClosed() {
+		if err := j.reconnect(ctx); err != nil {
+			return fmt.Errorf("the ledger of %s: %w", j.Source, err)
+		}
+	}
+	var count int
+	const query = `
+		SELECT count(*) FROM kiloshard.moves
+		WHERE (id = $1 OR split = $2) AND side = 'source' AND outcome IS NULL AND step = $3 AND mover = pg_backend_pid()`
+	if err := j.from.QueryRow(ctx, query, j.ID, j.Split, j.Step).Scan(&count); err != nil {
+		return fmt.Errorf("the ledger of %s: %w", j.Source, err)
+	}
+	if count != j.numbers().Len() {
+		return &finalError{j.lostClaim()}
+	}
+	return nil
+}
+
+// reconnect opens a session to the source in place of one that was lost, and claims the move.
+func (j *job) reconnect(ctx context.Context) error {
+	from, err := open(ctx, j.src)
+	if err != nil {
+		return err
+	}
+	if j.Split == "" {
+		err = lockShard(ctx, from, j.turn())
+	}
+	var ids []string
+	if err == nil {
+		ids, err = texts(ctx, from, `SELECT id FROM kiloshard.moves WHERE (id = $1 OR split = $2) AND side = 'source'`, j.ID, j.Split)
+	}
+	if err == nil {
+		err = claim(ctx, from, ids...)
+	}
+	if err != nil {
+		closeConn(ctx, from)
+		return err
+	}
+	j.from = from
+	return nil
+}
+
 // setOutcome ends a move in the ledger of a host.
-func (j *job) setOutcome(ctx context.Context, conn *pgx.Conn, outcome Outcome) error {
-	_, err := conn.Exec(ctx, `UPDATE kiloshard.moves SET outcome = $2, stepped = clock_timestamp() WHERE id = $1 AND outcome IS NULL`, j.ID, outcome)
+func (m Move) setOutcome(ctx context.Context, conn *pgx.Conn, outcome Outcome) error {
+	_, err := conn.Exec(ctx, `UPDATE kiloshard.moves SET outcome = $2, stepped = clock_timestamp() WHERE id = $1 AND outcome IS NULL`, m.ID, outcome)
 	return err
 }
 

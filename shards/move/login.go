@@ -60,6 +60,16 @@ END $kiloshard$`
 // for pools.
 var keywords = regexp.MustCompile(`(?:^|[\s?&])(sslmode|connect_timeout|target_session_attrs)=([A-Za-z0-9-]+)`)
 
+var (
+	quotedValues = regexp.MustCompile(`'(?:[^'\\]|\\.)*'`)
+	passwordName = regexp.MustCompile(`(?:^|\s)(?:ssl)?password\s*=`)
+)
+
+// hasPassword reports whether keywords and values of libpq hold a password.
+func hasPassword(login string) bool {
+	return passwordName.MatchString(quotedValues.ReplaceAllString(login, "''"))
+}
+
 // conninfo returns how the target logs in to the source: the addresses, the database and the user of the source's DSN, and
 // [Config.Login]; with a password only as [Config.LoginWithPassword] says.
 func (j *job) conninfo(ctx context.Context) (string, error) {

@@ -1,6 +1,7 @@
 package move_test
 
 import (
+	"errors"
 	"net/url"
 	"os"
 	"os/exec"
@@ -8,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/kiloshard/kiloshard/shards"
 	"github.com/kiloshard/kiloshard/shards/move"
 )
 
@@ -26,6 +28,13 @@ func TestLogin(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 	b.clean()
+	for _, login := range []string{"user=mover password=hunter2", "password = 'hunter2'", "sslkey=/key sslpassword=hunter2"} {
+		b.cfg.Login = login
+		var field *shards.FieldError
+		if _, err := move.Run(t.Context(), b.cfg); !errors.As(err, &field) || !strings.Contains(err.Error(), "passfile=") || strings.Contains(err.Error(), "hunter2") {
+			t.Errorf("%s: got %v", login, err)
+		}
+	}
 
 	// An error of a login with a password does not show it.
 	b.cfg.LoginWithPassword = true

@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/kiloshard/kiloshard/shards/move/rows"
 )
 
 // cutoverOffline copies the shard while it is locked, for hosts without logical replication: readers and writers wait as long as the
@@ -20,17 +22,33 @@ func (j *job) cutoverOffline(ctx context.Context) error {
 	if err := j.verifyStructure(ctx); err != nil {
 		return err
 	}
+	if err := j.readApart(ctx); err != nil {
+		return err
+	}
+	return j.untilFenced(ctx, func() error {
+		if err := j.readMap(ctx); err != nil {
+			return err
+		}
+		if err := j.prepareOpening(ctx); err != nil {
+			return err
+		}
+		return j.fenceLocked(ctx, j.copyLocked)
+	})
+}
+
+// untilFenced calls try until it no longer fails for the sake of locks.
+func (j *job) untilFenced(ctx context.Context, try func() error) error {
 	began := time.Now()
 	for {
 		if err := j.untilQuiet(ctx, j.from, began, j.Schema); err != nil {
 			return err
 		}
-		err := j.copyLocked(ctx)
-		if err == nil || code(err) != "55P03" || ctx.Err() != nil {
+		err := try()
+		if err == nil || !mayTryAgain(err) || ctx.Err() != nil {
 			return err
 		}
 		if j.outOfPatience(began) {
-			return fmt.Errorf("no locks within %s: %w", j.cfg.Patience, err)
+			return fmt.Errorf("no cutover within %s: %w", j.cfg.Patience, err)
 		}
 		j.event("tries again: %v", err)
 		if err := sleep(ctx, cutoverPause/10); err != nil {
@@ -39,8 +57,8 @@ func (j *job) cutoverOffline(ctx context.Context) error {
 	}
 }
 
-// copyLocked takes the locks, copies and compares all rows, and fences the source.
-func (j *job) copyLocked(ctx context.Context) error {
+// fenceLocked takes the locks of all tables and sequences, and has fn fence the source in their transaction.
+func (j *job) fenceLocked(ctx context.Context, fn func(ctx context.Context, tx pgx.Tx) error) error {
 	cut, err := open(ctx, j.src)
 	if err != nil {
 		return err
@@ -62,11 +80,29 @@ func (j *job) copyLocked(ctx context.Context) error {
 	}
 	began := time.Now()
 	j.event("locked")
-	if err := j.copyRows(ctx, tx.Conn(), func(pgx.Tx) error { return nil }); err != nil {
+	if err := fn(ctx, tx); err != nil {
+		return err
+	}
+	if err := tx.Commit(ctx); err != nil {
+		return err
+	}
+	j.event("released after %s", time.Since(began).Round(time.Millisecond))
+	return nil
+}
+
+// copyLocked copies and compares all rows, and fences the source.
+func (j *job) copyLocked(ctx context.Context, tx pgx.Tx) error {
+	if err := j.copyRows(ctx, tx.Conn(), rows.All, func(to pgx.Tx) error { return j.noteCutover(ctx, to) }); err != nil {
+		return err
+	}
+	if err := j.copyLarge(ctx, tx); err != nil {
+		return fmt.Errorf("large objects: %w", err)
+	}
+	if err := j.refresh(ctx); err != nil {
 		return err
 	}
 	j.event("comparing")
-	if err := j.compare(ctx, tx, j.Schema, j.to, [2]string{}); err != nil {
+	if err := j.compare(ctx, tx, j.to, rows.All, [2]string{}); err != nil {
 		return err
 	}
 	sequences, err := sequencesOf(ctx, tx, j.Schema)
@@ -77,12 +113,5 @@ func (j *job) copyLocked(ctx context.Context) error {
 		return fmt.Errorf("sequences on %s: %w", j.Target, err)
 	}
 	j.event("carried")
-	if err := j.erect(ctx, tx, sequences); err != nil {
-		return err
-	}
-	if err := tx.Commit(ctx); err != nil {
-		return err
-	}
-	j.event("released after %s", time.Since(began).Round(time.Millisecond))
-	return nil
+	return j.erect(ctx, tx, sequences)
 }

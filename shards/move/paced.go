@@ -6,6 +6,8 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"golang.org/x/sync/errgroup"
+
+	"github.com/kiloshard/kiloshard/shards/move/rows"
 )
 
 // subscribeAfterCopy copies the rows at a rate, as of where the slot begins, and makes the subscription, which applies what was written
@@ -28,7 +30,7 @@ func (j *job) subscribeAfterCopy(ctx context.Context) error {
 	copied, done := context.WithCancel(both)
 	group.Go(func() error {
 		defer done()
-		return j.copyRows(both, from, func(to pgx.Tx) error { return j.makeSubscription(both, to, false) })
+		return j.copyRows(both, from, rows.Logged, func(to pgx.Tx) error { return j.makeSubscription(both, to, false) })
 	})
 	group.Go(func() error { // nothing else would notice before all is copied
 		for sleep(copied, slotEvery) == nil {

@@ -19,8 +19,8 @@ type Planned struct {
 	Notes    []string // what one should know, such as tables without a primary key
 }
 
-// Plan makes all checks that [Run] makes, the target's login on the source included, and changes nothing but the ledgers of
-// moves, which it makes where they are missing. A shard that is on the host already is left out.
+// Plan makes all checks that [Run] makes, the target's login on the source included. If they find nothing, it also makes each shard on its
+// target, without rows, and rolls that back. It changes nothing but the ledgers of moves, which it makes where they are missing. A shard that is on the host already is left out.
 func Plan(ctx context.Context, cfg Config) ([]Planned, error) {
 	cfg, err := cfg.withDefaults()
 	if err != nil {
@@ -58,8 +58,10 @@ func (j *job) plan(ctx context.Context, p *Planned) error {
 		return err
 	}
 	p.Bytes = j.bytes
-	p.Space, p.Notes, err = j.check(ctx)
-	return err
+	if p.Space, p.Notes, err = j.check(ctx); err != nil {
+		return err
+	}
+	return j.trySchema(ctx)
 }
 
 // newMove returns a move that is about to begin.

@@ -184,13 +184,18 @@ func (p *promotion) ids() (ids []string) {
 	return ids
 }
 
-// setSteps writes the step that all shards are about to begin.
-func (p *promotion) setSteps(ctx context.Context, step Step) error {
-	const query = `UPDATE kiloshard.moves SET step = $2, stepped = clock_timestamp(), error = NULL WHERE split = $1 AND side = 'source' AND outcome IS NULL`
-	tag, err := p.from.Exec(ctx, query, p.Split, step)
-	if err == nil && int(tag.RowsAffected()) != len(p.moves) {
-		err = fmt.Errorf("the ledger of %s has no such moves under way any more", p.Source)
-	}
+// setSteps writes the step that all shards are about to begin, if the ledger has each at one of some steps, with this mover.
+func (p *promotion) setSteps(ctx context.Context, step Step, before ...Step) error {
+	const query = `
+		UPDATE kiloshard.moves SET step = $2, stepped = clock_timestamp(), error = NULL
+		WHERE split = $1 AND side = 'source' AND outcome IS NULL AND step = ANY ($3) AND mover = pg_backend_pid()`
+	err := pgx.BeginFunc(ctx, p.from, func(tx pgx.Tx) error {
+		tag, err := tx.Exec(ctx, query, p.Split, step, before)
+		if err == nil && int(tag.RowsAffected()) != len(p.moves) {
+			err = p.lostClaim()
+		}
+		return err
+	})
 	if err != nil {
 		return err
 	}

@@ -94,7 +94,7 @@ func (p *promotion) switched(ctx context.Context) error {
 	if _, err := p.from.Exec(ctx, `UPDATE kiloshard.moves SET carried = $2 WHERE split = $1`, p.Split, carried); err != nil {
 		return err
 	}
-	return p.setSteps(ctx, Switched)
+	return p.setSteps(ctx, Switched, Promoting)
 }
 
 // finish fences what has stayed, on the target, and ends the moves in both ledgers.
@@ -157,7 +157,7 @@ func (p *promotion) abort(ctx context.Context) error {
 		return err
 	}
 	if p.Step != Aborting {
-		if err := p.setSteps(ctx, Aborting); err != nil {
+		if err := p.setSteps(ctx, Aborting, Cutover, Fenced, Promoting, Aborting); err != nil {
 			return err
 		}
 	}
@@ -170,6 +170,21 @@ func (p *promotion) abort(ctx context.Context) error {
 		return err
 	}
 	return p.end(ctx, Aborted, p.from)
+}
+
+// abortUnserved takes a promotion back, unless the map has a shard on the target.
+func (p *promotion) abortUnserved(ctx context.Context) error {
+	now, err := p.newest(ctx)
+	if err == nil {
+		err = p.notOnTarget(now)
+	}
+	if err == nil && (p.Step == Cutover || p.Step == Aborting) { // else it is made once the standby is known to be one
+		err = p.stay(ctx)
+	}
+	if err != nil {
+		return err
+	}
+	return p.abort(ctx)
 }
 
 // notPromoted returns an error if the standby was promoted. One that does not answer may have been: it has no shard that it could serve

@@ -114,7 +114,10 @@ func (p *promotion) cutover(ctx context.Context) error {
 		if err := p.ready(ctx, began); err != nil {
 			return err
 		}
-		err := p.fenceOnce(ctx)
+		err := p.readMap(ctx)
+		if err == nil {
+			err = p.fenceOnce(ctx)
+		}
 		if err == nil || !mayTryAgain(err) || ctx.Err() != nil {
 			return err
 		}
@@ -134,7 +137,7 @@ func (p *promotion) fenceOnce(ctx context.Context) error {
 	ctx, cancel := anyway(ctx)
 	defer cancel()
 	if err == nil {
-		return p.setSteps(ctx, Promoting)
+		return p.setSteps(ctx, Promoting, Fenced)
 	}
 	if undone := p.unfenceAll(ctx, Cutover); undone != nil {
 		return errors.Join(err, undone)

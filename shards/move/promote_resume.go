@@ -3,6 +3,7 @@ package move
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 
 	"github.com/jackc/pgx/v5"
@@ -63,6 +64,20 @@ func takeUp(ctx context.Context, cfg Config, moves []Move, do func(context.Conte
 		err = do(ctx, p)
 	}
 	return p.report(err)
+}
+
+// resume continues a promotion, unless the map has the shards on the target and the source does not know that: it has lost their fences in a
+// failover of its own, and takes writes that nobody will see.
+func (p *promotion) resume(ctx context.Context) error {
+	now, err := p.newest(ctx)
+	if err != nil {
+		return err
+	}
+	if home := p.home(now); home != p.Source && !slices.Contains([]Step{Promoting, Switched}, p.Step) {
+		return p.noted(ctx, fmt.Errorf("version %d of the map puts %s on %s, and the ledger of %s has them at step %s: %[4]s may have lost their fences; "+
+			"expected it to serve none of them", now.Version(), p.moving(), home, p.Source, p.Step))
+	}
+	return p.advance(ctx)
 }
 
 // read reads the ledger of the source: it may have gone on, or ended, since it was read.

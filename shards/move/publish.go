@@ -31,9 +31,9 @@ func (j *job) publish(ctx context.Context) error {
 	return nil
 }
 
-// tablesOf returns the names of a schema's tables, as SQL.
+// tablesOf returns the names of a schema's tables that are replicated, as SQL.
 func tablesOf(ctx context.Context, conn *pgx.Conn, schema string) ([]string, error) {
-	const query = `SELECT format('%I.%I', $1::text, relname) FROM pg_class WHERE relnamespace = $1::regnamespace AND relkind = 'r' ORDER BY relname`
+	const query = `SELECT format('%I.%I', $1::text, relname) FROM pg_class WHERE relnamespace = $1::regnamespace AND relkind = 'r' AND relpersistence = 'p' ORDER BY relname`
 	return texts(ctx, conn, query, schema)
 }
 
@@ -47,16 +47,9 @@ func (j *job) unpublish(ctx context.Context) error {
 
 // dropSlots drops the slot, and those of the workers that copied tables, as far as they are there.
 func (j *job) dropSlots(ctx context.Context) error {
-	var subscription *uint32
-	var system string
-	const worker = `
-		SELECT (SELECT subscription FROM kiloshard.moves WHERE id = $1), (SELECT system_identifier::text FROM pg_control_system())`
-	if err := j.to.QueryRow(ctx, worker, j.ID).Scan(&subscription, &system); err != nil {
+	pattern, err := j.workerSlots(ctx)
+	if err != nil {
 		return err
-	}
-	pattern := "none"
-	if subscription != nil { // as Postgres names them
-		pattern = fmt.Sprintf(`^pg_%d_sync_[0-9]+_%s$`, *subscription, system)
 	}
 	const drop = `
 		SELECT CASE WHEN active THEN pg_terminate_backend(active_pid)::text ELSE pg_drop_replication_slot(slot_name)::text END
@@ -70,12 +63,39 @@ func (j *job) dropSlots(ctx context.Context) error {
 	})
 }
 
+// workerSlots returns a pattern of the names that Postgres gives to the slots of workers that copy tables. Where the target is gone it is
+// what the source's ledger has.
+func (j *job) workerSlots(ctx context.Context) (pattern string, err error) {
+	if j.to == nil {
+		err = j.from.QueryRow(ctx, `SELECT coalesce(workers, 'none') FROM kiloshard.moves WHERE id = $1`, j.ID).Scan(&pattern)
+		return pattern, err
+	}
+	const query = `
+		SELECT coalesce((SELECT format('^pg_%s_sync_[0-9]+_%s$', subscription, system_identifier) FROM kiloshard.moves WHERE id = $1 AND subscription IS NOT NULL), 'none')
+		FROM pg_control_system()`
+	err = j.to.QueryRow(ctx, query, j.ID).Scan(&pattern)
+	return pattern, err
+}
+
+// noteWorkers has the source's ledger know the names of these slots.
+func (j *job) noteWorkers(ctx context.Context) error {
+	pattern, err := j.workerSlots(ctx)
+	if err != nil {
+		return err
+	}
+	_, err = j.from.Exec(ctx, `UPDATE kiloshard.moves SET workers = $2 WHERE id = $1`, j.ID, pattern)
+	return err
+}
+
 // subscribe makes the slot on the source, by ourselves so that a half-made one can be found by its name, and the subscription on the
 // target, which begins to copy. One that is there is whole, and may have copied rows already.
 func (j *job) subscribe(ctx context.Context) error {
 	there, err := j.subscribed(ctx)
-	if err != nil || there {
+	if err != nil {
 		return err
+	}
+	if there {
+		return j.noteWorkers(ctx)
 	}
 	if err := j.dropSlots(ctx); err != nil {
 		return err
@@ -91,7 +111,7 @@ func (j *job) subscribe(ctx context.Context) error {
 		return err
 	}
 	j.event("subscribed")
-	return nil
+	return j.noteWorkers(ctx)
 }
 
 func (j *job) subscribed(ctx context.Context) (there bool, err error) {

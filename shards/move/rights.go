@@ -1,15 +1,24 @@
 package move
 
-import "context"
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
 
-// rightsQuery writes the owners, grants and default grants of a schema and what is in it as statements.
-const rightsQuery = `
+	"github.com/jackc/pgx/v5"
+
+	"github.com/kiloshard/kiloshard/sql"
+)
+
+// things are a schema and what is in it, under the names that they have once the shard is shown: see [Move.hide].
+const things = `
 WITH things (kind, name, owner, acl, initial) AS (
   SELECT 'SCHEMA', quote_ident(nspname), nspowner, nspacl, acldefault('n', nspowner) FROM pg_namespace WHERE nspname = $1
   UNION ALL
-  SELECT CASE c.relkind WHEN 'S' THEN 'SEQUENCE' ELSE 'TABLE' END, format('%I.%I', $1::text, c.relname), c.relowner, c.relacl,
-    acldefault(CASE c.relkind WHEN 'S' THEN 's' ELSE 'r' END::"char", c.relowner)
-  FROM pg_class c WHERE c.relnamespace = $1::regnamespace AND c.relkind IN ('r', 'p', 'v', 'm', 'f', 'S')
+  SELECT CASE c.relkind WHEN 'S' THEN 'SEQUENCE' ELSE 'TABLE' END, format('%I.%I', $1::text, CASE c.relname WHEN '` + sql.ArrivingSequence + `' THEN 'next_id_seq' ELSE c.relname END),
+    c.relowner, c.relacl, acldefault(CASE c.relkind WHEN 'S' THEN 's' ELSE 'r' END::"char", c.relowner)
+  FROM pg_class c WHERE c.relnamespace = $1::regnamespace AND c.relkind IN ('r', 'p', 'v', 'm', 'f', 'S') AND c.relname <> '` + sql.FenceMark + `'
     AND NOT EXISTS (SELECT FROM pg_depend d WHERE d.classid = 'pg_class'::regclass AND d.objid = c.oid AND d.deptype = 'i') -- goes with its column
   UNION ALL
   SELECT CASE p.prokind WHEN 'p' THEN 'PROCEDURE' ELSE 'FUNCTION' END, format('%I.%I(%s)', $1::text, p.proname, pg_get_function_identity_arguments(p.oid)),
@@ -18,30 +27,64 @@ WITH things (kind, name, owner, acl, initial) AS (
   UNION ALL
   SELECT 'TYPE', format('%I.%I', $1::text, t.typname), t.typowner, t.typacl, acldefault('T', t.typowner)
   FROM pg_type t LEFT JOIN pg_class c ON c.oid = t.typrelid WHERE t.typnamespace = $1::regnamespace AND (t.typtype IN ('e', 'd', 'r') OR c.relkind = 'c')
-), grants AS (
-  SELECT t.kind, t.name, a.*, NULL::text AS columns FROM things t, aclexplode(t.acl) a WHERE a.grantee <> t.owner
+), grants (privilege, kind, name, grantee, grantable, columns) AS (
+  SELECT a.privilege_type, t.kind, t.name, a.grantee, a.is_grantable, NULL::text FROM things t, aclexplode(t.acl) a WHERE a.grantee <> t.owner
   UNION ALL
-  SELECT 'TABLE', format('%I.%I', $1::text, c.relname), a.*, quote_ident(t.attname)
+  SELECT a.privilege_type, 'TABLE', format('%I.%I', $1::text, c.relname), a.grantee, a.is_grantable, quote_ident(t.attname)
   FROM pg_attribute t JOIN pg_class c ON c.oid = t.attrelid, aclexplode(t.attacl) a WHERE c.relnamespace = $1::regnamespace AND a.grantee <> c.relowner
-)
+), defaults (privilege, change, kinds, grantee, grantable) AS (
+  SELECT a.privilege_type, format('ALTER DEFAULT PRIVILEGES FOR ROLE %I IN SCHEMA %I', pg_get_userbyid(d.defaclrole), $1::text),
+    CASE d.defaclobjtype WHEN 'r' THEN 'TABLES' WHEN 'S' THEN 'SEQUENCES' WHEN 'f' THEN 'FUNCTIONS' ELSE 'TYPES' END, a.grantee, a.is_grantable
+  FROM pg_default_acl d, aclexplode(d.defaclacl) a WHERE d.defaclnamespace = $1::regnamespace
+), roles (role, text) AS (SELECT oid, quote_ident(rolname) FROM pg_roles UNION ALL SELECT 0, 'PUBLIC')`
+
+// rightsQuery writes the owners, grants and default grants of things as statements.
+const rightsQuery = things + `
 SELECT statement FROM (
   SELECT 1, format('ALTER %s %s OWNER TO %I', kind, name, pg_get_userbyid(owner)) FROM things
-    WHERE pg_get_userbyid(owner) <> current_user AND NOT (kind = 'SEQUENCE' AND EXISTS (
+    WHERE NOT (kind = 'SEQUENCE' AND EXISTS (
       SELECT FROM pg_depend d WHERE d.classid = 'pg_class'::regclass AND d.objid = to_regclass(name) AND d.deptype = 'a')) -- goes with its table
   UNION ALL
   SELECT 2, format('REVOKE ALL ON %s %s FROM PUBLIC', kind, name) FROM things t
     WHERE acl IS NOT NULL AND EXISTS (SELECT FROM aclexplode(initial) a WHERE a.grantee = 0)
   UNION ALL
-  SELECT 3, format('GRANT %s%s ON %s %s TO %s%s', privilege_type, ' (' || columns || ')', kind, name,
-    CASE grantee WHEN 0 THEN 'PUBLIC' ELSE quote_ident(pg_get_userbyid(grantee)) END, CASE WHEN is_grantable THEN ' WITH GRANT OPTION' ELSE '' END) FROM grants
+  SELECT 3, format('GRANT %s%s ON %s %s TO %s%s', privilege, ' (' || columns || ')', kind, name, text, CASE WHEN grantable THEN ' WITH GRANT OPTION' ELSE '' END)
+    FROM grants JOIN roles ON role = grantee
   UNION ALL
-  SELECT 4, format('ALTER DEFAULT PRIVILEGES FOR ROLE %I IN SCHEMA %I GRANT %s ON %s TO %s%s', pg_get_userbyid(d.defaclrole), $1::text, a.privilege_type,
-    CASE d.defaclobjtype WHEN 'r' THEN 'TABLES' WHEN 'S' THEN 'SEQUENCES' WHEN 'f' THEN 'FUNCTIONS' ELSE 'TYPES' END,
-    CASE a.grantee WHEN 0 THEN 'PUBLIC' ELSE quote_ident(pg_get_userbyid(a.grantee)) END, CASE WHEN a.is_grantable THEN ' WITH GRANT OPTION' ELSE '' END)
-  FROM pg_default_acl d, aclexplode(d.defaclacl) a WHERE d.defaclnamespace = $1::regnamespace
-) s (rank, statement) ORDER BY rank, statement`
+  SELECT 4, format('%s GRANT %s ON %s TO %s%s', change, privilege, kinds, text, CASE WHEN grantable THEN ' WITH GRANT OPTION' ELSE '' END)
+    FROM defaults JOIN roles ON role = grantee
+) s (rank, statement) ORDER BY rank, statement COLLATE "C"`
 
-// rights returns the statements that give the shard on the target the owners and grants that it has on the source.
-func (j *job) rights(ctx context.Context) ([]string, error) {
-	return texts(ctx, j.from, rightsQuery, j.Schema)
+// noRightsQuery writes statements that take all grants away which anybody has but the owners.
+const noRightsQuery = things + `
+SELECT DISTINCT format('REVOKE ALL ON %s %s FROM %s CASCADE', kind, name, text) FROM grants JOIN roles ON role = grantee
+UNION ALL
+SELECT DISTINCT format('%s REVOKE ALL ON %s FROM %s', change, kinds, text) FROM defaults JOIN roles ON role = grantee`
+
+// rights returns the statements that give a shard the owners and grants that it has on a host.
+func (j *job) rights(ctx context.Context, on *pgx.Conn) ([]string, error) {
+	return texts(ctx, on, rightsQuery, j.Schema)
+}
+
+// carryRights gives the shard on the target the owners and grants that it has on the source now, if somebody has changed them there
+// since it was made.
+func (j *job) carryRights(ctx context.Context) error {
+	want, err := j.rights(ctx, j.from)
+	if err != nil {
+		return err
+	}
+	have, err := j.rights(ctx, j.to)
+	if err != nil || slices.Equal(want, have) {
+		return err
+	}
+	none, err := texts(ctx, j.to, noRightsQuery, j.Schema)
+	if err != nil {
+		return err
+	}
+	limit := fmt.Sprintf("SET LOCAL lock_timeout = %d;\n", j.cfg.LockTimeout.Milliseconds())
+	if err := run(ctx, j.to, "BEGIN; "+limit+j.show()+strings.Join(append(none, want...), ";\n")+";\n"+j.hide()+"COMMIT"); err != nil {
+		return fmt.Errorf("owners and grants on %s: %w", j.Target, err)
+	}
+	j.event("granted")
+	return nil
 }

@@ -41,10 +41,11 @@ func TestRollback(t *testing.T) {
 		alter table odd alter long set storage external;
 		insert into odd (long, at, list) values (repeat('x', 10000), '2026-01-02 03:04:05.678901+00', '{a,NULL,"b c"}');
 		create table whole (a int, b text); alter table whole replica identity full; insert into whole values (1, 'x'), (1, 'x'), (2, null);
+		create materialized view counted as select count(*) as n from photos;
 		create table gone (n int primary key); insert into gone values (1);
 		create function fail() returns trigger language plpgsql as $$ begin raise 'a trigger has run'; end $$;
 		create trigger fail before insert on gone for each row execute function fail();`)
-	for _, statement := range []string{`select * from shard_00001.photos`, `insert into shard_00001.events (what) values ('x')`, `select shard_00001.next_id()`} {
+	for _, statement := range []string{`select * from shard_00001.photos`, `insert into shard_00001.events (what) values ('x')`, `select shard_00001.next_id()`, `select shard_00001.next_id('pg_class')`, `select * from shard_00001.next_ids(2)`} {
 		if err := b.try(0, statement); err == nil || !strings.Contains(err.Error(), "shard 1 moved to pg-b at ") {
 			t.Errorf("%s: got %v", statement, err)
 		}
@@ -64,6 +65,7 @@ func TestRollback(t *testing.T) {
 	b.equal("rolled back", report.Done.String(), "1")
 	b.equal("map", b.load().Host(1).Name, "pg-a")
 	b.equal("rows", b.text(0, rowsOf1), want)
+	b.equal("materialised view", b.text(0, `select n = (select count(*) from shard_00001.photos) from shard_00001.counted`), "t")
 	b.equal("truncated", b.text(0, `select count(*) from shard_00001.gone`), "0")
 	b.served("pg-a", "after the rollback")
 	if next := b.text(0, `select shard_00001.next_id()`); next <= id {
@@ -226,6 +228,42 @@ func TestWayBackCloses(t *testing.T) {
 	b.exec(1, `insert into shard_00000.events (more) values (1)`)
 	if err := move.Keep(t.Context(), b.cfg); err != nil {
 		t.Fatal(err)
+	}
+	b.clean()
+}
+
+// While shards still move, the way back of one that has moved is kept, and closed past its cap.
+func TestKeepBeside(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	b.exec(0, fill)
+	b.cfg.RollbackFor, b.cfg.RollbackWAL = time.Hour, 1
+	closed := make(chan struct{})
+	beside := b.cfg
+	beside.Events = func(e move.Event) {
+		if strings.Contains(e.What, "the way back to pg-a is closed: ") {
+			close(closed)
+		}
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	kept := make(chan error, 1)
+	go func() { kept <- move.KeepBeside(ctx, beside) }()
+	if _, err := move.Run(t.Context(), b.cfg); err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case <-closed:
+	case <-time.After(time.Minute):
+		t.Error("the way back keeps more WAL than it may, and is open")
+	}
+	select {
+	case err := <-kept:
+		t.Errorf("it has ended before it was to: %v", err)
+	default:
+	}
+	cancel()
+	if err := <-kept; err != nil {
+		t.Error(err)
 	}
 	b.clean()
 }

@@ -39,6 +39,13 @@ func Run(ctx context.Context, cfg Config) (Report, error) {
 		todo = append(todo, m)
 	}
 	report, err := each(ctx, cfg, todo, func(ctx context.Context, j *job) error {
+		now, err := j.newest(ctx)
+		if err != nil {
+			return err
+		}
+		if err := j.onSource(now); err != nil {
+			return err
+		}
 		_, notes, err := j.check(ctx)
 		if err != nil {
 			return err
@@ -59,19 +66,15 @@ func Run(ctx context.Context, cfg Config) (Report, error) {
 
 // Resume continues the moves of some shards that are under way, of all if cfg.Shards is empty.
 func Resume(ctx context.Context, cfg Config) (Report, error) {
-	return underWay(ctx, cfg, func(ctx context.Context, j *job) error {
-		if j.Step == Aborting {
-			return j.abort(ctx)
-		}
-		return j.advance(ctx)
-	}, func(ctx context.Context, p *promotion) error { return p.advance(ctx) })
+	return underWay(ctx, cfg, func(ctx context.Context, j *job) error { return j.resume(ctx) },
+		func(ctx context.Context, p *promotion) error { return p.resume(ctx) })
 }
 
 // Abort takes back the moves of some shards that are under way, of all if cfg.Shards is empty. The shards stay where they
 // are. A move whose target serves already cannot be taken back.
 func Abort(ctx context.Context, cfg Config) (Report, error) {
 	return underWay(ctx, cfg, func(ctx context.Context, j *job) error { return j.noted(ctx, j.abort(ctx)) },
-		func(ctx context.Context, p *promotion) error { return p.noted(ctx, p.abort(ctx)) })
+		func(ctx context.Context, p *promotion) error { return p.noted(ctx, p.abortUnserved(ctx)) })
 }
 
 // underWay does something to moves that have not ended.
@@ -96,18 +99,9 @@ func onMoves(ctx context.Context, cfg Config, outcomes []Outcome, do func(contex
 	splits := promotionsUnderWay(all, wanted)
 	all = slices.DeleteFunc(all, func(m Move) bool { return !wanted(m) || m.Split != "" && m.Outcome == UnderWay })
 	report, err := each(ctx, cfg, all, func(ctx context.Context, j *job) error {
-		if err := claim(ctx, j.from, j.ID); err != nil {
+		if wanted, err := j.takeOver(ctx, outcomes...); err != nil || !wanted {
 			return err
 		}
-		// It may have gone on, or ended, since the ledger was read.
-		row := j.from.QueryRow(ctx, `SELECT `+moveColumns+` FROM kiloshard.moves m WHERE id = $1 AND side = 'source'`, j.ID)
-		if err := row.Scan(j.fields()...); err != nil {
-			return err
-		}
-		if !slices.Contains(outcomes, j.Outcome) {
-			return nil
-		}
-		j.entered = j.Outcome == UnderWay
 		return do(ctx, j)
 	})
 	for _, moves := range splits {

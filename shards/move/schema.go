@@ -11,6 +11,7 @@ import (
 	"github.com/kiloshard/kiloshard/migrate/drift"
 	"github.com/kiloshard/kiloshard/migrate/snapshot"
 	"github.com/kiloshard/kiloshard/shards"
+	"github.com/kiloshard/kiloshard/shards/move/rows"
 	"github.com/kiloshard/kiloshard/shards/provision"
 	"github.com/kiloshard/kiloshard/sql"
 )
@@ -61,22 +62,39 @@ func (j *job) makeSchema(ctx context.Context) error {
 			return err
 		}
 	}
-	version, err := j.schemaVersion(ctx)
-	if err != nil {
-		return err
-	}
-	rights, err := j.rights(ctx)
+	script, err := j.shardScript(ctx)
 	if err != nil {
 		return err
 	}
 	// Rows that were made with the shard come with the copy.
-	script := "BEGIN; SET LOCAL search_path = pg_catalog; SET LOCAL check_function_bodies = off;\n" + version + j.statements + strings.Join(rights, ";\n") +
-		";\n" + truncateAll(j.Schema) + "COMMIT"
-	if err := run(ctx, j.to, script); err != nil {
+	if err := run(ctx, j.to, "BEGIN;\n"+script+truncateAll(j.Schema, rows.All)+j.guardAll()+j.hide()+"COMMIT"); err != nil {
 		return fmt.Errorf("making the shard on %s: %w", j.Target, err)
 	}
 	j.event("made")
 	return j.copyLedger(ctx)
+}
+
+// trySchema makes the shard on the target, and takes it back.
+func (j *job) trySchema(ctx context.Context) error {
+	m, err := j.next()
+	if err != nil {
+		return err
+	}
+	script, err := j.shardScript(ctx)
+	if err != nil {
+		return err
+	}
+	return provision.TryOne(ctx, m, j.Shard, createWait, script)
+}
+
+// shardScript returns what makes of a new shard's schema the one that the source has, in a transaction.
+func (j *job) shardScript(ctx context.Context) (string, error) {
+	version, err := j.schemaVersion(ctx)
+	if err != nil {
+		return "", err
+	}
+	rights, err := j.rights(ctx, j.from)
+	return "SET LOCAL search_path = pg_catalog; SET LOCAL check_function_bodies = off;\n" + version + j.statements + strings.Join(rights, ";\n") + ";\n", err
 }
 
 // readStatements reads the shard on the source. The error is a [snapshot.UnknownError] for what no statement makes.
@@ -100,13 +118,13 @@ func (j *job) schemaVersion(ctx context.Context) (string, error) {
 	return "CREATE TABLE IF NOT EXISTS " + j.Schema + ".schema_version (version int4 NOT NULL PRIMARY KEY);\n", nil
 }
 
-// truncateAll returns a statement that empties all tables of a schema.
-func truncateAll(schema string) string {
+// truncateAll returns a statement that empties tables of a schema.
+func truncateAll(schema string, which rows.Tables) string {
 	return fmt.Sprintf(`DO $kiloshard$ DECLARE t text; BEGIN
-  SELECT string_agg(c.oid::regclass::text, ', ') INTO t FROM pg_class c WHERE c.relnamespace = '%s'::regnamespace AND c.relkind = 'r';
+  SELECT string_agg(c.oid::regclass::text, ', ') INTO t FROM pg_class c WHERE c.relnamespace = '%s'::regnamespace AND c.relkind = 'r' AND position(c.relpersistence IN '%s') > 0;
   IF t IS NOT NULL THEN EXECUTE 'TRUNCATE ' || t; END IF;
 END $kiloshard$;
-`, schema)
+`, schema, which)
 }
 
 // dropTarget drops what this move has made of the shard on the target, and the fence of an earlier move away from there.
@@ -114,7 +132,7 @@ func (j *job) dropTarget(ctx context.Context) error {
 	var ours, fence, there bool
 	query := `
 		SELECT EXISTS (SELECT FROM kiloshard.moves WHERE id = $1 AND side = 'target' AND outcome IS NULL),
-			` + sql.IsFence("$2::text") + `, to_regnamespace($2) IS NOT NULL`
+			` + sql.IsOldFence("$2::text") + `, to_regnamespace($2) IS NOT NULL`
 	if err := j.to.QueryRow(ctx, query, j.ID, j.Schema).Scan(&ours, &fence, &there); err != nil || !there {
 		return err
 	}

@@ -40,26 +40,34 @@ func sequencesOf(ctx context.Context, tx pgx.Tx, schema string) ([]sequence, err
 // carry sets the target's sequences to where the source's are, never back, and returns when that and all that was applied
 // before is on the target's disk: workers of subscriptions do not wait for it.
 func (j *job) carry(ctx context.Context, sequences []sequence) error {
-	script := "BEGIN;\n" + setSequences(j.Schema, sequences)
-	if err := run(ctx, j.to, script+"SELECT pg_logical_emit_message(true, 'kiloshard', 'moved'); COMMIT"); err != nil {
+	if len(sequences) > 0 { // in the session that has locked them
+		if err := run(ctx, j.opening, setSequences(j.Schema, sequences)); err != nil {
+			return err
+		}
+	}
+	if err := j.settle(ctx); err != nil {
 		return err
 	}
 	return j.to.QueryRow(ctx, `SELECT pg_current_snapshot()::text`).Scan(&j.carried)
 }
 
-// setSequences returns the statements that set the sequences of a schema to where others are, never back.
+// setSequences returns the statements that set the sequences of a schema to where others are, never back. One that has given no
+// value yet is set to its first one, which need not be its START.
 func setSequences(schema string, sequences []sequence) string {
 	script := ""
 	for _, s := range sequences {
-		if !s.Called {
-			continue
-		}
-		further := "greatest"
+		at := name(schema, s.Name)
+		further, less := "greatest", "<"
 		if s.Increment < 0 {
-			further = "least"
+			further, less = "least", ">"
 		}
-		script += fmt.Sprintf("SELECT setval('%s', %s(%d, CASE WHEN is_called THEN last_value ELSE %[3]d END)) FROM %[4]s;\n",
-			quoted(name(schema, s.Name)), further, s.Last, name(schema, s.Name))
+		if s.Called {
+			script += fmt.Sprintf("SELECT setval('%s', %s(%d, CASE WHEN is_called THEN last_value ELSE %[3]d END)) FROM %[4]s;\n",
+				quoted(at), further, s.Last, at)
+		} else {
+			script += fmt.Sprintf("SELECT setval('%s', %d, false) FROM %s WHERE NOT is_called OR last_value::numeric + %d %s %[2]d;\n",
+				quoted(at), s.Last, at, s.Increment, less)
+		}
 	}
 	return script
 }

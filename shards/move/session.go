@@ -40,6 +40,12 @@ func open(ctx context.Context, host shards.Host, adjust ...func(*pgx.ConnConfig)
 			"bytea_output":                "hex",
 			"jit":                         "off",
 			"row_security":                "off", // an error instead of some of the rows
+
+			// A mover that vanishes without a word is gone for the server, with its locks, after some 25 s.
+			"tcp_keepalives_idle":     "10",
+			"tcp_keepalives_interval": "5",
+			"tcp_keepalives_count":    "3",
+			"tcp_user_timeout":        "25s",
 		} {
 			cfg.RuntimeParams[name] = value
 		}
@@ -80,6 +86,23 @@ func closeConn(ctx context.Context, conn *pgx.Conn) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cancelLimit)
 	defer cancel()
 	_ = conn.Close(ctx) // nothing is left to lose in it
+}
+
+// inTx runs fn in a transaction. If that comes to nothing, the session can be used, also once ctx has ended: a COMMIT or a ROLLBACK that
+// is not sent for that reason would close it.
+func inTx(ctx context.Context, conn *pgx.Conn, fn func(tx pgx.Tx) error) error {
+	tx, err := conn.Begin(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = tx.Rollback(context.WithoutCancel(ctx)) }()
+	if err := fn(tx); err != nil {
+		return err
+	}
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	return tx.Commit(ctx)
 }
 
 // ErrBusy says that somebody else migrates or moves a shard.

@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
-	"strings"
 	"time"
 
 	"github.com/kiloshard/kiloshard/shards"
@@ -33,12 +31,27 @@ func placement(m *shards.Map, moved shards.Set, to string) []shards.Placement {
 }
 
 // switchMap makes the next map one that names the target: from then on the target serves. It goes on although ctx has
-// ended, since nobody is served meanwhile. Whoever changes the map at the same time is followed.
+// ended, since nobody is served meanwhile. Changes that others make to the map at the same time are kept.
+//
+// The first try is from the version that was read before the fence. An abort makes a version of its own before it takes anything back, so
+// the try fails then; each further one is made only while the ledger says that no other mover has the move.
 func (j *job) switchMap(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), switchLimit)
 	defer cancel()
 	why := fmt.Sprintf("%s moved from %s to %s", j.moving(), j.Source, j.Target)
-	err := j.swap(ctx, why, func(now *shards.Map) ([]shards.Placement, error) {
+	before := j.mapped
+	read := func(ctx context.Context) (*shards.Map, error) {
+		if m := before; m != nil {
+			before = nil
+			return m, nil
+		}
+		now, err := j.load(ctx)
+		if err == nil && j.home(now) == j.Source {
+			err = j.confirm(ctx)
+		}
+		return now, err
+	}
+	err := j.swap(ctx, why, read, func(now *shards.Map) ([]shards.Placement, error) {
 		switch home := j.home(now); home {
 		case j.Target:
 			return nil, nil
@@ -54,45 +67,19 @@ func (j *job) switchMap(ctx context.Context) error {
 	return err
 }
 
-// numbers are the shards that change their host together.
-func (j *job) numbers() shards.Set {
-	if j.leaving.Len() > 0 {
-		return j.leaving
-	}
-	return shards.SetOf(j.Shard)
-}
-
-// moving names them.
-func (j *job) moving() string {
-	if j.leaving.Len() > 0 {
-		return "shards " + j.leaving.String()
-	}
-	return fmt.Sprintf("shard %d", j.Shard)
-}
-
-// home returns the host that they are on, or the names of several.
-func (j *job) home(m *shards.Map) string {
-	var all []string
-	for n := range j.numbers().All() {
-		if host := m.Host(n).Name; !slices.Contains(all, host) {
-			all = append(all, host)
-		}
-	}
-	return strings.Join(all, " and ")
-}
-
-// swap changes the placement of the newest map, until the store has said that it is changed. change returns nil if nothing is to be done.
-func (j *job) swap(ctx context.Context, why string, change func(now *shards.Map) ([]shards.Placement, error)) error {
+// swap changes the placement of the map that read returns, until the store has said that it is changed. change returns nil if nothing is to
+// be done.
+func (j *job) swap(ctx context.Context, why string, read func(context.Context) (*shards.Map, error), change func(now *shards.Map) ([]shards.Placement, error)) error {
 	for pause := 10 * time.Millisecond; ; pause = min(2*pause, time.Second) {
-		err := j.swapOnce(ctx, why, change)
+		err := j.swapOnce(ctx, why, read, change)
 		var conflict *mapstore.ConflictError
 		var refused *shards.ChangeError
-		var placed *placedError
+		var final *finalError
 		switch {
-		case err == nil || errors.As(err, &refused) || errors.As(err, &placed):
+		case err == nil || errors.As(err, &refused) || errors.As(err, &final):
 			return err
 		case !errors.As(err, &conflict):
-			j.event("the store: %v", err)
+			j.event("%v", err)
 		}
 		if sleep(ctx, pause) != nil {
 			return err
@@ -100,23 +87,27 @@ func (j *job) swap(ctx context.Context, why string, change func(now *shards.Map)
 	}
 }
 
-// placedError says that the map puts the shard where nobody expects it.
-type placedError struct{ error }
+// finalError says that another try would end alike.
+type finalError struct{ error }
 
-func (j *job) swapOnce(ctx context.Context, why string, change func(now *shards.Map) ([]shards.Placement, error)) error {
-	now, err := j.cfg.Store.Load(ctx)
+func (e *finalError) Unwrap() error { return e.error }
+
+func (j *job) swapOnce(ctx context.Context, why string, read func(context.Context) (*shards.Map, error), change func(now *shards.Map) ([]shards.Placement, error)) error {
+	now, err := read(ctx)
 	if err != nil {
 		return err
 	}
-	placed, err := change(now.Map)
+	placed, err := change(now)
 	if err != nil {
-		return &placedError{err}
+		return &finalError{err}
 	}
 	if placed == nil {
 		return nil
 	}
-	c := now.Map.Config()
+	c := now.Config()
 	c.Placement = placed
-	_, err = j.cfg.Store.Swap(ctx, now.Map.Version(), mapstore.Change{Config: c, By: j.cfg.By, Why: why})
-	return err
+	if _, err := j.cfg.Store.Swap(ctx, now.Version(), mapstore.Change{Config: c, By: j.cfg.By, Why: why}); err != nil {
+		return &storeError{err}
+	}
+	return nil
 }

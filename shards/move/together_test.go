@@ -26,14 +26,15 @@ func (b *bundle) interrupted(at string) {
 	b.t.Helper()
 	ctx, stop := context.WithCancel(b.t.Context())
 	defer stop()
-	cfg := b.cfg
+	cfg, reached := b.cfg, false
 	cfg.Events = func(e move.Event) {
 		if point(e) == at {
+			reached = true
 			stop()
 		}
 	}
 	report, err := move.Run(ctx, cfg)
-	if err == nil || report.Resumable.String() != "1" {
+	if !reached || err == nil || report.Resumable.String() != "1" {
 		b.t.Fatalf("not interrupted at %q: %v, %v", at, report, err)
 	}
 }
@@ -128,7 +129,7 @@ func TestFlippedByte(t *testing.T) {
 	b.exec(0, fill)
 	b.interrupted("copy: copied")
 	for name, limit := range map[string]int64{"small": 8 << 20, "large": 1} {
-		b.exec(1, `update shard_00001.photos set title = 'phoTo 7' where title = 'photo 7'`)
+		b.exec(1, asReplica+`update shard_00001.photos set title = 'phoTo 7' where title = 'photo 7'`)
 		cfg := b.cfg
 		cfg.VerifyUnderFence = limit
 		_, err := move.Resume(t.Context(), cfg)
@@ -141,7 +142,7 @@ func TestFlippedByte(t *testing.T) {
 		}
 		b.equal("host", b.load().Host(1).Name, "pg-a")
 		b.exec(0, `begin; insert into shard_00001.photos (title) values ('served'); rollback`)
-		b.exec(1, `update shard_00001.photos set title = 'photo 7' where title = 'phoTo 7'`)
+		b.exec(1, asReplica+`update shard_00001.photos set title = 'photo 7' where title = 'phoTo 7'`)
 	}
 	b.cfg.VerifyUnderFence = 1
 	if _, err := move.Verify(t.Context(), b.cfg); err != nil {

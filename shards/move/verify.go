@@ -32,13 +32,13 @@ func (e *RowsError) Error() string {
 // quoted doubles the quotes of a text between quotes.
 func quoted(text string) string { return strings.ReplaceAll(text, "'", "''") }
 
-// compare compares the tables of two schemas, at the same time, with since, a snapshot of the source and one of the target,
+// compare compares tables of the shard on both hosts, at the same time, with since, a snapshot of the source and one of the target,
 // only the rows that have changed since, and how many there are. The error is a
 // [RowsError] if they differ.
-func (j *job) compare(ctx context.Context, from rows.Querier, schema string, to rows.Querier, since [2]string) error {
+func (j *job) compare(ctx context.Context, from, to rows.Querier, which rows.Tables, since [2]string) error {
 	return j.compareSums(ctx,
-		func(ctx context.Context) ([]rows.Sum, error) { return rows.Sums(ctx, from, schema, since[0]) },
-		func(ctx context.Context) ([]rows.Sum, error) { return rows.Sums(ctx, to, j.copied(), since[1]) })
+		func(ctx context.Context) ([]rows.Sum, error) { return rows.Sums(ctx, from, j.Schema, which, since[0]) },
+		func(ctx context.Context) ([]rows.Sum, error) { return rows.Sums(ctx, to, j.copied(), which, since[1]) })
 }
 
 // compareSums compares what two functions return, which run at the same time.
@@ -83,20 +83,25 @@ func (j *job) compareSums(ctx context.Context, ofSource, ofTarget func(context.C
 	return nil
 }
 
-// verifyUnderFence compares all rows of a shard that is small, and of a large one those that have changed since it was compared, if
-// that is fast enough.
+// verifyUnderFence compares all rows of a shard that is small, and of a large one those that were copied just now, and those that have
+// changed since it was compared, if that is fast enough.
 func (j *job) verifyUnderFence(ctx context.Context, tx pgx.Tx) error {
-	switch {
-	case j.small:
-		return j.compare(ctx, tx, j.Schema, j.to, [2]string{})
-	case j.final:
-		err := j.compare(ctx, tx, j.Schema, j.to, j.seen)
-		if differs := (*RowsError)(nil); errors.As(err, &differs) {
-			return &lastPassError{differs}
-		}
-		return err
+	if j.small {
+		return j.compare(ctx, tx, j.to, rows.All, [2]string{})
 	}
-	return nil
+	if j.apart.unlogged {
+		if err := j.compare(ctx, tx, j.to, rows.Unlogged, [2]string{}); err != nil {
+			return err
+		}
+	}
+	if !j.final {
+		return nil
+	}
+	err := j.compare(ctx, tx, j.to, rows.Logged, j.seen)
+	if differs := (*RowsError)(nil); errors.As(err, &differs) {
+		return &lastPassError{differs}
+	}
+	return err
 }
 
 // lastPassError says that the rows which changed last differ. It may be wrong about what a transaction wrote in a savepoint that
@@ -178,10 +183,10 @@ func (j *job) compareTimed(ctx context.Context, source, target *pgx.Conn, since 
 	var err error
 	if j.cfg.Rate > 0 && since == [2]string{} {
 		err = j.compareSums(ctx,
-			func(ctx context.Context) ([]rows.Sum, error) { return rows.Paced(ctx, source, j.Schema) },
-			func(ctx context.Context) ([]rows.Sum, error) { return rows.Paced(ctx, target, j.copied()) })
+			func(ctx context.Context) ([]rows.Sum, error) { return rows.Paced(ctx, source, j.Schema, rows.Logged) },
+			func(ctx context.Context) ([]rows.Sum, error) { return rows.Paced(ctx, target, j.copied(), rows.Logged) })
 	} else {
-		err = j.compare(ctx, source, j.Schema, target, since)
+		err = j.compare(ctx, source, target, rows.Logged, since)
 	}
 	if err != nil {
 		return 0, err

@@ -41,7 +41,7 @@ func TestFlippedByteOfLargeShard(t *testing.T) {
 					after = true
 				case after && !flipped && p == at.at:
 					flipped = true
-					b.exec(1, `update shard_00001.photos set title = 'phoTo 7' where title = 'photo 7'`)
+					b.exec(1, asReplica+`update shard_00001.photos set title = 'phoTo 7' where title = 'photo 7'`)
 				}
 			}
 			_, err := move.Run(t.Context(), cfg)
@@ -51,7 +51,7 @@ func TestFlippedByteOfLargeShard(t *testing.T) {
 			}
 			b.exec(0, `begin; insert into shard_00001.photos (title) values ('served'); rollback`)
 			b.equal("host", b.load().Host(1).Name, "pg-a")
-			b.exec(1, `update shard_00001.photos set title = 'photo 7' where title = 'phoTo 7'`)
+			b.exec(1, asReplica+`update shard_00001.photos set title = 'photo 7' where title = 'phoTo 7'`)
 			cfg.Events = b.cfg.Events
 			if _, err := move.Resume(t.Context(), cfg); err != nil {
 				t.Fatal(err)
@@ -105,12 +105,13 @@ func TestReaderBesideComparison(t *testing.T) {
 func TestLargeShardUnderLoad(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
-	b.exec(0, fill)
+	b.exec(0, fill+`create unlogged table shard_00001.fast (n int); insert into shard_00001.fast values (7)`)
 	c := b.crowd(t, returning, inTx, reading(`select count(*) from events`))
 	b.cfg.VerifyUnderFence, b.cfg.VerifyPause = 1, time.Hour
 	if _, err := move.Run(t.Context(), b.cfg); err != nil {
 		t.Fatal(err)
 	}
+	b.equal("unlogged rows", b.text(1, `select sum(n) from shard_00001.fast`), "7")
 	c.some("calls after the move")
 	c.end(b, 1)
 	b.clean()

@@ -3,6 +3,7 @@ package provision
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -45,8 +46,11 @@ func (inv *inventory) takeMoves(ctx context.Context, conn *pgx.Conn, m *shards.M
 			n, ok := m.NumberOf(schema)
 			atHome := ok && m.Has(n) && m.Host(n).Name == inv.host.Name
 			switch {
-			case arrives && !atHome: // else the map was changed already: what is here serves
+			case arrives && !atHome:
 				left = append(left, schema)
+			case arrives && slices.Contains(left, schema):
+				inv.fenced[schema] = "not opened yet since it has come here: nobody serves it"
+			case arrives: // the map was changed already: what is here serves
 			case !arrives && atHome && working:
 				inv.fenced[schema] = "" // for a moment
 			case !arrives && atHome:

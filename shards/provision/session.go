@@ -66,8 +66,13 @@ func params(m *shards.Map) sql.Params {
 
 // execScript runs several statements in one transaction and one round trip. It waits [lockWait] for each lock.
 func execScript(ctx context.Context, conn *pgx.Conn, script string) error {
+	return endScript(ctx, conn, script, "COMMIT")
+}
+
+// endScript does the same, and ends the transaction as it is told to.
+func endScript(ctx context.Context, conn *pgx.Conn, script, end string) error {
 	begin := fmt.Sprintf("BEGIN; SET LOCAL check_function_bodies = off; SET LOCAL lock_timeout = %d;\n", lockWait.Milliseconds())
-	_, err := conn.PgConn().Exec(ctx, begin+script+"\nCOMMIT;").ReadAll()
+	_, err := conn.PgConn().Exec(ctx, begin+script+"\n"+end).ReadAll()
 	if err != nil && !conn.IsClosed() {
 		_, rollbackErr := conn.PgConn().Exec(ctx, "ROLLBACK").ReadAll()
 		if rollbackErr != nil {

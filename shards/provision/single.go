@@ -13,6 +13,28 @@ import (
 // host. It is for a move, which gives it the map that follows the move. It waits for another Create or Upgrade on the host
 // as long as wait lasts: [ErrBusy]. The errors are [shards.HostError].
 func CreateOne(ctx context.Context, m *shards.Map, n shards.Number, wait time.Duration) error {
+	return one(ctx, m, n, wait, func(w *work, conn *pgx.Conn, inv *inventory) error {
+		if script, _ := w.helper(presentOf(m), inv, true); script != "" {
+			if err := retryLocks(ctx, func() error { return execScript(ctx, conn, script) }); err != nil {
+				return err
+			}
+		}
+		return w.make(ctx, conn, []shards.Number{n})
+	})
+}
+
+// TryOne makes one shard as [CreateOne] does, in place of what has its schema's name, runs further statements, and rolls all of it back.
+func TryOne(ctx context.Context, m *shards.Map, n shards.Number, wait time.Duration, further string) error {
+	return one(ctx, m, n, wait, func(w *work, conn *pgx.Conn, inv *inventory) error {
+		helper, _ := w.helper(presentOf(m), inv, true)
+		delete(inv.found, m.Schema(n))
+		script := helper + "DROP SCHEMA IF EXISTS " + m.Schema(n) + " CASCADE;\n" + w.makeScript([]shards.Number{n}) + further
+		return retryLocks(ctx, func() error { return endScript(ctx, conn, script, "ROLLBACK") })
+	})
+}
+
+// one calls fn with the host of a shard, locked against others who create shards there.
+func one(ctx context.Context, m *shards.Map, n shards.Number, wait time.Duration, fn func(*work, *pgx.Conn, *inventory) error) error {
 	s, err := connectAll(ctx, []shards.Host{m.Host(n)})
 	if err != nil {
 		return err
@@ -31,11 +53,6 @@ func CreateOne(ctx context.Context, m *shards.Map, n shards.Number, wait time.Du
 		}
 		w := &work{m: m, inventories: make([]*inventory, len(m.Hosts()))}
 		w.inventories[m.HostIndex(n)] = inv
-		if script, _ := w.helper(presentOf(m), inv, true); script != "" {
-			if err := retryLocks(ctx, func() error { return execScript(ctx, conn, script) }); err != nil {
-				return err
-			}
-		}
-		return w.make(ctx, conn, []shards.Number{n})
+		return fn(w, conn, inv)
 	})
 }

@@ -151,6 +151,17 @@ func inBatches(ctx context.Context, conn *pgx.Conn, batch []shards.Number, do fu
 
 // make creates shards of one host, all or none.
 func (w *work) make(ctx context.Context, conn *pgx.Conn, batch []shards.Number) error {
+	script := w.makeScript(batch)
+	err := retryLocks(ctx, func() error { return execScript(ctx, conn, script) })
+	err = connect.NameHolders(ctx, conn.PgConn(), err)
+	var pg *pgconn.PgError
+	if errors.As(err, &pg) && (pg.Code == "42P06" || pg.Code == "23505" && pg.ConstraintName == "pg_namespace_nspname_index") {
+		return fmt.Errorf("somebody else has made the schema meanwhile: %w", err)
+	}
+	return err
+}
+
+func (w *work) makeScript(batch []shards.Number) string {
 	p := params(w.m)
 	var script strings.Builder
 	var made, incomplete []string
@@ -179,13 +190,7 @@ func (w *work) make(ctx context.Context, conn *pgx.Conn, batch []shards.Number) 
 			script.WriteString(g.Shards(made))
 		}
 	}
-	err := retryLocks(ctx, func() error { return execScript(ctx, conn, script.String()) })
-	err = connect.NameHolders(ctx, conn.PgConn(), err)
-	var pg *pgconn.PgError
-	if errors.As(err, &pg) && (pg.Code == "42P06" || pg.Code == "23505" && pg.ConstraintName == "pg_namespace_nspname_index") {
-		return fmt.Errorf("somebody else has made the schema meanwhile: %w", err)
-	}
-	return err
+	return script.String()
 }
 
 // sequencesAreRight returns a statement that fails unless each schema has a next_id_seq that makes IDs: the script keeps an

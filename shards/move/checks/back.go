@@ -27,6 +27,9 @@ func (s *Shard) WayBack(ctx context.Context, source, target *pgx.Conn) (onSource
 	if err := onSource.take(ctx, source, copyQuery); err != nil {
 		return onSource, onTarget, err
 	}
+	if len(s.large) > 0 {
+		onSource.problem("%d large objects, whose changes are not replicated, so there is no way back for them: expected none, or a move without --rollback-for", len(s.large))
+	}
 	if err := onSource.take(ctx, source, returnedQuery, s.Schema, s.Keyless); err != nil {
 		return onSource, onTarget, err
 	}

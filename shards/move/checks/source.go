@@ -2,9 +2,10 @@ package checks
 
 import (
 	"context"
-	"strings"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/kiloshard/kiloshard/shards/move/large"
 )
 
 // Shard is what the source knows of a shard that its target must have, too.
@@ -13,15 +14,21 @@ type Shard struct {
 
 	Schema   string
 	Bytes    int64    // of its tables and indexes
+	Unlogged bool     // it has unlogged tables
 	Keyless  []string // tables without a primary key and a replica identity
 	version  int      // of Postgres, such as 170006
 	encoding string
-	locale   string   // of the database: the provider and what it is called
-	libc     string   // the version of that locale
+	locale   string // of the database: the provider and what it is called
+	libc     string // the version of that locale
+	large    []large.Object
+	apart    int64    // bytes that are not replicated: of unlogged tables and large objects
 	owners   []string // roles
 	barred   []string // those that own tables and may not use the schema
 	forced   []string // those that own tables whose row-level security is for owners, too
 	roles    []string // that own or may use something
+	// The same of large objects.
+	largeOwners []string
+	largeRoles  []string
 	// Names and versions, as "name version".
 	extensions []string
 	collations []string
@@ -30,7 +37,7 @@ type Shard struct {
 // keyless names the tables whose updates and deletes cannot be replicated as they are.
 const keyless = `
 SELECT c.relname::text FROM pg_class c WHERE c.relnamespace = to_regnamespace($1) AND c.relkind = 'r'
-  AND (c.relreplident = 'n' OR c.relreplident = 'd' AND NOT EXISTS (SELECT FROM pg_index i WHERE i.indrelid = c.oid AND i.indisprimary)) ORDER BY 1`
+  AND c.relpersistence = 'p' AND (c.relreplident = 'n' OR c.relreplident = 'd' AND NOT EXISTS (SELECT FROM pg_index i WHERE i.indrelid = c.oid AND i.indisprimary)) ORDER BY 1`
 
 // logicalQuery finds what logical replication lacks on the source.
 const logicalQuery = `
@@ -52,7 +59,7 @@ UNION ALL
 SELECT false, format('table %I has no primary key and no replica identity: while it moves it has REPLICA IDENTITY FULL, and each update or delete of it reads the whole table on the target', relname)
   FROM pg_class WHERE relnamespace = to_regnamespace($1) AND relname = ANY ($2)
 UNION ALL
-SELECT true, format('table %I is unlogged, so it is not replicated: expected a logged one, or none; or --offline', relname) FROM pg_class WHERE relnamespace = to_regnamespace($1) AND relkind = 'r' AND relpersistence = 'u'`
+SELECT true, format('unlogged tables and large objects take %s, and are copied while callers wait: expected at most %s; or --offline', pg_size_pretty($3::bigint), pg_size_pretty($4::bigint)) WHERE $3 > $4`
 
 // shardQuery finds what is wrong with the shard and the role.
 const shardQuery = `
@@ -71,20 +78,31 @@ UNION ALL
 SELECT false, format('role %I does not see how long the transactions of other roles last: expected pg_read_all_stats, so that a cutover does not begin behind one', current_user)
   WHERE NOT pg_has_role('pg_read_all_stats', 'usage')
 UNION ALL
-SELECT true, format('materialised view %I: expected none, since its rows are not replicated; drop it, and make it again after the move', relname) FROM pg_class WHERE relnamespace = to_regnamespace($1) AND relkind = 'm'
+SELECT true, format('trigger %I on %I fires for replicated rows, too (ENABLE %s): the target would call it for each row of the copy; expected an ordinary trigger',
+    tgname, c.relname, CASE tgenabled WHEN 'A' THEN 'ALWAYS' ELSE 'REPLICA' END)
+  FROM pg_trigger t JOIN pg_class c ON c.oid = t.tgrelid WHERE c.relnamespace = to_regnamespace($1) AND t.tgenabled IN ('A', 'R')
+UNION ALL
+SELECT false, format('%I is in tablespace %I: on the target it comes to the default one of the database', relname, spcname)
+  FROM pg_class c JOIN pg_tablespace s ON s.oid = c.reltablespace WHERE c.relnamespace = to_regnamespace($1)
+UNION ALL
+SELECT false, format('publication %I has tables of the shard: its subscribers hear nothing of them after the move', p.pubname)
+  FROM pg_publication p WHERE p.pubname !~ '^kiloshard_' AND (EXISTS (
+    SELECT FROM pg_publication_rel r JOIN pg_class c ON c.oid = r.prrelid WHERE r.prpubid = p.oid AND c.relnamespace = to_regnamespace($1))
+    OR EXISTS (SELECT FROM pg_publication_namespace n WHERE n.pnpubid = p.oid AND n.pnnspid = to_regnamespace($1)))
 UNION ALL
 SELECT true, 'the server is a standby: expected a primary' WHERE pg_is_in_recovery()`
 
-// ownersQuery names the roles that own something of a schema.
+// ownersQuery names the roles that own something of a schema, or will with default grants.
 const ownersQuery = `
 SELECT DISTINCT pg_get_userbyid(r)::text FROM (
   SELECT nspowner FROM pg_namespace WHERE nspname = $1
   UNION SELECT relowner FROM pg_class WHERE relnamespace = to_regnamespace($1)
   UNION SELECT proowner FROM pg_proc WHERE pronamespace = to_regnamespace($1)
   UNION SELECT typowner FROM pg_type WHERE typnamespace = to_regnamespace($1)
+  UNION SELECT defaclrole FROM pg_default_acl WHERE defaclnamespace = to_regnamespace($1)
 ) s (r)`
 
-// rolesQuery names the roles that own something of a schema or may use it.
+// rolesQuery names the roles that own something of a schema or may use it, now or by default grants, or that a policy is for.
 const rolesQuery = ownersQuery + `
 UNION
 SELECT DISTINCT pg_get_userbyid(r)::text FROM (
@@ -92,6 +110,9 @@ SELECT DISTINCT pg_get_userbyid(r)::text FROM (
   UNION SELECT a.grantee FROM pg_class, aclexplode(relacl) a WHERE relnamespace = to_regnamespace($1)
   UNION SELECT a.grantee FROM pg_proc, aclexplode(proacl) a WHERE pronamespace = to_regnamespace($1)
   UNION SELECT a.grantee FROM pg_attribute t JOIN pg_class c ON c.oid = t.attrelid, aclexplode(t.attacl) a WHERE c.relnamespace = to_regnamespace($1)
+  UNION SELECT a.grantee FROM pg_type, aclexplode(typacl) a WHERE typnamespace = to_regnamespace($1)
+  UNION SELECT a.grantee FROM pg_default_acl, aclexplode(defaclacl) a WHERE defaclnamespace = to_regnamespace($1)
+  UNION SELECT unnest(p.polroles) FROM pg_policy p JOIN pg_class c ON c.oid = p.polrelid WHERE c.relnamespace = to_regnamespace($1)
 ) s (r) WHERE r <> 0`
 
 // barredQuery names the owners of tables that may not use the schema: from Postgres 16 on rows are applied with the owner's rights.
@@ -111,7 +132,10 @@ WHERE d.classid = 'pg_class'::regclass AND d.objid IN (SELECT oid FROM pg_class 
   OR d.classid = 'pg_proc'::regclass AND d.objid IN (SELECT oid FROM pg_proc WHERE pronamespace = to_regnamespace($1))
   OR d.classid = 'pg_type'::regclass AND d.objid IN (SELECT oid FROM pg_type WHERE typnamespace = to_regnamespace($1))
   OR d.classid = 'pg_attrdef'::regclass AND d.objid IN (SELECT a.oid FROM pg_attrdef a JOIN pg_class c ON c.oid = a.adrelid WHERE c.relnamespace = to_regnamespace($1))
-  OR d.classid = 'pg_constraint'::regclass AND d.objid IN (SELECT oid FROM pg_constraint WHERE connamespace = to_regnamespace($1))`
+  OR d.classid = 'pg_constraint'::regclass AND d.objid IN (SELECT oid FROM pg_constraint WHERE connamespace = to_regnamespace($1))
+  OR d.classid = 'pg_rewrite'::regclass AND d.objid IN (SELECT r.oid FROM pg_rewrite r JOIN pg_class c ON c.oid = r.ev_class WHERE c.relnamespace = to_regnamespace($1))
+  OR d.classid = 'pg_trigger'::regclass AND d.objid IN (SELECT t.oid FROM pg_trigger t JOIN pg_class c ON c.oid = t.tgrelid WHERE c.relnamespace = to_regnamespace($1))
+  OR d.classid = 'pg_policy'::regclass AND d.objid IN (SELECT p.oid FROM pg_policy p JOIN pg_class c ON c.oid = p.polrelid WHERE c.relnamespace = to_regnamespace($1))`
 
 // collationsQuery names the collations of a schema's columns, but the database's, with their versions.
 const collationsQuery = `
@@ -126,6 +150,9 @@ SELECT current_setting('server_version_num')::int, pg_encoding_to_char(d.encodin
   coalesce(pg_database_collation_actual_version(d.oid), '-')
 FROM pg_database d WHERE d.datname = current_database()`
 
+// mostApart is how many bytes that are not replicated may be copied while callers wait.
+const mostApart int64 = 16 << 20
+
 // OnSource finds what keeps the shard in a schema from leaving its host, and what the target must have for it. With offline
 // nothing is asked of logical replication.
 func OnSource(ctx context.Context, conn *pgx.Conn, schema string, offline bool) (*Shard, error) {
@@ -134,15 +161,22 @@ func OnSource(ctx context.Context, conn *pgx.Conn, schema string, offline bool) 
 	if s.Keyless, err = texts(ctx, conn, keyless, schema); err != nil {
 		return nil, err
 	}
+	const unloggedSize = `SELECT count(*) > 0, coalesce(sum(pg_table_size(oid)), 0)::bigint FROM pg_class WHERE relnamespace = to_regnamespace($1) AND relkind = 'r' AND relpersistence = 'u'`
+	if err := conn.QueryRow(ctx, unloggedSize, schema).Scan(&s.Unlogged, &s.apart); err != nil {
+		return nil, err
+	}
+	if err := s.largeObjects(ctx, conn); err != nil {
+		return nil, err
+	}
 	if !offline {
-		if err := s.take(ctx, conn, logicalQuery, schema, s.Keyless); err != nil {
+		if err := s.take(ctx, conn, logicalQuery, schema, s.Keyless, s.apart, mostApart); err != nil {
 			return nil, err
 		}
 	}
 	if err := s.take(ctx, conn, shardQuery, schema); err != nil {
 		return nil, err
 	}
-	if err := s.largeObjects(ctx, conn); err != nil {
+	if err := s.outside(ctx, conn); err != nil {
 		return nil, err
 	}
 	if err := conn.QueryRow(ctx, databaseQuery).Scan(&s.version, &s.encoding, &s.locale, &s.libc); err != nil {
@@ -157,23 +191,6 @@ func OnSource(ctx context.Context, conn *pgx.Conn, schema string, offline bool) 
 			return nil, err
 		}
 	}
+	s.owners, s.roles = append(s.owners, s.largeOwners...), append(s.roles, s.largeRoles...)
 	return s, nil
-}
-
-// largeObjects finds the columns whose values are those of large objects: these are in no schema, and would stay.
-func (s *Shard) largeObjects(ctx context.Context, conn *pgx.Conn) error {
-	const query = `
-		SELECT format('SELECT %L WHERE EXISTS (SELECT FROM %I.%I t JOIN pg_largeobject_metadata m ON m.oid = t.%I)', c.relname || '.' || a.attname, $1::text, c.relname, a.attname)
-		FROM pg_attribute a JOIN pg_class c ON c.oid = a.attrelid JOIN pg_type t ON t.oid = a.atttypid
-		WHERE c.relnamespace = to_regnamespace($1) AND c.relkind = 'r' AND a.attnum > 0 AND NOT a.attisdropped AND 'oid'::regtype IN (t.oid, t.typbasetype)
-			AND EXISTS (SELECT FROM pg_largeobject_metadata) AND has_table_privilege(c.oid, 'SELECT')`
-	columns, err := texts(ctx, conn, query, s.Schema)
-	if err != nil || len(columns) == 0 {
-		return err
-	}
-	found, err := texts(ctx, conn, strings.Join(columns, " UNION ALL "))
-	for _, column := range found {
-		s.problem("%s refers to large objects, which are in no schema and would stay: expected none", column)
-	}
-	return err
 }

@@ -35,18 +35,18 @@ const copyQuery = `
 SELECT true, format('role %I may not set session_replication_role: expected a superuser, or GRANT SET ON PARAMETER session_replication_role', current_user)
 WHERE NOT has_parameter_privilege('session_replication_role', 'SET')`
 
-// hostQuery finds what a target lacks for a shard. Its parameters: the schema, the relation that marks a fence, the roles of the
-// shard, and those of them that own something.
-const hostQuery = `
+// hostQuery finds what a target lacks for a shard. Its parameters: the schema, the roles of the shard,
+// and those of them that own something.
+var hostQuery = `
 SELECT true, format('role %I may not make schemas: expected CREATE on the database', current_user) WHERE NOT has_database_privilege(current_database(), 'CREATE')
 UNION ALL
-SELECT true, format('role %I is missing: something of the shard belongs to it, or is granted to it', r) FROM unnest($3::text[]) r WHERE NOT EXISTS (SELECT FROM pg_roles WHERE rolname = r)
+SELECT true, format('role %I is missing: something of the shard belongs to it, or is granted to it', r) FROM unnest($2::text[]) r WHERE NOT EXISTS (SELECT FROM pg_roles WHERE rolname = r)
 UNION ALL
-SELECT true, format('role %I may not make what belongs to %I: expected a member of it', current_user, o.rolname) FROM pg_roles o WHERE o.rolname = ANY ($4)
+SELECT true, format('role %I may not make what belongs to %I: expected a member of it', current_user, o.rolname) FROM pg_roles o WHERE o.rolname = ANY ($3)
   AND NOT pg_has_role(o.oid, CASE WHEN current_setting('server_version_num')::int >= 160000 THEN 'SET' ELSE 'MEMBER' END)
 UNION ALL
 SELECT true, format('schema %I is there already: expected none, or drop it once no row is only in it', $1::text)
-  WHERE to_regnamespace($1) IS NOT NULL AND (to_regclass($1 || '.' || $2) IS NULL OR to_regclass($1 || '.next_id_seq') IS NOT NULL)
+  WHERE to_regnamespace($1) IS NOT NULL AND NOT ` + sql.IsOldFence("$1::text") + `
 UNION ALL
 SELECT true, 'the server is a standby: expected a primary' WHERE pg_is_in_recovery()`
 
@@ -76,7 +76,10 @@ func (s *Shard) OnTarget(ctx context.Context, conn *pgx.Conn, way Way) (Found, e
 			return f, err
 		}
 	}
-	if err := f.take(ctx, conn, hostQuery, s.Schema, sql.FenceMark, s.roles, s.owners); err != nil {
+	if err := f.take(ctx, conn, hostQuery, s.Schema, s.roles, s.owners); err != nil {
+		return f, err
+	}
+	if err := s.largeOnTarget(ctx, conn, &f); err != nil {
 		return f, err
 	}
 	if len(s.forced) > 0 {

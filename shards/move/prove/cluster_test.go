@@ -161,7 +161,7 @@ func (c *cluster) asOwner(name, dsn string) string {
 func (c *cluster) open(dsn func(name string) string) mapstore.Store {
 	c.t.Helper()
 	s, err := openStore(c.t.Context(), dsn("store"), func(name string) (string, bool) {
-		for _, host := range []string{"pg-a", "pg-b"} {
+		for host := range c.servers {
 			if name == variable(host) {
 				return dsn(host), true
 			}

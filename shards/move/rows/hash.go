@@ -10,6 +10,16 @@ import (
 	"github.com/jackc/pgx/v5/pgtype"
 )
 
+// Tables are some of a schema's: those whose pg_class.relpersistence is among the letters.
+type Tables string
+
+// Changes of logged tables are replicated, and those of unlogged ones are not.
+const (
+	Logged   Tables = "p"
+	Unlogged Tables = "u"
+	All      Tables = "pu"
+)
+
 // table is one of a schema, with its columns in their order.
 type table struct {
 	Name    string
@@ -17,13 +27,13 @@ type table struct {
 	Types   []uint32 // those that are not Postgres's own have other OIDs on another host
 }
 
-func tables(ctx context.Context, conn Querier, schema string) ([]table, error) {
+func tables(ctx context.Context, conn Querier, schema string, which Tables) ([]table, error) {
 	const query = `
 		SELECT c.relname::text, coalesce(array_agg(a.attname::text ORDER BY a.attnum) FILTER (WHERE a.attnum > 0), '{}'),
 			coalesce(array_agg(a.atttypid ORDER BY a.attnum) FILTER (WHERE a.attnum > 0), '{}')
 		FROM pg_class c LEFT JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped
-		WHERE c.relnamespace = $1::regnamespace AND c.relkind = 'r' GROUP BY c.oid ORDER BY c.relname COLLATE "C"`
-	found, err := conn.Query(ctx, query, schema)
+		WHERE c.relnamespace = $1::regnamespace AND c.relkind = 'r' AND position(c.relpersistence IN $2) > 0 GROUP BY c.oid ORDER BY c.relname COLLATE "C"`
+	found, err := conn.Query(ctx, query, schema, which)
 	if err != nil {
 		return nil, err
 	}

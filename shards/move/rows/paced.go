@@ -16,10 +16,10 @@ const (
 	mostPages = 1 << 10
 )
 
-// Paced returns the sums of all tables of a schema as [Sums] does, and leaves the server alone for three quarters of the time. The session is
+// Paced returns the sums of tables of a schema as [Sums] does, and leaves the server alone for three quarters of the time. The session is
 // in a transaction with one snapshot, in which this sets some settings.
-func Paced(ctx context.Context, conn *pgx.Conn, schema string) ([]Sum, error) {
-	tables, err := tables(ctx, conn, schema)
+func Paced(ctx context.Context, conn *pgx.Conn, schema string, which Tables) ([]Sum, error) {
+	tables, err := tables(ctx, conn, schema, which)
 	if err != nil {
 		return nil, err
 	}

@@ -28,10 +28,10 @@ const changed = `CASE WHEN age(kiloshard_row.xmin) <= (SELECT age((pg_snapshot_x
   THEN NOT pg_visible_in_snapshot((pg_snapshot_xmin('%[1]s')::text::bigint + ((kiloshard_row.xmin::text::bigint - pg_snapshot_xmin('%[1]s')::text::bigint) & 4294967295))::text::xid8, '%[1]s')
   ELSE false END`
 
-// Sums returns the sums of all tables of a schema, in the order of their names. With a snapshot, as pg_current_snapshot writes it,
+// Sums returns the sums of tables of a schema, in the order of their names. With a snapshot, as pg_current_snapshot writes it,
 // the sums are of the rows that have changed since, and the counts still of all.
-func Sums(ctx context.Context, conn Querier, schema, since string) ([]Sum, error) {
-	tables, err := tables(ctx, conn, schema)
+func Sums(ctx context.Context, conn Querier, schema string, which Tables, since string) ([]Sum, error) {
+	tables, err := tables(ctx, conn, schema, which)
 	if err != nil || len(tables) == 0 {
 		return nil, err
 	}

@@ -10,11 +10,11 @@ import (
 // Unchanged compares the rows of a copy that nobody has changed since a snapshot with those of the original, where each must be, in the
 // columns that both have. It calls differs for each table that has others. Both hosts sort the hashes of a table, on disk if it is large.
 func Unchanged(ctx context.Context, from *pgx.Conn, original string, to *pgx.Conn, copied, since string, differs func(table string, unknown int64)) error {
-	all, err := tables(ctx, from, original)
+	all, err := tables(ctx, from, original, All)
 	if err != nil {
 		return err
 	}
-	here, err := tables(ctx, to, copied)
+	here, err := tables(ctx, to, copied, All)
 	if err != nil {
 		return err
 	}

@@ -22,6 +22,7 @@ type moveFlags struct {
 	rate int64 // MB/s
 
 	rollbackWAL int64 // MB
+	writesOver  time.Duration
 	dryRun      bool
 }
 
@@ -74,10 +75,10 @@ written since: the command goes on after the move, and keeps the way back short.
 	_ = cmd.RegisterFlagCompletionFunc("to", a.CompleteHost) // likewise
 	cmd.ValidArgsFunction = a.CompleteShard
 	cmd.AddCommand(
-		underWayCommand(a, "resume", "Continues moves that were interrupted", "resumed", move.Resume),
-		underWayCommand(a, "abort", "Takes back moves whose target does not serve yet", "taken back", move.Abort),
-		underWayCommand(a, "verify", "Compares the rows of moves that were interrupted, and of shards whose old schemas are still there", "compared", move.Verify),
-		underWayCommand(a, "rollback", "Takes shards back that were moved with --rollback-for", "rolled back", move.Rollback),
+		underWayCommand(a, "resume", "Continues moves that were interrupted", "resumed", "", resume(a)),
+		abortCommand(a),
+		underWayCommand(a, "verify", "Compares the rows of moves that were interrupted, and of shards whose old schemas are still there", "compared", "", move.Verify),
+		underWayCommand(a, "rollback", "Takes shards back that were moved with --rollback-for", "rolled back", "All shards whose way back is open will go back to their old hosts.", move.Rollback),
 		keepCommand(a), statusCommand(a), cleanCommand(a),
 	)
 	return cmd
@@ -91,9 +92,10 @@ func shardsOrCommand(cmd *cobra.Command, args []string) error {
 	return cobra.ExactArgs(1)(cmd, args)
 }
 
-// underWayCommand is a command for moves in the ledger that have not ended.
-func underWayCommand(a *cli.App, use, short, did string, do func(context.Context, move.Config) (move.Report, error)) *cobra.Command {
+// underWayCommand is a command for moves in the ledger. Without shards it takes all, and says so first and asks, if there is something to say.
+func underWayCommand(a *cli.App, use, short, did, all string, do func(context.Context, move.Config) (move.Report, error)) *cobra.Command {
 	var f moveFlags
+	var yes bool
 	cmd := &cobra.Command{
 		Use:   use + " [SHARDS]",
 		Short: short,
@@ -102,6 +104,10 @@ func underWayCommand(a *cli.App, use, short, did string, do func(context.Context
 			set := ""
 			if len(args) > 0 {
 				set = args[0]
+			} else if all != "" {
+				if err := a.Confirm(yes, all); err != nil {
+					return err
+				}
 			}
 			return onMoves(cmd.Context(), a, &f, set, func(ctx context.Context, cfg move.Config) error {
 				return runMoves(ctx, a, cfg, did, do)
@@ -110,6 +116,28 @@ func underWayCommand(a *cli.App, use, short, did string, do func(context.Context
 	}
 	cmd.ValidArgsFunction = a.CompleteShard
 	f.add(cmd)
+	if all != "" {
+		cmd.Long = short + ".\nWithout SHARDS it takes all, and asks first; without a terminal it then needs --yes."
+		cli.YesFlag(cmd, &yes)
+	}
+	return cmd
+}
+
+// abortCommand takes moves back.
+func abortCommand(a *cli.App) *cobra.Command {
+	var gone bool
+	cmd := underWayCommand(a, "abort", "Takes back moves whose target does not serve yet", "taken back", "All moves under way will be taken back.",
+		func(ctx context.Context, cfg move.Config) (move.Report, error) {
+			if gone {
+				return move.AbortWithoutTarget(ctx, cfg)
+			}
+			return move.Abort(ctx, cfg)
+		})
+	cmd.Long += `
+
+With --target-gone it takes back moves whose target does not answer and will not come back. It removes what they have made on
+the source, and says what they leave on the target: "move clean" drops that, should the target come back.`
+	cmd.Flags().BoolVar(&gone, "target-gone", false, "the target does not answer, and will not come back: leave alone what the move has made there")
 	return cmd
 }
 
@@ -126,6 +154,9 @@ func onMoves(ctx context.Context, a *cli.App, f *moveFlags, set string, run func
 		return cli.Usagef("--rollback-for and --rollback-wal: expected a time, and 1 MB or more")
 	}
 	f.cfg.RollbackWAL = f.rollbackWAL * 1e6
+	if f.writesOver < 0 {
+		return cli.Usagef("--writes-over %s: expected a time, or 0 for sizes alone", f.writesOver)
+	}
 	_, store, now, err := a.OpenMap(ctx)
 	if err != nil {
 		return err

@@ -5,12 +5,14 @@ import (
 	"errors"
 	"maps"
 	"slices"
+	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/kiloshard/kiloshard/cmd/kiloshard/internal/cli"
 	"github.com/kiloshard/kiloshard/shards"
 	"github.com/kiloshard/kiloshard/shards/move"
+	"github.com/kiloshard/kiloshard/shards/move/balance"
 )
 
 // SplitCommand is kiloshard split.
@@ -20,10 +22,12 @@ func SplitCommand(a *cli.App) *cobra.Command {
 	var run, promote bool
 	cmd := &cobra.Command{
 		Use:   "split HOST --to NEW",
-		Short: "Prints, or runs, the moves of half a host's bytes to another host",
-		Long: `Prints the moves that take half a host's bytes to another host of the map, such as a new one: sizes are as the last vacuum
-or analyze of each table has it. --run does them while services write. After an interrupt it is "move resume" that goes on, and
-the moves that were not begun are those of "kiloshard rebalance".
+		Short: "Prints, or runs, the moves of half a host's load to another host",
+		Long: `Prints the moves that take half a host's load to another host of the map, such as a new one: the half with fewer
+bytes. --run does the moves while services write. After an interrupt "move resume" continues, and "kiloshard rebalance" has the
+moves that were not begun.
+
+` + weighed + `
 
 With --promote the other host is a physical standby of the first one, and nothing is copied: the shards that leave are fenced all
 at once, the standby is promoted when it has replayed that, and the map is changed. Callers of these shards wait meanwhile; routers
@@ -45,10 +49,10 @@ will do. "move clean" drops what each host has of the other's.`,
 					return cli.Usagef("--promote copies nothing: expected neither --offline nor --rollback-for")
 				}
 				if promote {
-					return promoteTo(ctx, a, cfg, args[0], to, run)
+					return promoteTo(ctx, a, cfg, args[0], to, run, f.writesOver)
 				}
-				return moveTo(ctx, a, cfg, !run, func(sizes map[shards.Number]int64) map[shards.Number]string {
-					return move.Split(cfg.Map, args[0], to, sizes)
+				return moveTo(ctx, a, cfg, !run, f.writesOver, func(u usage) map[shards.Number]string {
+					return balance.Split(cfg.Map, args[0], to, u.bytes, u.writes)
 				})
 			})
 		},
@@ -56,6 +60,7 @@ will do. "move clean" drops what each host has of the other's.`,
 	}
 	f.add(cmd)
 	f.addWayBack(cmd)
+	f.addWritesOver(cmd)
 	cmd.Flags().StringVar(&to, "to", "", "the host that half of them move to")
 	cmd.Flags().BoolVar(&run, "run", false, "move the shards")
 	cmd.Flags().BoolVar(&promote, "promote", false, "promote the other host, which is a physical standby of this one, and copy nothing")
@@ -77,15 +82,15 @@ type promotePlan struct {
 }
 
 // promoteTo splits a host by promoting its standby, or prints the plan.
-func promoteTo(ctx context.Context, a *cli.App, cfg move.Config, from, to string, run bool) error {
-	sizes, err := move.Sizes(ctx, cfg.Map)
+func promoteTo(ctx context.Context, a *cli.App, cfg move.Config, from, to string, run bool, writesOver time.Duration) error {
+	if len(cfg.Map.NumbersOn(from)) < 2 {
+		return cli.Usagef("split %s: expected a host with two shards or more", from)
+	}
+	use, err := measure(ctx, a, cfg.Map, writesOver)
 	if err != nil {
 		return err
 	}
-	leave := slices.Collect(maps.Keys(move.Split(cfg.Map, from, to, sizes)))
-	if len(leave) == 0 {
-		return cli.Usagef("split %s: expected a host with two shards or more", from)
-	}
+	leave := slices.Collect(maps.Keys(balance.Split(cfg.Map, from, to, use.bytes, use.writes)))
 	cfg.Shards, cfg.To = shards.SetOf(leave...), to
 	if run {
 		return runMoves(ctx, a, cfg, "moved to "+to, move.Promote)
@@ -96,7 +101,7 @@ func promoteTo(ctx context.Context, a *cli.App, cfg move.Config, from, to string
 	}
 	result := promotePlan{true, plan.Source, plan.Target, plan.Leave, plan.Stay, 0, append([]string{}, plan.Problems...), append([]string{}, plan.Notes...)}
 	for _, n := range leave {
-		result.Bytes += sizes[n]
+		result.Bytes += use.bytes[n]
 	}
 	printed := a.Print(result, func() {
 		a.Table([][]string{

@@ -3,6 +3,7 @@ package moves
 import (
 	"context"
 	"fmt"
+	"sync"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -41,29 +42,79 @@ back is open.`,
 	}
 }
 
-// moveAndKeep moves shards, and then keeps their ways back if they are to have any.
+// moveAndKeep moves shards, and keeps their ways back if they are to have any: beside the moves, and after them.
 func moveAndKeep(ctx context.Context, a *cli.App, cfg move.Config, did string) error {
 	var done shards.Set
 	err := runMoves(ctx, a, cfg, did, func(ctx context.Context, cfg move.Config) (report move.Report, err error) {
+		if cfg.RollbackFor > 0 {
+			defer keepBeside(ctx, &cfg)()
+		}
 		report, err = move.Run(ctx, cfg)
 		done = report.Done
 		return report, err
 	})
-	if cfg.RollbackFor > 0 && done.Len() > 0 && ctx.Err() == nil {
-		cfg.Shards = done
-		fmt.Fprintf(a.Stderr, "shards %s can go back until about %s, by kiloshard move rollback; their way back is kept meanwhile\n", done, cli.Stamp(time.Now().Add(cfg.RollbackFor)))
-		if kept := keep(ctx, a, cfg); err == nil {
-			err = kept
-		}
+	if cfg.RollbackFor <= 0 || done.Len() == 0 {
+		return err
+	}
+	fmt.Fprintf(a.Stderr, "shards %s can go back until about %s, by kiloshard move rollback\n", done, cli.Stamp(time.Now().Add(cfg.RollbackFor)))
+	if ctx.Err() != nil {
+		fmt.Fprintln(a.Stderr, leftOpen)
+		return err
+	}
+	cfg.Shards = done
+	if kept := keep(ctx, a, cfg); err == nil {
+		err = kept
 	}
 	return err
 }
+
+// resume continues moves, and says which of them have a way back that nobody keeps.
+func resume(a *cli.App) func(context.Context, move.Config) (move.Report, error) {
+	return func(ctx context.Context, cfg move.Config) (move.Report, error) {
+		report, err := move.Resume(ctx, cfg)
+		all, _ := move.Status(ctx, cfg.Map) // what a host that does not answer has is not said
+		var open []shards.Number
+		for _, m := range all {
+			if report.Done.Has(m.Shard) && !m.BackUntil().IsZero() {
+				open = append(open, m.Shard)
+			}
+		}
+		if len(open) > 0 {
+			fmt.Fprintf(a.Stderr, "shards %s can go back by kiloshard move rollback; %s\n", shards.SetOf(open...), leftOpen)
+		}
+		return report, err
+	}
+}
+
+// keepBeside keeps the ways back of shards that have moved while others still do. The returned function ends that, and waits for it.
+func keepBeside(ctx context.Context, cfg *move.Config) (end func()) {
+	var mu sync.Mutex
+	events := cfg.Events
+	cfg.Events = func(e move.Event) {
+		mu.Lock()
+		defer mu.Unlock()
+		if events != nil {
+			events(e)
+		}
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	var kept sync.WaitGroup
+	beside := *cfg
+	kept.Go(func() { _ = move.KeepBeside(ctx, beside) }) // a config that is wrong is the move's error, too
+	return func() {
+		cancel()
+		kept.Wait()
+	}
+}
+
+// leftOpen is said when nobody keeps ways back any more.
+const leftOpen = "ways back are left open, and WAL piles up for them: see kiloshard move keep, move rollback, move clean"
 
 // keep keeps ways back until there are none, or until it is interrupted.
 func keep(ctx context.Context, a *cli.App, cfg move.Config) error {
 	err := move.Keep(ctx, cfg)
 	if err == nil && ctx.Err() != nil {
-		fmt.Fprintln(a.Stderr, "ways back are left open, and WAL piles up for them: see kiloshard move keep, move rollback, move clean")
+		fmt.Fprintln(a.Stderr, leftOpen)
 	} else if err == nil {
 		a.Say("no way back is open")
 	}

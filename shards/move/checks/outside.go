@@ -1,0 +1,46 @@
+package checks
+
+import (
+	"context"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// outsideQuery names what is outside some schemas, or in none, and refers to something in them, as Postgres itself keeps track of it. Such a view,
+// function or foreign key goes on with the renamed schema once the shard has moved: it reads rows that are out of date, and what
+// it writes is lost.
+const outsideQuery = `
+WITH schemas AS (SELECT oid FROM pg_namespace WHERE nspname = ANY ($1)), inside (class, object) AS (
+  SELECT 'pg_class'::regclass, oid FROM pg_class WHERE relnamespace IN (SELECT oid FROM schemas)
+  UNION ALL SELECT 'pg_proc'::regclass, oid FROM pg_proc WHERE pronamespace IN (SELECT oid FROM schemas)
+  UNION ALL SELECT 'pg_type'::regclass, oid FROM pg_type WHERE typnamespace IN (SELECT oid FROM schemas)
+)
+SELECT DISTINCT format('%s refers to %s', pg_describe_object(d.classid, d.objid, d.objsubid), pg_describe_object(d.refclassid, d.refobjid, 0))
+FROM inside i JOIN pg_depend d ON d.refclassid = i.class AND d.refobjid = i.object AND d.deptype IN ('n', 'a')
+CROSS JOIN LATERAL (SELECT CASE d.classid
+  WHEN 'pg_class'::regclass THEN (SELECT relnamespace FROM pg_class WHERE oid = d.objid)
+  WHEN 'pg_proc'::regclass THEN (SELECT pronamespace FROM pg_proc WHERE oid = d.objid)
+  WHEN 'pg_type'::regclass THEN (SELECT typnamespace FROM pg_type WHERE oid = d.objid)
+  WHEN 'pg_constraint'::regclass THEN (SELECT connamespace FROM pg_constraint WHERE oid = d.objid)
+  WHEN 'pg_rewrite'::regclass THEN (SELECT c.relnamespace FROM pg_rewrite r JOIN pg_class c ON c.oid = r.ev_class WHERE r.oid = d.objid)
+  WHEN 'pg_attrdef'::regclass THEN (SELECT c.relnamespace FROM pg_attrdef a JOIN pg_class c ON c.oid = a.adrelid WHERE a.oid = d.objid)
+  WHEN 'pg_trigger'::regclass THEN (SELECT c.relnamespace FROM pg_trigger g JOIN pg_class c ON c.oid = g.tgrelid WHERE g.oid = d.objid)
+  WHEN 'pg_policy'::regclass THEN (SELECT c.relnamespace FROM pg_policy p JOIN pg_class c ON c.oid = p.polrelid WHERE p.oid = d.objid)
+  END) o (schema)
+LEFT JOIN pg_namespace n ON n.oid = o.schema
+WHERE n.nspname <> ALL ($1) AND n.nspname <> 'pg_toast' AND n.nspname !~ ('^' || ($1)[1] || '__fence_[0-9a-f]{8}$')
+  OR d.classid IN ('pg_cast'::regclass, 'pg_transform'::regclass, 'pg_event_trigger'::regclass) ORDER BY 1`
+
+// Outside names what is outside some schemas and refers to something in them. A fence that is not up yet does not count.
+func Outside(ctx context.Context, conn *pgx.Conn, schemas ...string) ([]string, error) {
+	return texts(ctx, conn, outsideQuery, schemas)
+}
+
+// outside finds what refers to the shard from outside.
+func (s *Shard) outside(ctx context.Context, conn *pgx.Conn) error {
+	found, err := Outside(ctx, conn, s.Schema)
+	for _, what := range found {
+		s.problem("%s: it would stay with the old rows; expected nothing outside the schema to refer to it", what)
+	}
+	return err
+}

@@ -1,0 +1,201 @@
+package checks_test
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/kiloshard/kiloshard/shards/move/checks"
+	"github.com/kiloshard/kiloshard/shards/shardtest"
+)
+
+// fakes has a session find functions of its own in place of Postgres's, for what one server cannot have in two ways.
+const fakes = `create schema fakes; set search_path = fakes, pg_catalog; `
+
+// What a target lacks for a shard, or has otherwise, is named. A case ends with its transactions.
+func TestTarget(t *testing.T) {
+	t.Parallel()
+	hosts := shardtest.Hosts(t, 2)
+	source, target := connect(t, hosts[0].ConnString()), connect(t, hosts[1].ConnString())
+	source.shard()
+	role := "owner_of_" + source.text(`select current_database()`)
+	collations := `create collation public.odd (locale = 'C'); `
+	extended := `create function public.touch() returns trigger language plpgsql as 'begin return new; end'; alter extension plpgsql add function public.touch(); `
+	for _, tt := range []struct {
+		name, source, target string
+		want                 []string
+	}{
+		{"nothing", "", "", nil},
+		{
+			"an extension is missing", "", "drop extension plpgsql cascade",
+			[]string{"extension plpgsql is missing: expected CREATE EXTENSION"},
+		},
+		{
+			"an extension of another version", "", "update pg_extension set extversion = '0.9' where extname = 'plpgsql'",
+			[]string{"extension plpgsql 0.9, on the source plpgsql 1.0: expected the same version"},
+		},
+		{
+			"an extension that the shard does not need", "drop function shard_00001.f()", "drop extension plpgsql cascade", nil,
+		},
+		{
+			"an extension that only a view needs", "drop function shard_00001.f(); create view shard_00001.v as select 1 as n where plpgsql_validator(1) is null", "drop extension plpgsql cascade",
+			[]string{"extension plpgsql is missing: expected CREATE EXTENSION"},
+		},
+		{
+			"an extension that only a trigger needs", "drop function shard_00001.f(); " + extended + "create trigger t before insert on shard_00001.photos for each row execute function public.touch()",
+			"drop extension plpgsql cascade",
+			[]string{"extension plpgsql is missing: expected CREATE EXTENSION"},
+		},
+		{
+			"an extension that only a policy needs", "drop function shard_00001.f(); create policy p on shard_00001.photos using (plpgsql_validator(1) is null)",
+			"drop extension plpgsql cascade",
+			[]string{"extension plpgsql is missing: expected CREATE EXTENSION"},
+		},
+		{
+			"a collation is missing", collations + "alter table shard_00001.photos alter title type text collate public.odd", "",
+			[]string{"collation public.odd is missing"},
+		},
+		{
+			"a collation of the same name in another schema", collations + "alter table shard_00001.photos alter title type text collate public.odd",
+			"create schema other; create collation other.odd (locale = 'C')",
+			[]string{"collation public.odd is missing"},
+		},
+		{
+			"a collation of another version", collations + "alter table shard_00001.photos alter title type text collate public.odd",
+			collations + fakes + "create function fakes.pg_collation_actual_version(oid) returns text language sql as $$select '2.99'$$",
+			[]string{"note: collation public.odd 2.99, on the source public.odd -: its order may differ; indexes are made anew"},
+		},
+		{
+			"the same collation", collations + "alter table shard_00001.photos alter title type text collate public.odd", collations, nil,
+		},
+		{
+			"the owner of a table is missing", fmt.Sprintf("create role %[1]s; grant usage on schema shard_00001 to %[1]s; alter table shard_00001.photos owner to %[1]s", role), "",
+			[]string{"role " + role + " is missing: something of the shard belongs to it, or is granted to it"},
+		},
+		{
+			"the owner of a function is missing", fmt.Sprintf("create role %[1]s; alter function shard_00001.f() owner to %[1]s", role), "",
+			[]string{"role " + role + " is missing: something of the shard belongs to it, or is granted to it"},
+		},
+		{
+			"who may read a column is missing", fmt.Sprintf("create role %[1]s; grant select (title) on shard_00001.photos to %[1]s", role), "",
+			[]string{"role " + role + " is missing: something of the shard belongs to it, or is granted to it"},
+		},
+		{
+			"who may use a type is missing", fmt.Sprintf("create role %[1]s; create type shard_00001.mood as enum ('glad'); grant usage on type shard_00001.mood to %[1]s", role), "",
+			[]string{"role " + role + " is missing: something of the shard belongs to it, or is granted to it"},
+		},
+		{
+			"whom a policy is for is missing", fmt.Sprintf("create role %[1]s; create policy p on shard_00001.photos to %[1]s using (true)", role), "",
+			[]string{"role " + role + " is missing: something of the shard belongs to it, or is granted to it"},
+		},
+		{
+			"who may use later tables is missing", fmt.Sprintf("create role %[1]s; alter default privileges in schema shard_00001 grant select on tables to %[1]s", role), "",
+			[]string{"role " + role + " is missing: something of the shard belongs to it, or is granted to it"},
+		},
+		{
+			"who makes later tables is missing", fmt.Sprintf("create role %[1]s; alter default privileges for role %[1]s in schema shard_00001 grant select on tables to pg_monitor", role), "",
+			[]string{"role " + role + " is missing: something of the shard belongs to it, or is granted to it"},
+		},
+		{
+			"the database's collation of another version", "", fakes + "create function fakes.pg_database_collation_actual_version(oid) returns text language sql as $$select '2.99'$$",
+			[]string{"note: the database's collation is of version 2.99, the source's of " + source.text(`select coalesce(pg_database_collation_actual_version(oid), '-') from pg_database where datname = current_database()`) +
+				": texts may sort otherwise; indexes are made anew"},
+		},
+		{
+			"an older Postgres", fakes + `create function fakes.current_setting(text) returns text language sql as $$select case $1 when 'server_version_num' then '990000' else pg_catalog.current_setting($1) end$$`, "",
+			[]string{"note: it is Postgres " + target.text(`select current_setting('server_version_num')::int / 10000 || ''`) + ", the source 99"},
+		},
+		{"the schema is there", "", "create schema shard_00001", []string{"schema shard_00001 is there already: expected none, or drop it once no row is only in it"}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			source, target := session{t, source.Conn}, session{t, target.Conn}
+			source.exec("begin; " + tt.source)
+			target.exec("begin; " + tt.target)
+			shard := source.onSource(false)
+			equal(t, "source", lines(shard.Found))
+			for _, offline := range []bool{false, true} {
+				equal(t, fmt.Sprintf("target, offline %t", offline), lines(target.onTarget(shard, offline)), tt.want...)
+			}
+			source.exec("rollback")
+			target.exec("rollback")
+		})
+	}
+}
+
+// A database in another encoding or of another locale than the source's is named.
+func TestDatabases(t *testing.T) {
+	t.Parallel()
+	host := shardtest.Hosts(t, 1)[0]
+	admin := connect(t, host.ConnString())
+	name := admin.text(`select current_database()`)
+	makeDatabase := func(t *testing.T, suffix, options string) session {
+		t.Helper()
+		database := pgx.Identifier{name + suffix}.Sanitize()
+		admin.exec(fmt.Sprintf(`create database %s template template0 %s`, database, options))
+		t.Cleanup(func() { later(t, host.ConnString(), `drop database `+database+` with (force)`) })
+		cfg := admin.Config().Copy()
+		cfg.Database = name + suffix
+		return connectConfig(t, cfg)
+	}
+	const (
+		libc = ` locale_provider libc`
+		icu  = ` locale_provider icu icu_locale 'en'`
+	)
+	source := makeDatabase(t, "_a", `encoding 'UTF8' lc_collate 'C' lc_ctype 'C'`+libc)
+	source.shard()
+	shard := source.onSource(false)
+	for _, tt := range []struct {
+		name, options string
+		want          []string
+	}{
+		{"the same", `encoding 'UTF8' lc_collate 'C' lc_ctype 'C'` + libc, nil},
+		{"another encoding", `encoding 'LATIN1' lc_collate 'C' lc_ctype 'C'` + libc, []string{"the database is in LATIN1, the source in UTF8: expected the same encoding"}},
+		{
+			"other letters", `encoding 'UTF8' lc_collate 'C' lc_ctype 'C.UTF-8'` + libc,
+			[]string{`the database's locale is "c C C.UTF-8", the source's "c C C": expected the same, so that texts sort alike`},
+		},
+		{
+			"another encoding and another provider", `encoding 'LATIN1' lc_collate 'C' lc_ctype 'C'` + icu,
+			[]string{"the database is in LATIN1, the source in UTF8: expected the same encoding", `the database's locale is "i C C en", the source's "c C C": expected the same, so that texts sort alike`},
+		},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			equal(t, "target", lines(makeDatabase(t, "_b", tt.options).onTarget(shard, false)), tt.want...)
+		})
+	}
+}
+
+// Clocks that differ get a note, and those that differ by a minute keep a shard from moving.
+func TestClocks(t *testing.T) {
+	t.Parallel()
+	hosts := shardtest.Hosts(t, 2)
+	source, target := connect(t, hosts[0].ConnString()), connect(t, hosts[1].ConnString())
+	const (
+		behind = `^note: its clock is %s behind the source's: until it has caught up with the IDs that were made, next_id\(\) sleeps for a moment before each ID$`
+		ahead  = `^note: its clock is %s ahead of the source's: IDs made there look as much later$`
+		far    = `^its clock is %s the source's: expected less than 1m0s, since IDs are made of it$`
+	)
+	target.exec(fakes)
+	for _, tt := range []struct{ clock, want string }{
+		{"0", ""},
+		{"-0.9 s", ""},
+		{"0.9 s", ""},
+		{"-5.04 s", fmt.Sprintf(behind, "(5|4\\.9)s")},
+		{"5.04 s", fmt.Sprintf(ahead, "(5|4\\.9)s")},
+		{"-59 s", fmt.Sprintf(behind, "(59|58\\.9)s")},
+		{"-65.04 s", fmt.Sprintf(far, "1m(5|4\\.9)s behind")},
+		{"65.04 s", fmt.Sprintf(far, "1m(5|4\\.9)s ahead of")},
+		{"2 days", fmt.Sprintf(far, "(48h0m0|47h59m59\\.9)s ahead of")},
+	} {
+		t.Run(tt.clock, func(t *testing.T) {
+			target := session{t, target.Conn}
+			target.exec(`create or replace function fakes.clock_timestamp() returns timestamptz language sql as $$select pg_catalog.clock_timestamp() + interval '` + tt.clock + `'$$`)
+			found, err := checks.Clocks(t.Context(), source.Conn, target.Conn)
+			if err != nil {
+				t.Fatal(err)
+			}
+			matches(t, lines(found), tt.want)
+		})
+	}
+}

@@ -1,0 +1,62 @@
+package move
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/kiloshard/kiloshard/sql"
+)
+
+// hide returns the statements that make the copy on the target a fence: a router with an old map is told that the shard is not there, and
+// next_id gives no values.
+func (m Move) hide() string {
+	return fmt.Sprintf(`
+ALTER SEQUENCE %[1]s.next_id_seq RENAME TO %[2]s;
+CREATE VIEW %[1]s.%[3]s AS SELECT source AS target, began AS fenced FROM kiloshard.moves WHERE id = '%[4]s';
+`, m.Schema, sql.ArrivingSequence, sql.FenceMark, m.ID)
+}
+
+// show returns the statements that undo [Move.hide], if that is still to be done.
+func (m Move) show() string {
+	return fmt.Sprintf("ALTER SEQUENCE IF EXISTS %[1]s.%[2]s RENAME TO next_id_seq; DROP VIEW IF EXISTS %[1]s.%[3]s;\n", m.Schema, sql.ArrivingSequence, sql.FenceMark)
+}
+
+// prepareOpening shows the copy, in a transaction that is left open: its locks are there before anybody waits, whatever reads the sequence
+// for long, such as pg_dump. The owners and grants are those of the source until then.
+func (j *job) prepareOpening(ctx context.Context) (err error) {
+	if j.opening == nil || j.opening.IsClosed() {
+		if j.opening, err = open(ctx, j.dst); err != nil {
+			return err
+		}
+	}
+	if err := run(ctx, j.opening, "ROLLBACK"); err != nil {
+		return err
+	}
+	if err := j.carryRights(ctx); err != nil {
+		return err
+	}
+	if err := run(ctx, j.opening, fmt.Sprintf("BEGIN; SET LOCAL lock_timeout = %d; SET LOCAL synchronous_commit = off; ", j.cfg.LockTimeout.Milliseconds())+j.show()); err != nil {
+		return fmt.Errorf("opening the shard on %s: %w", j.Target, err)
+	}
+	return nil
+}
+
+// openTarget has the target serve. The source is fenced. Nobody waits for the disk: a target that crashes and forgets it is opened again before
+// the move goes on.
+func (j *job) openTarget(ctx context.Context) error {
+	script := "BEGIN; SET LOCAL synchronous_commit = off; " + j.show() +
+		fmt.Sprintf("UPDATE kiloshard.moves SET opened = clock_timestamp() WHERE id = '%s' AND side = 'target' AND opened IS NULL; COMMIT", j.ID)
+	if j.opening != nil { // all but the update is done there
+		err := run(ctx, j.opening, script)
+		closeConn(ctx, j.opening)
+		if j.opening = nil; err == nil {
+			return nil
+		}
+	}
+	return run(ctx, j.to, script)
+}
+
+// settle returns when all that the target has committed is on its disk.
+func (j *job) settle(ctx context.Context) error {
+	return run(ctx, j.to, "SELECT pg_logical_emit_message(true, 'kiloshard', 'moved')")
+}

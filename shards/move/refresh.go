@@ -1,0 +1,43 @@
+package move
+
+import (
+	"context"
+	"fmt"
+)
+
+// matviews names the materialised views of a schema that have rows, each behind those that it reads.
+const matviews = `
+WITH RECURSIVE reads (reader, source) AS (
+  SELECT DISTINCT r.ev_class, d.refobjid FROM pg_rewrite r JOIN pg_depend d ON d.classid = 'pg_rewrite'::regclass AND d.objid = r.oid
+    AND d.refclassid = 'pg_class'::regclass AND d.refobjid <> r.ev_class
+), depth (oid, level) AS (
+  SELECT oid, 0 FROM pg_class WHERE relnamespace = $1::regnamespace AND relkind IN ('v', 'm')
+  UNION
+  SELECT r.reader, d.level + 1 FROM depth d JOIN reads r ON r.source = d.oid
+)
+SELECT c.relname::text FROM depth d JOIN pg_class c ON c.oid = d.oid
+WHERE c.relnamespace = $1::regnamespace AND c.relkind = 'm' AND c.relispopulated GROUP BY c.oid ORDER BY max(d.level), c.oid`
+
+// refresh fills the shard's materialised views on the target, in a session of its own, with the rows that their owners see. Nobody reads
+// them there yet.
+func (j *job) refresh(ctx context.Context) error {
+	conn, err := open(ctx, j.dst)
+	if err != nil {
+		return err
+	}
+	defer closeConn(ctx, conn)
+	views, err := texts(ctx, conn, matviews, j.copied())
+	if err != nil {
+		return err
+	}
+	for _, view := range views {
+		of := name(j.copied(), view)
+		if err := run(ctx, conn, "SET row_security = on; REFRESH MATERIALIZED VIEW "+of+"; ANALYZE "+of); err != nil {
+			return fmt.Errorf("refreshing materialised view %s on %s: %w", view, j.Target, err)
+		}
+	}
+	if len(views) > 0 {
+		j.event("refreshed")
+	}
+	return nil
+}

@@ -1,0 +1,89 @@
+package move
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/kiloshard/kiloshard/shards"
+)
+
+// Sizes returns how large the shards of a map are, in bytes on the hosts' disks, with their indexes and TOAST tables.
+func Sizes(ctx context.Context, m *shards.Map) (map[shards.Number]int64, error) {
+	const query = `
+		SELECT n.nspname::text, coalesce(sum(pg_total_relation_size(c.oid)), 0)::bigint
+		FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.relkind IN ('r', 'm') AND n.nspname ~ $1 GROUP BY 1`
+	var mu sync.Mutex
+	sizes := map[shards.Number]int64{}
+	err := eachHost(ctx, m, func(host shards.Host, conn *pgx.Conn) error {
+		found, err := ofShards(ctx, m, host, conn, query)
+		mu.Lock()
+		defer mu.Unlock()
+		for n, size := range found {
+			sizes[n] = size
+		}
+		return err
+	})
+	return sizes, err
+}
+
+// Writes returns how many rows a second are written to each shard of a map: inserted, updated or deleted. It reads the statistics of all
+// hosts, waits, and reads them once more, so it takes the given time. A single reading would not do: the counters of a shard that has moved
+// begin at 0 on its new host, and hosts differ in when theirs were last reset. A transaction counts when it ends, as a whole, and up to a
+// second later. When ctx ends, Writes returns the error of ctx at once.
+func Writes(ctx context.Context, m *shards.Map, over time.Duration) (map[shards.Number]float64, error) {
+	const query = `
+		SELECT n.nspname::text, sum(pg_stat_get_tuples_inserted(c.oid) + pg_stat_get_tuples_updated(c.oid) + pg_stat_get_tuples_deleted(c.oid))::bigint
+		FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.relkind = 'r' AND n.nspname ~ $1 GROUP BY 1`
+	var mu sync.Mutex
+	rates := map[shards.Number]float64{}
+	err := eachHost(ctx, m, func(host shards.Host, conn *pgx.Conn) error {
+		before, err := ofShards(ctx, m, host, conn, query)
+		if err != nil {
+			return err
+		}
+		began := time.Now()
+		wait := time.NewTimer(over)
+		defer wait.Stop()
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-wait.C:
+		}
+		after, err := ofShards(ctx, m, host, conn, query)
+		if err != nil {
+			return err
+		}
+		seconds := time.Since(began).Seconds()
+		mu.Lock()
+		defer mu.Unlock()
+		for n, rows := range after {
+			rates[n] = float64(max(rows-before[n], 0)) / seconds // fewer than before when they were reset, or a table was dropped
+		}
+		return nil
+	})
+	if ctx.Err() != nil {
+		return nil, ctx.Err()
+	}
+	return rates, err
+}
+
+// ofShards returns a figure of each shard that the map has on a host. The query has a row for each schema whose name matches its parameter.
+func ofShards(ctx context.Context, m *shards.Map, host shards.Host, conn *pgx.Conn, query string) (map[shards.Number]int64, error) {
+	rows, err := conn.Query(ctx, query, "^"+m.Config().SchemaPrefix+"[0-9]+$")
+	if err != nil {
+		return nil, err
+	}
+	figures := map[shards.Number]int64{}
+	var schema string
+	var figure int64
+	_, err = pgx.ForEachRow(rows, []any{&schema, &figure}, func() error {
+		if n, ok := m.NumberOf(schema); ok && m.Has(n) && m.Host(n).Name == host.Name {
+			figures[n] = figure
+		}
+		return nil
+	})
+	return figures, err
+}

@@ -1,0 +1,52 @@
+package move
+
+import (
+	"context"
+	"fmt"
+	"time"
+)
+
+// maxWorkerErrors is after how many errors of the target's workers a move gives up.
+const maxWorkerErrors = 5
+
+// workerWatch counts the errors of the target's workers while a move waits for them. Postgres begins another worker after each, which fails
+// alike as long as nobody puts right what it fails at.
+type workerWatch struct {
+	job           *job
+	looked        time.Time
+	failing       time.Time // since when
+	applied, made int       // errors before: at changes, and at copies of tables
+	flushed       string    // what the target has confirmed
+}
+
+// look returns an error if workers have failed too often since the target confirmed something, or since the first look. Postgres counts
+// as long as there is a subscription, also what was put right since.
+func (w *workerWatch) look(ctx context.Context) error {
+	now, j := time.Now(), w.job
+	first := w.looked.IsZero()
+	if !first && now.Sub(w.looked) < slotEvery {
+		return nil
+	}
+	w.looked = now
+	var applied, made int
+	var flushed string
+	const errors = `SELECT coalesce(sum(apply_error_count), 0)::int, coalesce(sum(sync_error_count), 0)::int FROM pg_stat_subscription_stats WHERE subname = $1`
+	if err := j.to.QueryRow(ctx, errors, j.made()).Scan(&applied, &made); err != nil {
+		return fmt.Errorf("subscription on %s: %w", j.Target, err)
+	}
+	const confirmed = `SELECT coalesce((SELECT confirmed_flush_lsn::text FROM pg_replication_slots WHERE slot_name = $1), '')`
+	if err := j.from.QueryRow(ctx, confirmed, j.made()).Scan(&flushed); err != nil {
+		return err
+	}
+	if first {
+		w.made = made
+	}
+	if first || flushed != w.flushed {
+		w.applied, w.flushed, w.failing = applied, flushed, now
+	}
+	failed := applied - w.applied + made - w.made
+	if failed >= maxWorkerErrors || failed > 0 && j.outOfPatience(w.failing) {
+		return fmt.Errorf("the workers of subscription %s on %s have failed %d times: the log of %[2]s says at which row, and why; put that right there, and see kiloshard move resume, or move abort", j.made(), j.Target, failed)
+	}
+	return nil
+}
