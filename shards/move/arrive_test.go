@@ -108,14 +108,7 @@ func TestRightsChangeMeanwhile(t *testing.T) {
 	b.exec(0, `set search_path = shard_00001; revoke all on photos from pg_monitor; grant insert on photos to pg_read_all_data; grant select (photo) on likes to public;
 		grant all on sequence next_id_seq to pg_monitor; alter table events owner to pg_monitor; revoke execute on function twice(int) from public; grant create on schema shard_00001 to pg_monitor;
 		alter default privileges in schema shard_00001 revoke select on tables from pg_monitor; alter default privileges in schema shard_00001 grant usage on sequences to public`)
-	rights := map[string]string{
-		"columns":  `select string_agg(format('%s.%s %s', attrelid::regclass, attname, attacl), E'\n' order by attrelid, attname) from pg_attribute join pg_class c on c.oid = attrelid where relnamespace = 'shard_00001'::regnamespace and attacl is not null`,
-		"schema":   `select concat(nspowner::regrole, ' ', (select array_agg(x::text order by x::text) from unnest(nspacl) x)) from pg_namespace where nspname = 'shard_00001'`,
-		"defaults": `select string_agg(concat(defaclobjtype, defaclacl), ',' order by defaclobjtype) from pg_default_acl where defaclnamespace = 'shard_00001'::regnamespace`,
-	}
-	for _, what := range []string{"relations", "functions"} {
-		rights[what] = catalogs[what]
-	}
+	rights := rightsQueries()
 	before := map[string]string{}
 	for what, query := range rights {
 		before[what] = b.text(0, query)
@@ -127,6 +120,19 @@ func TestRightsChangeMeanwhile(t *testing.T) {
 		b.equal(what, b.text(1, query), before[what])
 	}
 	b.clean()
+}
+
+// rightsQueries ask for all owners and grants of shard 1.
+func rightsQueries() map[string]string {
+	rights := map[string]string{
+		"columns":  `select string_agg(format('%s.%s %s', attrelid::regclass, attname, attacl), E'\n' order by attrelid, attname) from pg_attribute join pg_class c on c.oid = attrelid where relnamespace = 'shard_00001'::regnamespace and attacl is not null`,
+		"schema":   `select concat(nspowner::regrole, ' ', (select array_agg(x::text order by x::text) from unnest(nspacl) x)) from pg_namespace where nspname = 'shard_00001'`,
+		"defaults": `select string_agg(concat(defaclobjtype, defaclacl), ',' order by defaclobjtype) from pg_default_acl where defaclnamespace = 'shard_00001'::regnamespace`,
+	}
+	for _, what := range []string{"relations", "functions", "types"} {
+		rights[what] = catalogs[what]
+	}
+	return rights
 }
 
 // A move that is taken back gives tables without a key the replica identity that they had.

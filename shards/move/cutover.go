@@ -42,10 +42,12 @@ func (j *job) cutover(ctx context.Context) error {
 			if err := j.readMap(ctx); err != nil {
 				return err
 			}
-			if j.back == nil {
-				if err := j.prepareOpening(ctx); err != nil {
-					return err
-				}
+			ready := j.prepareOpening
+			if j.back != nil {
+				ready = j.carryRights
+			}
+			if err := ready(ctx); err != nil {
+				return err
 			}
 			return j.cutOnce(ctx, lockTimeout, lockOut(j.Schema), j.fenceIn)
 		})

@@ -11,29 +11,33 @@ import (
 	"github.com/kiloshard/kiloshard/sql"
 )
 
-// things are a schema and what is in it, under the names that they have once the shard is shown: see [Move.hide].
+// things are a schema ($1) and what is in it, under the names that they have once it is called $2 and the shard is shown: see [Move.hide].
 const things = `
-WITH things (kind, name, owner, acl, initial) AS (
-  SELECT 'SCHEMA', quote_ident(nspname), nspowner, nspacl, acldefault('n', nspowner) FROM pg_namespace WHERE nspname = $1
+WITH things (kind, name, oid, owner, acl, initial) AS (
+  SELECT 'SCHEMA', quote_ident($2::text), oid, nspowner, nspacl, acldefault('n', nspowner) FROM pg_namespace WHERE nspname = $1
   UNION ALL
-  SELECT CASE c.relkind WHEN 'S' THEN 'SEQUENCE' ELSE 'TABLE' END, format('%I.%I', $1::text, CASE c.relname WHEN '` + sql.ArrivingSequence + `' THEN 'next_id_seq' ELSE c.relname END),
-    c.relowner, c.relacl, acldefault(CASE c.relkind WHEN 'S' THEN 's' ELSE 'r' END::"char", c.relowner)
+  SELECT CASE c.relkind WHEN 'S' THEN 'SEQUENCE' ELSE 'TABLE' END, format('%I.%I', $2, CASE c.relname WHEN '` + sql.ArrivingSequence + `' THEN 'next_id_seq' ELSE c.relname END),
+    c.oid, c.relowner, c.relacl, acldefault(CASE c.relkind WHEN 'S' THEN 's' ELSE 'r' END::"char", c.relowner)
   FROM pg_class c WHERE c.relnamespace = $1::regnamespace AND c.relkind IN ('r', 'p', 'v', 'm', 'f', 'S') AND c.relname <> '` + sql.FenceMark + `'
     AND NOT EXISTS (SELECT FROM pg_depend d WHERE d.classid = 'pg_class'::regclass AND d.objid = c.oid AND d.deptype = 'i') -- goes with its column
   UNION ALL
-  SELECT CASE p.prokind WHEN 'p' THEN 'PROCEDURE' ELSE 'FUNCTION' END, format('%I.%I(%s)', $1::text, p.proname, pg_get_function_identity_arguments(p.oid)),
-    p.proowner, p.proacl, acldefault('f', p.proowner)
+  SELECT CASE p.prokind WHEN 'p' THEN 'PROCEDURE' ELSE 'FUNCTION' END, format('%I.%I(%s)', $2, p.proname, (
+      SELECT string_agg(format('%s%I.%I', CASE mode WHEN 'o' THEN 'OUT ' END, CASE nspname WHEN $1 THEN $2 ELSE nspname END, typname), ', ' ORDER BY place)
+      FROM unnest(coalesce(p.proallargtypes, p.proargtypes::oid[]), p.proargmodes) WITH ORDINALITY args (type, mode, place)
+        JOIN pg_type ty ON ty.oid = type JOIN pg_namespace n ON n.oid = typnamespace
+      WHERE mode IS NULL OR mode IN ('i', 'b', 'v') OR mode = 'o' AND p.prokind = 'p')),
+    p.oid, p.proowner, p.proacl, acldefault('f', p.proowner)
   FROM pg_proc p WHERE p.pronamespace = $1::regnamespace
   UNION ALL
-  SELECT 'TYPE', format('%I.%I', $1::text, t.typname), t.typowner, t.typacl, acldefault('T', t.typowner)
+  SELECT 'TYPE', format('%I.%I', $2, t.typname), t.oid, t.typowner, t.typacl, acldefault('T', t.typowner)
   FROM pg_type t LEFT JOIN pg_class c ON c.oid = t.typrelid WHERE t.typnamespace = $1::regnamespace AND (t.typtype IN ('e', 'd', 'r') OR c.relkind = 'c')
 ), grants (privilege, kind, name, grantee, grantable, columns) AS (
   SELECT a.privilege_type, t.kind, t.name, a.grantee, a.is_grantable, NULL::text FROM things t, aclexplode(t.acl) a WHERE a.grantee <> t.owner
   UNION ALL
-  SELECT a.privilege_type, 'TABLE', format('%I.%I', $1::text, c.relname), a.grantee, a.is_grantable, quote_ident(t.attname)
+  SELECT a.privilege_type, 'TABLE', format('%I.%I', $2, c.relname), a.grantee, a.is_grantable, quote_ident(t.attname)
   FROM pg_attribute t JOIN pg_class c ON c.oid = t.attrelid, aclexplode(t.attacl) a WHERE c.relnamespace = $1::regnamespace AND a.grantee <> c.relowner
 ), defaults (privilege, change, kinds, grantee, grantable) AS (
-  SELECT a.privilege_type, format('ALTER DEFAULT PRIVILEGES FOR ROLE %I IN SCHEMA %I', pg_get_userbyid(d.defaclrole), $1::text),
+  SELECT a.privilege_type, format('ALTER DEFAULT PRIVILEGES FOR ROLE %I IN SCHEMA %I', pg_get_userbyid(d.defaclrole), $2),
     CASE d.defaclobjtype WHEN 'r' THEN 'TABLES' WHEN 'S' THEN 'SEQUENCES' WHEN 'f' THEN 'FUNCTIONS' ELSE 'TYPES' END, a.grantee, a.is_grantable
   FROM pg_default_acl d, aclexplode(d.defaclacl) a WHERE d.defaclnamespace = $1::regnamespace
 ), roles (role, text) AS (SELECT oid, quote_ident(rolname) FROM pg_roles UNION ALL SELECT 0, 'PUBLIC')`
@@ -43,7 +47,7 @@ const rightsQuery = things + `
 SELECT statement FROM (
   SELECT 1, format('ALTER %s %s OWNER TO %I', kind, name, pg_get_userbyid(owner)) FROM things
     WHERE NOT (kind = 'SEQUENCE' AND EXISTS (
-      SELECT FROM pg_depend d WHERE d.classid = 'pg_class'::regclass AND d.objid = to_regclass(name) AND d.deptype = 'a')) -- goes with its table
+      SELECT FROM pg_depend d WHERE d.classid = 'pg_class'::regclass AND d.objid = things.oid AND d.deptype = 'a')) -- goes with its table
   UNION ALL
   SELECT 2, format('REVOKE ALL ON %s %s FROM PUBLIC', kind, name) FROM things t
     WHERE acl IS NOT NULL AND EXISTS (SELECT FROM aclexplode(initial) a WHERE a.grantee = 0)
@@ -61,28 +65,32 @@ SELECT DISTINCT format('REVOKE ALL ON %s %s FROM %s CASCADE', kind, name, text) 
 UNION ALL
 SELECT DISTINCT format('%s REVOKE ALL ON %s FROM %s', change, kinds, text) FROM defaults JOIN roles ON role = grantee`
 
-// rights returns the statements that give a shard the owners and grants that it has on a host.
-func (j *job) rights(ctx context.Context, on *pgx.Conn) ([]string, error) {
-	return texts(ctx, on, rightsQuery, j.Schema)
+// rights returns the statements that give a schema the owners and grants that one has on a host.
+func rights(ctx context.Context, on *pgx.Conn, has, gets string) ([]string, error) {
+	return texts(ctx, on, rightsQuery, has, gets)
 }
 
 // carryRights gives the shard on the target the owners and grants that it has on the source now, if somebody has changed them there
-// since it was made.
+// since it was made, or since it left a host that it returns to.
 func (j *job) carryRights(ctx context.Context) error {
-	want, err := j.rights(ctx, j.from)
+	there, show, hide := j.copied(), j.show(), j.hide()
+	if j.back != nil { // nobody takes the old schema for the shard
+		show, hide = "", ""
+	}
+	want, err := rights(ctx, j.from, j.Schema, there)
 	if err != nil {
 		return err
 	}
-	have, err := j.rights(ctx, j.to)
+	have, err := rights(ctx, j.to, there, there)
 	if err != nil || slices.Equal(want, have) {
 		return err
 	}
-	none, err := texts(ctx, j.to, noRightsQuery, j.Schema)
+	none, err := texts(ctx, j.to, noRightsQuery, there, there)
 	if err != nil {
 		return err
 	}
 	limit := fmt.Sprintf("SET LOCAL lock_timeout = %d;\n", j.cfg.LockTimeout.Milliseconds())
-	if err := run(ctx, j.to, "BEGIN; "+limit+j.show()+strings.Join(append(none, want...), ";\n")+";\n"+j.hide()+"COMMIT"); err != nil {
+	if err := run(ctx, j.to, "BEGIN; "+limit+show+strings.Join(append(none, want...), ";\n")+";\n"+hide+"COMMIT"); err != nil {
 		return fmt.Errorf("owners and grants on %s: %w", j.Target, err)
 	}
 	j.event("granted")

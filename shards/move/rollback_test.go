@@ -84,6 +84,30 @@ func TestRollback(t *testing.T) {
 	b.clean()
 }
 
+// Owners and grants that have changed since the move come back with the shard.
+func TestRightsComeBack(t *testing.T) {
+	t.Parallel()
+	b := movedWithWayBack(t, `
+		create function likes_of(p photos, mood, int default 1) returns bigint language sql as 'select count(*) from likes where photo = p.id';
+		create procedure tell(m mood, out n int) language plpgsql as 'begin n := 1; end'; create sequence spare;
+		grant select on photos to pg_monitor; alter default privileges in schema shard_00001 grant select on tables to pg_monitor;`)
+	b.exec(1, `set search_path = shard_00001; revoke all on photos from pg_monitor; grant insert on photos to pg_read_all_data; grant select (photo) on likes to public;
+		alter table events owner to pg_monitor; revoke execute on function likes_of(photos, mood, int) from public; grant execute on procedure tell(mood) to pg_monitor;
+		alter procedure tell(mood) owner to pg_monitor; grant usage on type mood to pg_monitor with grant option; grant usage on schema shard_00001 to pg_monitor; grant usage on sequence spare to pg_monitor;
+		alter default privileges in schema shard_00001 revoke select on tables from pg_monitor; alter default privileges in schema shard_00001 grant usage on sequences to public`)
+	before := map[string]string{}
+	for what, query := range rightsQueries() {
+		before[what] = b.text(1, query)
+	}
+	if _, err := move.Rollback(t.Context(), b.cfg); err != nil {
+		t.Fatal(err)
+	}
+	for what, query := range rightsQueries() {
+		b.equal(what, b.text(0, query), before[what])
+	}
+	b.clean()
+}
+
 // Shards go to and fro by rollbacks while services write: no call fails, and all rows are there once. Meanwhile the way back is kept.
 func TestRollbackUnderLoad(t *testing.T) {
 	t.Parallel()

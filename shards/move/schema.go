@@ -93,7 +93,7 @@ func (j *job) shardScript(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	rights, err := j.rights(ctx, j.from)
+	rights, err := rights(ctx, j.from, j.Schema, j.Schema)
 	return "SET LOCAL search_path = pg_catalog; SET LOCAL check_function_bodies = off;\n" + version + j.statements + strings.Join(rights, ";\n") + ";\n", err
 }
 
