@@ -82,6 +82,9 @@ SELECT true, format('trigger %I on %I fires for replicated rows, too (ENABLE %s)
     tgname, c.relname, CASE tgenabled WHEN 'A' THEN 'ALWAYS' ELSE 'REPLICA' END)
   FROM pg_trigger t JOIN pg_class c ON c.oid = t.tgrelid WHERE c.relnamespace = to_regnamespace($1) AND t.tgenabled IN ('A', 'R')
 UNION ALL
+SELECT true, format('%s has a security label of %I, which would not come along: expected none', pg_describe_object(l.classoid, l.objoid, l.objsubid), l.provider)
+  FROM pg_seclabel l, pg_identify_object(l.classoid, l.objoid, l.objsubid) o WHERE $1 = o.schema OR o.type = 'schema' AND o.identity = quote_ident($1)
+UNION ALL
 SELECT false, format('%I is in tablespace %I: on the target it comes to the default one of the database', relname, spcname)
   FROM pg_class c JOIN pg_tablespace s ON s.oid = c.reltablespace WHERE c.relnamespace = to_regnamespace($1)
 UNION ALL
