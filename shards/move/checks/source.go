@@ -29,9 +29,8 @@ type Shard struct {
 	// The same of large objects.
 	largeOwners []string
 	largeRoles  []string
-	// Names and versions, as "name version".
-	extensions []string
-	collations []string
+	extensions  []string // as "name version"
+	collations  []collation
 }
 
 // keyless names the tables whose updates and deletes cannot be replicated as they are.
@@ -140,12 +139,6 @@ WHERE d.classid = 'pg_class'::regclass AND d.objid IN (SELECT oid FROM pg_class 
   OR d.classid = 'pg_trigger'::regclass AND d.objid IN (SELECT t.oid FROM pg_trigger t JOIN pg_class c ON c.oid = t.tgrelid WHERE c.relnamespace = to_regnamespace($1))
   OR d.classid = 'pg_policy'::regclass AND d.objid IN (SELECT p.oid FROM pg_policy p JOIN pg_class c ON c.oid = p.polrelid WHERE c.relnamespace = to_regnamespace($1))`
 
-// collationsQuery names the collations of a schema's columns, but the database's, with their versions.
-const collationsQuery = `
-SELECT DISTINCT format('%I.%I %s', n.nspname, o.collname, coalesce(pg_collation_actual_version(o.oid), '-'))
-FROM pg_attribute a JOIN pg_class c ON c.oid = a.attrelid JOIN pg_collation o ON o.oid = a.attcollation JOIN pg_namespace n ON n.oid = o.collnamespace
-WHERE c.relnamespace = to_regnamespace($1) AND o.collprovider <> 'd' AND n.nspname <> $1 AND a.attnum > 0 AND NOT a.attisdropped`
-
 // databaseQuery says in which encoding and locale a database is. What names the locale differs between releases.
 const databaseQuery = `
 SELECT current_setting('server_version_num')::int, pg_encoding_to_char(d.encoding),
@@ -189,10 +182,13 @@ func OnSource(ctx context.Context, conn *pgx.Conn, schema string, offline bool) 
 	if err := conn.QueryRow(ctx, size, schema).Scan(&s.Bytes); err != nil {
 		return nil, err
 	}
-	for query, into := range map[string]*[]string{ownersQuery: &s.owners, barredQuery: &s.barred, forcedQuery: &s.forced, rolesQuery: &s.roles, extensionsQuery: &s.extensions, collationsQuery: &s.collations} {
+	for query, into := range map[string]*[]string{ownersQuery: &s.owners, barredQuery: &s.barred, forcedQuery: &s.forced, rolesQuery: &s.roles, extensionsQuery: &s.extensions} {
 		if *into, err = texts(ctx, conn, query, schema); err != nil {
 			return nil, err
 		}
+	}
+	if s.collations, err = collations(ctx, conn, schema, nil); err != nil {
+		return nil, err
 	}
 	s.owners, s.roles = append(s.owners, s.largeOwners...), append(s.roles, s.largeRoles...)
 	return s, nil

@@ -102,25 +102,7 @@ func (s *Shard) OnTarget(ctx context.Context, conn *pgx.Conn, way Way) (Found, e
 			f.problem("extension %s, on the source %s: expected the same version", found, want)
 		}
 	}
-	const collations = `
-		SELECT format('%I.%I %s', n.nspname, o.collname, coalesce(pg_collation_actual_version(o.oid), '-')) FROM pg_collation o JOIN pg_namespace n ON n.oid = o.collnamespace
-		WHERE format('%I.%I', n.nspname, o.collname) = ANY ($1)`
-	var names []string
-	for _, c := range s.collations {
-		names = append(names, nameOf(c))
-	}
-	if here, err = texts(ctx, conn, collations, names); err != nil {
-		return f, err
-	}
-	for _, want := range s.collations {
-		switch found, there := version(here, want); {
-		case !there:
-			f.problem("collation %s is missing", nameOf(want))
-		case found != want:
-			f.note("collation %s, on the source %s: its order may differ; indexes are made anew", found, want)
-		}
-	}
-	return f, nil
+	return f, s.compareCollations(ctx, conn, &f)
 }
 
 // compareDatabases compares what texts are in, and how they are sorted.

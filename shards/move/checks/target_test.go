@@ -64,7 +64,17 @@ func TestTarget(t *testing.T) {
 		{
 			"a collation of another version", collations + "alter table shard_00001.photos alter title type text collate public.odd",
 			collations + fakes + "create function fakes.pg_collation_actual_version(oid) returns text language sql as $$select '2.99'$$",
-			[]string{"note: collation public.odd 2.99, on the source public.odd -: its order may differ; indexes are made anew"},
+			[]string{"note: collation public.odd is of version 2.99, on the source of -: its order may differ; indexes are made anew"},
+		},
+		{
+			"a collation of another provider", collations + "alter table shard_00001.photos alter title type text collate public.odd",
+			"create collation public.odd (provider = icu, locale = 'und')",
+			[]string{"note: collation public.odd is icu und, on the source libc C: its order may differ; indexes are made anew"},
+		},
+		{
+			"a collation by which other texts are equal", collations + "alter table shard_00001.photos alter title type text collate public.odd",
+			"create collation public.odd (provider = icu, locale = 'und', deterministic = false)",
+			[]string{"collation public.odd has deterministic = false, on the source true: expected the same, so that the same texts are equal"},
 		},
 		{
 			"the same collation", collations + "alter table shard_00001.photos alter title type text collate public.odd", collations, nil,
