@@ -84,7 +84,7 @@ func TestCloseWhileAsking(t *testing.T) {
 	t.Parallel()
 	here, there := net.Pipe()
 	asked := make(chan struct{})
-	watched := connect.Watch(here, time.Millisecond, func(ctx context.Context) error {
+	watched := connect.Watch(here, time.Second, func(ctx context.Context) error {
 		close(asked)
 		<-ctx.Done()
 		return ctx.Err()
