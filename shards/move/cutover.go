@@ -49,7 +49,11 @@ func (j *job) cutover(ctx context.Context) error {
 			if err := ready(ctx); err != nil {
 				return err
 			}
-			return j.cutOnce(ctx, lockTimeout, lockOut(j.Schema), j.fenceIn)
+			err := j.cutOnce(ctx, lockTimeout, lockOut(j.Schema), j.fenceIn)
+			if err != nil && j.opening != nil {
+				_ = run(ctx, j.opening, "ROLLBACK") // the next try begins anew; meanwhile others on the target would wait for it
+			}
+			return err
 		})
 		if last := (*lastPassError)(nil); !errors.As(err, &last) || doubts == maxPasses {
 			return err
