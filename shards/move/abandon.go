@@ -128,7 +128,7 @@ func (c *CleanReport) dropAbandoned(ctx context.Context, m *shards.Map, conns *h
 	if err := install(ctx, conn); err != nil { // its ledger may be of an older release
 		return err
 	}
-	if _, err := conn.Exec(ctx, `DELETE FROM kiloshard.move_markers WHERE move = $1`, left.ID); err != nil {
+	if err := dropMarkers(ctx, conn, left.ID); err != nil {
 		return err
 	}
 	if left.Returns == "" && !(m.Has(left.Shard) && m.Host(left.Shard).Name == left.Target) {

@@ -31,7 +31,7 @@ func (j *job) cleanUp(ctx context.Context) error {
 		if conn == nil {
 			continue
 		}
-		if _, err := conn.Exec(ctx, `DELETE FROM kiloshard.move_markers WHERE move = $1`, j.ID); err != nil {
+		if err := dropMarkers(ctx, conn, j.ID); err != nil {
 			return err
 		}
 	}

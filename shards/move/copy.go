@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/jackc/pgx/v5"
 	"golang.org/x/sync/errgroup"
 )
 
@@ -127,4 +128,10 @@ func (j *job) mark(ctx context.Context, limit time.Duration) error {
 		err = j.to.QueryRow(ctx, `SELECT EXISTS (SELECT FROM kiloshard.move_markers WHERE move = $1 AND attempt = $2)`, j.ID, attempt).Scan(&there)
 		return there, err
 	})
+}
+
+// dropMarkers removes the markers of a move, or of a promotion.
+func dropMarkers(ctx context.Context, conn *pgx.Conn, of string) error {
+	_, err := conn.Exec(ctx, `DELETE FROM kiloshard.move_markers WHERE move = $1`, of)
+	return err
 }

@@ -42,18 +42,14 @@ func (j *job) cutover(ctx context.Context) error {
 			if err := j.readMap(ctx); err != nil {
 				return err
 			}
-			ready := j.prepareOpening
-			if j.back != nil {
-				ready = j.carryRights
+			cut := func() error { return j.cutOnce(ctx, lockTimeout, lockOut(j.Schema), j.fenceIn) }
+			if j.back == nil {
+				return j.whileOpen(ctx, cut)
 			}
-			if err := ready(ctx); err != nil {
+			if err := j.carryRights(ctx); err != nil {
 				return err
 			}
-			err := j.cutOnce(ctx, lockTimeout, lockOut(j.Schema), j.fenceIn)
-			if err != nil && j.opening != nil {
-				_ = run(ctx, j.opening, "ROLLBACK") // the next try begins anew; meanwhile others on the target would wait for it
-			}
-			return err
+			return cut()
 		})
 		if last := (*lastPassError)(nil); !errors.As(err, &last) || doubts == maxPasses {
 			return err
@@ -85,14 +81,10 @@ func (j *job) retry(ctx context.Context, try func(lockTimeout time.Duration) err
 		}
 		err := try(lockTimeout)
 		lockTimeout = min(2*lockTimeout, j.cfg.LockTimeout)
-		if err == nil || !mayTryAgain(err) || ctx.Err() != nil {
-			return err
+		if err == nil {
+			return nil
 		}
-		if j.outOfPatience(began) {
-			return fmt.Errorf("no cutover within %s: %w", j.cfg.Patience, err)
-		}
-		j.event("tries again: %v", err)
-		if err := sleep(ctx, pause); err != nil {
+		if err := j.tryAgain(ctx, "cutover", began, pause, err); err != nil {
 			return err
 		}
 		if err := j.catchUp(ctx); err != nil {
@@ -104,6 +96,18 @@ func (j *job) retry(ctx context.Context, try func(lockTimeout time.Duration) err
 // outOfPatience reports whether what began some time ago has taken too long.
 func (j *job) outOfPatience(began time.Time) bool {
 	return j.cfg.Patience > 0 && time.Since(began) > j.cfg.Patience
+}
+
+// tryAgain returns nil, after a pause, if what began some time ago is to be tried again after an error.
+func (j *job) tryAgain(ctx context.Context, what string, began time.Time, pause time.Duration, err error) error {
+	if !mayTryAgain(err) || ctx.Err() != nil {
+		return err
+	}
+	if j.outOfPatience(began) {
+		return fmt.Errorf("no %s within %s: %w", what, j.cfg.Patience, err)
+	}
+	j.event("tries again: %v", err)
+	return sleep(ctx, pause)
 }
 
 // mayTryAgain reports whether a cutover failed because of locks, time, or a store that does not answer.

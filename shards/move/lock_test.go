@@ -125,3 +125,49 @@ func TestForgedFence(t *testing.T) {
 	}
 	b.equal("rows", b.text(0, `select count(*) from shard_00001.photos`), rows)
 }
+
+// After a try of a cutover that has failed the mover leaves no transaction open on the target, which whoever makes a slot there would wait for.
+func TestFailedTryLeavesTargetFree(t *testing.T) {
+	t.Parallel()
+	for _, offline := range []bool{false, true} {
+		t.Run(fmt.Sprintf("offline %t", offline), func(t *testing.T) {
+			t.Parallel()
+			b := setup(t)
+			b.exec(0, fill)
+			b.cfg.Offline, b.cfg.LockTimeout = offline, time.Minute // a transaction that is older is waited for without locks
+			reader := b.connect(0)
+			defer reader.Close(context.Background())
+			read := func(statements string) {
+				if _, err := reader.Exec(t.Context(), statements); err != nil {
+					t.Error(err)
+				}
+			}
+			tell, open, tried := b.cfg.Events, false, false
+			b.cfg.Events = func(e move.Event) {
+				tell(e)
+				switch p := point(e); {
+				case p == "cutover: begun":
+					open = true
+					read(`begin; select from shard_00001.photos`)
+				case strings.HasPrefix(p, "cutover: tries again: "):
+					tried = true
+					b.equal("open transactions", b.text(1, `select count(*) from pg_stat_activity where datname = current_database() and application_name = 'kiloshard move' and xact_start is not null and backend_type = 'client backend'`), "0")
+					if open {
+						open = false
+						read(`commit`)
+					}
+				case open && strings.HasPrefix(p, "cutover: waits for a transaction of process "): // on a busy machine it is old by now
+					read(`commit; begin; select from shard_00001.photos`)
+				}
+			}
+			if _, err := move.Run(t.Context(), b.cfg); err != nil {
+				t.Fatal(err)
+			}
+			if !tried {
+				t.Error("no try has failed, so the test proves nothing")
+			}
+			b.served("pg-b", "at last")
+			b.clean()
+		})
+	}
+}

@@ -29,10 +29,7 @@ func (j *job) cutoverOffline(ctx context.Context) error {
 		if err := j.readMap(ctx); err != nil {
 			return err
 		}
-		if err := j.prepareOpening(ctx); err != nil {
-			return err
-		}
-		return j.fenceLocked(ctx, j.copyLocked)
+		return j.whileOpen(ctx, func() error { return j.fenceLocked(ctx, j.copyLocked) })
 	})
 }
 
@@ -44,14 +41,10 @@ func (j *job) untilFenced(ctx context.Context, try func() error) error {
 			return err
 		}
 		err := try()
-		if err == nil || !mayTryAgain(err) || ctx.Err() != nil {
-			return err
+		if err == nil {
+			return nil
 		}
-		if j.outOfPatience(began) {
-			return fmt.Errorf("no cutover within %s: %w", j.cfg.Patience, err)
-		}
-		j.event("tries again: %v", err)
-		if err := sleep(ctx, cutoverPause/10); err != nil {
+		if err := j.tryAgain(ctx, "cutover", began, cutoverPause/10, err); err != nil {
 			return err
 		}
 	}

@@ -41,6 +41,19 @@ func (j *job) prepareOpening(ctx context.Context) (err error) {
 	return nil
 }
 
+// whileOpen shows the copy and calls try, which fences the source. If it fails, the copy is hidden again at once: whoever makes a slot on the
+// target waits for its transactions.
+func (j *job) whileOpen(ctx context.Context, try func() error) error {
+	if err := j.prepareOpening(ctx); err != nil {
+		return err
+	}
+	err := try()
+	if err != nil {
+		_ = run(ctx, j.opening, "ROLLBACK") // the next try does so, too
+	}
+	return err
+}
+
 // openTarget has the target serve. The source is fenced. Nobody waits for the disk: a target that crashes and forgets it is opened again before
 // the move goes on.
 func (j *job) openTarget(ctx context.Context) error {

@@ -166,7 +166,7 @@ func (p *promotion) abort(ctx context.Context) error {
 			return err
 		}
 	}
-	if _, err := p.from.Exec(ctx, `DELETE FROM kiloshard.move_markers WHERE move = $1`, p.Split); err != nil {
+	if err := dropMarkers(ctx, p.from, p.Split); err != nil {
 		return err
 	}
 	return p.end(ctx, Aborted, p.from)

@@ -118,14 +118,10 @@ func (p *promotion) cutover(ctx context.Context) error {
 		if err == nil {
 			err = p.fenceOnce(ctx)
 		}
-		if err == nil || !mayTryAgain(err) || ctx.Err() != nil {
-			return err
+		if err == nil {
+			return nil
 		}
-		if p.outOfPatience(began) {
-			return fmt.Errorf("no promotion within %s: %w", p.cfg.Patience, err)
-		}
-		p.event("tries again: %v", err)
-		if err := sleep(ctx, pause); err != nil {
+		if err := p.tryAgain(ctx, "promotion", began, pause, err); err != nil {
 			return err
 		}
 	}
@@ -186,7 +182,7 @@ func (p *promotion) follows(ctx context.Context, limit time.Duration) error {
 		return err
 	}
 	defer func() {
-		_, _ = p.from.Exec(context.WithoutCancel(ctx), `DELETE FROM kiloshard.move_markers WHERE move = $1`, p.Split) // also at the end
+		_ = dropMarkers(context.WithoutCancel(ctx), p.from, p.Split) // also at the end
 	}()
 	err := wait(ctx, limit, quickly, errMarkerLate, func() (there bool, err error) {
 		err = p.to.QueryRow(ctx, `SELECT EXISTS (SELECT FROM kiloshard.move_markers WHERE move = $1 AND attempt = $2)`, p.Split, attempt).Scan(&there)

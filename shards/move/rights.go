@@ -73,9 +73,9 @@ func rights(ctx context.Context, on *pgx.Conn, has, gets string) ([]string, erro
 // carryRights gives the shard on the target the owners and grants that it has on the source now, if somebody has changed them there
 // since it was made, or since it left a host that it returns to.
 func (j *job) carryRights(ctx context.Context) error {
-	there, show, hide := j.copied(), j.show(), j.hide()
-	if j.back != nil { // nobody takes the old schema for the shard
-		show, hide = "", ""
+	there, show, hide := j.copied(), "", "" // nobody takes an old schema for the shard
+	if j.back == nil {
+		show, hide = j.show(), j.hide()
 	}
 	want, err := rights(ctx, j.from, j.Schema, there)
 	if err != nil {

@@ -2,6 +2,7 @@ package move
 
 import (
 	"context"
+	"maps"
 	"sync"
 	"time"
 
@@ -21,9 +22,7 @@ func Sizes(ctx context.Context, m *shards.Map) (map[shards.Number]int64, error) 
 		found, err := ofShards(ctx, m, host, conn, query)
 		mu.Lock()
 		defer mu.Unlock()
-		for n, size := range found {
-			sizes[n] = size
-		}
+		maps.Copy(sizes, found)
 		return err
 	})
 	return sizes, err
@@ -45,12 +44,8 @@ func Writes(ctx context.Context, m *shards.Map, over time.Duration) (map[shards.
 			return err
 		}
 		began := time.Now()
-		wait := time.NewTimer(over)
-		defer wait.Stop()
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-wait.C:
+		if err := sleep(ctx, over); err != nil {
+			return err
 		}
 		after, err := ofShards(ctx, m, host, conn, query)
 		if err != nil {
