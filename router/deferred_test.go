@@ -116,24 +116,12 @@ func inTx(opts pgx.TxOptions, insert func(context.Context, pgx.Tx) error) func(c
 // wherever a function has moved the path of the session before.
 func TestDeferredTriggersStay(t *testing.T) {
 	t.Parallel()
-	for what, write := range atCommit {
-		t.Run(what, func(t *testing.T) {
-			t.Parallel()
-			b, ctx := setup(t, options{conns: 1})
-			checkAtCommit(ctx, t, b, write)
-		})
-	}
+	checkEach(t, atCommit, checkAtCommit)
 }
 
 func TestDeferredTriggersStayBehindPgBouncer(t *testing.T) {
 	t.Parallel()
-	setup := behindPgBouncer(t)
-	for what, write := range atCommit {
-		t.Run(what, func(t *testing.T) {
-			b, ctx := setup(t, options{conns: 1})
-			checkAtCommit(ctx, t, b, write)
-		})
-	}
+	checkEachBehindPgBouncer(t, atCommit, checkAtCommit)
 }
 
 func checkAtCommit(ctx context.Context, t *testing.T, b *testBundle, write func(context.Context, router.Shard) error) {

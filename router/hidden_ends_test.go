@@ -79,24 +79,12 @@ func hiddenInBegin(query string) func(context.Context, router.Shard) error {
 // with the path of another shard by a function, as far as it lets itself.
 func TestHiddenEnds(t *testing.T) {
 	t.Parallel()
-	for name, way := range hiddenEnds {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			b, ctx := setup(t, options{conns: 1})
-			checkHiddenEnd(ctx, t, b, way)
-		})
-	}
+	checkEach(t, hiddenEnds, checkHiddenEnd)
 }
 
 func TestHiddenEndsBehindPgBouncer(t *testing.T) {
 	t.Parallel()
-	setup := behindPgBouncer(t)
-	for name, way := range hiddenEnds {
-		t.Run(name, func(t *testing.T) {
-			b, ctx := setup(t, options{conns: 1})
-			checkHiddenEnd(ctx, t, b, way)
-		})
-	}
+	checkEachBehindPgBouncer(t, hiddenEnds, checkHiddenEnd)
 }
 
 func checkHiddenEnd(ctx context.Context, t *testing.T, b *testBundle, way func(context.Context, router.Shard) error) {

@@ -67,8 +67,7 @@ func TestLeave(t *testing.T) {
 	}
 	before := backend(ctx, t, s)
 	for what, call := range leaving {
-		kept := false
-		for i := 0; !kept && i < 20; i++ { // a busy server is not given the time
+		inOneOf20(t, what+": the connection was closed each time", func(i int) bool { // a busy server is not given the time
 			limited, cancel := context.WithTimeout(ctx, 100*time.Millisecond)
 			want := context.DeadlineExceeded
 			if i%2 == 1 {
@@ -81,14 +80,23 @@ func TestLeave(t *testing.T) {
 				t.Errorf("%s: got %v, expected %v", what, err, want)
 			}
 			cancel()
-			now := backend(ctx, t, s)
-			kept, before = now == before, now
-		}
-		if !kept {
-			t.Errorf("%s: the connection was closed each time", what)
-		}
+			last := before
+			before = backend(ctx, t, s)
+			return before == last
+		})
 	}
 	b.isFree(ctx, t)
+}
+
+// inOneOf20 checks that a try succeeds, of 20.
+func inOneOf20(t *testing.T, otherwise string, try func(i int) bool) {
+	t.Helper()
+	for i := range 20 {
+		if try(i) {
+			return
+		}
+	}
+	t.Error(otherwise)
 }
 
 // TestLeaveSlowly has callers leave while the server is slow to take cancel requests, as it is while it starts many processes: the
@@ -106,20 +114,18 @@ func TestLeaveSlowly(t *testing.T) {
 		}
 	}})
 	s := b.shard(t, 1)
-	kept, before := false, backend(ctx, t, s)
+	before := backend(ctx, t, s)
 	connected.Store(true)
-	for i := 0; !kept && i < 20; i++ { // a busy machine is slower than that
+	inOneOf20(t, "the connection was closed each time", func(int) bool { // a busy machine is slower than that
 		limited, cancel := context.WithTimeout(ctx, 20*time.Millisecond)
 		if _, err := s.Exec(limited, `select pg_sleep(10)`); !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("got %v, expected %v", err, context.DeadlineExceeded)
 		}
 		cancel()
-		now := backend(ctx, t, s)
-		kept, before = now == before, now
-	}
-	if !kept {
-		t.Error("the connection was closed each time")
-	}
+		last := before
+		before = backend(ctx, t, s)
+		return before == last
+	})
 	b.isFree(ctx, t)
 }
 
@@ -136,8 +142,7 @@ func TestLeaveCostsNoConnection(t *testing.T) {
 		}
 	}})
 	s := b.shard(t, 1)
-	quiet := false
-	for i := 0; !quiet && i < 20; i++ { // a busy machine does not answer in time
+	inOneOf20(t, "the server had a new connection each time", func(int) bool { // a busy machine does not answer in time
 		tx, err := s.Begin(ctx)
 		if err != nil {
 			t.Fatal(err)
@@ -153,11 +158,8 @@ func TestLeaveCostsNoConnection(t *testing.T) {
 		}
 		cancel()
 		backend(ctx, t, s)
-		quiet = dials.Load() == before
-	}
-	if !quiet {
-		t.Error("the server had a new connection each time")
-	}
+		return dials.Load() == before
+	})
 	b.isFree(ctx, t)
 }
 

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/kiloshard/kiloshard/router"
 	"github.com/kiloshard/kiloshard/router/internal/routertest"
 
 	"github.com/jackc/pgx/v5"
@@ -45,6 +46,35 @@ func behindPgBouncer(t *testing.T) func(testing.TB, options) (*testBundle, conte
 		opts.on, _ = setup(t, options{})
 		opts.address = bouncer.Address()
 		return setup(t, opts)
+	}
+}
+
+type (
+	shardCall  = func(context.Context, router.Shard) error
+	checkOfOne = func(ctx context.Context, t *testing.T, b *testBundle, call shardCall)
+)
+
+// checkEach checks calls, each with one connection to a database of its own.
+func checkEach(t *testing.T, calls map[string]shardCall, check checkOfOne) {
+	t.Helper()
+	for what, call := range calls {
+		t.Run(what, func(t *testing.T) {
+			t.Parallel()
+			b, ctx := setup(t, options{conns: 1})
+			check(ctx, t, b, call)
+		})
+	}
+}
+
+// checkEachBehindPgBouncer does so behind one PgBouncer, one after the other.
+func checkEachBehindPgBouncer(t *testing.T, calls map[string]shardCall, check checkOfOne) {
+	t.Helper()
+	setup := behindPgBouncer(t)
+	for what, call := range calls {
+		t.Run(what, func(t *testing.T) {
+			b, ctx := setup(t, options{conns: 1})
+			check(ctx, t, b, call)
+		})
 	}
 }
 

@@ -15,9 +15,7 @@ func (p *Pool) cancelBy(ctx context.Context, other *session.Session) bool {
 		return false
 	}
 	done := l.session.CancelOther(ctx, other)
-	if work := l.finish(); work != nil {
-		go l.serve(work)
-	}
+	l.free()
 	return done
 }
 

@@ -7,9 +7,9 @@ import (
 	"time"
 )
 
-// free takes a lane back from a caller, and goes on with what waits.
-func (l *lane) free(r *Request) {
-	if work := l.finish(r); work != nil {
+// free takes a lane back after some requests, and goes on with what waits.
+func (l *lane) free(done ...*Request) {
+	if work := l.finish(done...); work != nil {
 		go l.serve(work)
 	}
 }
