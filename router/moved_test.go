@@ -34,6 +34,19 @@ var movedCalls = map[string]func(ctx context.Context, s router.Shard) error{
 	"begin": func(ctx context.Context, s router.Shard) error {
 		return s.Tx(ctx, pgx.TxOptions{}, func(tx pgx.Tx) error { return second(tx.Exec(ctx, `insert into photos values (next_id(), 1, 'x')`)) })
 	},
+	"reader's query": func(ctx context.Context, s router.Shard) error {
+		return s.ReadOnly(router.Reads{}).QueryRow(ctx, `select owner from photos where id = $1`, 1).Scan(new(int))
+	},
+	"reader's batch": func(ctx context.Context, s router.Shard) error {
+		var batch pgx.Batch
+		batch.Queue(`select owner from photos where id = $1`, 1)
+		return s.ReadOnly(router.Reads{}).SendBatch(ctx, &batch).Close()
+	},
+	"reader's begin": func(ctx context.Context, s router.Shard) error {
+		return s.ReadOnly(router.Reads{}).Tx(ctx, pgx.TxOptions{}, func(tx pgx.Tx) error {
+			return tx.QueryRow(ctx, `select owner from photos where id = $1`, 1).Scan(new(int))
+		})
+	},
 	"copy": func(ctx context.Context, s router.Shard) error {
 		return second(s.CopyFrom(ctx, pgx.Identifier{"photos"}, []string{"id", "owner"}, pgx.CopyFromRows([][]any{{time.Now().UnixNano(), 1}})))
 	},

@@ -89,9 +89,9 @@ func (r Reads) want() replica.Want {
 //
 // A read that fails on one replica goes to the next one, and to the primary last: when the connection was lost, when the
 // replica stopped answering measurements, when the replica cancelled the read because of a conflict with recovery, and
-// when it lacks a table or column that the primary may already have. A statement whose text shows that it may do more than
-// read, such as one that locks, goes to another server only if it was never sent. Errors name the replica by its host and
-// its index in the map, such as pg-a/0.
+// when it lacks the shard, a table or a column that the primary may already have. A statement whose text shows that it may do
+// more than read, such as one that locks, goes to another server only if it had no effect. With ReplicaOnly, a read of a shard
+// that is moving waits for it. Errors name the replica by its host and its index in the map, such as pg-a/0.
 type Reader struct {
 	shard Shard
 	reads Reads

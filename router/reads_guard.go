@@ -86,23 +86,35 @@ func rollBack(tx pgx.Tx) {
 // inside the transaction, which a pooler may run on another server. The second check makes sure that both are the same
 // server, so that the transaction sees at least what the first check saw.
 func (at station) begin(ctx context.Context, opts pgx.TxOptions) (pgx.Tx, error) {
+	var t conns.Attempts
+	for {
+		tx, lease, err := at.beginOnce(ctx, &t, opts)
+		if err == nil || errors.As(err, new(guardError)) {
+			return tx, err
+		}
+		if err := at.retry(ctx, lease, &t, true, err); err != nil {
+			return nil, err
+		}
+	}
+}
+
+func (at station) beginOnce(ctx context.Context, t *conns.Attempts, opts pgx.TxOptions) (pgx.Tx, *conns.Request, error) {
 	began := time.Now()
-	p := at.placement
-	lease, err := new(conns.Attempts).Acquire(ctx, &p.Shard, operation.Tx, "BEGIN")
+	lease, err := t.Acquire(ctx, &at.placement.Shard, operation.Tx, "BEGIN")
 	if err != nil {
-		return nil, lease.Unsent(err)
+		return nil, lease, err
 	}
 	s := lease.Session()
 	asked := ""
 	if !at.measured(s) {
 		if asked, err = at.guard(ctx, s, began); err != nil {
 			lease.Release()
-			return nil, err
+			return nil, lease, err
 		}
 	}
 	begun, err := lease.Begin(opts, true)
 	if err != nil || asked == "" {
-		return begun, err
+		return begun, lease, err
 	}
 	server, err := at.guard(ctx, s, began)
 	if err == nil && server != asked {
@@ -110,7 +122,7 @@ func (at station) begin(ctx context.Context, opts pgx.TxOptions) (pgx.Tx, error)
 	}
 	if err != nil {
 		rollBack(begun)
-		return nil, err
+		return nil, lease, err
 	}
-	return begun, nil
+	return begun, lease, nil
 }

@@ -29,10 +29,32 @@ func (at station) once(ctx context.Context, sql string, args []any) (pgx.Rows, e
 		if at.replica != nil && !errors.Is(err, conns.ErrApart) {
 			return nil, c.Unsent(err)
 		}
-		if again, err := c.Retry(ctx, &t, err); !again {
+		again, err := c.Retry(ctx, &t, err)
+		if err := at.orLeft(again, err); err != nil {
 			return nil, err
 		}
 	}
+}
+
+// retry returns nil if a request that was to have a lane of this server is to be repeated there. Elsewhere than on the primary the
+// next server is tried instead.
+func (at station) retry(ctx context.Context, lease *conns.Request, t *conns.Attempts, repeats bool, err error) error {
+	if at.replica != nil {
+		return lease.Unsent(err)
+	}
+	again, err := lease.RetryLease(ctx, t, repeats, err)
+	return at.orLeft(again, err)
+}
+
+// orLeft returns nil if a request is to be repeated on this server, which its shard has not left.
+func (at station) orLeft(again bool, err error) error {
+	switch {
+	case !again:
+		return err
+	case at.from.Gone():
+		return conns.ErrRetired
+	}
+	return nil
 }
 
 // query runs a statement on this server and reads the first part of the answer.

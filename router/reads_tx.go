@@ -6,9 +6,9 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/kiloshard/kiloshard/router/operation"
-
 	"github.com/kiloshard/kiloshard/router/internal/conns"
+	"github.com/kiloshard/kiloshard/router/internal/session"
+	"github.com/kiloshard/kiloshard/router/operation"
 )
 
 var errReaderBegin = errors.New("a reader's transactions only read: expected no BeginQuery, and no access mode but read only")
@@ -17,27 +17,49 @@ var errReaderBegin = errors.New("a reader's transactions only read: expected no 
 func (r Reader) Begin(ctx context.Context) (pgx.Tx, error) { return r.BeginTx(ctx, pgx.TxOptions{}) }
 
 // BeginTx begins a transaction that only reads, all of it on one server, as [Shard.BeginTx] does. When there is no beginning
-// it on one server, it is begun on the next; once it has begun, what goes wrong is the caller's. Postgres has no serializable
-// transactions on replicas. That there was a query in it keeps everybody from making it one that writes.
+// it on one server, it is begun on the next, and so it is where its first statement finds that the shard has moved; what goes wrong after
+// that is the caller's. Postgres has no serializable transactions on replicas. That there was a query in it keeps everybody from making it one that writes.
 func (r Reader) BeginTx(ctx context.Context, opts pgx.TxOptions) (pgx.Tx, error) {
 	if opts.BeginQuery != "" || opts.AccessMode != "" && opts.AccessMode != pgx.ReadOnly {
 		return nil, r.shard.placement.now().Failed(errReaderBegin)
 	}
 	opts.AccessMode = pgx.ReadOnly
 	w := r.walk()
+	tx, at, err := w.begin(ctx, opts)
+	if err != nil {
+		return nil, err
+	}
+	session.Follows(tx, func(context.Context, bool) bool { return at.from.Gone() }, func(ctx context.Context, err error) (next pgx.Tx, _ error) {
+		again := false
+		if at.replica == nil && errors.Is(err, ErrMoved) {
+			again = w.awaitMoved(ctx, at)
+		} else {
+			again = w.goesOn(ctx, at, err, true)
+		}
+		if !again {
+			return nil, err
+		}
+		next, at, err = w.begin(ctx, opts)
+		return next, err
+	})
+	return tx, nil
+}
+
+// begin begins a transaction on one server after another.
+func (w *walk) begin(ctx context.Context, opts pgx.TxOptions) (pgx.Tx, station, error) {
 	for {
 		at, err := w.next(ctx)
 		if err != nil {
-			return nil, err
+			return nil, at, err
 		}
 		limited, done := at.until(ctx)
 		tx, err := at.begin(limited, opts)
 		done()
 		if err == nil {
-			return tx, nil
+			return tx, at, nil
 		}
 		if !w.goesOn(ctx, at, err, true) {
-			return nil, w.last
+			return nil, at, w.last
 		}
 	}
 }
@@ -67,13 +89,21 @@ func (r Reader) SendBatch(ctx context.Context, b *pgx.Batch) pgx.BatchResults {
 }
 
 func (at station) batch(ctx context.Context, b *pgx.Batch) (pgx.BatchResults, error) {
-	lease, err := new(conns.Attempts).Acquire(ctx, &at.placement.Shard, operation.Batch, "")
-	if err != nil {
-		return nil, lease.Unsent(err)
+	var t conns.Attempts
+	for {
+		lease, err := t.Acquire(ctx, &at.placement.Shard, operation.Batch, "")
+		if err == nil {
+			if !at.measured(lease.Session()) {
+				lease.Release()
+				return at.batchGuarded(ctx, b)
+			}
+			var results pgx.BatchResults
+			if results, err = lease.SendBatch(b); err == nil {
+				return results, nil
+			}
+		}
+		if err := at.retry(ctx, lease, &t, false, err); err != nil {
+			return nil, err
+		}
 	}
-	if !at.measured(lease.Session()) {
-		lease.Release()
-		return at.batchGuarded(ctx, b)
-	}
-	return lease.SendBatch(b)
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/kiloshard/kiloshard/router/internal/conns"
 	"github.com/kiloshard/kiloshard/router/internal/failure"
 	"github.com/kiloshard/kiloshard/router/internal/replica"
+	"github.com/kiloshard/kiloshard/router/internal/session"
 	"github.com/kiloshard/kiloshard/shards"
 )
 
@@ -27,7 +28,8 @@ type walk struct {
 	want         replica.Want
 	tried        replica.Tried
 	triedPrimary bool
-	last         error // of the previous server
+	last         error          // of the previous server
+	missed       conns.Attempts // with ReplicaOnly, or in a transaction, that found no shard
 }
 
 func (r *Reader) walk() *walk {
@@ -95,6 +97,15 @@ func (w *walk) moved(from *placement, err error) bool {
 	return true
 }
 
+// awaitMoved waits until the shard of a server may be found, there or elsewhere, and starts again from the first server.
+func (w *walk) awaitMoved(ctx context.Context, at station) bool {
+	if !at.from.AwaitMoved(ctx, &w.missed) {
+		return false
+	}
+	w.placement, w.tried, w.triedPrimary = w.shard.placement.now(), 0, false
+	return true
+}
+
 // withLast adds the error of the previous server.
 func (w *walk) withLast(err error) error {
 	if w.last == nil {
@@ -106,6 +117,9 @@ func (w *walk) withLast(err error) error {
 // goesOn reports whether to try a read that failed on a server on the next one. reads says that the statement may run
 // twice.
 func (w *walk) goesOn(ctx context.Context, at station, err error, reads bool) bool {
+	if session.OnFence(err) && !errors.Is(err, ErrMoved) {
+		err = at.placement.Failed(failure.Moved(err))
+	}
 	w.last = readOnly(err)
 	switch {
 	case ctx.Err() != nil:
@@ -114,6 +128,9 @@ func (w *walk) goesOn(ctx context.Context, at station, err error, reads bool) bo
 		return true
 	case at.replica == nil:
 		return false
+	case errors.Is(err, ErrMoved):
+		at.replica.failed.Add(1)
+		return !w.want.ReplicaOnly || w.awaitMoved(ctx, at)
 	}
 	var unsent *shards.HostError
 	isUnsent := errors.As(err, &unsent)

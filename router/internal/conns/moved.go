@@ -25,9 +25,14 @@ func (p *Pool) awaitMoved(ctx context.Context, shard *Shard, t *Attempts) bool {
 	return p.awaitMove(ctx, shard)
 }
 
-// AwaitMoved waits as [Pool.awaitMoved] does, for a request that was given a lane and has given it back.
+// AwaitMoved is [Pool.awaitMoved] for a request that was given a lane and has given it back.
 func (r *Request) AwaitMoved(ctx context.Context, t *Attempts) bool {
-	return r.shard.pool.awaitMoved(ctx, r.shard, t)
+	return r.shard.AwaitMoved(ctx, t)
+}
+
+// AwaitMoved is [Pool.awaitMoved] for what was not on the host.
+func (s *Shard) AwaitMoved(ctx context.Context, t *Attempts) bool {
+	return s.pool.awaitMoved(ctx, s, t)
 }
 
 // Gone reports whether the shard has gone to another host.

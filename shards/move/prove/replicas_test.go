@@ -6,6 +6,8 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/jackc/pgx/v5"
+
 	"github.com/kiloshard/kiloshard/internal/localpg"
 	"github.com/kiloshard/kiloshard/router"
 	"github.com/kiloshard/kiloshard/shards/mapstore"
@@ -52,16 +54,31 @@ func TestReplicas(t *testing.T) {
 			if err != nil {
 				return err
 			}
+			reads := router.Reads{After: at, ReplicaOnly: call%4 == 3}
+			if reads.ReplicaOnly {
+				reads.After = router.Position{} // of a host that the shard may leave before it is read
+			}
+			reader := w.shard.ReadOnly(reads)
 			var count int
 			var standby bool
 			const query = `select count(*), pg_is_in_recovery() from photos where title = $1`
-			if err := w.shard.ReadOnly(router.Reads{After: at}).QueryRow(ctx, query, title).Scan(&count, &standby); err != nil {
-				return err
+			scan := func(row pgx.Row) error { return row.Scan(&count, &standby) }
+			switch call % 4 {
+			case 0:
+				var batch pgx.Batch
+				batch.Queue(query, title).QueryRow(scan)
+				err = reader.SendBatch(ctx, &batch).Close()
+			case 1:
+				err = reader.Tx(ctx, pgx.TxOptions{}, func(tx pgx.Tx) error { return scan(tx.QueryRow(ctx, query, title)) })
+			default:
+				err = scan(reader.QueryRow(ctx, query, title))
 			}
-			if count != 1 {
+			switch {
+			case err != nil:
+				return fmt.Errorf("%s, of %d: %w", title, call%4, err)
+			case count != 1 && !reads.ReplicaOnly:
 				t.Errorf("%s is there %d times for a reader, on a standby: %v", title, count, standby)
-			}
-			if standby {
+			case standby:
 				onReplicas.Add(1)
 			}
 			return nil
