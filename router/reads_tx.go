@@ -30,13 +30,8 @@ func (r Reader) BeginTx(ctx context.Context, opts pgx.TxOptions) (pgx.Tx, error)
 		return nil, err
 	}
 	session.Follows(tx, func(context.Context, bool) bool { return at.from.Gone() }, func(ctx context.Context, err error) (next pgx.Tx, _ error) {
-		again := false
-		if at.replica == nil && errors.Is(err, ErrMoved) {
-			again = w.awaitMoved(ctx, at)
-		} else {
-			again = w.goesOn(ctx, at, err, true)
-		}
-		if !again {
+		waits := at.replica == nil && errors.Is(err, ErrMoved)
+		if waits && !w.awaitMoved(ctx, at) || !waits && !w.goesOn(ctx, at, err, true) {
 			return nil, err
 		}
 		next, at, err = w.begin(ctx, opts)
