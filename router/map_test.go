@@ -60,6 +60,19 @@ type source struct {
 	news chan struct{} // closed when there is something new
 }
 
+func newSource(m *shards.Map) *source { return &source{m: m, news: make(chan struct{})} }
+
+// follow returns a router that follows the source.
+func (s *source) follow(ctx context.Context, t *testing.T) *router.Router {
+	t.Helper()
+	r, err := router.New(ctx, router.Config{Maps: s, Failover: patient})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(r.Close)
+	return r
+}
+
 func (s *source) put(m *shards.Map, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -116,12 +129,8 @@ func TestMapChangesUnderLoad(t *testing.T) {
 	t.Parallel()
 	b, ctx := setup(t, options{hosts: 3})
 	names := b.databasesOf(ctx, t)
-	maps := &source{m: b.wander(t, 1), news: make(chan struct{})}
-	r, err := router.New(ctx, router.Config{Maps: maps, Failover: patient})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(r.Close)
+	maps := newSource(b.wander(t, 1))
+	r := maps.follow(ctx, t)
 
 	var stop atomic.Bool
 	var calls atomic.Int64
@@ -349,7 +358,7 @@ func (s *tellingSource) Stale() (since time.Time, why error) {
 func TestMapRefused(t *testing.T) {
 	t.Parallel()
 	b, ctx := setup(t, options{})
-	maps := &source{m: b.Map(), news: make(chan struct{})}
+	maps := newSource(b.Map())
 	r, err := router.New(ctx, router.Config{Maps: maps})
 	if err != nil {
 		t.Fatal(err)

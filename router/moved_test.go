@@ -73,12 +73,8 @@ func TestShardHasMoved(t *testing.T) {
 			t.Parallel()
 			b, ctx := setup(t, options{hosts: 2})
 			first, next := oneOn(t, b, 1, 0), oneOn(t, b, 2, 1)
-			maps := &source{m: first, news: make(chan struct{})}
-			r, err := router.New(ctx, router.Config{Maps: maps, Failover: patient})
-			if err != nil {
-				t.Fatal(err)
-			}
-			t.Cleanup(r.Close)
+			maps := newSource(first)
+			r := maps.follow(ctx, t)
 			s, err := r.ForShard(5)
 			if err != nil {
 				t.Fatal(err)
@@ -113,12 +109,8 @@ func TestShardHasMoved(t *testing.T) {
 func TestShardIsNowhere(t *testing.T) {
 	t.Parallel()
 	b, ctx := setup(t, options{})
-	maps := &source{m: b.Map(), news: make(chan struct{})}
-	r, err := router.New(ctx, router.Config{Maps: maps, Failover: patient})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(r.Close)
+	maps := newSource(b.Map())
+	r := maps.follow(ctx, t)
 	b.run(ctx, t, `alter schema shard_00005 rename to shard_00005__moved_1`)
 	for name, call := range movedCalls {
 		for how, r := range map[string]*router.Router{"maps": r, "map": b.Router} {
@@ -186,11 +178,7 @@ func TestForgedFence(t *testing.T) {
 func TestFenceHasComeDown(t *testing.T) {
 	t.Parallel()
 	b, ctx := setup(t, options{})
-	r, err := router.New(ctx, router.Config{Maps: &source{m: b.Map(), news: make(chan struct{})}, Failover: patient})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(r.Close)
+	r := newSource(b.Map()).follow(ctx, t)
 	b.run(ctx, t, `create sequence shard_00005.tries`)
 	b.run(ctx, t, `create function shard_00005.fenced_once() returns int language plpgsql as $$ begin
 		if nextval('shard_00005.tries') = 1 then raise exception 'shard 5 moved' using errcode = 'KSM01'; end if; return 1; end $$`)

@@ -7,7 +7,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 	"golang.org/x/sync/errgroup"
 
@@ -126,16 +125,7 @@ func pauseReplay(ctx context.Context, t *testing.T, standby *localpg.Server) {
 	t.Helper()
 	on(ctx, t, standby, `select pg_wal_replay_pause()`)
 	eventually(ctx, t, func() bool {
-		conn, err := pgx.Connect(ctx, standby.DSN("app"))
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer conn.Close(ctx)
-		var state string
-		if err := conn.QueryRow(ctx, `select pg_get_wal_replay_pause_state()`).Scan(&state); err != nil {
-			t.Fatal(err)
-		}
-		return state == "paused"
+		return valueOn(ctx, t, standby.DSN("app"), `select pg_get_wal_replay_pause_state()`) == "paused"
 	})
 }
 

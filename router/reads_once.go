@@ -36,8 +36,8 @@ func (at station) once(ctx context.Context, sql string, args []any) (pgx.Rows, e
 	}
 }
 
-// retry returns nil if a request that was to have a lane of this server is to be repeated there. Elsewhere than on the primary the
-// next server is tried instead.
+// retry returns nil if a request that failed is to be repeated on this server. One to a replica goes to the next server
+// instead.
 func (at station) retry(ctx context.Context, lease *conns.Request, t *conns.Attempts, repeats bool, err error) error {
 	if at.replica != nil {
 		return lease.Unsent(err)
@@ -46,7 +46,7 @@ func (at station) retry(ctx context.Context, lease *conns.Request, t *conns.Atte
 	return at.orLeft(again, err)
 }
 
-// orLeft returns nil if a request is to be repeated on this server, which its shard has not left.
+// orLeft returns nil if a request is to be repeated on this server, and an error if the shard has left it since.
 func (at station) orLeft(again bool, err error) error {
 	switch {
 	case !again:

@@ -16,9 +16,10 @@ var errReaderBegin = errors.New("a reader's transactions only read: expected no 
 // Begin begins a transaction that only reads. See [Reader.BeginTx].
 func (r Reader) Begin(ctx context.Context) (pgx.Tx, error) { return r.BeginTx(ctx, pgx.TxOptions{}) }
 
-// BeginTx begins a transaction that only reads, all of it on one server, as [Shard.BeginTx] does. When there is no beginning
-// it on one server, it is begun on the next, and so it is where its first statement finds that the shard has moved; what goes wrong after
-// that is the caller's. Postgres has no serializable transactions on replicas. That there was a query in it keeps everybody from making it one that writes.
+// BeginTx begins a transaction that only reads, all of it on one server, as [Shard.BeginTx] does. If it cannot begin on
+// one server, or if its first statement finds that the shard has moved, it begins on the next. Later errors are the caller's.
+// Postgres has no serializable transactions on replicas. A query at its beginning keeps everybody from making it one that
+// writes.
 func (r Reader) BeginTx(ctx context.Context, opts pgx.TxOptions) (pgx.Tx, error) {
 	if opts.BeginQuery != "" || opts.AccessMode != "" && opts.AccessMode != pgx.ReadOnly {
 		return nil, r.shard.placement.now().Failed(errReaderBegin)

@@ -11,7 +11,6 @@ import (
 	"github.com/kiloshard/kiloshard/router/internal/conns"
 	"github.com/kiloshard/kiloshard/router/internal/failure"
 	"github.com/kiloshard/kiloshard/router/internal/replica"
-	"github.com/kiloshard/kiloshard/router/internal/session"
 	"github.com/kiloshard/kiloshard/shards"
 )
 
@@ -92,18 +91,23 @@ func (w *walk) moved(from *placement, err error) bool {
 		return false
 	}
 	if placement != w.placement {
-		w.placement, w.tried, w.triedPrimary = placement, 0, false
+		w.restart()
 	}
 	return true
 }
 
-// awaitMoved waits until the shard of a server may be found, there or elsewhere, and starts again from the first server.
+// awaitMoved waits until the shard of a server may be found, there or elsewhere, and restarts the walk.
 func (w *walk) awaitMoved(ctx context.Context, at station) bool {
 	if !at.from.AwaitMoved(ctx, &w.missed) {
 		return false
 	}
-	w.placement, w.tried, w.triedPrimary = w.shard.placement.now(), 0, false
+	w.restart()
 	return true
+}
+
+// restart has the walk begin again where the shard is now.
+func (w *walk) restart() {
+	w.placement, w.tried, w.triedPrimary = w.shard.placement.now(), 0, false
 }
 
 // withLast adds the error of the previous server.
@@ -117,9 +121,6 @@ func (w *walk) withLast(err error) error {
 // goesOn reports whether to try a read that failed on a server on the next one. reads says that the statement may run
 // twice.
 func (w *walk) goesOn(ctx context.Context, at station, err error, reads bool) bool {
-	if session.OnFence(err) && !errors.Is(err, ErrMoved) {
-		err = at.placement.Failed(failure.Moved(err))
-	}
 	w.last = readOnly(err)
 	switch {
 	case ctx.Err() != nil:

@@ -22,6 +22,20 @@ func onHost(ctx context.Context, t testing.TB, dsn, sql string) {
 	}
 }
 
+// valueOn returns the one value of a query on a host, as text.
+func valueOn(ctx context.Context, t testing.TB, dsn, query string) (value string) {
+	t.Helper()
+	conn, err := pgx.Connect(ctx, dsn)
+	if err != nil {
+		t.Fatal("connect to a host")
+	}
+	defer conn.Close(ctx)
+	if err := conn.QueryRow(ctx, `select (`+query+`)::text`).Scan(&value); err != nil {
+		t.Fatal(err)
+	}
+	return value
+}
+
 func sqlState(err error) string {
 	var pgErr *pgconn.PgError
 	if errors.As(err, &pgErr) {

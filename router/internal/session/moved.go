@@ -23,7 +23,7 @@ func withMoved(err error) error {
 func OnFence(err error) bool { return failure.SQLState(err) == sql.ShardGone }
 
 // withFenced adds [failure.ErrMoved] to the error of a statement that came upon the fence of a shard, where all that it
-// belongs to has had no effect: in a transaction, which the error has ended.
+// belongs to has had no effect: in a transaction, which the error has ended, or of a shard that is only read.
 func withFenced(err error) error {
 	if !OnFence(err) {
 		return err
@@ -66,7 +66,7 @@ func Follows(begun pgx.Tx, left func(ctx context.Context, wait bool) bool, again
 
 // movedSince reports whether a statement has failed because the shard has moved since the transaction was begun, as far as is known.
 func (t *tx) movedSince(ctx context.Context, err error) bool {
-	if t.left == nil || !MayHaveMoved(err) || errors.Is(err, failure.ErrMoved) || t.session.Conn.PgConn().TxStatus() != 'E' {
+	if t.left == nil || t.lease == nil || !MayHaveMoved(err) || errors.Is(err, failure.ErrMoved) || t.session.Conn.PgConn().TxStatus() != 'E' {
 		return false
 	}
 	code := failure.SQLState(err)

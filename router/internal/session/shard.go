@@ -56,6 +56,9 @@ func (s *Shard) Failed(err error) error {
 	if !s.Reads && failure.SQLState(err) == "25006" {
 		s.Host.Refused()
 	}
+	if s.Reads {
+		err = withFenced(err)
+	}
 	return &shards.ShardError{Shard: s.Number, Schema: s.Schema, Host: s.Host.Name, Err: failure.WithLost(withGrant(withMoved(err)))}
 }
 
