@@ -18,7 +18,7 @@ import (
 type enteredByHand struct {
 	conn         *pgx.Conn
 	entry, photo *pgconn.StatementDescription
-	path, schema string
+	arguments    [][]byte // of the entry
 }
 
 // openEntered takes the entry of reads from a session of a router.
@@ -27,12 +27,12 @@ func openEntered(ctx context.Context, r *router.Router, m *shards.Map) (_ *enter
 	if err != nil {
 		return nil, err
 	}
-	var query string
-	e := &enteredByHand{schema: m.Schema(0)}
-	const find = `SELECT current_setting('search_path'), statement FROM pg_prepared_statements WHERE name LIKE '%read_entry'`
-	if err := shard.QueryRow(ctx, find).Scan(&e.path, &query); err != nil {
+	var query, path, oid string
+	const find = `SELECT current_setting('search_path'), $1::text::regnamespace::oid::text, statement FROM pg_prepared_statements WHERE name = 'kiloshard_read_entry'`
+	if err := shard.QueryRow(ctx, find, m.Schema(0)).Scan(&path, &oid, &query); err != nil {
 		return nil, fmt.Errorf("the entry of a router's reads: %w", err)
 	}
+	e := &enteredByHand{arguments: [][]byte{[]byte(path), []byte(m.Schema(0)), {}, []byte(oid)}}
 	if e.conn, err = pgx.Connect(ctx, withSettings(m.Hosts()[0].ConnString(), []string{"search_path", ""})); err != nil {
 		return nil, err
 	}
@@ -44,7 +44,7 @@ func openEntered(ctx context.Context, r *router.Router, m *shards.Map) (_ *enter
 	if e.entry, err = e.conn.PgConn().Prepare(ctx, "entry", query, nil); err != nil {
 		return nil, err
 	}
-	e.photo, err = e.conn.PgConn().Prepare(ctx, "photo", photoByID(e.schema+"."), nil)
+	e.photo, err = e.conn.PgConn().Prepare(ctx, "photo", photoByID(m.Schema(0)+"."), nil)
 	return e, err
 }
 
@@ -55,7 +55,7 @@ func (e *enteredByHand) close() {
 // selects is [selects] of shard 0.
 func (e *enteredByHand) selects(ctx context.Context, worker, i int) (apart bool, err error) {
 	var batch pgconn.Batch
-	batch.ExecStatement(e.entry, [][]byte{[]byte(e.path), []byte(e.schema), {}}, nil, nil)
+	batch.ExecStatement(e.entry, e.arguments, nil, nil)
 	batch.ExecStatement(e.photo, [][]byte{[]byte(strconv.Itoa(1 + (7*worker+i)%photosPerShard))}, nil, nil)
 	results, err := e.conn.PgConn().ExecBatch(ctx, &batch).ReadAll()
 	switch {

@@ -42,7 +42,7 @@ func (l *lane) receiveGroup(pipeline *pgconn.Pipeline, group []sentRead, sent ti
 		case *pgconn.ResultReader:
 			switch {
 			case at < 0:
-				if _, err = result.Close(); !sent.IsZero() {
+				if err = l.session.ReadEntry(group[0].scope(), result); !sent.IsZero() {
 					l.Texts.ObserveRoundTrip(time.Since(sent))
 				}
 			case asked:
@@ -108,7 +108,7 @@ func (l *lane) settleFailed(group []sentRead, at int, problem error) (again []se
 		r.last = problem
 		switch {
 		case at < 0:
-			r.last = session.EntryFailed(r.scope(), problem)
+			r.last = l.session.EntryFailed(r.scope(), problem)
 			r.moved = session.PathMoved(r.last)
 			if r.moved || l.session.OutOfDate(&r.Read, r.scope(), problem) {
 				again = append(again, *r)

@@ -56,7 +56,7 @@ func (s *Session) beginOnce(ctx context.Context, sc Scope, query string, own, re
 	waits := own && !s.pooled
 	if waits {
 		if err = pipeline.Flush(); err == nil {
-			entry, err = readPrepared(pipeline, &sc)
+			entry, err = s.readPrepared(pipeline, &sc)
 		}
 	}
 	if err == nil && entry.err == nil {
@@ -75,10 +75,10 @@ func (s *Session) beginOnce(ctx context.Context, sc Scope, query string, own, re
 		pipeline.SendPipelineSync()
 		err = pipeline.Flush()
 		if err == nil && !waits {
-			entry, err = readPrepared(pipeline, &sc)
+			entry, err = s.readPrepared(pipeline, &sc)
 		}
 		if err == nil {
-			begin, err = readPrepared(pipeline, second)
+			begin, err = s.readPrepared(pipeline, second)
 		}
 	}
 	if closeErr := pipeline.Close(); err == nil && failure.SQLState(closeErr) == "" {

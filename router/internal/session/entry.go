@@ -8,6 +8,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgtype"
 
 	"github.com/kiloshard/kiloshard/router/internal/failure"
 	"github.com/kiloshard/kiloshard/router/internal/texts"
@@ -25,24 +26,43 @@ type Scope struct {
 }
 
 // The entry is the query that stands before every statement of a shard, in the same transaction. It sets the search_path
-// to the shard's, local to that transaction, and fails, so that nothing after it runs,
+// to the shard's ($1), local to that transaction, and fails, so that nothing after it runs, with 22023 unless
 //
-//   - with 42602 if the session's own path is neither the base path ($3) nor the shard's ($1). What ends the transaction
-//     (a COMMIT hidden in the text, a procedure that commits) thus never meets another shard's tables: there is only the
-//     base path then, under which no shard's tables are found;
-//   - with 3F000 if the shard's schema ($2) does not exist or is the fence of one that has moved away, and with 22012 if the role has no USAGE on it: Postgres would
-//     pass over such a schema and take a table of a schema behind it.
+//   - the session's own path is the base path ($3). What ends the transaction (a COMMIT hidden in the text, a procedure that
+//     commits) thus never meets another shard's tables: there is only the base path then, under which no shard's tables are
+//     found;
+//   - the shard's schema ($2) is the one that a first entry of this session has found ($4, its OID). The fence of a shard that
+//     has moved away is another. Without a schema it fails with 3F000;
+//   - the role has USAGE on it: Postgres would pass over such a schema and take a table of a schema behind it.
 //
 // Names are qualified, because the path that it runs under is not to be trusted.
-var entryCheck = `1 operator(pg_catalog./) pg_catalog.has_schema_privilege((case when pg_catalog.current_setting('search_path') operator(pg_catalog.=) $3::pg_catalog.text
- or pg_catalog.current_setting('search_path') operator(pg_catalog.=) $1::pg_catalog.text then ` + unlessFenced + ` else '' end)::pg_catalog.regnamespace::pg_catalog.oid, 'usage')::pg_catalog.int4`
+const entryCheck = `pg_catalog.set_config('search_path', case
+ when pg_catalog.current_setting('search_path') operator(pg_catalog.=) $3::pg_catalog.text
+  and $2::pg_catalog.regnamespace::pg_catalog.oid operator(pg_catalog.=) $4::pg_catalog.oid
+  and pg_catalog.has_schema_privilege($4, 'usage') then $1::pg_catalog.text
+ else '"' end, true)`
+
+// The first entry returns the OID of the schema, by which the entries after it know the schema. It is the entry between the
+// statements of a message too, where the path may be the shard's. It fails
+//
+//   - with 42602 if the session's own path is neither the base path nor the shard's;
+//   - with 3F000 if the shard's schema does not exist or is a fence, and with 22012 if the role has no USAGE on it.
+var firstEntryCheck = `$2::pg_catalog.text::pg_catalog.regnamespace::pg_catalog.oid,
+ 1 operator(pg_catalog./) pg_catalog.has_schema_privilege((case when pg_catalog.current_setting('search_path') operator(pg_catalog.=) $3::pg_catalog.text
+ or pg_catalog.current_setting('search_path') operator(pg_catalog.=) $1::pg_catalog.text then ` + unlessFenced + ` else '' end)::pg_catalog.regnamespace::pg_catalog.oid, 'usage')::pg_catalog.int4,
+ pg_catalog.set_config('search_path', $1, true)`
 
 // unlessFenced is the shard's schema ($2), or a name that no schema has where that is a fence: see package move.
 var unlessFenced = `$2::pg_catalog.text operator(pg_catalog.||) case when ` + sql.IsFence("$2::pg_catalog.text") + ` then '__moved' else '' end`
 
+// readOnly holds the transaction to reading.
+const readOnly = `, pg_catalog.set_config('transaction_read_only', 'on', true)`
+
 var (
-	entryQuery     = `select ` + entryCheck + `, pg_catalog.set_config('search_path', $1, true)`
-	readEntryQuery = `select ` + entryCheck + `, pg_catalog.set_config('search_path', $1, true), pg_catalog.set_config('transaction_read_only', 'on', true)`
+	entryQuery          = `select ` + entryCheck
+	readEntryQuery      = `select ` + entryCheck + readOnly
+	firstEntryQuery     = `select ` + firstEntryCheck
+	firstReadEntryQuery = `select ` + firstEntryCheck + readOnly
 
 	// heldEntryQuery is the entry of a message in a transaction of the caller's, where a function may have moved the path of
 	// the session since the last one: it is put back. Nothing but a statement of its own, which has an entry before it, ends
@@ -59,16 +79,19 @@ var (
 )
 
 const (
-	entryName     = namePrefix + "entry"
-	readEntryName = namePrefix + "read_entry"
-	heldEntryName = namePrefix + "held_entry"
-	pathName      = namePrefix + "path"
-	endName       = namePrefix + "end"
+	entryName          = namePrefix + "entry"
+	readEntryName      = namePrefix + "read_entry"
+	firstEntryName     = namePrefix + "first_entry"
+	firstReadEntryName = namePrefix + "first_read_entry"
+	heldEntryName      = namePrefix + "held_entry"
+	pathName           = namePrefix + "path"
+	endName            = namePrefix + "end"
 )
 
 // ownQueries are the router's own statements, which each direct connection keeps prepared.
 var ownQueries = map[string]string{
-	entryName: entryQuery, readEntryName: readEntryQuery, heldEntryName: heldEntryQuery, pathName: pathQuery, endName: endQuery,
+	entryName: entryQuery, readEntryName: readEntryQuery, firstEntryName: firstEntryQuery, firstReadEntryName: firstReadEntryQuery,
+	heldEntryName: heldEntryQuery, pathName: pathQuery, endName: endQuery,
 }
 
 // baseTries is how many times a session's own path is reset for one message. Behind a pooler each try may meet another session, so
@@ -105,20 +128,33 @@ func (s *Session) ResetPath(ctx context.Context) error {
 	return err
 }
 
-// entryValues are the arguments of an entry.
-func (s *Session) entryValues(sc Scope) [][]byte {
-	return [][]byte{[]byte(sc.path), []byte(sc.schema), []byte(s.base)}
-}
-
-// entry returns the name and the text of the entry of a message, or with more of a statement that is not its first.
-func (s *Session) entry(sc Scope, more bool) (name, query string) {
+// sendEntry sends the entry of a message, or with more of a statement that is not its first.
+func (s *Session) sendEntry(to sender, sc Scope, more bool) {
+	values := [][]byte{[]byte(sc.path), []byte(sc.schema), []byte(s.base)}
+	reads := sc.Reads && (!sc.held || more)
+	oid := s.oids[sc.schema]
 	switch {
 	case sc.held && !more:
-		return heldEntryName, heldEntryQuery
-	case sc.Reads && (!sc.held || more):
-		return readEntryName, readEntryQuery
+		s.own(to, heldEntryName, values)
+	case (more || oid == "") && reads:
+		s.own(to, firstReadEntryName, values)
+	case more || oid == "":
+		s.own(to, firstEntryName, values)
+	case reads:
+		s.own(to, readEntryName, append(values, []byte(oid)))
+	default:
+		s.own(to, entryName, append(values, []byte(oid)))
 	}
-	return entryName, entryQuery
+}
+
+// ReadEntry reads the answer to the entry of a message. A first one tells the OID of the shard's schema.
+func (s *Session) ReadEntry(sc Scope, answer *pgconn.ResultReader) error {
+	columns := answer.FieldDescriptions()
+	if !s.pooled && len(columns) > 0 && columns[0].DataTypeOID == pgtype.OIDOID && answer.NextRow() {
+		s.oids[sc.schema] = string(answer.Values()[0])
+	}
+	_, err := answer.Close()
+	return err
 }
 
 // sender takes queries that are sent together: a pgconn.Batch or a pgconn.Pipeline.
@@ -138,12 +174,12 @@ func pipelineSender(p *pgconn.Pipeline) sender {
 }
 
 // own sends one of the router's own queries.
-func (s *Session) own(to sender, name, query string, values [][]byte) {
+func (s *Session) own(to sender, name string, values [][]byte) {
 	if desc := s.ownStatements[name]; desc != nil {
 		to.prepared(desc, values, nil, nil)
 		return
 	}
-	to.params(query, values, nil, nil, nil)
+	to.params(ownQueries[name], values, nil, nil, nil)
 }
 
 // enter sends an entry for a statement.
@@ -152,8 +188,7 @@ func (s *Session) enter(to sender, sc Scope, more bool, sql string) {
 		to.params(sc.endOfTx(), nil, nil, nil, nil)
 		return
 	}
-	name, query := s.entry(sc, more)
-	s.own(to, name, query, s.entryValues(sc))
+	s.sendEntry(to, sc, more)
 }
 
 // mayCommit reports whether the Sync after so many statements may commit what they have written: outside a transaction of the
@@ -170,7 +205,7 @@ func (s *Session) end(to sender, sc Scope, all []statement) {
 		to.params(endQuery, path, nil, nil, nil)
 		return
 	}
-	s.own(to, endName, endQuery, path)
+	s.own(to, endName, path)
 }
 
 // deallocating are words that begin statements which deallocate what is prepared.

@@ -40,17 +40,23 @@ func (e *pathError) Error() string {
 func (e *pathError) Unwrap() error { return e.cause }
 
 // EntryFailed returns the error of an entry.
-func EntryFailed(sc Scope, err error) error {
+func (s *Session) EntryFailed(sc Scope, err error) error {
 	if err == nil || failure.SQLState(err) == "" || failure.EndsConn(err) || isUnknown(err) {
 		return err
+	}
+	if failure.SQLState(err) == mismatch {
+		delete(s.oids, sc.schema) // the next entry, which is a first one, says what is wrong
 	}
 	return &entryError{explainEntry(sc, err)}
 }
 
-// explainEntry puts the error of an entry into words: it fails by a name that is none, or by a division by zero.
+// mismatch is the SQLSTATE of an entry that found another path than the base path, or another schema than the first entry.
+const mismatch = "22023"
+
+// explainEntry puts the error of an entry into words: it fails by a path or a name that is none, or by a division by zero.
 func explainEntry(sc Scope, err error) error {
 	switch failure.SQLState(err) {
-	case "42602":
+	case "42602", mismatch:
 		return &pathError{err}
 	case "22012":
 		return &pgconn.PgError{
@@ -70,8 +76,11 @@ func entryState(err error) string {
 	return ""
 }
 
-// PathMoved reports whether an entry failed because the path of the session was not the base path.
-func PathMoved(err error) bool { return entryState(err) == "42602" }
+// PathMoved reports whether an entry failed because the path of the session was not the base path, or may have.
+func PathMoved(err error) bool {
+	state := entryState(err)
+	return state == "42602" || state == mismatch
+}
 
 // withGrant adds what to do about a right that the role does not have.
 func withGrant(err error) error {

@@ -22,7 +22,7 @@ const EndLimit = 5 * time.Second
 // connection would be lost: the connection is made again in another mode. The sessions behind it are others' too, so that
 // their own path, the base path, is what it is for the role; else it is empty.
 func Open(ctx context.Context, conn *pgx.Conn, h *Host) (*Session, error) {
-	s := &Session{host: h, Conn: conn, wire: primary.ConnOf(conn.PgConn().Conn()), statements: newStatements(h.Statements)}
+	s := &Session{host: h, Conn: conn, wire: primary.ConnOf(conn.PgConn().Conn()), statements: newStatements(h.Statements), oids: map[string]string{}}
 	h.Types.set(conn.TypeMap())
 	server := "" // a pooler may lead to another one each time
 	if h.ServerOf != nil {

@@ -40,7 +40,7 @@ func (s *Session) prepare(ctx context.Context, missing map[statementKey]Scope) (
 	err := pipeline.Flush()
 	if err == nil && len(closing) > 0 {
 		var first prepared
-		if first, err = readPrepared(pipeline, nil); err == nil && first.err == nil {
+		if first, err = s.readPrepared(pipeline, nil); err == nil && first.err == nil {
 			s.statements.unwanted = slices.Delete(s.statements.unwanted, 0, len(closing))
 		}
 	}
@@ -51,7 +51,7 @@ func (s *Session) prepare(ctx context.Context, missing map[statementKey]Scope) (
 		trace := s.tracePrepare(ctx, key)
 		var answer prepared
 		sc := missing[key]
-		answer, err = readPrepared(pipeline, &sc)
+		answer, err = s.readPrepared(pipeline, &sc)
 		if answer.err == nil && err == nil && answer.desc == nil {
 			err = fmt.Errorf("bug: %w", ErrNoAnswer)
 		}
@@ -91,7 +91,7 @@ func (s *Session) keeps(key statementKey) bool { return !s.pooled && len(key.sql
 
 // readPrepared reads the answers up to the next Sync, the first of them that to the entry into sc unless that is nil. The
 // error is one of the connection.
-func readPrepared(pipeline *pgconn.Pipeline, sc *Scope) (p prepared, err error) {
+func (s *Session) readPrepared(pipeline *pgconn.Pipeline, sc *Scope) (p prepared, err error) {
 	for {
 		result, problem := pipeline.GetResults()
 		switch result := result.(type) {
@@ -102,12 +102,16 @@ func readPrepared(pipeline *pgconn.Pipeline, sc *Scope) (p prepared, err error) 
 		case *pgconn.PipelineSync:
 			return p, nil
 		case *pgconn.ResultReader:
-			_, problem = result.Close()
+			if sc != nil {
+				problem = s.ReadEntry(*sc, result)
+			} else {
+				_, problem = result.Close()
+			}
 		case *pgconn.StatementDescription:
 			p.desc = result
 		}
 		if sc != nil {
-			problem, sc = EntryFailed(*sc, problem), nil
+			problem, sc = s.EntryFailed(*sc, problem), nil
 		}
 		if problem != nil && p.err == nil {
 			p.err = problem

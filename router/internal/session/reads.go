@@ -152,7 +152,7 @@ func (p *Pipeline) Send(r *Read, sc Scope, first bool) error {
 		return err
 	}
 	if first {
-		s.own(p.to, readEntryName, readEntryQuery, s.entryValues(sc))
+		s.sendEntry(p.to, sc, false)
 	}
 	if d := r.st.desc; d != nil && d.Name != "" {
 		p.to.prepared(d, s.encoder.ParamValues, s.encoder.ParamFormats, formats)
@@ -167,7 +167,7 @@ func (p *Pipeline) Send(r *Read, sc Scope, first bool) error {
 }
 
 // AskPath asks for the path.
-func (p *Pipeline) AskPath() { p.session.own(p.to, pathName, pathQuery, nil) }
+func (p *Pipeline) AskPath() { p.session.own(p.to, pathName, nil) }
 
 // encodeRead encodes a read's arguments, and returns the formats of its results, which are the same each time.
 func (s *Session) encodeRead(r *Read) ([]int16, error) {

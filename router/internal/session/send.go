@@ -115,8 +115,7 @@ func (s *Session) try(ctx context.Context, sc Scope, all []statement) (reply, bo
 	answers := reply{s.Conn.PgConn().ExecBatch(ctx, &batch), s, sc}
 	entered := bare
 	if !bare && answers.NextResult() {
-		_, err := answers.ResultReader().Close()
-		entered = err == nil
+		entered = s.ReadEntry(sc, answers.ResultReader()) == nil
 	}
 	begun := entered && answers.NextResult()
 	if begun && sc.opens {
@@ -132,7 +131,7 @@ func (s *Session) try(ctx context.Context, sc Scope, all []statement) (reply, bo
 		case err == nil:
 			err = ErrNoAnswer
 		case !entered:
-			err = EntryFailed(sc, err)
+			err = s.EntryFailed(sc, err)
 		}
 		return reply{}, true, err
 	}

@@ -19,6 +19,8 @@ type Session struct {
 	Server        string                                  // of a replica, which the session is on; empty if unknown
 	ownStatements map[string]*pgconn.StatementDescription // the router's own, by name; nil where nothing is prepared
 
+	oids map[string]string // of the schemas of shards that a first entry has found, by name; none behind a pooler
+
 	endsUnprepared bool // a statement has deallocated the one that ends its transaction
 
 	pid, started string // of the server's process: its number, and the Unix time in seconds at which it began
