@@ -2,6 +2,7 @@ package router_test
 
 import (
 	"context"
+	"strings"
 	"testing"
 
 	"github.com/jackc/pgx/v5"
@@ -58,20 +59,6 @@ var atCommit = map[string]func(ctx context.Context, s router.Shard) error{
 		_, err := tx.Exec(ctx, `insert into photos values (100, 1, 'x')`)
 		return err
 	}),
-	"a string behind a COMMIT": func(ctx context.Context, s router.Shard) error {
-		return afterCommit(ctx, s, func(tx pgx.Tx) error {
-			_, err := tx.Exec(ctx, `commit; with i as (insert into photos values (100, 1, 'x') returning 1) select public.wander() from i`)
-			return err
-		})
-	},
-	"a batch behind a COMMIT": func(ctx context.Context, s router.Shard) error {
-		return afterCommit(ctx, s, func(tx pgx.Tx) error {
-			var b pgx.Batch
-			b.Queue(`commit`)
-			b.Queue(`with i as (insert into photos values (100, 1, 'x') returning 1) select public.wander() from i`)
-			return tx.SendBatch(ctx, &b).Close()
-		})
-	},
 	"COMMIT as SQL": func(ctx context.Context, s router.Shard) error {
 		_, err := s.Exec(ctx, `begin; insert into photos values (100, 1, 'x'); commit`)
 		if err != nil {
@@ -87,16 +74,6 @@ var atCommit = map[string]func(ctx context.Context, s router.Shard) error{
 		_ = tx.Rollback(ctx) // the transaction has ended
 		return err
 	},
-}
-
-// afterCommit calls fn, which ends its transaction by SQL and goes on.
-func afterCommit(ctx context.Context, s router.Shard, fn func(pgx.Tx) error) error {
-	tx, err := s.Begin(ctx)
-	if err != nil {
-		return err
-	}
-	defer tx.Rollback(ctx)
-	return fn(tx)
 }
 
 // inTx returns a way that inserts in a transaction, and moves the path just before its end.
@@ -141,4 +118,55 @@ for each row execute function public.late()`)
 			t.Errorf("%s: got %q, %v; expected %q", shard, title, err, expected)
 		}
 	}
+}
+
+// behindTheEnd are ways to insert a row behind the end of a transaction, and to commit then with the path of another shard.
+var behindTheEnd = map[string]func(ctx context.Context, s router.Shard) error{
+	"a string": func(ctx context.Context, s router.Shard) error {
+		return second(s.Exec(ctx, `commit; insert into photos values (100, 1, 'x'); call public.commits()`))
+	},
+	"a string in a transaction": func(ctx context.Context, s router.Shard) error {
+		return s.Tx(ctx, pgx.TxOptions{}, func(tx pgx.Tx) error {
+			return second(tx.Exec(ctx, `rollback; insert into photos values (100, 1, 'x'); do $$ begin call public.commits(); end $$`))
+		})
+	},
+	"a batch in a transaction": func(ctx context.Context, s router.Shard) error {
+		return s.Tx(ctx, pgx.TxOptions{}, func(tx pgx.Tx) error {
+			var b pgx.Batch
+			b.Queue(`commit`)
+			b.Queue(`insert into photos values (100, 1, 'x')`)
+			b.Queue(`call public.commits()`)
+			return tx.SendBatch(ctx, &b).Close()
+		})
+	},
+	"a CommitQuery": func(ctx context.Context, s router.Shard) error {
+		const query = `commit; insert into photos values (100, 1, 'x'); call public.commits()`
+		return s.Tx(ctx, pgx.TxOptions{CommitQuery: query}, func(pgx.Tx) error { return nil })
+	},
+}
+
+// Nothing runs behind the end of a transaction: there a procedure can commit by itself, and the deferred triggers of what was before it would
+// run where it has moved the path.
+func TestNothingRunsBehindTheEnd(t *testing.T) {
+	t.Parallel()
+	checkEach(t, behindTheEnd, checkBehindTheEnd)
+}
+
+func TestNothingRunsBehindTheEndBehindPgBouncer(t *testing.T) {
+	t.Parallel()
+	checkEachBehindPgBouncer(t, behindTheEnd, checkBehindTheEnd)
+}
+
+func checkBehindTheEnd(ctx context.Context, t *testing.T, b *testBundle, write func(context.Context, router.Shard) error) {
+	t.Helper()
+	b.run(ctx, t, `create procedure public.commits() language plpgsql as $$ begin
+perform set_config('search_path', 'shard_00063', false); commit; end $$`)
+	b.run(ctx, t, `create function public.late() returns trigger language plpgsql as $$ begin
+update photos set title = 'changed late' where id = 1; return null; end $$`)
+	b.run(ctx, t, `create constraint trigger late after insert on shard_00001.photos deferrable initially deferred
+for each row execute function public.late()`)
+	if err := write(ctx, b.shard(t, 1)); err == nil || !strings.Contains(err.Error(), "has ended the transaction") {
+		t.Errorf("got %v, expected that the transaction was ended", err)
+	}
+	b.intact(ctx, t, "the end")
 }

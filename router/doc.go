@@ -72,7 +72,8 @@
 // # Limits
 //
 //   - A statement that cannot run in a transaction block cannot be sent to a Shard. LISTEN is refused.
-//   - A string for Exec may hold a whole transaction, BEGIN to COMMIT, but nothing may follow it.
+//   - A string for Exec may hold a whole transaction, BEGIN to COMMIT, but nothing may follow it: what does is not run, and the
+//     call fails. The same holds for batches of a transaction, and for CommitQuery.
 //   - A procedure cannot commit by itself. CALL and DO go to Exec or into a transaction; Query and SendBatch of a Shard
 //     refuse them.
 //   - A setting, a role or an advisory lock that SQL leaves on a session is reset before the next caller has the session, if

@@ -126,6 +126,15 @@ func tryToWrite(ctx context.Context, t *testing.T, b *readBundle, r router.Reade
 			b.Queue(`do $$ begin commit; insert into shard_00003.photos values (111, 1, 'x'); end $$`)
 			return tx.SendBatch(ctx, &b).Close()
 		},
+		"a string, where the session has the path of the shard": func(tx pgx.Tx) error {
+			_, err := tx.Exec(ctx, `select set_config('search_path', current_setting('search_path'), false); commit; insert into photos values (115, 1, 'x')`)
+			return err
+		},
+		"DO in a string, where the session has the path of the shard": func(tx pgx.Tx) error {
+			_, err := tx.Exec(ctx, `select set_config('search_path', current_setting('search_path'), false); commit; select 1;
+do $$ begin commit; insert into shard_00003.photos values (116, 1, 'x'); end $$`)
+			return err
+		},
 		"a second transaction": func(tx pgx.Tx) error {
 			_, err := tx.Exec(ctx, `commit; begin read write; insert into photos values (112, 1, 'x'); commit`)
 			return err

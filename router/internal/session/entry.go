@@ -42,15 +42,18 @@ const entryCheck = `pg_catalog.set_config('search_path', case
   and pg_catalog.has_schema_privilege($4, 'usage') then $1::pg_catalog.text
  else '"' end, true)`
 
-// The first entry returns the OID of the schema, by which the entries after it know the schema. It is the entry between the
-// statements of a message too, where the path may be the shard's. It fails
+// The first entry returns the OID of the schema, by which the entries after it know the schema. It fails
 //
-//   - with 42602 if the session's own path is neither the base path nor the shard's;
+//   - with 42602 if the session's own path is not the base path;
 //   - with 3F000 if the shard's schema does not exist or is a fence, and with 22012 if the role has no USAGE on it.
-var firstEntryCheck = `$2::pg_catalog.text::pg_catalog.regnamespace::pg_catalog.oid,
- 1 operator(pg_catalog./) pg_catalog.has_schema_privilege((case when pg_catalog.current_setting('search_path') operator(pg_catalog.=) $3::pg_catalog.text
- or pg_catalog.current_setting('search_path') operator(pg_catalog.=) $1::pg_catalog.text then ` + unlessFenced + ` else '' end)::pg_catalog.regnamespace::pg_catalog.oid, 'usage')::pg_catalog.int4,
+var firstEntryCheck = `$2::pg_catalog.text::pg_catalog.regnamespace::pg_catalog.oid, ` + isThere(`case
+ when pg_catalog.current_setting('search_path') operator(pg_catalog.=) $3::pg_catalog.text then `+unlessFenced+` else '' end`) + `,
  pg_catalog.set_config('search_path', $1, true)`
+
+// isThere fails with 3F000 if there is no schema of a name, and with 22012 if the role has no USAGE on it.
+func isThere(schema string) string {
+	return `1 operator(pg_catalog./) pg_catalog.has_schema_privilege((` + schema + `)::pg_catalog.regnamespace::pg_catalog.oid, 'usage')::pg_catalog.int4`
+}
 
 // unlessFenced is the shard's schema ($2), or a name that no schema has where that is a fence: see package move.
 var unlessFenced = `$2::pg_catalog.text operator(pg_catalog.||) case when ` + sql.IsFence("$2::pg_catalog.text") + ` then '__moved' else '' end`
@@ -64,11 +67,17 @@ var (
 	firstEntryQuery     = `select ` + firstEntryCheck
 	firstReadEntryQuery = `select ` + firstEntryCheck + readOnly
 
+	// nextEntryQuery is the entry between the statements of a message. The path is still the shard's, unless one of them has moved it or has
+	// ended the transaction: then it fails with 42602. A CALL behind a COMMIT could commit by itself, and the deferred triggers of what
+	// stands between the two would run where the procedure has moved the path.
+	nextEntryQuery = `select ` + isThere(`case
+ when pg_catalog.current_setting('search_path') operator(pg_catalog.=) $1::pg_catalog.text then `+unlessFenced+` else '' end`)
+	nextReadEntryQuery = nextEntryQuery + readOnly
+
 	// heldEntryQuery is the entry of a message in a transaction of the caller's, where a function may have moved the path of
 	// the session since the last one: it is put back. Nothing but a statement of its own, which has an entry before it, ends
 	// such a transaction.
-	heldEntryQuery = `select pg_catalog.set_config('search_path', $3, false), 1 operator(pg_catalog./) pg_catalog.has_schema_privilege(
-(` + unlessFenced + `)::pg_catalog.regnamespace::pg_catalog.oid, 'usage')::pg_catalog.int4, pg_catalog.set_config('search_path', $1, true)`
+	heldEntryQuery = `select pg_catalog.set_config('search_path', $3, false), ` + isThere(unlessFenced) + `, pg_catalog.set_config('search_path', $1, true)`
 
 	// pathQuery asks for the path in a group of reads: their answers are good if it is still the entry's.
 	pathQuery = `select pg_catalog.current_setting('search_path')`
@@ -83,6 +92,8 @@ const (
 	readEntryName      = namePrefix + "read_entry"
 	firstEntryName     = namePrefix + "first_entry"
 	firstReadEntryName = namePrefix + "first_read_entry"
+	nextEntryName      = namePrefix + "next_entry"
+	nextReadEntryName  = namePrefix + "next_read_entry"
 	heldEntryName      = namePrefix + "held_entry"
 	pathName           = namePrefix + "path"
 	endName            = namePrefix + "end"
@@ -91,7 +102,7 @@ const (
 // ownQueries are the router's own statements, which each direct connection keeps prepared.
 var ownQueries = map[string]string{
 	entryName: entryQuery, readEntryName: readEntryQuery, firstEntryName: firstEntryQuery, firstReadEntryName: firstReadEntryQuery,
-	heldEntryName: heldEntryQuery, pathName: pathQuery, endName: endQuery,
+	nextEntryName: nextEntryQuery, nextReadEntryName: nextReadEntryQuery, heldEntryName: heldEntryQuery, pathName: pathQuery, endName: endQuery,
 }
 
 // baseTries is how many times a session's own path is reset for one message. Behind a pooler each try may meet another session, so
@@ -131,16 +142,19 @@ func (s *Session) ResetPath(ctx context.Context) error {
 // sendEntry sends the entry of a message, or with more of a statement that is not its first.
 func (s *Session) sendEntry(to sender, sc Scope, more bool) {
 	values := [][]byte{[]byte(sc.path), []byte(sc.schema), []byte(s.base)}
-	reads := sc.Reads && (!sc.held || more)
 	oid := s.oids[sc.schema]
 	switch {
-	case sc.held && !more:
+	case more && sc.Reads: // a function may have given the session the path of the shard, so that it is there in the next transaction
+		s.own(to, nextReadEntryName, values[:2])
+	case more:
+		s.own(to, nextEntryName, values[:2])
+	case sc.held:
 		s.own(to, heldEntryName, values)
-	case (more || oid == "") && reads:
+	case oid == "" && sc.Reads:
 		s.own(to, firstReadEntryName, values)
-	case more || oid == "":
+	case oid == "":
 		s.own(to, firstEntryName, values)
-	case reads:
+	case sc.Reads:
 		s.own(to, readEntryName, append(values, []byte(oid)))
 	default:
 		s.own(to, entryName, append(values, []byte(oid)))

@@ -31,11 +31,11 @@ type entryError struct{ cause error }
 func (e *entryError) Error() string { return e.cause.Error() }
 func (e *entryError) Unwrap() error { return e.cause }
 
-// pathError says that an entry failed because the path of the session was not the base path.
+// pathError says that an entry failed because the path of the session was not what it is before it.
 type pathError struct{ cause error }
 
 func (e *pathError) Error() string {
-	return "a statement that was sent together with this one has changed search_path: nothing after it was run"
+	return "a statement that was sent together with this one has changed search_path, or has ended the transaction: nothing after it was run"
 }
 func (e *pathError) Unwrap() error { return e.cause }
 

@@ -98,9 +98,10 @@ func (l *leaving) HandleUnwatchAfterCancel() {
 
 // Cancel has the server cancel the statement of the session, by another session of the host if one is free: a cancel request
 // costs the server a new process, and us a connection with TLS. Without an error the signal has reached the process of the
-// session, and no later statement is canceled by it: Postgres answers only after it has sent the signal.
+// session, and no later statement is canceled by it: Postgres answers only after it has sent the signal. Behind a pooler the process
+// may be at work for somebody else by now: only the pooler knows.
 func (s *Session) Cancel(ctx context.Context) error {
-	if s.host.CancelBy != nil && s.host.CancelBy(ctx, s) {
+	if !s.pooled && s.host.CancelBy != nil && s.host.CancelBy(ctx, s) {
 		return nil
 	}
 	if err := s.Conn.PgConn().CancelRequest(ctx); err != nil {
