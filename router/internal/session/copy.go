@@ -1,11 +1,15 @@
 package session
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"strings"
+	"sync"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgproto3"
 
 	"github.com/kiloshard/kiloshard/router/operation"
 )
@@ -22,8 +26,50 @@ func (t *tx) CopyFrom(ctx context.Context, table pgx.Identifier, columns []strin
 		return 0, err
 	}
 	ctx = t.operation(ctx, operation.Copy, "COPY "+target[len(target)-1])
+	if t.session.pooled {
+		held := holdBack(t.session.Conn.PgConn(), source)
+		defer held.end()
+		source = held
+	}
 	copied, err := t.session.Conn.CopyFrom(ctx, target, columns, source)
 	return copied, t.shard.Failed(err)
+}
+
+// heldBack are the rows of a COPY, which wait until the server has answered to the statement. pgx does not wait for that, and PgBouncer 1.26
+// keeps a session of the server for ever if the end of a COPY has come before the answer.
+type heldBack struct {
+	pgx.CopyFromSource
+	conn     *pgconn.PgConn
+	answer   sync.Once
+	answered chan struct{}
+}
+
+func holdBack(conn *pgconn.PgConn, source pgx.CopyFromSource) *heldBack {
+	h := &heldBack{CopyFromSource: source, conn: conn, answered: make(chan struct{})}
+	conn.Frontend().Trace(h, pgproto3.TracerOptions{SuppressTimestamps: true})
+	return h
+}
+
+// Write is called with a line for each message. Those of the server begin with B.
+func (h *heldBack) Write(line []byte) (int, error) {
+	if bytes.HasPrefix(line, []byte("B\tCopyInResponse")) || bytes.HasPrefix(line, []byte("B\tErrorResponse")) {
+		h.answer.Do(func() { close(h.answered) })
+	}
+	return len(line), nil
+}
+
+func (h *heldBack) Next() bool {
+	select {
+	case <-h.answered:
+	case <-h.conn.CleanupDone(): // there will be no answer
+	}
+	return h.CopyFromSource.Next()
+}
+
+func (h *heldBack) end() {
+	if !h.conn.IsClosed() {
+		h.conn.Frontend().Untrace()
+	}
 }
 
 // openTable finds the table, and takes the lock that COPY takes, by the plan of an INSERT that is not run: a shard that has moved is
