@@ -101,14 +101,20 @@ func TestDeferredTriggersStayBehindPgBouncer(t *testing.T) {
 	checkEachBehindPgBouncer(t, atCommit, checkAtCommit)
 }
 
-func checkAtCommit(ctx context.Context, t *testing.T, b *testBundle, write func(context.Context, router.Shard) error) {
+// deferTrigger gives shard 1 a deferred trigger that shows in which shard it has run.
+func deferTrigger(ctx context.Context, t *testing.T, b *testBundle) {
 	t.Helper()
-	b.run(ctx, t, `create function public.wander() returns int language plpgsql as $$ begin
-perform set_config('search_path', 'shard_00063', false); return 1; end $$`)
 	b.run(ctx, t, `create function public.late() returns trigger language plpgsql as $$ begin
 update photos set title = 'changed late' where id = 1; return null; end $$`)
 	b.run(ctx, t, `create constraint trigger late after insert on shard_00001.photos deferrable initially deferred
 for each row execute function public.late()`)
+}
+
+func checkAtCommit(ctx context.Context, t *testing.T, b *testBundle, write func(context.Context, router.Shard) error) {
+	t.Helper()
+	b.run(ctx, t, `create function public.wander() returns int language plpgsql as $$ begin
+perform set_config('search_path', 'shard_00063', false); return 1; end $$`)
+	deferTrigger(ctx, t, b)
 	if err := write(ctx, b.shard(t, 1)); err != nil {
 		t.Fatal(err)
 	}
@@ -161,10 +167,7 @@ func checkBehindTheEnd(ctx context.Context, t *testing.T, b *testBundle, write f
 	t.Helper()
 	b.run(ctx, t, `create procedure public.commits() language plpgsql as $$ begin
 perform set_config('search_path', 'shard_00063', false); commit; end $$`)
-	b.run(ctx, t, `create function public.late() returns trigger language plpgsql as $$ begin
-update photos set title = 'changed late' where id = 1; return null; end $$`)
-	b.run(ctx, t, `create constraint trigger late after insert on shard_00001.photos deferrable initially deferred
-for each row execute function public.late()`)
+	deferTrigger(ctx, t, b)
 	if err := write(ctx, b.shard(t, 1)); err == nil || !strings.Contains(err.Error(), "has ended the transaction") {
 		t.Errorf("got %v, expected that the transaction was ended", err)
 	}

@@ -52,6 +52,16 @@ var movedCalls = map[string]func(ctx context.Context, s router.Shard) error{
 	},
 }
 
+// callOften makes a call until the sessions of a shard know its schema and the statement, which then travels with others.
+func callOften(ctx context.Context, t *testing.T, s router.Shard, call shardCall) {
+	t.Helper()
+	for range 5 {
+		if err := call(ctx, s); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
 // oneOn returns a map in which all shards are on a host.
 func oneOn(t *testing.T, b *testBundle, version, host int) *shards.Map {
 	t.Helper()
@@ -79,11 +89,7 @@ func TestShardHasMoved(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			for range 5 { // the statement is known, and travels with others
-				if err := call(ctx, s); err != nil {
-					t.Fatal(err)
-				}
-			}
+			callOften(ctx, t, s, call)
 			b.run(ctx, t, `alter schema shard_00005 rename to shard_00005__moved_1`)
 			// The map comes late, and nobody tells of it.
 			late := time.AfterFunc(200*time.Millisecond, func() {

@@ -46,13 +46,17 @@ const entryCheck = `pg_catalog.set_config('search_path', case
 //
 //   - with 42602 if the session's own path is not the base path;
 //   - with 3F000 if the shard's schema does not exist or is a fence, and with 22012 if the role has no USAGE on it.
-var firstEntryCheck = `$2::pg_catalog.text::pg_catalog.regnamespace::pg_catalog.oid, ` + isThere(`case
- when pg_catalog.current_setting('search_path') operator(pg_catalog.=) $3::pg_catalog.text then `+unlessFenced+` else '' end`) + `,
+var firstEntryCheck = `$2::pg_catalog.text::pg_catalog.regnamespace::pg_catalog.oid, ` + isThere(ifPathIs("$3")) + `,
  pg_catalog.set_config('search_path', $1, true)`
 
 // isThere fails with 3F000 if there is no schema of a name, and with 22012 if the role has no USAGE on it.
 func isThere(schema string) string {
 	return `1 operator(pg_catalog./) pg_catalog.has_schema_privilege((` + schema + `)::pg_catalog.regnamespace::pg_catalog.oid, 'usage')::pg_catalog.int4`
+}
+
+// ifPathIs is [unlessFenced] while the session has a path, and else a name that is none, which is 42602.
+func ifPathIs(path string) string {
+	return `case when pg_catalog.current_setting('search_path') operator(pg_catalog.=) ` + path + `::pg_catalog.text then ` + unlessFenced + ` else '' end`
 }
 
 // unlessFenced is the shard's schema ($2), or a name that no schema has where that is a fence: see package move.
@@ -70,8 +74,7 @@ var (
 	// nextEntryQuery is the entry between the statements of a message. The path is still the shard's, unless one of them has moved it or has
 	// ended the transaction: then it fails with 42602. A CALL behind a COMMIT could commit by itself, and the deferred triggers of what
 	// stands between the two would run where the procedure has moved the path.
-	nextEntryQuery = `select ` + isThere(`case
- when pg_catalog.current_setting('search_path') operator(pg_catalog.=) $1::pg_catalog.text then `+unlessFenced+` else '' end`)
+	nextEntryQuery     = `select ` + isThere(ifPathIs("$1"))
 	nextReadEntryQuery = nextEntryQuery + readOnly
 
 	// heldEntryQuery is the entry of a message in a transaction of the caller's, where a function may have moved the path of
