@@ -145,6 +145,19 @@ var behindTheEnd = map[string]func(ctx context.Context, s router.Shard) error{
 			return tx.SendBatch(ctx, &b).Close()
 		})
 	},
+	"a string, where the session has the path of the shard": func(ctx context.Context, s router.Shard) error {
+		return second(s.Exec(ctx, `select public.keep(); commit; insert into photos values (100, 1, 'x'); call public.commits()`))
+	},
+	"a batch in a transaction, where the session has the path of the shard": func(ctx context.Context, s router.Shard) error {
+		return s.Tx(ctx, pgx.TxOptions{}, func(tx pgx.Tx) error {
+			var b pgx.Batch
+			b.Queue(`select public.keep()`)
+			b.Queue(`commit`)
+			b.Queue(`insert into photos values (100, 1, 'x')`)
+			b.Queue(`do $$ begin call public.commits(); end $$`)
+			return tx.SendBatch(ctx, &b).Close()
+		})
+	},
 	"a CommitQuery": func(ctx context.Context, s router.Shard) error {
 		const query = `commit; insert into photos values (100, 1, 'x'); call public.commits()`
 		return s.Tx(ctx, pgx.TxOptions{CommitQuery: query}, func(pgx.Tx) error { return nil })
@@ -167,6 +180,8 @@ func checkBehindTheEnd(ctx context.Context, t *testing.T, b *testBundle, write f
 	t.Helper()
 	b.run(ctx, t, `create procedure public.commits() language plpgsql as $$ begin
 perform set_config('search_path', 'shard_00063', false); commit; end $$`)
+	b.run(ctx, t, `create function public.keep() returns text language sql as $$
+select set_config('search_path', current_setting('search_path'), false) $$`)
 	deferTrigger(ctx, t, b)
 	if err := write(ctx, b.shard(t, 1)); err == nil || !strings.Contains(err.Error(), "has ended the transaction") {
 		t.Errorf("got %v, expected that the transaction was ended", err)

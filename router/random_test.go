@@ -67,7 +67,7 @@ func (r randomSQL) write() string {
 func (r randomSQL) mess() string {
 	other := fmt.Sprintf("shard_%05d", r.IntN(shardCount))
 	return r.comment() + pick(r.Rand,
-		`select public.wander()`, `select public.wander_local()`, `select public.reset()`, `select public.atomic()`,
+		`select public.wander()`, `select public.wander_local()`, `select public.reset()`, `select public.atomic()`, `select public.keep()`,
 		`set search_path = `+other, `set local search_path = `+other, `set session search_path to '`+other+`', public`,
 		`reset all`, `reset search_path`, `set schema '`+other+`'`, `discard all`, `discard plans`, `deallocate all`,
 		`set role random_role`, `reset role`, `set session authorization default`, `set transaction read only`,
@@ -254,6 +254,7 @@ create function public.wander() returns int language plpgsql as $$ begin perform
 create function public.wander_local() returns int language plpgsql as $$ begin set local search_path = shard_00062; return 1; end $$;
 create function public.reset() returns int language plpgsql as $$ begin reset all; return 1; end $$;
 create function public.atomic() returns int language sql begin atomic select set_config('search' || '_path', 'shard_00061', false); select 1; end;
+create function public.keep() returns text language sql as $$ select set_config('search_path', current_setting('search_path'), false) $$;
 create view public.moving as select public.wander() as moved;
 create procedure public.write_after(n int) language plpgsql as $$ begin perform set_config('search_path', '', false); commit; execute 'update photos set title = ' || n; end $$;
 create procedure public.commits() language plpgsql as $$ begin perform set_config('search_path', 'shard_00060', false); commit; end $$;

@@ -72,10 +72,14 @@ var (
 	firstReadEntryQuery = `select ` + firstEntryCheck + readOnly
 
 	// nextEntryQuery is the entry between the statements of a message. The path is still the shard's, unless one of them has moved it or has
-	// ended the transaction: then it fails with 42602. A CALL behind a COMMIT could commit by itself, and the deferred triggers of what
-	// stands between the two would run where the procedure has moved the path.
+	// ended the transaction: then it fails with 42602.
 	nextEntryQuery     = `select ` + isThere(ifPathIs("$1"))
 	nextReadEntryQuery = nextEntryQuery + readOnly
+
+	// inBlockQuery comes before the entry of a CALL or a DO that is not the first of its message, and fails with 25P01 unless there is a
+	// transaction block. A function may have given the session the path of the shard, which then outlives a COMMIT. Behind that a procedure
+	// could commit by itself, and the deferred triggers of what stands between the two would run where it has moved the path.
+	inBlockQuery = `lock table pg_catalog.pg_namespace in access share mode`
 
 	// heldEntryQuery is the entry of a message in a transaction of the caller's, where a function may have moved the path of
 	// the session since the last one: it is put back. Nothing but a statement of its own, which has an entry before it, ends
@@ -100,6 +104,8 @@ const (
 	heldEntryName      = namePrefix + "held_entry"
 	pathName           = namePrefix + "path"
 	endName            = namePrefix + "end"
+
+	inBlockTag = "LOCK TABLE" // of inBlockQuery
 )
 
 // ownQueries are the router's own statements, which each direct connection keeps prepared.
@@ -147,7 +153,7 @@ func (s *Session) sendEntry(to sender, sc Scope, more bool) {
 	values := [][]byte{[]byte(sc.path), []byte(sc.schema), []byte(s.base)}
 	oid := s.oids[sc.schema]
 	switch {
-	case more && sc.Reads: // a function may have given the session the path of the shard, so that it is there in the next transaction
+	case more && sc.Reads: // the path of the shard may have outlived a COMMIT
 		s.own(to, nextReadEntryName, values[:2])
 	case more:
 		s.own(to, nextEntryName, values[:2])
@@ -204,6 +210,9 @@ func (s *Session) enter(to sender, sc Scope, more bool, sql string) {
 	if sc.held && !more && noQuery(sql) {
 		to.params(sc.endOfTx(), nil, nil, nil, nil)
 		return
+	}
+	if more && callsProcedure(sql) {
+		to.params(inBlockQuery, nil, nil, nil, nil)
 	}
 	s.sendEntry(to, sc, more)
 }

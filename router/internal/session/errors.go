@@ -18,11 +18,10 @@ var ErrPooled = errors.New("there is a pooler before the server")
 var ErrNoAnswer = errors.New("the server gave no answer to a statement")
 
 var (
-	errBatchBegin     = errors.New("a batch with Batch.BeginTx cannot be sent to a shard: use BeginTx of the shard, and SendBatch of its transaction")
-	errListen         = errors.New("LISTEN needs a connection of its own, not one that is shared")
-	errProcedure      = errors.New("CALL and DO could commit and go on outside the shard: use Exec or a transaction")
-	errProcedureReads = errors.New("CALL and DO behind another statement could commit and write: in a transaction that only reads, send them by themselves")
-	errTxEnded        = errors.New("the transaction was ended by a statement of its own; use Commit or Rollback")
+	errBatchBegin = errors.New("a batch with Batch.BeginTx cannot be sent to a shard: use BeginTx of the shard, and SendBatch of its transaction")
+	errListen     = errors.New("LISTEN needs a connection of its own, not one that is shared")
+	errProcedure  = errors.New("CALL and DO could commit and go on outside the shard: use Exec or a transaction")
+	errTxEnded    = errors.New("the transaction was ended by a statement of its own; use Commit or Rollback")
 )
 
 // entryError says that an entry failed, so that nothing that came after it has run.
@@ -53,10 +52,11 @@ func (s *Session) EntryFailed(sc Scope, err error) error {
 // mismatch is the SQLSTATE of an entry that found another path than the base path, or another schema than the first entry.
 const mismatch = "22023"
 
-// explainEntry puts the error of an entry into words: it fails by a path or a name that is none, or by a division by zero.
+// explainEntry puts the error of an entry into words: it fails by a path or a name that is none, by a division by zero, or
+// outside a transaction block.
 func explainEntry(sc Scope, err error) error {
 	switch failure.SQLState(err) {
-	case "42602", mismatch:
+	case "42602", "25P01", mismatch:
 		return &pathError{err}
 	case "22012":
 		return &pgconn.PgError{

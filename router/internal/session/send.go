@@ -29,9 +29,6 @@ func (s *Session) send(ctx context.Context, sc Scope, all []statement) (answers 
 	if sc.held && s.Conn.PgConn().TxStatus() == 'I' {
 		return answers, false, failure.BeforeSend(errTxEnded)
 	}
-	if sc.held && sc.Reads && slices.ContainsFunc(all[1:], func(st statement) bool { return callsProcedure(st.sql) }) {
-		return answers, false, failure.BeforeSend(errProcedureReads)
-	}
 	if !sc.held {
 		if err := s.prepareMissing(ctx); err != nil {
 			return answers, false, failure.BeforeSend(err)
@@ -203,15 +200,16 @@ func (r reply) Close() error {
 	return err
 }
 
-// next skips the answer to the entry and opens the answer to the next statement. After an error the reply is closed. The error
+// next skips the answers to the entry and opens the answer to the next statement. After an error the reply is closed. The error
 // of an entry is no [entryError]: the statements before it have run, and one of them may have ended the transaction.
 func (r reply) next() error {
 	entered := false
-	if r.NextResult() {
-		_, err := r.ResultReader().Close()
-		if entered = err == nil; entered && r.NextResult() {
+	for r.NextResult() {
+		if entered {
 			return nil
 		}
+		tag, err := r.ResultReader().Close()
+		entered = err == nil && tag.String() != inBlockTag
 	}
 	switch err := r.Close(); {
 	case err == nil:
