@@ -42,9 +42,9 @@
 // [Config.Pool]; [Router.Stats] shows the effect.
 //
 // Statements that only read, by their words, are sent together while they wait for a connection, up to 32. Those of one shard
-// are a group: one entry and one read-only transaction. If a statement turns out to write, it is run again as a write. In a
-// group, a function that writes and swallows its own error has no effect if a view or an operator hides it, or if it has the
-// name of one of Postgres's own functions: see [Config.NoGroups].
+// are a group: one entry and one read-only transaction. If a statement turns out to write, it is run again as a write. A
+// function that writes and swallows its own error has no effect if a view or an operator hides it, or if it has the name of
+// one of Postgres's own functions: see [Config.NoGroups].
 //
 // A context that ends affects its own caller only. The router cancels the statement on the server, and keeps the connection if
 // that takes at most half a second, for which the caller waits. In a transaction, a batch, or behind a pooler it closes the
@@ -72,13 +72,16 @@
 // # Limits
 //
 //   - A statement that cannot run in a transaction block cannot be sent to a Shard. LISTEN is refused.
-//   - A string for Exec may hold a whole transaction, BEGIN to COMMIT, but nothing may follow it: what does is not run, and the
-//     call fails. The same holds for batches of a transaction, and for CommitQuery.
+//   - A string for Exec may hold a whole transaction, BEGIN to COMMIT, of the default isolation level, but nothing may follow it:
+//     what does is not run, and the call fails. The same holds for batches of a transaction, and for CommitQuery.
 //   - A procedure cannot commit by itself. CALL and DO go to Exec or into a transaction; Query and SendBatch of a Shard
 //     refuse them.
-//   - A setting, a role or an advisory lock that SQL leaves on a session is reset before the next caller has the session, if
-//     the words of the SQL show it. What a function changes in the session, besides the path, the next callers see. Reads of a
-//     group are in one transaction: a function that a view calls may change a setting for the reads behind it.
+//   - A setting, a role, a temporary table or an advisory lock that SQL leaves on a session is reset before the next caller has
+//     the session, if the words of the SQL show it; behind a pooler it is not. What a function changes in the session, besides
+//     the path, the next callers see, and lastval() may be of another shard's sequence. Reads of a group are in one
+//     transaction: a function that a view calls may change a setting for the reads behind it.
+//   - PL/pgSQL keeps the types of a function's variables for as long as a session lasts. A function that all shards share must
+//     have none of a shard's own types, rows of its tables among them: the first shard's would be kept for all.
 //   - A function that moves the path moves it for the rest of its statement: for its own next line, and for the trigger after
 //     it. A COMMIT with all its deferred triggers is one statement.
 //   - The router asks for the path at the end of a group, and after each statement until it has seen it leave the path alone.

@@ -20,6 +20,12 @@ var leftovers = []struct{ name, leave, ask, want string }{
 	{"a role", `set role pg_monitor`, `select (current_user = session_user)::text`, "true"},
 	{"a temporary table", `create temp table secrets as select 1`, `select count(*)::text from pg_class where relname = 'secrets'`, "0"},
 	{"an advisory lock", `select pg_advisory_lock(4711)`, `select count(*)::text from pg_locks where locktype = 'advisory' and objid = 4711`, "0"},
+	{"a temporary table by its schema", `create table pg_temp.secrets as select 1`, `select count(*)::text from pg_class where relname = 'secrets'`, "0"},
+	{"a temporary view by its schema", `create or replace view pg_temp.secrets as select 1`, `select count(*)::text from pg_class where relname = 'secrets'`, "0"},
+	{"a temporary table of a query", `select 1 as one into local temp secrets`, `select count(*)::text from pg_class where relname = 'secrets'`, "0"},
+	{"an explained temporary table", `explain analyze create temp table secrets as select 1`, `select count(*)::text from pg_class where relname = 'secrets'`, "0"},
+	{"a setting by a view", `update pg_settings set setting = '777' where name = 'work_mem'`, `select current_setting('work_mem')`, "4MB"},
+	{"a prepared statement", `prepare secrets as select 1`, `select count(*)::text from pg_prepared_statements where from_sql`, "0"},
 	{"a cursor", `declare kept cursor with hold for select 1`, `select count(*)::text from pg_cursors where name = 'kept'`, "0"},
 }
 
@@ -88,6 +94,46 @@ func TestTransactionLeftOpen(t *testing.T) {
 	b.isFree(ctx, t)
 }
 
+// A batch that leaves its transaction open has written nothing, and says so.
+func TestBatchLeavesItsTransactionOpen(t *testing.T) {
+	t.Parallel()
+	b, ctx := setup(t, options{conns: 1})
+	s := b.shard(t, 1)
+	var batch pgx.Batch
+	batch.Queue(`begin`)
+	batch.Queue(`update photos set title = 'lost'`)
+	inBatch := s.SendBatch(ctx, &batch).Close()
+	rows, inQuery := s.Query(ctx, `begin`)
+	if inQuery == nil {
+		rows.Close()
+		inQuery = rows.Err()
+	}
+	for _, err := range []error{inBatch, inQuery} {
+		if err == nil || !strings.Contains(err.Error(), "use Begin") {
+			t.Errorf("got %v", err)
+		}
+	}
+	if got := ask(ctx, t, s, `select title from photos where id = 1`); got != "of shard 1" {
+		t.Errorf("the next caller sees %q", got)
+	}
+	b.isFree(ctx, t)
+}
+
+// What a BeginQuery and a CommitQuery leave on a session is taken off it.
+func TestLeftoversOfBeginQueryAndCommitQuery(t *testing.T) {
+	t.Parallel()
+	b, ctx := setup(t, options{conns: 1})
+	s := b.shard(t, 1)
+	for _, c := range leftovers {
+		for _, opts := range []pgx.TxOptions{{BeginQuery: c.leave}, {CommitQuery: c.leave + "; commit"}} {
+			_ = s.Tx(ctx, opts, func(pgx.Tx) error { return nil }) // it is no BEGIN, and behind some of it there is no COMMIT
+			if got := ask(ctx, t, s, c.ask); got != c.want {
+				t.Errorf("%s, %+v: the next caller has %s", c.name, opts, got)
+			}
+		}
+	}
+}
+
 func TestListenIsRefused(t *testing.T) {
 	t.Parallel()
 	b, ctx := setup(t, options{conns: 1})
@@ -97,7 +143,9 @@ func TestListenIsRefused(t *testing.T) {
 	_, inExec := s.Exec(ctx, `listen news`)
 	_, inQuery := s.Query(ctx, `listen news`)
 	inTx := s.Tx(ctx, pgx.TxOptions{}, func(tx pgx.Tx) error { _, err := tx.Exec(ctx, `listen news`); return err })
-	for _, err := range []error{inExec, inQuery, inTx, s.SendBatch(ctx, &batch).Close()} {
+	atBegin := s.Tx(ctx, pgx.TxOptions{BeginQuery: `listen news`}, func(pgx.Tx) error { return nil })
+	atCommit := s.Tx(ctx, pgx.TxOptions{CommitQuery: `listen news; commit`}, func(pgx.Tx) error { return nil })
+	for _, err := range []error{inExec, inQuery, inTx, atBegin, atCommit, s.SendBatch(ctx, &batch).Close()} {
 		if err == nil || !strings.Contains(err.Error(), "connection of its own") {
 			t.Errorf("got %v", err)
 		}

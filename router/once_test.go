@@ -262,3 +262,23 @@ func TestPanicWhileEncoding(t *testing.T) {
 	}
 	b.isFree(ctx, t)
 }
+
+// A read that turns out to write, in whichever row, is run again as a write.
+func TestViewThatWrites(t *testing.T) {
+	t.Parallel()
+	for _, mode := range modes {
+		b, ctx := setup(t, options{conns: 1, dsn: execMode(mode)})
+		b.run(ctx, t, `create function public.seen() returns int language plpgsql as $$ begin update photos set title = 'seen'; return 1; end $$;
+create view shard_00001.first as select public.seen() as n;
+create view shard_00001.second as select 1 as n union all select public.seen()`)
+		for _, view := range []string{"first", "second"} {
+			rows, err := b.shard(t, 1).Query(ctx, `select n from `+view)
+			if err == nil {
+				_, err = pgx.CollectRows(rows, pgx.RowTo[int])
+			}
+			if err != nil {
+				t.Errorf("%s, %s: %v", mode, view, err)
+			}
+		}
+	}
+}

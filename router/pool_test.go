@@ -90,7 +90,7 @@ func isHostError(t *testing.T, err error, host string) {
 func TestPoolExhausted(t *testing.T) {
 	t.Parallel()
 	b, ctx := setup(t, options{conns: 1})
-	rows, err := b.shard(t, 1).Query(ctx, `select 1`)
+	tx, err := b.shard(t, 1).Begin(ctx)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -101,7 +101,9 @@ func TestPoolExhausted(t *testing.T) {
 	if !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("got %v", err)
 	}
-	rows.Close()
+	if err := tx.Rollback(ctx); err != nil {
+		t.Error(err)
+	}
 	b.isFree(ctx, t)
 }
 

@@ -3,10 +3,13 @@ package router_test
 import (
 	"context"
 	"errors"
+	"strings"
 	"testing"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/kiloshard/kiloshard/router"
 )
 
 // onHost runs SQL past the router.
@@ -42,4 +45,21 @@ func sqlState(err error) string {
 		return pgErr.Code
 	}
 	return ""
+}
+
+// The codes of the server's own errors may be raised by functions, and mean something else then.
+func TestRaisedCodes(t *testing.T) {
+	t.Parallel()
+	b, ctx := setup(t, options{conns: 1})
+	s := b.shard(t, 1)
+	b.run(ctx, t, `create sequence public.runs; create function public.refuse() returns int language plpgsql as $$ begin
+perform nextval('public.runs'); raise exception 'no' using errcode = '57P05'; end $$`)
+	_, err := s.Exec(ctx, `select public.refuse()`)
+	if got := ask(ctx, t, s, `select last_value::text from public.runs`); got != "1" || router.SafeToRetry(err) {
+		t.Errorf("it ran %s times, %v", got, err)
+	}
+	_, err = s.Exec(ctx, `do $$ begin raise exception 'not your photo' using errcode = '42501'; end $$`)
+	if err == nil || strings.Contains(err.Error(), "kiloshard grant") {
+		t.Errorf("got %v", err)
+	}
 }

@@ -5,10 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/kiloshard/kiloshard/router"
 )
@@ -176,5 +178,59 @@ func TestOneStatementGone(t *testing.T) {
 			t.Fatal(err)
 		}
 		ask(9)
+	}
+}
+
+// A caller may deallocate all prepared statements, the router's own among them: nobody else is to notice.
+func TestDeallocateAll(t *testing.T) {
+	t.Parallel()
+	b, ctx := setup(t, options{conns: 1})
+	s := b.shard(t, 1)
+	if _, err := s.Exec(ctx, `deallocate all`); err != nil {
+		t.Fatal(err)
+	}
+	if err := b.shard(t, 2).QueryRow(ctx, `select owner from photos where id = $1`, 1).Scan(new(int)); err != nil {
+		t.Errorf("the next caller: %v", err)
+	}
+	if _, err := s.Exec(ctx, `deallocate all; update photos set title = ''`); err != nil {
+		t.Errorf("a string: %v", err)
+	}
+}
+
+// Reads that wait together while somebody deallocates all prepared statements are answered.
+func TestGroupAfterDeallocateAll(t *testing.T) {
+	t.Parallel()
+	b, ctx := setup(t, options{conns: 1})
+	const query = `select owner::text from photos where id = 1`
+	familiar(ctx, t, b.shard(t, 9), query)
+	if _, err := b.shard(t, 1).Exec(ctx, `deallocate all`); err != nil {
+		t.Fatal(err)
+	}
+	letGo := hold(ctx, t, b.shard(t, 3))
+	var reads sync.WaitGroup
+	for i := range 3 {
+		reads.Go(func() {
+			if got := ask(ctx, t, b.shard(t, 4), query); got != "4" {
+				t.Errorf("shard 4 was answered %q", got)
+			}
+		})
+		b.waits(ctx, t, i+1)
+	}
+	letGo()
+	reads.Wait()
+}
+
+func TestHookThatDiscardsAll(t *testing.T) {
+	t.Parallel()
+	b, ctx := setup(t, options{conns: 1, pool: func(cfg *pgxpool.Config) {
+		cfg.AfterRelease = func(conn *pgx.Conn) bool {
+			_, err := conn.Exec(context.Background(), `discard all`)
+			return err == nil
+		}
+	}})
+	for i := range 3 {
+		if _, err := b.shard(t, 1).Exec(ctx, fmt.Sprintf(`update photos set title = $1 where id = %d`, i), "x"); err != nil {
+			t.Error(err)
+		}
 	}
 }

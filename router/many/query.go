@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/jackc/pgx/v5"
 
@@ -40,7 +41,7 @@ func (q Query[T]) argsOf(s router.Shard) []any {
 	if q.Own == nil {
 		return q.Args
 	}
-	return append(q.Own(s.Number()), q.Args...)
+	return slices.Concat(q.Own(s.Number()), q.Args) // Own may return a part of a longer slice
 }
 
 // shards returns the shards of the set if the query can be sent to them.

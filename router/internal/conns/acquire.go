@@ -93,14 +93,14 @@ func (p *Pool) forStatement(ctx context.Context, shard *Shard, sql string, args 
 	return r
 }
 
-// plainArgs reports whether a request's arguments are nothing but arguments, or [pgx.NamedArgs].
+// plainArgs reports whether a request's arguments are nothing but arguments, or [pgx.NamedArgs] alone. Options may stand behind these.
 func plainArgs(args []any) bool {
 	if len(args) == 0 {
 		return true
 	}
 	switch args[0].(type) {
 	case pgx.NamedArgs, pgx.StrictNamedArgs:
-		return true
+		return len(args) == 1
 	case pgx.QueryExecMode, pgx.QueryResultFormats, pgx.QueryResultFormatsByOID, pgx.QueryRewriter:
 		return false
 	}
@@ -233,13 +233,14 @@ func (r *Request) Exec(sql string, args []any) (pgconn.CommandTag, error) {
 	s, started := r.lane.session, time.Now()
 	tag, err := s.Exec(r.ctx, r.scope(), sql, args)
 	r.shard.pool.Texts.Observe(r.text, time.Since(started), true)
-	if err == nil && s.Conn.PgConn().TxStatus() != 'I' {
-		err = errTxLeft
+	if err == nil {
+		err = s.TxLeft()
 	}
 	return tag, r.shard.Failed(err)
 }
 
-// Query returns the rows of a statement, whose request was given its answer or a lane to ask for it.
+// Query returns the rows of a statement, whose request was given its answer or a lane to ask for it. Those of a read come into memory
+// first, as far as there is room: it may turn out to write in any row, and is then run again.
 func (r *Request) Query(sql string, args []any) (pgx.Rows, error) {
 	if r.answer != nil {
 		return r.answer.Rows(&r.shard.Shard), nil
@@ -249,6 +250,12 @@ func (r *Request) Query(sql string, args []any) (pgx.Rows, error) {
 	r.shard.pool.Texts.Observe(r.text, time.Since(started), true)
 	if err != nil {
 		r.Release()
+		return session.FailedRows(err), err
+	}
+	if !r.reads || r.shard.Reads {
+		return rows, nil
+	}
+	if rows, err = session.ReadAhead(&r.shard.Shard, rows); err != nil {
 		return session.FailedRows(err), err
 	}
 	return rows, nil

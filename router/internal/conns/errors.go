@@ -21,8 +21,6 @@ var errMoved = errors.New("the shard is now on another host")
 // Retired reports whether a request came to a host that had just left the map, or that its shard had left. It was not sent.
 func Retired(err error) bool { return errors.Is(err, ErrRetired) || errors.Is(err, errMoved) }
 
-var errTxLeft = errors.New("the SQL left its transaction open, which has been rolled back: use Begin")
-
 // demotedError says that a server refused to write because it is not the primary any more.
 type demotedError struct{ error }
 

@@ -195,6 +195,9 @@ func (l *lane) prepareAll(ctx context.Context, reads []sentRead) (good, again []
 		case session.PathMoved(err):
 			r.moved, r.last = true, err
 			again = append(again, *r)
+		case s.OutOfDate(&r.Read, r.scope(), err):
+			r.last = err
+			again = append(again, *r)
 		default:
 			r.end(nil, err)
 		}

@@ -45,7 +45,7 @@ func severityOf(err *pgconn.PgError) string {
 // the next statement then, so that statement has not run.
 func EndedIdle(err error) bool {
 	code := SQLState(err)
-	return code == "25P03" || code == "57P05"
+	return (code == "25P03" || code == "57P05") && EndsConn(err) // a function may raise them, too
 }
 
 // Lost reports whether an error means that a connection ended after a statement may have been sent on it. The server's own

@@ -24,7 +24,7 @@ func ReadAhead(h *Shard, live pgx.Rows) (pgx.Rows, error) {
 		return live, nil
 	}
 	a := &Answer{fields: slices.Clone(live.FieldDescriptions())} // the connection uses them again
-	for len(a.bytes) < aheadLimit {
+	for a.size() < aheadLimit {
 		if !live.Next() {
 			a.Tag = live.CommandTag()
 			return a.Rows(h), live.Err()

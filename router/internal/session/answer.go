@@ -19,6 +19,9 @@ type Answer struct {
 	count  int     // how many rows: those without columns have no values
 }
 
+// size returns about how much memory the values take, in bytes.
+func (a *Answer) size() int { return len(a.bytes) + 4*len(a.ends) }
+
 // add copies a row.
 func (a *Answer) add(row [][]byte) {
 	if a.bytes == nil { // a value without bytes is not null, which a slice of nil would be

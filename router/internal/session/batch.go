@@ -20,7 +20,7 @@ func (s *Session) SendBatch(ctx context.Context, shard *Shard, held lease, b *pg
 }
 
 // sendBatch sends the queries of a batch. Its error is about the shard.
-func (s *Session) sendBatch(ctx context.Context, h *Shard, sc Scope, b *pgx.Batch) (pgx.BatchResults, error) {
+func (s *Session) sendBatch(ctx context.Context, h *Shard, sc Scope, b *pgx.Batch) (*results, error) {
 	ctx = s.host.Trace.Batch(ctx, s.Conn, b, s.host.Texts.SummaryOf)
 	results, err := s.startBatch(ctx, h, sc, b)
 	if err != nil {
@@ -30,7 +30,7 @@ func (s *Session) sendBatch(ctx context.Context, h *Shard, sc Scope, b *pgx.Batc
 	return results, nil
 }
 
-func (s *Session) startBatch(ctx context.Context, h *Shard, sc Scope, b *pgx.Batch) (pgx.BatchResults, error) {
+func (s *Session) startBatch(ctx context.Context, h *Shard, sc Scope, b *pgx.Batch) (*results, error) {
 	if pgx.FailedBatchResults(b, errBatchBegin).Tx() != nil { // the one way to see that BeginTx was called
 		return nil, errBatchBegin
 	}

@@ -129,23 +129,23 @@ func (r *results) finishRows() {
 }
 
 // firstError returns the error of a batch, or the one with which its first statement was answered.
-func firstError(b pgx.BatchResults, err error) error {
-	if r, ok := b.(*results); ok {
+func firstError(r *results, err error) error {
+	if r != nil {
 		return r.first
 	}
 	return err
 }
 
 // endUnread ends a batch whose first statement has failed, before any result was read.
-func endUnread(b pgx.BatchResults) {
-	if r, ok := b.(*results); ok {
+func endUnread(r *results) {
+	if r != nil {
 		r.session.host.Trace.BatchEnd(r.ctx, r.session.Conn, r.first)
 	}
 }
 
 // leasedResults give their connection back when they are closed.
 type leasedResults struct {
-	pgx.BatchResults
+	*results
 	lease lease
 }
 
@@ -156,5 +156,9 @@ func (r *leasedResults) Close() error {
 			r.lease = nil
 		}
 	}()
-	return r.BatchResults.Close()
+	err := r.results.Close()
+	if err == nil {
+		err = r.shard.Failed(r.session.TxLeft())
+	}
+	return err
 }

@@ -11,7 +11,7 @@ import (
 )
 
 var (
-	errNotBegun   = errors.New("BeginQuery has begun no transaction")
+	errNotBegun   = errors.New("BeginQuery has begun no transaction: what it did may be committed")
 	errBeginQuery = errors.New("BeginQuery must be one statement")
 )
 
@@ -20,8 +20,13 @@ var (
 // BeginQuery takes two.
 func (s *Session) begin(ctx context.Context, sc Scope, opts pgx.TxOptions, reading bool) error {
 	query := beginQuery(opts)
-	ctx, trace := s.host.Trace.Query(ctx, s.Conn, query, nil)
 	own := opts.BeginQuery != ""
+	if own {
+		if err := s.note(query); err != nil {
+			return err
+		}
+	}
+	ctx, trace := s.host.Trace.Query(ctx, s.Conn, query, nil)
 	err := s.prepareMissing(ctx)
 	if err == nil {
 		err = s.withBasePath(ctx, sc, func() error {

@@ -182,23 +182,25 @@ func (s *Session) ReadEntry(sc Scope, answer *pgconn.ResultReader) error {
 
 // sender takes queries that are sent together: a pgconn.Batch or a pgconn.Pipeline.
 type sender struct {
+	unprepared bool // the router's own queries may be prepared no more
+
 	params   func(sql string, values [][]byte, oids []uint32, formats, resultFormats []int16)
 	prepared func(desc *pgconn.StatementDescription, values [][]byte, formats, resultFormats []int16)
 }
 
-func batchSender(b *pgconn.Batch) sender { return sender{b.ExecParams, b.ExecStatement} }
+func batchSender(b *pgconn.Batch) sender { return sender{false, b.ExecParams, b.ExecStatement} }
 
 // pipelineSender has the server describe the result of each statement: when pgx skips statements after an error in a
 // pipeline, it keeps their descriptions, and takes them for those of statements further on (pgx 5.12).
 func pipelineSender(p *pgconn.Pipeline) sender {
-	return sender{p.SendQueryParams, func(desc *pgconn.StatementDescription, values [][]byte, formats, resultFormats []int16) {
+	return sender{false, p.SendQueryParams, func(desc *pgconn.StatementDescription, values [][]byte, formats, resultFormats []int16) {
 		p.SendQueryPrepared(desc.Name, values, formats, resultFormats)
 	}}
 }
 
 // own sends one of the router's own queries.
 func (s *Session) own(to sender, name string, values [][]byte) {
-	if desc := s.ownStatements[name]; desc != nil {
+	if desc := s.ownStatements[name]; desc != nil && !to.unprepared {
 		to.prepared(desc, values, nil, nil)
 		return
 	}
@@ -207,7 +209,7 @@ func (s *Session) own(to sender, name string, values [][]byte) {
 
 // enter sends an entry for a statement.
 func (s *Session) enter(to sender, sc Scope, more bool, sql string) {
-	if sc.held && !more && noQuery(sql) {
+	if sc.held && !more && noQuery(sql) && !(sc.Reads && texts.FirstWord(sql) == "set") { // after a query nothing makes a transaction write
 		to.params(sc.endOfTx(), nil, nil, nil, nil)
 		return
 	}
@@ -223,15 +225,10 @@ func (sc Scope) mayCommit(statements int) bool {
 	return !sc.Reads && !sc.opens && (!sc.held || statements > 1 && sc.ends == nil)
 }
 
-// end sends endQuery after the statements of an implicit transaction. If one of them may deallocate prepared statements, endQuery is
-// sent unprepared.
-func (s *Session) end(to sender, sc Scope, all []statement) {
-	path := [][]byte{[]byte(sc.path)}
-	if s.endsUnprepared || sc.held || slices.ContainsFunc(all, func(st statement) bool { return slices.Contains(deallocating, texts.FirstWord(st.sql)) }) {
-		to.params(endQuery, path, nil, nil, nil)
-		return
-	}
-	s.own(to, endName, path)
+// end sends endQuery after the statements of an implicit transaction.
+func (s *Session) end(to sender, sc Scope) {
+	to.unprepared = to.unprepared || s.endsUnprepared || sc.held
+	s.own(to, endName, [][]byte{[]byte(sc.path)})
 }
 
 // deallocating are words that begin statements which deallocate what is prepared.

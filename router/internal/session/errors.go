@@ -18,10 +18,12 @@ var ErrPooled = errors.New("there is a pooler before the server")
 var ErrNoAnswer = errors.New("the server gave no answer to a statement")
 
 var (
-	errBatchBegin = errors.New("a batch with Batch.BeginTx cannot be sent to a shard: use BeginTx of the shard, and SendBatch of its transaction")
-	errListen     = errors.New("LISTEN needs a connection of its own, not one that is shared")
-	errProcedure  = errors.New("CALL and DO could commit and go on outside the shard: use Exec or a transaction")
-	errTxEnded    = errors.New("the transaction was ended by a statement of its own; use Commit or Rollback")
+	errBatchBegin         = errors.New("a batch with Batch.BeginTx cannot be sent to a shard: use BeginTx of the shard, and SendBatch of its transaction")
+	errListen             = errors.New("LISTEN needs a connection of its own, not one that is shared")
+	errProcedure          = errors.New("CALL and DO could commit and go on outside the shard: use Exec or a transaction")
+	errProcedureRewritten = errors.New("CALL and DO could commit and go on outside the shard: where a QueryRewriter makes them, use a transaction")
+	errTxLeft             = errors.New("the SQL left a transaction open, which has been rolled back: use Begin")
+	errTxEnded            = errors.New("the transaction was ended by a statement of its own; use Commit or Rollback")
 )
 
 // entryError says that an entry failed, so that nothing that came after it has run.
@@ -49,6 +51,9 @@ func (s *Session) EntryFailed(sc Scope, err error) error {
 	return &entryError{explainEntry(sc, err)}
 }
 
+// missingRight is the function of the server that refuses the use of an object to a role.
+const missingRight = "aclcheck_error"
+
 // mismatch is the SQLSTATE of an entry that found another path than the base path, or another schema than the first entry.
 const mismatch = "22023"
 
@@ -60,7 +65,7 @@ func explainEntry(sc Scope, err error) error {
 		return &pathError{err}
 	case "22012":
 		return &pgconn.PgError{
-			Severity: "ERROR", SeverityUnlocalized: "ERROR", Code: "42501",
+			Severity: "ERROR", SeverityUnlocalized: "ERROR", Code: "42501", Routine: missingRight,
 			Message: fmt.Sprintf("permission denied for schema %s: the role has no USAGE on it", sc.schema),
 		}
 	}
@@ -82,9 +87,11 @@ func PathMoved(err error) bool {
 	return state == "42602" || state == mismatch
 }
 
-// withGrant adds what to do about a right that the role does not have.
+// withGrant adds what to do about a right that the role does not have on an object. Other errors have its code, too, and functions may raise
+// it.
 func withGrant(err error) error {
-	if failure.SQLState(err) != "42501" {
+	var pgErr *pgconn.PgError
+	if !errors.As(err, &pgErr) || pgErr.Code != "42501" || pgErr.Routine != missingRight {
 		return err
 	}
 	return fmt.Errorf("%w; kiloshard grant gives a role its rights on all shards", err)

@@ -18,6 +18,9 @@ func (s *Session) Exec(ctx context.Context, sc Scope, sql string, args []any) (t
 	if err != nil {
 		return tag, err
 	}
+	if st.rewritten && !sc.held && s.host.Texts.Of(st.sql).Calls {
+		return tag, errProcedureRewritten
+	}
 	ctx, trace := s.host.Trace.Query(ctx, s.Conn, sql, args)
 	s.leaving.begin(sc)
 	if len(st.args) == 0 {
@@ -73,6 +76,16 @@ func at(err error, before string) error {
 		pgErr.Position += int32(utf8.RuneCountInString(before))
 	}
 	return err
+}
+
+// TxLeft returns an error if a statement by itself has left a transaction open.
+func (s *Session) TxLeft() error { return txLeft(s.Conn) }
+
+func txLeft(conn *pgx.Conn) error {
+	if conn.IsClosed() || conn.PgConn().TxStatus() == 'I' {
+		return nil
+	}
+	return errTxLeft // the connection is closed
 }
 
 // callsProcedure reports whether SQL is a CALL or a DO, which may commit by themselves unless they are in a transaction.

@@ -61,15 +61,18 @@ from pg_catalog.pg_stat_get_activity(pg_catalog.pg_backend_pid()), pg_catalog.pg
 }
 
 // Clean takes off the session what callers may have left on it, if there was any sign of it. A connection for which that
-// goes wrong is closed.
+// goes wrong is closed. The words of SQL are no sign where backslashes escape in strings.
 func (s *Session) Clean() {
-	if !s.Left || s.Conn.IsClosed() || s.Conn.PgConn().IsBusy() || s.Conn.PgConn().TxStatus() != 'I' {
+	if !s.Left && !s.escapes() || s.Conn.IsClosed() || s.Conn.PgConn().IsBusy() || s.Conn.PgConn().TxStatus() != 'I' {
 		return // nothing was left, or the connection will be closed
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), EndLimit)
 	defer cancel()
 	const query = `close all; set session authorization default; unlisten *; select pg_catalog.pg_advisory_unlock_all();
-discard temp; discard sequences; reset all`
+discard temp; discard sequences; reset all;
+do $$ declare prepared text; begin
+for prepared in select name from pg_catalog.pg_prepared_statements where from_sql loop execute pg_catalog.format('deallocate %I', prepared); end loop;
+end $$`
 	s.Left = false
 	_, err := s.Conn.PgConn().Exec(ctx, query).ReadAll()
 	if err == nil && s.host.AfterConnect != nil {

@@ -27,15 +27,15 @@ func (r *Read) Renewed() bool { return r.renewed }
 // much of it was read.
 func (r *Read) Receive(result *pgconn.ResultReader, room int) (a *Answer, size int, err error) {
 	a = &Answer{fields: r.columns(result)}
-	for len(a.bytes) <= room {
+	for a.size() <= room {
 		if !result.NextRow() {
 			a.Tag, err = result.Close()
-			return a, len(a.bytes), err
+			return a, a.size(), err
 		}
 		a.add(result.Values())
 	}
 	_, err = result.Close()
-	return nil, len(a.bytes), err
+	return nil, a.size(), err
 }
 
 // columns returns the descriptions of the columns of a read's answer, for callers to keep: the connection uses its own

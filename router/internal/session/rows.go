@@ -50,7 +50,9 @@ func (r *rows) Close() {
 			err = closeErr
 		}
 	}
-	err = r.leaving.end(r.ctx, err)
+	if err = r.leaving.end(r.ctx, err); err == nil && r.lease != nil {
+		err = txLeft(r.conn)
+	}
 	if r.ends != nil {
 		r.ends.committed = err == nil
 		err = orUnknown(err)

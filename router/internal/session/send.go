@@ -9,6 +9,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/kiloshard/kiloshard/router/internal/failure"
+	"github.com/kiloshard/kiloshard/router/internal/texts"
 )
 
 // send sends statements together with one Sync, an entry before each, or before the first where the others begin or end a
@@ -36,6 +37,10 @@ func (s *Session) send(ctx context.Context, sc Scope, all []statement) (answers 
 	}
 	err = s.withBasePath(ctx, sc, func() error {
 		known, err := s.describe(ctx, sc, all)
+		if isUnknown(err) && !sc.held && s.prepareOwn(ctx) == nil { // the entry before them
+			s.statements.dropAll()
+			known, err = s.describe(ctx, sc, all)
+		}
 		if err != nil {
 			return failure.BeforeSend(err)
 		}
@@ -105,9 +110,10 @@ func (s *Session) try(ctx context.Context, sc Scope, all []statement) (reply, bo
 		if err := s.queue(to, &all[i]); err != nil {
 			return reply{}, false, err
 		}
+		to.unprepared = to.unprepared || slices.Contains(deallocating, texts.FirstWord(all[i].sql))
 	}
 	if sc.mayCommit(len(all)) {
-		s.end(to, sc, all)
+		s.end(to, sc)
 	}
 	answers := reply{s.Conn.PgConn().ExecBatch(ctx, &batch), s, sc}
 	entered := bare

@@ -18,7 +18,8 @@ type statement struct {
 	formats      pgx.QueryResultFormats
 	formatsByOID pgx.QueryResultFormatsByOID
 
-	desc *pgconn.StatementDescription // once it is prepared
+	desc      *pgconn.StatementDescription // once it is prepared
+	rewritten bool                         // nobody has looked at its text before
 }
 
 // parse takes apart the arguments of a call as pgx does: options come first, in any order.
@@ -45,12 +46,30 @@ func (s *Session) parse(ctx context.Context, sql string, args []any) (statement,
 		return st, fmt.Errorf("pgx.QueryExecMode: %w", err)
 	}
 	if rewriter != nil {
-		var err error
-		if st.sql, st.args, err = rewriter.RewriteQuery(ctx, s.Conn, st.sql, st.args); err != nil {
-			return st, fmt.Errorf("rewrite query failed: %w", err)
-		}
+		return st, s.rewrite(ctx, &st, rewriter)
 	}
 	return st, nil
+}
+
+// rewrite has a rewriter of the caller's change a statement. A panic in it is an error, since the connection is others' too.
+func (s *Session) rewrite(ctx context.Context, st *statement, by pgx.QueryRewriter) (err error) {
+	defer func() {
+		if cause := recover(); cause != nil {
+			err = fmt.Errorf("panic in the rewriter of a query: %v\n%s", cause, debug.Stack())
+		}
+	}()
+	before := st.sql
+	if st.sql, st.args, err = by.RewriteQuery(ctx, s.Conn, st.sql, st.args); err != nil {
+		return fmt.Errorf("rewrite query failed: %w", err)
+	}
+	switch by.(type) {
+	case pgx.NamedArgs, pgx.StrictNamedArgs: // they change no word of it
+		return nil
+	}
+	if st.rewritten = st.sql != before; st.rewritten {
+		return s.note(st.sql)
+	}
+	return nil
 }
 
 // queue sends the statement and its arguments, in the formats that pgx chooses.

@@ -303,6 +303,9 @@ func (t *transaction) commitAll(ctx context.Context) error {
 		if t.large != nil {
 			defer t.large.Rollback(ctx) // it has ended, and is to know that
 		}
+		if err := s.note(t.commit); err != nil {
+			return errors.Join(err, s.rollback(ctx))
+		}
 		tag, err = s.Exec(ctx, t.scope(), t.commit, nil)
 	}
 	switch status := s.Conn.PgConn().TxStatus(); {

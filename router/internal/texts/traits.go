@@ -16,9 +16,12 @@ type Traits struct {
 
 // leaving are words that may leave something on a session, at any place in a statement.
 var leaving = map[string]bool{
-	"dblink_connect": true, "pg_advisory_lock": true, "pg_advisory_lock_shared": true, "pg_try_advisory_lock": true,
-	"pg_try_advisory_lock_shared": true, "search_path": true, "set_config": true,
+	"dblink_connect": true, "dblink_connect_u": true, "pg_advisory_lock": true, "pg_advisory_lock_shared": true, "pg_try_advisory_lock": true,
+	"pg_try_advisory_lock_shared": true, "pg_settings": true, "search_path": true, "set_config": true,
 }
+
+// beforeTemp are words behind which TEMP begins the kind of what is made, and is no name.
+var beforeTemp = map[string]bool{"create": true, "global": true, "into": true, "local": true, "replace": true}
 
 // leavingFirst are words that may leave something on a session if a statement starts with them.
 var leavingFirst = map[string]bool{
@@ -53,9 +56,9 @@ func traitsOf(sql string) Traits {
 		case before == "set" && opening == "set":
 			t.Leaves = t.Leaves || w != "local" && w != "transaction" && w != "constraints"
 		case w == "temp" || w == "temporary":
-			t.Leaves = t.Leaves || opening == "create" || before == "into"
+			t.Leaves = t.Leaves || beforeTemp[before]
 		}
-		t.Leaves = t.Leaves || leaving[w]
+		t.Leaves = t.Leaves || leaving[w] || strings.HasPrefix(w, "pg_temp")
 		changes = changes || changing[w]
 		before = w
 	}
