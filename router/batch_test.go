@@ -12,6 +12,34 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
+// A batch may be closed twice, as with a deferred Close. The second time its connection is somebody else's.
+func TestBatchClosedTwice(t *testing.T) {
+	t.Parallel()
+	b, ctx := setup(t, options{conns: 1})
+	var good, open pgx.Batch
+	good.Queue(`select 1`)
+	open.Queue(`begin`)
+	for batch, fine := range map[*pgx.Batch]bool{&good: true, &open: false} {
+		results := b.shard(t, 9).SendBatch(ctx, batch)
+		first := results.Close()
+		if (first == nil) != fine {
+			t.Fatal(first)
+		}
+		err := b.shard(t, 10).Tx(ctx, pgx.TxOptions{}, func(tx pgx.Tx) error {
+			if _, err := tx.Exec(ctx, `update photos set title = 'kept'`); err != nil {
+				return err
+			}
+			if second := results.Close(); !errors.Is(second, first) {
+				t.Errorf("first %v, then %v", first, second)
+			}
+			return nil
+		})
+		if err != nil {
+			t.Error(err)
+		}
+	}
+}
+
 func TestBatch(t *testing.T) {
 	t.Parallel()
 	for _, mode := range modes {

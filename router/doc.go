@@ -89,6 +89,7 @@
 //     read between the two runs under the wrong path. With [Config.NoGroups] this cannot happen.
 //   - pg_temp is last in the path, so that no temporary table hides a table of the shard.
 //   - The connection of [pgx.Tx.Conn] has no entries: a function that has moved the path moves it for what is sent there.
+//   - An error in the middle of a read comes without the rows before it.
 //   - When a table has changed so that a prepared statement no longer fits, a single statement is prepared and run again; in a
 //     transaction, and later in a batch, the caller gets the error.
 //   - Behind PgBouncer in transaction mode, which the router notices, statements are not prepared.

@@ -13,7 +13,8 @@ import (
 // PoolConfig returns the config of a separate pool for the shard, for what a Shard cannot do because it shares its
 // connections: LISTEN, VACUUM, CREATE INDEX CONCURRENTLY, COPY by hand, session locks, a job queue. The config comes from
 // the host's DSN, [Config.Pool] and the credentials, and sets the shard's search_path in each session. You may change it
-// before you make the pool; a pool of the host's full size is rarely needed.
+// before you make the pool, but for address, TLS, database, user, password and search_path, which each connection gets anew; a pool
+// of the host's full size is rarely needed.
 //
 // The pool follows the shard: it makes each new connection to the shard's current host, to the address that takes writes
 // if there are several, with current credentials. It closes a connection to a host that the shard has left when the

@@ -146,19 +146,20 @@ func endUnread(r *results) {
 // leasedResults give their connection back when they are closed.
 type leasedResults struct {
 	*results
-	lease lease
+	lease lease // nil once it was given back
 }
 
+// Close may be called more than once. It fails if the batch has left a transaction open.
 func (r *leasedResults) Close() error {
-	defer func() {
-		if r.lease != nil {
-			r.lease.Release()
-			r.lease = nil
-		}
-	}()
-	err := r.results.Close()
-	if err == nil {
-		err = r.shard.Failed(r.session.TxLeft())
+	if r.lease == nil {
+		return r.err
 	}
-	return err
+	defer func() {
+		r.lease.Release()
+		r.lease = nil
+	}()
+	if err := r.results.Close(); err == nil {
+		r.err = r.shard.Failed(r.session.TxLeft())
+	}
+	return r.err
 }
