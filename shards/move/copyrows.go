@@ -19,8 +19,8 @@ import (
 // foreign keys are heeded there: the rows have met them on the source.
 func (j *job) copyRows(ctx context.Context, from *pgx.Conn, which rows.Tables, last func(to pgx.Tx) error) error {
 	const query = `
-		SELECT c.relname::text, string_agg(quote_ident(a.attname), ', ' ORDER BY a.attnum)
-		FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped AND a.attgenerated = ''
+		SELECT c.relname::text, coalesce('(' || string_agg(quote_ident(a.attname), ', ' ORDER BY a.attnum) FILTER (WHERE a.attnum IS NOT NULL) || ')', '')
+		FROM pg_class c LEFT JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped AND a.attgenerated = ''
 		WHERE c.relnamespace = $1::regnamespace AND c.relkind = 'r' AND position(c.relpersistence IN $2) > 0 GROUP BY 1 ORDER BY 1`
 	found, err := from.Query(ctx, query, j.Schema, which)
 	if err != nil {
@@ -40,7 +40,7 @@ func (j *job) copyRows(ctx context.Context, from *pgx.Conn, which rows.Tables, l
 		}
 		meter := j.meter(ctx)
 		for _, t := range tables {
-			text := name(j.Schema, t.Name) + " (" + t.Columns + ")"
+			text := name(j.Schema, t.Name) + " " + t.Columns
 			if err := stream(ctx, from, "COPY "+text+" TO STDOUT", j.to, "COPY "+text+" FROM STDIN", meter); err != nil {
 				return fmt.Errorf("copying %s: %w", t.Name, err)
 			}

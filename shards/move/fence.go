@@ -27,7 +27,7 @@ BEGIN
   EXECUTE format('DROP SCHEMA IF EXISTS %%I CASCADE', fence);
   EXECUTE format('CREATE SCHEMA %%I', fence);
   FOR r IN
-    SELECT c.relname, string_agg(format('NULL::%%s AS %%I', format_type(a.atttypid, a.atttypmod), a.attname), ', ' ORDER BY a.attnum) AS columns
+    SELECT c.relname, string_agg(format('NULL::%%s AS %%I', format_type(a.atttypid, a.atttypmod), a.attname), ', ' ORDER BY a.attnum) FILTER (WHERE a.attnum IS NOT NULL) AS columns
     FROM pg_class c LEFT JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped
     WHERE c.relnamespace = '%[2]s'::regnamespace AND c.relkind IN ('r', 'p', 'v', 'm', 'f') GROUP BY c.oid
   LOOP

@@ -13,7 +13,7 @@ func TestOffline(t *testing.T) {
 	b.exec(0, fill+`
 		create unlogged table fast (n int primary key, half numeric generated always as (n / 2.0) stored);
 		insert into fast select generate_series(1, 50);
-		create table bare (t text); insert into bare values (E'a\tb\\\n'), (null), ('');
+		create table hollow (); insert into hollow default values; create table bare (t text); insert into bare values (E'a\tb\\\n'), (null), ('');
 		create function fail() returns trigger language plpgsql as $$ begin raise 'a trigger has run'; end $$;
 		create trigger fail before insert on likes for each row execute function fail();`)
 	const rows = `select count(*) || ' ' || sum(hashtext(p::text)) || ' ' || (select count(*) from shard_00001.likes) || ' ' || (select sum(half) from shard_00001.fast) ||
