@@ -183,7 +183,8 @@ perform set_config('search_path', 'shard_00063', false); commit; end $$`)
 	b.run(ctx, t, `create function public.keep() returns text language sql as $$
 select set_config('search_path', current_setting('search_path'), false) $$`)
 	deferTrigger(ctx, t, b)
-	if err := write(ctx, b.shard(t, 1)); err == nil || !strings.Contains(err.Error(), "has ended the transaction") {
+	// In Postgres 18 what stands behind the first statement of a message is in a transaction block, which the procedure cannot end.
+	if err := write(ctx, b.shard(t, 1)); err == nil || !strings.Contains(err.Error(), "has ended the transaction") && !strings.Contains(err.Error(), "2D000") {
 		t.Errorf("got %v, expected that the transaction was ended", err)
 	}
 	b.intact(ctx, t, "the end")
