@@ -46,7 +46,8 @@ func (s *Session) parse(ctx context.Context, sql string, args []any) (statement,
 		return st, fmt.Errorf("pgx.QueryExecMode: %w", err)
 	}
 	if rewriter != nil {
-		return st, s.rewrite(ctx, &st, rewriter)
+		err := s.rewrite(ctx, &st, rewriter)
+		return st, err
 	}
 	return st, nil
 }
