@@ -80,43 +80,36 @@ func ask(ctx context.Context, t *testing.T, s router.Shard, sql string) (answer 
 	return answer
 }
 
+// What leaves its transaction open has written nothing, and says so.
 func TestTransactionLeftOpen(t *testing.T) {
 	t.Parallel()
 	b, ctx := setup(t, options{conns: 1})
 	s := b.shard(t, 1)
-	_, err := s.Exec(ctx, `begin; update photos set title = 'lost'`)
-	if err == nil || !strings.Contains(err.Error(), "use Begin") {
-		t.Errorf("got %v", err)
-	}
-	if got := ask(ctx, t, s, `select title from photos where id = 1`); got != "of shard 1" {
-		t.Errorf("the next caller sees %q", got)
-	}
-	b.isFree(ctx, t)
-}
-
-// A batch that leaves its transaction open has written nothing, and says so.
-func TestBatchLeavesItsTransactionOpen(t *testing.T) {
-	t.Parallel()
-	b, ctx := setup(t, options{conns: 1})
-	s := b.shard(t, 1)
-	var batch pgx.Batch
-	batch.Queue(`begin`)
-	batch.Queue(`update photos set title = 'lost'`)
-	inBatch := s.SendBatch(ctx, &batch).Close()
-	rows, inQuery := s.Query(ctx, `begin`)
-	if inQuery == nil {
-		rows.Close()
-		inQuery = rows.Err()
-	}
-	for _, err := range []error{inBatch, inQuery} {
-		if err == nil || !strings.Contains(err.Error(), "use Begin") {
-			t.Errorf("got %v", err)
+	for name, leave := range map[string]func() error{
+		"a string": func() error { return second(s.Exec(ctx, `begin; update photos set title = 'lost'`)) },
+		"a batch": func() error {
+			var batch pgx.Batch
+			batch.Queue(`begin`)
+			batch.Queue(`update photos set title = 'lost'`)
+			return s.SendBatch(ctx, &batch).Close()
+		},
+		"a query": func() error {
+			rows, err := s.Query(ctx, `begin`)
+			if err != nil {
+				return err
+			}
+			rows.Close()
+			return rows.Err()
+		},
+	} {
+		if err := leave(); err == nil || !strings.Contains(err.Error(), "use Begin") {
+			t.Errorf("%s: got %v", name, err)
 		}
+		if got := ask(ctx, t, s, `select title from photos where id = 1`); got != "of shard 1" {
+			t.Errorf("%s: the next caller sees %q", name, got)
+		}
+		b.isFree(ctx, t)
 	}
-	if got := ask(ctx, t, s, `select title from photos where id = 1`); got != "of shard 1" {
-		t.Errorf("the next caller sees %q", got)
-	}
-	b.isFree(ctx, t)
 }
 
 // What a BeginQuery and a CommitQuery leave on a session is taken off it.

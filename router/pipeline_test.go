@@ -273,3 +273,45 @@ where datname = current_database() and pid <> pg_backend_pid() and random() < 0.
 		}
 	}
 }
+
+// The result formats that one caller asks for are no other caller's.
+func TestFormatsOfOneCaller(t *testing.T) {
+	t.Parallel()
+	b, ctx := setup(t, options{conns: 1})
+	const query = `select owner, title from photos where id = @id`
+	named := pgx.NamedArgs{"id": 1}
+	familiar(ctx, t, b.shard(t, 9), query, named)
+	s := b.shard(t, 1)
+	read := func(args ...any) (format int16, err error) { // of the first column
+		letGo := hold(ctx, t, s)
+		var reading sync.WaitGroup
+		reading.Go(func() {
+			var rows pgx.Rows
+			if rows, err = s.Query(ctx, query, args...); err == nil {
+				rows.Close()
+				format, err = rows.FieldDescriptions()[0].Format, rows.Err()
+			}
+		})
+		b.waits(ctx, t, 1)
+		letGo()
+		reading.Wait()
+		return format, err
+	}
+	for _, c := range []struct {
+		args []any
+		want int16
+	}{
+		{[]any{named, pgx.QueryResultFormats{pgx.TextFormatCode}}, pgx.TextFormatCode},
+		{[]any{named}, pgx.BinaryFormatCode},
+	} {
+		if got, err := read(c.args...); err != nil || got != c.want {
+			t.Errorf("%v: format %d, %v; expected %d", c.args, got, err, c.want)
+		}
+	}
+	if _, err := read(named, pgx.QueryResultFormats{0, 0, 0}); err == nil {
+		t.Error("three formats were good for two columns")
+	}
+	if _, err := read(named); err != nil {
+		t.Errorf("another caller: %v", err)
+	}
+}

@@ -241,3 +241,21 @@ func TestReadersOfAnyRole(t *testing.T) {
 		t.Errorf("got %d, error %v", owner, err)
 	}
 }
+
+// A Reader writes in no transaction, whatever begins it.
+func TestReaderThatChains(t *testing.T) {
+	t.Parallel()
+	b, ctx := setup(t, options{conns: 1})
+	s := b.shard(t, 1)
+	err := s.ReadOnly(router.Reads{}).Tx(ctx, pgx.TxOptions{}, func(tx pgx.Tx) error {
+		for _, sql := range []string{`commit and chain`, `set transaction read write`, `delete from photos`} {
+			if _, err := tx.Exec(ctx, sql); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if got := ask(ctx, t, s, `select count(*)::text from photos`); err == nil || got != "1" {
+		t.Errorf("a reader has written: %s rows are left, %v", got, err)
+	}
+}

@@ -3,13 +3,9 @@ package router_test
 import (
 	"context"
 	"strings"
-	"sync"
 	"testing"
-	"time"
 
 	"github.com/jackc/pgx/v5"
-
-	"github.com/kiloshard/kiloshard/router"
 )
 
 // rewrite is a [pgx.QueryRewriter].
@@ -65,54 +61,4 @@ func TestRewriterThatPanics(t *testing.T) {
 		}
 	}
 	b.isFree(ctx, t)
-}
-
-// The result formats that one caller asks for are no other caller's.
-func TestFormatsOfOneCaller(t *testing.T) {
-	t.Parallel()
-	b, ctx := setup(t, options{conns: 1})
-	const query = `select owner, title from photos where id = @id`
-	named := pgx.NamedArgs{"id": 1}
-	familiar(ctx, t, b.shard(t, 9), query, named)
-	s := b.shard(t, 1)
-	read := func(args ...any) (err error) {
-		letGo := hold(ctx, t, s)
-		var reading sync.WaitGroup
-		reading.Go(func() {
-			var rows pgx.Rows
-			if rows, err = s.Query(ctx, query, args...); err == nil {
-				rows.Close()
-				err = rows.Err()
-			}
-		})
-		b.waits(ctx, t, 1)
-		letGo()
-		reading.Wait()
-		return err
-	}
-	if err := read(named, pgx.QueryResultFormats{0, 0, 0}); err == nil {
-		t.Error("three formats were good for two columns")
-	}
-	time.Sleep(1100 * time.Millisecond) // for a second, a text that has failed is sent alone
-	if err := read(named); err != nil {
-		t.Errorf("another caller: %v", err)
-	}
-}
-
-// A Reader writes in no transaction, whatever begins it.
-func TestReaderThatChains(t *testing.T) {
-	t.Parallel()
-	b, ctx := setup(t, options{conns: 1})
-	s := b.shard(t, 1)
-	err := s.ReadOnly(router.Reads{}).Tx(ctx, pgx.TxOptions{}, func(tx pgx.Tx) error {
-		for _, sql := range []string{`commit and chain`, `set transaction read write`, `delete from photos`} {
-			if _, err := tx.Exec(ctx, sql); err != nil {
-				return err
-			}
-		}
-		return nil
-	})
-	if got := ask(ctx, t, s, `select count(*)::text from photos`); err == nil || got != "1" {
-		t.Errorf("a reader has written: %s rows are left, %v", got, err)
-	}
 }

@@ -234,7 +234,7 @@ func (r *Request) Exec(sql string, args []any) (pgconn.CommandTag, error) {
 	tag, err := s.Exec(r.ctx, r.scope(), sql, args)
 	r.shard.pool.Texts.Observe(r.text, time.Since(started), true)
 	if err == nil {
-		err = s.TxLeft()
+		err = session.TxLeft(s.Conn)
 	}
 	return tag, r.shard.Failed(err)
 }

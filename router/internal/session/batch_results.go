@@ -159,7 +159,7 @@ func (r *leasedResults) Close() error {
 		r.lease = nil
 	}()
 	if err := r.results.Close(); err == nil {
-		r.err = r.shard.Failed(r.session.TxLeft())
+		r.err = r.shard.Failed(TxLeft(r.session.Conn))
 	}
 	return r.err
 }

@@ -209,7 +209,7 @@ func (s *Session) own(to sender, name string, values [][]byte) {
 
 // enter sends an entry for a statement.
 func (s *Session) enter(to sender, sc Scope, more bool, sql string) {
-	if sc.held && !more && noQuery(sql) && !(sc.Reads && texts.FirstWord(sql) == "set") { // after a query nothing makes a transaction write
+	if sc.held && !more && sc.noQuery(sql) {
 		to.params(sc.endOfTx(), nil, nil, nil, nil)
 		return
 	}
@@ -284,7 +284,9 @@ func (s *Session) prepareMissing(ctx context.Context) error {
 // takes after an error. They have an entry that is no query.
 var beforeQueries = []string{"set", "commit", "end", "rollback", "abort", "savepoint", "release"}
 
-// noQuery reports whether a statement begins with one of those words.
-func noQuery(sql string) bool {
-	return slices.Contains(beforeQueries, texts.FirstWord(sql))
+// noQuery reports whether the entry of a statement is no query. Where nothing may be written SET has a query before it, after which
+// Postgres does not let it make the transaction one that writes.
+func (sc Scope) noQuery(sql string) bool {
+	word := texts.FirstWord(sql)
+	return slices.Contains(beforeQueries, word) && !(sc.Reads && word == "set")
 }

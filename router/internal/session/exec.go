@@ -78,10 +78,8 @@ func at(err error, before string) error {
 	return err
 }
 
-// TxLeft returns an error if a statement by itself has left a transaction open.
-func (s *Session) TxLeft() error { return txLeft(s.Conn) }
-
-func txLeft(conn *pgx.Conn) error {
+// TxLeft returns an error if what was sent by itself has left a transaction open on its connection.
+func TxLeft(conn *pgx.Conn) error {
 	if conn.IsClosed() || conn.PgConn().TxStatus() == 'I' {
 		return nil
 	}

@@ -51,7 +51,7 @@ func (r *rows) Close() {
 		}
 	}
 	if err = r.leaving.end(r.ctx, err); err == nil && r.lease != nil {
-		err = txLeft(r.conn)
+		err = TxLeft(r.conn)
 	}
 	if r.ends != nil {
 		r.ends.committed = err == nil

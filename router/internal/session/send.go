@@ -37,8 +37,7 @@ func (s *Session) send(ctx context.Context, sc Scope, all []statement) (answers 
 	}
 	err = s.withBasePath(ctx, sc, func() error {
 		known, err := s.describe(ctx, sc, all)
-		if isUnknown(err) && !sc.held && s.prepareOwn(ctx) == nil { // the entry before them
-			s.statements.dropAll()
+		if isUnknown(err) && s.prepareAnew(ctx, sc) { // the entry before them
 			known, err = s.describe(ctx, sc, all)
 		}
 		if err != nil {
@@ -150,8 +149,7 @@ func (s *Session) prepareAgain(ctx context.Context, sc Scope, all []statement, k
 	switch {
 	case lost:
 		// A statement that deallocates one may have deallocated all, as DISCARD ALL does.
-		s.forgetAll()
-		if sc.held || s.prepareOwn(ctx) != nil {
+		if !s.prepareAnew(ctx, sc) {
 			return false
 		}
 	case known && (!sent || maybeStale(cause)):
@@ -169,6 +167,13 @@ func (s *Session) prepareAgain(ctx context.Context, sc Scope, all []statement, k
 		return false // the first error says more
 	}
 	return lost || !slices.EqualFunc(before, all, sameShape)
+}
+
+// prepareAnew forgets all prepared statements, and prepares the router's own again unless a transaction of the caller's forbids that: an
+// error has ended it. It reports whether it has prepared them.
+func (s *Session) prepareAnew(ctx context.Context, sc Scope) bool {
+	s.forgetAll()
+	return !sc.held && s.prepareOwn(ctx) == nil
 }
 
 // forgetAll forgets all prepared statements.
