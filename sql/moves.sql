@@ -51,12 +51,12 @@ DECLARE
   m record;
 BEGIN
   SELECT target, fenced INTO m FROM kiloshard.moves WHERE shard = number AND side = 'source' AND fenced IS NOT NULL ORDER BY fenced DESC LIMIT 1;
-  RAISE EXCEPTION 'shard % moved to % at %', number, coalesce(m.target, 'another host'), m.fenced USING ERRCODE = '{{.ShardGone}}',
+  RAISE EXCEPTION 'shard % moved to %', number, coalesce(format('%s at %s', m.target, m.fenced), 'another host') USING ERRCODE = '{{.ShardGone}}',
     HINT = 'The newest map says where it is: kiloshard route, or kiloshard psql.';
 END
 $kiloshard$;
 
--- refuse_moved does the same for COPY to these views. Its argument is the shard's number.
+-- refuse_moved does the same as the trigger of these views, without which they take no COPY. Its argument is the shard's number.
 CREATE OR REPLACE FUNCTION kiloshard.refuse_moved() RETURNS trigger
 LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp AS $kiloshard$
 BEGIN

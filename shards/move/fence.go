@@ -10,37 +10,40 @@ import (
 )
 
 // fenceScript makes the fence under a name of its own: a schema that has, in place of each table and view, a view of the same
-// columns whose use raises where the shard went, and the functions that make IDs, which do so too.
+// columns whose use raises where the shard went, and functions and procedures that do so, too, next_id among them.
 //
-// They raise when a statement is planned, as the rules have it also for writes that return rows: a client that has had
-// nothing of an answer can send the statement elsewhere. The triggers are for COPY, which knows no rules.
+// They raise when a statement is planned, also one that writes: a client that has had nothing of an answer can send the statement
+// elsewhere. What raises for an INSERT is the default of a last column, which counts also where triggers do not fire, with
+// session_replication_role = replica. Its name is what a COPY without a list of columns is told that it lacks.
 const fenceScript = `
 DO $kiloshard$
 DECLARE
   fence CONSTANT name := '%[1]s';
   shard CONSTANT int := %[3]d;
-  view text;
-  event text;
-  maker text;
+  raises CONSTANT text := 'kiloshard.shard_has_moved(%[3]d)';
   r record;
 BEGIN
   EXECUTE format('DROP SCHEMA IF EXISTS %%I CASCADE', fence);
   EXECUTE format('CREATE SCHEMA %%I', fence);
   FOR r IN
-    SELECT c.relname, string_agg(format('NULL::%%s AS %%I', format_type(a.atttypid, a.atttypmod), a.attname), ', ' ORDER BY a.attnum) FILTER (WHERE a.attnum IS NOT NULL) AS columns
+    SELECT format('%%I.%%I', fence, c.relname) AS view,
+      string_agg(format('NULL::%%s AS %%I, ', format_type(a.atttypid, a.atttypmod), a.attname), '' ORDER BY a.attnum) FILTER (WHERE a.attnum IS NOT NULL) AS columns
     FROM pg_class c LEFT JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped
     WHERE c.relnamespace = '%[2]s'::regnamespace AND c.relkind IN ('r', 'p', 'v', 'm', 'f') GROUP BY c.oid
   LOOP
-    view := format('%%I.%%I', fence, r.relname);
-    EXECUTE format('CREATE VIEW %%s AS SELECT %%s FROM kiloshard.shard_has_moved(%%s)', view, r.columns, shard);
-    FOREACH event IN ARRAY ARRAY['INSERT', 'UPDATE', 'DELETE'] LOOP
-      EXECUTE format('CREATE RULE refuse_%%s AS ON %%1$s TO %%s DO INSTEAD INSERT INTO kiloshard.move_markers SELECT %%L, kiloshard.shard_has_moved(%%s)%%s',
-        event, view, '', shard, ' RETURNING ' || r.columns);
-    END LOOP;
-    EXECUTE format('CREATE TRIGGER refuse_copy INSTEAD OF INSERT ON %%s FOR EACH ROW EXECUTE FUNCTION kiloshard.refuse_moved(%%s)', view, shard);
+    EXECUTE format('CREATE VIEW %%s AS SELECT %%s NULL::bigint AS "shard %%s has moved" FROM %%s', r.view, r.columns, shard, raises);
+    EXECUTE format('ALTER VIEW %%s ALTER "shard %%s has moved" SET DEFAULT %%s', r.view, shard, raises);
+    EXECUTE format('CREATE TRIGGER refuse INSTEAD OF INSERT OR UPDATE OR DELETE ON %%s FOR EACH ROW EXECUTE FUNCTION kiloshard.refuse_moved(%%s)', r.view, shard);
   END LOOP;
-  FOREACH maker IN ARRAY ARRAY['next_id() RETURNS', 'next_id(seq regclass) RETURNS', 'next_ids(n int) RETURNS SETOF'] LOOP
-    EXECUTE format('CREATE FUNCTION %%I.%%s bigint LANGUAGE sql IMMUTABLE AS $f$ SELECT kiloshard.shard_has_moved(%%s) $f$', fence, maker, shard);
+  FOR r IN
+    SELECT CASE p.prokind WHEN 'p' THEN 'PROCEDURE' ELSE 'FUNCTION' END AS kind, format('%%I.%%I(%%s)', fence, p.proname, pg_get_function_arguments(p.oid)) AS signature,
+      CASE p.prokind WHEN 'f' THEN format('RETURNS %%s IMMUTABLE', pg_get_function_result(p.oid)) END AS attributes
+    FROM pg_proc p
+    WHERE p.pronamespace = '%[2]s'::regnamespace AND p.prokind IN ('f', 'p') AND p.proargdefaults IS NULL AND NOT EXISTS (
+      SELECT FROM pg_type t JOIN unnest(coalesce(p.proallargtypes, p.proargtypes::oid[]) || p.prorettype) used (type) ON t.oid = type
+      WHERE t.typnamespace = p.pronamespace OR t.typtype = 'p' AND t.typname !~ '^(void|record|any.+)$') -- trigger, internal ...
+  LOOP
+    EXECUTE format('CREATE %%s %%s %%s LANGUAGE plpgsql AS $f$ BEGIN PERFORM %%s; END $f$', r.kind, r.signature, r.attributes, raises);
   END LOOP;
   EXECUTE format('CREATE VIEW %%I.%[4]s AS SELECT target, fenced FROM kiloshard.moves WHERE id = ''%[5]s''', fence);
   EXECUTE format('GRANT USAGE ON SCHEMA %%I TO PUBLIC', fence);

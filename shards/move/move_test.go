@@ -28,7 +28,9 @@ execute writes_in_function; execute writes_in_function; rollback`
 func TestMove(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
-	b.exec(0, fill+`grant usage on schema shard_00001 to pg_monitor; grant select (id, title) on photos to pg_monitor; grant insert on likes to public`)
+	b.exec(0, fill+`grant usage on schema shard_00001 to pg_monitor; grant select (id, title) on photos to pg_monitor; grant insert on likes to public;
+		create function twice(x int) returns int language sql as 'select x * 2'; create procedure tidy(inout n int) language sql as 'select 1';
+		create function text_in(cstring, variadic "any") returns cstring language internal as 'textin'`)
 	const rows = `select count(*) || ' ' || sum(hashtext(p::text)) || ' ' || (select count(*) from shard_00001.likes) from shard_00001.photos p`
 	stale := b.connect(0)
 	defer stale.Close(context.Background())
@@ -54,10 +56,18 @@ func TestMove(t *testing.T) {
 		`delete from shard_00001.likes`, `select shard_00001.next_id()`, `copy shard_00001.events (what) from program 'echo x'`, `select * from shard_00001.glad`,
 		`insert into shard_00001.photos (title) values ('x') returning id, mood`, `update shard_00001.photos set title = 'x' where id = 1 returning *`,
 		`select count(*) from shard_00001.photos where false`, `select * from shard_00001.photos for update`,
+		`insert into shard_00001.likes select 1, 1 where false`, `insert into shard_00001.events default values`,
+		`insert into shard_00001.likes values (1, 1) on conflict do nothing`, `insert into shard_00001.likes values (1, 1) on conflict (photo, who) do update set who = 2`,
+		`select * from shard_00001.next_ids(3)`, `select shard_00001.twice(1)`, `call shard_00001.tidy(1)`,
 	} {
-		if err := b.try(0, statement); err == nil || !strings.Contains(err.Error(), "shard 1 moved to pg-b at ") {
-			t.Errorf("%s: got %v", statement, err)
+		for _, role := range []string{"origin", "replica"} { // as a replica no usual trigger or rule fires
+			if err := b.try(0, "set session_replication_role = "+role+"; "+statement); err == nil || !strings.Contains(err.Error(), "shard 1 moved to pg-b at ") {
+				t.Errorf("%s as %s: got %v", statement, role, err)
+			}
 		}
+	}
+	if err := b.try(0, `copy shard_00001.likes from program 'echo "1	1"'`); err == nil || !strings.Contains(err.Error(), `missing data for column "shard 1 has moved"`) {
+		t.Errorf("COPY without a list of columns: got %v", err)
 	}
 	for _, name := range []string{"writes", "reads", "reads_by_path", "next_id", "writes_in_function"} {
 		if _, err := stale.Exec(t.Context(), "execute "+name); err == nil || !strings.Contains(err.Error(), "shard 1 moved to pg-b at ") {
