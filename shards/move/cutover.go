@@ -39,6 +39,9 @@ func (j *job) cutover(ctx context.Context) error {
 	}
 	for doubts := 0; ; doubts++ {
 		err := j.retry(ctx, func(lockTimeout time.Duration) error {
+			if err := j.unlessAsCompared(ctx, j.prepareTarget); err != nil {
+				return err
+			}
 			if err := j.readMap(ctx); err != nil {
 				return err
 			}
@@ -110,14 +113,14 @@ func (j *job) tryAgain(ctx context.Context, what string, began time.Time, pause 
 	return sleep(ctx, pause)
 }
 
-// mayTryAgain reports whether a cutover failed because of locks, time, or a store that does not answer.
+// mayTryAgain reports whether a cutover failed because of locks, time, a store that does not answer, or what somebody did meanwhile.
 func mayTryAgain(err error) bool {
 	switch code(err) {
 	case "55P03", "40P01", "57014", "25P03": // lock not available, deadlock, statement timeout, idle in a transaction
 		return true
 	}
 	var store *storeError
-	return errors.Is(err, errMarkerLate) || errors.Is(err, errPauseOver) || errors.As(err, &store)
+	return errors.Is(err, errMarkerLate) || errors.Is(err, errPauseOver) || errors.Is(err, errMeanwhile) || errors.As(err, &store)
 }
 
 // errPauseOver says that a try of a cutover has taken as long as writers may wait.
@@ -244,6 +247,9 @@ func (j *job) holdUp(ctx context.Context, tx pgx.Tx, lockTimeout time.Duration, 
 // fenceIn is the end of a cutover: it copies what is not replicated, compares what is to be compared, carries the sequences over, and fences
 // the source.
 func (j *job) fenceIn(ctx context.Context, tx pgx.Tx) error {
+	if err := j.isAsCompared(ctx); err != nil {
+		return err
+	}
 	if err := j.copyUnlogged(ctx, tx); err != nil {
 		return err
 	}

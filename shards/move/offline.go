@@ -26,6 +26,9 @@ func (j *job) cutoverOffline(ctx context.Context) error {
 		return err
 	}
 	return j.untilFenced(ctx, func() error {
+		if err := j.unlessAsCompared(ctx, j.verifyStructure); err != nil {
+			return err
+		}
 		if err := j.readMap(ctx); err != nil {
 			return err
 		}
@@ -85,6 +88,9 @@ func (j *job) fenceLocked(ctx context.Context, fn func(ctx context.Context, tx p
 
 // copyLocked copies and compares all rows, and fences the source.
 func (j *job) copyLocked(ctx context.Context, tx pgx.Tx) error {
+	if err := j.isAsCompared(ctx); err != nil {
+		return err
+	}
 	if err := j.copyRows(ctx, tx.Conn(), rows.All, func(to pgx.Tx) error { return j.noteCutover(ctx, to) }); err != nil {
 		return err
 	}

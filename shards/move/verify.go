@@ -224,8 +224,11 @@ func (j *job) snapshots(ctx context.Context) (source, target *pgx.Conn, err erro
 	return source, target, err
 }
 
-// verifyStructure compares the structures of both sides.
-func (j *job) verifyStructure(ctx context.Context) error {
+// verifyStructure compares the structures of both sides: see [job.isAsCompared] for what is changed after that.
+func (j *job) verifyStructure(ctx context.Context) (err error) {
+	if j.compared, err = j.catalogs(ctx); err != nil {
+		return err
+	}
 	if j.back != nil {
 		return j.verifyUnchanged(ctx)
 	}
