@@ -31,7 +31,8 @@ func movedWithWayBack(t *testing.T, before string) *bundle {
 // rowsOf1 is what of shard 1 must be the same on both hosts.
 const rowsOf1 = `select concat_ws(' ', (select count(*) || ' ' || sum(hashtext(p::text)) from shard_00001.photos p), (select count(*) || ' ' || sum(hashtext(l::text)) from shard_00001.likes l),
 	(select count(*) || ' ' || sum(hashtext(e::text)) from shard_00001.events e), (select string_agg(o::text, ',' order by o::text) from shard_00001.odd o),
-	(select string_agg(w::text, ',' order by w::text) from shard_00001.whole w))`
+	(select string_agg(w::text, ',' order by w::text) from shard_00001.whole w),
+	(select string_agg(a::text, ',' order by a::text) from shard_00001.alike a))`
 
 // Whatever was written on the new host comes back, of all types and in all ways, and nothing is left over.
 func TestRollback(t *testing.T) {
@@ -41,6 +42,7 @@ func TestRollback(t *testing.T) {
 		alter table odd alter long set storage external;
 		insert into odd (long, at, list) values (repeat('x', 10000), '2026-01-02 03:04:05.678901+00', '{a,NULL,"b c"}');
 		create table whole (a int, b text); alter table whole replica identity full; insert into whole values (1, 'x'), (1, 'x'), (2, null);
+		create table alike (n numeric, c char(3)); alter table alike replica identity full; insert into alike values (1.0, 'x'), (1.00, 'x'), (1.000, '');
 		create materialized view counted as select count(*) as n from photos;
 		create table gone (n int primary key); insert into gone values (1);
 		create function fail() returns trigger language plpgsql as $$ begin raise 'a trigger has run'; end $$;
@@ -56,6 +58,7 @@ func TestRollback(t *testing.T) {
 		insert into odd (long) values ('short'), (null); begin; delete from likes where photo in (select id from photos where title like 'photo 1%'); delete from photos where title like 'photo 1%'; commit;
 		begin; insert into events (what) values ('undone'); rollback; update events set n = -n where n < 3;
 		delete from whole where ctid = (select min(ctid) from whole); update whole set b = 'y' where a = 2; insert into whole values (null, null);
+		delete from alike where n::text = '1.00'; update alike set c = 'y' where n::text = '1.000';
 		truncate gone; begin; insert into events (what) select 'many' from generate_series(1, 2000); savepoint s; delete from events; rollback to s; commit;`)
 	want, id := b.text(1, rowsOf1), b.text(1, `select shard_00001.next_id()`)
 	report, err := move.Rollback(t.Context(), b.cfg)

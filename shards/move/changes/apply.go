@@ -157,7 +157,8 @@ func (s *statement) add(v value) {
 	fmt.Fprintf(s, "$%d", len(s.values))
 }
 
-// where writes which row it is, by what is known of it: one row, although a table whose identity is the whole row may have two.
+// where writes which row it is, by what is known of it: one row, although a table whose identity is the whole row may have two. Of such
+// a table it must be the same to the letter: 1.0 is equal to 1.00, and not all types have an equality.
 func (s *statement) where(rel *relation, table string, row []value) {
 	if rel.full {
 		s.WriteString(" WHERE ctid = (SELECT ctid FROM " + table)
@@ -167,12 +168,17 @@ func (s *statement) where(rel *relation, table string, row []value) {
 		if !c.key {
 			continue
 		}
-		s.WriteString(word + pgx.Identifier{c.name}.Sanitize())
+		column := pgx.Identifier{c.name}.Sanitize()
+		s.WriteString(word)
 		word = " AND "
 		if row[i].text == nil {
-			s.WriteString(" IS NULL")
+			s.WriteString(column + " IS NULL")
 			continue
 		}
+		if rel.full {
+			column += " IS NOT NULL AND concat(" + column + ")"
+		}
+		s.WriteString(column)
 		s.WriteString(" = ")
 		s.add(row[i])
 	}
