@@ -121,7 +121,7 @@ func TestLargeShardUnderLoad(t *testing.T) {
 func TestVerifyAfterSwitch(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
-	b.exec(0, fill)
+	b.exec(0, fill+`create table named (n int primary key, t regclass, of regtype[]); insert into named values (1, 'photos', '{mood,int}')`)
 	if _, err := move.Run(t.Context(), b.cfg); err != nil {
 		t.Fatal(err)
 	}

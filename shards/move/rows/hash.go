@@ -24,7 +24,8 @@ const (
 type table struct {
 	Name    string
 	Columns []string
-	Types   []uint32 // those that are not Postgres's own have other OIDs on another host
+	Types   []uint32  // those that are not Postgres's own have other OIDs on another host
+	renamed [2]string // a schema, and what values that name something in it are to say instead: a regclass, say
 }
 
 func tables(ctx context.Context, conn Querier, schema string, which Tables) ([]table, error) {
@@ -56,7 +57,7 @@ func (t table) both(other table) table {
 const (
 	hashText  = `hashtextextended(%[1]s::text COLLATE "C", %[2]d)`
 	hashBytes = `hash_record_extended(ROW(%[1]s), %[2]d)` // as the type does it
-	hashAny   = `hashtextextended(ROW(%[1]s)::text COLLATE "C", %[2]d)`
+	hashAny   = `hashtextextended(replace(ROW(%[1]s)::text, '%[3]s', '%[4]s') COLLATE "C", %[2]d)`
 )
 
 // hashes are those of types whose own hashes, or casts to text, tell all values apart that are not the same to the byte: not those of
@@ -87,7 +88,7 @@ func (t table) hash() string {
 		if !ok {
 			how = hashAny
 		}
-		parts = append(parts, fmt.Sprintf("coalesce("+how+", %[2]d)", pgx.Identifier{"kiloshard_row", column}.Sanitize(), i+1))
+		parts = append(parts, fmt.Sprintf("coalesce("+how+", %[2]d)", pgx.Identifier{"kiloshard_row", column}.Sanitize(), i+1, t.renamed[0], t.renamed[1]))
 	}
 	return strings.Join(parts, " # ")
 }

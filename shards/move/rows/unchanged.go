@@ -40,15 +40,17 @@ func Unchanged(ctx context.Context, from *pgx.Conn, original string, to *pgx.Con
 
 // unknown counts the rows of the copy of a table that are not in the original.
 func unknown(ctx context.Context, from *pgx.Conn, original string, to *pgx.Conn, copied string, t table, since string) (int64, error) {
-	query := func(schema, where string) string {
+	query := func(t table, schema, where string) string {
 		return fmt.Sprintf("SELECT %s FROM %s AS kiloshard_row %s ORDER BY 1", t.hash(), pgx.Identifier{schema, t.Name}.Sanitize(), where)
 	}
-	known, err := from.Query(ctx, query(original, ""), pgx.QueryExecModeExec)
+	in := t
+	in.renamed = [2]string{original + ".", copied + "."}
+	known, err := from.Query(ctx, query(in, original, ""), pgx.QueryExecModeExec)
 	if err != nil {
 		return 0, err
 	}
 	defer known.Close()
-	rows, err := to.Query(ctx, query(copied, "WHERE NOT "+fmt.Sprintf(changed, since)), pgx.QueryExecModeExec)
+	rows, err := to.Query(ctx, query(t, copied, "WHERE NOT "+fmt.Sprintf(changed, since)), pgx.QueryExecModeExec)
 	if err != nil {
 		return 0, err
 	}
