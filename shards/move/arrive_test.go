@@ -53,22 +53,38 @@ comment on column photos.title is 'its title'; comment on sequence "Odd Name" is
 comment on index "by half" is 'half';
 grant usage on schema shard_00001 to pg_database_owner; alter table kinds owner to pg_database_owner; alter function twice(int) owner to pg_monitor; alter view glad owner to pg_monitor;
 grant usage on sequence untouched to pg_monitor with grant option; revoke execute on function twice(int) from public; grant usage on type mood to pg_monitor;
-grant all on "Bare Table" to pg_read_all_data;`
+grant all on "Bare Table" to pg_read_all_data;
+grant usage on sequence kinds_id_seq to pg_monitor; revoke update, delete on kinds from pg_database_owner; revoke all on fast from current_user; grant select (n) on fast to current_user;
+revoke all on sequence ahead from current_user; revoke execute on function fail() from current_user; revoke usage on type positive from public;
+grant select on silent to pg_monitor with grant option; set role pg_monitor; grant select on shard_00001.silent to pg_read_all_data; reset role; grant select on silent to pg_read_all_data;`
+
+// otherDefaults are default grants of a database, which what is made there has from the beginning.
+const otherDefaults = `
+alter default privileges revoke execute on functions from public; alter default privileges revoke usage on types from public;
+alter default privileges grant usage on schemas to pg_read_all_stats; alter default privileges grant all on tables to pg_read_all_stats with grant option;
+alter default privileges grant usage on sequences to public; alter default privileges revoke update on tables from current_user;`
 
 // snapshots of what a schema holds, each a text.
 var catalogs = map[string]string{
-	"relations": `select coalesce(string_agg(format('%s %s %s %s %s %s', relname, relkind, relreplident, reloptions, pg_get_userbyid(relowner), (select array_agg(x::text order by x::text) from unnest(relacl) x)), E'\n' order by relname), '') from pg_class where relnamespace = 'shard_00001'::regnamespace and relkind <> 'i'`,
-	"functions": `select string_agg(format('%s %s %s', proname, pg_get_userbyid(proowner), (select array_agg(x::text order by x::text) from unnest(proacl) x)), E'\n' order by proname) from pg_proc where pronamespace = 'shard_00001'::regnamespace`,
-	"types":     `select string_agg(format('%s %s %s', typname, pg_get_userbyid(typowner), (select array_agg(x::text order by x::text) from unnest(typacl) x)), E'\n' order by typname) from pg_type where typnamespace = 'shard_00001'::regnamespace and typrelid = 0 and typelem = 0`,
-	"columns":   `select string_agg(format('%s %s %s %s', c.relname, attname, attstattarget, attstorage), E'\n' order by c.relname, attname) from pg_attribute a join pg_class c on c.oid = attrelid where relnamespace = 'shard_00001'::regnamespace and attnum > 0 and relkind = 'r' and not attisdropped`,
-	"comments":  `select string_agg(pg_describe_object(classoid, objoid, objsubid) || ': ' || description, E'\n' order by pg_describe_object(classoid, objoid, objsubid)) from pg_description where pg_describe_object(classoid, objoid, objsubid) ~ 'shard_00001'`,
-	"sequences": `select string_agg(format('%s %s %s %s %s %s %s %s', sequencename, data_type, start_value, min_value, max_value, increment_by, cycle, last_value), E'\n' order by sequencename) from pg_sequences where schemaname = 'shard_00001' and sequencename <> 'next_id_seq'`,
-	"policies":  `select string_agg(policyname || tablename, ',') from pg_policies where schemaname = 'shard_00001'`,
-	"bare":      `select count(*) || sum(hashtext(b::text))::text from shard_00001."Bare Table" b`,
-	"unlogged":  `select string_agg(relname || relpersistence::text, ',' order by relname) || (select sum(n) + sum(half) from shard_00001.fast) || (select max(n) from shard_00001.refers) from pg_class where relnamespace = 'shard_00001'::regnamespace and relkind = 'r'`,
-	"hollow":    `select count(*)::text from shard_00001.hollow`,
-	"kinds":     `select count(*) || sum(hashtext(k::text))::text from shard_00001.kinds k`,
-	"photos":    `select count(*) || sum(hashtext(p::text))::text from shard_00001.photos p`,
+	"relations":     `select coalesce(string_agg(format('%s %s %s %s %s %s', relname, relkind, relreplident, reloptions, pg_get_userbyid(relowner), ` + granted("relacl", "case relkind when 'S' then 's' else 'r' end", "relowner") + `), E'\n' order by relname), '') from pg_class where relnamespace = 'shard_00001'::regnamespace and relkind <> 'i'`,
+	"functions":     `select string_agg(format('%s %s %s', proname, pg_get_userbyid(proowner), ` + granted("proacl", "'f'", "proowner") + `), E'\n' order by proname) from pg_proc where pronamespace = 'shard_00001'::regnamespace`,
+	"types":         `select string_agg(format('%s %s %s', typname, pg_get_userbyid(typowner), ` + granted("typacl", "'T'", "typowner") + `), E'\n' order by typname) from pg_type where typnamespace = 'shard_00001'::regnamespace and typrelid = 0 and typelem = 0`,
+	"columns":       `select string_agg(format('%s %s %s %s', c.relname, attname, attstattarget, attstorage), E'\n' order by c.relname, attname) from pg_attribute a join pg_class c on c.oid = attrelid where relnamespace = 'shard_00001'::regnamespace and attnum > 0 and relkind = 'r' and not attisdropped`,
+	"comments":      `select string_agg(pg_describe_object(classoid, objoid, objsubid) || ': ' || description, E'\n' order by pg_describe_object(classoid, objoid, objsubid)) from pg_description where pg_describe_object(classoid, objoid, objsubid) ~ 'shard_00001'`,
+	"sequences":     `select string_agg(format('%s %s %s %s %s %s %s %s', sequencename, data_type, start_value, min_value, max_value, increment_by, cycle, last_value), E'\n' order by sequencename) from pg_sequences where schemaname = 'shard_00001' and sequencename <> 'next_id_seq'`,
+	"column grants": `select string_agg(concat_ws(' ', relname, attname, attacl), E'\n' order by relname, attname) from pg_attribute join pg_class c on c.oid = attrelid where relnamespace = 'shard_00001'::regnamespace and attacl is not null`,
+	"schema":        `select nspowner::regrole || ` + granted("nspacl", "'n'", "nspowner") + ` from pg_namespace where nspname = 'shard_00001'`,
+	"policies":      `select string_agg(policyname || tablename, ',') from pg_policies where schemaname = 'shard_00001'`,
+	"bare":          `select count(*) || sum(hashtext(b::text))::text from shard_00001."Bare Table" b`,
+	"unlogged":      `select string_agg(relname || relpersistence::text, ',' order by relname) || (select sum(n) + sum(half) from shard_00001.fast) || (select max(n) from shard_00001.refers) from pg_class where relnamespace = 'shard_00001'::regnamespace and relkind = 'r'`,
+	"hollow":        `select count(*)::text from shard_00001.hollow`,
+	"kinds":         `select count(*) || sum(hashtext(k::text))::text from shard_00001.kinds k`,
+	"photos":        `select count(*) || sum(hashtext(p::text))::text from shard_00001.photos p`,
+}
+
+// granted is what roles may do, also where nothing was ever granted.
+func granted(acl, kind, owner string) string {
+	return fmt.Sprintf(`(select string_agg(distinct concat_ws(' ', grantee::regrole, privilege_type, is_grantable), ', ') from aclexplode(coalesce(%s, acldefault((%s)::"char", %s))))`, acl, kind, owner)
 }
 
 // What a shard holds arrives as it was: owners, grants, comments, settings, sequences of any name, tables without a key.
@@ -77,6 +93,7 @@ func TestArrives(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	b.exec(0, fill+everything)
+	b.exec(1, otherDefaults)
 	b.interrupted("subscribe: subscribed")
 	b.exec(0, `update shard_00001."Bare Table" set what = 'other' where n = 3; delete from shard_00001."Bare Table" where n = 4; delete from shard_00001.silent where n = 4`)
 	before := map[string]string{}
@@ -128,7 +145,7 @@ func TestRightsChangeMeanwhile(t *testing.T) {
 func rightsQueries() map[string]string {
 	rights := map[string]string{
 		"columns":  `select string_agg(format('%s.%s %s', attrelid::regclass, attname, attacl), E'\n' order by attrelid, attname) from pg_attribute join pg_class c on c.oid = attrelid where relnamespace = 'shard_00001'::regnamespace and attacl is not null`,
-		"schema":   `select concat(nspowner::regrole, ' ', (select array_agg(x::text order by x::text) from unnest(nspacl) x)) from pg_namespace where nspname = 'shard_00001'`,
+		"schema":   `select concat(nspowner::regrole, ' ', ` + granted("nspacl", "'n'", "nspowner") + `) from pg_namespace where nspname = 'shard_00001'`,
 		"defaults": `select string_agg(concat(defaclobjtype, defaclacl), ',' order by defaclobjtype) from pg_default_acl where defaclnamespace = 'shard_00001'::regnamespace`,
 	}
 	for _, what := range []string{"relations", "functions", "types"} {

@@ -12,6 +12,8 @@ import (
 )
 
 // things are a schema ($1) and what is in it, under the names that they have once it is called $2 and the shard is shown: see [Move.hide].
+// changed are the roles that may do other things with one than its kind gives them by itself: default grants of the database count as such,
+// since another database has others.
 const things = `
 WITH things (kind, name, oid, owner, acl, initial) AS (
   SELECT 'SCHEMA', quote_ident($2::text), oid, nspowner, nspacl, acldefault('n', nspowner) FROM pg_namespace WHERE nspname = $1
@@ -19,7 +21,6 @@ WITH things (kind, name, oid, owner, acl, initial) AS (
   SELECT CASE c.relkind WHEN 'S' THEN 'SEQUENCE' ELSE 'TABLE' END, format('%I.%I', $2, CASE c.relname WHEN '` + sql.ArrivingSequence + `' THEN 'next_id_seq' ELSE c.relname END),
     c.oid, c.relowner, c.relacl, acldefault(CASE c.relkind WHEN 'S' THEN 's' ELSE 'r' END::"char", c.relowner)
   FROM pg_class c WHERE c.relnamespace = $1::regnamespace AND c.relkind IN ('r', 'p', 'v', 'm', 'f', 'S') AND c.relname <> '` + sql.FenceMark + `'
-    AND NOT EXISTS (SELECT FROM pg_depend d WHERE d.classid = 'pg_class'::regclass AND d.objid = c.oid AND d.deptype = 'i') -- goes with its column
   UNION ALL
   SELECT CASE p.prokind WHEN 'p' THEN 'PROCEDURE' ELSE 'FUNCTION' END, format('%I.%I(%s)', $2, p.proname, (
       SELECT string_agg(format('%s%I.%I', CASE mode WHEN 'o' THEN 'OUT ' END, CASE nspname WHEN $1 THEN $2 ELSE nspname END, typname), ', ' ORDER BY place)
@@ -31,39 +32,50 @@ WITH things (kind, name, oid, owner, acl, initial) AS (
   UNION ALL
   SELECT 'TYPE', format('%I.%I', $2, t.typname), t.oid, t.typowner, t.typacl, acldefault('T', t.typowner)
   FROM pg_type t LEFT JOIN pg_class c ON c.oid = t.typrelid WHERE t.typnamespace = $1::regnamespace AND (t.typtype IN ('e', 'd', 'r') OR c.relkind = 'c')
-), grants (privilege, kind, name, grantee, grantable, columns) AS (
-  SELECT a.privilege_type, t.kind, t.name, a.grantee, a.is_grantable, NULL::text FROM things t, aclexplode(t.acl) a WHERE a.grantee <> t.owner
   UNION ALL
-  SELECT a.privilege_type, 'TABLE', format('%I.%I', $2, c.relname), a.grantee, a.is_grantable, quote_ident(t.attname)
-  FROM pg_attribute t JOIN pg_class c ON c.oid = t.attrelid, aclexplode(t.attacl) a WHERE c.relnamespace = $1::regnamespace AND a.grantee <> c.relowner
+  SELECT 'STATISTICS', format('%I.%I', $2, stxname), oid, stxowner, NULL, NULL FROM pg_statistic_ext WHERE stxnamespace = $1::regnamespace
+), grants (kind, name, grantee, privilege, columns, grantable) AS (
+  SELECT kind, name, grantee, privilege_type, NULL, bool_or(is_grantable) FROM things, aclexplode(coalesce(acl, initial)) GROUP BY 1, 2, 3, 4
+  UNION ALL
+  SELECT 'TABLE', format('%I.%I', $2, c.relname), a.grantee, a.privilege_type, quote_ident(t.attname), bool_or(a.is_grantable)
+  FROM pg_attribute t JOIN pg_class c ON c.oid = t.attrelid, aclexplode(t.attacl) a WHERE c.relnamespace = $1::regnamespace GROUP BY 1, 2, 3, 4, 5
+), initial AS (
+  SELECT kind, name, grantee, privilege_type, NULL, is_grantable FROM things, aclexplode(initial)
+), roles (grantee, text) AS (
+  SELECT oid, quote_ident(rolname) FROM pg_roles UNION ALL SELECT 0, 'PUBLIC'
+), changed AS (
+  SELECT DISTINCT kind, name, grantee, text FROM ((TABLE grants EXCEPT TABLE initial) UNION ALL (TABLE initial EXCEPT TABLE grants)) c JOIN roles USING (grantee)
 ), defaults (privilege, change, kinds, grantee, grantable) AS (
   SELECT a.privilege_type, format('ALTER DEFAULT PRIVILEGES FOR ROLE %I IN SCHEMA %I', pg_get_userbyid(d.defaclrole), $2),
     CASE d.defaclobjtype WHEN 'r' THEN 'TABLES' WHEN 'S' THEN 'SEQUENCES' WHEN 'f' THEN 'FUNCTIONS' ELSE 'TYPES' END, a.grantee, a.is_grantable
   FROM pg_default_acl d, aclexplode(d.defaclacl) a WHERE d.defaclnamespace = $1::regnamespace
-), roles (role, text) AS (SELECT oid, quote_ident(rolname) FROM pg_roles UNION ALL SELECT 0, 'PUBLIC')`
+)`
 
 // rightsQuery writes the owners, grants and default grants of things as statements.
 const rightsQuery = things + `
 SELECT statement FROM (
   SELECT 1, format('ALTER %s %s OWNER TO %I', kind, name, pg_get_userbyid(owner)) FROM things
     WHERE NOT (kind = 'SEQUENCE' AND EXISTS (
-      SELECT FROM pg_depend d WHERE d.classid = 'pg_class'::regclass AND d.objid = things.oid AND d.deptype = 'a')) -- goes with its table
+      SELECT FROM pg_depend d WHERE d.classid = 'pg_class'::regclass AND d.objid = things.oid AND d.deptype IN ('a', 'i'))) -- goes with its table
   UNION ALL
-  SELECT 2, format('REVOKE ALL ON %s %s FROM PUBLIC', kind, name) FROM things t
-    WHERE acl IS NOT NULL AND EXISTS (SELECT FROM aclexplode(initial) a WHERE a.grantee = 0)
+  SELECT 2, format('REVOKE ALL ON %s %s FROM %s', kind, name, text) FROM changed
   UNION ALL
   SELECT 3, format('GRANT %s%s ON %s %s TO %s%s', privilege, ' (' || columns || ')', kind, name, text, CASE WHEN grantable THEN ' WITH GRANT OPTION' ELSE '' END)
-    FROM grants JOIN roles ON role = grantee
+    FROM grants JOIN changed USING (kind, name, grantee)
   UNION ALL
   SELECT 4, format('%s GRANT %s ON %s TO %s%s', change, privilege, kinds, text, CASE WHEN grantable THEN ' WITH GRANT OPTION' ELSE '' END)
-    FROM defaults JOIN roles ON role = grantee
+    FROM defaults JOIN roles USING (grantee)
 ) s (rank, statement) ORDER BY rank, statement COLLATE "C"`
 
-// noRightsQuery writes statements that take all grants away which anybody has but the owners.
+// noRightsQuery writes statements after which nobody may do anything but what the kinds of things give by themselves.
 const noRightsQuery = things + `
-SELECT DISTINCT format('REVOKE ALL ON %s %s FROM %s CASCADE', kind, name, text) FROM grants JOIN roles ON role = grantee
-UNION ALL
-SELECT DISTINCT format('%s REVOKE ALL ON %s FROM %s', change, kinds, text) FROM defaults JOIN roles ON role = grantee`
+SELECT statement FROM (
+  SELECT 1, format('REVOKE ALL ON %s %s FROM %s CASCADE', kind, name, text) FROM changed
+  UNION ALL
+  SELECT DISTINCT 2, format('GRANT ALL ON %s %s TO %s', kind, name, text) FROM changed JOIN initial USING (kind, name, grantee)
+  UNION ALL
+  SELECT DISTINCT 3, format('%s REVOKE ALL ON %s FROM %s', change, kinds, text) FROM defaults JOIN roles USING (grantee)
+) s (rank, statement) ORDER BY rank, statement`
 
 // rights returns the statements that give a schema the owners and grants that one has on a host.
 func rights(ctx context.Context, on *pgx.Conn, has, gets string) ([]string, error) {

@@ -71,6 +71,9 @@ func (j *job) makeSchema(ctx context.Context) error {
 		return fmt.Errorf("making the shard on %s: %w", j.Target, err)
 	}
 	j.event("made")
+	if err := j.carryRights(ctx); err != nil { // default grants of the target's database have given others
+		return err
+	}
 	return j.copyLedger(ctx)
 }
 

@@ -23,7 +23,7 @@ type Shard struct {
 	large    []large.Object
 	apart    int64    // bytes that are not replicated: of unlogged tables and large objects
 	owners   []string // roles
-	barred   []string // those that own tables and may not use the schema
+	barred   []string // why some that own tables may not write to them
 	forced   []string // those that own tables whose row-level security is for owners, too
 	roles    []string // that own or may use something
 	// The same of large objects.
@@ -101,6 +101,7 @@ SELECT DISTINCT pg_get_userbyid(r)::text FROM (
   UNION SELECT relowner FROM pg_class WHERE relnamespace = to_regnamespace($1)
   UNION SELECT proowner FROM pg_proc WHERE pronamespace = to_regnamespace($1)
   UNION SELECT typowner FROM pg_type WHERE typnamespace = to_regnamespace($1)
+  UNION SELECT stxowner FROM pg_statistic_ext WHERE stxnamespace = to_regnamespace($1)
   UNION SELECT defaclrole FROM pg_default_acl WHERE defaclnamespace = to_regnamespace($1)
 ) s (r)`
 
@@ -117,9 +118,13 @@ SELECT DISTINCT pg_get_userbyid(r)::text FROM (
   UNION SELECT unnest(p.polroles) FROM pg_policy p JOIN pg_class c ON c.oid = p.polrelid WHERE c.relnamespace = to_regnamespace($1)
 ) s (r) WHERE r <> 0`
 
-// barredQuery names the owners of tables that may not use the schema: from Postgres 16 on rows are applied with the owner's rights.
+// barredQuery says why owners of tables may not write rows to them: from Postgres 16 on rows are applied with the owner's rights.
 const barredQuery = `
-SELECT DISTINCT pg_get_userbyid(relowner)::text FROM pg_class WHERE relnamespace = to_regnamespace($1) AND relkind = 'r' AND NOT has_schema_privilege(relowner, relnamespace, 'USAGE')`
+SELECT DISTINCT format('role %s owns tables of the shard, and on the source it has no USAGE on the schema', pg_get_userbyid(relowner))
+  FROM pg_class WHERE relnamespace = to_regnamespace($1) AND relkind = 'r' AND NOT has_schema_privilege(relowner, relnamespace, 'USAGE')
+UNION ALL
+SELECT format('role %s owns table %I, and on the source it has no INSERT on it', pg_get_userbyid(relowner), relname)
+  FROM pg_class WHERE relnamespace = to_regnamespace($1) AND relkind = 'r' AND relpersistence = 'p' AND NOT has_table_privilege(relowner, oid, 'INSERT')`
 
 // forcedQuery names the owners of tables whose row-level security applies to them.
 const forcedQuery = `

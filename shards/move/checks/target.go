@@ -121,9 +121,9 @@ func (s *Shard) compareDatabases(ctx context.Context, conn *pgx.Conn, f *Found, 
 	case libc != s.libc:
 		f.note("the database's collation is of version %s, the source's of %s: texts may sort otherwise; indexes are made anew", libc, s.libc)
 	}
-	for _, role := range s.barred {
+	for _, what := range s.barred {
 		if version >= 160000 && !offline {
-			f.problem("role %s owns tables of the shard, and on the source it has no USAGE on the schema: expected it, since rows are applied with the owner's rights", role)
+			f.problem("%s: expected it, since rows are applied with the owner's rights; or --offline", what)
 		}
 	}
 	if version/10000 < s.version/10000 {

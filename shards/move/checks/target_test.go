@@ -209,3 +209,27 @@ func TestClocks(t *testing.T) {
 		})
 	}
 }
+
+// Owners who may not write to their tables are named where rows are applied with their rights, as from Postgres 16 on.
+func TestBarredOwners(t *testing.T) {
+	t.Parallel()
+	hosts := shardtest.Hosts(t, 2)
+	source, target := connect(t, hosts[0].ConnString()), connect(t, hosts[1].ConnString())
+	source.shard()
+	source.exec(`create table shard_00001.past (n int primary key); alter table shard_00001.past owner to pg_monitor; revoke insert on shard_00001.past from pg_monitor`)
+	for _, host := range []session{source, target} {
+		host.exec(fakes + `create function fakes.pg_has_role(oid, text) returns bool language sql as 'select true';
+			create function fakes.current_setting(text) returns text language sql as $$select case $1 when 'server_version_num' then '160000' else pg_catalog.current_setting($1) end$$`)
+	}
+	const expected = ": expected it, since rows are applied with the owner's rights; or --offline"
+	for _, offline := range []bool{false, true} {
+		var want []string
+		if !offline {
+			want = []string{
+				"role pg_monitor owns tables of the shard, and on the source it has no USAGE on the schema" + expected,
+				"role pg_monitor owns table past, and on the source it has no INSERT on it" + expected,
+			}
+		}
+		equal(t, fmt.Sprintf("target, offline %t", offline), lines(target.onTarget(source.onSource(offline), offline)), want...)
+	}
+}
