@@ -33,8 +33,8 @@ var parts = []string{
 	sequencePart, ownedSequencePart,
 	tablePart, rowSecurityPart, replicaIdentityPart, columnPart,
 	constraintPart, domainConstraintPart, disabledConstraintPart, indexPart, statisticsPart,
-	functionPart, aggregatePart, triggerPart,
-	relationCommentPart, constraintCommentPart, functionCommentPart, typeCommentPart, triggerCommentPart, schemaCommentPart,
+	functionPart, aggregatePart, triggerPart, viewColumnPart,
+	relationCommentPart, constraintCommentPart, functionCommentPart, typeCommentPart, triggerCommentPart, statisticsCommentPart, schemaCommentPart,
 	otherPart,
 }
 

@@ -63,6 +63,20 @@ const viewPart = `
 	FROM rel t
 	WHERE t.relkind IN ('v', 'm') AND t.oid = ANY ($5::oid[]) AND $6::oid = 'pg_class'::regclass`
 
+// What a view's query says of its columns is part of the view's line.
+const viewColumnPart = `
+	SELECT c.relnamespace, 67, 'pg_class'::regclass, c.oid, c.attnum, format('settings of %s.%I', c.name, c.attname), substr(c.settings, 3)
+	FROM (
+		SELECT t.relnamespace, t.oid, t.name, a.attnum, a.attname,
+			concat(format('; ALTER TABLE %s ALTER COLUMN %I SET DEFAULT ', t.name, a.attname) || pg_get_expr(d.adbin, 0), ` + columnSettings + `) AS settings
+		FROM rel t
+		JOIN pg_attribute a ON a.attrelid = t.oid
+		JOIN pg_type ty ON ty.oid = a.atttypid
+		LEFT JOIN pg_attrdef d ON d.adrelid = a.attrelid AND d.adnum = a.attnum
+		WHERE t.relkind IN ('v', 'm') AND a.attnum > 0
+	) c
+	WHERE c.settings <> ''`
+
 const relationCommentPart = `
 	SELECT t.relnamespace, 90, 'pg_description'::regclass, t.oid, -100 - d.objsubid, format('comment on %s', concat_ws('.', t.name, quote_ident(a.attname))),
 		format('COMMENT ON %s %s IS %L', CASE WHEN d.objsubid > 0 THEN 'COLUMN' ELSE CASE t.relkind WHEN 'v' THEN 'VIEW' WHEN 'm' THEN 'MATERIALIZED VIEW'
@@ -100,6 +114,12 @@ const triggerCommentPart = `
 	LEFT JOIN pg_rewrite r ON r.oid = d.objoid AND d.classoid = 'pg_rewrite'::regclass
 	JOIN rel t ON t.oid = coalesce(tg.tgrelid, p.polrelid, r.ev_class)
 	WHERE d.classoid IN ('pg_trigger'::regclass, 'pg_policy'::regclass, 'pg_rewrite'::regclass)`
+
+const statisticsCommentPart = `
+	SELECT st.stxnamespace, 90, 'pg_description'::regclass, st.oid, -6, format('comment on statistics %I.%I', s.name, st.stxname),
+		format('COMMENT ON STATISTICS %I.%I IS %L', s.name, st.stxname, d.description)
+	FROM pg_description d JOIN pg_statistic_ext st ON st.oid = d.objoid JOIN shard s ON s.oid = st.stxnamespace
+	WHERE d.classoid = 'pg_statistic_ext'::regclass`
 
 const schemaCommentPart = `
 	SELECT s.oid, 90, 'pg_description'::regclass, s.oid, -5, 'comment on schema', format('COMMENT ON SCHEMA %I IS %L', s.name, d.description)

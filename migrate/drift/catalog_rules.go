@@ -29,6 +29,7 @@ const indexPart = `
 		concat_ws('; ',
 			CASE WHEN con.oid IS NULL THEN pg_get_indexdef(i.indexrelid)
 				WHEN x.reloptions IS NOT NULL THEN format('ALTER INDEX %I.%I SET (%s)', s.name, x.relname, array_to_string(x.reloptions, ', ')) END,
+			targets.statements,
 			CASE WHEN i.indisclustered THEN format('ALTER TABLE %s CLUSTER ON %I', t.name, x.relname) END,
 			CASE WHEN NOT (i.indisvalid AND i.indisready AND i.indislive) THEN format('/* index %I.%I is invalid */', s.name, x.relname) END)
 	FROM pg_index i
@@ -36,7 +37,11 @@ const indexPart = `
 	JOIN shard s ON s.oid = t.relnamespace
 	JOIN pg_class x ON x.oid = i.indexrelid
 	LEFT JOIN pg_constraint con ON con.conindid = i.indexrelid AND con.contype IN ('p', 'u', 'x')
-	WHERE con.oid IS NULL OR x.reloptions IS NOT NULL OR i.indisclustered OR NOT (i.indisvalid AND i.indisready AND i.indislive)`
+	LEFT JOIN (
+		SELECT a.attrelid, string_agg(format('ALTER INDEX %s ALTER COLUMN %s SET STATISTICS %s', x.name, a.attnum, a.attstattarget), '; ' ORDER BY a.attnum)
+		FROM pg_attribute a JOIN rel x ON x.oid = a.attrelid WHERE x.relkind IN ('i', 'I') AND a.attstattarget >= 0 GROUP BY a.attrelid
+	) targets (oid, statements) ON targets.oid = i.indexrelid
+	WHERE con.oid IS NULL OR targets.oid IS NOT NULL OR x.reloptions IS NOT NULL OR i.indisclustered OR NOT (i.indisvalid AND i.indisready AND i.indislive)`
 
 const statisticsPart = `
 	SELECT st.stxnamespace, 62, 'pg_statistic_ext'::regclass, st.oid, 0, format('statistics %I.%I', s.name, st.stxname),

@@ -35,9 +35,19 @@ const replicaIdentityPart = `
 	LEFT JOIN (pg_index i JOIN pg_class x ON x.oid = i.indexrelid) ON i.indrelid = t.oid AND i.indisreplident
 	WHERE t.relkind IN ('r', 'p') AND t.relreplident <> 'd'`
 
+// columnSettings are the statements that change a column once it is made. An option pg_... is Postgres's own: since 17.12 each column has a
+// number, which is another one on each host, and which pg_dump leaves out, too.
+const columnSettings = `concat(
+			CASE WHEN a.attstorage <> ty.typstorage THEN format('; ALTER TABLE %s ALTER COLUMN %I SET STORAGE %s', t.name, a.attname,
+				CASE a.attstorage WHEN 'p' THEN 'PLAIN' WHEN 'e' THEN 'EXTERNAL' WHEN 'm' THEN 'MAIN' ELSE 'EXTENDED' END) END,
+			CASE WHEN a.attcompression <> '' THEN format('; ALTER TABLE %s ALTER COLUMN %I SET COMPRESSION %s', t.name, a.attname,
+				CASE a.attcompression WHEN 'p' THEN 'pglz' ELSE 'lz4' END) END,
+			CASE WHEN a.attstattarget >= 0 THEN format('; ALTER TABLE %s ALTER COLUMN %I SET STATISTICS %s', t.name, a.attname, a.attstattarget) END,
+			CASE WHEN a.attoptions IS NOT NULL THEN
+				format('; ALTER TABLE %s ALTER COLUMN %I SET (', t.name, a.attname) || (SELECT string_agg(o, ', ' ORDER BY o) FROM unnest(a.attoptions) o WHERE o NOT LIKE 'pg\_%') || ')' END)`
+
 // A column's position counts only columns that were not dropped. A default is deparsed without its table, which no
-// default names: with the table, Postgres would open it. An option pg_... is Postgres's own: since 17.12 each column has a number,
-// which is another one on each host, and which pg_dump leaves out, too.
+// default names: with the table, Postgres would open it.
 const columnPart = `
 	SELECT t.relnamespace, 30, 'pg_class'::regclass, t.oid, a.attnum, format('column %s.%I', t.name, a.attname),
 		concat('ALTER TABLE ', t.name, ' ADD COLUMN ', quote_ident(a.attname), ' ', format_type(a.atttypid, a.atttypmod),
@@ -47,13 +57,8 @@ const columnPart = `
 			CASE WHEN a.attidentity <> '' THEN format(' GENERATED %s AS IDENTITY (SEQUENCE NAME %s %s)',
 				CASE a.attidentity WHEN 'a' THEN 'ALWAYS' ELSE 'BY DEFAULT' END, q.name, q.options) END,
 			CASE WHEN a.attnotnull THEN ' NOT NULL' END,
-			CASE WHEN a.attstorage <> ty.typstorage THEN format('; ALTER TABLE %s ALTER COLUMN %I SET STORAGE %s', t.name, a.attname,
-				CASE a.attstorage WHEN 'p' THEN 'PLAIN' WHEN 'e' THEN 'EXTERNAL' WHEN 'm' THEN 'MAIN' ELSE 'EXTENDED' END) END,
-			CASE WHEN a.attcompression <> '' THEN format('; ALTER TABLE %s ALTER COLUMN %I SET COMPRESSION %s', t.name, a.attname,
-				CASE a.attcompression WHEN 'p' THEN 'pglz' ELSE 'lz4' END) END,
-			CASE WHEN a.attstattarget >= 0 THEN format('; ALTER TABLE %s ALTER COLUMN %I SET STATISTICS %s', t.name, a.attname, a.attstattarget) END,
-			CASE WHEN a.attoptions IS NOT NULL THEN
-				format('; ALTER TABLE %s ALTER COLUMN %I SET (', t.name, a.attname) || (SELECT string_agg(o, ', ' ORDER BY o) FROM unnest(a.attoptions) o WHERE o NOT LIKE 'pg\_%') || ')' END,
+			CASE WHEN a.attidentity <> '' AND 'u' IN (t.relpersistence, q.persistence) THEN format('; ALTER SEQUENCE %s SET %s', q.name, CASE q.persistence WHEN 'u' THEN 'UNLOGGED' ELSE 'LOGGED' END) END,
+			` + columnSettings + `,
 			CASE WHEN NOT a.attislocal THEN ' /* inherited */' END,
 			' /* column ', CASE WHEN gone.oid IS NULL THEN a.attnum ELSE a.attnum - (SELECT count(*) FROM unnest(gone.numbers) n WHERE n < a.attnum) END, ' */')
 	FROM rel t
@@ -63,9 +68,9 @@ const columnPart = `
 	LEFT JOIN pg_attrdef d ON d.adrelid = a.attrelid AND d.adnum = a.attnum
 	LEFT JOIN (SELECT attrelid, array_agg(attnum) FROM pg_attribute WHERE attisdropped GROUP BY attrelid) gone (oid, numbers) ON gone.oid = t.oid
 	LEFT JOIN (
-		SELECT o.refobjid, o.refobjsubid, c.name, ` + sequenceOptions + `
+		SELECT o.refobjid, o.refobjsubid, c.name, c.relpersistence, ` + sequenceOptions + `
 		FROM owned o JOIN pg_sequence s ON s.seqrelid = o.seqrelid JOIN rel c ON c.oid = o.seqrelid WHERE o.deptype = 'i'
-	) q (oid, number, name, options) ON q.oid = t.oid AND q.number = a.attnum
+	) q (oid, number, name, persistence, options) ON q.oid = t.oid AND q.number = a.attnum
 	WHERE t.relkind IN ('r', 'p', 'f') AND a.attnum > 0 AND NOT a.attisdropped`
 
 const sequenceOptions = `format('INCREMENT BY %s MINVALUE %s MAXVALUE %s START WITH %s CACHE %s %s',

@@ -102,6 +102,16 @@ func TestKinds(t *testing.T) {
 			"- ALTER TABLE {{.schema}}.cache ADD COLUMN k text /* column 1 */",
 			"+ ALTER TABLE {{.schema}}.cache ADD COLUMN k text; ALTER TABLE {{.schema}}.cache ALTER COLUMN k SET (n_distinct=7) /* column 1 */",
 		}},
+		{"a view's default", "alter view names alter column name set default 'none'", []string{"+ ALTER TABLE {{.schema}}.names ALTER COLUMN name SET DEFAULT 'none'::character varying"}},
+		{"a materialised view's column", "alter materialized view long_names alter column name set storage external, alter column name set statistics 0, alter column name set (n_distinct = 5), alter column name set compression pglz", []string{
+			"+ ALTER TABLE {{.schema}}.long_names ALTER COLUMN name SET STORAGE EXTERNAL; ALTER TABLE {{.schema}}.long_names ALTER COLUMN name SET COMPRESSION pglz; " +
+				"ALTER TABLE {{.schema}}.long_names ALTER COLUMN name SET STATISTICS 0; ALTER TABLE {{.schema}}.long_names ALTER COLUMN name SET (n_distinct=5)",
+		}},
+		{"a statistics target of an index", "alter index users_lower alter column 1 set statistics 7", []string{
+			"- CREATE UNIQUE INDEX users_lower ON {{.schema}}.users USING btree (lower((name)::text) DESC, {{.schema}}.double(n)) INCLUDE (born)",
+			"+ CREATE UNIQUE INDEX users_lower ON {{.schema}}.users USING btree (lower((name)::text) DESC, {{.schema}}.double(n)) INCLUDE (born); ALTER INDEX {{.schema}}.users_lower ALTER COLUMN 1 SET STATISTICS 7",
+		}},
+		{"an unlogged identity", "alter sequence users_n_seq set unlogged", nil},
 		{"an index dropped", "drop index photos_user", []string{"- CREATE INDEX photos_user ON {{.schema}}.photos USING btree (user_id) WHERE (id > 100)"}},
 		{"a key's fill factor", "alter index users_pkey set (fillfactor = 50)", []string{"+ ALTER INDEX {{.schema}}.users_pkey SET (fillfactor=50)"}},
 		{"an option", "alter table cache set (autovacuum_enabled = false)", []string{
@@ -145,6 +155,7 @@ func TestKinds(t *testing.T) {
 			"- CREATE TABLE {{.schema}}.events_2026 PARTITION OF {{.schema}}.events FOR VALUES FROM ('2026-01-01 00:00:00+00') TO ('2027-01-01 00:00:00+00')",
 		}},
 		{"statistics", "drop statistics name_born", []string{"- CREATE STATISTICS {{.schema}}.name_born ON name, born FROM {{.schema}}.users"}},
+		{"a comment on statistics", "comment on statistics name_born is 'both'", []string{"+ COMMENT ON STATISTICS {{.schema}}.name_born IS 'both'"}},
 		{"replica identity", "alter table photos replica identity full", []string{"+ ALTER TABLE {{.schema}}.photos REPLICA IDENTITY FULL"}},
 		{"an operator", "create operator === (leftarg = int, rightarg = int, function = int4eq)", []string{"+ /* operator {{.schema}}.===(integer,integer) */"}},
 		{"an aggregate", "create aggregate total(int) (sfunc = int4pl, stype = int)", []string{"+ /* aggregate {{.schema}}.total(integer): int4pl on integer, then - */"}},

@@ -54,6 +54,9 @@ comment on index "by half" is 'half';
 grant usage on schema shard_00001 to pg_database_owner; alter table kinds owner to pg_database_owner; alter function twice(int) owner to pg_monitor; alter view glad owner to pg_monitor;
 grant usage on sequence untouched to pg_monitor with grant option; revoke execute on function twice(int) from public; grant usage on type mood to pg_monitor;
 grant all on "Bare Table" to pg_read_all_data;
+create statistics owned on n, t from kinds; create statistics described on n, a from kinds; alter statistics owned owner to pg_monitor; comment on statistics described is 'n and a';
+alter view glad alter title set default twice(4); alter sequence kinds_id_seq set unlogged; create index sums on kinds ((n + 1)); alter index sums alter column 1 set statistics 7;
+create materialized view titles as select title from photos with no data; alter materialized view titles alter title set storage external, alter title set statistics 7, alter title set (n_distinct = 5), alter title set compression pglz;
 grant usage on sequence kinds_id_seq to pg_monitor; revoke update, delete on kinds from pg_database_owner; revoke all on fast from current_user; grant select (n) on fast to current_user;
 revoke all on sequence ahead from current_user; revoke execute on function fail() from current_user; revoke usage on type positive from public;
 grant select on silent to pg_monitor with grant option; set role pg_monitor; grant select on shard_00001.silent to pg_read_all_data; reset role; grant select on silent to pg_read_all_data;`
@@ -69,14 +72,15 @@ var catalogs = map[string]string{
 	"relations":     `select coalesce(string_agg(format('%s %s %s %s %s %s', relname, relkind, relreplident, reloptions, pg_get_userbyid(relowner), ` + granted("relacl", "case relkind when 'S' then 's' else 'r' end", "relowner") + `), E'\n' order by relname), '') from pg_class where relnamespace = 'shard_00001'::regnamespace and relkind <> 'i'`,
 	"functions":     `select string_agg(format('%s %s %s', proname, pg_get_userbyid(proowner), ` + granted("proacl", "'f'", "proowner") + `), E'\n' order by proname) from pg_proc where pronamespace = 'shard_00001'::regnamespace`,
 	"types":         `select string_agg(format('%s %s %s', typname, pg_get_userbyid(typowner), ` + granted("typacl", "'T'", "typowner") + `), E'\n' order by typname) from pg_type where typnamespace = 'shard_00001'::regnamespace and typrelid = 0 and typelem = 0`,
-	"columns":       `select string_agg(format('%s %s %s %s', c.relname, attname, attstattarget, attstorage), E'\n' order by c.relname, attname) from pg_attribute a join pg_class c on c.oid = attrelid where relnamespace = 'shard_00001'::regnamespace and attnum > 0 and relkind = 'r' and not attisdropped`,
+	"columns":       `select string_agg(format('%s %s %s %s %s %s %s', c.relname, attname, attstattarget, attstorage, attcompression, (select array_agg(x) from unnest(attoptions) x where x not like 'pg%'), pg_get_expr(adbin, adrelid)), E'\n' order by c.relname, attname) from pg_attribute a join pg_class c on c.oid = attrelid left join pg_attrdef on adrelid = attrelid and adnum = attnum where relnamespace = 'shard_00001'::regnamespace and attnum > 0 and not attisdropped`,
+	"statistics":    `select string_agg(concat_ws(' ', pg_get_statisticsobjdef(oid), stxowner::regrole), E'\n' order by stxname) from pg_statistic_ext where stxnamespace = 'shard_00001'::regnamespace`,
 	"comments":      `select string_agg(pg_describe_object(classoid, objoid, objsubid) || ': ' || description, E'\n' order by pg_describe_object(classoid, objoid, objsubid)) from pg_description where pg_describe_object(classoid, objoid, objsubid) ~ 'shard_00001'`,
 	"sequences":     `select string_agg(format('%s %s %s %s %s %s %s %s', sequencename, data_type, start_value, min_value, max_value, increment_by, cycle, last_value), E'\n' order by sequencename) from pg_sequences where schemaname = 'shard_00001' and sequencename <> 'next_id_seq'`,
 	"column grants": `select string_agg(concat_ws(' ', relname, attname, attacl), E'\n' order by relname, attname) from pg_attribute join pg_class c on c.oid = attrelid where relnamespace = 'shard_00001'::regnamespace and attacl is not null`,
 	"schema":        `select nspowner::regrole || ` + granted("nspacl", "'n'", "nspowner") + ` from pg_namespace where nspname = 'shard_00001'`,
 	"policies":      `select string_agg(policyname || tablename, ',') from pg_policies where schemaname = 'shard_00001'`,
 	"bare":          `select count(*) || sum(hashtext(b::text))::text from shard_00001."Bare Table" b`,
-	"unlogged":      `select string_agg(relname || relpersistence::text, ',' order by relname) || (select sum(n) + sum(half) from shard_00001.fast) || (select max(n) from shard_00001.refers) from pg_class where relnamespace = 'shard_00001'::regnamespace and relkind = 'r'`,
+	"unlogged":      `select string_agg(relname || relpersistence::text, ',' order by relname) || (select sum(n) + sum(half) from shard_00001.fast) || (select max(n) from shard_00001.refers) from pg_class where relnamespace = 'shard_00001'::regnamespace and relkind in ('r', 'S')`,
 	"hollow":        `select count(*)::text from shard_00001.hollow`,
 	"kinds":         `select count(*) || sum(hashtext(k::text))::text from shard_00001.kinds k`,
 	"photos":        `select count(*) || sum(hashtext(p::text))::text from shard_00001.photos p`,
