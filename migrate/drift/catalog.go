@@ -45,15 +45,19 @@ var lockingParts = []string{viewPart, rulePart, policyPart, atomicFunctionPart}
 // lines returns the query's part that yields all lines.
 func lines(parts []string) string { return head + strings.Join(parts, " UNION ALL ") + ")" }
 
-// normal are the lines with the schema's name replaced.
-const normal = `, normal AS (
-		SELECT s.name, s.number::text AS number, l.rank, l.class, l.object, l.part, l.key,
-			replace(l.text, s.name, '` + schemaMark + `') AS text
+// normal are the lines with marks.
+var normal = `, normal AS (
+		SELECT s.name, s.number::text AS number, l.rank, l.class, l.object, l.part, ` + marked("l.key") + ` AS key, ` + marked("l.text") + ` AS text
 		FROM line l JOIN shard s ON s.oid = l.schema
 	)`
 
+// marked replaces the schema's name in a text by its mark. What only looks like a mark is marked itself.
+func marked(text string) string {
+	return `replace(replace(` + text + `, '{{', '` + braceMark + `'), s.name, '` + schemaMark + `')`
+}
+
 // hashed are the hashes of the lines: as they are, and with the shard's number replaced.
-const hashed = normal + `, hashed AS (
+var hashed = normal + `, hashed AS (
 		SELECT name, class, object, sha256(convert_to(text, 'UTF8')) AS plain,
 			CASE WHEN position(number IN text) = 0 THEN sha256(convert_to(text, 'UTF8'))
 				ELSE sha256(convert_to(regexp_replace(text, '(?<![0-9])' || number || '(?![0-9])', '` + numberMark + `', 'g'), 'UTF8'))

@@ -16,7 +16,8 @@
 //
 // {{.schema}} replaces the name of the shard's own schema in these texts, as in tern's templates, even within
 // other names and in the bodies of functions. The name of another shard's schema is not replaced, so it is a
-// difference.
+// difference. Two braces that are in a shard's own texts are {{"{{"}}, so that no text looks like a mark. [Render] takes
+// the marks out of a text.
 //
 // {{.shard}} replaces the shard's own number where each shard of a group has its own number. A number that is
 // the same in all shards stays. To distinguish the two, Look needs shards whose numbers have no other meaning

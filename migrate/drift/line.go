@@ -11,11 +11,17 @@ import (
 	"github.com/kiloshard/kiloshard/shards"
 )
 
-// The marks that replace the shard's schema and number in the texts, as in tern's templates.
+// The marks that replace the shard's schema and number in the texts, and two braces that are no mark, as in tern's templates.
 const (
 	schemaMark = "{{.schema}}"
 	numberMark = "{{.shard}}"
+	braceMark  = `{{"{{"}}`
 )
+
+// Render returns a text or key of a [Line] as it is in a shard: with its schema and number in place of the marks.
+func Render(text, schema string, n shards.Number) string {
+	return strings.NewReplacer(schemaMark, schema, numberMark, strconv.Itoa(int(n)), braceMark, "{{").Replace(text)
+}
 
 // hash is the SHA-256 of a line in UTF-8.
 type hash [sha256.Size]byte

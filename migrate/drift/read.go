@@ -48,7 +48,7 @@ func (s *session) prints(ctx context.Context) (map[shards.Number][2]fingerprint,
 
 // structures returns the structures of the shards.
 func (s *session) structures(ctx context.Context) (map[shards.Number]Structure, error) {
-	const each = normal + ` SELECT name, replace(key, name, '` + schemaMark + `'), text, class::oid, object, part::int, rank FROM normal`
+	each := normal + ` SELECT name, key, text, class::oid, object, part::int, rank FROM normal`
 	found := map[shards.Number]Structure{}
 	read := func(locking bool) func(rows pgx.Rows) error {
 		return func(rows pgx.Rows) error {

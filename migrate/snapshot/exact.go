@@ -2,7 +2,6 @@ package snapshot
 
 import (
 	"context"
-	"strings"
 
 	"github.com/jackc/pgx/v5"
 
@@ -27,5 +26,5 @@ func Exact(ctx context.Context, conn *pgx.Conn, m *shards.Map, n shards.Number) 
 		return nil, "", err
 	}
 	s := &Snapshot{m: m, structure: structure}
-	return structure, strings.ReplaceAll(s.Text(), "{{.schema}}", m.Schema(n)), nil
+	return structure, drift.Render(s.Text(), m.Schema(n), n), nil
 }

@@ -35,8 +35,8 @@ func keepLedger(ctx context.Context, conn *pgx.Conn) error {
 	return run(ctx, conn, "begin;\n"+sql.Ledger()+"commit")
 }
 
-// Text returns the statements that make the snapshot's structure, with {{.schema}} and {{.shard}} in place of a shard's
-// schema and number. Run them with a search_path of pg_catalog only, and with check_function_bodies off.
+// Text returns the statements that make the snapshot's structure, with the marks of package drift in place of a shard's
+// schema and number: see [drift.Render]. Run them with a search_path of pg_catalog only, and with check_function_bodies off.
 func (s *Snapshot) Text() string {
 	var b strings.Builder
 	for _, l := range s.structure {
@@ -59,8 +59,7 @@ func (s *Snapshot) Script(n shards.Number, further string) string {
 // begun returns the script without its end.
 func (s *Snapshot) begun(n shards.Number) string {
 	schema := s.m.Schema(n)
-	text := strings.NewReplacer("{{.schema}}", schema, "{{.shard}}", fmt.Sprint(int(n))).Replace(s.Text())
-	return fmt.Sprintf(prologue, sql.ShardLock, n, schema) + text +
+	return fmt.Sprintf(prologue, sql.ShardLock, n, schema) + drift.Render(s.Text(), schema, n) +
 		fmt.Sprintf("update %s.schema_version set version = %d;\n", schema, s.version)
 }
 

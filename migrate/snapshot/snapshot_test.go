@@ -93,6 +93,31 @@ func TestSnapshot(t *testing.T) {
 	}
 }
 
+// TestMarks has texts of a shard's own that look like marks: they stay what they are in shards made from a snapshot.
+func TestMarks(t *testing.T) {
+	t.Parallel()
+	m := migrated(t, `create table a (id int primary key, name text default '{{"{{"}}.schema}} {{"{{"}}.shard}} {{"{{{{"}}"{{"{{"}}"}} {{"{"}}{{.schema}}} {{"{"}}{{.shard}}} {{"{{{"}}{{.schema}}}', "{{"{{"}}.schema}}" int);
+		create table "{{"{{"}}.schema}}" (id int primary key); comment on table a is '{{"{{"}}.schema}}'`, 11, 12)
+	s, err := snapshot.Take(t.Context(), m, 12, 11)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Check(t.Context(), 2); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := snapshot.Apply(t.Context(), snapshot.Config{Snapshot: s, Shards: shards.SetOf(2)}); err != nil {
+		t.Fatal(err)
+	}
+	const query = `insert into a values (1); select concat_ws(' ', name, obj_description('a'::regclass)) from a`
+	want := `{{.schema}} {{.shard}} {{{{"{{"}} {shard_00002} {2} {{{shard_00002} {{.schema}}`
+	if got := value(t, m, 2, query); got != want {
+		t.Errorf("got %s, expected %s", got, want)
+	}
+	if got := value(t, m, 2, `select "{{.schema}}" is null and (select count(*) = 0 from "{{.schema}}") from a`); got != "t" {
+		t.Errorf("got %s, expected a column and a table with the name of a mark", got)
+	}
+}
+
 // TestUnknown is what no snapshot can make.
 func TestUnknown(t *testing.T) {
 	t.Parallel()

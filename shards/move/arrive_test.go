@@ -26,6 +26,7 @@ create table hollow (); insert into hollow default values;
 create table "Bare Table" (n int, what text, at timestamptz default now());
 insert into "Bare Table" select n % 10, 'same' from generate_series(1, 100) n;
 create materialized view counted as select count(*) as n from photos; create unique index counted_n on counted (n);
+create table "{{.schema}}" (t text default '{{.schema}} {{.shard}} {{"{{"}}', "{""" int); comment on table "{{.schema}}" is '{{.schema}} {shard_00001}';
 create view all_counted as select n from counted;
 create materialized view a_reader as select n * 2 as n from all_counted; -- its name is before that of what it reads
 create materialized view unfilled as select n from counted with no data;
@@ -102,7 +103,7 @@ func TestArrives(t *testing.T) {
 	b.exec(0, `update shard_00001."Bare Table" set what = 'other' where n = 3; delete from shard_00001."Bare Table" where n = 4; delete from shard_00001.silent where n = 4`)
 	before := map[string]string{}
 	for what, query := range catalogs {
-		before[what] = strings.NewReplacer(`Bare Table r f`, `Bare Table r d`, `hollow r f`, `hollow r d`, `silent r f`, `silent r n`).Replace(b.text(0, query))
+		before[what] = strings.NewReplacer(`Bare Table r f`, `Bare Table r d`, `hollow r f`, `hollow r d`, `{{.schema}} r f`, `{{.schema}} r d`, `silent r f`, `silent r n`).Replace(b.text(0, query))
 	}
 	if _, err := move.Resume(t.Context(), b.cfg); err != nil {
 		t.Fatal(err)

@@ -59,7 +59,8 @@ func withoutIdentities(s drift.Structure, changed map[string]string) drift.Struc
 	var kept drift.Structure
 	for _, l := range s {
 		table, is := strings.CutPrefix(l.Key, "replica identity of {{.schema}}.")
-		if _, ours := changed[strings.Trim(table, `"`)]; !is || !ours {
+		table = strings.ReplaceAll(strings.Trim(drift.Render(table, "", 0), `"`), `""`, `"`)
+		if _, ours := changed[table]; !is || !ours {
 			kept = append(kept, l)
 		}
 	}
