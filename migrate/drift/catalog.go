@@ -31,7 +31,7 @@ const head = `
 var parts = []string{
 	enumPart, domainPart, compositePart, rangePart, baseTypePart,
 	sequencePart, ownedSequencePart,
-	tablePart, rowSecurityPart, replicaIdentityPart, columnPart,
+	tablePart, toastPart, rowSecurityPart, replicaIdentityPart, columnPart,
 	constraintPart, domainConstraintPart, disabledConstraintPart, indexPart, statisticsPart,
 	functionPart, aggregatePart, triggerPart, viewColumnPart,
 	relationCommentPart, constraintCommentPart, functionCommentPart, typeCommentPart, triggerCommentPart, statisticsCommentPart, schemaCommentPart,

@@ -9,17 +9,21 @@ const tablePart = `
 				ELSE ' ()' || coalesce(' INHERITS (' || i.parents || ')', '') END,
 			CASE t.relkind WHEN 'p' THEN ' PARTITION BY ' || pg_get_partkeydef(t.oid) END,
 			' USING ' || quote_ident(nullif(am.amname, 'heap')),
-			' WITH (' || nullif(concat_ws(', ', array_to_string(t.reloptions, ', '), toast.options), '') || ')')
+			' WITH (' || array_to_string(t.reloptions, ', ') || ')')
 	FROM rel t
 	LEFT JOIN pg_am am ON am.oid = t.relam
 	LEFT JOIN (
 		SELECT inhrelid, string_agg(inhparent::regclass::text, ', ' ORDER BY inhseqno) FROM pg_inherits GROUP BY inhrelid
 	) i (oid, parents) ON i.oid = t.oid
-	LEFT JOIN (
-		SELECT oid, (SELECT string_agg('toast.' || o, ', ') FROM unnest(reloptions) o) FROM pg_class
-		WHERE relkind = 't' AND reloptions IS NOT NULL
-	) toast (oid, options) ON toast.oid = t.reltoastrelid
 	WHERE t.relkind IN ('r', 'p', 'f')`
+
+// A table gets its toast table with the first column that may need one, and keeps it when that is dropped: only a table that has such a
+// column can be given options of one.
+const toastPart = `
+	SELECT t.relnamespace, 78, 'pg_class'::regclass, t.oid, -3, 'toast options of ' || t.name,
+		format('ALTER TABLE %s SET (%s)', t.name, (SELECT string_agg('toast.' || o, ', ') FROM unnest(toast.reloptions) o))
+	FROM rel t JOIN pg_class toast ON toast.oid = t.reltoastrelid
+	WHERE toast.reloptions IS NOT NULL AND t.oid IN (SELECT attrelid FROM pg_attribute WHERE attnum > 0 AND NOT attisdropped AND attlen = -1 AND attstorage <> 'p')`
 
 const rowSecurityPart = `
 	SELECT t.relnamespace, 76, 'pg_class'::regclass, t.oid, -1, 'row security of ' || t.name,
@@ -27,10 +31,11 @@ const rowSecurityPart = `
 			CASE WHEN t.relforcerowsecurity THEN format('ALTER TABLE %s FORCE ROW LEVEL SECURITY', t.name) END)
 	FROM rel t WHERE t.relkind IN ('r', 'p') AND (t.relrowsecurity OR t.relforcerowsecurity)`
 
+// A table whose index was dropped has nothing to identify its rows by.
 const replicaIdentityPart = `
 	SELECT t.relnamespace, 77, 'pg_class'::regclass, t.oid, -2, 'replica identity of ' || t.name,
 		format('ALTER TABLE %s REPLICA IDENTITY ', t.name) || CASE t.relreplident WHEN 'n' THEN 'NOTHING' WHEN 'f' THEN 'FULL'
-			ELSE 'USING INDEX ' || coalesce(quote_ident(x.relname), '/* none */') END
+			ELSE coalesce('USING INDEX ' || quote_ident(x.relname), 'NOTHING') END
 	FROM rel t
 	LEFT JOIN (pg_index i JOIN pg_class x ON x.oid = i.indexrelid) ON i.indrelid = t.oid AND i.indisreplident
 	WHERE t.relkind IN ('r', 'p') AND t.relreplident <> 'd'`

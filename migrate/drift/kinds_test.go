@@ -157,6 +157,10 @@ func TestKinds(t *testing.T) {
 		{"statistics", "drop statistics name_born", []string{"- CREATE STATISTICS {{.schema}}.name_born ON name, born FROM {{.schema}}.users"}},
 		{"a comment on statistics", "comment on statistics name_born is 'both'", []string{"+ COMMENT ON STATISTICS {{.schema}}.name_born IS 'both'"}},
 		{"replica identity", "alter table photos replica identity full", []string{"+ ALTER TABLE {{.schema}}.photos REPLICA IDENTITY FULL"}},
+		{"a replica identity whose index is gone", "create unique index k on photos (user_id); alter table photos replica identity using index k; drop index k", []string{
+			"+ ALTER TABLE {{.schema}}.photos REPLICA IDENTITY NOTHING",
+		}},
+		{"an option of a toast table", "alter table cache set (toast.autovacuum_enabled = false)", []string{"+ ALTER TABLE {{.schema}}.cache SET (toast.autovacuum_enabled=false)"}},
 		{"an operator", "create operator === (leftarg = int, rightarg = int, function = int4eq)", []string{"+ /* operator {{.schema}}.===(integer,integer) */"}},
 		{"an aggregate", "create aggregate total(int) (sfunc = int4pl, stype = int)", []string{"+ /* aggregate {{.schema}}.total(integer): int4pl on integer, then - */"}},
 	}

@@ -17,7 +17,9 @@ func TestSnapshot(t *testing.T) {
 	t.Parallel()
 	tests := []struct{ name, migration string }{
 		{"tables", `create table users (id bigint primary key default next_id(), name varchar(40) not null collate "C", born date, unique (name, born));
-			create unlogged table cache (k text, v bytea) with (fillfactor = 70); alter table cache alter v set storage external`},
+			create unlogged table cache (k text, v bytea) with (fillfactor = 70); alter table cache alter v set storage external;
+			create table kept (t text, n int not null) with (toast.vacuum_truncate = false); create unique index n on kept (n); alter table kept replica identity using index n; drop index n;
+			create table shrunk (n int, t text) with (toast.vacuum_truncate = false); alter table shrunk drop column t`},
 		{"foreign keys", `create table a (id int primary key); create table b (id int primary key, a int references a on delete cascade deferrable);
 			alter table a add column b int references b initially deferred; alter table a add constraint c check (b > 0) not valid`},
 		{"indexes", `create table a (id int, name text, at timestamptz); create index on a (name) where id > 100;

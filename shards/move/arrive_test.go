@@ -26,6 +26,9 @@ create table hollow (); insert into hollow default values;
 create table "Bare Table" (n int, what text, at timestamptz default now());
 insert into "Bare Table" select n % 10, 'same' from generate_series(1, 100) n;
 create materialized view counted as select count(*) as n from photos; create unique index counted_n on counted (n);
+create table lost (n int not null, t text) with (toast.vacuum_truncate = false); create unique index lost_n on lost (n); alter table lost replica identity using index lost_n; drop index lost_n;
+insert into lost select n, repeat('x', n) from generate_series(1, 10) n;
+create table shrunk (n int primary key, t text) with (toast.vacuum_truncate = false); alter table shrunk drop column t;
 create table "{{.schema}}" (t text default '{{.schema}} {{.shard}} {{"{{"}}', "{""" int); comment on table "{{.schema}}" is '{{.schema}} {shard_00001}';
 create view all_counted as select n from counted;
 create materialized view a_reader as select n * 2 as n from all_counted; -- its name is before that of what it reads
@@ -57,7 +60,7 @@ grant usage on sequence untouched to pg_monitor with grant option; revoke execut
 grant all on "Bare Table" to pg_read_all_data;
 create statistics owned on n, t from kinds; create statistics described on n, a from kinds; alter statistics owned owner to pg_monitor; comment on statistics described is 'n and a';
 alter view glad alter title set default twice(4); alter sequence kinds_id_seq set unlogged; create index sums on kinds ((n + 1)); alter index sums alter column 1 set statistics 7;
-create materialized view titles as select title from photos with no data; alter materialized view titles alter title set storage external, alter title set statistics 7, alter title set (n_distinct = 5), alter title set compression pglz;
+create materialized view titles as select title from photos with no data; alter materialized view titles alter title set storage external, alter title set statistics 7, alter title set (n_distinct = 5), alter title set compression pglz, set (toast.vacuum_truncate = false);
 grant usage on sequence kinds_id_seq to pg_monitor; revoke update, delete on kinds from pg_database_owner; revoke all on fast from current_user; grant select (n) on fast to current_user;
 revoke all on sequence ahead from current_user; revoke execute on function fail() from current_user; revoke usage on type positive from public;
 grant select on silent to pg_monitor with grant option; set role pg_monitor; grant select on shard_00001.silent to pg_read_all_data; reset role; grant select on silent to pg_read_all_data;`
@@ -83,6 +86,8 @@ var catalogs = map[string]string{
 	"bare":          `select count(*) || sum(hashtext(b::text))::text from shard_00001."Bare Table" b`,
 	"unlogged":      `select string_agg(relname || relpersistence::text, ',' order by relname) || (select sum(n) + sum(half) from shard_00001.fast) || (select max(n) from shard_00001.refers) from pg_class where relnamespace = 'shard_00001'::regnamespace and relkind in ('r', 'S')`,
 	"hollow":        `select count(*)::text from shard_00001.hollow`,
+	"lost":          `select count(*) || sum(hashtext(l::text))::text from shard_00001.lost l`,
+	"toast":         `select string_agg(concat(c.relname, t.reloptions), ',' order by c.relname) from pg_class c join pg_class t on t.oid = c.reltoastrelid where c.relnamespace = 'shard_00001'::regnamespace and c.relname <> 'shrunk' and t.reloptions is not null`,
 	"kinds":         `select count(*) || sum(hashtext(k::text))::text from shard_00001.kinds k`,
 	"photos":        `select count(*) || sum(hashtext(p::text))::text from shard_00001.photos p`,
 }
@@ -100,10 +105,10 @@ func TestArrives(t *testing.T) {
 	b.exec(0, fill+everything)
 	b.exec(1, otherDefaults)
 	b.interrupted("subscribe: subscribed")
-	b.exec(0, `update shard_00001."Bare Table" set what = 'other' where n = 3; delete from shard_00001."Bare Table" where n = 4; delete from shard_00001.silent where n = 4`)
+	b.exec(0, `update shard_00001."Bare Table" set what = 'other' where n = 3; delete from shard_00001."Bare Table" where n = 4; delete from shard_00001.silent where n = 4; update shard_00001.lost set t = 'other' where n = 4`)
 	before := map[string]string{}
 	for what, query := range catalogs {
-		before[what] = strings.NewReplacer(`Bare Table r f`, `Bare Table r d`, `hollow r f`, `hollow r d`, `{{.schema}} r f`, `{{.schema}} r d`, `silent r f`, `silent r n`).Replace(b.text(0, query))
+		before[what] = strings.NewReplacer(`Bare Table r f`, `Bare Table r d`, `hollow r f`, `hollow r d`, `lost r f`, `lost r n`, `{{.schema}} r f`, `{{.schema}} r d`, `silent r f`, `silent r n`).Replace(b.text(0, query))
 	}
 	if _, err := move.Resume(t.Context(), b.cfg); err != nil {
 		t.Fatal(err)
@@ -117,7 +122,7 @@ func TestArrives(t *testing.T) {
 	b.equal("first values", b.text(1, `set search_path = shard_00001; select concat_ws(' ', nextval('untouched'), nextval('ahead'), nextval('behind'), nextval('falling'))`),
 		"5 1000 50 -1000")
 	b.equal("an identity that was restarted", b.text(1, `insert into shard_00001.kinds (n) values (1) returning id`), "5000")
-	b.equal("identities left", b.text(0, `select string_agg(relname || relreplident::text, ',' order by relname) from pg_class where relname in ('Bare Table', 'silent') and relkind = 'r'`), "Bare Tabled,silentn")
+	b.equal("identities left", b.text(0, `select string_agg(relname || relreplident::text, ',' order by relname) from pg_class where relname in ('Bare Table', 'lost', 'silent') and relkind = 'r'`), "Bare Tabled,lostn,silentn")
 	b.clean()
 }
 

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/kiloshard/kiloshard/migrate/drift"
+	"github.com/kiloshard/kiloshard/shards/move/checks"
 )
 
 // identify gives tables without a key the whole row as their replica identity, for as long as they move. What they had is in
@@ -15,8 +16,7 @@ func (j *job) identify(ctx context.Context) error {
 	const query = `
 		SELECT coalesce(string_agg(format('ALTER TABLE %I.%I REPLICA IDENTITY FULL', $1::text, c.relname), '; '), ''),
 			coalesce(jsonb_object_agg(c.relname, c.relreplident), '{}')::text
-		FROM pg_class c WHERE c.relnamespace = $1::regnamespace AND c.relkind = 'r'
-			AND c.relpersistence = 'p' AND (c.relreplident = 'n' OR c.relreplident = 'd' AND NOT EXISTS (SELECT FROM pg_index i WHERE i.indrelid = c.oid AND i.indisprimary))`
+		FROM pg_class c WHERE c.relnamespace = $1::regnamespace AND ` + checks.IsKeyless
 	var alter, were string
 	if err := j.from.QueryRow(ctx, query, j.Schema).Scan(&alter, &were); err != nil || alter == "" {
 		return err
@@ -37,9 +37,9 @@ func (j *job) restoreIdentities(ctx context.Context) error {
 	}
 	script := ""
 	for table, was := range identities {
-		identity := "DEFAULT"
-		if was == "n" {
-			identity = "NOTHING"
+		identity := "NOTHING" // also of an index that was dropped
+		if was == "d" {
+			identity = "DEFAULT"
 		}
 		for _, schema := range []string{j.Schema, j.moved()} {
 			script += fmt.Sprintf("DO $kiloshard$ BEGIN IF (SELECT relkind FROM pg_class WHERE oid = to_regclass('%s')) = 'r' THEN ALTER TABLE %[1]s REPLICA IDENTITY %s; END IF; END $kiloshard$; ",

@@ -33,10 +33,13 @@ type Shard struct {
 	collations  []collation
 }
 
-// keyless names the tables whose updates and deletes cannot be replicated as they are.
-const keyless = `
-SELECT c.relname::text FROM pg_class c WHERE c.relnamespace = to_regnamespace($1) AND c.relkind = 'r'
-  AND c.relpersistence = 'p' AND (c.relreplident = 'n' OR c.relreplident = 'd' AND NOT EXISTS (SELECT FROM pg_index i WHERE i.indrelid = c.oid AND i.indisprimary)) ORDER BY 1`
+// IsKeyless is the condition for a table, c, of whose rows an update or delete cannot be replicated as it is: it has no primary key and no
+// replica identity, or the index of that was dropped.
+const IsKeyless = `c.relkind = 'r' AND c.relpersistence = 'p' AND (c.relreplident = 'n' OR c.relreplident IN ('d', 'i')
+  AND NOT EXISTS (SELECT FROM pg_index i WHERE i.indrelid = c.oid AND CASE c.relreplident WHEN 'd' THEN i.indisprimary ELSE i.indisreplident END))`
+
+// keyless names such tables.
+const keyless = `SELECT c.relname::text FROM pg_class c WHERE c.relnamespace = to_regnamespace($1) AND ` + IsKeyless + ` ORDER BY 1`
 
 // logicalQuery finds what logical replication lacks on the source.
 const logicalQuery = `
