@@ -180,6 +180,12 @@ func OnSource(ctx context.Context, conn *pgx.Conn, schema string, offline bool) 
 	if err := s.take(ctx, conn, shardQuery, schema); err != nil {
 		return nil, err
 	}
+	if err := s.take(ctx, conn, bareNamesQuery, schema); err != nil {
+		return nil, err
+	}
+	if err := s.unvalidated(ctx, conn); err != nil {
+		return nil, err
+	}
 	if err := s.outside(ctx, conn); err != nil {
 		return nil, err
 	}

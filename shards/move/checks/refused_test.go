@@ -1,0 +1,62 @@
+package checks_test
+
+import (
+	"testing"
+
+	"github.com/kiloshard/kiloshard/shards/shardtest"
+)
+
+// Rows that the target would refuse are found beforehand, as far as that can be known.
+func TestRefusedRows(t *testing.T) {
+	t.Parallel()
+	source := connect(t, shardtest.Hosts(t, 1)[0].ConnString(), "search_path", "pg_catalog")
+	source.shard()
+	source.exec(`insert into shard_00001.photos values (-1, 'x');
+		create function shard_00001.ok(n bigint) returns bool language sql immutable as 'select n < 10';
+		create function shard_00001.bare(n bigint) returns bool language plpgsql immutable as 'begin return ok(n); end'`)
+	const bare = "shard_00001.bare(bigint), which names ok without its schema: the copy would not find it on the target; expected the schema, or a search_path of the function's own"
+	for _, tt := range []struct {
+		name, change string
+		want         []string
+	}{
+		{"a row that passes", `alter table shard_00001.photos add constraint c check (id < 0) not valid`, nil},
+		{"no value", `alter table shard_00001.photos add constraint c check (id < null) not valid`, nil},
+		{
+			"a row that does not", `alter table shard_00001.photos add constraint "C" check (id > 0) not valid`,
+			[]string{"constraint C of photos is NOT VALID, and the target would refuse the rows that violate it: expected none"},
+		},
+		{
+			"a constraint that calls a function", `alter table shard_00001.photos add constraint c check (shard_00001.ok(id)) not valid`,
+			[]string{"note: constraint c of photos is NOT VALID: a row that violates it would be refused by the target"},
+		},
+		{
+			"a domain", `create domain shard_00001.positive as int; alter domain shard_00001.positive add constraint c check (value > 0) not valid`,
+			[]string{"note: constraint c of shard_00001.positive is NOT VALID: a row that violates it would be refused by the target"},
+		},
+		{"a function that names its schema", `alter table shard_00001.photos add constraint c check (shard_00001.ok(id))`, nil},
+		{
+			"a constraint that calls a function by way of another", `set local search_path = shard_00001; alter table shard_00001.photos add constraint c check (shard_00001.bare(id)); reset search_path`,
+			[]string{"note: constraint c on table shard_00001.photos calls " + bare},
+		},
+		{
+			"an index", `set local search_path = shard_00001; create index i on shard_00001.photos (shard_00001.bare(id)); reset search_path`,
+			[]string{"note: index shard_00001.i calls " + bare},
+		},
+		{
+			"a column", `set local search_path = shard_00001; alter table shard_00001.photos add ok bool generated always as (shard_00001.bare(id)) stored; reset search_path`,
+			[]string{"note: default value for column ok of table shard_00001.photos calls " + bare},
+		},
+		{
+			"a function with a path of its own", `alter function shard_00001.bare(bigint) set search_path = shard_00001; alter table shard_00001.photos add constraint c check (shard_00001.bare(id))`, nil,
+		},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			source := session{t, source.Conn}
+			source.exec("begin; " + tt.change)
+			for _, offline := range []bool{false, true} {
+				equal(t, "source", lines(source.onSource(offline).Found), tt.want...)
+			}
+			source.exec("rollback")
+		})
+	}
+}
