@@ -266,6 +266,10 @@ func TestOutside(t *testing.T) {
 		alter table shard_00001.logged enable always trigger log;
 		create function shard_00001.number(m shard_00001.mood) returns int language sql immutable as 'select 1'; create cast (shard_00001.mood as int) with function shard_00001.number;
 		create function shard_00001.seen() returns event_trigger language plpgsql as 'begin end'; create event trigger seen on ddl_command_end when tag in ('CREATE CAST') execute function shard_00001.seen();
+		create statistics public.titles on title, mood from shard_00001.photos;
+		create function shard_00001.same(a shard_00001.mood, b int) returns bool language sql as 'select true'; create operator public.== (leftarg = shard_00001.mood, rightarg = int, function = shard_00001.same);
+		create function shard_00001.weigh(m shard_00001.mood) returns int language sql as 'select 1'; create operator class public.weights for type shard_00001.mood using hash as function 1 shard_00001.weigh(shard_00001.mood);
+		create function shard_00001.allow(o text[], c oid) returns bool language sql as 'select true'; create foreign data wrapper far validator shard_00001.allow;
 		create publication feed for table shard_00001.photos`)
 	planned, err := move.Plan(t.Context(), b.cfg)
 	if err != nil {
@@ -277,6 +281,9 @@ func TestOutside(t *testing.T) {
 		"constraint tags_photo_fkey on table public.tags refers to table shard_00001.photos", "table public.heirs refers to table shard_00001.photos",
 		"column m of table public.moods refers to type shard_00001.mood", "default value for column at of table public.moods refers to function shard_00001.next_id()",
 		"cast from shard_00001.mood to integer refers to type shard_00001.mood", "event trigger seen refers to function shard_00001.seen()",
+		"statistics object public.titles refers to table shard_00001.photos", "operator public.==(shard_00001.mood,integer) refers to function shard_00001.same(shard_00001.mood,integer)",
+		"operator class public.weights for access method hash refers to type shard_00001.mood", "of operator family public.weights for access method hash: shard_00001.weigh(shard_00001.mood) refers to function shard_00001.weigh(shard_00001.mood)",
+		"foreign-data wrapper far refers to function shard_00001.allow(text[],oid)",
 		"trigger log on logged fires for replicated rows, too (ENABLE ALWAYS)",
 	} {
 		if !strings.Contains(problems, want) {
@@ -286,6 +293,7 @@ func TestOutside(t *testing.T) {
 	if notes := strings.Join(planned[0].Notes, "\n"); !strings.Contains(notes, "publication feed has tables of the shard") {
 		t.Errorf("notes: %s", notes)
 	}
+	b.exec(0, `drop statistics public.titles; drop operator public.== (shard_00001.mood, int); drop operator family public.weights using hash; drop foreign data wrapper far`)
 	b.exec(0, `drop cast (shard_00001.mood as int); drop event trigger seen; drop function public.add(); drop view public.all_photos; drop table public.tags, public.heirs, public.moods; alter table shard_00001.logged enable trigger log`)
 	if _, err := move.Run(t.Context(), b.cfg); err != nil {
 		t.Fatal(err)

@@ -6,7 +6,8 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// outsideQuery names what is outside some schemas, or in none, and refers to something in them, as Postgres itself keeps track of it. Such a view,
+// outsideQuery names what is outside some schemas, or in none, and refers to something in them, as Postgres itself keeps track of it; publications
+// do not count. Such a view,
 // function or foreign key goes on with the renamed schema once the shard has moved: it reads rows that are out of date, and what
 // it writes is lost.
 const outsideQuery = `
@@ -26,10 +27,15 @@ CROSS JOIN LATERAL (SELECT CASE d.classid
   WHEN 'pg_attrdef'::regclass THEN (SELECT c.relnamespace FROM pg_attrdef a JOIN pg_class c ON c.oid = a.adrelid WHERE a.oid = d.objid)
   WHEN 'pg_trigger'::regclass THEN (SELECT c.relnamespace FROM pg_trigger g JOIN pg_class c ON c.oid = g.tgrelid WHERE g.oid = d.objid)
   WHEN 'pg_policy'::regclass THEN (SELECT c.relnamespace FROM pg_policy p JOIN pg_class c ON c.oid = p.polrelid WHERE p.oid = d.objid)
+  WHEN 'pg_statistic_ext'::regclass THEN (SELECT stxnamespace FROM pg_statistic_ext WHERE oid = d.objid)
+  WHEN 'pg_operator'::regclass THEN (SELECT oprnamespace FROM pg_operator WHERE oid = d.objid)
+  WHEN 'pg_opclass'::regclass THEN (SELECT opcnamespace FROM pg_opclass WHERE oid = d.objid)
+  WHEN 'pg_amop'::regclass THEN (SELECT f.opfnamespace FROM pg_amop a JOIN pg_opfamily f ON f.oid = a.amopfamily WHERE a.oid = d.objid)
+  WHEN 'pg_amproc'::regclass THEN (SELECT f.opfnamespace FROM pg_amproc a JOIN pg_opfamily f ON f.oid = a.amprocfamily WHERE a.oid = d.objid)
   END) o (schema)
 LEFT JOIN pg_namespace n ON n.oid = o.schema
-WHERE n.nspname <> ALL ($1) AND n.nspname <> 'pg_toast' AND n.nspname !~ ('^' || ($1)[1] || '__fence_[0-9a-f]{8}$')
-  OR d.classid IN ('pg_cast'::regclass, 'pg_transform'::regclass, 'pg_event_trigger'::regclass) ORDER BY 1`
+WHERE d.classid NOT IN ('pg_publication_rel'::regclass, 'pg_publication_namespace'::regclass)
+  AND (n.oid IS NULL OR n.nspname <> ALL ($1) AND n.nspname <> 'pg_toast' AND n.nspname !~ ('^' || ($1)[1] || '__fence_[0-9a-f]{8}$')) ORDER BY 1`
 
 // Outside names what is outside some schemas and refers to something in them. A fence that is not up yet does not count.
 func Outside(ctx context.Context, conn *pgx.Conn, schemas ...string) ([]string, error) {
