@@ -19,8 +19,8 @@ func Exact(ctx context.Context, conn *pgx.Conn, m *shards.Map, n shards.Number) 
 		return nil, "", err
 	}
 	structure := found[n]
-	if unknown := unknown(structure); len(unknown) > 0 {
-		return nil, "", &UnknownError{Donor: n, Things: unknown}
+	if err := unknown(structure, m, n); err != nil {
+		return nil, "", err
 	}
 	if structure, err = inOrder(ctx, conn, structure); err != nil {
 		return nil, "", err

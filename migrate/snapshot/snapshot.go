@@ -45,13 +45,17 @@ func (s *Snapshot) Version() int32 { return s.version }
 // UnknownError says that the donor's schema has objects that a snapshot cannot make.
 type UnknownError struct {
 	Donor  shards.Number
-	Things []string // what they are, such as "/* operator {{.schema}}.===(integer,integer) */"
+	Things []string // what they are, such as "/* operator shard_00001.===(integer,integer) */"
 }
 
-// Error names the first of them.
+// mostNamed is how many objects an [UnknownError] names.
+const mostNamed = 10
+
+// Error names them, up to ten.
 func (e *UnknownError) Error() string {
-	text := fmt.Sprintf("shard %d has %s, which no snapshot can make", e.Donor, e.Things[0])
-	if more := len(e.Things) - 1; more > 0 {
+	things := e.Things[:min(len(e.Things), mostNamed)]
+	text := fmt.Sprintf("shard %d has %s, which no snapshot can make", e.Donor, strings.Join(things, "; "))
+	if more := len(e.Things) - len(things); more > 0 {
 		text += fmt.Sprintf("; and %d more", more)
 	}
 	return text
@@ -97,8 +101,8 @@ func Take(ctx context.Context, m *shards.Map, candidates ...shards.Number) (*Sna
 			return err
 		}
 		structure = found[donor.Shard]
-		if unknown := unknown(structure); len(unknown) > 0 {
-			return &UnknownError{Donor: donor.Shard, Things: unknown}
+		if err := unknown(structure, m, donor.Shard); err != nil {
+			return err
 		}
 		if structure, err = inOrder(ctx, conn, structure); err != nil {
 			return err
@@ -237,18 +241,21 @@ func plainTable(l drift.Line) bool {
 	return ok && plainOptions.MatchString(options)
 }
 
-// unknown returns the objects that a snapshot cannot make.
-func unknown(structure drift.Structure) []string {
+// unknown returns an [UnknownError] if a structure has objects that a snapshot cannot make.
+func unknown(structure drift.Structure, m *shards.Map, donor shards.Number) error {
 	var things []string
 	for _, l := range structure {
 		switch {
 		case strings.HasPrefix(l.Text, "/*"), strings.Contains(l.Text, " /* inherited */"), strings.HasSuffix(l.Text, " is invalid */"),
 			strings.HasPrefix(l.Key, "table ") && !plainTable(l):
-			things = append(things, l.Text)
+			things = append(things, drift.Render(l.Text, m.Schema(donor), donor))
 		}
 	}
+	if len(things) == 0 {
+		return nil
+	}
 	slices.Sort(things)
-	return things
+	return &UnknownError{Donor: donor, Things: things}
 }
 
 // on runs fn with a session to the host of shard n, and wraps its errors with the host's name.
