@@ -22,6 +22,7 @@ create sequence untouched start 5;
 create sequence ahead start 5; select setval('ahead', 1000, false);
 create sequence behind start 100; alter sequence behind restart with 50;
 create sequence falling increment -1 start -5; select setval('falling', -1000, false);
+create table deferred (n int primary key deferrable); insert into deferred select generate_series(1, 10);
 create table hollow (); insert into hollow default values;
 create table "Bare Table" (n int, what text, at timestamptz default now());
 insert into "Bare Table" select n % 10, 'same' from generate_series(1, 100) n;
@@ -108,7 +109,7 @@ func TestArrives(t *testing.T) {
 	b.exec(0, `update shard_00001."Bare Table" set what = 'other' where n = 3; delete from shard_00001."Bare Table" where n = 4; delete from shard_00001.silent where n = 4; update shard_00001.lost set t = 'other' where n = 4`)
 	before := map[string]string{}
 	for what, query := range catalogs {
-		before[what] = strings.NewReplacer(`Bare Table r f`, `Bare Table r d`, `hollow r f`, `hollow r d`, `lost r f`, `lost r n`, `{{.schema}} r f`, `{{.schema}} r d`, `silent r f`, `silent r n`).Replace(b.text(0, query))
+		before[what] = strings.NewReplacer(`Bare Table r f`, `Bare Table r d`, `deferred r f`, `deferred r d`, `hollow r f`, `hollow r d`, `lost r f`, `lost r n`, `{{.schema}} r f`, `{{.schema}} r d`, `silent r f`, `silent r n`).Replace(b.text(0, query))
 	}
 	if _, err := move.Resume(t.Context(), b.cfg); err != nil {
 		t.Fatal(err)
@@ -185,7 +186,8 @@ func TestChecks(t *testing.T) {
 	b := setup(t)
 	b.exec(0, `
 		create unlogged table shard_00001.fast (t text); insert into shard_00001.fast select repeat('x', 1000) from generate_series(1, 20000);
-		create table shard_00001.shapeless (j json);
+		create table shard_00001.shapeless (j json); create domain shard_00001.route as jsonpath[];
+		create table shard_00001.routed (r shard_00001.route); alter table shard_00001.routed replica identity full;
 		create table shard_00001.parts (k int primary key) partition by range (k);
 		create table shard_00001.low partition of shard_00001.parts for values from (0) to (10);
 		create table shard_00001.bare (n int)`)
@@ -200,7 +202,7 @@ func TestChecks(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, want := range []string{
-		"pg-a: unlogged tables and large objects take 22 MB, and are copied while callers wait: expected at most 16 MB; or --offline", "pg-a: table shard_00001.shapeless has no primary key and no replica identity, and column j is of type json",
+		"pg-a: unlogged tables and large objects take 22 MB, and are copied while callers wait: expected at most 16 MB; or --offline", "pg-a: table shard_00001.shapeless has no replica identity but its whole rows, and column j is of type json", "routed has no replica identity but its whole rows, and column r is of type shard_00001.route",
 		"pg-b: schema shard_00001 is there already",
 		"pg-a: shard 1 has ALTER TABLE shard_00001.low ADD COLUMN k integer", "; CREATE TABLE shard_00001.parts ()",
 	} {
@@ -208,7 +210,7 @@ func TestChecks(t *testing.T) {
 			t.Errorf("no problem %q in %s", want, all)
 		}
 	}
-	if notes := strings.Join(planned[0].Notes, "\n"); !strings.Contains(notes, "pg-a: elsewhere is in tablespace "+space) || !strings.Contains(notes, "pg-a: table bare has no primary key and no replica identity: while it moves it has REPLICA IDENTITY FULL") {
+	if notes := strings.Join(planned[0].Notes, "\n"); !strings.Contains(notes, "pg-a: elsewhere is in tablespace "+space) || !strings.Contains(notes, "pg-a: table bare has no replica identity: while it moves it has REPLICA IDENTITY FULL") {
 		t.Errorf("notes: %s", notes)
 	}
 	_, err = move.Run(t.Context(), b.cfg)

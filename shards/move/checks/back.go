@@ -20,7 +20,7 @@ const returnedQuery = `
 SELECT true, format('table %I is unlogged, so there is no way back for it: expected a logged one, or a move without --rollback-for', relname)
   FROM pg_class WHERE relnamespace = to_regnamespace($1) AND relkind = 'r' AND relpersistence = 'u'
 UNION ALL
-SELECT true, format('table %I has no primary key and no replica identity, so there is no way back for it: expected a primary key, or a move without --rollback-for', t) FROM unnest($2::text[]) t`
+SELECT true, format('table %I has no replica identity, so there is no way back for it: expected a primary key that is not deferrable, or a move without --rollback-for', t) FROM unnest($2::text[]) t`
 
 // WayBack finds what keeps the shard from being rolled back after a move.
 func (s *Shard) WayBack(ctx context.Context, source, target *pgx.Conn) (onSource, onTarget Found, err error) {

@@ -34,9 +34,9 @@ type Shard struct {
 }
 
 // IsKeyless is the condition for a table, c, of whose rows an update or delete cannot be replicated as it is: it has no primary key and no
-// replica identity, or the index of that was dropped.
+// replica identity, or the index of that was dropped. A primary key that is deferrable is no replica identity.
 const IsKeyless = `c.relkind = 'r' AND c.relpersistence = 'p' AND (c.relreplident = 'n' OR c.relreplident IN ('d', 'i')
-  AND NOT EXISTS (SELECT FROM pg_index i WHERE i.indrelid = c.oid AND CASE c.relreplident WHEN 'd' THEN i.indisprimary ELSE i.indisreplident END))`
+  AND NOT EXISTS (SELECT FROM pg_index i WHERE i.indrelid = c.oid AND CASE c.relreplident WHEN 'd' THEN i.indisprimary AND i.indimmediate ELSE i.indisreplident END))`
 
 // keyless names such tables.
 const keyless = `SELECT c.relname::text FROM pg_class c WHERE c.relnamespace = to_regnamespace($1) AND ` + IsKeyless + ` ORDER BY 1`
@@ -53,12 +53,15 @@ SELECT true, format('all but %s of %s WAL senders are in use: expected 3 free on
 UNION ALL
 SELECT true, format('role %I may not make slots: expected REPLICATION, or a superuser', rolname) FROM pg_roles WHERE rolname = current_user AND NOT (rolsuper OR rolreplication)
 UNION ALL
-SELECT true, format('table %I.%I has no primary key and no replica identity, and column %I is of type %s, which has no equality: expected a primary key', $1::text, c.relname, a.attname, format_type(a.atttypid, a.atttypmod))
+SELECT true, format('table %I.%I has no replica identity but its whole rows, and column %I is of type %s, which has no equality: expected a primary key that is not deferrable',
+    $1::text, c.relname, a.attname, format_type(a.atttypid, a.atttypmod))
   FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped
-  WHERE c.relnamespace = to_regnamespace($1) AND c.relname = ANY ($2)
-    AND a.atttypid IN (SELECT unnest(ARRAY[t.oid, t.typarray]) FROM pg_type t WHERE t.oid = ANY ('{json,xml,point,box,polygon,line,path,lseg,circle}'::regtype[]))
+  WHERE c.relnamespace = to_regnamespace($1) AND (c.relname = ANY ($2) OR c.relreplident = 'f' AND c.relkind = 'r' AND c.relpersistence = 'p') AND EXISTS (
+    WITH RECURSIVE made (type) AS (
+      SELECT a.atttypid UNION SELECT unnest(ARRAY[t.typbasetype, t.typelem]) FROM made m JOIN pg_type t ON t.oid = m.type
+    ) SELECT FROM made WHERE type = ANY ('{json,jsonpath,xml,point,box,polygon,line,path,lseg,circle,pg_snapshot,txid_snapshot,refcursor}'::regtype[]))
 UNION ALL
-SELECT false, format('table %I has no primary key and no replica identity: while it moves it has REPLICA IDENTITY FULL, and each update or delete of it reads the whole table on the target', relname)
+SELECT false, format('table %I has no replica identity: while it moves it has REPLICA IDENTITY FULL, and each update or delete of it reads the whole table on the target', relname)
   FROM pg_class WHERE relnamespace = to_regnamespace($1) AND relname = ANY ($2)
 UNION ALL
 SELECT true, format('unlogged tables and large objects take %s, and are copied while callers wait: expected at most %s; or --offline', pg_size_pretty($3::bigint), pg_size_pretty($4::bigint)) WHERE $3 > $4`
