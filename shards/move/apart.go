@@ -28,12 +28,15 @@ func (j *job) readApart(ctx context.Context) error {
 	return err
 }
 
-// copyUnlogged copies the unlogged tables, which are locked.
+// copyUnlogged copies the unlogged tables, which are locked, and refreshes the materialised views that read them.
 func (j *job) copyUnlogged(ctx context.Context, from pgx.Tx) error {
 	if !j.apart.unlogged {
 		return nil
 	}
-	return j.copyRows(ctx, from.Conn(), rows.Unlogged, func(pgx.Tx) error { return nil })
+	if err := j.copyRows(ctx, from.Conn(), rows.Unlogged, func(pgx.Tx) error { return nil }); err != nil {
+		return err
+	}
+	return j.refresh(ctx, true)
 }
 
 // copyLarge copies the large objects, in place of those that an earlier try has made: the target's ledger has their numbers.

@@ -38,6 +38,7 @@ alter materialized view counted owner to pg_monitor; grant usage on schema shard
 insert into photos (title) values ('since it was counted');
 create unlogged table fast (n int primary key, half numeric generated always as (n / 2.0) stored); insert into fast select generate_series(1, 50);
 create unlogged table refers (n int references fast); insert into refers values (7);
+create view fast_ones as select n from fast; create materialized view fastest as select max(n) as n from fast_ones;
 create function fail() returns trigger language plpgsql as $$ begin raise 'a trigger has run'; end $$; create trigger fail before insert on fast for each row execute function fail();
 create table silent (n int primary key) with (fillfactor = 70, autovacuum_enabled = false, toast.autovacuum_vacuum_threshold = 77);
 alter table silent replica identity nothing;
@@ -117,7 +118,7 @@ func TestArrives(t *testing.T) {
 	for what, query := range catalogs {
 		b.equal(what, b.text(1, query), before[what])
 	}
-	b.equal("materialised views", b.text(1, `set search_path = shard_00001; select concat_ws(' ', a.n = 2 * c.n, c.n = (select count(*) from photos)) from a_reader a, counted c`), "t t")
+	b.equal("materialised views", b.text(1, `set search_path = shard_00001; select concat_ws(' ', a.n = 2 * c.n, c.n = (select count(*) from photos), f.n) from a_reader a, counted c, fastest f`), "t t 50")
 	b.equal("one without rows", b.text(1, `select relispopulated from pg_class where oid = 'shard_00001.unfilled'::regclass`), "f")
 	b.equal("odd", b.text(1, `select nextval('shard_00001."Odd Name"')`), "60")
 	b.equal("first values", b.text(1, `set search_path = shard_00001; select concat_ws(' ', nextval('untouched'), nextval('ahead'), nextval('behind'), nextval('falling'))`),

@@ -69,7 +69,7 @@ func (j *job) prepareTarget(ctx context.Context) error {
 	group.Go(func() error { return j.verifyBefore(both) })
 	group.Go(func() error {
 		j.analyze(both)
-		return j.refresh(both)
+		return j.refresh(both, false)
 	})
 	return group.Wait()
 }

@@ -97,7 +97,7 @@ func (j *job) copyLocked(ctx context.Context, tx pgx.Tx) error {
 	if err := j.copyLarge(ctx, tx); err != nil {
 		return fmt.Errorf("large objects: %w", err)
 	}
-	if err := j.refresh(ctx); err != nil {
+	if err := j.refresh(ctx, false); err != nil {
 		return err
 	}
 	j.event("comparing")

@@ -5,7 +5,8 @@ import (
 	"fmt"
 )
 
-// matviews names the materialised views of a schema that have rows, each behind those that it reads.
+// matviews names the materialised views of a schema that have rows, each behind those that it reads: all, or with $2 those that read
+// unlogged tables.
 const matviews = `
 WITH RECURSIVE reads (reader, source) AS (
   SELECT DISTINCT r.ev_class, d.refobjid FROM pg_rewrite r JOIN pg_depend d ON d.classid = 'pg_rewrite'::regclass AND d.objid = r.oid
@@ -14,19 +15,23 @@ WITH RECURSIVE reads (reader, source) AS (
   SELECT oid, 0 FROM pg_class WHERE relnamespace = $1::regnamespace AND relkind IN ('v', 'm')
   UNION
   SELECT r.reader, d.level + 1 FROM depth d JOIN reads r ON r.source = d.oid
+), late (oid) AS (
+  SELECT oid FROM pg_class WHERE relnamespace = $1::regnamespace AND relkind = 'r' AND relpersistence = 'u'
+  UNION
+  SELECT r.reader FROM late l JOIN reads r ON r.source = l.oid
 )
 SELECT c.relname::text FROM depth d JOIN pg_class c ON c.oid = d.oid
-WHERE c.relnamespace = $1::regnamespace AND c.relkind = 'm' AND c.relispopulated GROUP BY c.oid ORDER BY max(d.level), c.oid`
+WHERE c.relnamespace = $1::regnamespace AND c.relkind = 'm' AND c.relispopulated AND (NOT $2 OR c.oid IN (SELECT oid FROM late)) GROUP BY c.oid ORDER BY max(d.level), c.oid`
 
-// refresh fills the shard's materialised views on the target, in a session of its own, with the rows that their owners see. Nobody reads
+// refresh fills the shard's materialised views on the target, or those that read unlogged tables, in a session of its own, with the rows that their owners see. Nobody reads
 // them there yet.
-func (j *job) refresh(ctx context.Context) error {
+func (j *job) refresh(ctx context.Context, unlogged bool) error {
 	conn, err := open(ctx, j.dst)
 	if err != nil {
 		return err
 	}
 	defer closeConn(ctx, conn)
-	views, err := texts(ctx, conn, matviews, j.copied())
+	views, err := texts(ctx, conn, matviews, j.copied(), unlogged)
 	if err != nil {
 		return err
 	}
