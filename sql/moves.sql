@@ -16,7 +16,7 @@ CREATE TABLE IF NOT EXISTS kiloshard.moves (
   began   timestamp with time zone NOT NULL,
   stepped timestamp with time zone NOT NULL, -- when the step began
   fenced  timestamp with time zone, -- when the source began to refuse statements
-  sequences jsonb, -- the maximum of each sequence before the fence
+  sequences jsonb, -- what each sequence was before the fence, which holds it at its end
   offline boolean, -- the shard is locked while it is copied
   carried text, -- the target's snapshot when all rows were there: later changes come from its own writers
   identities jsonb, -- the original replica identity in pg_class, of tables that have another one while they move

@@ -65,21 +65,17 @@ func (m Move) makeFence(of string) string {
 }
 
 // erect makes the source refuse, in the transaction of tx, which holds the locks of all tables and sequences: the sequences
-// are at their maximum, the shard has another name, the fence has its name, and the ledger says so.
+// are at their ends, the shard has another name, the fence has its name, and the ledger says so.
 func (j *job) erect(ctx context.Context, tx pgx.Tx, sequences []sequence) error {
 	statements := ""
+	held := map[string]sequence{}
 	for _, s := range sequences {
-		if s.Increment > 0 {
-			statements += fmt.Sprintf("ALTER SEQUENCE %s MAXVALUE %d;\n", name(j.Schema, s.Name), max(s.Last, s.Start, s.Min+1))
-		}
+		statements += s.hold(j.Schema)
+		held[s.Name] = s
 	}
 	statements += fmt.Sprintf("ALTER SCHEMA %s RENAME TO %s;\nALTER SCHEMA %s RENAME TO %[1]s;", j.Schema, j.moved(), j.fence())
 	if _, err := tx.Conn().PgConn().Exec(ctx, statements).ReadAll(); err != nil {
 		return err
-	}
-	maxima := map[string]int64{}
-	for _, s := range sequences {
-		maxima[s.Name] = s.Max
 	}
 	back, err := j.wayBackFrom(ctx)
 	if err != nil {
@@ -87,7 +83,7 @@ func (j *job) erect(ctx context.Context, tx pgx.Tx, sequences []sequence) error 
 	}
 	const query = `
 		UPDATE kiloshard.moves SET step = $2, stepped = clock_timestamp(), fenced = clock_timestamp(), sequences = $3, carried = $5, back = $6, error = NULL WHERE id = $1 AND outcome IS NULL AND step = $4`
-	tag, err := tx.Exec(ctx, query, j.ID, Fenced, maxima, Cutover, j.carried, back)
+	tag, err := tx.Exec(ctx, query, j.ID, Fenced, held, Cutover, j.carried, back)
 	if err == nil && tag.RowsAffected() != 1 {
 		err = fmt.Errorf("the ledger of %s has no such move at the cutover any more", j.Source)
 	}
@@ -103,19 +99,19 @@ func (j *job) isFenced(ctx context.Context) bool {
 	return err == nil && step == Fenced
 }
 
-// unfenceScript gives the fence and the schema behind it their names back, and the sequences their maxima.
-func (m Move) unfenceScript(maxima map[string]int64) string {
+// unfenceScript gives the fence and the schema behind it their names back, and releases the sequences.
+func (m Move) unfenceScript(held map[string]sequence) string {
 	script := fmt.Sprintf("ALTER SCHEMA %s RENAME TO %s; ALTER SCHEMA %s RENAME TO %[1]s;\n", m.Schema, m.fence(), m.moved())
-	for sequence, maximum := range maxima {
-		script += fmt.Sprintf("ALTER SEQUENCE %s MAXVALUE %d;\n", name(m.Schema, sequence), maximum)
+	for called, s := range held {
+		script += s.release(m.Schema, called)
 	}
 	return script
 }
 
 // unfence undoes what [job.erect] did. The map must name the source, and must not be about to name the target.
 func (j *job) unfence(ctx context.Context) error {
-	var maxima map[string]int64
-	if err := j.from.QueryRow(ctx, `SELECT sequences FROM kiloshard.moves WHERE id = $1`, j.ID).Scan(&maxima); err != nil {
+	var held map[string]sequence
+	if err := j.from.QueryRow(ctx, `SELECT sequences FROM kiloshard.moves WHERE id = $1`, j.ID).Scan(&held); err != nil {
 		return err
 	}
 	const step = `
@@ -123,7 +119,7 @@ DO $kiloshard$ BEGIN
   UPDATE kiloshard.moves SET step = '%s', fenced = NULL WHERE id = '%s' AND outcome IS NULL AND step = '%s' AND mover = pg_backend_pid();
   IF NOT FOUND THEN RAISE 'the ledger has another step, or another mover, by now'; END IF;
 END $kiloshard$; COMMIT`
-	script := "BEGIN;\n" + j.unfenceScript(maxima) + fmt.Sprintf(step, Aborting, j.ID, Fenced)
+	script := "BEGIN;\n" + j.unfenceScript(held) + fmt.Sprintf(step, Aborting, j.ID, Fenced)
 	if err := run(ctx, j.from, script); err != nil {
 		return fmt.Errorf("taking the fence down on %s: %w", j.Source, err)
 	}

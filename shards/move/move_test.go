@@ -29,6 +29,8 @@ func TestMove(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	b.exec(0, fill+`grant usage on schema shard_00001 to pg_monitor; grant select (id, title) on photos to pg_monitor; grant insert on likes to public;
+		create sequence risen; create sequence falling increment -2; create sequence round maxvalue 3 cycle; select nextval('risen'), nextval('falling'), nextval('round');
+		create sequence unused; create sequence behind start 100; alter sequence behind restart with 50;
 		create function twice(x int) returns int language sql as 'select x * 2'; create procedure tidy(inout n int) language sql as 'select 1';
 		create function text_in(cstring, variadic "any") returns cstring language internal as 'textin'`)
 	const rows = `select count(*) || ' ' || sum(hashtext(p::text)) || ' ' || (select count(*) from shard_00001.likes) from shard_00001.photos p`
@@ -36,6 +38,10 @@ func TestMove(t *testing.T) {
 	defer stale.Close(context.Background())
 	if _, err := stale.Exec(t.Context(), preparedOnce); err != nil {
 		t.Fatal(err)
+	}
+	oids := map[string]string{}
+	for _, name := range []string{"risen", "falling", "round", "unused", "behind"} {
+		oids[name] = b.text(0, "select 'shard_00001."+name+"'::regclass::oid")
 	}
 	before, last := b.text(0, rows), b.text(0, `select last_value from shard_00001.next_id_seq`)
 	report, err := move.Run(t.Context(), b.cfg)
@@ -66,6 +72,12 @@ func TestMove(t *testing.T) {
 			}
 		}
 	}
+	for name, oid := range oids { // whoever knows it by its OID needs no path
+		if err := b.try(0, "select nextval("+oid+"::regclass)"); err == nil || !strings.Contains(err.Error(), "reached maximum value") {
+			t.Errorf("sequence %s: got %v", name, err)
+		}
+	}
+	b.equal("values", b.text(1, `set search_path = shard_00001; select concat_ws(' ', nextval('risen'), nextval('falling'), nextval('round'), nextval('unused'), nextval('behind'))`), "2 -3 2 1 50")
 	if err := b.try(0, `copy shard_00001.likes from program 'echo "1	1"'`); err == nil || !strings.Contains(err.Error(), `missing data for column "shard 1 has moved"`) {
 		t.Errorf("COPY without a list of columns: got %v", err)
 	}

@@ -26,8 +26,8 @@ DO $kiloshard$
 DECLARE
   m record;
   q record;
-  last bigint;
-  maxima jsonb;
+  last record;
+  held jsonb;
 BEGIN
   FOR m IN
     SELECT v.id, v.schema, string_agg(c.oid::regclass::text, ', ') FILTER (WHERE c.relkind = 'r') AS tables,
@@ -37,18 +37,17 @@ BEGIN
     WHERE v.id = ANY ('%[1]s') AND v.step = '%[2]s' AND v.outcome IS NULL GROUP BY v.id ORDER BY v.shard
   LOOP
     IF m.tables IS NOT NULL THEN EXECUTE 'LOCK TABLE ' || m.tables || ' IN ACCESS EXCLUSIVE MODE'; END IF;
-    maxima := '{}';
-    FOR q IN SELECT * FROM jsonb_to_recordset(m.sequences) r (name text, path text, seqmax bigint, seqmin bigint, seqstart bigint, seqincrement bigint) LOOP
+    held := '{}';
+    FOR q IN SELECT * FROM jsonb_to_recordset(m.sequences) r (name text, path text, seqmax bigint, seqmin bigint, seqstart bigint, seqincrement bigint, seqcycle bool) LOOP
       EXECUTE format('ALTER SEQUENCE %%s MAXVALUE %%s', q.path, q.seqmax); -- keeps out nextval
-      maxima := maxima || jsonb_build_object(q.name, q.seqmax);
-      IF q.seqincrement > 0 THEN
-        EXECUTE 'SELECT last_value FROM ' || q.path INTO last;
-        EXECUTE format('ALTER SEQUENCE %%s MAXVALUE %%s', q.path, greatest(last, q.seqstart, q.seqmin + 1));
-      END IF;
+      EXECUTE 'SELECT last_value, is_called FROM ' || q.path INTO last;
+      held := held || jsonb_build_object(q.name, jsonb_build_object('increment', q.seqincrement, 'max', q.seqmax, 'cycle', q.seqcycle, 'last', last.last_value, 'called', last.is_called));
+      EXECUTE format('ALTER SEQUENCE %%s MAXVALUE %%s INCREMENT 1 NO CYCLE', q.path, greatest(last.last_value, q.seqstart, q.seqmin + 1));
+      PERFORM setval(q.path, greatest(last.last_value, q.seqstart, q.seqmin + 1));
     END LOOP;
     EXECUTE format('ALTER SCHEMA %%I RENAME TO %%I', m.schema, m.schema || '__moved_' || m.id);
     EXECUTE format('ALTER SCHEMA %%I RENAME TO %%I', m.schema || '__fence_' || m.id, m.schema);
-    UPDATE kiloshard.moves SET step = '%[3]s', stepped = clock_timestamp(), fenced = clock_timestamp(), sequences = maxima WHERE id = m.id;
+    UPDATE kiloshard.moves SET step = '%[3]s', stepped = clock_timestamp(), fenced = clock_timestamp(), sequences = held WHERE id = m.id;
   END LOOP;
 END
 $kiloshard$`
@@ -63,8 +62,9 @@ BEGIN
   FOR m IN SELECT id, schema, sequences FROM kiloshard.moves WHERE id = ANY ('%[1]s') AND outcome IS NULL AND fenced IS NOT NULL ORDER BY shard LOOP
     EXECUTE format('ALTER SCHEMA %%I RENAME TO %%I', m.schema, m.schema || '__fence_' || m.id);
     EXECUTE format('ALTER SCHEMA %%I RENAME TO %%I', m.schema || '__moved_' || m.id, m.schema);
-    FOR q IN SELECT * FROM jsonb_each_text(m.sequences) LOOP
-      EXECUTE format('ALTER SEQUENCE %%I.%%I MAXVALUE %%s', m.schema, q.key, q.value);
+    FOR q IN SELECT format('%%I.%%I', m.schema, key) AS path, r.* FROM jsonb_each(m.sequences), jsonb_to_record(value) r (increment bigint, max bigint, cycle bool, last bigint, called bool) LOOP
+      EXECUTE format('ALTER SEQUENCE %%s MAXVALUE %%s INCREMENT %%s %%s', q.path, q.max, q.increment, CASE WHEN q.cycle THEN 'CYCLE' ELSE 'NO CYCLE' END);
+      PERFORM setval(q.path, q.last, q.called);
     END LOOP;
     UPDATE kiloshard.moves SET step = '%[2]s', fenced = NULL WHERE id = m.id;
   END LOOP;

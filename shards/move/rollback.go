@@ -146,8 +146,8 @@ func (j *job) reopen(ctx context.Context) error {
 	if j.back.Outcome == Returned {
 		return nil
 	}
-	var maxima map[string]int64
-	if err := j.to.QueryRow(ctx, `SELECT sequences FROM kiloshard.moves WHERE id = $1`, j.back.ID).Scan(&maxima); err != nil {
+	var held map[string]sequence
+	if err := j.to.QueryRow(ctx, `SELECT sequences FROM kiloshard.moves WHERE id = $1`, j.back.ID).Scan(&held); err != nil {
 		return err
 	}
 	tx, err := j.from.Begin(ctx)
@@ -159,7 +159,7 @@ func (j *job) reopen(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	script := "BEGIN;\n" + j.back.unfenceScript(maxima) + setSequences(j.Schema, sequences) +
+	script := "BEGIN;\n" + j.back.unfenceScript(held) + setSequences(j.Schema, sequences) +
 		fmt.Sprintf("UPDATE kiloshard.moves SET outcome = '%s', stepped = clock_timestamp() WHERE id = '%s'; DROP SCHEMA %s CASCADE; COMMIT", Returned, j.back.ID, j.back.fence())
 	if err := run(ctx, j.to, script); err != nil {
 		return fmt.Errorf("taking the fence down on %s: %w", j.Target, err)

@@ -7,21 +7,38 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// sequence is one of the shard's.
+// sequence is one of the shard's. In the ledger it is what [sequence.release] needs.
 type sequence struct {
-	Name      string
-	Start     int64
-	Increment int64
-	Min       int64
-	Max       int64
-	Last      int64
-	Called    bool // Last was given
+	Name      string `json:"-"`
+	Start     int64  `json:"-"`
+	Increment int64  `json:"increment"`
+	Min       int64  `json:"-"`
+	Max       int64  `json:"max"`
+	Cycle     bool   `json:"cycle"`
+	Last      int64  `json:"last"`
+	Called    bool   `json:"called"` // Last was given
+}
+
+// hold returns the statements after which a sequence gives nothing, whoever knows its OID: it is at its end. ALTER SEQUENCE gives it a new
+// file, so that the setval is undone as well if the transaction comes to nothing.
+func (s sequence) hold(schema string) string {
+	at, end := name(schema, s.Name), max(s.Last, s.Start, s.Min+1)
+	return fmt.Sprintf("ALTER SEQUENCE %s MAXVALUE %d INCREMENT 1 NO CYCLE; SELECT setval('%s', %[2]d);\n", at, end, quoted(at))
+}
+
+// release returns the statements that undo [sequence.hold].
+func (s sequence) release(schema, called string) string {
+	at, cycle := name(schema, called), "NO CYCLE"
+	if s.Cycle {
+		cycle = "CYCLE"
+	}
+	return fmt.Sprintf("ALTER SEQUENCE %s MAXVALUE %d INCREMENT %d %s; SELECT setval('%s', %d, %t);\n", at, s.Max, s.Increment, cycle, quoted(at), s.Last, s.Called)
 }
 
 // sequencesOf returns the sequences of a schema as they are now.
 func sequencesOf(ctx context.Context, tx pgx.Tx, schema string) ([]sequence, error) {
 	const query = `
-		SELECT c.relname, s.seqstart, s.seqincrement, s.seqmin, s.seqmax, 0::bigint, false
+		SELECT c.relname, s.seqstart, s.seqincrement, s.seqmin, s.seqmax, s.seqcycle, 0::bigint, false
 		FROM pg_class c JOIN pg_sequence s ON s.seqrelid = c.oid WHERE c.relnamespace = $1::regnamespace ORDER BY 1`
 	rows, err := tx.Query(ctx, query, schema)
 	if err != nil {
@@ -51,8 +68,8 @@ func (j *job) carry(ctx context.Context, sequences []sequence) error {
 	return j.to.QueryRow(ctx, `SELECT pg_current_snapshot()::text`).Scan(&j.carried)
 }
 
-// setSequences returns the statements that set the sequences of a schema to where others are, never back. One that has given no
-// value yet is set to its first one, which need not be its START.
+// setSequences returns the statements that set the sequences of a schema to where others are, never back, but for those that cycle. One
+// that has given no value yet is set to its first one, which need not be its START.
 func setSequences(schema string, sequences []sequence) string {
 	script := ""
 	for _, s := range sequences {
@@ -61,10 +78,13 @@ func setSequences(schema string, sequences []sequence) string {
 		if s.Increment < 0 {
 			further, less = "least", ">"
 		}
-		if s.Called {
+		switch {
+		case s.Cycle:
+			script += fmt.Sprintf("SELECT setval('%s', %d, %t);\n", quoted(at), s.Last, s.Called)
+		case s.Called:
 			script += fmt.Sprintf("SELECT setval('%s', %s(%d, CASE WHEN is_called THEN last_value ELSE %[3]d END)) FROM %[4]s;\n",
 				quoted(at), further, s.Last, at)
-		} else {
+		default:
 			script += fmt.Sprintf("SELECT setval('%s', %d, false) FROM %s WHERE NOT is_called OR last_value::numeric + %d %s %[2]d;\n",
 				quoted(at), s.Last, at, s.Increment, less)
 		}
