@@ -273,7 +273,7 @@ func TestOutside(t *testing.T) {
 		create function shard_00001.same(a shard_00001.mood, b int) returns bool language sql as 'select true'; create operator public.== (leftarg = shard_00001.mood, rightarg = int, function = shard_00001.same);
 		create function shard_00001.weigh(m shard_00001.mood) returns int language sql as 'select 1'; create operator class public.weights for type shard_00001.mood using hash as function 1 shard_00001.weigh(shard_00001.mood);
 		create function shard_00001.allow(o text[], c oid) returns bool language sql as 'select true'; create foreign data wrapper far validator shard_00001.allow;
-		create publication feed for table shard_00001.photos`)
+		create publication feed for table shard_00001.photos; create publication everything for all tables`)
 	planned, err := move.Plan(t.Context(), b.cfg)
 	if err != nil {
 		t.Fatal(err)
@@ -293,7 +293,7 @@ func TestOutside(t *testing.T) {
 			t.Errorf("no problem %q in\n%s", want, problems)
 		}
 	}
-	if notes := strings.Join(planned[0].Notes, "\n"); !strings.Contains(notes, "publication feed has tables of the shard") {
+	if notes := strings.Join(planned[0].Notes, "\n"); !strings.Contains(notes, "publication feed has tables of the shard") || !strings.Contains(notes, "publication everything has tables of the shard") {
 		t.Errorf("notes: %s", notes)
 	}
 	b.exec(0, `drop statistics public.titles; drop operator public.== (shard_00001.mood, int); drop operator family public.weights using hash; drop foreign data wrapper far`)
@@ -307,7 +307,7 @@ func TestOutside(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 	b.equal("old rows", b.text(0, `select count(*) > 0 from public.old`), "t")
-	b.exec(0, `drop view public.old; drop publication feed`)
+	b.exec(0, `drop view public.old; drop publication feed; drop publication everything`)
 	b.clean()
 }
 

@@ -94,7 +94,7 @@ SELECT false, format('%I is in tablespace %I: on the target it comes to the defa
   FROM pg_class c JOIN pg_tablespace s ON s.oid = c.reltablespace WHERE c.relnamespace = to_regnamespace($1)
 UNION ALL
 SELECT false, format('publication %I has tables of the shard: its subscribers hear nothing of them after the move', p.pubname)
-  FROM pg_publication p WHERE p.pubname !~ '^kiloshard_' AND (EXISTS (
+  FROM pg_publication p WHERE p.pubname !~ '^kiloshard_' AND (p.puballtables OR EXISTS (
     SELECT FROM pg_publication_rel r JOIN pg_class c ON c.oid = r.prrelid WHERE r.prpubid = p.oid AND c.relnamespace = to_regnamespace($1))
     OR EXISTS (SELECT FROM pg_publication_namespace n WHERE n.pnpubid = p.oid AND n.pnnspid = to_regnamespace($1)))
 UNION ALL
