@@ -56,6 +56,7 @@ type run[S, A any] struct {
 	ctx      context.Context
 	attempts []*attempt[S, A]
 	running  int
+	closing  bool // Go has refused
 	ended    chan *attempt[S, A]
 }
 
@@ -109,8 +110,12 @@ func (r Race[S, A]) Run(ctx context.Context) (Result[S, A], error) {
 	}
 }
 
-// begin starts the read on the next server.
+// begin starts the read on the next server. Once the servers are being closed it asks for no other one: the read that found it out has had
+// its turn there already.
 func (r *run[S, A]) begin() error {
+	if r.closing {
+		return ErrClosing
+	}
 	at, err := r.Next()
 	if err != nil {
 		return err
@@ -123,6 +128,7 @@ func (r *run[S, A]) begin() error {
 	})
 	if !started {
 		cancel()
+		r.closing = true
 		return ErrClosing
 	}
 	r.attempts = append(r.attempts, a)

@@ -194,3 +194,27 @@ func TestEnds(t *testing.T) {
 		t.Errorf("the servers are being closed: got %v", err)
 	}
 }
+
+// The servers begin to be closed when the second one is asked: the caller is told that, and not that no server has answered.
+func TestClosingAtSecondServer(t *testing.T) {
+	t.Parallel()
+	refused := make(chan struct{})
+	b := setup(2, func(context.Context, int) (string, error) {
+		<-refused
+		return "", errDown
+	})
+	first := true
+	b.race.Go = func(fn func()) bool {
+		if first {
+			first = false
+			b.running.Go(fn)
+			return true
+		}
+		close(refused)
+		return false
+	}
+	b.race.Delay = time.Millisecond
+	if _, err := b.run(t, t.Context()); !errors.Is(err, hedge.ErrClosing) {
+		t.Errorf("got %v", err)
+	}
+}
