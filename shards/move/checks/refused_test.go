@@ -39,7 +39,8 @@ func TestRefusedRows(t *testing.T) {
 			[]string{"note: constraint c on table shard_00001.photos calls " + bare},
 		},
 		{
-			"an index", `set local search_path = shard_00001; create index i on shard_00001.photos (shard_00001.bare(id)); reset search_path`,
+			// Without rows: since Postgres 17 CREATE INDEX calls functions with a search_path of pg_catalog only, too.
+			"an index", `set local search_path = shard_00001; create table none (id bigint primary key); create index i on none (shard_00001.bare(id)); reset search_path`,
 			[]string{"note: index shard_00001.i calls " + bare},
 		},
 		{
