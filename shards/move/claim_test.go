@@ -45,9 +45,9 @@ do $$ declare m record; q record; begin
   select * into strict m from kiloshard.moves where outcome is null and side = 'source';
   execute format('alter schema shard_00001 rename to shard_00001__fence_%s', m.id);
   execute format('alter schema shard_00001__moved_%s rename to shard_00001', m.id);
-  for q in select * from jsonb_each(m.sequences) loop
-    execute format('alter sequence shard_00001.%I maxvalue %s increment %s', q.key, q.value ->> 'max', q.value ->> 'increment');
-    perform setval(format('shard_00001.%I', q.key), (q.value ->> 'last')::bigint, (q.value ->> 'called')::bool);
+  for q in select * from jsonb_to_recordset(m.sequences) r (name text, max bigint, increment bigint, last bigint, called bool) loop
+    execute format('alter sequence shard_00001.%I maxvalue %s increment %s', q.name, q.max, q.increment);
+    perform setval(format('shard_00001.%I', q.name), q.last, q.called);
   end loop;
   update kiloshard.moves set step = 'cutover', fenced = null, sequences = null, carried = null where id = m.id;
 end $$`)

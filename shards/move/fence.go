@@ -68,10 +68,8 @@ func (m Move) makeFence(of string) string {
 // are at their ends, the shard has another name, the fence has its name, and the ledger says so.
 func (j *job) erect(ctx context.Context, tx pgx.Tx, sequences []sequence) error {
 	statements := ""
-	held := map[string]sequence{}
 	for _, s := range sequences {
 		statements += s.hold(j.Schema)
-		held[s.Name] = s
 	}
 	statements += fmt.Sprintf("ALTER SCHEMA %s RENAME TO %s;\nALTER SCHEMA %s RENAME TO %[1]s;", j.Schema, j.moved(), j.fence())
 	if _, err := tx.Conn().PgConn().Exec(ctx, statements).ReadAll(); err != nil {
@@ -83,7 +81,7 @@ func (j *job) erect(ctx context.Context, tx pgx.Tx, sequences []sequence) error 
 	}
 	const query = `
 		UPDATE kiloshard.moves SET step = $2, stepped = clock_timestamp(), fenced = clock_timestamp(), sequences = $3, carried = $5, back = $6, error = NULL WHERE id = $1 AND outcome IS NULL AND step = $4`
-	tag, err := tx.Exec(ctx, query, j.ID, Fenced, held, Cutover, j.carried, back)
+	tag, err := tx.Exec(ctx, query, j.ID, Fenced, sequences, Cutover, j.carried, back)
 	if err == nil && tag.RowsAffected() != 1 {
 		err = fmt.Errorf("the ledger of %s has no such move at the cutover any more", j.Source)
 	}
@@ -100,18 +98,18 @@ func (j *job) isFenced(ctx context.Context) bool {
 }
 
 // unfenceScript gives the fence and the schema behind it their names back, and releases the sequences.
-func (m Move) unfenceScript(held map[string]sequence) string {
+func (m Move) unfenceScript(held []sequence) string {
 	script := fmt.Sprintf("ALTER SCHEMA %s RENAME TO %s; ALTER SCHEMA %s RENAME TO %[1]s;\n", m.Schema, m.fence(), m.moved())
-	for called, s := range held {
-		script += s.release(m.Schema, called)
+	for _, s := range held {
+		script += s.release(m.Schema)
 	}
 	return script
 }
 
 // unfence undoes what [job.erect] did. The map must name the source, and must not be about to name the target.
 func (j *job) unfence(ctx context.Context) error {
-	var held map[string]sequence
-	if err := j.from.QueryRow(ctx, `SELECT sequences FROM kiloshard.moves WHERE id = $1`, j.ID).Scan(&held); err != nil {
+	held, err := heldBy(ctx, j.from, j.ID)
+	if err != nil {
 		return err
 	}
 	const step = `

@@ -32,6 +32,7 @@ type job struct {
 	carried    string      // the snapshot of the target when it had all
 	seen       [2]string   // the snapshots of source and target as of which the rows are known to be the same
 	compared   string      // a hash of what the source's catalogs said of the shard when both structures were compared
+	again      int         // how often they were compared once more
 	entered    bool        // it is in the ledger
 	statements string      // that make the shard, without rows; empty before they are read
 	back       *Move       // the move that this one rolls back: its old schema is brought up to date instead of a copy

@@ -8,7 +8,7 @@ import (
 )
 
 // catalogQuery hashes what the catalogs say of a schema and all that is in it. Each catalog row is known by the transaction that wrote
-// it, but for those of pg_class, which TRUNCATE writes, too. A materialised view counts as changed once it is refreshed.
+// it, but for those of pg_class, which TRUNCATE writes, too. With $2 a materialised view counts as changed once it is refreshed.
 const catalogQuery = `
 WITH RECURSIVE parts (class, oid) AS (
   SELECT 'pg_namespace'::regclass::oid, oid FROM pg_namespace WHERE nspname = $1
@@ -19,7 +19,7 @@ WITH RECURSIVE parts (class, oid) AS (
   SELECT class, oid, 0, '' FROM parts
   UNION ALL
   SELECT class, p.oid, 0, concat_ws(' ', relname, relnamespace, relowner, relam, reltablespace, relpersistence, relkind, relnatts, relchecks, relrowsecurity, relforcerowsecurity,
-    relreplident, relacl, reloptions, CASE relkind WHEN 'm' THEN relfilenode END) FROM parts p JOIN pg_class c ON c.oid = p.oid WHERE class = 'pg_class'::regclass
+    relreplident, relacl, reloptions, CASE WHEN relkind = 'm' AND $2 THEN relfilenode END) FROM parts p JOIN pg_class c ON c.oid = p.oid WHERE class = 'pg_class'::regclass
   UNION ALL SELECT class, oid, attnum, a.xmin::text FROM parts JOIN pg_attribute a ON attrelid = oid WHERE class = 'pg_class'::regclass
   UNION ALL SELECT class, oid, 0, i.xmin::text FROM parts JOIN pg_index i ON indexrelid = oid WHERE class = 'pg_class'::regclass
   UNION ALL SELECT class, oid, 0, s.xmin::text FROM parts JOIN pg_sequence s ON seqrelid = oid WHERE class = 'pg_class'::regclass
@@ -39,7 +39,7 @@ WITH RECURSIVE parts (class, oid) AS (
 SELECT md5(string_agg(concat_ws(' ', class, oid, part, by), ',' ORDER BY class, oid, part, by)) FROM written`
 
 // errMeanwhile says that somebody has changed the shard, or who may use it, since both sides were compared.
-var errMeanwhile = errors.New("somebody has changed the shard's structure or grants in the meantime")
+var errMeanwhile = errors.New("somebody has changed the shard's structure or grants, or refreshed a view, in the meantime")
 
 // catalogs returns a hash of what the source's catalogs say of the shard. Postgres is told to use their indexes: writers may be waiting,
 // and a host has as many rows in its catalogs as its shards have parts.
@@ -47,7 +47,7 @@ func (j *job) catalogs(ctx context.Context) (hash string, err error) {
 	batch := &pgx.Batch{}
 	batch.Queue(`SELECT set_config(name, 'off', true) FROM unnest('{enable_seqscan,enable_hashjoin,enable_mergejoin,enable_bitmapscan}'::text[]) name`)
 	batch.Queue(`SELECT set_config('plan_cache_mode', 'force_generic_plan', true)`)
-	batch.Queue(catalogQuery, j.Schema).QueryRow(func(row pgx.Row) error { return row.Scan(&hash) })
+	batch.Queue(catalogQuery, j.Schema, j.again < maxPasses).QueryRow(func(row pgx.Row) error { return row.Scan(&hash) })
 	err = j.from.SendBatch(ctx, batch).Close()
 	return hash, err
 }
@@ -62,10 +62,12 @@ func (j *job) isAsCompared(ctx context.Context) error {
 	return err
 }
 
-// unlessAsCompared calls compare if somebody has changed the shard since it was compared.
+// unlessAsCompared calls compare if somebody has changed the shard since it was compared. A job that refreshes views all the time does not
+// keep it up for ever.
 func (j *job) unlessAsCompared(ctx context.Context, compare func(context.Context) error) error {
 	err := j.isAsCompared(ctx)
 	if errors.Is(err, errMeanwhile) {
+		j.again++
 		j.event("compares again: %v", err)
 		return compare(ctx)
 	}

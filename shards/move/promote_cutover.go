@@ -37,11 +37,11 @@ BEGIN
     WHERE v.id = ANY ('%[1]s') AND v.step = '%[2]s' AND v.outcome IS NULL GROUP BY v.id ORDER BY v.shard
   LOOP
     IF m.tables IS NOT NULL THEN EXECUTE 'LOCK TABLE ' || m.tables || ' IN ACCESS EXCLUSIVE MODE'; END IF;
-    held := '{}';
+    held := '[]';
     FOR q IN SELECT * FROM jsonb_to_recordset(m.sequences) r (name text, path text, seqmax bigint, seqmin bigint, seqstart bigint, seqincrement bigint, seqcycle bool) LOOP
       EXECUTE format('ALTER SEQUENCE %%s MAXVALUE %%s', q.path, q.seqmax); -- keeps out nextval
       EXECUTE 'SELECT last_value, is_called FROM ' || q.path INTO last;
-      held := held || jsonb_build_object(q.name, jsonb_build_object('increment', q.seqincrement, 'max', q.seqmax, 'cycle', q.seqcycle, 'last', last.last_value, 'called', last.is_called));
+      held := held || jsonb_build_object('name', q.name, 'increment', q.seqincrement, 'max', q.seqmax, 'cycle', q.seqcycle, 'last', last.last_value, 'called', last.is_called);
       EXECUTE format('ALTER SEQUENCE %%s MAXVALUE %%s INCREMENT 1 NO CYCLE', q.path, greatest(last.last_value, q.seqstart, q.seqmin + 1));
       PERFORM setval(q.path, greatest(last.last_value, q.seqstart, q.seqmin + 1));
     END LOOP;
@@ -62,7 +62,7 @@ BEGIN
   FOR m IN SELECT id, schema, sequences FROM kiloshard.moves WHERE id = ANY ('%[1]s') AND outcome IS NULL AND fenced IS NOT NULL ORDER BY shard LOOP
     EXECUTE format('ALTER SCHEMA %%I RENAME TO %%I', m.schema, m.schema || '__fence_' || m.id);
     EXECUTE format('ALTER SCHEMA %%I RENAME TO %%I', m.schema || '__moved_' || m.id, m.schema);
-    FOR q IN SELECT format('%%I.%%I', m.schema, key) AS path, r.* FROM jsonb_each(m.sequences), jsonb_to_record(value) r (increment bigint, max bigint, cycle bool, last bigint, called bool) LOOP
+    FOR q IN SELECT format('%%I.%%I', m.schema, name) AS path, r.* FROM jsonb_to_recordset(m.sequences) r (name text, increment bigint, max bigint, cycle bool, last bigint, called bool) LOOP
       EXECUTE format('ALTER SEQUENCE %%s MAXVALUE %%s INCREMENT %%s %%s', q.path, q.max, q.increment, CASE WHEN q.cycle THEN 'CYCLE' ELSE 'NO CYCLE' END);
       PERFORM setval(q.path, q.last, q.called);
     END LOOP;

@@ -146,20 +146,15 @@ func (j *job) reopen(ctx context.Context) error {
 	if j.back.Outcome == Returned {
 		return nil
 	}
-	var held map[string]sequence
-	if err := j.to.QueryRow(ctx, `SELECT sequences FROM kiloshard.moves WHERE id = $1`, j.back.ID).Scan(&held); err != nil {
-		return err
-	}
-	tx, err := j.from.Begin(ctx)
+	was, err := heldBy(ctx, j.to, j.back.ID)
 	if err != nil {
 		return err
 	}
-	sequences, err := sequencesOf(ctx, tx, j.moved())
-	_ = tx.Rollback(ctx) // it has read only
+	is, err := heldBy(ctx, j.from, j.ID)
 	if err != nil {
 		return err
 	}
-	script := "BEGIN;\n" + j.back.unfenceScript(held) + setSequences(j.Schema, sequences) +
+	script := "BEGIN;\n" + j.back.unfenceScript(was) + setSequences(j.Schema, is) +
 		fmt.Sprintf("UPDATE kiloshard.moves SET outcome = '%s', stepped = clock_timestamp() WHERE id = '%s'; DROP SCHEMA %s CASCADE; COMMIT", Returned, j.back.ID, j.back.fence())
 	if err := run(ctx, j.to, script); err != nil {
 		return fmt.Errorf("taking the fence down on %s: %w", j.Target, err)

@@ -44,6 +44,7 @@ func TestRollback(t *testing.T) {
 		create table whole (a int, b text); alter table whole replica identity full; insert into whole values (1, 'x'), (1, 'x'), (2, null);
 		create table alike (n numeric, c char(3)); alter table alike replica identity full; insert into alike values (1.0, 'x'), (1.00, 'x'), (1.000, '');
 		create materialized view counted as select count(*) as n from photos;
+		create sequence falling increment -2; create sequence round maxvalue 3 cycle; select nextval('falling'), nextval('round'); create sequence unused;
 		create table gone (n int primary key); insert into gone values (1);
 		create function fail() returns trigger language plpgsql as $$ begin raise 'a trigger has run'; end $$;
 		create trigger fail before insert on gone for each row execute function fail();`)
@@ -54,6 +55,7 @@ func TestRollback(t *testing.T) {
 	}
 	b.exec(1, `set search_path = shard_00001, pg_temp;
 		insert into photos (title, mood, note) values (E'a\tb\\''', 'sad', '{"b": [1.50]}'), (null, null, null);
+		select nextval('falling'), nextval('round'), nextval('round'), nextval('round');
 		update photos set title = 'changed' where title = 'photo 7'; update odd set at = now(), list = '{}', bytes = '\x00ff';
 		insert into odd (long) values ('short'), (null); begin; delete from likes where photo in (select id from photos where title like 'photo 1%'); delete from photos where title like 'photo 1%'; commit;
 		begin; insert into events (what) values ('undone'); rollback; update events set n = -n where n < 3;
@@ -75,6 +77,7 @@ func TestRollback(t *testing.T) {
 		t.Errorf("ID %s after %s", next, id)
 	}
 	b.equal("serial", b.text(0, `insert into shard_00001.events (what) values ('y') returning n`), "2012")
+	b.equal("sequences", b.text(0, `set search_path = shard_00001; select concat_ws(' ', nextval('falling'), nextval('round'), nextval('unused'))`), "-5 2 1")
 	b.clean()
 	if _, err := move.Rollback(t.Context(), b.cfg); !errors.Is(err, move.ErrNoWayBack) {
 		t.Errorf("rolled back twice: %v", err)

@@ -9,7 +9,7 @@ import (
 
 // sequence is one of the shard's. In the ledger it is what [sequence.release] needs.
 type sequence struct {
-	Name      string `json:"-"`
+	Name      string `json:"name"`
 	Start     int64  `json:"-"`
 	Increment int64  `json:"increment"`
 	Min       int64  `json:"-"`
@@ -27,12 +27,18 @@ func (s sequence) hold(schema string) string {
 }
 
 // release returns the statements that undo [sequence.hold].
-func (s sequence) release(schema, called string) string {
-	at, cycle := name(schema, called), "NO CYCLE"
+func (s sequence) release(schema string) string {
+	at, cycle := name(schema, s.Name), "NO CYCLE"
 	if s.Cycle {
 		cycle = "CYCLE"
 	}
 	return fmt.Sprintf("ALTER SEQUENCE %s MAXVALUE %d INCREMENT %d %s; SELECT setval('%s', %d, %t);\n", at, s.Max, s.Increment, cycle, quoted(at), s.Last, s.Called)
+}
+
+// heldBy returns the sequences as they were before a move has held them, from the ledger of its source.
+func heldBy(ctx context.Context, source *pgx.Conn, id string) (held []sequence, err error) {
+	err = source.QueryRow(ctx, `SELECT coalesce(sequences, '[]') FROM kiloshard.moves WHERE id = $1`, id).Scan(&held)
+	return held, err
 }
 
 // sequencesOf returns the sequences of a schema as they are now.
