@@ -352,6 +352,7 @@ func TestChecksOfRole(t *testing.T) {
 	for _, want := range []string{
 		"pg-a: role %s may not make slots: expected REPLICATION", "pg-a: role %s may not make publications and schemas: expected CREATE on the database",
 		"pg-a: role %s does not own schema shard_00001", "pg-a: role %s does not own shard_00001.photos: expected its owner",
+		"pg-a: role %s may not read and set sequence next_id_seq: expected SELECT and UPDATE",
 		"pg-a: role %s does not see how long the transactions of other roles last: expected pg_read_all_stats",
 		"pg-b: role %s may not make subscriptions: expected a superuser", "pg-b: role %s may not make schemas: expected CREATE", "pg-b: role %s may not make what belongs to ",
 	} {

@@ -39,11 +39,14 @@ func TestTargetTakesNoWrites(t *testing.T) {
 			t.Run(map[bool]string{false: "online ", true: "offline "}[offline]+step, func(t *testing.T) {
 				t.Parallel()
 				b := setup(t)
-				b.exec(0, fill)
+				b.exec(0, fill+`create sequence falling increment -1; select nextval('falling')`)
 				b.cfg.Offline = offline
 				b.interrupted(step)
 				b.refuses()
 				b.isNotThere()
+				if step != "cutover: carried" {
+					b.atTheirEnds()
+				}
 				if step == "cutover: carried" && !offline {
 					b.analyzed()
 				}
@@ -76,6 +79,16 @@ func (b *bundle) refuses() {
 		}
 		if err == nil || !strings.Contains(err.Error(), "shard 1 is moving here, and is still on pg-a") {
 			b.t.Errorf("%s: got %v", query, err)
+		}
+	}
+}
+
+// atTheirEnds checks that the other sequences of the copy give no values, which the shard gives, too.
+func (b *bundle) atTheirEnds() {
+	b.t.Helper()
+	for _, name := range []string{"events_n_seq", "falling"} {
+		if err := b.try(1, `select nextval('shard_00001.`+name+`')`); err == nil || !strings.Contains(err.Error(), "reached m") {
+			b.t.Errorf("sequence %s: got %v", name, err)
 		}
 	}
 }

@@ -7,10 +7,12 @@ import (
 	"github.com/kiloshard/kiloshard/sql"
 )
 
-// hide returns the statements that make the copy on the target a fence: a router with an old map is told that the shard is not there, and
-// next_id gives no values.
+// hide returns the statements that make the copy on the target a fence: a router with an old map is told that the shard is not there,
+// next_id gives no values, and the other sequences are at their ends until [job.carry] sets them. One that cycles has no end.
 func (m Move) hide() string {
 	return fmt.Sprintf(`
+SELECT setval(seqrelid::regclass, CASE WHEN seqincrement > 0 THEN seqmax ELSE seqmin END) FROM pg_sequence JOIN pg_class c ON c.oid = seqrelid
+WHERE c.relnamespace = '%[1]s'::regnamespace AND c.relname NOT IN ('next_id_seq', '%[2]s');
 ALTER SEQUENCE %[1]s.next_id_seq RENAME TO %[2]s;
 CREATE VIEW %[1]s.%[3]s AS SELECT source AS target, began AS fenced FROM kiloshard.moves WHERE id = '%[4]s';
 `, m.Schema, sql.ArrivingSequence, sql.FenceMark, m.ID)

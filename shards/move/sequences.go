@@ -74,26 +74,16 @@ func (j *job) carry(ctx context.Context, sequences []sequence) error {
 	return j.to.QueryRow(ctx, `SELECT pg_current_snapshot()::text`).Scan(&j.carried)
 }
 
-// setSequences returns the statements that set the sequences of a schema to where others are, never back, but for those that cycle. One
-// that has given no value yet is set to its first one, which need not be its START.
+// setSequences returns the statements that set the sequences of a schema to where others are; next_id_seq is never set back.
 func setSequences(schema string, sequences []sequence) string {
 	script := ""
 	for _, s := range sequences {
 		at := name(schema, s.Name)
-		further, less := "greatest", "<"
-		if s.Increment < 0 {
-			further, less = "least", ">"
+		script += fmt.Sprintf("SELECT setval('%s', %d, %t)", quoted(at), s.Last, s.Called)
+		if s.Name == "next_id_seq" {
+			script += fmt.Sprintf(" FROM %s WHERE NOT is_called OR last_value < %d", at, s.Last)
 		}
-		switch {
-		case s.Cycle:
-			script += fmt.Sprintf("SELECT setval('%s', %d, %t);\n", quoted(at), s.Last, s.Called)
-		case s.Called:
-			script += fmt.Sprintf("SELECT setval('%s', %s(%d, CASE WHEN is_called THEN last_value ELSE %[3]d END)) FROM %[4]s;\n",
-				quoted(at), further, s.Last, at)
-		default:
-			script += fmt.Sprintf("SELECT setval('%s', %d, false) FROM %s WHERE NOT is_called OR last_value::numeric + %d %s %[2]d;\n",
-				quoted(at), s.Last, at, s.Increment, less)
-		}
+		script += ";\n"
 	}
 	return script
 }

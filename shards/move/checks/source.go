@@ -77,6 +77,9 @@ UNION ALL
 SELECT true, format('role %I does not own %I.%I: expected its owner, for the publication and the locks', current_user, $1::text, relname)
   FROM pg_class WHERE relnamespace = to_regnamespace($1) AND relkind IN ('r', 'p', 'S') AND NOT pg_has_role(relowner, 'usage')
 UNION ALL
+SELECT true, format('role %I may not read and set sequence %I: expected SELECT and UPDATE on it', current_user, relname)
+  FROM pg_class WHERE relnamespace = to_regnamespace($1) AND CASE relkind WHEN 'S' THEN NOT (has_sequence_privilege(oid, 'SELECT') AND has_sequence_privilege(oid, 'UPDATE')) END
+UNION ALL
 SELECT true, format('role %I does not see all rows of %I, which has row-level security: expected a superuser, or BYPASSRLS', current_user, relname)
   FROM pg_class WHERE relnamespace = to_regnamespace($1) AND relkind IN ('r', 'p') AND row_security_active(oid)
 UNION ALL
