@@ -14,6 +14,8 @@
 // lists the shards that are done, failed, or were not attempted, and comes with the rows of those that are done. A host
 // that is unreachable costs one attempt: its other shards are not attempted.
 //
+// A panic in what the caller gives, such as Scan, stops the work, and goes on in the caller's goroutine once no other runs.
+//
 // There is no transaction over several shards. Each shard is read at its own time, so the rows of two shards may never
 // have existed at the same moment.
 package many

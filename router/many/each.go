@@ -80,5 +80,5 @@ func each(ctx context.Context, r *router.Router, kind Kind, all []router.Shard, 
 func (l *hostJob) do(s router.Shard, fn func(context.Context) error) {
 	ctx, cancel := l.limit()
 	defer cancel()
-	l.ended(ctx, s, fn(ctx))
+	l.ended(ctx, s, l.call(func() error { return fn(ctx) }))
 }

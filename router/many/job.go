@@ -27,10 +27,11 @@ type job struct {
 	ctx    context.Context // ends with the caller's, and with the first failure if the options say so
 	stop   context.CancelFunc
 
-	mu     sync.Mutex // guards what follows
-	done   []shards.Number
-	failed []*shards.ShardError
-	causes []error
+	mu       sync.Mutex // guards what follows
+	done     []shards.Number
+	failed   []*shards.ShardError
+	causes   []error
+	panicked *panicked // the first panic
 }
 
 func newJob(ctx context.Context, r *router.Router, kind Kind, opts Options) *job {
@@ -127,8 +128,12 @@ func failureOf(s router.Shard, err error) *shards.ShardError {
 	return &shards.ShardError{Shard: s.Number(), Schema: s.Schema(), Host: s.Host().Name, Err: err}
 }
 
-// result returns nil if all shards are done, otherwise a [shards.PartialError]. Call it when all work has ended.
+// result returns nil if all shards are done, otherwise a [shards.PartialError]. It panics if what the caller gave has panicked. Call it when
+// all work has ended.
 func (j *job) result(all []router.Shard) error {
+	if j.panicked != nil {
+		panic(j.panicked)
+	}
 	slices.SortFunc(j.failed, func(a, b *shards.ShardError) int { return int(a.Shard) - int(b.Shard) })
 	var failed, left []shards.Number
 	for _, f := range j.failed {

@@ -74,6 +74,7 @@ type run[T any] struct {
 // readRun reads the first n rows of an answer, or all if n is 0.
 func readRun[T any](rows pgx.Rows, scan pgx.RowToFunc[T], n int) (*run[T], error) {
 	r := &run[T]{}
+	defer rows.Close() // also if scan panics
 	for (n <= 0 || len(r.rows) < n) && r.err == nil && rows.Next() {
 		row, err := scan(rows)
 		if err != nil {

@@ -114,7 +114,7 @@ func (l *hostJob) begin(on []int, fn func(ctx context.Context, i int, hint *toge
 		a.ctx, a.cancel = l.limit()
 		go func() {
 			defer hints[k].Arrive()
-			a.ended <- fn(a.ctx, i, hints[k])
+			a.ended <- l.call(func() error { return fn(a.ctx, i, hints[k]) })
 		}()
 		all[k] = a
 	}

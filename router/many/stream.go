@@ -28,8 +28,10 @@ func Stream[T any](ctx context.Context, r *router.Router, set shards.Set, q Quer
 		}
 		ctx, stop := context.WithCancel(ctx)
 		rows := make(chan T)
+		var cause any // of a panic in q.Scan or q.Own
 		go func() {
 			defer close(rows)
+			defer func() { cause = recover() }()
 			err = each(ctx, r, KindStream, all, q.orPerHost(streamPerHost), func(ctx context.Context, i int) error {
 				return q.send(ctx, all[i], rows)
 			})
@@ -37,6 +39,9 @@ func Stream[T any](ctx context.Context, r *router.Router, set shards.Set, q Quer
 		defer func() {
 			stop()
 			for range rows { // until all have ended
+			}
+			if cause != nil {
+				panic(cause)
 			}
 		}()
 		for row := range rows {
