@@ -89,6 +89,7 @@ func TestSplitBrain(t *testing.T) {
 	if err := write(t.Context(), s, 1); err != nil {
 		t.Fatal(err)
 	}
+	eventually(t, "the row is on the second standby, too", func() bool { return rows(t, second) == 2 })
 	kill(t, p.primary)
 	isDown(t, r, 0)
 	do(t, second.DSN(database), `alter system set synchronous_standby_names = ''`)
