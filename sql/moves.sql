@@ -51,7 +51,7 @@ DECLARE
   m record;
 BEGIN
   SELECT target, fenced INTO m FROM kiloshard.moves WHERE shard = number AND side = 'source' AND fenced IS NOT NULL ORDER BY fenced DESC LIMIT 1;
-  RAISE EXCEPTION 'shard % moved to %', number, coalesce(format('%s at %s', m.target, m.fenced), 'another host') USING ERRCODE = '{{.ShardGone}}',
+  RAISE EXCEPTION 'shard % moved to %', number, coalesce(m.target || ' at ' || m.fenced, 'another host') USING ERRCODE = '{{.ShardGone}}',
     HINT = 'The newest map says where it is: kiloshard route, or kiloshard psql.';
 END
 $kiloshard$;

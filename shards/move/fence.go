@@ -23,6 +23,7 @@ DECLARE
   raises CONSTANT text := 'kiloshard.shard_has_moved(%[3]d)';
   r record;
 BEGIN
+  SET LOCAL check_function_bodies = off; -- plpgsql takes no two arguments of one name
   EXECUTE format('DROP SCHEMA IF EXISTS %%I CASCADE', fence);
   EXECUTE format('CREATE SCHEMA %%I', fence);
   FOR r IN

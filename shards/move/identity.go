@@ -42,8 +42,8 @@ func (j *job) restoreIdentities(ctx context.Context) error {
 			identity = "DEFAULT"
 		}
 		for _, schema := range []string{j.Schema, j.moved()} {
-			script += fmt.Sprintf("DO $kiloshard$ BEGIN IF (SELECT relkind FROM pg_class WHERE oid = to_regclass('%s')) = 'r' THEN ALTER TABLE %[1]s REPLICA IDENTITY %s; END IF; END $kiloshard$; ",
-				strings.ReplaceAll(quoted(name(schema, table)), "$kiloshard$", ""), identity)
+			script += fmt.Sprintf("DO $kiloshard$ BEGIN IF (SELECT relkind FROM pg_class WHERE oid = to_regclass('%s')) = 'r' THEN ALTER TABLE %s REPLICA IDENTITY %s; END IF; END $kiloshard$; ",
+				strings.ReplaceAll(quoted(name(schema, table)), "$kiloshard$", ""), strings.ReplaceAll(name(schema, table), "$kiloshard$", ""), identity)
 		}
 	}
 	return j.alter(ctx, script+fmt.Sprintf("UPDATE kiloshard.moves SET identities = NULL WHERE id = '%s'", j.ID))

@@ -32,6 +32,7 @@ func TestMove(t *testing.T) {
 		create sequence risen; create sequence falling increment -2; create sequence round maxvalue 3 cycle; select nextval('risen'), nextval('falling'), nextval('round');
 		create sequence unused; create sequence behind start 100; alter sequence behind restart with 50;
 		create function twice(x int) returns int language sql as 'select x * 2'; create procedure tidy(inout n int) language sql as 'select 1';
+		create function same(a int, out a int) language sql as 'select 1'; create table "o'brien" (n int);
 		create function text_in(cstring, variadic "any") returns cstring language internal as 'textin'`)
 	const rows = `select count(*) || ' ' || sum(hashtext(p::text)) || ' ' || (select count(*) from shard_00001.likes) from shard_00001.photos p`
 	stale := b.connect(0)
