@@ -56,7 +56,7 @@ BEGIN
 END
 $kiloshard$;
 
--- refuse_moved does the same as the trigger of these views, without which they take no COPY. Its argument is the shard's number.
+-- refuse_moved does the same as the trigger of these views: Postgres says of a view without one that it takes no rows. Its argument is the shard's number.
 CREATE OR REPLACE FUNCTION kiloshard.refuse_moved() RETURNS trigger
 LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp AS $kiloshard$
 BEGIN

@@ -271,8 +271,5 @@ func (j *job) fenceIn(ctx context.Context, tx pgx.Tx) error {
 		return fmt.Errorf("sequences on %s: %w", j.Target, err)
 	}
 	j.event("carried")
-	if err := j.isAsCompared(ctx); err != nil { // functions and grants have no lock that is held here
-		return err
-	}
-	return j.erect(ctx, tx, sequences)
+	return j.erectAsCompared(ctx, tx, sequences)
 }

@@ -24,8 +24,9 @@
 // # What a caller meets
 //
 // A statement that comes during the cutover waits for the locks, and then finds the fence: views and functions of the same names whose
-// use is an error, SQLSTATE KSM01, that says where the shard is. It is one for every role and setting; TRUNCATE, COPY to a client and a COPY
-// without a list of columns, and MERGE before Postgres 17, get an error of Postgres's own. Sequences behind the fence are at their ends. A router takes that, as well as the mark of a fence in its
+// use is an error, SQLSTATE KSM01, that says where the shard is. It is one for every role and setting. An error of Postgres's own get TRUNCATE,
+// COPY to a client, a COPY without a list of columns, ON CONFLICT ON CONSTRAINT, MERGE before Postgres 17, and calls of functions with defaults
+// of arguments or with types of the shard. Sequences behind the fence are at their ends. A router takes that, as well as the mark of a fence in its
 // entry, for the sign to load the newest map and to send the statement there. Who knows of no router reads the error.
 //
 // # What remains after a failure

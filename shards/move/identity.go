@@ -35,18 +35,15 @@ func (j *job) restoreIdentities(ctx context.Context) error {
 	if err != nil || len(identities) == 0 {
 		return err
 	}
-	script := ""
-	for table, was := range identities {
-		identity := "NOTHING" // also of an index that was dropped
-		if was == "d" {
-			identity = "DEFAULT"
-		}
-		for _, schema := range []string{j.Schema, j.moved()} {
-			script += fmt.Sprintf("DO $kiloshard$ BEGIN IF (SELECT relkind FROM pg_class WHERE oid = to_regclass('%s')) = 'r' THEN ALTER TABLE %s REPLICA IDENTITY %s; END IF; END $kiloshard$; ",
-				strings.ReplaceAll(quoted(name(schema, table)), "$kiloshard$", ""), strings.ReplaceAll(name(schema, table), "$kiloshard$", ""), identity)
-		}
+	const query = `
+		SELECT format('ALTER TABLE %s REPLICA IDENTITY %s', c.oid::regclass, CASE was WHEN 'd' THEN 'DEFAULT' ELSE 'NOTHING' END) -- an index that was dropped is none
+		FROM jsonb_each_text($3) t (name, was) JOIN pg_class c ON c.relname = name AND c.relkind = 'r' AND c.relnamespace IN (to_regnamespace($1), to_regnamespace($2))`
+	statements, err := texts(ctx, j.from, query, j.Schema, j.moved(), identities)
+	if err != nil {
+		return err
 	}
-	return j.alter(ctx, script+fmt.Sprintf("UPDATE kiloshard.moves SET identities = NULL WHERE id = '%s'", j.ID))
+	statements = append(statements, fmt.Sprintf("UPDATE kiloshard.moves SET identities = NULL WHERE id = '%s'", j.ID))
+	return j.alter(ctx, strings.Join(statements, "; "))
 }
 
 func (j *job) identities(ctx context.Context) (was map[string]string, err error) {

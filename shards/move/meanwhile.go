@@ -3,13 +3,14 @@ package move
 import (
 	"context"
 	"errors"
+	"fmt"
 
 	"github.com/jackc/pgx/v5"
 )
 
 // catalogQuery hashes what the catalogs say of a schema and all that is in it. Each catalog row is known by the transaction that wrote
 // it, but for those of pg_class, which TRUNCATE writes, too. With $2 a materialised view counts as changed once it is refreshed.
-const catalogQuery = `
+var catalogQuery = `
 WITH RECURSIVE parts (class, oid) AS (
   SELECT 'pg_namespace'::regclass::oid, oid FROM pg_namespace WHERE nspname = $1
   UNION
@@ -23,20 +24,19 @@ WITH RECURSIVE parts (class, oid) AS (
   UNION ALL SELECT class, oid, attnum, a.xmin::text FROM parts JOIN pg_attribute a ON attrelid = oid WHERE class = 'pg_class'::regclass
   UNION ALL SELECT class, oid, 0, i.xmin::text FROM parts JOIN pg_index i ON indexrelid = oid WHERE class = 'pg_class'::regclass
   UNION ALL SELECT class, oid, 0, s.xmin::text FROM parts JOIN pg_sequence s ON seqrelid = oid WHERE class = 'pg_class'::regclass
-  UNION ALL SELECT class, p.oid, 0, t.xmin::text FROM parts p JOIN pg_type t ON t.oid = p.oid WHERE class = 'pg_type'::regclass
   UNION ALL SELECT class, p.oid, e.oid::int, e.xmin::text FROM parts p JOIN pg_enum e ON enumtypid = p.oid WHERE class = 'pg_type'::regclass
-  UNION ALL SELECT class, p.oid, 0, x.xmin::text FROM parts p JOIN pg_proc x ON x.oid = p.oid WHERE class = 'pg_proc'::regclass
-  UNION ALL SELECT class, p.oid, 0, x.xmin::text FROM parts p JOIN pg_constraint x ON x.oid = p.oid WHERE class = 'pg_constraint'::regclass
-  UNION ALL SELECT class, p.oid, 0, x.xmin::text FROM parts p JOIN pg_attrdef x ON x.oid = p.oid WHERE class = 'pg_attrdef'::regclass
-  UNION ALL SELECT class, p.oid, 0, x.xmin::text FROM parts p JOIN pg_trigger x ON x.oid = p.oid WHERE class = 'pg_trigger'::regclass
-  UNION ALL SELECT class, p.oid, 0, x.xmin::text FROM parts p JOIN pg_rewrite x ON x.oid = p.oid WHERE class = 'pg_rewrite'::regclass
-  UNION ALL SELECT class, p.oid, 0, x.xmin::text FROM parts p JOIN pg_policy x ON x.oid = p.oid WHERE class = 'pg_policy'::regclass
-  UNION ALL SELECT class, p.oid, 0, x.xmin::text FROM parts p JOIN pg_statistic_ext x ON x.oid = p.oid WHERE class = 'pg_statistic_ext'::regclass
-  UNION ALL SELECT class, p.oid, 0, x.xmin::text FROM parts p JOIN pg_namespace x ON x.oid = p.oid WHERE class = 'pg_namespace'::regclass
-  UNION ALL SELECT class, p.oid, 0, x.xmin::text FROM parts p JOIN pg_default_acl x ON x.oid = p.oid WHERE class = 'pg_default_acl'::regclass
-  UNION ALL SELECT class, oid, objsubid, x.xmin::text FROM parts JOIN pg_description x ON objoid = oid AND classoid = class
+  UNION ALL SELECT class, oid, objsubid, x.xmin::text FROM parts JOIN pg_description x ON objoid = oid AND classoid = class` +
+	rowsOf("pg_namespace", "pg_type", "pg_proc", "pg_constraint", "pg_attrdef", "pg_trigger", "pg_rewrite", "pg_policy", "pg_statistic_ext", "pg_default_acl") + `
 )
 SELECT md5(string_agg(concat_ws(' ', class, oid, part, by), ',' ORDER BY class, oid, part, by)) FROM written`
+
+// rowsOf is the part of [catalogQuery] for catalogs with one row for each thing.
+func rowsOf(catalogs ...string) (union string) {
+	for _, catalog := range catalogs {
+		union += fmt.Sprintf("\n  UNION ALL SELECT class, p.oid, 0, x.xmin::text FROM parts p JOIN %[1]s x ON x.oid = p.oid WHERE class = '%[1]s'::regclass", catalog)
+	}
+	return union
+}
 
 // errMeanwhile says that somebody has changed the shard, or who may use it, since both sides were compared.
 var errMeanwhile = errors.New("somebody has changed the shard's structure or grants, or refreshed a view, in the meantime")
@@ -60,6 +60,15 @@ func (j *job) isAsCompared(ctx context.Context) error {
 		err = errMeanwhile
 	}
 	return err
+}
+
+// erectAsCompared is [job.erect] unless somebody has changed the shard: what is done under the locks takes a while, and they hold up
+// nobody who replaces a function or grants something.
+func (j *job) erectAsCompared(ctx context.Context, tx pgx.Tx, sequences []sequence) error {
+	if err := j.isAsCompared(ctx); err != nil {
+		return err
+	}
+	return j.erect(ctx, tx, sequences)
 }
 
 // unlessAsCompared calls compare if somebody has changed the shard since it was compared. A job that refreshes views all the time does not

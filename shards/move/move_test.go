@@ -32,7 +32,7 @@ func TestMove(t *testing.T) {
 		create sequence risen; create sequence falling increment -2; create sequence round maxvalue 3 cycle; select nextval('risen'), nextval('falling'), nextval('round');
 		create sequence unused; create sequence behind start 100; alter sequence behind restart with 50;
 		create function twice(x int) returns int language sql as 'select x * 2'; create procedure tidy(inout n int) language sql as 'select 1';
-		create function same(a int, out a int) language sql as 'select 1'; create table "o'brien" (n int);
+		create function same(a int, out a int) language sql as 'select 1'; create table "o'brien $kiloshard$" (n int);
 		create function text_in(cstring, variadic "any") returns cstring language internal as 'textin'`)
 	const rows = `select count(*) || ' ' || sum(hashtext(p::text)) || ' ' || (select count(*) from shard_00001.likes) from shard_00001.photos p`
 	stale := b.connect(0)
@@ -79,6 +79,7 @@ func TestMove(t *testing.T) {
 		}
 	}
 	b.equal("values", b.text(1, `set search_path = shard_00001; select concat_ws(' ', nextval('risen'), nextval('falling'), nextval('round'), nextval('unused'), nextval('behind'))`), "2 -3 2 1 50")
+	b.equal("replica identity", b.text(0, `select relreplident from pg_class where relname = 'o''brien $kiloshard$' and relkind = 'r'`), "d")
 	if err := b.try(0, `copy shard_00001.likes from program 'echo "1	1"'`); err == nil || !strings.Contains(err.Error(), `missing data for column "shard 1 has moved"`) {
 		t.Errorf("COPY without a list of columns: got %v", err)
 	}

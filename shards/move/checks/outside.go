@@ -6,10 +6,9 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// outsideQuery names what is outside some schemas, or in none, and refers to something in them, as Postgres itself keeps track of it; publications
-// do not count. Such a view,
-// function or foreign key goes on with the renamed schema once the shard has moved: it reads rows that are out of date, and what
-// it writes is lost.
+// outsideQuery names what is outside some schemas, or in none, and refers to something in them, as Postgres itself keeps track of it;
+// publications do not count. Such a view, function or foreign key goes on with the renamed schema once the shard has moved: it reads rows
+// that are out of date, and what it writes is lost.
 const outsideQuery = `
 WITH schemas AS (SELECT oid FROM pg_namespace WHERE nspname = ANY ($1)), inside (class, object) AS (
   SELECT 'pg_class'::regclass, oid FROM pg_class WHERE relnamespace IN (SELECT oid FROM schemas)
