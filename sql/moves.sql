@@ -28,11 +28,14 @@ CREATE TABLE IF NOT EXISTS kiloshard.moves (
   split   text, -- what the moves of one promotion of a standby have in common
   workers text, -- on the source, a pattern of the names of the slots of the target's workers
   opened  timestamp with time zone, -- on the target, when the shard began to take writes there
-  large_objects oid[] -- on the target, those that this move has made there
+  large_objects oid[], -- on the target, those that this move has made there
+  catalogs text, -- on the source, a hash of what the catalogs say of the schema behind the fence
+  parts   oid[] -- on the source, what was in that schema
 );
 ALTER TABLE kiloshard.moves ADD COLUMN IF NOT EXISTS mover int, ADD COLUMN IF NOT EXISTS identities jsonb, ADD COLUMN IF NOT EXISTS carried text, ADD COLUMN IF NOT EXISTS offline boolean,
   ADD COLUMN IF NOT EXISTS back jsonb, ADD COLUMN IF NOT EXISTS returns text, ADD COLUMN IF NOT EXISTS split text, ADD COLUMN IF NOT EXISTS workers text,
-  ADD COLUMN IF NOT EXISTS opened timestamp with time zone, ADD COLUMN IF NOT EXISTS large_objects oid[]; -- an older version lacks them
+  ADD COLUMN IF NOT EXISTS opened timestamp with time zone, ADD COLUMN IF NOT EXISTS large_objects oid[],
+  ADD COLUMN IF NOT EXISTS catalogs text, ADD COLUMN IF NOT EXISTS parts oid[]; -- an older version lacks them
 CREATE UNIQUE INDEX IF NOT EXISTS moves_shard ON kiloshard.moves (shard) WHERE outcome IS NULL;
 GRANT SELECT ON kiloshard.moves TO PUBLIC; -- it says where a shard went
 
@@ -43,10 +46,10 @@ CREATE TABLE IF NOT EXISTS kiloshard.move_markers (
   PRIMARY KEY (move, attempt)
 );
 
--- shard_has_moved raises an error that names the shard's new host. The views that replace the shard's tables call it. It is
--- declared immutable so that Postgres calls it when it plans a statement, before any row is sent.
-CREATE OR REPLACE FUNCTION kiloshard.shard_has_moved(number int) RETURNS bigint
-LANGUAGE plpgsql IMMUTABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $kiloshard$
+-- raise_moved raises an error that names the shard's new host. It is volatile, so that also a statement which has waited for a move reads
+-- what that has written.
+CREATE OR REPLACE FUNCTION kiloshard.raise_moved(number int) RETURNS void
+LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $kiloshard$
 DECLARE
   m record;
 BEGIN
@@ -56,11 +59,21 @@ BEGIN
 END
 $kiloshard$;
 
--- refuse_moved does the same as the trigger of these views: Postgres says of a view without one that it takes no rows. Its argument is the shard's number.
+-- shard_has_moved does so for the views that replace the shard's tables. It is declared immutable so that Postgres calls it when it
+-- plans a statement, before any row is sent.
+CREATE OR REPLACE FUNCTION kiloshard.shard_has_moved(number int) RETURNS bigint
+LANGUAGE plpgsql IMMUTABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $kiloshard$
+BEGIN
+  PERFORM kiloshard.raise_moved(number);
+  RETURN NULL;
+END
+$kiloshard$;
+
+-- refuse_moved does so as the trigger of these views: Postgres says of a view without one that it takes no rows. Its argument is the shard's number.
 CREATE OR REPLACE FUNCTION kiloshard.refuse_moved() RETURNS trigger
 LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp AS $kiloshard$
 BEGIN
-  PERFORM kiloshard.shard_has_moved(TG_ARGV[0]::int);
+  PERFORM kiloshard.raise_moved(TG_ARGV[0]::int);
   RETURN NULL;
 END
 $kiloshard$;

@@ -241,12 +241,15 @@ func plainTable(l drift.Line) bool {
 	return ok && plainOptions.MatchString(options)
 }
 
+// inheritedPattern matches the end of a line of a table's part that has come from another table.
+var inheritedPattern = regexp.MustCompile(` /\* inherited \*/( /\* column \d+ \*/)?$`)
+
 // unknown returns an [UnknownError] if a structure has objects that a snapshot cannot make.
 func unknown(structure drift.Structure, m *shards.Map, donor shards.Number) error {
 	var things []string
 	for _, l := range structure {
 		switch {
-		case strings.HasPrefix(l.Text, "/*"), strings.Contains(l.Text, " /* inherited */"), strings.HasSuffix(l.Text, " is invalid */"),
+		case strings.HasPrefix(l.Text, "/*"), inheritedPattern.MatchString(l.Text), strings.HasSuffix(l.Text, " is invalid */"),
 			strings.HasPrefix(l.Key, "table ") && !plainTable(l):
 			things = append(things, drift.Render(l.Text, m.Schema(donor), donor))
 		}

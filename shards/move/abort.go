@@ -5,6 +5,8 @@ import (
 	"fmt"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/kiloshard/kiloshard/sql"
 )
 
 // cleanUp removes what the move made beside the shard itself: the subscription, the slots, the publication, the markers.
@@ -49,11 +51,11 @@ func (j *job) abort(ctx context.Context) error {
 			return err
 		}
 	}
-	if err := j.stay(ctx); err != nil {
+	if err := j.stay(ctx, "is aborted"); err != nil {
 		return err
 	}
 	if j.Step == Fenced {
-		if err := j.unfence(ctx); err != nil {
+		if err := j.unfence(ctx, Aborting); err != nil {
 			return err
 		}
 	}
@@ -65,7 +67,7 @@ func (j *job) abort(ctx context.Context) error {
 			return err
 		}
 	}
-	if err := run(ctx, j.from, "DROP SCHEMA IF EXISTS "+j.fence()+" CASCADE"); err != nil {
+	if err := run(ctx, j.from, dropFence(j.fence())); err != nil {
 		return err
 	}
 	if err := j.takeBack(ctx); err != nil {
@@ -113,11 +115,11 @@ func (j *job) takeBack(ctx context.Context) error {
 	return j.setOutcome(ctx, j.to, Aborted)
 }
 
-// dropAborted drops the shard on the target, if the target's ledger says that this move made it.
+// dropAborted drops the shard on the target, if the target's ledger says that this move made it. The fence of an earlier move stays.
 func (m Move) dropAborted(ctx context.Context, to *pgx.Conn) error {
 	var ours bool
-	const query = `SELECT EXISTS (SELECT FROM kiloshard.moves WHERE id = $1 AND side = 'target' AND outcome IS NULL)`
-	if err := to.QueryRow(ctx, query, m.ID).Scan(&ours); err != nil || !ours {
+	query := `SELECT EXISTS (SELECT FROM kiloshard.moves WHERE id = $1 AND side = 'target' AND outcome IS NULL) AND NOT ` + sql.IsOldFence("$2::text")
+	if err := to.QueryRow(ctx, query, m.ID, m.Schema).Scan(&ours); err != nil || !ours {
 		return err
 	}
 	err := inTx(ctx, to, func(tx pgx.Tx) error {

@@ -361,3 +361,21 @@ func TestChecksOfRole(t *testing.T) {
 		}
 	}
 }
+
+// What keeps a fence from being made is found before anything is copied.
+func TestNoFence(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	b.exec(0, `do $$ begin execute (select 'create table shard_00001.wide (' || string_agg('c' || n || ' bool', ', ') || ')' from generate_series(1, 1600) n); end $$; alter table shard_00001.wide add primary key (c1)`)
+	planned, err := move.Plan(t.Context(), b.cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if all := strings.Join(planned[0].Problems, "\n"); !strings.Contains(all, "1600 columns") {
+		t.Errorf("got %q", all)
+	}
+	var problems *move.CheckError
+	if _, err := move.Run(t.Context(), b.cfg); !errors.As(err, &problems) {
+		t.Errorf("got %v", err)
+	}
+}

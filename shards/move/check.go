@@ -55,6 +55,13 @@ func (j *job) check(ctx context.Context) (space int64, notes []string, err error
 	if unknown != nil {
 		e.Problems = append(e.Problems, j.Source+": "+unknown.Error())
 	}
+	if len(e.Problems) == 0 { // else what was found may be why there is no fence
+		if err := j.tryFence(ctx); code(err) != "" {
+			e.Problems = append(e.Problems, fmt.Sprintf("%s: what is to take the shard's place cannot be made: %v", j.Source, err))
+		} else if err != nil {
+			return space, notes, err
+		}
+	}
 	if len(e.Problems) > 0 {
 		return space, notes, e
 	}

@@ -79,6 +79,9 @@ func (m Move) clean(ctx context.Context, conns *hostConns, closes bool) (kept bo
 	if err := lockShard(ctx, conn, m.turn()); err != nil {
 		return false, err
 	}
+	if err := install(ctx, conn); err != nil { // its ledger may be of an older release
+		return false, err
+	}
 	return false, m.drop(ctx, conn)
 }
 
@@ -96,12 +99,19 @@ func (m Move) drop(ctx context.Context, conn *pgx.Conn) error {
 	if err != nil {
 		return err
 	}
+	newcomers, err := m.newcomers(ctx, conn)
+	if err != nil {
+		return err
+	}
+	if len(newcomers) > 0 {
+		return fmt.Errorf("%s: not there when the shard was fenced, so not on %s: expected them to be moved elsewhere or dropped", strings.Join(newcomers, "; "), m.Target)
+	}
 	if len(outside) > 0 { // CASCADE would drop it, too
 		return fmt.Errorf("%s: expected nothing outside the old schema to refer to it", strings.Join(outside, "; "))
 	}
 	script := "BEGIN; "
 	if fence {
-		script += "DROP SCHEMA " + m.Schema + " CASCADE; "
+		script += dropFence(m.Schema)
 	}
 	script += fmt.Sprintf("DROP SCHEMA IF EXISTS %s CASCADE; UPDATE kiloshard.moves SET outcome = '%s' WHERE id = '%s'; COMMIT", m.moved(), Cleaned, m.ID)
 	return run(ctx, conn, script)

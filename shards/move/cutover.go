@@ -241,7 +241,7 @@ func (j *job) holdUp(ctx context.Context, tx pgx.Tx, lockTimeout time.Duration, 
 		return began, err
 	}
 	j.event("marked")
-	return began, fn(ctx, tx)
+	return began, j.orMeanwhile(ctx, fn(ctx, tx))
 }
 
 // fenceIn is the end of a cutover: it copies what is not replicated, compares what is to be compared, carries the sequences over, and fences
@@ -271,5 +271,5 @@ func (j *job) fenceIn(ctx context.Context, tx pgx.Tx) error {
 		return fmt.Errorf("sequences on %s: %w", j.Target, err)
 	}
 	j.event("carried")
-	return j.erectAsCompared(ctx, tx, sequences)
+	return j.erect(ctx, tx, sequences)
 }

@@ -16,7 +16,8 @@
 //     session; once the target shows it, the target has all that was written before. What is not replicated is copied: unlogged tables
 //     and large objects. Rows are compared, the sequences' values are carried over, and the shard gets another name, with the fence in
 //     its place.
-//  7. fenced: the map is changed by a compare-and-swap. From then on the target serves.
+//  7. fenced: the catalogs are asked whether what is behind the fence is what was compared; if somebody has changed it by hand, the fence
+//     comes down, and the cutover begins again. The map is changed by a compare-and-swap. From then on the target serves.
 //  8. switched: subscription, slot and publication are dropped. The old schema stays on the source until [Clean].
 //
 // [Promote] moves half of a host's shards at once, without a copy, to a physical standby of it, which is promoted.

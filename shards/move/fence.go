@@ -28,12 +28,16 @@ BEGIN
   EXECUTE format('CREATE SCHEMA %%I', fence);
   FOR r IN
     SELECT format('%%I.%%I', fence, c.relname) AS view,
+      (
+        SELECT quote_ident(last) FROM generate_series(0, 1600) i, format('shard %%s has moved%%s', shard, repeat('!', i)) last
+        WHERE NOT EXISTS (SELECT FROM pg_attribute WHERE attrelid = c.oid AND attname = last) ORDER BY i LIMIT 1
+      ) AS last,
       string_agg(format('NULL::%%s AS %%I, ', format_type(a.atttypid, a.atttypmod), a.attname), '' ORDER BY a.attnum) FILTER (WHERE a.attnum IS NOT NULL) AS columns
     FROM pg_class c LEFT JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped
     WHERE c.relnamespace = '%[2]s'::regnamespace AND c.relkind IN ('r', 'p', 'v', 'm', 'f') GROUP BY c.oid
   LOOP
-    EXECUTE format('CREATE VIEW %%s AS SELECT %%s NULL::bigint AS "shard %%s has moved" FROM %%s', r.view, r.columns, shard, raises);
-    EXECUTE format('ALTER VIEW %%s ALTER "shard %%s has moved" SET DEFAULT %%s', r.view, shard, raises);
+    EXECUTE format('CREATE VIEW %%s AS SELECT %%s NULL::bigint AS %%s FROM %%s', r.view, r.columns, r.last, raises);
+    EXECUTE format('ALTER VIEW %%s ALTER %%s SET DEFAULT %%s', r.view, r.last, raises);
     EXECUTE format('CREATE TRIGGER refuse INSTEAD OF INSERT OR UPDATE OR DELETE ON %%s FOR EACH ROW EXECUTE FUNCTION kiloshard.refuse_moved(%%s)', r.view, shard);
   END LOOP;
   FOR r IN
@@ -52,12 +56,35 @@ BEGIN
 END
 $kiloshard$`
 
+// dropFence returns the statement that drops a fence, unless somebody has made there what can have rows.
+func dropFence(schema string) string {
+	return fmt.Sprintf(`
+DO $kiloshard$
+DECLARE
+  others text;
+BEGIN
+  SELECT string_agg(pg_describe_object('pg_class'::regclass, oid, 0), ', ') INTO others
+  FROM pg_class WHERE relnamespace = to_regnamespace('%[1]s') AND relkind IN ('r', 'p', 'f', 'm', 'S');
+  IF others IS NOT NULL THEN
+    RAISE '%% is in schema %[1]s, which takes the place of a shard that has moved and is to be dropped: expected nothing there that the move has not made', others;
+  END IF;
+  DROP SCHEMA IF EXISTS %[1]s CASCADE;
+END
+$kiloshard$;
+`, schema)
+}
+
 // prepareFence makes the fence, so that two renames are all that is left to do while writers wait.
 func (j *job) prepareFence(ctx context.Context) error {
 	if err := run(ctx, j.from, j.makeFence(j.Schema)); err != nil {
 		return fmt.Errorf("fence on %s: %w", j.Source, err)
 	}
 	return nil
+}
+
+// tryFence makes the fence, and takes it back.
+func (j *job) tryFence(ctx context.Context) error {
+	return run(ctx, j.from, "BEGIN;"+j.makeFence(j.Schema)+"; ROLLBACK")
 }
 
 // makeFence returns the script that makes the fence in front of a schema.
@@ -81,8 +108,10 @@ func (j *job) erect(ctx context.Context, tx pgx.Tx, sequences []sequence) error 
 		return err
 	}
 	const query = `
-		UPDATE kiloshard.moves SET step = $2, stepped = clock_timestamp(), fenced = clock_timestamp(), sequences = $3, carried = $5, back = $6, error = NULL WHERE id = $1 AND outcome IS NULL AND step = $4`
-	tag, err := tx.Exec(ctx, query, j.ID, Fenced, sequences, Cutover, j.carried, back)
+		UPDATE kiloshard.moves SET step = $2, stepped = clock_timestamp(), fenced = clock_timestamp(), sequences = $3, carried = $5, back = $6, error = NULL,
+			catalogs = nullif($7, ''), parts = (SELECT array_agg(objid) FROM pg_depend WHERE refclassid = 'pg_namespace'::regclass AND refobjid = to_regnamespace($8))
+		WHERE id = $1 AND outcome IS NULL AND step = $4`
+	tag, err := tx.Exec(ctx, query, j.ID, Fenced, sequences, Cutover, j.carried, back, j.compared.behind, j.moved())
 	if err == nil && tag.RowsAffected() != 1 {
 		err = fmt.Errorf("the ledger of %s has no such move at the cutover any more", j.Source)
 	}
@@ -107,22 +136,22 @@ func (m Move) unfenceScript(held []sequence) string {
 	return script
 }
 
-// unfence undoes what [job.erect] did. The map must name the source, and must not be about to name the target.
-func (j *job) unfence(ctx context.Context) error {
+// unfence undoes what [job.erect] did, and writes the step. The map must name the source, and must not be about to name the target.
+func (j *job) unfence(ctx context.Context, step Step) error {
 	held, err := heldBy(ctx, j.from, j.ID)
 	if err != nil {
 		return err
 	}
-	const step = `
+	const note = `
 DO $kiloshard$ BEGIN
   UPDATE kiloshard.moves SET step = '%s', fenced = NULL WHERE id = '%s' AND outcome IS NULL AND step = '%s' AND mover = pg_backend_pid();
   IF NOT FOUND THEN RAISE 'the ledger has another step, or another mover, by now'; END IF;
 END $kiloshard$; COMMIT`
-	script := "BEGIN;\n" + j.unfenceScript(held) + fmt.Sprintf(step, Aborting, j.ID, Fenced)
+	script := "BEGIN;\n" + j.unfenceScript(held) + fmt.Sprintf(note, step, j.ID, Fenced)
 	if err := run(ctx, j.from, script); err != nil {
 		return fmt.Errorf("taking the fence down on %s: %w", j.Source, err)
 	}
-	j.Step = Aborting
+	j.Step = step
 	j.event("unfenced")
 	return nil
 }

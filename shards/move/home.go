@@ -106,10 +106,10 @@ func (j *job) notOnTarget(m *shards.Map) error {
 }
 
 // stay makes sure that the map has the shards on the source, and that no change of another mover can still come: it makes one more version of the
-// map, so that a mover that follows the version before fails.
-func (j *job) stay(ctx context.Context) error {
+// map, so that a mover that follows the version before fails. becomes says why, as in "is aborted".
+func (j *job) stay(ctx context.Context, becomes string) error {
 	first := 0
-	why := fmt.Sprintf("the move of %s from %s to %s is aborted", j.moving(), j.Source, j.Target)
+	why := fmt.Sprintf("the move of %s from %s to %s %s", j.moving(), j.Source, j.Target, becomes)
 	return j.swap(ctx, why, j.load, func(now *shards.Map) ([]shards.Placement, error) {
 		if err := j.notOnTarget(now); err != nil {
 			return nil, err

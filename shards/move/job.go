@@ -31,7 +31,7 @@ type job struct {
 	final      bool        // what has changed since seen is
 	carried    string      // the snapshot of the target when it had all
 	seen       [2]string   // the snapshots of source and target as of which the rows are known to be the same
-	compared   string      // a hash of what the source's catalogs said of the shard when both structures were compared
+	compared   catalogs    // as they were when both structures were compared
 	again      int         // how often they were compared once more
 	entered    bool        // it is in the ledger
 	statements string      // that make the shard, without rows; empty before they are read
@@ -176,6 +176,9 @@ func (j *job) do(ctx context.Context) (Step, error) {
 		}
 		return Fenced, err
 	case Fenced:
+		if down, err := j.unlessAsFenced(ctx); err != nil || down {
+			return Cutover, err
+		}
 		if j.back != nil {
 			if err := j.reopen(ctx); err != nil {
 				return "", err
@@ -188,6 +191,13 @@ func (j *job) do(ctx context.Context) (Step, error) {
 		}
 		return Switched, j.settle(ctx)
 	case Switched:
+		newcomers, err := j.newcomers(ctx, j.from)
+		if err != nil {
+			return "", err
+		}
+		for _, what := range newcomers {
+			j.event("note: %s was made while the shard was fenced, and is on %s only", what, j.Source)
+		}
 		if j.Offline { // the others have done it before their cutover
 			j.analyze(ctx)
 		}

@@ -9,7 +9,8 @@ import (
 )
 
 // catalogQuery hashes what the catalogs say of a schema and all that is in it. Each catalog row is known by the transaction that wrote
-// it, but for those of pg_class, which TRUNCATE writes, too. With $2 a materialised view counts as changed once it is refreshed.
+// it, but for those of pg_class, which TRUNCATE writes, too, and that of the schema, which the fence gives another name. With $2 a
+// materialised view counts as changed once it is refreshed. The second hash is without that, and without what a fence changes of sequences.
 var catalogQuery = `
 WITH RECURSIVE parts (class, oid) AS (
   SELECT 'pg_namespace'::regclass::oid, oid FROM pg_namespace WHERE nspname = $1
@@ -18,17 +19,20 @@ WITH RECURSIVE parts (class, oid) AS (
   WHERE d.deptype IN ('a', 'i') OR p.class = 'pg_namespace'::regclass
 ), written (class, oid, part, by) AS (
   SELECT class, oid, 0, '' FROM parts
+  UNION ALL SELECT class, p.oid, 0, concat_ws(' ', nspowner, nspacl) FROM parts p JOIN pg_namespace n ON n.oid = p.oid WHERE class = 'pg_namespace'::regclass
   UNION ALL
   SELECT class, p.oid, 0, concat_ws(' ', relname, relnamespace, relowner, relam, reltablespace, relpersistence, relkind, relnatts, relchecks, relrowsecurity, relforcerowsecurity,
-    relreplident, relacl, reloptions, CASE WHEN relkind = 'm' AND $2 THEN relfilenode END) FROM parts p JOIN pg_class c ON c.oid = p.oid WHERE class = 'pg_class'::regclass
+    relreplident, relacl, reloptions) FROM parts p JOIN pg_class c ON c.oid = p.oid WHERE class = 'pg_class'::regclass
+  UNION ALL SELECT class, p.oid, -1, relfilenode::text FROM parts p JOIN pg_class c ON c.oid = p.oid WHERE class = 'pg_class'::regclass AND relkind = 'm' AND $2
   UNION ALL SELECT class, oid, attnum, a.xmin::text FROM parts JOIN pg_attribute a ON attrelid = oid WHERE class = 'pg_class'::regclass
   UNION ALL SELECT class, oid, 0, i.xmin::text FROM parts JOIN pg_index i ON indexrelid = oid WHERE class = 'pg_class'::regclass
-  UNION ALL SELECT class, oid, 0, s.xmin::text FROM parts JOIN pg_sequence s ON seqrelid = oid WHERE class = 'pg_class'::regclass
+  UNION ALL SELECT class, oid, -1, s.xmin::text FROM parts JOIN pg_sequence s ON seqrelid = oid WHERE class = 'pg_class'::regclass
   UNION ALL SELECT class, p.oid, e.oid::int, e.xmin::text FROM parts p JOIN pg_enum e ON enumtypid = p.oid WHERE class = 'pg_type'::regclass
   UNION ALL SELECT class, oid, objsubid, x.xmin::text FROM parts JOIN pg_description x ON objoid = oid AND classoid = class` +
-	rowsOf("pg_namespace", "pg_type", "pg_proc", "pg_constraint", "pg_attrdef", "pg_trigger", "pg_rewrite", "pg_policy", "pg_statistic_ext", "pg_default_acl") + `
+	rowsOf("pg_type", "pg_proc", "pg_constraint", "pg_attrdef", "pg_trigger", "pg_rewrite", "pg_policy", "pg_statistic_ext", "pg_default_acl") + `
 )
-SELECT md5(string_agg(concat_ws(' ', class, oid, part, by), ',' ORDER BY class, oid, part, by)) FROM written`
+SELECT md5(string_agg(line, ',' ORDER BY line)), md5(string_agg(line, ',' ORDER BY line) FILTER (WHERE part >= 0))
+FROM (SELECT part, concat_ws(' ', class, oid, part, by) COLLATE "C" FROM written) w (part, line)`
 
 // rowsOf is the part of [catalogQuery] for catalogs with one row for each thing.
 func rowsOf(catalogs ...string) (union string) {
@@ -41,34 +45,31 @@ func rowsOf(catalogs ...string) (union string) {
 // errMeanwhile says that somebody has changed the shard, or who may use it, since both sides were compared.
 var errMeanwhile = errors.New("somebody has changed the shard's structure or grants, or refreshed a view, in the meantime")
 
-// catalogs returns a hash of what the source's catalogs say of the shard. Postgres is told to use their indexes: writers may be waiting,
-// and a host has as many rows in its catalogs as its shards have parts.
-func (j *job) catalogs(ctx context.Context) (hash string, err error) {
+// catalogs are hashes of what the source's catalogs say of the shard.
+type catalogs struct {
+	all    string
+	behind string // all that stays as it is behind a fence
+}
+
+// readCatalogs reads them of a schema. Postgres is told to use their indexes: writers may be waiting, and a host has as many rows in its
+// catalogs as its shards have parts.
+func (j *job) readCatalogs(ctx context.Context, schema string) (now catalogs, err error) {
 	batch := &pgx.Batch{}
 	batch.Queue(`SELECT set_config(name, 'off', true) FROM unnest('{enable_seqscan,enable_hashjoin,enable_mergejoin,enable_bitmapscan}'::text[]) name`)
 	batch.Queue(`SELECT set_config('plan_cache_mode', 'force_generic_plan', true)`)
-	batch.Queue(catalogQuery, j.Schema, j.again < maxPasses).QueryRow(func(row pgx.Row) error { return row.Scan(&hash) })
+	batch.Queue(catalogQuery, schema, j.again < maxPasses).QueryRow(func(row pgx.Row) error { return row.Scan(&now.all, &now.behind) })
 	err = j.from.SendBatch(ctx, batch).Close()
-	return hash, err
+	return now, err
 }
 
 // isAsCompared returns errMeanwhile unless the source's catalogs say of the shard what they said when [job.verifyStructure] began. The
 // session that locks the shard changes them for that, so another one asks.
 func (j *job) isAsCompared(ctx context.Context) error {
-	now, err := j.catalogs(ctx)
+	now, err := j.readCatalogs(ctx, j.Schema)
 	if err == nil && now != j.compared {
 		err = errMeanwhile
 	}
 	return err
-}
-
-// erectAsCompared is [job.erect] unless somebody has changed the shard: what is done under the locks takes a while, and they hold up
-// nobody who replaces a function or grants something.
-func (j *job) erectAsCompared(ctx context.Context, tx pgx.Tx, sequences []sequence) error {
-	if err := j.isAsCompared(ctx); err != nil {
-		return err
-	}
-	return j.erect(ctx, tx, sequences)
 }
 
 // unlessAsCompared calls compare if somebody has changed the shard since it was compared. A job that refreshes views all the time does not
@@ -81,4 +82,62 @@ func (j *job) unlessAsCompared(ctx context.Context, compare func(context.Context
 		return compare(ctx)
 	}
 	return err
+}
+
+// orMeanwhile returns the error of a cutover, or errMeanwhile if that may be its cause: a table that has come since has no copy.
+func (j *job) orMeanwhile(ctx context.Context, err error) error {
+	if err == nil || mayTryAgain(err) || !errors.Is(j.isAsCompared(ctx), errMeanwhile) {
+		return err
+	}
+	return fmt.Errorf("%w: %w", errMeanwhile, err)
+}
+
+// isAsFenced returns errMeanwhile unless all that is behind the fence is what was compared. Locks keep nobody from making things in a schema,
+// or from changing functions and grants, until its new name is committed. From then on nobody finds it by its name: who is about to make a
+// table there holds a lock already.
+func (j *job) isAsFenced(ctx context.Context) error {
+	var fenced string
+	if err := j.from.QueryRow(ctx, `SELECT coalesce(catalogs, '') FROM kiloshard.moves WHERE id = $1`, j.ID).Scan(&fenced); err != nil || fenced == "" {
+		return err
+	}
+	var busy bool
+	const query = `
+		SELECT EXISTS (SELECT FROM pg_locks WHERE locktype = 'object' AND classid = 'pg_namespace'::regclass AND objid = to_regnamespace($1)
+			AND database = (SELECT oid FROM pg_database WHERE datname = current_database()))`
+	if err := j.from.QueryRow(ctx, query, j.moved()).Scan(&busy); err != nil {
+		return err
+	}
+	now, err := j.readCatalogs(ctx, j.moved()) // after the locks: who no longer holds one has committed
+	if err == nil && (busy || now.behind != fenced) {
+		err = errMeanwhile
+	}
+	return err
+}
+
+// unlessAsFenced takes the fence down and reports so if somebody has changed the shard while it was made, unless the map has it on the target.
+func (j *job) unlessAsFenced(ctx context.Context) (down bool, err error) {
+	changed := j.isAsFenced(ctx)
+	if !errors.Is(changed, errMeanwhile) {
+		return false, changed
+	}
+	limited, cancel := context.WithTimeout(ctx, switchLimit)
+	defer cancel()
+	if err := j.stay(limited, "is tried again"); err != nil {
+		return false, err
+	}
+	if j.opening != nil { // whoever makes a slot on the target waits for its transactions
+		_ = run(ctx, j.opening, "ROLLBACK")
+	}
+	j.event("tries again: %v", changed)
+	return true, j.unfence(ctx, Cutover)
+}
+
+// newcomers describes what is in the old schema that was not there when it was fenced: who began to make a function before can commit after.
+// An older release has not noted what was there.
+func (m Move) newcomers(ctx context.Context, source *pgx.Conn) ([]string, error) {
+	const query = `
+		SELECT pg_describe_object(d.classid, d.objid, 0)
+		FROM kiloshard.moves v JOIN pg_depend d ON d.refclassid = 'pg_namespace'::regclass AND d.refobjid = to_regnamespace($2)
+		WHERE v.id = $1 AND v.side = 'source' AND NOT d.objid = ANY (v.parts) ORDER BY 1`
+	return texts(ctx, source, query, m.ID, m.moved())
 }

@@ -3,9 +3,13 @@ package move_test
 import (
 	"context"
 	"errors"
+	"fmt"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/kiloshard/kiloshard/shards"
 	"github.com/kiloshard/kiloshard/shards/move"
 )
 
@@ -103,6 +107,142 @@ func TestChangedWhileRollbackWaits(t *testing.T) {
 	}
 	b.exec(1, `drop index shard_00001.by_hand`)
 	if _, err := move.Rollback(t.Context(), b.cfg); err != nil {
+		t.Error(err)
+	}
+	b.clean()
+}
+
+// whileFencing has the transaction that fences shard 1 on a host wait, when little but its commit is left to do, until another session has
+// run statements; what follows in later runs after that. It returns a function that waits for the end of all.
+func (b *bundle) whileFencing(host int, statements string, later ...string) (wait func()) {
+	b.cfg.MaxPause = time.Minute
+	b.exec(host, `
+		create function public.wait_for_change() returns event_trigger language plpgsql as $$ begin
+			perform pg_advisory_xact_lock(1, 1);
+			while exists (select from pg_event_trigger) and not exists (select from pg_locks where (classid, objid) = (1, 2) and database = (select oid from pg_database where datname = current_database())) loop perform pg_sleep(0.001); end loop;
+		end $$;
+		create event trigger wait_for_change on ddl_command_end when tag in ('ALTER SCHEMA') execute function public.wait_for_change()`)
+	const fencing = `do $$ begin while not exists (select from pg_locks where (classid, objid) = (1, 1) and database = (select oid from pg_database where datname = current_database())) loop perform pg_sleep(0.001); end loop; end $$`
+	all := slices.Concat([]string{fencing, statements, `select pg_advisory_lock(1, 2)`, `select pg_advisory_lock(1, 1)`}, later, []string{`drop event trigger wait_for_change`})
+	other, ended := b.connect(host), make(chan error, 1)
+	go func() {
+		defer func() { _ = other.Close(context.Background()) }()
+		for _, s := range all {
+			if _, err := other.Exec(b.t.Context(), s); err != nil {
+				ended <- fmt.Errorf("%s: %w", s, err)
+				return
+			}
+		}
+		ended <- nil
+	}()
+	return func() {
+		b.t.Helper()
+		if err := <-ended; err != nil {
+			b.t.Error(err)
+		}
+	}
+}
+
+// What somebody makes or changes by hand between the last look under the locks and the commit of the fence is seen before the map changes.
+func TestChangedWhileFencing(t *testing.T) {
+	t.Parallel()
+	for i, change := range []string{
+		`create table shard_00001.by_hand as select 1 as n`, `create function shard_00001.by_hand() returns int language sql as 'select 1'`, `create sequence shard_00001.by_hand`,
+		`create type shard_00001.by_hand as enum ('a')`, `create view shard_00001.by_hand as select 1 as n`,
+		`comment on type shard_00001.mood is 'by_hand'`,
+	} {
+		b := setup(t)
+		b.exec(0, fill)
+		b.copied(i%2 == 1)
+		wait := b.whileFencing(0, change)
+		_, err := move.Resume(t.Context(), b.cfg)
+		wait()
+		var structure *move.StructureError
+		if !errors.As(err, &structure) || !strings.Contains(err.Error(), "by_hand") {
+			t.Errorf("%s: got %v", change, err)
+		}
+		b.served("pg-a", "after "+change)
+		if _, err := move.Abort(t.Context(), b.cfg); err != nil {
+			t.Fatal(err)
+		}
+		b.clean()
+	}
+}
+
+// A table that is about to be made by a transaction which is open when the shard is fenced keeps it from moving until that has ended.
+func TestMadeWhileFencing(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	b.exec(0, fill)
+	b.copied(false)
+	wait := b.whileFencing(0, `begin; create table shard_00001.by_hand as select 1 as n`, `select pg_sleep(1)`, `commit`)
+	_, err := move.Resume(t.Context(), b.cfg)
+	wait()
+	var structure *move.StructureError
+	if !errors.As(err, &structure) || !strings.Contains(err.Error(), "by_hand") {
+		t.Errorf("got %v", err)
+	}
+	b.equal("by hand", b.text(0, `select n from shard_00001.by_hand`), "1")
+	if _, err := move.Abort(t.Context(), b.cfg); err != nil {
+		t.Fatal(err)
+	}
+	b.clean()
+}
+
+// Grants that are made then are made on the new host as well.
+func TestGrantedWhileFencing(t *testing.T) {
+	t.Parallel()
+	for _, offline := range []bool{false, true} {
+		b := setup(t)
+		b.exec(0, fill)
+		b.copied(offline)
+		wait := b.whileFencing(0, `revoke execute on function shard_00001.next_id() from public; grant update on shard_00001.photos to pg_monitor`)
+		if _, err := move.Resume(t.Context(), b.cfg); err != nil {
+			t.Fatal(err)
+		}
+		wait()
+		b.equal("grants", b.text(1, `select concat_ws(' ', has_table_privilege('pg_monitor', 'shard_00001.photos', 'update'), has_function_privilege('pg_monitor', 'shard_00001.next_id()', 'execute'))`), "t f")
+		b.clean()
+	}
+}
+
+// A function that somebody made in a transaction which ends behind the fence is named, and is not dropped with the old schema; nor is a table
+// that somebody has made in the fence.
+func TestCleanNamesNewcomers(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	b.exec(0, fill)
+	b.copied(false)
+	open := b.connect(0)
+	defer func() { _ = open.Close(context.Background()) }()
+	if _, err := open.Exec(t.Context(), `begin; create function shard_00001.late() returns int language sql as 'select 1'`); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := move.Resume(t.Context(), b.cfg); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := open.Exec(t.Context(), `commit`); err != nil {
+		t.Fatal(err)
+	}
+	refused := func(what string) {
+		t.Helper()
+		if _, err := move.Clean(t.Context(), b.load(), shards.SetOf(1)); err == nil || !strings.Contains(err.Error(), what) {
+			t.Errorf("got %v, want %s named", err, what)
+		}
+	}
+	refused("late()")
+	b.exec(0, `do $$ begin execute (select 'drop function ' || oid::regprocedure from pg_proc where proname = 'late'); end $$; create table shard_00001.mine as select 1 as n`)
+	refused("shard_00001.mine")
+	b.cfg.Map, b.cfg.To = b.load(), "pg-a"
+	if _, err := move.Run(t.Context(), b.cfg); err == nil || !strings.Contains(err.Error(), "shard_00001.mine") {
+		t.Errorf("back to a fence with a table: got %v", err)
+	}
+	if _, err := move.Abort(t.Context(), b.cfg); err != nil {
+		t.Fatal(err)
+	}
+	b.equal("mine", b.text(0, `select n from shard_00001.mine`), "1")
+	b.exec(0, `drop table shard_00001.mine`)
+	if _, err := move.Clean(t.Context(), b.load(), shards.SetOf(1)); err != nil {
 		t.Error(err)
 	}
 	b.clean()

@@ -33,6 +33,7 @@ func TestMove(t *testing.T) {
 		create sequence unused; create sequence behind start 100; alter sequence behind restart with 50;
 		create function twice(x int) returns int language sql as 'select x * 2'; create procedure tidy(inout n int) language sql as 'select 1';
 		create function same(a int, out a int) language sql as 'select 1'; create table "o'brien $kiloshard$" (n int);
+		create table named ("shard 1 has moved" int primary key, n int default 7); comment on table named is 'not /* inherited */';
 		create function text_in(cstring, variadic "any") returns cstring language internal as 'textin'`)
 	const rows = `select count(*) || ' ' || sum(hashtext(p::text)) || ' ' || (select count(*) from shard_00001.likes) from shard_00001.photos p`
 	stale := b.connect(0)
@@ -63,7 +64,7 @@ func TestMove(t *testing.T) {
 		`delete from shard_00001.likes`, `select shard_00001.next_id()`, `copy shard_00001.events (what) from program 'echo x'`, `select * from shard_00001.glad`,
 		`insert into shard_00001.photos (title) values ('x') returning id, mood`, `update shard_00001.photos set title = 'x' where id = 1 returning *`,
 		`select count(*) from shard_00001.photos where false`, `select * from shard_00001.photos for update`,
-		`insert into shard_00001.likes select 1, 1 where false`, `insert into shard_00001.events default values`,
+		`insert into shard_00001.likes select 1, 1 where false`, `insert into shard_00001.named values (1, 1)`, `insert into shard_00001.events default values`,
 		`insert into shard_00001.likes values (1, 1) on conflict do nothing`, `insert into shard_00001.likes values (1, 1) on conflict (photo, who) do update set who = 2`,
 		`select * from shard_00001.next_ids(3)`, `select shard_00001.twice(1)`, `call shard_00001.tidy(1)`,
 	} {

@@ -76,7 +76,7 @@ func (j *job) fenceLocked(ctx context.Context, fn func(ctx context.Context, tx p
 	}
 	began := time.Now()
 	j.event("locked")
-	if err := fn(ctx, tx); err != nil {
+	if err := j.orMeanwhile(ctx, fn(ctx, tx)); err != nil {
 		return err
 	}
 	if err := tx.Commit(ctx); err != nil {
@@ -112,5 +112,5 @@ func (j *job) copyLocked(ctx context.Context, tx pgx.Tx) error {
 		return fmt.Errorf("sequences on %s: %w", j.Target, err)
 	}
 	j.event("carried")
-	return j.erectAsCompared(ctx, tx, sequences)
+	return j.erect(ctx, tx, sequences)
 }

@@ -103,7 +103,7 @@ func (p *promotion) finish(ctx context.Context) error {
 		return err
 	}
 	for _, m := range p.moves {
-		if err := run(ctx, p.to, "DROP SCHEMA IF EXISTS "+m.fence()+" CASCADE"); err != nil {
+		if err := run(ctx, p.to, dropFence(m.fence())); err != nil {
 			return err
 		}
 	}
@@ -149,7 +149,7 @@ func (p *promotion) abort(ctx context.Context) error {
 		if err := p.notPromoted(ctx); err != nil {
 			return err
 		}
-		if err := p.stay(ctx); err != nil {
+		if err := p.stay(ctx, "is aborted"); err != nil {
 			return err
 		}
 	}
@@ -162,7 +162,7 @@ func (p *promotion) abort(ctx context.Context) error {
 		}
 	}
 	for _, m := range p.moves {
-		if err := run(ctx, p.from, "DROP SCHEMA IF EXISTS "+m.fence()+" CASCADE"); err != nil {
+		if err := run(ctx, p.from, dropFence(m.fence())); err != nil {
 			return err
 		}
 	}
@@ -179,7 +179,7 @@ func (p *promotion) abortUnserved(ctx context.Context) error {
 		err = p.notOnTarget(now)
 	}
 	if err == nil && (p.Step == Cutover || p.Step == Aborting) { // else it is made once the standby is known to be one
-		err = p.stay(ctx)
+		err = p.stay(ctx, "is aborted")
 	}
 	if err != nil {
 		return err

@@ -155,7 +155,7 @@ func (j *job) reopen(ctx context.Context) error {
 		return err
 	}
 	script := "BEGIN;\n" + j.back.unfenceScript(was) + setSequences(j.Schema, is) +
-		fmt.Sprintf("UPDATE kiloshard.moves SET outcome = '%s', stepped = clock_timestamp() WHERE id = '%s'; DROP SCHEMA %s CASCADE; COMMIT", Returned, j.back.ID, j.back.fence())
+		fmt.Sprintf("UPDATE kiloshard.moves SET outcome = '%s', stepped = clock_timestamp() WHERE id = '%s';", Returned, j.back.ID) + dropFence(j.back.fence()) + "COMMIT"
 	if err := run(ctx, j.to, script); err != nil {
 		return fmt.Errorf("taking the fence down on %s: %w", j.Target, err)
 	}

@@ -142,6 +142,9 @@ func (j *job) dropTarget(ctx context.Context) error {
 	if !ours && !fence {
 		return fmt.Errorf("schema %s is on %s already: expected none, or drop it there once no row is only in it", j.Schema, j.Target)
 	}
+	if fence {
+		return run(ctx, j.to, dropFence(j.Schema))
+	}
 	return run(ctx, j.to, "DROP SCHEMA "+j.Schema+" CASCADE")
 }
 

@@ -226,7 +226,7 @@ func (j *job) snapshots(ctx context.Context) (source, target *pgx.Conn, err erro
 
 // verifyStructure compares the structures of both sides: see [job.isAsCompared] for what is changed after that.
 func (j *job) verifyStructure(ctx context.Context) (err error) {
-	if j.compared, err = j.catalogs(ctx); err != nil {
+	if j.compared, err = j.readCatalogs(ctx, j.Schema); err != nil {
 		return err
 	}
 	if j.back != nil {
