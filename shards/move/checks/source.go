@@ -90,17 +90,6 @@ SELECT true, format('trigger %I on %I fires for replicated rows, too (ENABLE %s)
     tgname, c.relname, CASE tgenabled WHEN 'A' THEN 'ALWAYS' ELSE 'REPLICA' END)
   FROM pg_trigger t JOIN pg_class c ON c.oid = t.tgrelid WHERE c.relnamespace = to_regnamespace($1) AND t.tgenabled IN ('A', 'R')
 UNION ALL
-SELECT true, format('%s has a security label of %I, which would not come along: expected none', pg_describe_object(l.classoid, l.objoid, l.objsubid), l.provider)
-  FROM pg_seclabel l, pg_identify_object(l.classoid, l.objoid, l.objsubid) o WHERE $1 = o.schema OR o.type = 'schema' AND o.identity = quote_ident($1)
-UNION ALL
-SELECT false, format('%I is in tablespace %I: on the target it comes to the default one of the database', relname, spcname)
-  FROM pg_class c JOIN pg_tablespace s ON s.oid = c.reltablespace WHERE c.relnamespace = to_regnamespace($1)
-UNION ALL
-SELECT false, format('publication %I has tables of the shard: its subscribers hear nothing of them after the move', p.pubname)
-  FROM pg_publication p WHERE p.pubname !~ '^kiloshard_' AND (p.puballtables OR EXISTS (
-    SELECT FROM pg_publication_rel r JOIN pg_class c ON c.oid = r.prrelid WHERE r.prpubid = p.oid AND c.relnamespace = to_regnamespace($1))
-    OR EXISTS (SELECT FROM pg_publication_namespace n WHERE n.pnpubid = p.oid AND n.pnnspid = to_regnamespace($1)))
-UNION ALL
 SELECT true, 'the server is a standby: expected a primary' WHERE pg_is_in_recovery()`
 
 // ownersQuery names the roles that own something of a schema, or will with default grants.
@@ -184,6 +173,9 @@ func OnSource(ctx context.Context, conn *pgx.Conn, schema string, offline bool) 
 		}
 	}
 	if err := s.take(ctx, conn, shardQuery, schema); err != nil {
+		return nil, err
+	}
+	if err := s.take(ctx, conn, leftQuery, schema); err != nil {
 		return nil, err
 	}
 	if err := s.take(ctx, conn, bareNamesQuery, schema); err != nil {

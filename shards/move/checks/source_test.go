@@ -31,3 +31,17 @@ func TestLabels(t *testing.T) {
 		})
 	}
 }
+
+// What comes along in another way, or not at all, is noted.
+func TestLeft(t *testing.T) {
+	t.Parallel()
+	source := connect(t, shardtest.Hosts(t, 1)[0].ConnString())
+	source.shard()
+	source.exec(`
+		create sequence shard_00001.next_id_seq; comment on sequence shard_00001.next_id_seq is 'x'; alter function shard_00001.f() depends on extension plpgsql;
+		grant usage on schema shard_00001 to pg_monitor; grant select on shard_00001.photos to pg_monitor with grant option; set role pg_monitor; grant select on shard_00001.photos to pg_read_all_stats; reset role`)
+	equal(t, "source", lines(source.onSource(true).Found),
+		"note: function shard_00001.f() depends on extension plpgsql: on the target it does not",
+		"note: role pg_monitor has granted rights on table shard_00001.photos: on the target they come from its owner",
+		"note: the comment on sequence shard_00001.next_id_seq stays behind: it belongs to what each shard has")
+}
