@@ -4,12 +4,48 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"sync"
 	"sync/atomic"
 	"testing"
 
 	"github.com/kiloshard/kiloshard/shards/mapstore"
 )
+
+// watching is a watch that is asked for its next map.
+type watching struct {
+	next func() (mapstore.Entry, error, bool)
+}
+
+func watch(t *testing.T, s mapstore.Store, after int) watching {
+	next, stop := iter.Pull2(s.Watch(newContext(t), after))
+	t.Cleanup(stop)
+	return watching{next}
+}
+
+// entry returns the next map, whatever errors come before it.
+func (w watching) entry(t *testing.T) mapstore.Entry {
+	t.Helper()
+	for {
+		e, err, ok := w.next()
+		if !ok {
+			t.Fatal("the watch ended, or waited too long")
+		}
+		if err == nil {
+			return e
+		}
+	}
+}
+
+// fails waits for the next error.
+func (w watching) fails(t *testing.T) error {
+	t.Helper()
+	_, err, ok := w.next()
+	if !ok || err == nil {
+		t.Fatalf("the watch has no error; ended: %t", !ok)
+	}
+	return err
+}
 
 func testSpoiled(t *testing.T, k kit) {
 	s := k.open(t)
