@@ -247,3 +247,26 @@ func TestCleanNamesNewcomers(t *testing.T) {
 	}
 	b.clean()
 }
+
+// A shard that is changed while its way back is taken stays.
+func TestChangedWhileFencingBack(t *testing.T) {
+	t.Parallel()
+	b := movedWithWayBack(t, "")
+	wait := b.whileFencing(1, `create function shard_00001.by_hand() returns int language sql as 'select 1'`)
+	_, err := move.Rollback(t.Context(), b.cfg)
+	wait()
+	if !errors.Is(err, move.ErrNoWayBack) {
+		t.Errorf("got %v", err)
+	}
+	b.served("pg-b", "after the rollback that failed")
+	b.equal("by hand", b.text(1, `select shard_00001.by_hand()`), "1")
+	if _, err := move.Abort(t.Context(), b.cfg); err != nil {
+		t.Fatal(err)
+	}
+	b.exec(1, `drop function shard_00001.by_hand()`)
+	if _, err := move.Rollback(t.Context(), b.cfg); err != nil {
+		t.Error(err)
+	}
+	b.served("pg-a", "after the rollback")
+	b.clean()
+}
