@@ -51,15 +51,20 @@ type catalogs struct {
 	behind string // all that stays as it is behind a fence
 }
 
-// readCatalogs reads them of a schema. Postgres is told to use their indexes: writers may be waiting, and a host has as many rows in its
-// catalogs as its shards have parts.
+// readCatalogs reads them of a schema.
 func (j *job) readCatalogs(ctx context.Context, schema string) (now catalogs, err error) {
 	batch := &pgx.Batch{}
+	j.queueCatalogs(batch, schema, &now)
+	err = j.from.SendBatch(ctx, batch).Close()
+	return now, err
+}
+
+// queueCatalogs has a batch read them. Postgres is told to use their indexes: writers may be waiting, and a host has as many rows in its
+// catalogs as its shards have parts.
+func (j *job) queueCatalogs(batch *pgx.Batch, schema string, now *catalogs) {
 	batch.Queue(`SELECT set_config(name, 'off', true) FROM unnest('{enable_seqscan,enable_hashjoin,enable_mergejoin,enable_bitmapscan}'::text[]) name`)
 	batch.Queue(`SELECT set_config('plan_cache_mode', 'force_generic_plan', true)`)
 	batch.Queue(catalogQuery, schema, j.again < maxPasses).QueryRow(func(row pgx.Row) error { return row.Scan(&now.all, &now.behind) })
-	err = j.from.SendBatch(ctx, batch).Close()
-	return now, err
 }
 
 // isAsCompared returns errMeanwhile unless the source's catalogs say of the shard what they said when [job.verifyStructure] began. The
@@ -96,19 +101,18 @@ func (j *job) orMeanwhile(ctx context.Context, err error) error {
 // or from changing functions and grants, until its new name is committed. From then on nobody finds it by its name: who is about to make a
 // table there holds a lock already.
 func (j *job) isAsFenced(ctx context.Context) error {
-	var fenced string
-	if err := j.from.QueryRow(ctx, `SELECT coalesce(catalogs, '') FROM kiloshard.moves WHERE id = $1`, j.ID).Scan(&fenced); err != nil || fenced == "" {
-		return err
-	}
 	var busy bool
-	const query = `
+	var now catalogs
+	var fenced string
+	batch := &pgx.Batch{}
+	const locks = `
 		SELECT EXISTS (SELECT FROM pg_locks WHERE locktype = 'object' AND classid = 'pg_namespace'::regclass AND objid = to_regnamespace($1)
 			AND database = (SELECT oid FROM pg_database WHERE datname = current_database()))`
-	if err := j.from.QueryRow(ctx, query, j.moved()).Scan(&busy); err != nil {
-		return err
-	}
-	now, err := j.readCatalogs(ctx, j.moved()) // after the locks: who no longer holds one has committed
-	if err == nil && (busy || now.behind != fenced) {
+	batch.Queue(locks, j.moved()).QueryRow(func(row pgx.Row) error { return row.Scan(&busy) })
+	j.queueCatalogs(batch, j.moved(), &now) // after the locks: who no longer holds one has committed
+	batch.Queue(`SELECT coalesce(catalogs, '') FROM kiloshard.moves WHERE id = $1`, j.ID).QueryRow(func(row pgx.Row) error { return row.Scan(&fenced) })
+	err := j.from.SendBatch(ctx, batch).Close()
+	if err == nil && fenced != "" && (busy || now.behind != fenced) { // an older release has not noted it
 		err = errMeanwhile
 	}
 	return err
