@@ -118,7 +118,8 @@ func (j *job) isAsFenced(ctx context.Context) error {
 	return err
 }
 
-// unlessAsFenced takes the fence down and reports so if somebody has changed the shard while it was made, unless the map has it on the target.
+// unlessAsFenced takes the fence down and reports so if somebody has changed the shard while it was made, unless the map has it on the target,
+// which serves it then.
 func (j *job) unlessAsFenced(ctx context.Context) (down bool, err error) {
 	changed := j.isAsFenced(ctx)
 	if !errors.Is(changed, errMeanwhile) {
@@ -126,6 +127,14 @@ func (j *job) unlessAsFenced(ctx context.Context) (down bool, err error) {
 	}
 	limited, cancel := context.WithTimeout(ctx, switchLimit)
 	defer cancel()
+	now, err := j.newest(limited)
+	if err != nil {
+		return false, err
+	}
+	if j.notOnTarget(now) != nil {
+		j.event("note: %s serves, and somebody has changed schema %s on %s since", j.Target, j.moved(), j.Source)
+		return false, nil
+	}
 	if err := j.stay(limited, "is tried again"); err != nil {
 		return false, err
 	}
