@@ -174,14 +174,19 @@ func reading(query string) func(context.Context, router.Shard) (int64, error) {
 	}
 }
 
+// allWays are those of a service.
+var allWays = []func(context.Context, router.Shard) (int64, error){
+	returning, early, batch, batchOfID, inTx, begun, begunWithID, copied, upsert,
+	reading(`select count(*) from events`), reading(`select n from events order by n limit 1`), reading(`select count(*) from photos where mood = 'glad'`),
+	reading(`select next_id()`),
+}
+
 // A shard moves to and fro while services write and read: no call fails, and all rows are there once.
 func TestMoveUnderLoad(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	b.exec(0, fill)
-	c := b.crowd(t, returning, early, batch, batchOfID, inTx, begun, begunWithID, copied, upsert,
-		reading(`select count(*) from events`), reading(`select n from events order by n limit 1`), reading(`select count(*) from photos where mood = 'glad'`),
-		reading(`select next_id()`))
+	c := b.crowd(t, allWays...)
 	for i, to := range []string{"pg-b", "pg-a", "pg-b"} {
 		b.cfg.Map, b.cfg.To = b.load(), to
 		if _, err := move.Run(t.Context(), b.cfg); err != nil {
@@ -189,6 +194,31 @@ func TestMoveUnderLoad(t *testing.T) {
 		}
 		c.some(fmt.Sprintf("calls after move %d", i+1))
 	}
+	c.end(b, 1)
+	b.clean()
+}
+
+// A fence that comes down again, since somebody has granted something meanwhile, fails no call either.
+func TestUnfencedUnderLoad(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	b.exec(0, fill)
+	b.copied(false)
+	c := b.crowd(t, allWays...)
+	wait := b.whileFencing(0, `grant execute on function shard_00001.next_id() to pg_monitor`)
+	down, tell := false, b.cfg.Events
+	b.cfg.Events = func(e move.Event) {
+		tell(e)
+		down = down || e.What == "unfenced"
+	}
+	if _, err := move.Resume(t.Context(), b.cfg); err != nil {
+		t.Fatal(err)
+	}
+	wait()
+	if !down {
+		t.Error("no fence came down")
+	}
+	c.some("calls after the move")
 	c.end(b, 1)
 	b.clean()
 }
