@@ -143,6 +143,8 @@ func (t thing) remove(ctx context.Context, conn *pgx.Conn) error {
 		})
 	case "publication":
 		return run(ctx, conn, "DROP PUBLICATION IF EXISTS "+name(t.Name))
+	case "fence":
+		return run(ctx, conn, dropFence(t.Name))
 	}
 	return run(ctx, conn, "DROP SCHEMA IF EXISTS "+name(t.Name)+" CASCADE")
 }
