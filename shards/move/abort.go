@@ -46,10 +46,12 @@ func (j *job) abort(ctx context.Context) error {
 	if err := j.mayAbort(ctx); err != nil {
 		return err
 	}
-	if j.Step != Fenced {
-		if err := j.setStep(ctx, Aborting); err != nil {
+	if j.Step == Fenced {
+		if err := j.keepClosed(ctx); err != nil {
 			return err
 		}
+	} else if err := j.setStep(ctx, Aborting); err != nil {
+		return err
 	}
 	if err := j.stay(ctx, "is aborted"); err != nil {
 		return err
@@ -90,11 +92,8 @@ func (j *job) mayAbort(ctx context.Context) error {
 	if err := j.notOnTarget(now); err != nil {
 		return err
 	}
-	switch {
-	case j.Step == Switched || j.Step == Finished:
+	if j.Step == Switched || j.Step == Finished {
 		return fmt.Errorf("%s serves the shard already: expected move resume, and then a move back to %s", j.Target, j.Source)
-	case j.Step == Fenced && j.back != nil && j.back.Outcome == Returned:
-		return fmt.Errorf("%s takes writes again already: expected move resume", j.Target)
 	}
 	return nil
 }

@@ -166,9 +166,10 @@ func TestAbortedMeanwhile(t *testing.T) {
 	b.exec(0, fill)
 	cfg := b.cfg
 	aborted := false
-	cfg.Store = &hookedStore{Store: b.store, onSwap: func() error {
-		if aborted {
-			return nil
+	cfg.Events = func(e move.Event) {
+		b.cfg.Events(e)
+		if aborted || point(e) != "fenced: begun" {
+			return
 		}
 		aborted = true
 		for host := range 2 {
@@ -177,8 +178,7 @@ func TestAbortedMeanwhile(t *testing.T) {
 		if _, err := move.Abort(t.Context(), b.cfg); err != nil {
 			t.Error(err)
 		}
-		return nil
-	}}
+	}
 	_, err := move.Run(t.Context(), cfg)
 	if err == nil || !aborted {
 		t.Errorf("got %v, aborted %v", err, aborted)
@@ -252,4 +252,37 @@ func TestMovedMeanwhile(t *testing.T) {
 	}
 	b.equal("moved", report.Done.String(), "0")
 	b.served("pg-b", "after both")
+}
+
+// A mover that dies once the new host takes writes is not taken back, and goes on though somebody has granted something behind the fence
+// since: nobody else serves. So it is with a rollback.
+func TestOpenStaysOpen(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	b.exec(0, fill)
+	b.cfg.RollbackFor = time.Hour
+	stuck := func(source int, do func(context.Context, move.Config) (move.Report, error)) {
+		t.Helper()
+		cfg := b.cfg
+		cfg.Store = &hookedStore{Store: b.store, onSwap: func() error { return &shards.ChangeError{} }}
+		if _, err := do(t.Context(), cfg); err == nil {
+			t.Fatal("it is not stuck")
+		}
+		b.exec(1-source, `insert into shard_00001.photos (title) values ('accepted')`)
+		b.exec(source, `do $$ begin execute (select format('grant select on %s to pg_monitor', oid::regclass) from pg_class where relname = 'photos' and relkind = 'r' and relnamespace::regnamespace::text like 'shard_00001%'); end $$`)
+		if _, err := move.Abort(t.Context(), b.cfg); err == nil || !strings.Contains(err.Error(), "takes writes already: expected move resume") {
+			t.Errorf("abort: got %v", err)
+		}
+		if _, err := move.Resume(t.Context(), b.cfg); err != nil {
+			t.Fatal(err)
+		}
+		home := []string{"pg-a", "pg-b"}[1-source]
+		b.equal("map", b.load().Host(1).Name, home)
+		b.served(home, "after the resume")
+		b.equal("accepted", b.text(1-source, `select count(*) from shard_00001.photos where title = 'accepted'`), fmt.Sprint(1+source))
+	}
+	stuck(0, move.Run)
+	b.cfg.Map = b.load()
+	stuck(1, move.Rollback)
+	b.clean()
 }

@@ -1,6 +1,7 @@
 package move
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -58,29 +59,37 @@ func (m Move) clean(ctx context.Context, conns *hostConns, closes bool) (kept bo
 	if err != nil {
 		return false, err
 	}
+	var target *pgx.Conn
+	closed := "" // why the way back is
 	if !m.BackUntil().IsZero() {
-		target, err := conns.of(ctx, m.Target)
-		if err != nil {
+		if target, err = conns.of(ctx, m.Target); err != nil {
 			return false, err
 		}
-		why, err := m.wayLost(ctx, target)
-		switch {
-		case err != nil:
-			return false, err
-		case why == "" && !closes:
-			return true, nil
-		case why == "":
-			why = "the old schema is dropped"
+		if closed, err = m.wayLost(ctx, target); err != nil || closed == "" && !closes {
+			return err == nil, err
 		}
-		if err := m.closeWayBack(ctx, conn, target, why); err != nil {
-			return false, err
-		}
+		closed = cmp.Or(closed, "the old schema is dropped")
 	}
 	if err := lockShard(ctx, conn, m.turn()); err != nil {
 		return false, err
 	}
 	if err := install(ctx, conn); err != nil { // its ledger may be of an older release
 		return false, err
+	}
+	var still, returns bool
+	const query = `SELECT EXISTS (SELECT FROM kiloshard.moves WHERE id = $1 AND outcome = 'moved'), EXISTS (SELECT FROM kiloshard.moves WHERE returns = $1 AND outcome IS NULL)`
+	if err := conn.QueryRow(ctx, query, m.ID).Scan(&still, &returns); err != nil {
+		return false, err
+	}
+	switch {
+	case returns:
+		return false, fmt.Errorf("%w, back to %s: see kiloshard move status", ErrUnderWay, m.Source)
+	case !still: // somebody else has cleaned it, or has rolled it back
+		return false, nil
+	case closed != "":
+		if err := m.closeWayBack(ctx, conn, target, closed); err != nil {
+			return false, err
+		}
 	}
 	return false, m.drop(ctx, conn)
 }

@@ -45,14 +45,7 @@ func (j *job) cutover(ctx context.Context) error {
 			if err := j.readMap(ctx); err != nil {
 				return err
 			}
-			cut := func() error { return j.cutOnce(ctx, lockTimeout, lockOut(j.Schema), j.fenceIn) }
-			if j.back == nil {
-				return j.whileOpen(ctx, cut)
-			}
-			if err := j.carryRights(ctx); err != nil {
-				return err
-			}
-			return cut()
+			return j.whileOpen(ctx, func() error { return j.cutOnce(ctx, lockTimeout, lockOut(j.Schema), j.fenceIn) })
 		})
 		if last := (*lastPassError)(nil); !errors.As(err, &last) || doubts == maxPasses {
 			return err
@@ -76,7 +69,7 @@ func (j *job) prepareTarget(ctx context.Context) error {
 
 // retry calls try, with how long it may wait for each lock, until it no longer fails for the sake of writers who are not to wait.
 func (j *job) retry(ctx context.Context, try func(lockTimeout time.Duration) error) error {
-	began := time.Now()
+	began := j.tries()
 	lockTimeout := min(firstLockTimeout, j.cfg.LockTimeout)
 	for pause := 50 * time.Millisecond; ; pause = min(2*pause, cutoverPause) {
 		if err := j.untilQuiet(ctx, j.from, began, j.Schema); err != nil {
@@ -94,6 +87,14 @@ func (j *job) retry(ctx context.Context, try func(lockTimeout time.Duration) err
 			return err
 		}
 	}
+}
+
+// tries returns when the first try of a cutover began, also if a fence has come down since.
+func (j *job) tries() time.Time {
+	if j.tried.IsZero() {
+		j.tried = time.Now()
+	}
+	return j.tried
 }
 
 // outOfPatience reports whether what began some time ago has taken too long.
@@ -118,6 +119,8 @@ func mayTryAgain(err error) bool {
 	switch code(err) {
 	case "55P03", "40P01", "57014", "25P03": // lock not available, deadlock, statement timeout, idle in a transaction
 		return true
+	case "XX000": // somebody has granted something at the same moment
+		return strings.Contains(err.Error(), "tuple concurrently updated")
 	}
 	var store *storeError
 	return errors.Is(err, errMarkerLate) || errors.Is(err, errPauseOver) || errors.Is(err, errMeanwhile) || errors.As(err, &store)
@@ -126,18 +129,18 @@ func mayTryAgain(err error) bool {
 // errPauseOver says that a try of a cutover has taken as long as writers may wait.
 var errPauseOver = errors.New("writers have waited for as long as they may")
 
-// untilQuiet returns when no transaction on a host that is older than the lock timeout holds a lock in the shard: one that waits for
-// such a transaction would have others wait behind it in vain.
+// untilQuiet returns when no transaction on a host that is older than the lock timeout holds a lock in the shard, or makes something there: one
+// that waits for such a transaction would have others wait behind it in vain.
 func (j *job) untilQuiet(ctx context.Context, conn *pgx.Conn, began time.Time, schemas ...string) error {
 	told := time.Time{}
 	return wait(ctx, 0, slowly, nil, func() (bool, error) {
 		const query = `
 			SELECT DISTINCT CASE WHEN l.pid IS NULL THEN format('prepared transaction %L', p.gid) ELSE format('a transaction of process %s, %s', a.pid, a.state) END
-			FROM pg_locks l JOIN pg_class c ON c.oid = l.relation AND c.relnamespace IN (SELECT to_regnamespace(s) FROM unnest($1::text[]) s)
-			LEFT JOIN pg_stat_activity a ON a.pid = l.pid AND a.backend_type = 'client backend' AND a.pid <> pg_backend_pid()
+			FROM pg_locks l LEFT JOIN pg_class c ON c.oid = l.relation LEFT JOIN pg_stat_activity a ON a.pid = l.pid AND a.backend_type = 'client backend' AND a.pid <> pg_backend_pid()
 			LEFT JOIN pg_locks own ON l.pid IS NULL AND own.pid IS NULL AND own.locktype = 'transactionid' AND own.virtualtransaction = l.virtualtransaction
 			LEFT JOIN pg_prepared_xacts p ON p.transaction = own.transactionid
 			WHERE l.database = (SELECT oid FROM pg_database WHERE datname = current_database()) AND l.granted
+				AND coalesce(c.relnamespace, CASE l.classid WHEN 'pg_namespace'::regclass THEN l.objid END) IN (SELECT to_regnamespace(s) FROM unnest($1::text[]) s)
 				AND coalesce(p.prepared, a.xact_start) < clock_timestamp() - make_interval(secs => $2)`
 		blockers, err := texts(ctx, conn, query, schemas, j.cfg.LockTimeout.Seconds())
 		if err == nil && len(blockers) > 0 && time.Since(told) > 5*time.Second {

@@ -24,7 +24,6 @@ DECLARE
   r record;
 BEGIN
   SET LOCAL check_function_bodies = off; -- plpgsql takes no two arguments of one name
-  EXECUTE format('DROP SCHEMA IF EXISTS %%I CASCADE', fence);
   EXECUTE format('CREATE SCHEMA %%I', fence);
   FOR r IN
     SELECT format('%%I.%%I', fence, c.relname) AS view,
@@ -56,8 +55,8 @@ BEGIN
 END
 $kiloshard$`
 
-// dropFence returns the statement that drops a fence, unless somebody has made there what can have rows.
-func dropFence(schema string) string {
+// onlyFence returns the statement that fails if somebody has made in a fence what can have rows.
+func onlyFence(schema string) string {
 	return fmt.Sprintf(`
 DO $kiloshard$
 DECLARE
@@ -68,10 +67,14 @@ BEGIN
   IF others IS NOT NULL THEN
     RAISE '%% is in schema %[1]s, which takes the place of a shard that has moved and is to be dropped: expected nothing there that the move has not made', others;
   END IF;
-  DROP SCHEMA IF EXISTS %[1]s CASCADE;
 END
 $kiloshard$;
 `, schema)
+}
+
+// dropFence returns the statements that drop a fence, unless somebody has made there what can have rows.
+func dropFence(schema string) string {
+	return onlyFence(schema) + "DROP SCHEMA IF EXISTS " + schema + " CASCADE;\n"
 }
 
 // prepareFence makes the fence, so that two renames are all that is left to do while writers wait.
@@ -89,7 +92,7 @@ func (j *job) tryFence(ctx context.Context) error {
 
 // makeFence returns the script that makes the fence in front of a schema.
 func (m Move) makeFence(of string) string {
-	return fmt.Sprintf(fenceScript, m.fence(), of, m.Shard, sql.FenceMark, m.ID)
+	return dropFence(m.fence()) + fmt.Sprintf(fenceScript, m.fence(), of, m.Shard, sql.FenceMark, m.ID)
 }
 
 // erect makes the source refuse, in the transaction of tx, which holds the locks of all tables and sequences: the sequences

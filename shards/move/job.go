@@ -33,6 +33,7 @@ type job struct {
 	seen       [2]string   // the snapshots of source and target as of which the rows are known to be the same
 	compared   catalogs    // as they were when both structures were compared
 	again      int         // how often they were compared once more
+	tried      time.Time   // when the first try of a cutover began
 	entered    bool        // it is in the ledger
 	statements string      // that make the shard, without rows; empty before they are read
 	back       *Move       // the move that this one rolls back: its old schema is brought up to date instead of a copy

@@ -65,9 +65,9 @@ var (
 	passwordName = regexp.MustCompile(`(?:^|\s)(?:ssl)?password\s*=`)
 )
 
-// hasPassword reports whether keywords and values of libpq hold a password.
+// hasPassword reports whether keywords and values of libpq hold a password, as a URL may, which is neither.
 func hasPassword(login string) bool {
-	return passwordName.MatchString(quotedValues.ReplaceAllString(login, "''"))
+	return strings.Contains(login, "://") || passwordName.MatchString(quotedValues.ReplaceAllString(login, "''"))
 }
 
 // conninfo returns how the target logs in to the source: the addresses, the database and the user of the source's DSN, and

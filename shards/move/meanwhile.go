@@ -67,26 +67,45 @@ func (j *job) queueCatalogs(batch *pgx.Batch, schema string, now *catalogs) {
 	batch.Queue(catalogQuery, schema, j.again < maxPasses).QueryRow(func(row pgx.Row) error { return row.Scan(&now.all, &now.behind) })
 }
 
-// isAsCompared returns errMeanwhile unless the source's catalogs say of the shard what they said when [job.verifyStructure] began. The
-// session that locks the shard changes them for that, so another one asks.
+// queueMakers has a batch name those who are about to make something in a schema: what can have rows is made under a lock of the schema.
+func queueMakers(batch *pgx.Batch, schema string, makers *string) {
+	const query = `
+		SELECT coalesce(string_agg(coalesce('process ' || pid, 'a prepared transaction'), ', '), '') FROM pg_locks
+		WHERE locktype = 'object' AND classid = 'pg_namespace'::regclass AND objid = to_regnamespace($1) AND pid IS DISTINCT FROM pg_backend_pid()
+			AND database = (SELECT oid FROM pg_database WHERE datname = current_database())`
+	batch.Queue(query, schema).QueryRow(func(row pgx.Row) error { return row.Scan(makers) })
+}
+
+// isAsCompared returns errMeanwhile unless the source's catalogs say of the shard what they said when [job.verifyStructure] began, and nobody
+// is about to change that. The session that locks the shard changes them for that, so another one asks.
 func (j *job) isAsCompared(ctx context.Context) error {
-	now, err := j.readCatalogs(ctx, j.Schema)
-	if err == nil && now != j.compared {
-		err = errMeanwhile
+	var makers string
+	var now catalogs
+	batch := &pgx.Batch{}
+	queueMakers(batch, j.Schema, &makers)
+	j.queueCatalogs(batch, j.Schema, &now) // after the locks: who no longer holds one has committed
+	err := j.from.SendBatch(ctx, batch).Close()
+	switch {
+	case err != nil:
+		return err
+	case makers != "":
+		return fmt.Errorf("%w: %s is at it", errMeanwhile, makers)
+	case now != j.compared:
+		return errMeanwhile
 	}
-	return err
+	return nil
 }
 
 // unlessAsCompared calls compare if somebody has changed the shard since it was compared. A job that refreshes views all the time does not
 // keep it up for ever.
 func (j *job) unlessAsCompared(ctx context.Context, compare func(context.Context) error) error {
-	err := j.isAsCompared(ctx)
-	if errors.Is(err, errMeanwhile) {
-		j.again++
-		j.event("compares again: %v", err)
-		return compare(ctx)
+	now, err := j.readCatalogs(ctx, j.Schema)
+	if err != nil || now == j.compared {
+		return err
 	}
-	return err
+	j.again++
+	j.event("compares again: %v", errMeanwhile)
+	return compare(ctx)
 }
 
 // orMeanwhile returns the error of a cutover, or errMeanwhile if that may be its cause: a table that has come since has no copy.
@@ -98,45 +117,60 @@ func (j *job) orMeanwhile(ctx context.Context, err error) error {
 }
 
 // isAsFenced returns errMeanwhile unless all that is behind the fence is what was compared. Locks keep nobody from making things in a schema,
-// or from changing functions and grants, until its new name is committed. From then on nobody finds it by its name: who is about to make a
-// table there holds a lock already.
+// or from changing functions and grants, until its new name is committed. From then on nobody finds it by its name.
 func (j *job) isAsFenced(ctx context.Context) error {
-	var busy bool
+	var makers, fenced string
 	var now catalogs
-	var fenced string
 	batch := &pgx.Batch{}
-	const locks = `
-		SELECT EXISTS (SELECT FROM pg_locks WHERE locktype = 'object' AND classid = 'pg_namespace'::regclass AND objid = to_regnamespace($1)
-			AND database = (SELECT oid FROM pg_database WHERE datname = current_database()))`
-	batch.Queue(locks, j.moved()).QueryRow(func(row pgx.Row) error { return row.Scan(&busy) })
-	j.queueCatalogs(batch, j.moved(), &now) // after the locks: who no longer holds one has committed
+	queueMakers(batch, j.moved(), &makers)
+	j.queueCatalogs(batch, j.moved(), &now)
 	batch.Queue(`SELECT coalesce(catalogs, '') FROM kiloshard.moves WHERE id = $1`, j.ID).QueryRow(func(row pgx.Row) error { return row.Scan(&fenced) })
 	err := j.from.SendBatch(ctx, batch).Close()
-	if err == nil && fenced != "" && (busy || now.behind != fenced) { // an older release has not noted it
+	if err == nil && fenced != "" && (makers != "" || now.behind != fenced) { // an older release has not noted it
 		err = errMeanwhile
 	}
 	return err
 }
 
-// unlessAsFenced takes the fence down and reports so if somebody has changed the shard while it was made, unless the map has it on the target,
-// which serves it then.
+// unlessAsFenced takes the fence down and reports so if somebody has changed the shard while it was made. It does not if the other side takes
+// writes already, or the map has the shard there; nor if the source does not answer, since nobody is served meanwhile.
 func (j *job) unlessAsFenced(ctx context.Context) (down bool, err error) {
-	changed := j.isAsFenced(ctx)
-	if !errors.Is(changed, errMeanwhile) {
-		return false, changed
-	}
-	limited, cancel := context.WithTimeout(ctx, switchLimit)
+	ctx, cancel := context.WithTimeout(ctx, switchLimit)
 	defer cancel()
-	now, err := j.newest(limited)
+	if j.mapped == nil { // the mover before may have begun to take it back
+		if err := j.noteCutover(ctx, j.to); err != nil {
+			return false, err
+		}
+	}
+	open, err := j.isOpen(ctx)
 	if err != nil {
 		return false, err
 	}
-	if j.notOnTarget(now) != nil {
-		j.event("note: %s serves, and somebody has changed schema %s on %s since", j.Target, j.moved(), j.Source)
+	asking, asked := context.WithTimeout(ctx, answerLimit)
+	defer asked()
+	changed := j.isAsFenced(asking)
+	if changed != nil && j.from.IsClosed() && j.reconnect(asking) == nil {
+		changed = j.isAsFenced(asking)
+	}
+	if changed == nil {
 		return false, nil
 	}
-	if err := j.stay(limited, "is tried again"); err != nil {
-		return false, err
+	served := open
+	if !served && errors.Is(changed, errMeanwhile) && j.mapped == nil { // another mover may have changed the map
+		now, err := j.newest(ctx)
+		if err != nil {
+			return false, err
+		}
+		served = j.notOnTarget(now) != nil
+	}
+	if served || !errors.Is(changed, errMeanwhile) {
+		j.event("note: schema %s on %s may not be what was compared: %v", j.moved(), j.Source, changed)
+		return false, nil
+	}
+	if j.mapped == nil {
+		if err := j.stay(ctx, "is tried again"); err != nil {
+			return false, err
+		}
 	}
 	if j.opening != nil { // whoever makes a slot on the target waits for its transactions
 		_ = run(ctx, j.opening, "ROLLBACK")

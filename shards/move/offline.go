@@ -38,7 +38,7 @@ func (j *job) cutoverOffline(ctx context.Context) error {
 
 // untilFenced calls try until it no longer fails for the sake of locks.
 func (j *job) untilFenced(ctx context.Context, try func() error) error {
-	began := time.Now()
+	began := j.tries()
 	for {
 		if err := j.untilQuiet(ctx, j.from, began, j.Schema); err != nil {
 			return err

@@ -23,8 +23,8 @@ func (m Move) show() string {
 	return fmt.Sprintf("ALTER SEQUENCE IF EXISTS %[1]s.%[2]s RENAME TO next_id_seq; DROP VIEW IF EXISTS %[1]s.%[3]s;\n", m.Schema, sql.ArrivingSequence, sql.FenceMark)
 }
 
-// prepareOpening shows the copy, in a transaction that is left open: its locks are there before anybody waits, whatever reads the sequence
-// for long, such as pg_dump. The owners and grants are those of the source until then.
+// prepareOpening shows the copy, or takes the fence down in front of the old schema of a rollback, in a transaction that is left open: its locks
+// are there before anybody waits, whatever reads the sequence for long, such as pg_dump. The owners and grants are those of the source until then.
 func (j *job) prepareOpening(ctx context.Context) (err error) {
 	if j.opening == nil || j.opening.IsClosed() {
 		if j.opening, err = open(ctx, j.dst); err != nil {
@@ -37,7 +37,16 @@ func (j *job) prepareOpening(ctx context.Context) (err error) {
 	if err := j.carryRights(ctx); err != nil {
 		return err
 	}
-	if err := run(ctx, j.opening, fmt.Sprintf("BEGIN; SET LOCAL lock_timeout = %d; SET LOCAL synchronous_commit = off; ", j.cfg.LockTimeout.Milliseconds())+j.show()); err != nil {
+	show := "SET LOCAL synchronous_commit = off; " + j.show()
+	if j.back != nil {
+		if err := j.nothingOutside(ctx); err != nil {
+			return err
+		}
+		if show, err = j.showBack(ctx); err != nil {
+			return err
+		}
+	}
+	if err := run(ctx, j.opening, fmt.Sprintf("BEGIN; SET LOCAL lock_timeout = %d; ", j.cfg.LockTimeout.Milliseconds())+show); err != nil {
 		return fmt.Errorf("opening the shard on %s: %w", j.Target, err)
 	}
 	return nil
@@ -59,8 +68,7 @@ func (j *job) whileOpen(ctx context.Context, try func() error) error {
 // openTarget has the target serve. The source is fenced. Nobody waits for the disk: a target that crashes and forgets it is opened again before
 // the move goes on.
 func (j *job) openTarget(ctx context.Context) error {
-	script := "BEGIN; SET LOCAL synchronous_commit = off; " + j.show() +
-		fmt.Sprintf("UPDATE kiloshard.moves SET opened = clock_timestamp() WHERE id = '%s' AND side = 'target' AND opened IS NULL; COMMIT", j.ID)
+	script := "BEGIN; SET LOCAL synchronous_commit = off; " + j.show() + j.opens() + "COMMIT"
 	if j.opening != nil { // all but the update is done there
 		err := run(ctx, j.opening, script)
 		closeConn(ctx, j.opening)
@@ -69,6 +77,41 @@ func (j *job) openTarget(ctx context.Context) error {
 		}
 	}
 	return run(ctx, j.to, script)
+}
+
+// opens returns the statement that notes that the host which the shard goes to takes writes, unless another mover takes the move back.
+func (m Move) opens() string {
+	return fmt.Sprintf(`
+DO $kiloshard$ BEGIN
+  UPDATE kiloshard.moves SET opened = coalesce(opened, clock_timestamp()) WHERE id = '%s' AND side = 'target' AND outcome IS NULL AND step <> '%s';
+  IF NOT FOUND THEN RAISE 'another mover takes the move back: see kiloshard move status'; END IF;
+END $kiloshard$;
+`, m.ID, Aborting)
+}
+
+// keepClosed notes on that host that the move is taken back, unless it takes writes already.
+func (j *job) keepClosed(ctx context.Context) error {
+	if j.to == nil {
+		return nil
+	}
+	const query = `UPDATE kiloshard.moves SET step = $2 WHERE id = $1 AND side = 'target' AND outcome IS NULL AND opened IS NULL`
+	if _, err := j.to.Exec(ctx, query, j.ID, Aborting); err != nil {
+		return err
+	}
+	open, err := j.isOpen(ctx)
+	if err == nil && open {
+		err = fmt.Errorf("%s takes writes already: expected move resume, and then a move back to %s", j.Target, j.Source)
+	}
+	return err
+}
+
+// isOpen reports whether that host takes writes already.
+func (j *job) isOpen(ctx context.Context) (open bool, err error) {
+	if j.back != nil && j.back.Outcome == Returned { // as an older release has noted it
+		return true, nil
+	}
+	err = j.to.QueryRow(ctx, `SELECT EXISTS (SELECT FROM kiloshard.moves WHERE id = $1 AND side = 'target' AND opened IS NOT NULL)`, j.ID).Scan(&open)
+	return open, err
 }
 
 // settle returns when all that the target has committed is on its disk.

@@ -140,24 +140,37 @@ func (j *job) nameReader(ctx context.Context) error {
 	return err
 }
 
-// reopen makes the old host take writes again, in one transaction: the sequences go on from where they are behind the fence of the
-// host that the shard leaves, the fence of the move that is rolled back comes down, and its ledger says so.
+// showBack returns the statements that take down the fence of the move that is rolled back, and drop it.
+func (j *job) showBack(ctx context.Context) (string, error) {
+	was, err := heldBy(ctx, j.to, j.back.ID)
+	return onlyFence(j.Schema) + j.back.unfenceScript(was) + "DROP SCHEMA " + j.back.fence() + " CASCADE;\n", err
+}
+
+// reopen makes the old host take writes again, in one transaction: the fence of the move that is rolled back comes down, the sequences go on
+// from where they are behind the fence of the host that the shard leaves, and its ledger says so.
 func (j *job) reopen(ctx context.Context) error {
 	if j.back.Outcome == Returned {
 		return nil
-	}
-	was, err := heldBy(ctx, j.to, j.back.ID)
-	if err != nil {
-		return err
 	}
 	is, err := heldBy(ctx, j.from, j.ID)
 	if err != nil {
 		return err
 	}
-	script := "BEGIN;\n" + j.back.unfenceScript(was) + setSequences(j.Schema, is) +
-		fmt.Sprintf("UPDATE kiloshard.moves SET outcome = '%s', stepped = clock_timestamp() WHERE id = '%s';", Returned, j.back.ID) + dropFence(j.back.fence()) + "COMMIT"
-	if err := run(ctx, j.to, script); err != nil {
-		return fmt.Errorf("taking the fence down on %s: %w", j.Target, err)
+	end := setSequences(j.Schema, is) + j.opens() + fmt.Sprintf("UPDATE kiloshard.moves SET outcome = '%s', stepped = clock_timestamp() WHERE id = '%s'; COMMIT", Returned, j.back.ID)
+	done := false
+	if j.opening != nil { // the fence is down there
+		done = run(ctx, j.opening, end) == nil
+		closeConn(ctx, j.opening)
+		j.opening = nil
+	}
+	if !done {
+		show, err := j.showBack(ctx)
+		if err == nil {
+			err = run(ctx, j.to, "BEGIN;\n"+show+end)
+		}
+		if err != nil {
+			return fmt.Errorf("taking the fence down on %s: %w", j.Target, err)
+		}
 	}
 	j.back.Outcome = Returned
 	j.event("reopened")

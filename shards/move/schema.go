@@ -11,6 +11,7 @@ import (
 	"github.com/kiloshard/kiloshard/migrate/drift"
 	"github.com/kiloshard/kiloshard/migrate/snapshot"
 	"github.com/kiloshard/kiloshard/shards"
+	"github.com/kiloshard/kiloshard/shards/move/checks"
 	"github.com/kiloshard/kiloshard/shards/move/rows"
 	"github.com/kiloshard/kiloshard/shards/provision"
 	"github.com/kiloshard/kiloshard/sql"
@@ -143,9 +144,21 @@ func (j *job) dropTarget(ctx context.Context) error {
 		return fmt.Errorf("schema %s is on %s already: expected none, or drop it there once no row is only in it", j.Schema, j.Target)
 	}
 	if fence {
+		if err := j.nothingOutside(ctx); err != nil {
+			return err
+		}
 		return run(ctx, j.to, dropFence(j.Schema))
 	}
 	return run(ctx, j.to, "DROP SCHEMA "+j.Schema+" CASCADE")
+}
+
+// nothingOutside returns an error if something outside the fence of an earlier move refers to it: it would be dropped, too.
+func (j *job) nothingOutside(ctx context.Context) error {
+	outside, err := checks.Outside(ctx, j.to, j.Schema)
+	if err == nil && len(outside) > 0 {
+		err = fmt.Errorf("%s, which takes the place of the shard on %s: expected nothing outside to refer to it", strings.Join(outside, "; "), j.Target)
+	}
+	return err
 }
 
 // copyLedger copies what the ledger of migrations knows of the shard, so that the target can tell which files it has run.

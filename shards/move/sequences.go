@@ -63,8 +63,12 @@ func sequencesOf(ctx context.Context, tx pgx.Tx, schema string) ([]sequence, err
 // carry sets the target's sequences to where the source's are, never back, and returns when that and all that was applied
 // before is on the target's disk: workers of subscriptions do not wait for it.
 func (j *job) carry(ctx context.Context, sequences []sequence) error {
-	if len(sequences) > 0 { // in the session that has locked them
-		if err := run(ctx, j.opening, setSequences(j.Schema, sequences)); err != nil {
+	if len(sequences) > 0 { // in the session that has locked them; with new files, as in [sequence.hold]
+		script := ""
+		for _, s := range sequences {
+			script += fmt.Sprintf("ALTER SEQUENCE %s MAXVALUE %d;\n", name(j.Schema, s.Name), s.Max)
+		}
+		if err := run(ctx, j.opening, script+setSequences(j.Schema, sequences)); err != nil {
 			return err
 		}
 	}
