@@ -169,24 +169,56 @@ func TestChangedWhileFencing(t *testing.T) {
 	}
 }
 
-// A table that is about to be made by a transaction which is open when the shard is fenced keeps it from moving until that has ended.
+// A table that is about to be made by a transaction which is open when the shard is fenced keeps it from moving until that has ended, without
+// a fence that goes up and down meanwhile.
 func TestMadeWhileFencing(t *testing.T) {
+	t.Parallel()
+	for _, offline := range []bool{false, true} {
+		b := setup(t)
+		b.exec(0, fill)
+		b.copied(offline)
+		locked, tell := 0, b.cfg.Events
+		b.cfg.Events = func(e move.Event) {
+			tell(e)
+			if e.What == "locked" {
+				locked++
+			}
+		}
+		wait := b.whileFencing(0, `begin; create table shard_00001.by_hand as select 1 as n`, `select pg_sleep(3)`, `commit`)
+		_, err := move.Resume(t.Context(), b.cfg)
+		wait()
+		var structure *move.StructureError
+		if !errors.As(err, &structure) || !strings.Contains(err.Error(), "by_hand") {
+			t.Errorf("got %v", err)
+		}
+		if locked > 6 {
+			t.Errorf("writers were kept waiting %d times", locked)
+		}
+		b.equal("by hand", b.text(0, `select n from shard_00001.by_hand`), "1")
+		if _, err := move.Abort(t.Context(), b.cfg); err != nil {
+			t.Fatal(err)
+		}
+		b.clean()
+	}
+}
+
+// A transaction that has made a table in the shard is waited for as long as there is patience.
+func TestMakerIsNamed(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	b.exec(0, fill)
 	b.copied(false)
-	wait := b.whileFencing(0, `begin; create table shard_00001.by_hand as select 1 as n`, `select pg_sleep(1)`, `commit`)
-	_, err := move.Resume(t.Context(), b.cfg)
-	wait()
-	var structure *move.StructureError
-	if !errors.As(err, &structure) || !strings.Contains(err.Error(), "by_hand") {
-		t.Errorf("got %v", err)
-	}
-	b.equal("by hand", b.text(0, `select n from shard_00001.by_hand`), "1")
-	if _, err := move.Abort(t.Context(), b.cfg); err != nil {
+	open := b.connect(0)
+	defer func() { _ = open.Close(context.Background()) }()
+	if _, err := open.Exec(t.Context(), `begin; create table shard_00001.by_hand (n int); select pg_sleep(0.5)`); err != nil {
 		t.Fatal(err)
 	}
-	b.clean()
+	b.cfg.Patience = time.Second
+	want := fmt.Sprintf("a transaction of process %d, idle in transaction holds a lock in the shard", open.PgConn().PID())
+	if _, err := move.Resume(t.Context(), b.cfg); err == nil || !strings.Contains(err.Error(), want) {
+		t.Errorf("got %v, want %q", err, want)
+	}
+	b.served("pg-a", "after the patience")
 }
 
 // Grants that are made then are made on the new host as well.
@@ -206,24 +238,15 @@ func TestGrantedWhileFencing(t *testing.T) {
 	}
 }
 
-// A function that somebody made in a transaction which ends behind the fence is named, and is not dropped with the old schema; nor is a table
-// that somebody has made in the fence.
+// What somebody has made in the old schema since is named, and is not dropped with it; nor is a table that somebody has made in the fence.
 func TestCleanNamesNewcomers(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	b.exec(0, fill)
-	b.copied(false)
-	open := b.connect(0)
-	defer func() { _ = open.Close(context.Background()) }()
-	if _, err := open.Exec(t.Context(), `begin; create function shard_00001.late() returns int language sql as 'select 1'`); err != nil {
+	if _, err := move.Run(t.Context(), b.cfg); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := move.Resume(t.Context(), b.cfg); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := open.Exec(t.Context(), `commit`); err != nil {
-		t.Fatal(err)
-	}
+	b.exec(0, `do $$ begin execute (select format('create function %I.late() returns int language sql as ''select 1''', nspname) from pg_namespace where nspname like 'shard_00001__moved%'); end $$`)
 	refused := func(what string) {
 		t.Helper()
 		if _, err := move.Clean(t.Context(), b.load(), shards.SetOf(1)); err == nil || !strings.Contains(err.Error(), what) {
