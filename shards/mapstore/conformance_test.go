@@ -289,6 +289,9 @@ func testRefused(t *testing.T, k kit) {
 		if err == nil || errors.Is(err, mapstore.ErrOutcomeUnknown) || !strings.Contains(err.Error(), test.want) {
 			t.Errorf("%s: error %v, want one with %q", test.name, err, test.want)
 		}
+		if would := s.(mapstore.Checker).Check(newContext(t), next); err != nil && (would == nil || would.Error() != err.Error()) {
+			t.Errorf("%s: Check returns %v, and Swap %v", test.name, would, err)
+		}
 		if err != nil {
 			_ = checkAs[*shards.FieldError](t, err)
 			if strings.Contains(err.Error(), "sesame") {
@@ -320,6 +323,9 @@ func testRefused(t *testing.T, k kit) {
 				t.Errorf("%s: error %v, want %v", name, err, want)
 			}
 		}
+	}
+	if err := s.(mapstore.Checker).Check(newContext(t), newChange(2)); err != nil {
+		t.Error(err)
 	}
 	checkEntry(t, load(t, s), 1, 1)
 	if all := versions(t, s); len(all) != 1 {

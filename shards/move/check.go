@@ -10,6 +10,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/kiloshard/kiloshard/migrate/snapshot"
+	"github.com/kiloshard/kiloshard/shards/mapstore"
 	"github.com/kiloshard/kiloshard/shards/move/checks"
 )
 
@@ -55,6 +56,9 @@ func (j *job) check(ctx context.Context) (space int64, notes []string, err error
 	if unknown != nil {
 		e.Problems = append(e.Problems, j.Source+": "+unknown.Error())
 	}
+	if err := j.checkStore(ctx); err != nil {
+		e.Problems = append(e.Problems, err.Error())
+	}
 	if len(e.Problems) == 0 { // else what was found may be why there is no fence
 		if err := j.tryFence(ctx); code(err) != "" {
 			e.Problems = append(e.Problems, fmt.Sprintf("%s: what is to take the shard's place cannot be made: %v", j.Source, err))
@@ -66,6 +70,24 @@ func (j *job) check(ctx context.Context) (space int64, notes []string, err error
 		return space, notes, e
 	}
 	return space, notes, nil
+}
+
+// checkStore returns an error if the store would not take the map that the move ends with: it would be known only behind the fence.
+func (j *job) checkStore(ctx context.Context) error {
+	store, ok := j.cfg.Store.(mapstore.Checker)
+	if !ok {
+		return nil
+	}
+	now, err := j.load(ctx)
+	if err != nil {
+		return err
+	}
+	c := now.Config()
+	c.Placement = placement(now, j.numbers(), j.Target)
+	if err := store.Check(ctx, mapstore.Change{Config: c, By: j.cfg.By}); err != nil {
+		return &storeError{fmt.Errorf("it would not take the new map: %w", err)}
+	}
+	return nil
 }
 
 // checkHosts adds to e what else there is to find, by the job's own sessions.

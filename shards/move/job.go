@@ -192,12 +192,8 @@ func (j *job) do(ctx context.Context) (Step, error) {
 		}
 		return Switched, j.settle(ctx)
 	case Switched:
-		newcomers, err := j.newcomers(ctx, j.from)
-		if err != nil {
+		if err := j.noteLate(ctx); err != nil {
 			return "", err
-		}
-		for _, what := range newcomers {
-			j.event("note: %s was made while the shard was fenced, and is on %s only", what, j.Source)
 		}
 		if j.Offline { // the others have done it before their cutover
 			j.analyze(ctx)

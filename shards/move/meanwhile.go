@@ -179,6 +179,23 @@ func (j *job) unlessAsFenced(ctx context.Context) (down bool, err error) {
 	return true, j.unfence(ctx, Cutover)
 }
 
+// noteLate reports what somebody has committed since in a transaction that had begun before the fence, and which is not on the target.
+func (j *job) noteLate(ctx context.Context) error {
+	newcomers, err := j.newcomers(ctx, j.from)
+	if err != nil {
+		return err
+	}
+	for _, what := range newcomers {
+		j.event("note: %s was made while the shard was fenced, and is on %s only", what, j.Source)
+	}
+	err = j.isAsFenced(ctx)
+	if errors.Is(err, errMeanwhile) {
+		j.event("note: somebody has changed functions, types or grants of schema %s on %s since the shard was fenced: they are not so on %s", j.moved(), j.Source, j.Target)
+		err = nil
+	}
+	return err
+}
+
 // newcomers describes what is in the old schema that was not there when it was fenced: who began to make a function before can commit after.
 // An older release has not noted what was there.
 func (m Move) newcomers(ctx context.Context, source *pgx.Conn) ([]string, error) {

@@ -38,6 +38,9 @@ func (p *promotion) check(ctx context.Context) (notes []string, err error) {
 			return nil, err
 		}
 	}
+	if err := p.checkStore(ctx); err != nil {
+		e.Problems = append(e.Problems, err.Error())
+	}
 	others, err := p.reached(ctx)
 	if err != nil {
 		return nil, err

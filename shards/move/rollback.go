@@ -86,6 +86,9 @@ func (j *job) mayReturn(ctx context.Context) error {
 	if why != "" {
 		return fmt.Errorf("%s: %w", why, ErrNoWayBack)
 	}
+	if err := j.checkStore(ctx); err != nil {
+		return err
+	}
 	return j.verifyUnchanged(ctx)
 }
 

@@ -297,3 +297,34 @@ func TestKeepBeside(t *testing.T) {
 	}
 	b.clean()
 }
+
+// What somebody has made in the fence of the old host, or outside on it, is found before anybody waits, and not dropped.
+func TestFenceInTheWay(t *testing.T) {
+	t.Parallel()
+	b := movedWithWayBack(t, "")
+	b.exec(0, `create table shard_00001.mine as select 7 as n`)
+	refused := func(what string, do func(context.Context, move.Config) (move.Report, error)) {
+		t.Helper()
+		if _, err := do(t.Context(), b.cfg); err == nil || !strings.Contains(err.Error(), what) {
+			t.Errorf("got %v, want %q", err, what)
+		}
+		b.served("pg-b", "after what was refused")
+		if _, err := move.Abort(t.Context(), b.cfg); err != nil {
+			t.Error(err)
+		}
+	}
+	refused("table shard_00001.mine", move.Rollback)
+	b.equal("mine", b.text(0, `select n from shard_00001.mine`), "7")
+	b.exec(0, `drop table shard_00001.mine; create view public.dash as select 1 as n from shard_00001.photos where false`)
+	refused("view public.dash", move.Rollback)
+	if _, err := move.Clean(t.Context(), b.load(), shards.SetOf(1)); err == nil || !strings.Contains(err.Error(), "view public.dash") {
+		t.Errorf("clean: got %v", err)
+	}
+	b.cfg.RollbackFor, b.cfg.To = 0, "pg-a"
+	refused("view public.dash", move.Run)
+	b.exec(0, `drop view public.dash`)
+	if _, err := move.Run(t.Context(), b.cfg); err != nil {
+		t.Error(err)
+	}
+	b.served("pg-a", "after the move back")
+}

@@ -27,4 +27,5 @@ SELECT DISTINCT false, format('role %I has granted rights on %s: on the target t
   ) g (class, oid, owner, acl), aclexplode(g.acl) a WHERE a.grantor <> g.owner
 UNION ALL
 SELECT false, format('the comment on %s stays behind: it belongs to what each shard has', pg_describe_object(d.classoid, d.objoid, d.objsubid))
-  FROM pg_description d WHERE d.classoid = 'pg_class'::regclass AND d.objoid IN (to_regclass($1 || '.next_id_seq'), to_regclass($1 || '.schema_version'))`
+  FROM pg_description d WHERE d.classoid = 'pg_class'::regclass AND d.objoid IN (
+    SELECT oid FROM pg_class WHERE relnamespace = to_regnamespace($1) AND relname IN ('next_id_seq', 'schema_version'))`
