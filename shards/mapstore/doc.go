@@ -2,7 +2,8 @@
 //
 // A [Store] holds one document, a config as in kiloshard.yaml, and its history: who changed it, when and why. Only
 // [Store.Swap] changes it, by a compare-and-swap on the version: of several changes to one version one wins, and the
-// others get a [ConflictError]. [shards.CheckChange] decides whether a map may follow another. No store keeps a password:
+// others get a [ConflictError]. [shards.CheckChange] decides whether a map may follow another,
+// and [Checker] says beforehand whether a store would take one. No store keeps a password:
 // a DSN holds variables such as ${PG_A_PASSWORD}, which each reader expands, or leaves the password to a .pgpass or
 // service file.
 //

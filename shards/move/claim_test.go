@@ -286,3 +286,24 @@ func TestOpenStaysOpen(t *testing.T) {
 	stuck(1, move.Rollback)
 	b.clean()
 }
+
+// A mover whose sessions with the source are lost right after the fence goes on: nobody is served meanwhile.
+func TestSourceLostBehindFence(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	b.exec(0, fill)
+	tell, lost := b.cfg.Events, false
+	b.cfg.Events = func(e move.Event) {
+		tell(e)
+		if point(e) == "fenced: begun" {
+			lost = true
+			b.exec(0, `select pg_terminate_backend(pid, 60000) from pg_stat_activity where application_name = 'kiloshard move' and datname = current_database()`)
+		}
+	}
+	if _, err := move.Run(t.Context(), b.cfg); err != nil || !lost {
+		t.Errorf("got %v, lost: %t", err, lost)
+	}
+	b.equal("map", b.load().Host(1).Name, "pg-b")
+	b.served("pg-b", "after the move")
+	b.clean()
+}

@@ -132,17 +132,28 @@ func (j *job) isAsFenced(ctx context.Context) error {
 	return err
 }
 
-// unlessAsFenced takes the fence down and reports so if somebody has changed the shard while it was made. It does not if the other side takes
-// writes already, or the map has the shard there; nor if the source does not answer, since nobody is served meanwhile.
+// isServed reports whether the other side takes writes already, or the map has the shard there, because of another mover, which has fenced it.
+// That one may also have begun to take the move back.
+func (j *job) isServed(ctx context.Context) (bool, error) {
+	if j.mapped != nil { // this one has
+		return false, nil
+	}
+	if err := j.noteCutover(ctx, j.to); err != nil {
+		return false, err
+	}
+	if open, err := j.isOpen(ctx); err != nil || open {
+		return open, err
+	}
+	now, err := j.newest(ctx)
+	return err == nil && j.notOnTarget(now) != nil, err
+}
+
+// unlessAsFenced takes the fence down and reports so if somebody has changed the shard while it was made. It does not if the shard is served
+// already, nor if the source does not answer, since nobody is served meanwhile.
 func (j *job) unlessAsFenced(ctx context.Context) (down bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, switchLimit)
 	defer cancel()
-	if j.mapped == nil { // the mover before may have begun to take it back
-		if err := j.noteCutover(ctx, j.to); err != nil {
-			return false, err
-		}
-	}
-	open, err := j.isOpen(ctx)
+	served, err := j.isServed(ctx)
 	if err != nil {
 		return false, err
 	}
@@ -152,22 +163,13 @@ func (j *job) unlessAsFenced(ctx context.Context) (down bool, err error) {
 	if changed != nil && j.from.IsClosed() && j.reconnect(asking) == nil {
 		changed = j.isAsFenced(asking)
 	}
-	if changed == nil {
+	switch {
+	case changed == nil:
 		return false, nil
-	}
-	served := open
-	if !served && errors.Is(changed, errMeanwhile) && j.mapped == nil { // another mover may have changed the map
-		now, err := j.newest(ctx)
-		if err != nil {
-			return false, err
-		}
-		served = j.notOnTarget(now) != nil
-	}
-	if served || !errors.Is(changed, errMeanwhile) {
+	case served || !errors.Is(changed, errMeanwhile):
 		j.event("note: schema %s on %s may not be what was compared: %v", j.moved(), j.Source, changed)
 		return false, nil
-	}
-	if j.mapped == nil {
+	case j.mapped == nil:
 		if err := j.stay(ctx, "is tried again"); err != nil {
 			return false, err
 		}
