@@ -11,6 +11,7 @@ import (
 	"github.com/kiloshard/kiloshard/shards"
 	"github.com/kiloshard/kiloshard/shards/mapstore"
 	"github.com/kiloshard/kiloshard/shards/move"
+	"github.com/kiloshard/kiloshard/sql"
 )
 
 // hookedStore is a store that calls functions before it loads and swaps. An error of theirs is the store's.
@@ -306,4 +307,30 @@ func TestSourceLostBehindFence(t *testing.T) {
 	b.equal("map", b.load().Host(1).Name, "pg-b")
 	b.served("pg-b", "after the move")
 	b.clean()
+}
+
+// An abort that comes to a move which another command has just ended says how.
+func TestEndedMeanwhile(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	b.exec(0, fill)
+	b.interrupted("copy: copied")
+	holder := b.connect(0)
+	defer func() { _ = holder.Close(context.Background()) }()
+	if _, err := holder.Exec(t.Context(), sql.ShardTurn{Shard: 1, Schema: "shard_00001"}.Mark()); err != nil {
+		t.Fatal(err)
+	}
+	aborted := make(chan error)
+	go func() {
+		_, err := move.Abort(t.Context(), b.cfg)
+		aborted <- err
+	}()
+	b.eventually("the abort waits", 0, `select count(*) > 0 from pg_stat_activity where application_name = 'kiloshard move' and datname = current_database() and query like '%try_advisory%'`)
+	b.exec(0, `update kiloshard.moves set outcome = 'moved'`)
+	if err := holder.Close(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-aborted; err == nil || !strings.Contains(err.Error(), "another command has ended the move meanwhile: it is moved") {
+		t.Errorf("got %v", err)
+	}
 }

@@ -50,7 +50,7 @@ func partly(errs ...error) error {
 }
 
 // takeUp goes on with a promotion that is in the ledger.
-func takeUp(ctx context.Context, cfg Config, moves []Move, do func(context.Context, *promotion) error) (Report, error) {
+func takeUp(ctx context.Context, cfg Config, moves []Move, ask asked, do func(context.Context, *promotion) error) (Report, error) {
 	p, err := promotionOf(cfg, moves)
 	defer func() { p.close(ctx) }()
 	p.entered = true
@@ -60,8 +60,12 @@ func takeUp(ctx context.Context, cfg Config, moves []Move, do func(context.Conte
 	if err == nil {
 		err = p.read(ctx)
 	}
-	if err == nil && p.Outcome == UnderWay {
+	switch {
+	case err != nil:
+	case p.Outcome == UnderWay:
 		err = do(ctx, p)
+	default:
+		err = ask.ended(p.Outcome)
 	}
 	return p.report(err)
 }

@@ -2,6 +2,7 @@ package move
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"sync"
 
@@ -66,25 +67,34 @@ func Run(ctx context.Context, cfg Config) (Report, error) {
 
 // Resume continues the moves of some shards that are under way, of all if cfg.Shards is empty.
 func Resume(ctx context.Context, cfg Config) (Report, error) {
-	return underWay(ctx, cfg, func(ctx context.Context, j *job) error { return j.resume(ctx) },
+	return onMoves(ctx, cfg, asked{of: []Outcome{UnderWay}, end: Moved}, func(ctx context.Context, j *job) error { return j.resume(ctx) },
 		func(ctx context.Context, p *promotion) error { return p.resume(ctx) })
 }
 
 // Abort takes back the moves of some shards that are under way, of all if cfg.Shards is empty. The shards stay where they
 // are. A move whose target serves already cannot be taken back.
 func Abort(ctx context.Context, cfg Config) (Report, error) {
-	return underWay(ctx, cfg, func(ctx context.Context, j *job) error { return j.noted(ctx, j.abort(ctx)) },
+	return onMoves(ctx, cfg, asked{of: []Outcome{UnderWay}, end: Aborted}, func(ctx context.Context, j *job) error { return j.noted(ctx, j.abort(ctx)) },
 		func(ctx context.Context, p *promotion) error { return p.noted(ctx, p.abortUnserved(ctx)) })
 }
 
-// underWay does something to moves that have not ended.
-func underWay(ctx context.Context, cfg Config, do func(context.Context, *job) error, split func(context.Context, *promotion) error) (Report, error) {
-	return onMoves(ctx, cfg, []Outcome{UnderWay}, do, split)
+// asked are the outcomes of the moves that something is to be done to. One that another mover has ended meanwhile, as end, is done.
+type asked struct {
+	of  []Outcome
+	end Outcome
 }
 
-// onMoves does something to moves of some outcomes, and to promotions that are under way. Of a promotion all shards go together, also
-// if only some are asked for.
-func onMoves(ctx context.Context, cfg Config, outcomes []Outcome, do func(context.Context, *job) error, split func(context.Context, *promotion) error) (Report, error) {
+// ended returns an error unless that is how a move has ended meanwhile.
+func (a asked) ended(as Outcome) error {
+	if as == a.end {
+		return nil
+	}
+	return fmt.Errorf("another command has ended the move meanwhile: it is %s", as)
+}
+
+// onMoves does something to moves, and to promotions that are under way. Of a promotion all shards go together, also if only some are
+// asked for.
+func onMoves(ctx context.Context, cfg Config, ask asked, do func(context.Context, *job) error, split func(context.Context, *promotion) error) (Report, error) {
 	cfg, err := cfg.withDefaults()
 	if err != nil {
 		return Report{}, err
@@ -94,18 +104,21 @@ func onMoves(ctx context.Context, cfg Config, outcomes []Outcome, do func(contex
 		return Report{}, err
 	}
 	wanted := func(m Move) bool {
-		return slices.Contains(outcomes, m.Outcome) && (cfg.Shards.Len() == 0 || cfg.Shards.Has(m.Shard))
+		return slices.Contains(ask.of, m.Outcome) && (cfg.Shards.Len() == 0 || cfg.Shards.Has(m.Shard))
 	}
 	splits := promotionsUnderWay(all, wanted)
 	all = slices.DeleteFunc(all, func(m Move) bool { return !wanted(m) || m.Split != "" && m.Outcome == UnderWay })
 	report, err := each(ctx, cfg, all, func(ctx context.Context, j *job) error {
-		if wanted, err := j.takeOver(ctx, outcomes...); err != nil || !wanted {
+		switch wanted, err := j.takeOver(ctx, ask.of...); {
+		case err != nil:
 			return err
+		case !wanted:
+			return ask.ended(j.Outcome)
 		}
 		return do(ctx, j)
 	})
 	for _, moves := range splits {
-		next, failed := takeUp(ctx, cfg, moves, split)
+		next, failed := takeUp(ctx, cfg, moves, ask, split)
 		report, err = together(report, next), partly(err, failed)
 	}
 	return report, err

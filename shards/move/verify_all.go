@@ -19,7 +19,7 @@ import (
 // After the switch, and until [Clean], it compares the rows that nobody has changed on the target since: each must be
 // among those that the source had when it was fenced. Whether a row that is no longer on the target was deleted there, it cannot tell.
 func Verify(ctx context.Context, cfg Config) (Report, error) {
-	return onMoves(ctx, cfg, []Outcome{UnderWay, Moved}, func(ctx context.Context, j *job) error {
+	return onMoves(ctx, cfg, asked{of: []Outcome{UnderWay, Moved}, end: Cleaned}, func(ctx context.Context, j *job) error {
 		switch {
 		case j.Outcome == Moved && j.cfg.Map.Host(j.Shard).Name != j.Target: // it has moved on
 			return nil
