@@ -333,4 +333,8 @@ func TestEndedMeanwhile(t *testing.T) {
 	if err := <-aborted; err == nil || !strings.Contains(err.Error(), "another command has ended the move meanwhile: it is moved") {
 		t.Errorf("got %v", err)
 	}
+	b.exec(0, `update kiloshard.moves set outcome = null`)
+	if _, err := move.Abort(t.Context(), b.cfg); err != nil {
+		t.Error(err)
+	}
 }
