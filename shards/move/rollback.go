@@ -166,6 +166,12 @@ func (j *job) reopen(ctx context.Context) error {
 		closeConn(ctx, j.opening)
 		j.opening = nil
 	}
+	if !done { // unless the answer to its COMMIT was lost
+		if err := j.readReturned(ctx); err != nil {
+			return err
+		}
+		done = j.back.Outcome == Returned
+	}
 	if !done {
 		show, err := j.showBack(ctx)
 		if err == nil {
