@@ -12,6 +12,7 @@ import (
 	"github.com/kiloshard/kiloshard/migrate/snapshot"
 	"github.com/kiloshard/kiloshard/shards/mapstore"
 	"github.com/kiloshard/kiloshard/shards/move/checks"
+	"github.com/kiloshard/kiloshard/sql"
 )
 
 // CheckError says why a shard cannot be moved: all that was found, so that it can be put right at once.
@@ -58,6 +59,15 @@ func (j *job) check(ctx context.Context) (space int64, notes []string, err error
 	}
 	if err := j.checkStore(ctx); err != nil {
 		e.Problems = append(e.Problems, err.Error())
+	}
+	var fence bool
+	if err := j.to.QueryRow(ctx, `SELECT `+sql.IsOldFence("$1::text"), j.Schema).Scan(&fence); err != nil {
+		return space, notes, err
+	}
+	if fence {
+		if err := j.mayDropFence(ctx); err != nil {
+			e.Problems = append(e.Problems, j.Target+": "+err.Error())
+		}
 	}
 	if len(e.Problems) == 0 { // else what was found may be why there is no fence
 		if err := j.tryFence(ctx); code(err) != "" {

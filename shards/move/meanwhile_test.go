@@ -266,9 +266,6 @@ func TestCleanNamesNewcomers(t *testing.T) {
 	if _, err := move.Run(t.Context(), b.cfg); err == nil || !strings.Contains(err.Error(), "shard_00001.mine") {
 		t.Errorf("back to a fence with a table: got %v", err)
 	}
-	if _, err := move.Abort(t.Context(), b.cfg); err != nil {
-		t.Fatal(err)
-	}
 	b.equal("mine", b.text(0, `select n from shard_00001.mine`), "1")
 	b.exec(0, `drop table shard_00001.mine`)
 	if _, err := move.Clean(t.Context(), b.load(), shards.SetOf(1)); err != nil {

@@ -146,7 +146,7 @@ func (j *job) nameReader(ctx context.Context) error {
 // showBack returns the statements that take down the fence of the move that is rolled back, and drop it.
 func (j *job) showBack(ctx context.Context) (string, error) {
 	was, err := heldBy(ctx, j.to, j.back.ID)
-	return onlyFence(j.Schema) + j.back.unfenceScript(was) + "DROP SCHEMA " + j.back.fence() + " CASCADE;\n", err
+	return j.back.unfenceScript(was) + "DROP SCHEMA " + j.back.fence() + " CASCADE;\n", err
 }
 
 // reopen makes the old host take writes again, in one transaction: the fence of the move that is rolled back comes down, the sequences go on
@@ -174,6 +174,9 @@ func (j *job) reopen(ctx context.Context) error {
 	}
 	if !done {
 		show, err := j.showBack(ctx)
+		if err == nil {
+			err = j.mayDropFence(ctx)
+		}
 		if err == nil {
 			err = run(ctx, j.to, "BEGIN;\n"+show+end)
 		}

@@ -320,8 +320,14 @@ func TestFenceInTheWay(t *testing.T) {
 	if _, err := move.Clean(t.Context(), b.load(), shards.SetOf(1)); err == nil || !strings.Contains(err.Error(), "view public.dash") {
 		t.Errorf("clean: got %v", err)
 	}
-	b.cfg.RollbackFor, b.cfg.To = 0, "pg-a"
-	refused("view public.dash", move.Run)
+	b.cfg.Map, b.cfg.RollbackFor, b.cfg.To = b.load(), 0, "pg-a"
+	planned, err := move.Plan(t.Context(), b.cfg)
+	if err != nil || len(planned) != 1 || !strings.Contains(strings.Join(planned[0].Problems, "; "), "view public.dash") {
+		t.Errorf("plan: %v, %v", planned, err)
+	}
+	if _, err := move.Run(t.Context(), b.cfg); err == nil || !strings.Contains(err.Error(), "view public.dash") {
+		t.Errorf("run: %v", err)
+	}
 	b.exec(0, `drop view public.dash`)
 	if _, err := move.Run(t.Context(), b.cfg); err != nil {
 		t.Error(err)
