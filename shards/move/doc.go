@@ -34,7 +34,7 @@
 //
 // A cutover that cannot have its locks, or whose target falls behind, is rolled back and tried again. A mover that dies there frees the shard by that. Whatever
 // else goes wrong, the move stays in the ledger, and the shard keeps working: [Resume] continues the move, and [Abort] takes
-// it back, until the map has changed. The map decides, and not the ledger, which may have lost its last steps in a failover of the source: a
+// it back, until the target takes writes. The map decides, and not the ledger, which may have lost its last steps in a failover of the source: a
 // target that the map names serves, so its shard is not dropped, and the source gets its fence late. [AbortWithoutTarget] is for a target that
 // is gone. Only in step fenced nobody serves; a mover that is alive leaves it within
 // milliseconds, or as soon as the store answers.

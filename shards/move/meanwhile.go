@@ -10,7 +10,8 @@ import (
 
 // catalogQuery hashes what the catalogs say of a schema and all that is in it. Each catalog row is known by the transaction that wrote
 // it, but for those of pg_class, which TRUNCATE writes, too, and that of the schema, which the fence gives another name. With $2 a
-// materialised view counts as changed once it is refreshed. The second hash is without that, and without what a fence changes of sequences.
+// materialised view counts as changed once it is refreshed. The second hash is without that, and without what the move itself
+// changes of the old schema: sequences, replica identities, publications.
 var catalogQuery = `
 WITH RECURSIVE parts (class, oid) AS (
   SELECT 'pg_namespace'::regclass::oid, oid FROM pg_namespace WHERE nspname = $1
@@ -18,11 +19,12 @@ WITH RECURSIVE parts (class, oid) AS (
   SELECT d.classid, d.objid FROM parts p JOIN pg_depend d ON d.refclassid = p.class AND d.refobjid = p.oid
   WHERE d.deptype IN ('a', 'i') OR p.class = 'pg_namespace'::regclass
 ), written (class, oid, part, by) AS (
-  SELECT class, oid, 0, '' FROM parts
+  SELECT class, oid, CASE WHEN class IN ('pg_publication_rel'::regclass, 'pg_publication_namespace'::regclass) THEN -1 ELSE 0 END, '' FROM parts
   UNION ALL SELECT class, p.oid, 0, concat_ws(' ', nspowner, nspacl) FROM parts p JOIN pg_namespace n ON n.oid = p.oid WHERE class = 'pg_namespace'::regclass
   UNION ALL
   SELECT class, p.oid, 0, concat_ws(' ', relname, relnamespace, relowner, relam, reltablespace, relpersistence, relkind, relnatts, relchecks, relrowsecurity, relforcerowsecurity,
-    relreplident, relacl, reloptions) FROM parts p JOIN pg_class c ON c.oid = p.oid WHERE class = 'pg_class'::regclass
+    relacl, reloptions) FROM parts p JOIN pg_class c ON c.oid = p.oid WHERE class = 'pg_class'::regclass
+  UNION ALL SELECT class, p.oid, -1, relreplident::text FROM parts p JOIN pg_class c ON c.oid = p.oid WHERE class = 'pg_class'::regclass
   UNION ALL SELECT class, p.oid, -1, relfilenode::text FROM parts p JOIN pg_class c ON c.oid = p.oid WHERE class = 'pg_class'::regclass AND relkind = 'm' AND $2
   UNION ALL SELECT class, oid, attnum, a.xmin::text FROM parts JOIN pg_attribute a ON attrelid = oid WHERE class = 'pg_class'::regclass
   UNION ALL SELECT class, oid, 0, i.xmin::text FROM parts JOIN pg_index i ON indexrelid = oid WHERE class = 'pg_class'::regclass
@@ -48,7 +50,7 @@ var errMeanwhile = errors.New("somebody has changed the shard's structure or gra
 // catalogs are hashes of what the source's catalogs say of the shard.
 type catalogs struct {
 	all    string
-	behind string // all that stays as it is behind a fence
+	behind string // all that the move leaves as it is behind its fence
 }
 
 // readCatalogs reads them of a schema.
