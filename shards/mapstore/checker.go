@@ -26,12 +26,8 @@ func (s *fileStore) Check(ctx context.Context, next Change) error {
 		return err
 	}
 	defer h.unlock()
-	r, err := s.read()
+	_, now, _, err := s.present()
 	if err != nil {
-		return err
-	}
-	now, _, err := s.entry(r, s.docs.keepUnset())
-	if err != nil && !errors.Is(err, ErrNoMap) {
 		return err
 	}
 	if _, _, err := s.docs.check(now, next); err != nil {
@@ -61,7 +57,7 @@ func (s *etcd) Check(ctx context.Context, next Change) error {
 
 func checkNext(ctx context.Context, s Store, docs documents, next Change) error {
 	now, err := s.Load(ctx)
-	if err == nil {
+	if err == nil || errors.Is(err, ErrNoMap) {
 		_, _, err = docs.check(now, next)
 	}
 	return err

@@ -103,14 +103,22 @@ func (s *fileStore) Swap(ctx context.Context, from int, next Change) (Entry, err
 	return Entry{}, ctx.Err()
 }
 
+// present reads what a change follows: the zero Entry if there is no map yet.
+func (s *fileStore) present() (r reading, now Entry, written shards.Config, err error) {
+	if r, err = s.read(); err != nil {
+		return r, now, written, err
+	}
+	now, written, err = s.entry(r, s.docs.keepUnset())
+	if errors.Is(err, ErrNoMap) {
+		err = nil
+	}
+	return r, now, written, err
+}
+
 // swapOnce is Swap under the lock. It returns errSaved if somebody saved the file meanwhile and it has done nothing.
 func (s *fileStore) swapOnce(h history, from int, next Change) (Entry, error) {
-	r, err := s.read()
+	r, now, written, err := s.present()
 	if err != nil {
-		return Entry{}, err
-	}
-	now, written, err := s.entry(r, s.docs.keepUnset())
-	if err != nil && !errors.Is(err, ErrNoMap) {
 		return Entry{}, err
 	}
 	if now.version() != from {

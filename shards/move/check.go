@@ -65,7 +65,11 @@ func (j *job) check(ctx context.Context) (space int64, notes []string, err error
 		return space, notes, err
 	}
 	if fence {
-		if err := j.mayDropFence(ctx); err != nil {
+		err := run(ctx, j.to, onlyFence(j.Schema))
+		if err == nil {
+			err = j.nothingOutside(ctx)
+		}
+		if err != nil {
 			e.Problems = append(e.Problems, j.Target+": "+err.Error())
 		}
 	}

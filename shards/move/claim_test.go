@@ -160,6 +160,12 @@ func TestStepChanged(t *testing.T) {
 	b.equal("step", b.text(0, `select step from kiloshard.moves`), "switched")
 }
 
+// endMover ends the sessions of movers on a host.
+func (b *bundle) endMover(host int) {
+	b.t.Helper()
+	b.exec(host, `select pg_terminate_backend(pid, 60000) from pg_stat_activity where application_name = 'kiloshard move' and datname = current_database()`)
+}
+
 // A mover that has lost its sessions at the fence does not change the map any more once another one has taken the move back.
 func TestAbortedMeanwhile(t *testing.T) {
 	t.Parallel()
@@ -174,7 +180,7 @@ func TestAbortedMeanwhile(t *testing.T) {
 		}
 		aborted = true
 		for host := range 2 {
-			b.exec(host, `select pg_terminate_backend(pid, 60000) from pg_stat_activity where application_name = 'kiloshard move' and datname = current_database()`)
+			b.endMover(host)
 		}
 		if _, err := move.Abort(t.Context(), b.cfg); err != nil {
 			t.Error(err)
@@ -298,7 +304,7 @@ func TestSourceLostBehindFence(t *testing.T) {
 		tell(e)
 		if point(e) == "fenced: begun" {
 			lost = true
-			b.exec(0, `select pg_terminate_backend(pid, 60000) from pg_stat_activity where application_name = 'kiloshard move' and datname = current_database()`)
+			b.endMover(0)
 		}
 	}
 	if _, err := move.Run(t.Context(), b.cfg); err != nil || !lost {

@@ -108,15 +108,15 @@ func (m Move) drop(ctx context.Context, conn *pgx.Conn) error {
 	if err != nil {
 		return err
 	}
+	if len(outside) > 0 { // CASCADE would drop it, too
+		return fmt.Errorf("%s: expected nothing outside the old schema to refer to it", strings.Join(outside, "; "))
+	}
 	newcomers, err := m.newcomers(ctx, conn)
 	if err != nil {
 		return err
 	}
 	if len(newcomers) > 0 {
 		return fmt.Errorf("%s: not there when the shard was fenced, so not on %s: expected them to be moved elsewhere or dropped", strings.Join(newcomers, "; "), m.Target)
-	}
-	if len(outside) > 0 { // CASCADE would drop it, too
-		return fmt.Errorf("%s: expected nothing outside the old schema to refer to it", strings.Join(outside, "; "))
 	}
 	script := "BEGIN; "
 	if fence {

@@ -112,7 +112,7 @@ func (j *job) erect(ctx context.Context, tx pgx.Tx, sequences []sequence) error 
 	}
 	const query = `
 		UPDATE kiloshard.moves SET step = $2, stepped = clock_timestamp(), fenced = clock_timestamp(), sequences = $3, carried = $5, back = $6, error = NULL,
-			catalogs = nullif($7, ''), parts = (SELECT array_agg(objid) FROM pg_depend WHERE refclassid = 'pg_namespace'::regclass AND refobjid = to_regnamespace($8))
+			catalogs = nullif($7, ''), parts = ` + partsOf + `to_regnamespace($8))
 		WHERE id = $1 AND outcome IS NULL AND step = $4`
 	tag, err := tx.Exec(ctx, query, j.ID, Fenced, sequences, Cutover, j.carried, back, j.compared.behind, j.moved())
 	if err == nil && tag.RowsAffected() != 1 {
@@ -120,6 +120,9 @@ func (j *job) erect(ctx context.Context, tx pgx.Tx, sequences []sequence) error 
 	}
 	return err
 }
+
+// partsOf is the beginning of an expression for what is in a schema. The OID of the schema and a parenthesis follow.
+const partsOf = `(SELECT array_agg(objid) FROM pg_depend WHERE refclassid = 'pg_namespace'::regclass AND refobjid = `
 
 // isFenced reports whether the source is known to refuse, once nobody is about to make it do so.
 func (j *job) isFenced(ctx context.Context) bool {

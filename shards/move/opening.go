@@ -39,9 +39,6 @@ func (j *job) prepareOpening(ctx context.Context) (err error) {
 	}
 	show := "SET LOCAL synchronous_commit = off; " + j.show()
 	if j.back != nil {
-		if err := j.mayDropFence(ctx); err != nil {
-			return err
-		}
 		if show, err = j.showBack(ctx); err != nil {
 			return err
 		}

@@ -47,7 +47,7 @@ BEGIN
     INSERT INTO kiloshard.moves (id, shard, schema, side, source, target, step, outcome, who, began, stepped, fenced, split)
       VALUES (m.id, m.shard, m.schema, 'source', '%[3]s', home, '%[10]s', '%[11]s', '%[12]s', began, began, clock_timestamp(), this);
     EXECUTE format('ALTER SCHEMA %%I RENAME TO %%I', m.schema, m.schema || '__moved_' || m.id);
-    UPDATE kiloshard.moves v SET parts = (SELECT array_agg(objid) FROM pg_depend WHERE refclassid = 'pg_namespace'::regclass AND refobjid = to_regnamespace(m.schema || '__moved_' || m.id)) WHERE v.id = m.id;
+    UPDATE kiloshard.moves v SET parts = ` + partsOf + `to_regnamespace(m.schema || '__moved_' || m.id)) WHERE v.id = m.id;
   END LOOP;
 END
 $promote%[1]s$`

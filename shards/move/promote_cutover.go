@@ -48,7 +48,7 @@ BEGIN
     EXECUTE format('ALTER SCHEMA %%I RENAME TO %%I', m.schema, m.schema || '__moved_' || m.id);
     EXECUTE format('ALTER SCHEMA %%I RENAME TO %%I', m.schema || '__fence_' || m.id, m.schema);
     UPDATE kiloshard.moves SET step = '%[3]s', stepped = clock_timestamp(), fenced = clock_timestamp(), sequences = held,
-      parts = (SELECT array_agg(objid) FROM pg_depend WHERE refclassid = 'pg_namespace'::regclass AND refobjid = to_regnamespace(m.schema || '__moved_' || m.id)) WHERE id = m.id;
+      parts = ` + partsOf + `to_regnamespace(m.schema || '__moved_' || m.id)) WHERE id = m.id;
   END LOOP;
 END
 $kiloshard$`

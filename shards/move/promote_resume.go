@@ -65,7 +65,7 @@ func takeUp(ctx context.Context, cfg Config, moves []Move, ask asked, do func(co
 	case p.Outcome == UnderWay:
 		err = do(ctx, p)
 	default:
-		err = ask.ended(p.Outcome)
+		err = ask.endedAs(p.Outcome)
 	}
 	return p.report(err)
 }

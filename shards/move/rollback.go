@@ -143,10 +143,14 @@ func (j *job) nameReader(ctx context.Context) error {
 	return err
 }
 
-// showBack returns the statements that take down the fence of the move that is rolled back, and drop it.
+// showBack returns the statements that take down the fence of the move that is rolled back, and drop it, unless that would drop what is
+// somebody's.
 func (j *job) showBack(ctx context.Context) (string, error) {
+	if err := j.nothingOutside(ctx); err != nil {
+		return "", err
+	}
 	was, err := heldBy(ctx, j.to, j.back.ID)
-	return j.back.unfenceScript(was) + "DROP SCHEMA " + j.back.fence() + " CASCADE;\n", err
+	return onlyFence(j.Schema) + j.back.unfenceScript(was) + "DROP SCHEMA " + j.back.fence() + " CASCADE;\n", err
 }
 
 // reopen makes the old host take writes again, in one transaction: the fence of the move that is rolled back comes down, the sequences go on
@@ -174,9 +178,6 @@ func (j *job) reopen(ctx context.Context) error {
 	}
 	if !done {
 		show, err := j.showBack(ctx)
-		if err == nil {
-			err = j.mayDropFence(ctx)
-		}
 		if err == nil {
 			err = run(ctx, j.to, "BEGIN;\n"+show+end)
 		}

@@ -84,12 +84,12 @@ type asked struct {
 	end Outcome
 }
 
-// ended returns an error unless that is how a move has ended meanwhile.
-func (a asked) ended(as Outcome) error {
-	if as == a.end {
+// endedAs returns an error unless a move that has ended meanwhile has ended so.
+func (a asked) endedAs(outcome Outcome) error {
+	if outcome == a.end {
 		return nil
 	}
-	return fmt.Errorf("another command has ended the move meanwhile: it is %s", as)
+	return fmt.Errorf("another command has ended the move meanwhile: it is %s", outcome)
 }
 
 // onMoves does something to moves, and to promotions that are under way. Of a promotion all shards go together, also if only some are
@@ -113,7 +113,7 @@ func onMoves(ctx context.Context, cfg Config, ask asked, do func(context.Context
 		case err != nil:
 			return err
 		case !wanted:
-			return ask.ended(j.Outcome)
+			return ask.endedAs(j.Outcome)
 		}
 		return do(ctx, j)
 	})

@@ -144,7 +144,7 @@ func (j *job) dropTarget(ctx context.Context) error {
 		return fmt.Errorf("schema %s is on %s already: expected none, or drop it there once no row is only in it", j.Schema, j.Target)
 	}
 	if fence {
-		if err := j.mayDropFence(ctx); err != nil {
+		if err := j.nothingOutside(ctx); err != nil {
 			return err
 		}
 		return run(ctx, j.to, dropFence(j.Schema))
@@ -152,12 +152,8 @@ func (j *job) dropTarget(ctx context.Context) error {
 	return run(ctx, j.to, "DROP SCHEMA "+j.Schema+" CASCADE")
 }
 
-// mayDropFence returns an error if somebody has made in the fence of an earlier move, on the target, what can have rows, or outside what refers
-// to it: that would be dropped, too.
-func (j *job) mayDropFence(ctx context.Context) error {
-	if err := run(ctx, j.to, onlyFence(j.Schema)); err != nil {
-		return err
-	}
+// nothingOutside returns an error if something outside the fence of an earlier move, on the target, refers to it: that would be dropped, too.
+func (j *job) nothingOutside(ctx context.Context) error {
 	outside, err := checks.Outside(ctx, j.to, j.Schema)
 	if err == nil && len(outside) > 0 {
 		err = fmt.Errorf("%s, which takes the place of the shard on %s: expected nothing outside to refer to it", strings.Join(outside, "; "), j.Target)
