@@ -117,13 +117,14 @@ func TestDockerThatGivesUp(t *testing.T) {
 func TestDockerGivenUp(t *testing.T) {
 	t.Parallel()
 	needDocker(t)
+	name := fmt.Sprintf("given-up-%d", os.Getpid()) // the same test may run in another process
 	created := func() bool {
 		out, err := osexec.Command("docker", "ps", "--all", "--no-trunc", "--format", "{{.Command}}").Output()
 		noError(t, err)
-		return strings.Contains(string(out), "cluster_name=given-up")
+		return strings.Contains(string(out), "cluster_name="+name)
 	}
 	eventually(t, "it is given up in time", func() bool {
-		err := giveUp(t, localpg.Config{Source: localpg.Docker, Settings: map[string]string{"cluster_name": "given-up"}}, created)
+		err := giveUp(t, localpg.Config{Source: localpg.Docker, Settings: map[string]string{"cluster_name": name}}, created)
 		if err != nil && !errors.Is(err, context.Canceled) {
 			t.Fatal(err)
 		}
