@@ -20,20 +20,18 @@ CREATE TABLE IF NOT EXISTS kiloshard.moves (
   offline boolean, -- the shard is locked while it is copied
   carried text, -- the target's snapshot when all rows were there: later changes come from its own writers
   identities jsonb, -- the original replica identity in pg_class, of tables that have another one while they move
-  subscription oid, -- on the target; its workers' slots are named after it
   error   text, -- of the last attempt
   mover   int, -- on the source, the server process of the session that works on the move
   back    jsonb, -- on the source, the way back of a move that can be rolled back
   returns text, -- the move that this one rolls back
   split   text, -- what the moves of one promotion of a standby have in common
-  workers text, -- on the source, a pattern of the names of the slots of the target's workers
   opened  timestamp with time zone, -- on the target, when the shard began to take writes there
   large_objects oid[], -- on the target, those that this move has made there
   catalogs text, -- on the source, a hash of what the catalogs say of the schema behind the fence
   parts   oid[] -- on the source, what was in that schema
 );
 ALTER TABLE kiloshard.moves ADD COLUMN IF NOT EXISTS mover int, ADD COLUMN IF NOT EXISTS identities jsonb, ADD COLUMN IF NOT EXISTS carried text, ADD COLUMN IF NOT EXISTS offline boolean,
-  ADD COLUMN IF NOT EXISTS back jsonb, ADD COLUMN IF NOT EXISTS returns text, ADD COLUMN IF NOT EXISTS split text, ADD COLUMN IF NOT EXISTS workers text,
+  ADD COLUMN IF NOT EXISTS back jsonb, ADD COLUMN IF NOT EXISTS returns text, ADD COLUMN IF NOT EXISTS split text,
   ADD COLUMN IF NOT EXISTS opened timestamp with time zone, ADD COLUMN IF NOT EXISTS large_objects oid[],
   ADD COLUMN IF NOT EXISTS catalogs text, ADD COLUMN IF NOT EXISTS parts oid[]; -- an older version lacks them
 CREATE UNIQUE INDEX IF NOT EXISTS moves_shard ON kiloshard.moves (shard) WHERE outcome IS NULL;

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/kiloshard/kiloshard/shards"
@@ -88,22 +87,6 @@ func (j *job) takeOver(ctx context.Context, outcomes ...Outcome) (bool, error) {
 	}
 	j.entered = j.Outcome == UnderWay
 	return slices.Contains(outcomes, j.Outcome), nil
-}
-
-// noteLeft says what a move leaves on a target that is gone.
-func (j *job) noteLeft(ctx context.Context) error {
-	j.event("note: subscription %s and schema %s may be left on %s: move clean drops them if that comes back", j.made(), j.Schema, j.Target)
-	var known bool
-	if err := j.from.QueryRow(ctx, `SELECT workers IS NOT NULL FROM kiloshard.moves WHERE id = $1`, j.ID).Scan(&known); err != nil || known {
-		return err
-	}
-	// A mover that died between making the subscription and noting its number does not know them.
-	const query = `SELECT slot_name::text FROM pg_replication_slots WHERE slot_name ~ '^pg_[0-9]+_sync_[0-9]+_' AND database = current_database() AND NOT active`
-	slots, err := texts(ctx, j.from, query)
-	if len(slots) > 0 {
-		j.event("note: some of the slots %s on %s may be of %s: see pg_drop_replication_slot", strings.Join(slots, ", "), j.Source, j.Target)
-	}
-	return err
 }
 
 // abandoned returns the moves to a host that were aborted without it.

@@ -119,7 +119,7 @@ func (j *job) checkHosts(ctx context.Context, e *CheckError) (space int64, notes
 		return 0, nil, err
 	}
 	add(j.Source, shard.Found)
-	target, err := shard.OnTarget(ctx, j.to, checks.Way{Offline: j.Offline, ByMover: j.Offline || j.cfg.Rate > 0 || shard.Unlogged, WithPassword: j.cfg.LoginWithPassword})
+	target, err := shard.OnTarget(ctx, j.to, checks.Way{Offline: j.Offline, WithPassword: j.cfg.LoginWithPassword})
 	if err != nil {
 		return 0, nil, err
 	}
@@ -165,5 +165,5 @@ func (j *job) checkLogin(ctx context.Context) error {
 		return err
 	}
 	defer func() { _ = tx.Rollback(context.WithoutCancel(ctx)) }()
-	return j.makeSubscription(ctx, tx, true)
+	return j.makeSubscription(ctx, tx)
 }

@@ -32,8 +32,7 @@ type Config struct {
 	// logical replication.
 	Offline bool
 
-	// Rate is how many bytes of a shard are copied in a second at most. Postgres's own workers know no rate, so with one the mover copies
-	// the rows, in one transaction of the target: a copy that is interrupted begins anew. Defaults to no limit.
+	// Rate is how many bytes of a shard are copied in a second at most. With one, rows are compared a little at a time. Defaults to no limit.
 	Rate int64
 
 	PerHost  int           // moves at a time from or to one host. Defaults to 2

@@ -15,9 +15,9 @@ import (
 	"github.com/kiloshard/kiloshard/shards/move/rows"
 )
 
-// copyRows copies the rows of tables that a session sees, in one transaction of the target, which last ends. Neither triggers nor
-// foreign keys are heeded there: the rows have met them on the source.
-func (j *job) copyRows(ctx context.Context, from *pgx.Conn, which rows.Tables, last func(to pgx.Tx) error) error {
+// copyRows copies the rows of tables that a session sees. Neither triggers nor foreign keys are heeded on the target: the rows have met
+// them on the source.
+func (j *job) copyRows(ctx context.Context, from *pgx.Conn, to pgx.Tx, which rows.Tables) error {
 	const query = `
 		SELECT c.relname::text, coalesce('(' || string_agg(quote_ident(a.attname), ', ' ORDER BY a.attnum) FILTER (WHERE a.attnum IS NOT NULL) || ')', '')
 		FROM pg_class c LEFT JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped AND a.attgenerated = ''
@@ -31,23 +31,41 @@ func (j *job) copyRows(ctx context.Context, from *pgx.Conn, which rows.Tables, l
 	if err != nil {
 		return err
 	}
-	return inTx(ctx, j.to, func(to pgx.Tx) error {
-		if _, err := to.Exec(ctx, "SET LOCAL session_replication_role = replica"); err != nil {
-			return err
+	if _, err := to.Exec(ctx, heedNothing); err != nil {
+		return err
+	}
+	meter := j.meter(ctx)
+	for _, t := range tables {
+		text := name(j.Schema, t.Name) + " " + t.Columns
+		if err := stream(ctx, from, "COPY "+text+" TO STDOUT", to.Conn(), "COPY "+text+" FROM STDIN", meter); err != nil {
+			return fmt.Errorf("copying %s: %w", t.Name, err)
 		}
-		if _, err := to.Exec(ctx, truncateAll(j.Schema, which)); err != nil {
-			return err
-		}
-		meter := j.meter(ctx)
-		for _, t := range tables {
-			text := name(j.Schema, t.Name) + " " + t.Columns
-			if err := stream(ctx, from, "COPY "+text+" TO STDOUT", j.to, "COPY "+text+" FROM STDIN", meter); err != nil {
-				return fmt.Errorf("copying %s: %w", t.Name, err)
-			}
-		}
-		j.event("copied")
-		return last(to)
-	})
+	}
+	return nil
+}
+
+// copyAgain copies the rows of tables in place of what an earlier try has copied.
+func (j *job) copyAgain(ctx context.Context, from *pgx.Conn, to pgx.Tx, which rows.Tables) error {
+	if err := j.empty(ctx, to, which); err != nil {
+		return err
+	}
+	if err := j.copyRows(ctx, from, to, which); err != nil {
+		return err
+	}
+	j.event("copied")
+	return nil
+}
+
+// heedNothing has a transaction call no triggers, and check no foreign keys.
+const heedNothing = "SET LOCAL session_replication_role = replica"
+
+// empty removes what earlier tries have copied into tables.
+func (j *job) empty(ctx context.Context, to pgx.Tx, which rows.Tables) error {
+	if _, err := to.Exec(ctx, heedNothing); err != nil {
+		return err
+	}
+	_, err := to.Exec(ctx, truncateAll(j.Schema, which))
+	return err
 }
 
 // streamBuffer is how many bytes go from one session to another at a time: each row by itself would cost more than it takes.
@@ -102,7 +120,11 @@ func (m *meter) Write(p []byte) (int, error) {
 	m.bytes += int64(len(p))
 	if time.Since(m.told) > time.Second {
 		m.told = time.Now()
-		m.job.tell(m.job.copying(m.began, m.bytes))
+		e := Event{What: "copying", Bytes: min(m.bytes, m.job.bytes), Total: m.job.bytes}
+		if e.Bytes > 0 {
+			e.Left = time.Duration(float64(time.Since(m.began)) * float64(e.Total-e.Bytes) / float64(e.Bytes)).Round(time.Second)
+		}
+		m.job.tell(e)
 	}
 	return len(p), nil
 }

@@ -1,24 +1,22 @@
 // Package move moves shards from one host to another while services write to them.
 //
-// It takes no extension and no proxy: Postgres's logical replication copies a shard, and a cutover of some milliseconds
-// changes its place. [Run] takes each shard through these steps; each is in the ledger before it is begun:
+// It takes no extension and no proxy: the mover copies a shard, Postgres's logical replication brings what is written meanwhile, and a
+// cutover of some milliseconds changes its place. [Run] takes each shard through these steps; each is in the ledger before it is begun:
 //
 //  1. prepare: what can be checked is checked, and the ledgers of both hosts get a row.
 //  2. schema: the shard is made on the target as it is on the source, without rows: tables, functions, sequences, owners and
 //     grants. The structures are compared. Until the switch the copy is a fence to routers, its next_id fails, and a trigger on each table
 //     refuses writes.
 //  3. publish: the source gets a publication of the shard's tables.
-//  4. subscribe: the source gets a slot, and the target a subscription, which copies the rows and whatever is written meanwhile. With
-//     [Config.Rate] the mover copies the rows first, as of where the slot begins.
-//  5. copy: it waits until all tables are there and the target keeps up. The target takes statistics, and fills materialised views,
-//     beside the comparison that follows.
-//  6. cutover: one transaction on the source locks the shard's tables and sequences. A marker row is written by another
+//  4. copy: the source gets a slot, and the mover copies the rows as of where that begins. The target gets a subscription, which brings what
+//     was written since. Once it keeps up, the target takes statistics, and fills materialised views, beside the comparison that follows.
+//  5. cutover: one transaction on the source locks the shard's tables and sequences. A marker row is written by another
 //     session; once the target shows it, the target has all that was written before. What is not replicated is copied: unlogged tables
 //     and large objects. Rows are compared, the sequences' values are carried over, and the shard gets another name, with the fence in
 //     its place.
-//  7. fenced: the catalogs are asked whether what is behind the fence is what was compared; if somebody has changed it by hand, the fence
+//  6. fenced: the catalogs are asked whether what is behind the fence is what was compared; if somebody has changed it by hand, the fence
 //     comes down, and the cutover begins again. The map is changed by a compare-and-swap. From then on the target serves.
-//  8. switched: subscription, slot and publication are dropped. The old schema stays on the source until [Clean].
+//  7. switched: subscription, slot and publication are dropped. The old schema stays on the source until [Clean].
 //
 // [Promote] moves half of a host's shards at once, without a copy, to a physical standby of it, which is promoted.
 //

@@ -161,9 +161,7 @@ func (j *job) do(ctx context.Context) (Step, error) {
 		}
 		return Publish, j.makeSchema(ctx)
 	case Publish:
-		return Subscribe, j.publish(ctx)
-	case Subscribe:
-		return Copy, j.subscribe(ctx)
+		return Copy, j.publish(ctx)
 	case Copy:
 		return Cutover, j.copy(ctx)
 	case Cutover:

@@ -64,11 +64,10 @@ func TestOneMoverAtATime(t *testing.T) {
 	}
 }
 
-// A transaction that has written elsewhere on the host keeps Postgres from making a slot: for the move, and for each table. The move
-// says so, and waits for as long as it may.
+// A transaction that has written elsewhere on the host keeps Postgres from making a slot. The move says so, and waits for as long as it may.
 func TestOlderTransaction(t *testing.T) {
 	t.Parallel()
-	for _, at := range []string{"publish: published", "subscribe: slot made"} {
+	for _, at := range []string{"publish: published", "copy: begun"} {
 		b := setup(t)
 		b.exec(0, fill)
 		older := b.connect(0)

@@ -17,12 +17,12 @@ type beginner interface {
 	Begin(ctx context.Context) (pgx.Tx, error)
 }
 
-// makeSubscription makes the subscription by a session to the target, or in a transaction there. It copies the rows, or begins where the
-// slot does.
+// makeSubscription makes the subscription by a session to the target, or in a transaction there. It is not enabled yet,
+// and begins where the slot does.
 //
 // Its connection string is in a catalog that only superusers can read. The statement with it is put together on the server
 // from a parameter, and the server logs neither.
-func (j *job) makeSubscription(ctx context.Context, conn beginner, copies bool) error {
+func (j *job) makeSubscription(ctx context.Context, conn beginner) error {
 	login, err := j.conninfo(ctx)
 	if err != nil {
 		return err
@@ -40,18 +40,14 @@ func (j *job) makeSubscription(ctx context.Context, conn beginner, copies bool) 
 	}
 	const make = `
 DO $kiloshard$ BEGIN
-  EXECUTE format('CREATE SUBSCRIPTION %I CONNECTION %L PUBLICATION %1$I WITH (slot_name = %1$L, create_slot = false, copy_data = %3$s)',
-    current_setting('kiloshard.subscription'), current_setting('kiloshard.conninfo'), current_setting('kiloshard.copy_data'));
+  EXECUTE format('CREATE SUBSCRIPTION %I CONNECTION %L PUBLICATION %1$I WITH (slot_name = %1$L, create_slot = false, copy_data = false, enabled = false)',
+    current_setting('kiloshard.subscription'), current_setting('kiloshard.conninfo'));
 END $kiloshard$`
-	if _, err := tx.Exec(ctx, `SELECT set_config('kiloshard.subscription', $1, true), set_config('kiloshard.conninfo', $2, true), set_config('kiloshard.copy_data', $3, true)`, j.made(), login, fmt.Sprint(copies)); err != nil {
+	if _, err := tx.Exec(ctx, `SELECT set_config('kiloshard.subscription', $1, true), set_config('kiloshard.conninfo', $2, true)`, j.made(), login); err != nil {
 		return forgetStatement(err)
 	}
 	if _, err := tx.Exec(ctx, make); err != nil {
 		return fmt.Errorf("subscription on %s, which logs in to %s: %w", j.Target, j.Source, forgetStatement(err))
-	}
-	const note = `UPDATE kiloshard.moves SET subscription = (SELECT oid FROM pg_subscription WHERE subname = $2) WHERE id = $1`
-	if _, err := tx.Exec(ctx, note, j.ID, j.made()); err != nil {
-		return err
 	}
 	return tx.Commit(ctx)
 }

@@ -91,7 +91,13 @@ func (j *job) copyLocked(ctx context.Context, tx pgx.Tx) error {
 	if err := j.isAsCompared(ctx); err != nil {
 		return err
 	}
-	if err := j.copyRows(ctx, tx.Conn(), rows.All, func(to pgx.Tx) error { return j.noteCutover(ctx, to) }); err != nil {
+	err := inTx(ctx, j.to, func(to pgx.Tx) error {
+		if err := j.copyAgain(ctx, tx.Conn(), to, rows.All); err != nil {
+			return err
+		}
+		return j.noteCutover(ctx, to)
+	})
+	if err != nil {
 		return err
 	}
 	if err := j.copyLarge(ctx, tx); err != nil {

@@ -49,7 +49,7 @@ func TestPrivileges(t *testing.T) {
 	for i, block := range blocks {
 		for j, statement := range strings.SplitAfter(strings.TrimSpace(block), ";\n") {
 			if i == 1 && j == 1 {
-				if got := problems(); !strings.Contains(got, "keep it out of the server's log") {
+				if got := problems(); !strings.Contains(got, "may not set session_replication_role") || !strings.Contains(got, "keep it out of the server's log") {
 					t.Errorf("without the settings: %s", got)
 				}
 			}
@@ -70,16 +70,6 @@ func TestPrivileges(t *testing.T) {
 	}
 	c.served("pg-b", "by a role that is no superuser")
 	c.equal("owner", c.text(1, `select tableowner from pg_tables where schemaname = 'shard_00001' and tablename = 'photos'`), owner)
-	c.clean()
-	c.cfg.Map, c.cfg.To, c.cfg.Rate = c.load(), "pg-a", 1e9
-	if got := problems(); !strings.Contains(got, "may not set session_replication_role") {
-		t.Errorf("with a rate, and without its right: %s", got)
-	}
-	b.exec(0, "grant set on parameter session_replication_role to "+owner)
-	if _, err := move.Run(t.Context(), c.cfg); err != nil {
-		t.Fatal(err)
-	}
-	c.served("pg-a", "at a rate")
 	c.clean()
 }
 

@@ -37,25 +37,21 @@ func tablesOf(ctx context.Context, conn *pgx.Conn, schema string) ([]string, err
 	return texts(ctx, conn, query, schema)
 }
 
-// unpublish drops the slots and the publication, as far as they are there.
+// unpublish drops the slot and the publication, as far as they are there.
 func (j *job) unpublish(ctx context.Context) error {
-	if err := j.dropSlots(ctx); err != nil {
+	if err := j.dropSlot(ctx); err != nil {
 		return err
 	}
 	return run(ctx, j.from, "DROP PUBLICATION IF EXISTS "+name(j.made()))
 }
 
-// dropSlots drops the slot, and those of the workers that copied tables, as far as they are there.
-func (j *job) dropSlots(ctx context.Context) error {
-	pattern, err := j.workerSlots(ctx)
-	if err != nil {
-		return err
-	}
+// dropSlot drops the slot if it is there.
+func (j *job) dropSlot(ctx context.Context) error {
 	const drop = `
 		SELECT CASE WHEN active THEN pg_terminate_backend(active_pid)::text ELSE pg_drop_replication_slot(slot_name)::text END
-		FROM pg_replication_slots WHERE (slot_name = $1 OR slot_name ~ $2) AND database = current_database()`
+		FROM pg_replication_slots WHERE slot_name = $1 AND database = current_database()`
 	return wait(ctx, cleanUpLimit, slowly, fmt.Errorf("slot %s on %s is still in use", j.made(), j.Source), func() (bool, error) {
-		tag, err := j.from.Exec(ctx, drop, j.made(), pattern)
+		tag, err := j.from.Exec(ctx, drop, j.made())
 		if code(err) == "55006" { // it has become active
 			return false, nil
 		}
@@ -63,66 +59,18 @@ func (j *job) dropSlots(ctx context.Context) error {
 	})
 }
 
-// workerSlots returns a pattern of the names that Postgres gives to the slots of workers that copy tables. Where the target is gone it is
-// what the source's ledger has.
-func (j *job) workerSlots(ctx context.Context) (pattern string, err error) {
-	if j.to == nil {
-		err = j.from.QueryRow(ctx, `SELECT coalesce(workers, 'none') FROM kiloshard.moves WHERE id = $1`, j.ID).Scan(&pattern)
-		return pattern, err
-	}
+// subscribed tells whether the subscription is there, and whether it is enabled.
+func (j *job) subscribed(ctx context.Context) (there, enabled bool, err error) {
 	const query = `
-		SELECT coalesce((SELECT format('^pg_%s_sync_[0-9]+_%s$', subscription, system_identifier) FROM kiloshard.moves WHERE id = $1 AND subscription IS NOT NULL), 'none')
-		FROM pg_control_system()`
-	err = j.to.QueryRow(ctx, query, j.ID).Scan(&pattern)
-	return pattern, err
-}
-
-// noteWorkers has the source's ledger know the names of these slots.
-func (j *job) noteWorkers(ctx context.Context) error {
-	pattern, err := j.workerSlots(ctx)
-	if err != nil {
-		return err
-	}
-	_, err = j.from.Exec(ctx, `UPDATE kiloshard.moves SET workers = $2 WHERE id = $1`, j.ID, pattern)
-	return err
-}
-
-// subscribe makes the slot on the source, by ourselves so that a half-made one can be found by its name, and the subscription on the
-// target, which begins to copy. One that is there is whole, and may have copied rows already.
-func (j *job) subscribe(ctx context.Context) error {
-	there, err := j.subscribed(ctx)
-	if err != nil {
-		return err
-	}
-	if there {
-		return j.noteWorkers(ctx)
-	}
-	if err := j.dropSlots(ctx); err != nil {
-		return err
-	}
-	if j.cfg.Rate > 0 {
-		return j.subscribeAfterCopy(ctx)
-	}
-	if err := j.makeSlot(ctx, j.src, j.from, j.made()); err != nil {
-		return fmt.Errorf("slot on %s: %w", j.Source, err)
-	}
-	j.event("slot made")
-	if err := j.makeSubscription(ctx, j.to, true); err != nil {
-		return err
-	}
-	j.event("subscribed")
-	return j.noteWorkers(ctx)
-}
-
-func (j *job) subscribed(ctx context.Context) (there bool, err error) {
-	const query = `SELECT EXISTS (SELECT FROM pg_subscription WHERE subname = $1 AND subdbid = (SELECT oid FROM pg_database WHERE datname = current_database()))`
-	err = j.to.QueryRow(ctx, query, j.made()).Scan(&there)
-	return there, err
+		SELECT count(*) > 0, coalesce(bool_or(subenabled), false) FROM pg_subscription
+		WHERE subname = $1 AND subdbid = (SELECT oid FROM pg_database WHERE datname = current_database())`
+	err = j.to.QueryRow(ctx, query, j.made()).Scan(&there, &enabled)
+	return there, enabled, err
 }
 
 // unsubscribe drops the subscription if it is there, and not the slot, which [job.unpublish] drops.
 func (j *job) unsubscribe(ctx context.Context) error {
-	there, err := j.subscribed(ctx)
+	there, _, err := j.subscribed(ctx)
 	if err != nil || !there {
 		return err
 	}

@@ -42,7 +42,7 @@ func TestRateUnderLoad(t *testing.T) {
 	const rate = 5e6
 	c := b.crowd(t, returning, begun, reading(`select count(*) from events`))
 	b.cfg.Rate = rate
-	for _, at := range []string{"subscribe: slot made", "subscribe: copying", "subscribe: copied", "subscribe: subscribed", "copy: copied"} {
+	for _, at := range []string{"copy: slot made", "copy: copying", "copy: committing", "copy: subscribed", "copy: copied"} {
 		b.interrupted(at)
 		c.some("calls after an interrupt")
 		if _, err := move.Abort(t.Context(), b.cfg); err != nil {
@@ -55,7 +55,7 @@ func TestRateUnderLoad(t *testing.T) {
 		b.cfg.Map = b.load()
 		home := b.cfg.Map.HostIndex(1)
 		b.cfg.To, b.cfg.Rate = other(b.cfg.Map.Host(1).Name), rate
-		b.interrupted("subscribe: copied")
+		b.interrupted("copy: committing")
 		b.cfg.Rate = resumed
 		if _, err := move.Resume(t.Context(), b.cfg); err != nil {
 			t.Fatal(err)
@@ -74,7 +74,7 @@ func TestRateWithoutSlot(t *testing.T) {
 	b.exec(0, `insert into shard_00001.photos (title) select repeat('x', 1000) from generate_series(1, 1000)`)
 	b.cfg.Rate = 10e3 // for 100 s
 	b.cfg.Events = func(e move.Event) {
-		if point(e) == "subscribe: slot made" {
+		if point(e) == "copy: slot made" {
 			slots := b.text(0, `select count(pg_drop_replication_slot(slot_name)) from pg_replication_slots where database = current_database()`)
 			b.equal("slots", slots, "1")
 		}

@@ -70,12 +70,12 @@ func (j *job) slotWorks(ctx context.Context) (active bool, err error) {
 type blockerWatch struct {
 	job                 *job
 	on                  *pgx.Conn
-	host                string
+	host, slot          string
 	began, looked, told time.Time
 }
 
-// look reports whom those wait for who make slots with names like a pattern. It returns an error once that has taken too long.
-func (w *blockerWatch) look(ctx context.Context, slots string) error {
+// look reports whom the slot waits for. It returns an error once that has taken too long.
+func (w *blockerWatch) look(ctx context.Context) error {
 	now, j := time.Now(), w.job
 	if w.began.IsZero() {
 		w.began, w.looked = now, now
@@ -87,8 +87,8 @@ func (w *blockerWatch) look(ctx context.Context, slots string) error {
 	const query = `
 		SELECT DISTINCT coalesce('process ' || b.pid || coalesce(', ' || b.state, ''), 'a prepared transaction')
 		FROM pg_replication_slots s CROSS JOIN unnest(pg_blocking_pids(s.active_pid)) p LEFT JOIN pg_stat_activity b ON b.pid = p
-		WHERE s.slot_name ~ $1`
-	blockers, err := texts(ctx, w.on, query, slots)
+		WHERE s.slot_name = $1`
+	blockers, err := texts(ctx, w.on, query, w.slot)
 	switch {
 	case err != nil:
 		return err
@@ -150,13 +150,13 @@ func (j *job) untilMade(ctx context.Context, host shards.Host, on *pgx.Conn, slo
 		made = create(making)
 	}()
 	defer func() { giveUp(); <-done }()
-	watch := blockerWatch{job: j, on: on, host: host.Name}
+	watch := blockerWatch{job: j, on: on, host: host.Name, slot: slot}
 	return wait(ctx, 0, slowly, nil, func() (bool, error) {
 		select {
 		case <-done:
 			return true, made
 		default:
-			return false, watch.look(ctx, "^"+slot+"$")
+			return false, watch.look(ctx)
 		}
 	})
 }

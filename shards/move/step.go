@@ -5,17 +5,16 @@ type Step string
 
 // The steps, in their order.
 const (
-	Prepare   Step = "prepare"   // the target's ledger gets its row
-	Schema    Step = "schema"    // the shard is made on the target, without rows
-	Publish   Step = "publish"   // the source gets a publication
-	Subscribe Step = "subscribe" // the source gets a slot, and the target a subscription; with a rate, after the copy
-	Copy      Step = "copy"      // rows are copied, and what is written meanwhile
-	Cutover   Step = "cutover"   // writers are held up for a moment, and the source refuses from then on
-	Fenced    Step = "fenced"    // the source refuses; the map is to say where the shard is
-	Promoting Step = "promote"   // instead of Fenced, where a standby becomes the target: it is promoted, and the map changed
-	Switched  Step = "switched"  // the map says so; what the move made is removed
-	Finished  Step = "finished"  // only the old schema is left, under another name
-	Aborting  Step = "aborting"  // all that the move made is removed
+	Prepare   Step = "prepare"  // the target's ledger gets its row
+	Schema    Step = "schema"   // the shard is made on the target, without rows
+	Publish   Step = "publish"  // the source gets a publication
+	Copy      Step = "copy"     // rows are copied as of where a slot begins, and by a subscription whatever is written since
+	Cutover   Step = "cutover"  // writers are held up for a moment, and the source refuses from then on
+	Fenced    Step = "fenced"   // the source refuses; the map is to say where the shard is
+	Promoting Step = "promote"  // instead of Fenced, where a standby becomes the target: it is promoted, and the map changed
+	Switched  Step = "switched" // the map says so; what the move made is removed
+	Finished  Step = "finished" // only the old schema is left, under another name
+	Aborting  Step = "aborting" // all that the move made is removed
 )
 
 // Outcome is how a move ended.

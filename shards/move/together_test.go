@@ -320,7 +320,7 @@ func TestPauseOver(t *testing.T) {
 func TestTwoMovers(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
-	b.interrupted("subscribe: subscribed")
+	b.interrupted("copy: subscribed")
 	_, err := move.Run(t.Context(), b.cfg)
 	if !errors.Is(err, move.ErrUnderWay) {
 		t.Errorf("got %v", err)

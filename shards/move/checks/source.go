@@ -14,7 +14,6 @@ type Shard struct {
 
 	Schema   string
 	Bytes    int64    // of its tables and indexes
-	Unlogged bool     // it has unlogged tables
 	Keyless  []string // tables without a primary key and a replica identity
 	version  int      // of Postgres, such as 170006
 	encoding string
@@ -45,11 +44,11 @@ const keyless = `SELECT c.relname::text FROM pg_class c WHERE c.relnamespace = t
 const logicalQuery = `
 SELECT true, 'wal_level is ' || current_setting('wal_level') || ': expected logical, which takes a restart; or --offline' WHERE current_setting('wal_level') <> 'logical'
 UNION ALL
-SELECT true, format('all but %s of %s replication slots are in use: expected 3 free ones (max_replication_slots)', s.free, s.most)
-  FROM (SELECT current_setting('max_replication_slots')::int, current_setting('max_replication_slots')::int - count(*) FROM pg_replication_slots) s (most, free) WHERE s.free < 3
+SELECT true, format('all but %s of %s replication slots are in use: expected 2 free ones (max_replication_slots)', s.free, s.most)
+  FROM (SELECT current_setting('max_replication_slots')::int, current_setting('max_replication_slots')::int - count(*) FROM pg_replication_slots) s (most, free) WHERE s.free < 2
 UNION ALL
-SELECT true, format('all but %s of %s WAL senders are in use: expected 3 free ones (max_wal_senders)', s.free, s.most)
-  FROM (SELECT current_setting('max_wal_senders')::int, current_setting('max_wal_senders')::int - count(*) FROM pg_stat_replication) s (most, free) WHERE s.free < 3
+SELECT true, format('all but %s of %s WAL senders are in use: expected 2 free ones (max_wal_senders)', s.free, s.most)
+  FROM (SELECT current_setting('max_wal_senders')::int, current_setting('max_wal_senders')::int - count(*) FROM pg_stat_replication) s (most, free) WHERE s.free < 2
 UNION ALL
 SELECT true, format('role %I may not make slots: expected REPLICATION, or a superuser', rolname) FROM pg_roles WHERE rolname = current_user AND NOT (rolsuper OR rolreplication)
 UNION ALL
@@ -160,8 +159,8 @@ func OnSource(ctx context.Context, conn *pgx.Conn, schema string, offline bool) 
 	if s.Keyless, err = texts(ctx, conn, keyless, schema); err != nil {
 		return nil, err
 	}
-	const unloggedSize = `SELECT count(*) > 0, coalesce(sum(pg_table_size(oid)), 0)::bigint FROM pg_class WHERE relnamespace = to_regnamespace($1) AND relkind = 'r' AND relpersistence = 'u'`
-	if err := conn.QueryRow(ctx, unloggedSize, schema).Scan(&s.Unlogged, &s.apart); err != nil {
+	const unloggedSize = `SELECT coalesce(sum(pg_table_size(oid)), 0)::bigint FROM pg_class WHERE relnamespace = to_regnamespace($1) AND relkind = 'r' AND relpersistence = 'u'`
+	if err := conn.QueryRow(ctx, unloggedSize, schema).Scan(&s.apart); err != nil {
 		return nil, err
 	}
 	if err := s.largeObjects(ctx, conn); err != nil {

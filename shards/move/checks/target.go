@@ -22,15 +22,15 @@ UNION ALL
 SELECT true, format('all but %s of %s workers for subscriptions are in use: expected 2 free ones (max_logical_replication_workers)', s.free, s.most)
   FROM (SELECT current_setting('max_logical_replication_workers')::int, current_setting('max_logical_replication_workers')::int - count(pid) FROM pg_stat_get_subscription(NULL)) s (most, free) WHERE s.free < 2
 UNION ALL
-SELECT true, format('%s of %s origins of subscriptions are in use: expected 3 free ones (%s)', s.used, s.most, s.setting)
+SELECT true, format('%s of %s origins of subscriptions are in use: expected 2 free ones (%s)', s.used, s.most, s.setting)
   FROM (SELECT count(*), coalesce(current_setting('max_active_replication_origins', true), current_setting('max_replication_slots'))::int,
       CASE WHEN current_setting('max_active_replication_origins', true) IS NULL THEN 'max_replication_slots' ELSE 'max_active_replication_origins' END
-    FROM pg_replication_origin) s (used, most, setting) WHERE s.most - s.used < 3
+    FROM pg_replication_origin) s (used, most, setting) WHERE s.most - s.used < 2
 UNION ALL
 SELECT true, format('max_worker_processes is %s, max_logical_replication_workers %s: expected more of the first, since all background workers share them', current_setting('max_worker_processes'), current_setting('max_logical_replication_workers'))
   WHERE current_setting('max_worker_processes')::int <= current_setting('max_logical_replication_workers')::int`
 
-// copyQuery finds what a copy by the mover lacks, which heeds no triggers and foreign keys.
+// copyQuery finds what the copy lacks, which heeds no triggers and foreign keys.
 const copyQuery = `
 SELECT true, format('role %I may not set session_replication_role: expected a superuser, or GRANT SET ON PARAMETER session_replication_role', current_user)
 WHERE NOT has_parameter_privilege('session_replication_role', 'SET')`
@@ -59,7 +59,6 @@ WHERE NOT (rolsuper OR rolbypassrls) AND (rolname = current_user OR rolname = AN
 // Way is how a shard is to move.
 type Way struct {
 	Offline      bool // it is copied while it is locked
-	ByMover      bool // the mover copies the rows, and not Postgres's workers
 	WithPassword bool // the subscription holds a password
 }
 
@@ -71,10 +70,8 @@ func (s *Shard) OnTarget(ctx context.Context, conn *pgx.Conn, way Way) (Found, e
 			return f, err
 		}
 	}
-	if way.ByMover {
-		if err := f.take(ctx, conn, copyQuery); err != nil {
-			return f, err
-		}
+	if err := f.take(ctx, conn, copyQuery); err != nil {
+		return f, err
 	}
 	if err := f.take(ctx, conn, hostQuery, s.Schema, s.roles, s.owners); err != nil {
 		return f, err

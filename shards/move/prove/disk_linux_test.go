@@ -22,7 +22,7 @@ func TestFullDisk(t *testing.T) {
 	ballast, tell := filepath.Join(disk, "ballast"), cfg.Events
 	cfg.Events = func(e move.Event) {
 		tell(e)
-		if point(e) == "subscribe: begun" {
+		if point(e) == "copy: begun" {
 			useUp(t, ballast)
 		}
 	}

@@ -21,18 +21,17 @@ type fault struct {
 	until  string // it is mended once this happens; else when the mover has given up
 	after  func(c *cluster, home string)
 	seen   bool // services need what it strikes
-	rate   bool // the move has one
 }
 
 // unseen are faults that services notice nothing of.
 var unseen = []fault{
 	{
-		name: "mover and source cut off", at: []string{"cutover: marked", "copy: copied", "cutover: locked", "cutover: carried", "cutover: released", "fenced: switched", "switched: begun"},
+		name: "mover and source cut off", at: []string{"cutover: marked", "copy: copying", "copy: slot made", "copy: copied", "cutover: locked", "cutover: carried", "cutover: released", "fenced: switched", "switched: begun"},
 		strike: func(c *cluster, from, _ string) { c.links["mover "+from].cut() },
 		mend:   func(c *cluster, from, _ string) { c.links["mover "+from].heal() },
 	},
 	{
-		name: "mover and target cut off", at: []string{"cutover: locked", "schema: begun", "copy: copying", "cutover: marked", "cutover: released", "fenced: switched", "switched: begun"},
+		name: "mover and target cut off", at: []string{"cutover: locked", "schema: begun", "copy: copying", "copy: committing", "cutover: marked", "cutover: released", "fenced: switched", "switched: begun"},
 		strike: func(c *cluster, _, to string) { c.links["mover "+to].cut() },
 		mend:   func(c *cluster, _, to string) { c.links["mover "+to].heal() },
 	},
@@ -43,7 +42,7 @@ var unseen = []fault{
 		until:  "the store: ",
 	},
 	{
-		name: "hosts cut off in the copy", at: []string{"subscribe: subscribed", "copy: copying"},
+		name: "hosts cut off in the copy", at: []string{"copy: copied", "copy: copying"},
 		strike: func(c *cluster, from, to string) { c.links[to+" "+from].cut() },
 		mend:   func(c *cluster, from, to string) { c.links[to+" "+from].heal() },
 		until:  "waits for ",
@@ -97,39 +96,18 @@ var seen = []fault{
 		until:  "the store: ",
 	},
 	{
-		seen: true, name: "source killed", at: []string{"cutover: carried", "schema: made", "subscribe: subscribed", "copy: copied", "cutover: locked", "cutover: released", "fenced: switched", "switched: unsubscribed"},
+		seen: true, name: "source killed", at: []string{"cutover: carried", "schema: made", "copy: copying", "copy: copied", "cutover: locked", "cutover: released", "fenced: switched", "switched: unsubscribed"},
 		strike: func(c *cluster, from, _ string) { c.kill(from) },
 		mend:   func(c *cluster, from, _ string) { c.restart(from) },
 	},
 	{
-		seen: true, name: "target killed", at: []string{"copy: copying", "schema: begun", "cutover: locked", "cutover: carried", "cutover: released", "fenced: switched", "switched: begun"},
+		seen: true, name: "target killed", at: []string{"copy: copying", "copy: committing", "schema: begun", "cutover: locked", "cutover: carried", "cutover: released", "fenced: switched", "switched: begun"},
 		strike: func(c *cluster, _, to string) { c.kill(to) },
 		mend:   func(c *cluster, _, to string) { c.restart(to) },
 	},
 	{
 		seen: true, name: "target restarted", at: []string{"copy: copying"},
 		strike: func(c *cluster, _, to string) { c.restart(to) },
-	},
-}
-
-// atRate are faults of a copy by the mover itself.
-var atRate = []fault{
-	{rate: true, name: "mover killed", at: []string{"subscribe: copied"}},
-	{rate: true, name: "mover killed", at: []string{"subscribe: copying"}},
-	{
-		rate: true, name: "mover and target cut off", at: []string{"subscribe: copied", "subscribe: copying"},
-		strike: func(c *cluster, _, to string) { c.links["mover "+to].cut() },
-		mend:   func(c *cluster, _, to string) { c.links["mover "+to].heal() },
-	},
-	{
-		rate: true, name: "mover and source cut off", at: []string{"subscribe: copying", "subscribe: slot made"},
-		strike: func(c *cluster, from, _ string) { c.links["mover "+from].cut() },
-		mend:   func(c *cluster, from, _ string) { c.links["mover "+from].heal() },
-	},
-	{
-		rate: true, seen: true, name: "target killed", at: []string{"subscribe: copying", "subscribe: subscribed"},
-		strike: func(c *cluster, _, to string) { c.kill(to) },
-		mend:   func(c *cluster, _, to string) { c.restart(to) },
 	},
 }
 
@@ -152,7 +130,7 @@ func TestFaults(t *testing.T) {
 			faults = append(faults, fault{name: "mover killed", at: []string{at}})
 		}
 	}
-	faults = slices.Concat(faults, unseen, seen, atRate)
+	faults = slices.Concat(faults, unseen, seen)
 	back := true
 	for _, f := range faults {
 		for i, at := range f.at {
@@ -162,7 +140,7 @@ func TestFaults(t *testing.T) {
 			for range 2 {
 				// Until the end: sessions may be found dead at any time afterwards.
 				w.mayFail.Store(w.mayFail.Load() || f.seen)
-				ok := t.Run(fmt.Sprintf("%s, %s, rate %t, back %t", f.name, at, f.rate, back), func(t *testing.T) { c.on(t).suffer(w, f, at, back) })
+				ok := t.Run(fmt.Sprintf("%s, %s, back %t", f.name, at, back), func(t *testing.T) { c.on(t).suffer(w, f, at, back) })
 				if !ok || t.Failed() {
 					return
 				}
@@ -181,11 +159,7 @@ func (c *cluster) suffer(w *crowd, f fault, at string, back bool) {
 	from, to := c.home()
 	home := to
 	if f.strike == nil {
-		way := moves
-		if f.rate {
-			way = movesAtRate
-		}
-		c.killedMover(way, from, to, at)
+		c.killedMover(moves, from, to, at)
 		home = c.endWell(from, to, back)
 	} else if err := c.struckMove(f, from, to, at); err != nil {
 		c.t.Log("the mover: ", err)
@@ -207,9 +181,6 @@ func (c *cluster) suffer(w *crowd, f fault, at string, back bool) {
 func (c *cluster) struckMove(f fault, from, to, at string) error {
 	c.t.Helper()
 	cfg := c.config(from, to)
-	if f.rate {
-		cfg.Rate = rate
-	}
 	struck, mended := false, f.mend == nil
 	mend := func() {
 		if !mended {

@@ -32,20 +32,16 @@ func point(e move.Event) string {
 // The ways of a mover of shard 1.
 const (
 	moves       = "moves"
-	movesAtRate = "moves at a rate"
 	promotes    = "promotes" // with shard 3
 	movesToGo   = "moves with a way back"
 	rollsBack   = "rolls back"
 	wayBackTime = time.Hour
-	rate        = 500e3
 )
 
 // do does what a mover of some way does.
 func do(ctx context.Context, way string, cfg move.Config) error {
 	run := move.Run
 	switch way {
-	case movesAtRate:
-		cfg.Rate = rate
 	case movesToGo:
 		cfg.RollbackFor = wayBackTime
 	case rollsBack:

@@ -31,7 +31,7 @@ func (f *moveFlags) add(cmd *cobra.Command) {
 	flags.DurationVar(&f.cfg.MaxPause, "max-pause", 2*time.Second, "the most that writers wait in one try of a cutover")
 	flags.DurationVar(&f.cfg.MaxLag, "max-lag", 0, "how far behind the target may be when a cutover begins (default a quarter of --max-pause)")
 	flags.BoolVar(&f.cfg.Offline, "offline", false, "copy shards while they are locked, for hosts without logical replication: readers and writers wait as long as that takes")
-	flags.Int64Var(&f.rate, "rate", 0, "MB a second that are copied of each shard at most; the mover copies the rows then, and begins anew after an interrupt (default no limit)")
+	flags.Int64Var(&f.rate, "rate", 0, "MB a second that are copied of each shard at most; rows are compared a little at a time then (default no limit)")
 	flags.DurationVar(&f.cfg.LockTimeout, "lock-timeout", 300*time.Millisecond, "how long a cutover waits for locks at most, and keeps others waiting behind it; the first try waits 20 ms")
 	flags.DurationVar(&f.cfg.Patience, "patience", 0, "how long cutovers are tried, and old transactions waited for (default no limit)")
 	flags.DurationVar(&f.cfg.VerifyPause, "verify-pause", 50*time.Millisecond, "how long the last changes of a shard above 8 MiB may be compared while writers wait")

@@ -25,7 +25,7 @@ func TestDuplicateOnTarget(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	_, err := move.Run(ctx, cfg)
-	if err == nil || !strings.Contains(err.Error(), "on pg-b have failed") || ctx.Err() != nil {
+	if err == nil || !strings.Contains(err.Error(), "on pg-b has failed") || ctx.Err() != nil {
 		t.Fatalf("got %v", err)
 	}
 	b.exec(0, `begin; insert into shard_00001.photos (title) values ('served'); rollback`)
