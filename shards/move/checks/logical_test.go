@@ -39,7 +39,7 @@ func TestLogicalReplication(t *testing.T) {
 	for used := 1; used <= 5; used++ {
 		on.exec(fmt.Sprintf(`select pg_create_physical_replication_slot('s%d')`, used))
 		want := []string{level}
-		if used > 2 {
+		if used > 3 {
 			want = append(want, fmt.Sprintf("all but %d of 5 replication slots are in use: expected 2 free ones (max_replication_slots)", 5-used))
 		}
 		equal(t, fmt.Sprintf("%d slots in use", used), lines(on.onSource(false).Found), want...)
@@ -55,10 +55,10 @@ func TestLogicalReplication(t *testing.T) {
 		equal(t, fmt.Sprintf("way back, %d slots in use", used), lines(back), want...)
 	}
 	on.exec(`select pg_drop_replication_slot(slot_name) from pg_replication_slots`)
-	for used := 1; used <= 3; used++ {
+	for used := 1; used <= 4; used++ {
 		connect(t, dsn, "replication", "true")
 		want := []string{level}
-		if used > 2 {
+		if used > 3 {
 			want = append(want, fmt.Sprintf("all but %d of 5 WAL senders are in use: expected 2 free ones (max_wal_senders)", 5-used))
 		}
 		equal(t, fmt.Sprintf("%d senders in use", used), lines(on.onSource(false).Found), want...)
@@ -77,7 +77,7 @@ func TestLogicalReplication(t *testing.T) {
 	for used := 1; used <= most; used++ {
 		on.exec(fmt.Sprintf(`select pg_replication_origin_create('o%d')`, used))
 		want := workers
-		if most-used < 3 {
+		if most-used < 2 {
 			want = slices.Concat(workers, []string{fmt.Sprintf("%d of %d origins of subscriptions are in use: expected 2 free ones (%s)", used, most, setting)})
 		}
 		equal(t, fmt.Sprintf("%d origins in use", used), lines(on.onTarget(offline, false)), want...)
