@@ -49,15 +49,12 @@ func (c *cluster) load(callers int) (*load, error) {
 		l.shard = append(l.shard, writer, reader)
 		l.running.Go(func() {
 			writer.loop(ctx, 0, func(ctx context.Context, i int) (id int64, err error) {
-				query := `INSERT INTO ` + table(i%c.tables) + ` (writer, n, note) VALUES ($1, $2, 'written while the shard moves') RETURNING id`
-				err = shard.QueryRow(ctx, query, n+1, i).Scan(&id)
-				return id, err
+				return insert(ctx, shard, i%c.tables, n+1, i)
 			})
 		})
 		l.running.Go(func() {
 			reader.loop(ctx, 0, func(ctx context.Context, i int) (int64, error) {
-				var note string
-				return 0, shard.QueryRow(ctx, `SELECT note FROM `+table(i%c.tables)+` WHERE id = $1`, 1+i%leastRows).Scan(&note)
+				return 0, read(ctx, shard, i%c.tables, i)
 			})
 		})
 	}
@@ -69,6 +66,18 @@ func (c *cluster) load(callers int) (*load, error) {
 		l.besides(ctx, other)
 	}
 	return l, nil
+}
+
+// insert writes a row of a writer, with a number.
+func insert(ctx context.Context, shard router.Shard, into, writer, n int) (id int64, err error) {
+	query := `INSERT INTO ` + table(into) + ` (writer, n, note) VALUES ($1, $2, 'written while the shard moves') RETURNING id`
+	err = shard.QueryRow(ctx, query, writer, n).Scan(&id)
+	return id, err
+}
+
+func read(ctx context.Context, shard router.Shard, from, i int) error {
+	var note string
+	return shard.QueryRow(ctx, `SELECT note FROM `+table(from)+` WHERE id = $1`, 1+i%leastRows).Scan(&note)
 }
 
 // besides adds a writer and a reader of another shard.
@@ -98,13 +107,18 @@ func (l *load) end() {
 // loop makes calls until ctx ends. ctx does not cancel the calls.
 func (c *caller) loop(ctx context.Context, pause time.Duration, call func(ctx context.Context, i int) (id int64, err error)) {
 	for i := 1; ctx.Err() == nil; i++ {
-		began := time.Now()
-		id, err := call(context.WithoutCancel(ctx), i)
-		c.note(time.Since(began), i, id, err, pause > 0)
+		c.once(i, call, pause > 0)
 		if pause > 0 {
 			time.Sleep(pause)
 		}
 	}
+}
+
+// once makes one call, which nothing cancels.
+func (c *caller) once(i int, call func(ctx context.Context, i int) (id int64, err error), keep bool) {
+	began := time.Now()
+	id, err := call(context.Background(), i)
+	c.note(time.Since(began), i, id, err, keep)
 }
 
 func (c *caller) note(took time.Duration, i int, id int64, err error, keep bool) {
@@ -158,9 +172,13 @@ func p999(callers []*caller) float64 {
 
 // settle waits until each caller has made another call, so that all earlier calls have ended.
 func settle(ctx context.Context, callers []*caller) error {
-	for _, c := range callers {
-		count := func() int { c.mu.Lock(); defer c.mu.Unlock(); return c.calls }
-		for begun := count(); count() < begun+2; {
+	count := func(c *caller) int { c.mu.Lock(); defer c.mu.Unlock(); return c.calls }
+	begun := make([]int, len(callers))
+	for i, c := range callers {
+		begun[i] = count(c)
+	}
+	for i, c := range callers {
+		for count(c) < begun[i]+2 {
 			select {
 			case <-time.After(time.Millisecond):
 			case <-ctx.Done():

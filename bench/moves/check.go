@@ -22,40 +22,53 @@ func (r *rounds) check(ctx context.Context, l *load) error {
 	if _, err := move.Clean(ctx, m, shards.SetOf(moves)); err != nil {
 		return err
 	}
-	there := map[[2]int32]int{}
 	conn, err := r.connect(ctx, home)
 	if err != nil {
 		return err
 	}
 	defer func() { _ = conn.Close(context.WithoutCancel(ctx)) }()
+	there, err := r.written(ctx, conn, schema)
+	if err != nil {
+		return err
+	}
 	for t := range r.tables {
-		rows, err := conn.Query(ctx, `SELECT writer, n FROM `+schema+`.`+table(t)+` WHERE writer > 0`)
-		if err != nil {
-			return err
-		}
-		var key [2]int32
-		if _, err := pgx.ForEachRow(rows, []any{&key[0], &key[1]}, func() error { there[key]++; return nil }); err != nil {
-			return err
-		}
 		for _, statement := range []string{`DELETE FROM %s.%s WHERE writer > 0`, `VACUUM ANALYZE %s.%s`} {
 			if _, err := conn.Exec(ctx, fmt.Sprintf(statement, schema, table(t))); err != nil {
 				return err
 			}
 		}
 	}
-	r.count(l, there)
+	r.figure.add(l.shard, there)
+	for _, c := range l.others {
+		r.figure.OtherFailed += c.failed
+	}
 	return nil
 }
 
-// count adds the calls to the figure. there has the number of copies of each row, by writer and number.
-func (r *rounds) count(l *load, there map[[2]int32]int) {
-	f := r.figure
+// written returns how often each row of the callers exists in a schema, by writer and number.
+func (c *cluster) written(ctx context.Context, conn *pgx.Conn, schema string) (map[[2]int32]int, error) {
+	there := map[[2]int32]int{}
+	for t := range c.tables {
+		rows, err := conn.Query(ctx, `SELECT writer, n FROM `+schema+`.`+table(t)+` WHERE writer > 0`)
+		if err != nil {
+			return nil, err
+		}
+		var key [2]int32
+		if _, err := pgx.ForEachRow(rows, []any{&key[0], &key[1]}, func() error { there[key]++; return nil }); err != nil {
+			return nil, err
+		}
+	}
+	return there, nil
+}
+
+// add counts the calls of some callers, a writer and a reader in turns. there has how often each row exists.
+func (f *Counts) add(callers []*caller, there map[[2]int32]int) {
 	for _, times := range there {
 		if times > 1 {
 			f.Doubled++
 		}
 	}
-	for i, c := range l.shard {
+	for i, c := range callers {
 		f.Calls, f.Failed, f.Falling = f.Calls+c.calls, f.Failed+c.failed, f.Falling+c.falling
 		if c.err != nil && len(f.Errors) < errorsKept {
 			f.Errors = append(f.Errors, c.err.Error())
@@ -66,8 +79,5 @@ func (r *rounds) count(l *load, there map[[2]int32]int) {
 				f.Lost++
 			}
 		}
-	}
-	for _, c := range l.others {
-		f.OtherFailed += c.failed
 	}
 }

@@ -12,13 +12,14 @@ import (
 
 // Config configures [Run].
 type Config struct {
-	// NewHosts returns two empty hosts, on servers with wal_level logical.
+	// NewHosts returns three empty hosts, on servers with wal_level logical.
 	NewHosts func(ctx context.Context) ([]shards.Host, error)
 
 	Only    []string      // the parts to run, of those that [Parts] returns. Defaults to all
-	Rows    int           // of the shard, each of about 100 bytes. Defaults to 1,000,000
-	Moves   int           // back and forth. Defaults to 10; the part lock has one
-	Callers int           // of the shard that moves: this many write, and as many read. Defaults to 4
+	Rows    int           // of the shard, or of all shards of the part drain, each of about 100 bytes. Defaults to 1,000,000
+	Moves   int           // back and forth. Defaults to 10; the parts lock and drain have one
+	Callers int           // of what moves: this many write, and as many read. Defaults to 4
+	Shards  int           // that leave their host in the part drain. Defaults to 100
 	Turn    time.Duration // of the load before each move, as a baseline. Defaults to 2 s
 	Hold    time.Duration // of the row's lock in the part lock. Defaults to 25 s
 	Rate    int64         // bytes that are copied in a second in the part rate. Defaults to 10 MB
@@ -33,6 +34,7 @@ type Report struct {
 	Hold    float64  `json:"hold_seconds"`
 	Rate    int64    `json:"rate"`
 	Parts   []Figure `json:"parts"`
+	Drain   *Drained `json:"drain,omitempty"`
 }
 
 // Figure is the result of one part. Times are in milliseconds unless noted.
@@ -51,19 +53,34 @@ type Figure struct {
 	Copied  float64   `json:"copy_seconds"` // of a move, the median until it has copied the rows
 	Tried   int       `json:"tried_again"`  // cutovers that were rolled back
 
-	Calls   int      `json:"calls"` // to the shard
-	Failed  int      `json:"failed"`
-	Errors  []string `json:"errors"` // the first few
-	Written int      `json:"written"`
-	Lost    int      `json:"lost"`    // acknowledged rows that are missing
-	Doubled int      `json:"doubled"` // rows that exist more than once
-	Falling int      `json:"falling"` // IDs that are not greater than the one before
+	Counts
 
 	OtherFailed int     `json:"other_failed"`        // calls to other shards of both hosts
 	OtherUsual  float64 `json:"other_p999_usual_ms"` // the median of the p99.9 while nothing moves
 	OtherBare   float64 `json:"other_p999_bare_ms"`  // the median of that during the bare copies
 	OtherDuring float64 `json:"other_p999_ms"`       // the median of that during the moves
 	OtherRatio  float64 `json:"other_p999_ratio"`    // the median of during to before, move by move
+}
+
+// Drained is the result of the part drain: all shards of a host leave it, half of them for each of two others. Times are in milliseconds
+// unless noted.
+type Drained struct {
+	Shards  int     `json:"shards"`
+	Seconds float64 `json:"seconds"`
+	Stall   float64 `json:"stall_ms"` // the longest that a call took
+	Usual   float64 `json:"usual_ms"` // the longest while nothing moves
+	Counts
+}
+
+// Counts are of the calls to what moves.
+type Counts struct {
+	Calls   int      `json:"calls"`
+	Failed  int      `json:"failed"`
+	Errors  []string `json:"errors"` // the first few
+	Written int      `json:"written"`
+	Lost    int      `json:"lost"`    // acknowledged rows that are missing
+	Doubled int      `json:"doubled"` // rows that exist more than once
+	Falling int      `json:"falling"` // IDs that are not greater than the one before
 }
 
 // moving is a part: some tables, and perhaps a rate, or a lock that another session holds.
@@ -84,7 +101,7 @@ func Parts() []string {
 	for _, p := range parts() {
 		names = append(names, p.name)
 	}
-	return names
+	return append(names, drain)
 }
 
 // Run moves a shard back and forth while callers write to it and read from it as fast as they can. It counts failed calls and
@@ -107,6 +124,13 @@ func Run(ctx context.Context, cfg Config) (*Report, error) {
 		}
 		report.Parts = append(report.Parts, figure)
 	}
+	if len(cfg.Only) == 0 || slices.Contains(cfg.Only, drain) {
+		drained, err := measureDrain(ctx, cfg)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", drain, err)
+		}
+		report.Drain = drained
+	}
 	return report, nil
 }
 
@@ -119,6 +143,9 @@ func (cfg Config) withDefaults() Config {
 	}
 	if cfg.Callers <= 0 {
 		cfg.Callers = 4
+	}
+	if cfg.Shards <= 0 {
+		cfg.Shards = 100
 	}
 	if cfg.Turn <= 0 {
 		cfg.Turn = 2 * time.Second

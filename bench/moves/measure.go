@@ -19,7 +19,7 @@ func measure(ctx context.Context, cfg Config, p moving) (Figure, error) {
 		f.Moves = 1
 	}
 	cfg.Progress(p.name)
-	c, err := start(ctx, cfg, p.tables)
+	c, err := start(ctx, cfg, layout{shards: 4, hosts: 2, tables: p.tables, rows: cfg.Rows})
 	if err != nil {
 		return f, err
 	}

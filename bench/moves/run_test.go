@@ -17,14 +17,14 @@ func TestMain(m *testing.M) { os.Exit(shardtest.Run(m)) }
 func TestRun(t *testing.T) {
 	t.Parallel()
 	report, err := moves.Run(t.Context(), moves.Config{
-		NewHosts: func(context.Context) ([]shards.Host, error) { return shardtest.Hosts(t, 2), nil },
-		Rows:     1000, Moves: 1, Callers: 1, Turn: 50 * time.Millisecond, Hold: 700 * time.Millisecond, Rate: 30e3,
+		NewHosts: func(context.Context) ([]shards.Host, error) { return shardtest.Hosts(t, 3), nil },
+		Rows:     1000, Moves: 1, Callers: 1, Turn: 50 * time.Millisecond, Hold: 700 * time.Millisecond, Rate: 30e3, Shards: 4,
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(report.Parts) != len(moves.Parts()) {
-		t.Fatalf("%d parts of %d", len(report.Parts), len(moves.Parts()))
+	if len(report.Parts)+1 != len(moves.Parts()) {
+		t.Fatalf("%d parts of %d", len(report.Parts)+1, len(moves.Parts()))
 	}
 	for _, f := range report.Parts {
 		t.Logf("%+v", f)
@@ -36,6 +36,14 @@ func TestRun(t *testing.T) {
 		case len(f.Stalls) != f.Moves || len(f.Fences) != f.Moves || len(f.Ratios) != f.Moves || f.OtherUsual == 0 || f.OtherBare == 0 || f.OtherDuring == 0 || f.Copied == 0:
 			t.Errorf("%s: a figure is missing: %+v", f.Part, f)
 		}
+	}
+	switch d := report.Drain; {
+	case d == nil:
+		t.Error("no drain")
+	case d.Failed+d.Lost+d.Doubled+d.Falling != 0:
+		t.Errorf("drain: %d failed, %d lost, %d doubled, %d falling: %v", d.Failed, d.Lost, d.Doubled, d.Falling, d.Errors)
+	case d.Shards != 4 || d.Seconds == 0 || d.Stall == 0 || d.Usual == 0 || d.Written == 0 || d.Calls <= d.Written:
+		t.Errorf("drain: a figure is missing: %+v", d)
 	}
 	if rate := report.Parts[2]; rate.Part != "rate" || rate.Copied < 2 { // of some 80 kB
 		t.Errorf("the rate held up nothing: %v", rate.Seconds)

@@ -17,23 +17,30 @@ import (
 	"github.com/kiloshard/kiloshard/shards/provision"
 )
 
-// Shards 0 and 1 begin on the first host, 2 and 3 on the second one. Shard 1 moves.
+// In all parts but drain shards 0 and 1 begin on the first of two hosts, 2 and 3 on the second one. Shard 1 moves.
 const (
-	shardCount = 4
-	moves      = shards.Number(1)
-	schema     = "shard_00001"
+	moves  = shards.Number(1)
+	schema = "shard_00001"
 )
 
-// cluster is two hosts, with the map in a file.
+// layout is where the shards of a cluster begin, and what is in those that move.
+type layout struct {
+	shards, hosts int
+	first         bool // all shards begin on the first host, and all move
+	tables        int  // of each shard
+	rows          int  // of each shard that moves, in all tables
+}
+
+// cluster is some hosts, with the map in a file.
 type cluster struct {
+	layout
 	store  mapstore.Store
 	router *router.Router
 	dir    string
-	tables int
 }
 
-func start(ctx context.Context, cfg Config, tables int) (_ *cluster, err error) {
-	c := &cluster{tables: tables}
+func start(ctx context.Context, cfg Config, l layout) (_ *cluster, err error) {
+	c := &cluster{layout: l}
 	defer func() {
 		if err != nil {
 			c.close()
@@ -43,13 +50,18 @@ func start(ctx context.Context, cfg Config, tables int) (_ *cluster, err error) 
 	if err != nil {
 		return c, err
 	}
-	if len(hosts) != 2 {
-		return c, fmt.Errorf("%d hosts: expected 2", len(hosts))
+	if len(hosts) < l.hosts {
+		return c, fmt.Errorf("%d hosts: expected %d", len(hosts), l.hosts)
 	}
+	hosts = hosts[:l.hosts]
 	if c.dir, err = os.MkdirTemp("", "kiloshard-bench-"); err != nil {
 		return c, err
 	}
-	config := shards.Config{Cluster: "bench", Shards: shardCount, Epoch: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC), Placement: shards.Evenly(shardCount, hosts)}
+	at := hosts
+	if l.first {
+		at = hosts[:1]
+	}
+	config := shards.Config{Cluster: "bench", Shards: l.shards, Epoch: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC), Placement: shards.Evenly(l.shards, at)}
 	dsns := map[string]string{}
 	for i, h := range hosts {
 		variable := fmt.Sprintf("PG_%d", i) // a map must not contain passwords
@@ -69,7 +81,7 @@ func start(ctx context.Context, cfg Config, tables int) (_ *cluster, err error) 
 	if _, err := provision.Create(ctx, provision.CreateConfig{Map: e.Map}); err != nil {
 		return c, err
 	}
-	if err := c.fill(ctx, e.Map, cfg.Rows); err != nil {
+	if err := c.fill(ctx, e.Map); err != nil {
 		return c, err
 	}
 	for _, h := range hosts {
@@ -101,17 +113,22 @@ func (c *cluster) close() {
 
 func table(n int) string { return fmt.Sprintf("items_%d", n) }
 
-// fill makes the tables of all shards, and the rows of the one that moves. Those of callers have a writer above 0.
-func (c *cluster) fill(ctx context.Context, m *shards.Map, rows int) error {
+// fill makes the tables of all shards, and the rows of those that move. Those of callers have a writer above 0.
+func (c *cluster) fill(ctx context.Context, m *shards.Map) error {
 	for n := range m.All().All() {
 		script := fmt.Sprintf("SET search_path = %s, pg_temp; CREATE TABLE beside (id bigint PRIMARY KEY DEFAULT next_id(), n int);\n", m.Schema(n))
 		for t := range c.tables {
 			script += fmt.Sprintf("CREATE TABLE %s (id bigint PRIMARY KEY DEFAULT next_id(), writer int NOT NULL, n int NOT NULL, note text);\n", table(t))
-			if n == moves { // with IDs of the past, so that next_id() need not wait
-				script += fmt.Sprintf("INSERT INTO %s SELECT i, 0, i, md5(i::text) || md5((i + 1)::text) FROM generate_series(1, %d) i;\n", table(t), rows/c.tables)
+			if n == moves || c.first { // with IDs of the past, so that next_id() need not wait
+				script += fmt.Sprintf("INSERT INTO %s SELECT i, 0, i, md5(i::text) || md5((i + 1)::text) FROM generate_series(1, %d) i;\n", table(t), c.rows/c.tables)
 			}
 		}
-		if err := c.run(ctx, m.Host(n), script+";\nRESET search_path; VACUUM ANALYZE"); err != nil {
+		if err := c.run(ctx, m.Host(n), script); err != nil {
+			return err
+		}
+	}
+	for _, h := range m.Hosts() {
+		if err := c.run(ctx, h, "VACUUM ANALYZE"); err != nil {
 			return err
 		}
 	}

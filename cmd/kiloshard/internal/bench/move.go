@@ -37,7 +37,9 @@ The parts, which --only selects, and what is wanted in each:
   rate    one table again, of which --rate is copied in a second: the p99.9 of other shards is
           twice the usual at most, which takes a rate
   lock    the same while a transaction holds a row for 25 s: no client waits for longer than
-          600 ms, and the move ends well once it may`,
+          600 ms, and the move ends well once it may
+  drain   the same rows in --shards shards of a host, which all leave it for two others: no
+          failed call, no row lost or doubled`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := checkOnly(cfg.Only, moves.Parts()); err != nil {
@@ -46,7 +48,7 @@ The parts, which --only selects, and what is wanted in each:
 			for _, flag := range []struct {
 				name         string
 				value, least int
-			}{{"rows", cfg.Rows, 1000}, {"moves", cfg.Moves, 1}, {"callers", cfg.Callers, 1}, {"rate", int(rate), 1}} {
+			}{{"rows", cfg.Rows, 1000}, {"moves", cfg.Moves, 1}, {"callers", cfg.Callers, 1}, {"rate", int(rate), 1}, {"shards", cfg.Shards, 2}} {
 				if flag.value < flag.least {
 					return cli.Usagef("--%s %d: expected %d or more", flag.name, flag.value, flag.least)
 				}
@@ -65,6 +67,7 @@ The parts, which --only selects, and what is wanted in each:
 	cmd.Flags().IntVar(&cfg.Rows, "rows", 1_000_000, "of the shard")
 	cmd.Flags().IntVar(&cfg.Moves, "moves", 10, "to and fro")
 	cmd.Flags().IntVar(&cfg.Callers, "callers", 4, "so many write to the shard, and so many read")
+	cmd.Flags().IntVar(&cfg.Shards, "shards", 100, "of the host, in the part drain")
 	cmd.Flags().Float64Var(&turn, "turn", 2, "seconds of the load before each move")
 	cmd.Flags().Int64Var(&rate, "rate", 10, "MB that are copied in a second, in the part rate")
 	cmd.Flags().Float64Var(&hold, "hold", 25, "seconds for which a transaction holds a row, in the part lock")
@@ -74,7 +77,7 @@ The parts, which --only selects, and what is wanted in each:
 func benchMove(ctx context.Context, a *cli.App, cfg moves.Config) error {
 	servers := throwaway.LocalConfig()
 	servers.Settings = map[string]string{"fsync": "on", "wal_level": "logical", "min_wal_size": "3GB", "max_wal_size": "4GB", "wal_retrieve_retry_interval": "1s"}
-	return throwaway.WithServersOf(ctx, a, 2, servers, func(servers []*localpg.Server) error {
+	return throwaway.WithServersOf(ctx, a, 3, servers, func(servers []*localpg.Server) error {
 		cfg.NewHosts = throwaway.NewHosts(servers)
 		report, err := moves.Run(ctx, cfg)
 		if err != nil {
@@ -102,23 +105,48 @@ func printMoveReport(a *cli.App, report *moves.Report) {
 		add("bare copy, s", f.Bare)
 		add("move to bare copy", f.Ratios)
 		one("cutovers tried again", cli.Thousands(f.Tried))
-		one("calls", cli.Thousands(f.Calls))
-		one("  failed", cli.Thousands(f.Failed))
-		one("rows written", cli.Thousands(f.Written))
-		one("  lost", cli.Thousands(f.Lost))
-		one("  doubled", cli.Thousands(f.Doubled))
-		one("IDs not above the one before", cli.Thousands(f.Falling))
+		addCounts(f.Counts, one)
 		one("other shards, failed calls", cli.Thousands(f.OtherFailed))
 		one("other shards, usual p99.9, ms", figure(f.OtherUsual))
 		one("other shards, p99.9 in bare copies, ms", figure(f.OtherBare))
 		one("other shards, p99.9 during moves, ms", figure(f.OtherDuring))
 		one("other shards, during to usual", fmt.Sprintf("%.2f", f.OtherRatio))
 		a.Table(rows)
-		for _, text := range f.Errors {
-			a.Say("an error: %s", cli.Clean(text))
-		}
+		sayErrors(a, f.Errors)
 	}
-	last := report.Parts[len(report.Parts)-1]
-	a.Say("%s in all, %s and as many readers; %s of each part, %d of %s; %d MB a second at the rate; a row is held for %g s.", cli.Count(report.Rows, "row"), cli.Count(report.Callers, "writer"),
-		cli.Count(report.Parts[0].Moves, "move"), last.Moves, last.Part, report.Rate/1e6, report.Hold)
+	if d := report.Drain; d != nil {
+		if len(report.Parts) > 0 {
+			a.Say("")
+		}
+		rows := [][]string{{"PART", "WHAT", ">ONCE"}}
+		one := func(what, value string) { rows = append(rows, []string{"drain", what, value}) }
+		one("shards", cli.Thousands(d.Shards))
+		one("all of them, s", figure(d.Seconds))
+		one("longest stall of a client, ms", figure(d.Stall))
+		one("longest while nothing moves, ms", figure(d.Usual))
+		addCounts(d.Counts, one)
+		a.Table(rows)
+		sayErrors(a, d.Errors)
+	}
+	text := fmt.Sprintf("%s in all, %s and as many readers", cli.Count(report.Rows, "row"), cli.Count(report.Callers, "writer"))
+	if len(report.Parts) > 0 {
+		last := report.Parts[len(report.Parts)-1]
+		text += fmt.Sprintf("; %s of each part, %d of %s; %d MB a second at the rate; a row is held for %g s", cli.Count(report.Parts[0].Moves, "move"), last.Moves, last.Part, report.Rate/1e6, report.Hold)
+	}
+	a.Say("%s.", text)
+}
+
+func addCounts(c moves.Counts, one func(what, value string)) {
+	one("calls", cli.Thousands(c.Calls))
+	one("  failed", cli.Thousands(c.Failed))
+	one("rows written", cli.Thousands(c.Written))
+	one("  lost", cli.Thousands(c.Lost))
+	one("  doubled", cli.Thousands(c.Doubled))
+	one("IDs not above the one before", cli.Thousands(c.Falling))
+}
+
+func sayErrors(a *cli.App, errors []string) {
+	for _, text := range errors {
+		a.Say("an error: %s", cli.Clean(text))
+	}
 }
