@@ -2,9 +2,13 @@ package mapstore
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"os"
 	"path/filepath"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
 )
 
 // Checker is a [Store] that can say beforehand whether it would take a change. Those of this package do.
@@ -45,20 +49,41 @@ func writable(dir string) error {
 	return errors.Join(f.Close(), os.Remove(f.Name()))
 }
 
-// Check implements [Checker].
+// Check implements [Checker]. It also makes the change, in a transaction that is rolled back: the role may be one that only reads.
 func (s *postgresStore) Check(ctx context.Context, next Change) error {
-	return checkNext(ctx, s, s.docs, next)
+	now, err := s.Load(ctx)
+	if err != nil && !errors.Is(err, ErrNoMap) {
+		return err
+	}
+	made, text, err := s.docs.check(now, next)
+	if err != nil || now.Map == nil { // the first change makes the table
+		return err
+	}
+	c := change{store: s, attempt: rand.Text(), from: now.version(), next: next}
+	ctx, cancel := context.WithTimeout(ctx, s.opts.Limit)
+	defer cancel()
+	err = s.on(ctx, func(conn *pgxpool.Conn) error {
+		tx, err := conn.Begin(ctx)
+		if err != nil {
+			return err
+		}
+		_, err = c.insertBy(ctx, tx, made.version(), text)
+		if errors.Is(err, pgx.ErrNoRows) || isLost(err) { // another change has come
+			err = nil
+		}
+		return errors.Join(err, tx.Rollback(ctx))
+	})
+	if err != nil {
+		return s.failed(err)
+	}
+	return nil
 }
 
-// Check implements [Checker].
+// Check implements [Checker]. It asks nothing of the rights that etcd gives.
 func (s *etcd) Check(ctx context.Context, next Change) error {
-	return checkNext(ctx, s, s.documents, next)
-}
-
-func checkNext(ctx context.Context, s Store, docs documents, next Change) error {
 	now, err := s.Load(ctx)
 	if err == nil || errors.Is(err, ErrNoMap) {
-		_, _, err = docs.check(now, next)
+		_, _, err = s.documents.check(now, next)
 	}
 	return err
 }

@@ -132,6 +132,9 @@ func TestPostgresReader(t *testing.T) {
 	if err == nil || errors.Is(err, mapstore.ErrOutcomeUnknown) || !strings.Contains(err.Error(), "permission denied") {
 		t.Errorf("error %v of who may only read", err)
 	}
+	if would := reader.(mapstore.Checker).Check(newContext(t), newChange(2)); would == nil || would.Error() != err.Error() {
+		t.Errorf("Check returns %v, and Swap %v", would, err)
+	}
 	swap(t, owner, 1, 2)
 	checkEntry(t, w.entry(t), 2, 2)
 	if all := versions(t, reader); len(all) != 2 {

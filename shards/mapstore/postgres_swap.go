@@ -130,9 +130,23 @@ func (c *change) latest(ctx context.Context) (r row, err error) {
 	return r, err
 }
 
-// insert inserts the row, and notifies watchers when it is committed. A commit that does not wait for the disk would be lost
-// if the server is killed.
+// insert inserts the row in a transaction of its own.
 func (c *change) insert(ctx context.Context, version int, text []byte) (at time.Time, err error) {
+	err = c.store.on(ctx, func(conn *pgxpool.Conn) (err error) {
+		at, err = c.insertBy(ctx, conn, version, text)
+		return err
+	})
+	return at, err
+}
+
+// rower is a connection or a transaction.
+type rower interface {
+	QueryRow(ctx context.Context, sql string, args ...any) pgx.Row
+}
+
+// insertBy inserts the row, and notifies watchers when it is committed. A commit that does not wait for the disk would be lost
+// if the server is killed.
+func (c *change) insertBy(ctx context.Context, by rower, version int, text []byte) (at time.Time, err error) {
 	const query = `with latest as (
 	select coalesce(max(version), 0) as version from kiloshard.maps where cluster = $1
 ), made as (
@@ -144,10 +158,8 @@ select made_at, pg_catalog.pg_notify('` + channel + `', $1)::text,
 	case when pg_catalog.current_setting('synchronous_commit') = 'off' then pg_catalog.set_config('synchronous_commit', 'on', true) end
 from made`
 	var notified, synchronous *string
-	err = c.store.on(ctx, func(conn *pgxpool.Conn) error {
-		return conn.QueryRow(ctx, query, c.store.cluster, c.from, version, string(text), c.next.By, c.next.Why, c.attempt).
-			Scan(&at, &notified, &synchronous)
-	})
+	err = by.QueryRow(ctx, query, c.store.cluster, c.from, version, string(text), c.next.By, c.next.Why, c.attempt).
+		Scan(&at, &notified, &synchronous)
 	return at.UTC(), err
 }
 
