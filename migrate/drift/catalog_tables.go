@@ -59,10 +59,11 @@ const columnPart = `
 			CASE WHEN a.attcollation <> ty.typcollation THEN format(' COLLATE %s.%I', co.collnamespace::regnamespace, co.collname) END,
 			CASE a.attgenerated WHEN '' THEN ' DEFAULT ' || pg_get_expr(d.adbin, 0)
 				ELSE format(' GENERATED ALWAYS AS (%s) %s', pg_get_expr(d.adbin, d.adrelid), CASE a.attgenerated WHEN 's' THEN 'STORED' ELSE 'VIRTUAL' END) END,
-			CASE WHEN a.attidentity <> '' THEN format(' GENERATED %s AS IDENTITY (SEQUENCE NAME %s %s)',
-				CASE a.attidentity WHEN 'a' THEN 'ALWAYS' ELSE 'BY DEFAULT' END, q.name, q.options) END,
+			CASE WHEN a.attidentity <> '' THEN format(' GENERATED %s AS IDENTITY (SEQUENCE NAME %s%s)',
+				CASE a.attidentity WHEN 'a' THEN 'ALWAYS' ELSE 'BY DEFAULT' END, q.name, CASE WHEN q.type = a.atttypid THEN ' ' || q.options END) END,
 			CASE WHEN a.attnotnull THEN ' NOT NULL' END,
 			CASE WHEN a.attidentity <> '' AND 'u' IN (t.relpersistence, q.persistence) THEN format('; ALTER SEQUENCE %s SET %s', q.name, CASE q.persistence WHEN 'u' THEN 'UNLOGGED' ELSE 'LOGGED' END) END,
+			CASE WHEN q.type <> a.atttypid THEN format('; ALTER SEQUENCE %s AS %s %s RESTART', q.name, format_type(q.type, NULL), q.options) END,
 			` + columnSettings + `,
 			CASE WHEN NOT a.attislocal THEN ' /* inherited */' END,
 			' /* column ', CASE WHEN gone.oid IS NULL THEN a.attnum ELSE a.attnum - (SELECT count(*) FROM unnest(gone.numbers) n WHERE n < a.attnum) END, ' */')
@@ -73,9 +74,9 @@ const columnPart = `
 	LEFT JOIN pg_attrdef d ON d.adrelid = a.attrelid AND d.adnum = a.attnum
 	LEFT JOIN (SELECT attrelid, array_agg(attnum) FROM pg_attribute WHERE attisdropped GROUP BY attrelid) gone (oid, numbers) ON gone.oid = t.oid
 	LEFT JOIN (
-		SELECT o.refobjid, o.refobjsubid, c.name, c.relpersistence, ` + sequenceOptions + `
+		SELECT o.refobjid, o.refobjsubid, c.name, c.relpersistence, s.seqtypid, ` + sequenceOptions + `
 		FROM owned o JOIN pg_sequence s ON s.seqrelid = o.seqrelid JOIN rel c ON c.oid = o.seqrelid WHERE o.deptype = 'i'
-	) q (oid, number, name, persistence, options) ON q.oid = t.oid AND q.number = a.attnum
+	) q (oid, number, name, persistence, type, options) ON q.oid = t.oid AND q.number = a.attnum
 	WHERE t.relkind IN ('r', 'p', 'f') AND a.attnum > 0 AND NOT a.attisdropped`
 
 const sequenceOptions = `format('INCREMENT BY %s MINVALUE %s MAXVALUE %s START WITH %s CACHE %s %s',

@@ -111,6 +111,7 @@ func TestKinds(t *testing.T) {
 			"- CREATE UNIQUE INDEX users_lower ON {{.schema}}.users USING btree (lower((name)::text) DESC, {{.schema}}.double(n)) INCLUDE (born)",
 			"+ CREATE UNIQUE INDEX users_lower ON {{.schema}}.users USING btree (lower((name)::text) DESC, {{.schema}}.double(n)) INCLUDE (born); ALTER INDEX {{.schema}}.users_lower ALTER COLUMN 1 SET STATISTICS 7",
 		}},
+		{"an identity's type", "alter sequence users_n_seq as bigint", nil},
 		{"an unlogged identity", "alter sequence users_n_seq set unlogged", nil},
 		{"an index dropped", "drop index photos_user", []string{"- CREATE INDEX photos_user ON {{.schema}}.photos USING btree (user_id) WHERE (id > 100)"}},
 		{"a key's fill factor", "alter index users_pkey set (fillfactor = 50)", []string{"+ ALTER INDEX {{.schema}}.users_pkey SET (fillfactor=50)"}},

@@ -47,7 +47,7 @@ create domain positive as int check (value > 0);
 create table kinds (id bigint generated always as identity primary key, n positive, half numeric generated always as (n / 2.0) stored,
   t text collate "C", a int[], b bytea, j json, u uuid default gen_random_uuid(), r int4range, check (n < 100000));
 insert into kinds (n, t, a, b, j, r) select n, repeat('x', n * 100), array[n, null], 'abc', '{"a": 1}', '[1,5)' from generate_series(1, 50) n;
-alter table kinds alter column id restart with 5000;
+alter table kinds alter column id restart with 5000; alter sequence kinds_id_seq as int;
 create index "by half" on kinds (half desc nulls last) where n > 3;
 create function twice(x int) returns int language sql immutable as 'select x * 2';
 create function touch() returns trigger language plpgsql as $$ begin new.title := new.title || '!'; return new; end $$;
@@ -123,6 +123,7 @@ func TestArrives(t *testing.T) {
 	b.equal("odd", b.text(1, `select nextval('shard_00001."Odd Name"')`), "60")
 	b.equal("first values", b.text(1, `set search_path = shard_00001; select concat_ws(' ', nextval('untouched'), nextval('ahead'), nextval('behind'), nextval('falling'))`),
 		"5 1000 50 -1000")
+	b.equal("an identity's type", b.text(1, `select format_type(seqtypid, null) from pg_sequence where seqrelid = 'shard_00001.kinds_id_seq'::regclass`), "integer")
 	b.equal("an identity that was restarted", b.text(1, `insert into shard_00001.kinds (n) values (1) returning id`), "5000")
 	b.equal("identities left", b.text(0, `select string_agg(relname || relreplident::text, ',' order by relname) from pg_class where relname in ('Bare Table', 'lost', 'silent') and relkind = 'r'`), "Bare Tabled,lostn,silentn")
 	b.clean()
