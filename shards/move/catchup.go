@@ -38,12 +38,12 @@ func (j *job) mark(ctx context.Context, limit time.Duration) error {
 	if _, err := j.from.Exec(ctx, `INSERT INTO kiloshard.move_markers VALUES ($1, $2)`, j.ID, attempt); err != nil {
 		return err
 	}
-	slot, workers := slotWatch{job: j}, workerWatch{job: j}
+	slot, worker := slotWatch{job: j}, workerWatch{job: j}
 	return wait(ctx, limit, quickly, errMarkerLate, func() (there bool, err error) {
 		if limit == 0 { // else nobody has time for it
 			err := slot.look(ctx)
 			if err == nil {
-				err = workers.look(ctx)
+				err = worker.look(ctx)
 			}
 			if err != nil {
 				return false, err

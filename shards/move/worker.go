@@ -19,7 +19,7 @@ type workerWatch struct {
 	flushed string    // what the target has confirmed
 }
 
-// look returns an error if they have failed too often since the target confirmed something, or since the first look. Postgres counts
+// look returns an error if it has failed too often since the target confirmed something, or since the first look. Postgres counts
 // as long as there is a subscription, also what was put right since.
 func (w *workerWatch) look(ctx context.Context) error {
 	now, j := time.Now(), w.job
