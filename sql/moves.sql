@@ -25,6 +25,7 @@ CREATE TABLE IF NOT EXISTS kiloshard.moves (
   back    jsonb, -- on the source, the way back of a move that can be rolled back
   returns text, -- the move that this one rolls back
   split   text, -- what the moves of one promotion of a standby have in common
+  copied  timestamp with time zone, -- on the target, when all rows had been copied, but for what was written meanwhile
   opened  timestamp with time zone, -- on the target, when the shard began to take writes there
   large_objects oid[], -- on the target, those that this move has made there
   catalogs text, -- on the source, a hash of what the catalogs say of the schema behind the fence
@@ -32,7 +33,7 @@ CREATE TABLE IF NOT EXISTS kiloshard.moves (
 );
 ALTER TABLE kiloshard.moves ADD COLUMN IF NOT EXISTS mover int, ADD COLUMN IF NOT EXISTS identities jsonb, ADD COLUMN IF NOT EXISTS carried text, ADD COLUMN IF NOT EXISTS offline boolean,
   ADD COLUMN IF NOT EXISTS back jsonb, ADD COLUMN IF NOT EXISTS returns text, ADD COLUMN IF NOT EXISTS split text,
-  ADD COLUMN IF NOT EXISTS opened timestamp with time zone, ADD COLUMN IF NOT EXISTS large_objects oid[],
+  ADD COLUMN IF NOT EXISTS opened timestamp with time zone, ADD COLUMN IF NOT EXISTS copied timestamp with time zone, ADD COLUMN IF NOT EXISTS large_objects oid[],
   ADD COLUMN IF NOT EXISTS catalogs text, ADD COLUMN IF NOT EXISTS parts oid[]; -- an older version lacks them
 CREATE UNIQUE INDEX IF NOT EXISTS moves_shard ON kiloshard.moves (shard) WHERE outcome IS NULL;
 GRANT SELECT ON kiloshard.moves TO PUBLIC; -- it says where a shard went

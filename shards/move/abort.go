@@ -9,7 +9,7 @@ import (
 	"github.com/kiloshard/kiloshard/sql"
 )
 
-// cleanUp removes what the move made beside the shard itself: the subscription, the slots, the publication, the markers.
+// cleanUp removes what the move made beside the shard itself: the subscription, the slot, the publication, the markers.
 func (j *job) cleanUp(ctx context.Context) error {
 	if j.to != nil {
 		if err := j.unsubscribe(ctx); err != nil {

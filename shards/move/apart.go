@@ -33,7 +33,7 @@ func (j *job) copyUnlogged(ctx context.Context, from pgx.Tx) error {
 	if !j.apart.unlogged {
 		return nil
 	}
-	if err := inTx(ctx, j.to, func(to pgx.Tx) error { return j.copyAgain(ctx, from.Conn(), to, rows.Unlogged) }); err != nil {
+	if err := j.copyAgain(ctx, from.Conn(), rows.Unlogged, unlimited, func(pgx.Tx) error { return nil }); err != nil {
 		return err
 	}
 	return j.refresh(ctx, true)

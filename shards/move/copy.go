@@ -3,6 +3,7 @@ package move
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 	"golang.org/x/sync/errgroup"
@@ -18,8 +19,8 @@ func (j *job) copy(ctx context.Context) error {
 		}
 		return j.catchUp(ctx)
 	}
-	_, copied, err := j.subscribed(ctx)
-	if err != nil {
+	var copied bool
+	if err := j.to.QueryRow(ctx, `SELECT copied IS NOT NULL FROM kiloshard.moves WHERE id = $1`, j.ID).Scan(&copied); err != nil {
 		return err
 	}
 	identities, err := j.identities(ctx)
@@ -45,70 +46,151 @@ func (j *job) copyFromSlot(ctx context.Context) error {
 	if err := j.startOver(ctx); err != nil {
 		return err
 	}
-	from, err := open(ctx, j.src)
+	s, err := j.makeExportedSlot(ctx)
 	if err != nil {
-		return err
-	}
-	defer closeConn(ctx, from)
-	if err := j.makeExportedSlot(ctx, from); err != nil {
 		return fmt.Errorf("slot on %s: %w", j.Source, err)
 	}
+	defer s.close(ctx)
 	j.event("slot made")
 	if err := j.makeSubscription(ctx, j.to); err != nil {
 		return err
 	}
 	j.event("subscribed")
+	from, err := open(ctx, j.src)
+	if err != nil {
+		return err
+	}
+	defer closeConn(ctx, from)
 	if err := j.measure(ctx); err != nil {
 		return err
 	}
+	err = j.watched(ctx, j.slotWorksYet, func(ctx context.Context) error {
+		return inTx(ctx, j.to, func(to pgx.Tx) error {
+			if err := j.copySnapshot(ctx, s.snapshot, from, to); err != nil {
+				return err
+			}
+			s.close(ctx)
+			j.event("committing")
+			return j.enable(ctx, to)
+		})
+	})
+	if err == nil {
+		j.event("copied")
+	}
+	return err
+}
+
+// startOver removes what an attempt has left that did not end.
+func (j *job) startOver(ctx context.Context) error {
+	if err := j.unsubscribe(ctx); err != nil {
+		return err
+	}
+	if err := j.dropSlot(ctx); err != nil {
+		return err
+	}
+	return j.empty(ctx, rows.Logged)
+}
+
+// copySnapshot copies the rows of a snapshot. Each table has a transaction of the source, so that none is kept from a TRUNCATE once it is
+// copied.
+func (j *job) copySnapshot(ctx context.Context, snapshot string, from *pgx.Conn, to pgx.Tx) error {
+	begin := fmt.Sprintf("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; SET TRANSACTION SNAPSHOT '%s'; SET LOCAL lock_timeout = %d", quoted(snapshot), lockedFor.Milliseconds())
+	if _, err := to.Exec(ctx, heedNothing); err != nil {
+		return err
+	}
+	if err := run(ctx, from, begin); err != nil {
+		return err
+	}
+	tables, err := tablesWith(ctx, from, j.Schema, rows.Logged)
+	if err == nil {
+		err = run(ctx, from, "COMMIT")
+	}
+	if err != nil {
+		return err
+	}
+	limit := j.limiter(ctx)
+	for _, t := range tables {
+		err := j.despiteLocks(ctx, from, func() error {
+			return run(ctx, from, begin+"; LOCK TABLE "+name(j.Schema, t.Name)+" IN ACCESS SHARE MODE")
+		})
+		if err == nil {
+			err = j.copyTable(ctx, from, to, t, limit)
+		}
+		if err == nil {
+			err = run(ctx, from, "COMMIT")
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// enable has the subscription begin, and the ledger say that all rows have been copied.
+func (j *job) enable(ctx context.Context, to pgx.Tx) error {
+	there, enabled, err := j.subscribed(ctx)
+	if err == nil && (!there || enabled) {
+		err = fmt.Errorf("somebody has enabled or dropped subscription %s on %s while rows were copied: expected move resume, which begins the copy anew", j.made(), j.Target)
+	}
+	if err == nil {
+		_, err = to.Exec(ctx, "ALTER SUBSCRIPTION "+name(j.made())+" ENABLE")
+	}
+	if err == nil {
+		_, err = to.Exec(ctx, `UPDATE kiloshard.moves SET copied = clock_timestamp() WHERE id = $1`, j.ID)
+	}
+	return err
+}
+
+// watched calls copying, and says once a second how far the target is. It ends copying when works returns an error.
+func (j *job) watched(ctx context.Context, works func(context.Context) error, copying func(context.Context) error) error {
+	to, err := open(ctx, j.dst)
+	if err != nil {
+		return err
+	}
+	defer closeConn(ctx, to)
 	j.tell(Event{What: "copying", Total: j.bytes})
+	began := time.Now()
 	group, both := errgroup.WithContext(ctx)
 	copied, done := context.WithCancel(both)
 	group.Go(func() error {
 		defer done()
-		return inTx(both, j.to, func(to pgx.Tx) error {
-			if err := j.copyRows(both, from, to, rows.Logged); err != nil {
-				return err
-			}
-			j.event("committing")
-			_, err := to.Exec(both, "ALTER SUBSCRIPTION "+name(j.made())+" ENABLE")
-			return err
-		})
+		return copying(both)
 	})
-	group.Go(func() error { // nothing else would notice before all is copied
+	group.Go(func() error {
 		for sleep(copied, slotEvery) == nil {
-			if _, err := j.slotWorks(both); err != nil {
+			if err := works(both); err != nil {
 				return err
 			}
+			size, err := tablesSize(both, to, j.Schema)
+			if err != nil {
+				return err
+			}
+			e := Event{What: "copying", Bytes: min(size, j.bytes), Total: j.bytes}
+			if e.Bytes > 0 {
+				e.Left = time.Duration(float64(time.Since(began)) * float64(e.Total-e.Bytes) / float64(e.Bytes)).Round(time.Second)
+			}
+			j.tell(e)
 		}
 		return nil
 	})
-	if err := group.Wait(); err != nil {
-		return err
-	}
-	j.event("copied")
-	return nil
-}
-
-// startOver removes what an attempt has left that did not end, or whose subscription somebody has disabled since.
-func (j *job) startOver(ctx context.Context) error {
-	left, _, err := j.subscribed(ctx)
-	if err != nil {
-		return err
-	}
-	if left {
-		if err := j.unsubscribe(ctx); err != nil {
-			return err
-		}
-		if err := inTx(ctx, j.to, func(to pgx.Tx) error { return j.empty(ctx, to, rows.Logged) }); err != nil {
-			return err
-		}
-	}
-	return j.dropSlot(ctx)
+	return group.Wait()
 }
 
 // measure notes how large the shard's tables are.
 func (j *job) measure(ctx context.Context) error {
+	return j.despiteLocks(ctx, j.from, func() error {
+		return inTx(ctx, j.from, func(from pgx.Tx) error {
+			_, err := from.Exec(ctx, fmt.Sprintf("SET LOCAL lock_timeout = %d", lockedFor.Milliseconds()))
+			if err == nil {
+				j.bytes, err = tablesSize(ctx, from.Conn(), j.Schema)
+			}
+			return err
+		})
+	})
+}
+
+func tablesSize(ctx context.Context, conn *pgx.Conn, schema string) (bytes int64, err error) {
 	const query = `SELECT coalesce(sum(pg_table_size(oid)), 0)::bigint FROM pg_class WHERE relnamespace = to_regnamespace($1) AND relkind = 'r'`
-	return j.from.QueryRow(ctx, query, j.Schema).Scan(&j.bytes)
+	err = conn.QueryRow(ctx, query, schema).Scan(&bytes)
+	return bytes, err
 }

@@ -25,6 +25,9 @@ func (j *job) cutoverOffline(ctx context.Context) error {
 	if err := j.readApart(ctx); err != nil {
 		return err
 	}
+	if err := j.measure(ctx); err != nil {
+		return err
+	}
 	return j.untilFenced(ctx, func() error {
 		if err := j.unlessAsCompared(ctx, j.verifyStructure); err != nil {
 			return err
@@ -91,11 +94,8 @@ func (j *job) copyLocked(ctx context.Context, tx pgx.Tx) error {
 	if err := j.isAsCompared(ctx); err != nil {
 		return err
 	}
-	err := inTx(ctx, j.to, func(to pgx.Tx) error {
-		if err := j.copyAgain(ctx, tx.Conn(), to, rows.All); err != nil {
-			return err
-		}
-		return j.noteCutover(ctx, to)
+	err := j.watched(ctx, func(context.Context) error { return nil }, func(ctx context.Context) error {
+		return j.copyAgain(ctx, tx.Conn(), rows.All, j.limiter(ctx), func(to pgx.Tx) error { return j.noteCutover(ctx, to) })
 	})
 	if err != nil {
 		return err

@@ -125,7 +125,7 @@ func (j *job) schemaVersion(ctx context.Context) (string, error) {
 // truncateAll returns a statement that empties tables of a schema.
 func truncateAll(schema string, which rows.Tables) string {
 	return fmt.Sprintf(`DO $kiloshard$ DECLARE t text; BEGIN
-  SELECT string_agg(c.oid::regclass::text, ', ') INTO t FROM pg_class c WHERE c.relnamespace = '%s'::regnamespace AND c.relkind = 'r' AND position(c.relpersistence IN '%s') > 0;
+  SELECT string_agg(c.oid::regclass::text, ', ') INTO t FROM pg_class c WHERE c.relnamespace = '%s'::regnamespace AND c.relkind = 'r' AND position(c.relpersistence IN '%s') > 0 AND pg_relation_size(c.oid) > 0;
   IF t IS NOT NULL THEN EXECUTE 'TRUNCATE ' || t; END IF;
 END $kiloshard$;
 `, schema, which)

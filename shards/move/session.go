@@ -38,6 +38,8 @@ func open(ctx context.Context, host shards.Host, adjust ...func(*pgx.ConnConfig)
 			"TimeZone":                    "UTC",
 			"extra_float_digits":          "1",
 			"bytea_output":                "hex",
+			"array_nulls":                 "on",
+			"xmloption":                   "content",
 			"jit":                         "off",
 			"row_security":                "off", // an error instead of some of the rows
 
@@ -141,10 +143,9 @@ func last(ctx context.Context, conn *pgx.Conn, statements string) (string, error
 	return string(results[len(results)-1].Rows[0][0]), nil
 }
 
-// The longest pauses of wait: while writers are held up, while rows are copied, and else.
+// The longest pauses of wait: while writers are held up, and else.
 const (
 	quickly = 2 * time.Millisecond
-	soon    = 25 * time.Millisecond
 	slowly  = 100 * time.Millisecond
 )
 

@@ -16,53 +16,96 @@ import (
 const (
 	slotEvery  = time.Second
 	unusedFor  = 5 * time.Second
-	lostStatus = "lost" // of WAL that the slot needs
+	lockedFor  = time.Second // a wait for a lock, after which somebody is named who has it
+	lostStatus = "lost"      // of WAL that the slot needs
 )
 
 // slotWatch looks at a move's slot while the move waits for the target. A target that cannot connect to the source counts no
 // error: its worker ends, and another one is begun, over and over.
 type slotWatch struct {
-	job    *job
-	looked time.Time // begins when the wait does
-	used   time.Time
+	job                *job
+	looked, used, told time.Time // all begin when the wait does
 }
 
 // look reports that the target has not connected for some time. It returns an error if it never can again.
 func (w *slotWatch) look(ctx context.Context) error {
 	now := time.Now()
 	if w.looked.IsZero() {
-		w.looked, w.used = now, now
+		w.looked, w.used, w.told = now, now, now
 	}
 	if now.Sub(w.looked) < slotEvery {
 		return nil
 	}
 	w.looked = now
 	j := w.job
-	active, err := j.slotWorks(ctx)
-	switch {
+	active, err := j.slotWorks(ctx, "move abort, and another move")
+	if err != nil {
+		return err
+	}
+	if active {
+		w.used, w.told = now, now
+		return nil
+	}
+	switch there, enabled, err := j.subscribed(ctx); {
 	case err != nil:
 		return err
-	case active:
-		w.used = now
-	case now.Sub(w.used) > unusedFor:
-		w.used = now
+	case !there:
+		return fmt.Errorf("subscription %s is not on %s any more: expected move abort, and another move", j.made(), j.Target)
+	case !enabled:
+		return fmt.Errorf("somebody has disabled subscription %s on %s: expected ALTER SUBSCRIPTION %s ENABLE there, and move resume", j.made(), j.Target, name(j.made()))
+	case now.Sub(w.used) > unusedFor && j.outOfPatience(w.used):
+		return fmt.Errorf("%s has not connected to %s within %s: its server's log says why", j.Target, j.Source, j.cfg.Patience)
+	case now.Sub(w.told) > unusedFor:
+		w.told = now
 		j.event("waits for %s to connect to %s: its server's log says why it does not", j.Target, j.Source)
 	}
 	return nil
 }
 
-// slotWorks tells whether somebody uses the slot. It returns an error if nobody ever can again.
-func (j *job) slotWorks(ctx context.Context) (active bool, err error) {
+// slotWorks tells whether somebody uses the slot. It returns an error, which says what to do, if nobody ever can again.
+func (j *job) slotWorks(ctx context.Context, remedy string) (active bool, err error) {
 	var status string
 	const query = `SELECT active, coalesce(wal_status, '') FROM pg_replication_slots WHERE slot_name = $1`
 	err = j.from.QueryRow(ctx, query, j.made()).Scan(&active, &status)
 	switch {
 	case errors.Is(err, pgx.ErrNoRows):
-		return false, fmt.Errorf("slot %s is not on %s any more: expected move abort, and another move", j.made(), j.Source)
+		return false, fmt.Errorf("slot %s is not on %s any more: expected %s", j.made(), j.Source, remedy)
 	case err == nil && status == lostStatus:
-		return false, fmt.Errorf("slot %s on %s has lost WAL (max_slot_wal_keep_size): expected move abort, and another move", j.made(), j.Source)
+		return false, fmt.Errorf("slot %s on %s has lost WAL (max_slot_wal_keep_size): expected %s", j.made(), j.Source, remedy)
 	}
 	return active, err
+}
+
+// slotWorksYet returns an error if the slot is of no use any more, before anybody uses it.
+func (j *job) slotWorksYet(ctx context.Context) error {
+	_, err := j.slotWorks(ctx, "move resume, which begins the copy anew")
+	return err
+}
+
+// despiteLocks calls fn, which waits for a lock of the shard for lockedFor, until it no longer fails for want of it, and says who has it.
+func (j *job) despiteLocks(ctx context.Context, conn *pgx.Conn, fn func() error) error {
+	began, told := time.Now(), time.Time{}
+	return wait(ctx, 0, slowly, nil, func() (bool, error) {
+		err := fn()
+		if code(err) != "55P03" {
+			return err == nil, err
+		}
+		const query = `
+			SELECT DISTINCT coalesce('process ' || l.pid || coalesce(', ' || a.state, ''), 'a prepared transaction')
+			FROM pg_locks l JOIN pg_class c ON c.oid = l.relation LEFT JOIN pg_stat_activity a ON a.pid = l.pid
+			WHERE l.database = (SELECT oid FROM pg_database WHERE datname = current_database()) AND l.granted AND l.mode = 'AccessExclusiveLock' AND c.relnamespace = to_regnamespace($1)`
+		holders, asked := texts(ctx, conn, query, j.Schema)
+		switch {
+		case asked != nil:
+			return false, asked
+		case j.outOfPatience(began):
+			return false, fmt.Errorf("no lock within %s, which is held by %s: %w", j.cfg.Patience, strings.Join(holders, "; "), err)
+		case time.Since(told) > unusedFor:
+			told = time.Now()
+			j.event("waits for a lock of %s", strings.Join(holders, "; "))
+		}
+		return false, nil
+	})
 }
 
 // blockerWatch looks for transactions that keep Postgres from making a slot: it waits for all that are older, in any database of
@@ -116,25 +159,30 @@ func (j *job) makeSlot(ctx context.Context, host shards.Host, on *pgx.Conn, slot
 	})
 }
 
-// makeExportedSlot makes the move's slot in a session of its own, and has a transaction see the source as of where the slot begins.
-func (j *job) makeExportedSlot(ctx context.Context, from *pgx.Conn) error {
-	conn, err := open(ctx, j.src, func(cfg *pgx.ConnConfig) { cfg.RuntimeParams["replication"] = "database" })
-	if err != nil {
-		return err
+// exportedSlot is a session that has made a slot, and holds a snapshot of where that begins as long as it does nothing else.
+type exportedSlot struct {
+	conn     *pgx.Conn
+	snapshot string // its name
+}
+
+func (s exportedSlot) close(ctx context.Context) { closeConn(ctx, s.conn) }
+
+// makeExportedSlot makes the move's slot.
+func (j *job) makeExportedSlot(ctx context.Context) (s exportedSlot, err error) {
+	if s.conn, err = open(ctx, j.src, func(cfg *pgx.ConnConfig) { cfg.RuntimeParams["replication"] = "database" }); err != nil {
+		return s, err
 	}
-	defer closeConn(ctx, conn) // the snapshot lives as long as this session does nothing else
-	snapshot := ""
 	err = j.untilMade(ctx, j.src, j.from, j.made(), func(ctx context.Context) error {
-		results, err := conn.PgConn().Exec(ctx, "CREATE_REPLICATION_SLOT "+name(j.made())+" LOGICAL pgoutput (SNAPSHOT 'export')").ReadAll()
+		results, err := s.conn.PgConn().Exec(ctx, "CREATE_REPLICATION_SLOT "+name(j.made())+" LOGICAL pgoutput (SNAPSHOT 'export')").ReadAll()
 		if err == nil {
-			snapshot = string(results[0].Rows[0][snapshotColumn])
+			s.snapshot = string(results[0].Rows[0][snapshotColumn])
 		}
 		return err
 	})
 	if err != nil {
-		return err
+		s.close(ctx)
 	}
-	return run(ctx, from, "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; SET TRANSACTION SNAPSHOT '"+quoted(snapshot)+"'")
+	return s, err
 }
 
 // snapshotColumn is where CREATE_REPLICATION_SLOT answers with the name of the snapshot.

@@ -51,7 +51,7 @@ UNION ALL
 SELECT true, 'the server is a standby: expected a primary' WHERE pg_is_in_recovery()`
 
 // forcedQueryOnTarget finds who may not write rows to tables that force row-level security: the mover, and from Postgres 16 on their owners, with
-// whose rights rows are applied. Its parameters: these, and whether all rows are copied by the mover.
+// whose rights rows are applied. Its parameters: these, and whether no rows are applied.
 const forcedQueryOnTarget = `
 SELECT true, format('role %I may not write to tables that force row-level security: expected a superuser, or BYPASSRLS', rolname) FROM pg_roles
 WHERE NOT (rolsuper OR rolbypassrls) AND (rolname = current_user OR rolname = ANY ($1) AND NOT $2 AND current_setting('server_version_num')::int >= 160000)`

@@ -47,9 +47,9 @@ func Command(a *cli.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "move SHARDS --to HOST",
 		Short: "Moves shards to another host while services write",
-		Long: `Moves shards to another host while services write: logical replication copies a shard, and a cutover of some
-milliseconds changes its place. Routers that follow the map send calls in between to the new host; other
-clients get an error that says where the shard went.
+		Long: `Moves shards to another host while services write: the rows of a shard are copied, logical replication
+brings what is written meanwhile, and a cutover of some milliseconds changes its place. Routers that follow
+the map send calls in between to the new host; other clients get an error that says where the shard went.
 
 Each move is in a ledger on its hosts. After an interrupt or a crash, "move resume" continues it, or
 "move abort" takes it back. The old schema stays on the source, under another name, until "move clean".
