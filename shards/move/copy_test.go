@@ -1,0 +1,191 @@
+package move_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/kiloshard/kiloshard/shards/move"
+)
+
+// large is a shard whose last table by name is too large for the buffers between source, mover and target.
+const large = fill + `insert into photos (title) select repeat('x', 10000) from generate_series(1, 3000);`
+
+// while has something happen, beside the move, once the mover copies rows of a table.
+func (b *bundle) while(t *testing.T, table string, rate int64, do func()) {
+	t.Helper()
+	b.cfg.Rate = rate
+	tell, begun := b.cfg.Events, false
+	b.cfg.Events = func(e move.Event) {
+		tell(e)
+		if begun || !strings.HasPrefix(e.What, "copying") {
+			return
+		}
+		begun = true
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			eventually(t, "a copy of "+table, func() bool {
+				return b.text(0, `select count(*) from pg_stat_progress_copy where datname = current_database() and command = 'COPY TO' and relid = 'shard_00001.`+table+`'::regclass`) == "1"
+			})
+			do()
+		}()
+		t.Cleanup(func() { <-done })
+	}
+}
+
+// What ends the source's part of a copy is named, and the move ends with it: the target's part is only told, and would take it for a
+// statement that somebody has cancelled.
+func TestCopyFailsOnSource(t *testing.T) {
+	t.Parallel()
+	for _, offline := range []bool{false, true} {
+		b := setup(t)
+		b.exec(0, large)
+		cfg := b.cfg
+		b.while(t, "photos", 10e6, func() {
+			b.exec(0, `select pg_terminate_backend(pid) from pg_stat_progress_copy where datname = current_database() and command = 'COPY TO'`)
+		})
+		b.cfg.Offline = offline
+		_, err := move.Run(t.Context(), b.cfg)
+		if err == nil || !strings.Contains(err.Error(), "copying photos, on pg-a: ") {
+			t.Errorf("offline %t: %v", offline, err)
+		}
+		if _, err := move.Resume(t.Context(), cfg); err != nil {
+			t.Error(err)
+		}
+		b.served("pg-b", "after the resume")
+		b.clean()
+	}
+}
+
+// A table that is copied can be emptied while others are copied.
+func TestTruncatedWhileCopying(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	b.exec(0, large)
+	b.while(t, "photos", 10e6, func() {
+		b.exec(0, `set lock_timeout = '1s'; truncate shard_00001.events; insert into shard_00001.events (what) values ('after')`)
+	})
+	if _, err := move.Run(t.Context(), b.cfg); err != nil {
+		t.Fatal(err)
+	}
+	b.equal("events", b.text(1, `select string_agg(what, ' ') from shard_00001.events`), "after")
+	b.clean()
+}
+
+// A rate does not hold up what is copied while writers wait.
+func TestUnloggedAtRate(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	b.exec(0, fill+`create unlogged table fast (t text); insert into fast select repeat('x', 1000) from generate_series(1, 3000)`)
+	b.cfg.Rate, b.cfg.MaxPause, b.cfg.Patience = 1e6, time.Second, time.Minute
+	if _, err := move.Run(t.Context(), b.cfg); err != nil {
+		t.Fatal(err)
+	}
+	b.equal("rows", b.text(1, `select count(*) from shard_00001.fast`), "3000")
+	b.clean()
+}
+
+// Whoever keeps readers out of a table that is to be copied is named.
+func TestLockedBeforeCopy(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	b.exec(0, fill+`insert into events (what) select repeat('x', 10000) from generate_series(1, 3000)`)
+	holder := b.connect(0)
+	cfg := b.cfg
+	b.while(t, "events", 10e6, func() {
+		if _, err := holder.Exec(t.Context(), `begin; lock table shard_00001.photos`); err != nil {
+			t.Error(err)
+		}
+	})
+	want := fmt.Sprintf("process %d, idle in transaction", holder.PgConn().PID())
+	tell, said := b.cfg.Events, false
+	b.cfg.Events = func(e move.Event) {
+		tell(e)
+		said = said || e.What == "waits for a lock of "+want
+	}
+	b.cfg.Patience = 2 * time.Second
+	if _, err := move.Run(t.Context(), b.cfg); err == nil || !strings.Contains(err.Error(), "no lock within 2s, which is held by "+want) {
+		t.Errorf("got %v", err)
+	}
+	if !said {
+		t.Error("the move did not say whom it waits for")
+	}
+	if _, err := holder.Exec(t.Context(), `rollback`); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := move.Resume(t.Context(), cfg); err != nil {
+		t.Error(err)
+	}
+	b.served("pg-b", "after the resume")
+}
+
+// A subscription that somebody disables, drops or enables is named, and no row is copied twice or left out.
+func TestSubscriptionChanged(t *testing.T) {
+	t.Parallel()
+	const of = `do $$ declare s text := (select subname from pg_subscription where subdbid = (select oid from pg_database where datname = current_database())); begin
+		execute format('alter subscription %I ` // one by one below
+	const drop = `disable', s); execute format('alter subscription %I set (slot_name = none)', s); execute format('drop subscription %I', s); end $$`
+	for _, test := range []struct{ at, does, want string }{
+		{"copy: copied", `disable', s); end $$`, "somebody has disabled subscription kiloshard_move_00001_"},
+		{"copy: copied", drop, "is not on pg-b any more: expected move abort"},
+		{"copy: committing", `enable', s); end $$`, "somebody has enabled or dropped subscription"},
+		{"copy: committing", drop, "somebody has enabled or dropped subscription"},
+	} {
+		b := setup(t)
+		b.exec(0, fill+`create table keyless (n int); insert into keyless select generate_series(1, 100)`)
+		cfg := b.cfg
+		b.cfg.Events = func(e move.Event) {
+			cfg.Events(e)
+			if point(e) == test.at {
+				b.exec(1, of+test.does)
+			}
+		}
+		if _, err := move.Run(t.Context(), b.cfg); err == nil || !strings.Contains(err.Error(), test.want) {
+			t.Errorf("%s, %s: got %v", test.at, test.does, err)
+		}
+		_, err := move.Resume(t.Context(), cfg)
+		if again := test.at == "copy: committing"; again != (err == nil) {
+			t.Errorf("%s, %s: resume: %v", test.at, test.does, err)
+		} else if again {
+			b.equal("rows", b.text(1, `select count(*) from shard_00001.keyless`), "100")
+			b.clean()
+			continue
+		}
+		if _, err := move.Abort(t.Context(), cfg); err != nil {
+			t.Error(err)
+		}
+		b.served("pg-a", "after the abort")
+		b.clean()
+	}
+}
+
+// What a copy that did not end has left is not there twice, whatever became of its subscription.
+func TestCopiedAnew(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	b.exec(0, fill+`create table keyless (n int); insert into keyless select generate_series(1, 100)`)
+	b.interrupted("copy: copied")
+	b.exec(1, `update kiloshard.moves set copied = null`) // as an older version, or one that died in its first steps
+	if _, err := move.Resume(t.Context(), b.cfg); err != nil {
+		t.Fatal(err)
+	}
+	b.equal("rows", b.text(1, `select count(*) from shard_00001.keyless`), "100")
+	b.clean()
+}
+
+// Settings of the target's database change nothing of what is copied.
+func TestCopyDespiteSettings(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	b.exec(0, fill+`create table odd (n int primary key, a int[], x xml); insert into odd values (1, '{1,null}', 'text and <a/>')`)
+	for _, setting := range []string{"array_nulls = off", "xmloption = document", "datestyle = 'SQL, DMY'", "extra_float_digits = -5"} {
+		b.exec(1, `do $$ begin execute format('alter database %I set `+strings.ReplaceAll(setting, "'", "''")+`', current_database()); end $$`)
+	}
+	if _, err := move.Run(t.Context(), b.cfg); err != nil {
+		t.Fatal(err)
+	}
+	b.equal("rows", b.text(1, `select a::text || x::text from shard_00001.odd`), "{1,NULL}text and <a/>")
+	b.clean()
+}
