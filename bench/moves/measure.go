@@ -61,7 +61,7 @@ func (r *rounds) round(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	err = r.underLoad(ctx, l, home, other)
+	err = r.underLoad(ctx, l, m, home, other)
 	l.end()
 	if err != nil {
 		return err
@@ -69,7 +69,7 @@ func (r *rounds) round(ctx context.Context) error {
 	return r.check(ctx, l)
 }
 
-func (r *rounds) underLoad(ctx context.Context, l *load, home, other shards.Host) error {
+func (r *rounds) underLoad(ctx context.Context, l *load, m *shards.Map, home, other shards.Host) error {
 	f := r.figure
 	if err := settle(ctx, slices.Concat(l.shard, l.others)); err != nil {
 		return err
