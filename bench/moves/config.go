@@ -15,9 +15,6 @@ type Config struct {
 	// NewHosts returns three empty hosts, on servers with wal_level logical.
 	NewHosts func(ctx context.Context) ([]shards.Host, error)
 
-	// Program is the path of kiloshard, which moves the shards: services and the mover are processes of their own.
-	Program string
-
 	Only    []string      // the parts to run, of those that [Parts] returns. Defaults to all
 	Rows    int           // of the shard, or of all shards of the part drain, each of about 100 bytes. Defaults to 1,000,000
 	Moves   int           // back and forth. Defaults to 10; the parts lock and drain have one
@@ -25,7 +22,7 @@ type Config struct {
 	Shards  int           // that leave their host in the part drain. Defaults to 100
 	Turn    time.Duration // of the load before each move, as a baseline. Defaults to 2 s
 	Hold    time.Duration // of the row's lock in the part lock. Defaults to 25 s
-	Rate    int           // MB that are copied in a second in the part rate. Defaults to 10
+	Rate    int64         // bytes that are copied in a second in the part rate. Defaults to 10 MB
 
 	Progress func(what string)
 }
@@ -35,7 +32,7 @@ type Report struct {
 	Rows    int      `json:"rows"`
 	Callers int      `json:"callers"` // that write; as many read
 	Hold    float64  `json:"hold_seconds"`
-	Rate    int      `json:"rate"` // MB a second
+	Rate    int64    `json:"rate"`
 	Parts   []Figure `json:"parts"`
 	Drain   *Drained `json:"drain,omitempty"`
 }
@@ -157,7 +154,7 @@ func (cfg Config) withDefaults() Config {
 		cfg.Hold = 25 * time.Second
 	}
 	if cfg.Rate <= 0 {
-		cfg.Rate = 10
+		cfg.Rate = 10e6
 	}
 	if cfg.Progress == nil {
 		cfg.Progress = func(string) {}

@@ -1,3 +1,3 @@
-// Package moves measures what services notice while kiloshard move, a process of its own, moves a shard to another host and back, and compares the duration of a
+// Package moves measures what services notice while a shard moves to another host and back, and compares the duration of a
 // move with a copy of the same tables by Postgres's logical replication alone.
 package moves

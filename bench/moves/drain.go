@@ -8,6 +8,8 @@ import (
 
 	"github.com/kiloshard/kiloshard/router"
 	"github.com/kiloshard/kiloshard/shards"
+	"github.com/kiloshard/kiloshard/shards/move"
+	"github.com/kiloshard/kiloshard/shards/move/balance"
 )
 
 // drain is the part in which all shards leave a host.
@@ -40,7 +42,9 @@ func measureDrain(ctx context.Context, cfg Config) (*Drained, error) {
 	}
 	d.Usual = longest(l.shard)
 	began := time.Now()
-	err = c.command(ctx, func(string) {}, "drain", e.Map.Hosts()[0].Name, "--login-with-password", "--writes-over", "0s")
+	_, err = move.Run(ctx, move.Config{
+		Map: e.Map, Store: c.store, Shards: e.Map.All(), Targets: balance.Drain(e.Map, e.Map.Hosts()[0].Name, nil, nil), LoginWithPassword: true, By: "bench",
+	})
 	d.Seconds = time.Since(began).Seconds()
 	if err != nil {
 		return nil, err

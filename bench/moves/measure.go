@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/kiloshard/kiloshard/shards"
+	"github.com/kiloshard/kiloshard/shards/move"
 )
 
 // measure measures one part.
@@ -93,24 +94,27 @@ func (r *rounds) underLoad(ctx context.Context, l *load, m *shards.Map, home, ot
 			return err
 		}
 	}
-	args := []string{"move", fmt.Sprint(moves), "--to", other.Name, "--login-with-password"}
+	var rate int64
 	if r.part.rate {
-		args = append(args, "--rate", fmt.Sprint(r.cfg.Rate))
+		rate = r.cfg.Rate
 	}
 	began := time.Now()
 	var locked time.Time
-	err = r.command(ctx, func(what string) {
-		switch {
-		case what == "copy: copied":
-			r.copied = append(r.copied, time.Since(began).Seconds())
-		case what == "cutover: locked":
-			locked = time.Now()
-		case strings.HasPrefix(what, "cutover: tries again"):
-			f.Tried++
-		case what == "fenced: begun":
-			f.Fences = append(f.Fences, float64(time.Since(locked))/float64(time.Millisecond))
-		}
-	}, args...)
+	_, err = move.Run(ctx, move.Config{
+		Map: m, Store: r.store, Shards: shards.SetOf(moves), To: other.Name, LoginWithPassword: true, By: "bench", Rate: rate,
+		Events: func(e move.Event) {
+			switch what := string(e.Step) + ": " + e.What; {
+			case what == "copy: copied":
+				r.copied = append(r.copied, time.Since(began).Seconds())
+			case what == "cutover: locked":
+				locked = time.Now()
+			case strings.HasPrefix(what, "cutover: tries again"):
+				f.Tried++
+			case what == "fenced: begun":
+				f.Fences = append(f.Fences, float64(time.Since(locked))/float64(time.Millisecond))
+			}
+		},
+	})
 	took := time.Since(began)
 	if err := ended(); err != nil {
 		return err

@@ -34,17 +34,13 @@ type layout struct {
 // cluster is some hosts, with the map in a file.
 type cluster struct {
 	layout
-	program string // kiloshard
-	store   mapstore.Store
-	router  *router.Router
-	dir     string            // of the config file
-	dsns    map[string]string // by the variables that the config names
+	store  mapstore.Store
+	router *router.Router
+	dir    string
 }
 
-const configFile = "kiloshard.yaml"
-
 func start(ctx context.Context, cfg Config, l layout) (_ *cluster, err error) {
-	c := &cluster{layout: l, program: cfg.Program, dsns: map[string]string{}}
+	c := &cluster{layout: l}
 	defer func() {
 		if err != nil {
 			c.close()
@@ -66,13 +62,14 @@ func start(ctx context.Context, cfg Config, l layout) (_ *cluster, err error) {
 		at = hosts[:1]
 	}
 	config := shards.Config{Cluster: "bench", Shards: l.shards, Epoch: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC), Placement: shards.Evenly(l.shards, at)}
+	dsns := map[string]string{}
 	for i, h := range hosts {
 		variable := fmt.Sprintf("PG_%d", i) // a map must not contain passwords
-		c.dsns[variable] = h.ConnString()
+		dsns[variable] = h.ConnString()
 		config.Hosts = append(config.Hosts, shards.Host{Name: h.Name, DSN: "${" + variable + "}"})
 	}
 	c.store, err = mapstore.Open(ctx, shards.Config{Cluster: config.Cluster}, mapstore.Options{
-		Path: filepath.Join(c.dir, configFile), Lookup: func(name string) (string, bool) { dsn, ok := c.dsns[name]; return dsn, ok },
+		Path: filepath.Join(c.dir, "kiloshard.yaml"), Lookup: func(name string) (string, bool) { dsn, ok := dsns[name]; return dsn, ok },
 	})
 	if err != nil {
 		return c, err

@@ -3,7 +3,6 @@ package bench
 import (
 	"context"
 	"fmt"
-	"os"
 	"slices"
 	"time"
 
@@ -18,11 +17,12 @@ import (
 func moveCommand(a *cli.App) *cobra.Command {
 	cfg := moves.Config{Progress: func(what string) { fmt.Fprintln(a.Stderr, "measuring:", what) }}
 	var turn, hold float64
+	var rate int64
 	cmd := &cobra.Command{
 		Use:   "move",
 		Short: "What services notice while a shard moves",
 		Long: `A shard moves to another host and back while services write to it and read, as fast as they
-can, and at a slower pace to other shards of both hosts. The mover is a process of its own. Before each move the same tables
+can, and at a slower pace to other shards of both hosts. Before each move the same tables
 are copied by a bare CREATE SUBSCRIPTION, under the same load. Each round has its own rows:
 they are looked for afterwards, and taken away. wal_retrieve_retry_interval is 1 s: Postgres 15
 begins no two subscriptions within it, which would be the second one's loss. There is WAL of before to
@@ -48,7 +48,7 @@ The parts, which --only selects, and what is wanted in each:
 			for _, flag := range []struct {
 				name         string
 				value, least int
-			}{{"rows", cfg.Rows, 1000}, {"moves", cfg.Moves, 1}, {"callers", cfg.Callers, 1}, {"rate", cfg.Rate, 1}, {"shards", cfg.Shards, 2}} {
+			}{{"rows", cfg.Rows, 1000}, {"moves", cfg.Moves, 1}, {"callers", cfg.Callers, 1}, {"rate", int(rate), 1}, {"shards", cfg.Shards, 2}} {
 				if flag.value < flag.least {
 					return cli.Usagef("--%s %d: expected %d or more", flag.name, flag.value, flag.least)
 				}
@@ -58,10 +58,7 @@ The parts, which --only selects, and what is wanted in each:
 					return cli.Usagef("--%s %g: expected more than 0, and 3600 at most", name, value)
 				}
 			}
-			var err error
-			if cfg.Program, err = os.Executable(); err != nil {
-				return err
-			}
+			cfg.Rate = rate * 1e6
 			cfg.Turn, cfg.Hold = time.Duration(turn*float64(time.Second)), time.Duration(hold*float64(time.Second))
 			return benchMove(cmd.Context(), a, cfg)
 		},
@@ -72,7 +69,7 @@ The parts, which --only selects, and what is wanted in each:
 	cmd.Flags().IntVar(&cfg.Callers, "callers", 4, "so many write to the shard, and so many read")
 	cmd.Flags().IntVar(&cfg.Shards, "shards", 100, "of the host, in the part drain")
 	cmd.Flags().Float64Var(&turn, "turn", 2, "seconds of the load before each move")
-	cmd.Flags().IntVar(&cfg.Rate, "rate", 10, "MB that are copied in a second, in the part rate")
+	cmd.Flags().Int64Var(&rate, "rate", 10, "MB that are copied in a second, in the part rate")
 	cmd.Flags().Float64Var(&hold, "hold", 25, "seconds for which a transaction holds a row, in the part lock")
 	return cmd
 }
@@ -134,7 +131,7 @@ func printMoveReport(a *cli.App, report *moves.Report) {
 	text := fmt.Sprintf("%s in all, %s and as many readers", cli.Count(report.Rows, "row"), cli.Count(report.Callers, "writer"))
 	if len(report.Parts) > 0 {
 		last := report.Parts[len(report.Parts)-1]
-		text += fmt.Sprintf("; %s of each part, %d of %s; %d MB a second at the rate; a row is held for %g s", cli.Count(report.Parts[0].Moves, "move"), last.Moves, last.Part, report.Rate, report.Hold)
+		text += fmt.Sprintf("; %s of each part, %d of %s; %d MB a second at the rate; a row is held for %g s", cli.Count(report.Parts[0].Moves, "move"), last.Moves, last.Part, report.Rate/1e6, report.Hold)
 	}
 	a.Say("%s.", text)
 }

@@ -37,7 +37,7 @@ func TestQuotes(t *testing.T) {
 		}},
 		{"kiloshard bench move", func(a *cli.App) {
 			values := []float64{1, 2}
-			report := &moves.Report{Rows: 1_000_000, Callers: 4, Hold: 25, Rate: 10, Drain: &moves.Drained{}}
+			report := &moves.Report{Rows: 1_000_000, Callers: 4, Hold: 25, Rate: 10e6, Drain: &moves.Drained{}}
 			for _, part := range slices.DeleteFunc(moves.Parts(), func(name string) bool { return name == "drain" }) {
 				report.Parts = append(report.Parts, moves.Figure{Part: part, Moves: 10, Stalls: values, Fences: values, Seconds: values, Bare: values, Ratios: values})
 			}
