@@ -16,8 +16,7 @@ import (
 const (
 	slotEvery  = time.Second
 	unusedFor  = 5 * time.Second
-	lockedFor  = time.Second // a wait for a lock, after which somebody is named who has it
-	lostStatus = "lost"      // of WAL that the slot needs
+	lostStatus = "lost" // of WAL that the slot needs
 )
 
 // slotWatch looks at a move's slot while the move waits for the target. A target that cannot connect to the source counts no
@@ -80,32 +79,6 @@ func (j *job) slotWorks(ctx context.Context, remedy string) (active bool, err er
 func (j *job) slotWorksYet(ctx context.Context) error {
 	_, err := j.slotWorks(ctx, "move resume, which begins the copy anew")
 	return err
-}
-
-// despiteLocks calls fn, which waits for a lock of the shard for lockedFor, until it no longer fails for want of it, and says who has it.
-func (j *job) despiteLocks(ctx context.Context, conn *pgx.Conn, fn func() error) error {
-	began, told := time.Now(), time.Time{}
-	return wait(ctx, 0, slowly, nil, func() (bool, error) {
-		err := fn()
-		if code(err) != "55P03" {
-			return err == nil, err
-		}
-		const query = `
-			SELECT DISTINCT coalesce('process ' || l.pid || coalesce(', ' || a.state, ''), 'a prepared transaction')
-			FROM pg_locks l JOIN pg_class c ON c.oid = l.relation LEFT JOIN pg_stat_activity a ON a.pid = l.pid
-			WHERE l.database = (SELECT oid FROM pg_database WHERE datname = current_database()) AND l.granted AND l.mode = 'AccessExclusiveLock' AND c.relnamespace = to_regnamespace($1)`
-		holders, asked := texts(ctx, conn, query, j.Schema)
-		switch {
-		case asked != nil:
-			return false, asked
-		case j.outOfPatience(began):
-			return false, fmt.Errorf("no lock within %s, which is held by %s: %w", j.cfg.Patience, strings.Join(holders, "; "), err)
-		case time.Since(told) > unusedFor:
-			told = time.Now()
-			j.event("waits for a lock of %s", strings.Join(holders, "; "))
-		}
-		return false, nil
-	})
 }
 
 // blockerWatch looks for transactions that keep Postgres from making a slot: it waits for all that are older, in any database of
