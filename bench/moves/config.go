@@ -65,7 +65,7 @@ type Figure struct {
 // Drained is the result of the part drain: all shards of a host leave it, half of them for each of two others. Times are in milliseconds
 // unless noted.
 type Drained struct {
-	Shards  int     `json:"shards"`
+	Shards  int     `json:"shard_count"`
 	Seconds float64 `json:"seconds"`
 	Stall   float64 `json:"stall_ms"` // the longest that a call took
 	Usual   float64 `json:"usual_ms"` // the longest while nothing moves

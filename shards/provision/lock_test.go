@@ -13,6 +13,9 @@ import (
 	"github.com/kiloshard/kiloshard/sql"
 )
 
+// sessionsEnd is how long the sessions of an earlier Create may take to end on a busy server, after they were closed.
+const sessionsEnd = 2 * time.Second
+
 // A role without privileges cannot block Create, before the installation or after it.
 func TestNobodyElseHoldsUpCreate(t *testing.T) {
 	t.Parallel()
@@ -27,7 +30,7 @@ func TestNobodyElseHoldsUpCreate(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	for range 2 {
-		if _, err := provision.Create(ctx, provision.CreateConfig{Map: m, Wait: time.Millisecond}); err != nil {
+		if _, err := provision.Create(ctx, provision.CreateConfig{Map: m, Wait: sessionsEnd}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -59,7 +62,7 @@ func TestLocksOfTheOwner(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			_, err := provision.Create(t.Context(), provision.CreateConfig{Map: m, Wait: time.Millisecond})
+			_, err := provision.Create(t.Context(), provision.CreateConfig{Map: m, Wait: sessionsEnd})
 			if want := fmt.Sprintf(test.want, other.PgConn().PID()); err == nil || !strings.Contains(err.Error(), want) || errors.Is(err, provision.ErrBusy) != test.busy {
 				t.Errorf("got %v, expected %q", err, want)
 			}
