@@ -5,6 +5,7 @@ package localpg
 import (
 	"context"
 	"syscall"
+	"time"
 )
 
 func (c *cluster) freeze(context.Context) error {
@@ -25,17 +26,20 @@ func (c *cluster) thaw(context.Context) error {
 	return syscall.Kill(child.pid, syscall.SIGCONT)
 }
 
-// freeze stops the process and its children where they are, and returns the children. The process is the first: stopped, it
-// starts no more children. It may have been about to start one.
+// stopLimit is how long a process may take to stop: the kernel lets it finish what it does there, such as starting a child.
+const stopLimit = 5 * time.Second
+
+// freeze stops the process and its children where they are, and returns the children. The process is the first: once it has
+// stopped, it starts no more children.
 func (p *process) freeze() ([]int, error) {
 	err := syscall.Kill(p.pid, syscall.SIGSTOP)
-	for known := -1; ; {
+	for deadline := time.Now().Add(stopLimit); ; {
+		last := stopped(p.pid) || err != nil || time.Now().After(deadline)
 		pids := children(p.pid)
-		if len(pids) == known {
+		signalAll(pids, syscall.SIGSTOP)
+		if last {
 			return pids, err
 		}
-		signalAll(pids, syscall.SIGSTOP)
-		known = len(pids)
 	}
 }
 

@@ -68,6 +68,12 @@ func alive(pid int) bool {
 	return ok && state != 'Z' && state != 'X'
 }
 
+// stopped says whether a process does nothing any more: it has been stopped, or has ended.
+func stopped(pid int) bool {
+	state, _, ok := status(pid)
+	return !ok || state == 'T' || state == 't' || state == 'Z' || state == 'X'
+}
+
 // startedOn says whether the process is known to be a server that was started on the data directory.
 func startedOn(pid int, data string) bool {
 	args, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))

@@ -33,6 +33,12 @@ func group(int) []int { return nil }
 // alive says whether a process is there.
 func alive(pid int) bool { return syscall.Kill(pid, 0) == nil }
 
+// stopped says whether a process does nothing any more: it has been stopped, or has ended.
+func stopped(pid int) bool {
+	out, err := exec.Command("ps", "-o", "stat=", "-p", fmt.Sprint(pid)).Output()
+	return err != nil || strings.ContainsAny(string(out), "TZ")
+}
+
 // startedOn says whether the process is known to be a server that was started on the data directory.
 func startedOn(pid int, data string) bool {
 	out, err := exec.Command("ps", "-ww", "-o", "command=", "-p", fmt.Sprint(pid)).Output()
