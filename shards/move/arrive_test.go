@@ -106,7 +106,7 @@ func TestArrives(t *testing.T) {
 	b := setup(t)
 	b.exec(0, fill+everything)
 	b.exec(1, otherDefaults)
-	b.interrupted("copy: subscribed")
+	b.interrupted("copy: copied")
 	b.exec(0, `update shard_00001."Bare Table" set what = 'other' where n = 3; delete from shard_00001."Bare Table" where n = 4; delete from shard_00001.silent where n = 4; update shard_00001.lost set t = 'other' where n = 4`)
 	before := map[string]string{}
 	for what, query := range catalogs {

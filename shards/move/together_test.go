@@ -320,7 +320,7 @@ func TestPauseOver(t *testing.T) {
 func TestTwoMovers(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
-	b.interrupted("copy: subscribed")
+	b.interrupted("copy: copied")
 	_, err := move.Run(t.Context(), b.cfg)
 	if !errors.Is(err, move.ErrUnderWay) {
 		t.Errorf("got %v", err)
