@@ -3,7 +3,6 @@ package moves
 import (
 	"context"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/kiloshard/kiloshard/router"
@@ -105,7 +104,7 @@ func (c *cluster) checkAll(ctx context.Context, d *Drained, by [][]*caller) erro
 		if err != nil {
 			return err
 		}
-		for _, n := range slices.Sorted(slices.Values(m.NumbersOn(host.Name))) {
+		for _, n := range m.NumbersOn(host.Name) {
 			there, err := c.written(ctx, conn, m.Schema(n))
 			if err != nil {
 				_ = conn.Close(context.WithoutCancel(ctx))
