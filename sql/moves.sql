@@ -29,12 +29,13 @@ CREATE TABLE IF NOT EXISTS kiloshard.moves (
   opened  timestamp with time zone, -- on the target, when the shard began to take writes there
   large_objects oid[], -- on the target, those that this move has made there
   catalogs text, -- on the source, a hash of what the catalogs say of the schema behind the fence
-  parts   oid[] -- on the source, what was in that schema
+  parts   oid[], -- on the source, what was in that schema
+  keys    text -- on the target, statements that make the keys and indexes which the shard gets once it has its rows; null when it has them
 );
 ALTER TABLE kiloshard.moves ADD COLUMN IF NOT EXISTS mover int, ADD COLUMN IF NOT EXISTS identities jsonb, ADD COLUMN IF NOT EXISTS carried text, ADD COLUMN IF NOT EXISTS offline boolean,
   ADD COLUMN IF NOT EXISTS back jsonb, ADD COLUMN IF NOT EXISTS returns text, ADD COLUMN IF NOT EXISTS split text,
   ADD COLUMN IF NOT EXISTS opened timestamp with time zone, ADD COLUMN IF NOT EXISTS copied timestamp with time zone, ADD COLUMN IF NOT EXISTS large_objects oid[],
-  ADD COLUMN IF NOT EXISTS catalogs text, ADD COLUMN IF NOT EXISTS parts oid[]; -- an older version lacks them
+  ADD COLUMN IF NOT EXISTS catalogs text, ADD COLUMN IF NOT EXISTS parts oid[], ADD COLUMN IF NOT EXISTS keys text; -- an older version lacks them
 CREATE UNIQUE INDEX IF NOT EXISTS moves_shard ON kiloshard.moves (shard) WHERE outcome IS NULL;
 GRANT SELECT ON kiloshard.moves TO PUBLIC; -- it says where a shard went
 

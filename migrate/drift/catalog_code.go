@@ -78,7 +78,7 @@ const viewColumnPart = `
 	WHERE c.settings <> ''`
 
 const relationCommentPart = `
-	SELECT t.relnamespace, 90, 'pg_description'::regclass, t.oid, -100 - d.objsubid, format('comment on %s', concat_ws('.', t.name, quote_ident(a.attname))),
+	SELECT t.relnamespace, CASE WHEN t.relkind IN ('i', 'I') THEN 91 ELSE 90 END, 'pg_description'::regclass, t.oid, -100 - d.objsubid, format('comment on %s', concat_ws('.', t.name, quote_ident(a.attname))),
 		format('COMMENT ON %s %s IS %L', CASE WHEN d.objsubid > 0 THEN 'COLUMN' ELSE CASE t.relkind WHEN 'v' THEN 'VIEW' WHEN 'm' THEN 'MATERIALIZED VIEW'
 			WHEN 'S' THEN 'SEQUENCE' WHEN 'i' THEN 'INDEX' WHEN 'I' THEN 'INDEX' WHEN 'f' THEN 'FOREIGN TABLE' WHEN 'c' THEN 'TYPE' ELSE 'TABLE' END END,
 			concat_ws('.', t.name, quote_ident(a.attname)), d.description)
@@ -87,7 +87,7 @@ const relationCommentPart = `
 	WHERE d.classoid = 'pg_class'::regclass`
 
 const constraintCommentPart = `
-	SELECT con.connamespace, 90, 'pg_description'::regclass, con.oid, -1, format('comment on constraint %I on %s', con.conname, coalesce(t.name, con.contypid::regtype::text)),
+	SELECT con.connamespace, 91, 'pg_description'::regclass, con.oid, -1, format('comment on constraint %I on %s', con.conname, coalesce(t.name, con.contypid::regtype::text)),
 		format('COMMENT ON CONSTRAINT %I ON %s%s IS %L', con.conname, CASE WHEN t.oid IS NULL THEN 'DOMAIN ' END, coalesce(t.name, con.contypid::regtype::text), d.description)
 	FROM pg_description d JOIN pg_constraint con ON con.oid = d.objoid JOIN shard s ON s.oid = con.connamespace LEFT JOIN rel t ON t.oid = con.conrelid
 	WHERE d.classoid = 'pg_constraint'::regclass AND (t.oid IS NOT NULL OR con.contypid <> 0)`

@@ -40,6 +40,13 @@ type Line struct {
 	locking bool // of [lockingParts]
 }
 
+// keyRanks are those of keys, of indexes, of replica identities, and of comments on constraints and indexes.
+var keyRanks = []int32{51, 60, 77, 91}
+
+// OfKeys reports whether a line makes a key or an index, or is about one: it can wait until its table has rows, which is faster, unless
+// another line needs it.
+func (l Line) OfKeys() bool { return slices.Contains(keyRanks, l.Rank) }
+
 // Structure is the content of a shard's schema, without rows.
 type Structure []Line
 

@@ -20,32 +20,36 @@ type thing struct {
 // edge says that one thing needs another.
 type edge struct{ from, to thing }
 
-// inOrder returns the structure in an order in which each line comes after those that it needs. Usually that is the order
-// of ranks, and within a rank that of OIDs, in which the objects were made.
-func inOrder(ctx context.Context, conn *pgx.Conn, structure drift.Structure) (drift.Structure, error) {
+// inOrder returns the structure in an order in which each line comes after those that it needs, and the indexes of these. Usually that
+// is the order of ranks, and within a rank that of OIDs, in which the objects were made.
+func inOrder(ctx context.Context, conn *pgx.Conn, structure drift.Structure) (ordered drift.Structure, needed [][]int, err error) {
 	lines := slices.Clone(structure)
 	slices.SortFunc(lines, func(a, b drift.Line) int {
 		return cmp.Or(cmp.Compare(a.Rank, b.Rank), cmp.Compare(a.Object, b.Object), cmp.Compare(a.Part, b.Part), cmp.Compare(a.Text, b.Text))
 	})
 	needs, err := needsOf(ctx, conn, lines)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	// Repeatedly take the first line whose needs are all made.
-	var ordered drift.Structure
 	made := make([]bool, len(lines))
+	at := make([]int, len(lines)) // where it is in the order
 	for len(ordered) < len(lines) {
 		next := slices.IndexFunc(needs, func(needed []int) bool {
 			return needed != nil && !slices.ContainsFunc(needed, func(i int) bool { return !made[i] })
 		})
 		if next < 0 {
 			first := slices.IndexFunc(needs, func(needed []int) bool { return needed != nil })
-			return nil, fmt.Errorf("%s is part of a cycle of dependencies: expected an order in which to make them", lines[first].Key)
+			return nil, nil, fmt.Errorf("%s is part of a cycle of dependencies: expected an order in which to make them", lines[first].Key)
 		}
-		ordered = append(ordered, lines[next])
+		for i, n := range needs[next] {
+			needs[next][i] = at[n]
+		}
+		at[next] = len(ordered)
+		ordered, needed = append(ordered, lines[next]), append(needed, needs[next])
 		made[next], needs[next] = true, nil
 	}
-	return ordered, nil
+	return ordered, needed, nil
 }
 
 // needsOf returns, for each line, the indexes of the lines that it needs.

@@ -37,9 +37,12 @@ func keepLedger(ctx context.Context, conn *pgx.Conn) error {
 
 // Text returns the statements that make the snapshot's structure, with the marks of package drift in place of a shard's
 // schema and number: see [drift.Render]. Run them with a search_path of pg_catalog only, and with check_function_bodies off.
-func (s *Snapshot) Text() string {
+func (s *Snapshot) Text() string { return text(s.structure) }
+
+// text returns the statements of lines, with marks.
+func text(lines drift.Structure) string {
 	var b strings.Builder
-	for _, l := range s.structure {
+	for _, l := range lines {
 		b.WriteString(l.Text + ";\n")
 	}
 	return b.String()

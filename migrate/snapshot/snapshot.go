@@ -104,7 +104,7 @@ func Take(ctx context.Context, m *shards.Map, candidates ...shards.Number) (*Sna
 		if err := unknown(structure, m, donor.Shard); err != nil {
 			return err
 		}
-		if structure, err = inOrder(ctx, conn, structure); err != nil {
+		if structure, _, err = inOrder(ctx, conn, structure); err != nil {
 			return err
 		}
 		schemas := []string{m.Schema(donor.Shard)}

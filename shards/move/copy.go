@@ -27,7 +27,7 @@ func (j *job) copy(ctx context.Context) error {
 		return err
 	}
 	group, both := errgroup.WithContext(ctx)
-	group.Go(func() error { return j.compareStructures(both, identities) }) // what differs is not found after hours of copying
+	group.Go(func() error { return j.compareStructures(both, identities, copied) }) // what differs is not found after hours of copying
 	if !copied {
 		group.Go(func() error { return j.copyFromSlot(both) })
 	}
@@ -63,15 +63,18 @@ func (j *job) copyFromSlot(ctx context.Context) error {
 	if err := j.measure(ctx); err != nil {
 		return err
 	}
-	err = j.watched(ctx, j.slotWorksYet, func(ctx context.Context) error {
-		return inTx(ctx, j.to, func(to pgx.Tx) error {
-			if err := j.copySnapshot(ctx, s.snapshot, from, to); err != nil {
-				return err
-			}
-			s.close(ctx)
-			j.event("committing")
-			return j.enable(ctx, to)
-		})
+	err = inTx(ctx, j.to, func(to pgx.Tx) error {
+		err := j.watched(ctx, j.slotWorksYet, func(ctx context.Context) error { return j.copySnapshot(ctx, s.snapshot, from, to) })
+		if err != nil {
+			return err
+		}
+		s.close(ctx)
+		j.event("makes keys and indexes")
+		if err := j.makeKeys(ctx, to); err != nil {
+			return fmt.Errorf("keys and indexes on %s: %w", j.Target, err)
+		}
+		j.event("committing")
+		return j.enable(ctx, to)
 	})
 	if err == nil {
 		j.event("copied")

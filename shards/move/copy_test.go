@@ -189,3 +189,32 @@ func TestCopyDespiteSettings(t *testing.T) {
 	b.equal("rows", b.text(1, `select a::text || x::text from shard_00001.odd`), "{1,NULL}text and <a/>")
 	b.clean()
 }
+
+// Keys and indexes come after the rows, but for those that something else needs. A mover that dies meanwhile leaves neither.
+func TestKeysAfterRows(t *testing.T) {
+	t.Parallel()
+	const indexes = `select string_agg(concat_ws(' ', relname, conname, indisclustered, indisreplident, obj_description(indexrelid), obj_description(n.oid, 'pg_constraint')), E'\n' order by relname)
+		from pg_index i join pg_class c on c.oid = indexrelid left join pg_constraint n on conindid = indexrelid and contype <> 'f' where relnamespace = 'shard_00001'::regnamespace`
+	b := setup(t)
+	b.exec(0, fill+`create table owners (id bigint primary key, name text unique, kind int); create table owned (id bigint primary key, owner bigint references owners, n int not null, exclude using btree (n with =));
+		create view names as select name, kind, id from owners group by id; create unique index numbers on owned (n) include (owner); create index on owners (lower(name)); create index kinds on owners (kind) where kind > 0;
+		create materialized view many as select n from owned; create unique index many_n on many (n);
+		alter table owned replica identity using index numbers, cluster on numbers; comment on index numbers is 'of owned'; comment on constraint owners_name_key on owners is 'one each';
+		insert into owners select i, 'owner ' || i, i from generate_series(1, 100) i; insert into owned select i, i, i from generate_series(1, 100) i; refresh materialized view many`)
+	want := b.text(0, indexes)
+	b.interrupted("copy: makes keys and indexes")
+	b.equal("indexes before the rows", b.text(1, `select string_agg(relname, ' ' order by relname) from pg_index join pg_class c on c.oid = indexrelid where indrelid::regclass::text ~ 'own'`), "owners_pkey")
+	b.equal("rows of a copy that did not end", b.text(1, `select count(*) from shard_00001.owned`), "0")
+	b.exec(0, `set search_path = shard_00001; create index later on owned (owner)`)
+	if _, err := move.Resume(t.Context(), b.cfg); err == nil || !strings.Contains(err.Error(), "later") {
+		t.Errorf("with another index: %v", err)
+	}
+	b.exec(0, `drop index shard_00001.later`)
+	if _, err := move.Resume(t.Context(), b.cfg); err != nil {
+		t.Fatal(err)
+	}
+	b.equal("indexes", b.text(1, indexes), want)
+	b.equal("rows", b.text(1, `select (select count(*) from shard_00001.owned) || ' ' || (select sum(n) from shard_00001.many)`), "100 5050")
+	b.equal("statements that are left", b.text(1, `select keys is null from kiloshard.moves where side = 'target'`), "t")
+	b.clean()
+}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/kiloshard/kiloshard/migrate/snapshot"
 	"github.com/kiloshard/kiloshard/shards"
 )
 
@@ -28,17 +29,17 @@ type job struct {
 	rows       int64     // of them, as they were compared last
 	small      bool      // it is compared while writers wait
 	apart      apart
-	final      bool        // what has changed since seen is
-	carried    string      // the snapshot of the target when it had all
-	seen       [2]string   // the snapshots of source and target as of which the rows are known to be the same
-	compared   catalogs    // as they were when both structures were compared
-	again      int         // how often they were compared once more
-	tried      time.Time   // when the first try of a cutover began
-	entered    bool        // it is in the ledger
-	statements string      // that make the shard, without rows; empty before they are read
-	back       *Move       // the move that this one rolls back: its old schema is brought up to date instead of a copy
-	mapped     *shards.Map // as it was before the fence; nil for a move that was fenced by another mover
-	leaving    shards.Set  // the shards of a promotion, which change their host together; empty for a move
+	final      bool                // what has changed since seen is
+	carried    string              // the snapshot of the target when it had all
+	seen       [2]string           // the snapshots of source and target as of which the rows are known to be the same
+	compared   catalogs            // as they were when both structures were compared
+	again      int                 // how often they were compared once more
+	tried      time.Time           // when the first try of a cutover began
+	entered    bool                // it is in the ledger
+	statements snapshot.Statements // that make the shard, without rows; empty before they are read
+	back       *Move               // the move that this one rolls back: its old schema is brought up to date instead of a copy
+	mapped     *shards.Map         // as it was before the fence; nil for a move that was fenced by another mover
+	leaving    shards.Set          // the shards of a promotion, which change their host together; empty for a move
 }
 
 // newID returns 8 hexadecimal digits.

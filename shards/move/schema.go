@@ -58,7 +58,7 @@ func (j *job) makeSchema(ctx context.Context) error {
 	if err := provision.CreateOne(ctx, m, j.Shard, createWait); err != nil {
 		return err
 	}
-	if j.statements == "" {
+	if j.statements == (snapshot.Statements{}) {
 		if err := j.readStatements(ctx); err != nil {
 			return err
 		}
@@ -67,8 +67,20 @@ func (j *job) makeSchema(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	// Rows that were made with the shard come with the copy.
-	if err := run(ctx, j.to, "BEGIN;\n"+script+truncateAll(j.Schema, rows.All)+j.guardAll()+j.hide()+"COMMIT"); err != nil {
+	err = inTx(ctx, j.to, func(to pgx.Tx) error {
+		// Rows that were made with the shard come with the copy.
+		if err := run(ctx, to.Conn(), script+truncateAll(j.Schema, rows.All)+j.guardAll()+j.hide()); err != nil {
+			return err
+		}
+		if _, err := to.Exec(ctx, `UPDATE kiloshard.moves SET keys = $2 WHERE id = $1`, j.ID, j.statements.Keys); err != nil {
+			return err
+		}
+		if !j.Offline {
+			return nil
+		}
+		return j.makeKeys(ctx, to) // the copy may be tried several times
+	})
+	if err != nil {
 		return fmt.Errorf("making the shard on %s: %w", j.Target, err)
 	}
 	j.event("made")
@@ -88,17 +100,31 @@ func (j *job) trySchema(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return provision.TryOne(ctx, m, j.Shard, createWait, script)
+	return provision.TryOne(ctx, m, j.Shard, createWait, script+j.statements.Keys)
 }
 
-// shardScript returns what makes of a new shard's schema the one that the source has, in a transaction.
+// makeKeys makes the keys and indexes that the shard gets once it has its rows. An older version has made them before.
+func (j *job) makeKeys(ctx context.Context, to pgx.Tx) error {
+	var keys string
+	const query = `SELECT set_config('search_path', 'pg_catalog', true), coalesce(keys, '') FROM kiloshard.moves WHERE id = $1`
+	if err := to.QueryRow(ctx, query, j.ID).Scan(nil, &keys); err != nil || keys == "" {
+		return err
+	}
+	if err := run(ctx, to.Conn(), keys); err != nil {
+		return err
+	}
+	_, err := to.Exec(ctx, `UPDATE kiloshard.moves SET keys = NULL WHERE id = $1`, j.ID)
+	return err
+}
+
+// shardScript returns what makes of a new shard's schema the one that the source has, but for keys and indexes, in a transaction.
 func (j *job) shardScript(ctx context.Context) (string, error) {
 	version, err := j.schemaVersion(ctx)
 	if err != nil {
 		return "", err
 	}
 	rights, err := rights(ctx, j.from, j.Schema, j.Schema)
-	return "SET LOCAL search_path = pg_catalog; SET LOCAL check_function_bodies = off;\n" + version + j.statements + strings.Join(rights, ";\n") + ";\n", err
+	return "SET LOCAL search_path = pg_catalog; SET LOCAL check_function_bodies = off;\n" + version + j.statements.Tables + strings.Join(rights, ";\n") + ";\n", err
 }
 
 // readStatements reads the shard on the source. The error is a [snapshot.UnknownError] for what no statement makes.
@@ -108,7 +134,7 @@ func (j *job) readStatements(ctx context.Context) error {
 		return err
 	}
 	defer closeConn(ctx, conn)
-	_, j.statements, err = snapshot.Exact(ctx, conn, j.cfg.Map, j.Shard)
+	j.statements, err = snapshot.Exact(ctx, conn, j.cfg.Map, j.Shard)
 	return err
 }
 

@@ -15,7 +15,7 @@ import (
 func Sizes(ctx context.Context, m *shards.Map) (map[shards.Number]int64, error) {
 	const query = `
 		SELECT n.nspname::text, coalesce(sum(pg_total_relation_size(c.oid)), 0)::bigint
-		FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.relkind IN ('r', 'm') AND n.nspname ~ $1 GROUP BY 1`
+		FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.relkind IN ('r', 'm') AND n.nspname = ANY ($1) GROUP BY 1`
 	var mu sync.Mutex
 	sizes := map[shards.Number]int64{}
 	err := eachHost(ctx, m, func(host shards.Host, conn *pgx.Conn) error {
@@ -35,7 +35,7 @@ func Sizes(ctx context.Context, m *shards.Map) (map[shards.Number]int64, error) 
 func Writes(ctx context.Context, m *shards.Map, over time.Duration) (map[shards.Number]float64, error) {
 	const query = `
 		SELECT n.nspname::text, sum(pg_stat_get_tuples_inserted(c.oid) + pg_stat_get_tuples_updated(c.oid) + pg_stat_get_tuples_deleted(c.oid))::bigint
-		FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.relkind = 'r' AND n.nspname ~ $1 GROUP BY 1`
+		FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.relkind = 'r' AND n.nspname = ANY ($1) GROUP BY 1`
 	var mu sync.Mutex
 	rates := map[shards.Number]float64{}
 	err := eachHost(ctx, m, func(host shards.Host, conn *pgx.Conn) error {
@@ -65,9 +65,14 @@ func Writes(ctx context.Context, m *shards.Map, over time.Duration) (map[shards.
 	return rates, err
 }
 
-// ofShards returns a figure of each shard that the map has on a host. The query has a row for each schema whose name matches its parameter.
+// ofShards returns a figure of each shard that the map has on a host. The query has a row for each of the schemas that are its parameter.
+// It asks for no others: a shard that arrives is locked while its keys are made.
 func ofShards(ctx context.Context, m *shards.Map, host shards.Host, conn *pgx.Conn, query string) (map[shards.Number]int64, error) {
-	rows, err := conn.Query(ctx, query, "^"+m.Config().SchemaPrefix+"[0-9]+$")
+	var schemas []string
+	for _, n := range m.NumbersOn(host.Name) {
+		schemas = append(schemas, m.Schema(n))
+	}
+	rows, err := conn.Query(ctx, query, schemas)
 	if err != nil {
 		return nil, err
 	}
@@ -75,7 +80,7 @@ func ofShards(ctx context.Context, m *shards.Map, host shards.Host, conn *pgx.Co
 	var schema string
 	var figure int64
 	_, err = pgx.ForEachRow(rows, []any{&schema, &figure}, func() error {
-		if n, ok := m.NumberOf(schema); ok && m.Has(n) && m.Host(n).Name == host.Name {
+		if n, ok := m.NumberOf(schema); ok {
 			figures[n] = figure
 		}
 		return nil

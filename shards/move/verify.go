@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -236,11 +237,12 @@ func (j *job) verifyStructure(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	return j.compareStructures(ctx, identities)
+	return j.compareStructures(ctx, identities, true)
 }
 
-// compareStructures compares the structures of both sides, in sessions of its own, but for the replica identities that the move has changed.
-func (j *job) compareStructures(ctx context.Context, identities map[string]string) error {
+// compareStructures compares the structures of both sides, in sessions of its own, but for the replica identities that the move has changed,
+// and without keys also for what has to do with keys and indexes.
+func (j *job) compareStructures(ctx context.Context, identities map[string]string, keys bool) error {
 	var structures [2]drift.Structure
 	group, reading := errgroup.WithContext(ctx)
 	for i, host := range []shards.Host{j.src, j.dst} {
@@ -252,6 +254,9 @@ func (j *job) compareStructures(ctx context.Context, identities map[string]strin
 			defer closeConn(reading, conn)
 			found, err := drift.Read(reading, conn, j.cfg.Map, j.Shard)
 			structures[i] = withoutIdentities(found[j.Shard], identities)
+			if !keys {
+				structures[i] = slices.DeleteFunc(structures[i], drift.Line.OfKeys)
+			}
 			return err
 		})
 	}
