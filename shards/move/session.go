@@ -43,6 +43,10 @@ func open(ctx context.Context, host shards.Host, adjust ...func(*pgx.ConnConfig)
 			"jit":                         "off",
 			"row_security":                "off", // an error instead of some of the rows
 
+			// The host serves others meanwhile.
+			"max_parallel_workers_per_gather":  "0",
+			"max_parallel_maintenance_workers": "0",
+
 			// A mover that vanishes without a word is gone for the server, with its locks, after some 25 s.
 			"tcp_keepalives_idle":     "10",
 			"tcp_keepalives_interval": "5",

@@ -24,7 +24,7 @@ func Paced(ctx context.Context, conn *pgx.Conn, schema string, which Tables) ([]
 		return nil, err
 	}
 	// Without it each step might read the whole table.
-	if _, err := conn.Exec(ctx, "SET LOCAL enable_seqscan = off; SET LOCAL max_parallel_workers_per_gather = 0"); err != nil {
+	if _, err := conn.Exec(ctx, "SET LOCAL enable_seqscan = off"); err != nil {
 		return nil, err
 	}
 	var all []Sum
