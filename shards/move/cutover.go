@@ -143,7 +143,7 @@ func (j *job) untilQuiet(ctx context.Context, conn *pgx.Conn, began time.Time, s
 				AND coalesce(c.relnamespace, CASE l.classid WHEN 'pg_namespace'::regclass THEN l.objid END) IN (SELECT to_regnamespace(s) FROM unnest($1::text[]) s)
 				AND coalesce(p.prepared, a.xact_start) < clock_timestamp() - make_interval(secs => $2)`
 		blockers, err := texts(ctx, conn, query, schemas, j.cfg.LockTimeout.Seconds())
-		if err == nil && len(blockers) > 0 && time.Since(told) > 5*time.Second {
+		if err == nil && len(blockers) > 0 && time.Since(told) > tellEvery {
 			told = time.Now()
 			j.event("waits for %s", strings.Join(blockers, "; "))
 		}

@@ -4,12 +4,13 @@
 // cutover of some milliseconds changes its place. [Run] takes each shard through these steps; each is in the ledger before it is begun:
 //
 //  1. prepare: what can be checked is checked, and the ledgers of both hosts get a row.
-//  2. schema: the shard is made on the target as it is on the source, without rows: tables, functions, sequences, owners and
-//     grants. The structures are compared. Until the switch the copy is a fence to routers, its next_id fails, and a trigger on each table
-//     refuses writes.
+//  2. schema: the shard is made on the target as it is on the source, without rows, and without keys and indexes that nothing else of it
+//     needs: tables, functions, sequences, owners and grants. The structures are compared. Until the switch the copy is a fence to routers,
+//     its next_id fails, and a trigger on each table refuses writes.
 //  3. publish: the source gets a publication of the shard's tables.
-//  4. copy: the source gets a slot, and the mover copies the rows as of where that begins. The target gets a subscription, which brings what
-//     was written since. Once it keeps up, the target takes statistics, and fills materialised views, beside the comparison that follows.
+//  4. copy: the source gets a slot, and the mover copies the rows as of where that begins, and makes the other keys and indexes. The target
+//     gets a subscription, which brings what was written since. Once it keeps up, the target takes statistics, and fills materialised
+//     views, beside the comparison that follows.
 //  5. cutover: one transaction on the source locks the shard's tables and sequences. A marker row is written by another
 //     session; once the target shows it, the target has all that was written before. What is not replicated is copied: unlogged tables
 //     and large objects. Rows are compared, the sequences' values are carried over, and the shard gets another name, with the fence in

@@ -37,7 +37,7 @@ func (j *job) removeGuards(ctx context.Context) error {
 				firstLockTimeout.Milliseconds(), guardName, name(j.Schema, table)))
 			switch {
 			case code(err) == "55P03" || code(err) == "40P01":
-				if time.Since(said) > 5*time.Second {
+				if time.Since(said) > tellEvery {
 					said = time.Now()
 					j.event("waits for table %s, to drop trigger %s", table, guardName)
 				}

@@ -30,7 +30,7 @@ func (j *job) despiteLocks(ctx context.Context, conn *pgx.Conn, fn func() error)
 			return false, asked
 		case j.outOfPatience(began):
 			return false, fmt.Errorf("no lock within %s, which is held by %s: %w", j.cfg.Patience, strings.Join(holders, "; "), err)
-		case time.Since(told) > unusedFor:
+		case time.Since(told) > tellEvery:
 			told = time.Now()
 			j.event("waits for a lock of %s", strings.Join(holders, "; "))
 		}

@@ -121,7 +121,7 @@ func (j *job) drain(ctx context.Context) error {
 			return false, fmt.Errorf("%w: waited %s", err, j.cfg.Patience)
 		}
 		if time.Since(told) > slotEvery {
-			told = told.Add(unusedFor)
+			told = told.Add(tellEvery)
 			return false, j.nameReader(ctx)
 		}
 		return false, nil

@@ -12,11 +12,10 @@ import (
 	"github.com/kiloshard/kiloshard/shards"
 )
 
-// How often the slot is looked at, and how long nobody may use it before that is reported.
 const (
-	slotEvery  = time.Second
-	unusedFor  = 5 * time.Second
-	lostStatus = "lost" // of WAL that the slot needs
+	slotEvery  = time.Second     // how often the slot is looked at
+	tellEvery  = 5 * time.Second // how often a wait says for whom it waits, or for what
+	lostStatus = "lost"          // of WAL that the slot needs
 )
 
 // slotWatch looks at a move's slot while the move waits for the target. A target that cannot connect to the source counts no
@@ -52,9 +51,9 @@ func (w *slotWatch) look(ctx context.Context) error {
 		return fmt.Errorf("subscription %s is not on %s any more: expected move abort, and another move", j.made(), j.Target)
 	case !enabled:
 		return fmt.Errorf("somebody has disabled subscription %s on %s: expected ALTER SUBSCRIPTION %s ENABLE there, and move resume", j.made(), j.Target, name(j.made()))
-	case now.Sub(w.used) > unusedFor && j.outOfPatience(w.used):
+	case now.Sub(w.used) > tellEvery && j.outOfPatience(w.used):
 		return fmt.Errorf("%s has not connected to %s within %s: its server's log says why", j.Target, j.Source, j.cfg.Patience)
-	case now.Sub(w.told) > unusedFor:
+	case now.Sub(w.told) > tellEvery:
 		w.told = now
 		j.event("waits for %s to connect to %s: its server's log says why it does not", j.Target, j.Source)
 	}
@@ -112,7 +111,7 @@ func (w *blockerWatch) look(ctx context.Context) error {
 		w.began = now
 	case j.outOfPatience(w.began):
 		return fmt.Errorf("no slot on %s within %s: an older transaction of %s is open", w.host, j.cfg.Patience, strings.Join(blockers, "; "))
-	case now.Sub(w.told) > unusedFor:
+	case now.Sub(w.told) > tellEvery:
 		w.told = now
 		j.event("waits for an older transaction of %s, on %s", strings.Join(blockers, "; "), w.host)
 	}
