@@ -94,7 +94,12 @@ func (r *Router) follow(ctx context.Context, source Maps) {
 		if refused {
 			err = r.setMap(m, true) // that keys move was decided where the map was changed
 		}
-		if err != nil && ctx.Err() == nil {
+		if err == nil {
+			select {
+			case r.told <- struct{}{}:
+			default:
+			}
+		} else if ctx.Err() == nil {
 			r.mapTrouble(err, refused)
 		}
 	}

@@ -11,7 +11,7 @@ import (
 
 const (
 	loadLimit    = 3 * time.Second        // time limit of one load of the map
-	loadPause    = 2 * time.Millisecond   // before the second load; doubles with each further load
+	loadPause    = 2 * time.Millisecond   // before the second load; a fourth longer before each further one
 	loadPauseMax = 50 * time.Millisecond  // longest pause between two loads
 	loadReset    = time.Second            // without a load for this long, the pause starts again at 0
 	moveWait     = 250 * time.Millisecond // how long a call waits for a newer map before it retries on the old host
@@ -31,7 +31,9 @@ type reload struct {
 // newest makes the router use the newest map of its source. It returns when that is done or when ctx ends.
 func (r *reload) newest(ctx context.Context) {
 	done := r.flight.DoChan("", func() (any, error) {
-		r.wait()
+		if r.wait() {
+			return nil, nil
+		}
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), loadLimit)
 		defer cancel()
 		m, err := r.router.maps.Load(ctx)
@@ -50,13 +52,18 @@ func (r *reload) newest(ctx context.Context) {
 	}
 }
 
-// wait pauses before the next load.
-func (r *reload) wait() {
+// wait pauses before the next load. It reports whether the map has changed in the meantime, so that there is no need of it.
+func (r *reload) wait() (changed bool) {
 	if time.Since(r.last) > loadReset {
 		r.pause = 0
 	}
-	time.Sleep(r.pause)
-	r.pause = min(max(2*r.pause, loadPause), loadPauseMax)
+	select {
+	case <-time.After(r.pause):
+	case <-r.router.told:
+		changed = true
+	}
+	r.pause = min(max(r.pause+r.pause/4, loadPause), loadPauseMax)
+	return changed
 }
 
 // awaitMove waits for a newer map that has the shard on another host. It reports whether to retry the call: there is such a

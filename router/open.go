@@ -44,7 +44,7 @@ func New(ctx context.Context, cfg Config) (*Router, error) {
 	}
 	ctx = context.WithoutCancel(ctx)
 	r := &Router{
-		log: cfg.logger(), tracers: slices.Clone(cfg.Tracers), maps: cfg.Maps, stop: func() {},
+		log: cfg.logger(), tracers: slices.Clone(cfg.Tracers), maps: cfg.Maps, told: make(chan struct{}, 1), stop: func() {},
 	}
 	r.life, r.endLife = context.WithCancel(ctx)
 	maps := &reload{router: r}

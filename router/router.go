@@ -24,6 +24,7 @@ type Router struct {
 	open         func(shards.Host) (*host, error)
 	newDirectory func() *directory.Directory
 	maps         Maps               // nil if the config has none
+	told         chan struct{}      // has an element once the source has yielded another map
 	stop         context.CancelFunc // stops watching maps
 	ending       sync.WaitGroup     // waits for the watcher and for hosts that left the map to close
 	life         context.Context    // ends when Close stops waiting
