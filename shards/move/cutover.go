@@ -247,32 +247,42 @@ func (j *job) holdUp(ctx context.Context, tx pgx.Tx, lockTimeout time.Duration, 
 	return began, j.orMeanwhile(ctx, fn(ctx, tx))
 }
 
-// fenceIn is the end of a cutover: it copies what is not replicated, compares what is to be compared, carries the sequences over, and fences
-// the source.
+// fenceIn is the end of a cutover: it carries over what is not replicated, asks the catalogs meanwhile, and fences the source.
 func (j *job) fenceIn(ctx context.Context, tx pgx.Tx) error {
-	if err := j.isAsCompared(ctx); err != nil {
+	var group errgroup.Group
+	group.Go(func() error { return j.isAsCompared(ctx) })
+	sequences, err := j.carryRest(ctx, tx)
+	if changed := group.Wait(); changed != nil {
+		return changed
+	}
+	if err != nil {
 		return err
 	}
+	return j.erect(ctx, tx, sequences)
+}
+
+// carryRest copies what is not replicated, compares what is to be compared, and carries the sequences over, which it returns.
+func (j *job) carryRest(ctx context.Context, tx pgx.Tx) ([]sequence, error) {
 	if err := j.copyUnlogged(ctx, tx); err != nil {
-		return err
+		return nil, err
 	}
 	if err := j.copyLarge(ctx, tx); err != nil {
-		return fmt.Errorf("large objects: %w", err)
+		return nil, fmt.Errorf("large objects: %w", err)
 	}
 	if err := j.verifyUnderFence(ctx, tx); err != nil {
-		return err
+		return nil, err
 	}
 	sequences, err := sequencesOf(ctx, tx, j.Schema)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	carried := sequences
 	if j.back != nil { // [job.reopen] carries them, once nobody can draw from two of them
 		carried = nil
 	}
 	if err := j.carry(ctx, carried); err != nil {
-		return fmt.Errorf("sequences on %s: %w", j.Target, err)
+		return nil, fmt.Errorf("sequences on %s: %w", j.Target, err)
 	}
 	j.event("carried")
-	return j.erect(ctx, tx, sequences)
+	return sequences, nil
 }
