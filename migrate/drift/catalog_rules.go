@@ -4,7 +4,7 @@ package drift
 
 // NOT NULL, a constraint since Postgres 18, is part of its column's line, unless it is not validated.
 const constraintPart = `
-	SELECT t.relnamespace, CASE con.contype WHEN 'f' THEN 55 WHEN 'c' THEN 50 WHEN 'n' THEN 50 ELSE 51 END, 'pg_constraint'::regclass, con.oid, 0, format('constraint %s.%I', t.name, con.conname),
+	SELECT t.relnamespace, CASE WHEN con.contype = 'f' THEN 55 WHEN con.contype IN ('p', 'u', 'x') THEN 51 ELSE 50 END, 'pg_constraint'::regclass, con.oid, 0, format('constraint %s.%I', t.name, con.conname),
 		concat('ALTER TABLE ', t.name, ' ADD CONSTRAINT ', quote_ident(con.conname), ' ', pg_get_constraintdef(con.oid),
 			CASE WHEN NOT con.conislocal OR con.conparentid <> 0 THEN ' /* inherited */' END)
 	FROM pg_constraint con JOIN rel t ON t.oid = con.conrelid

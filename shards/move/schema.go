@@ -67,18 +67,17 @@ func (j *job) makeSchema(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	later := j.statements.Keys
+	if j.Offline { // the copy may be tried several times
+		script, later = script+later, ""
+	}
 	err = inTx(ctx, j.to, func(to pgx.Tx) error {
 		// Rows that were made with the shard come with the copy.
 		if err := run(ctx, to.Conn(), script+truncateAll(j.Schema, rows.All)+j.guardAll()+j.hide()); err != nil {
 			return err
 		}
-		if _, err := to.Exec(ctx, `UPDATE kiloshard.moves SET keys = $2 WHERE id = $1`, j.ID, j.statements.Keys); err != nil {
-			return err
-		}
-		if !j.Offline {
-			return nil
-		}
-		return j.makeKeys(ctx, to) // the copy may be tried several times
+		_, err := to.Exec(ctx, `UPDATE kiloshard.moves SET keys = nullif($2, '') WHERE id = $1`, j.ID, later)
+		return err
 	})
 	if err != nil {
 		return fmt.Errorf("making the shard on %s: %w", j.Target, err)

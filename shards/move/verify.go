@@ -240,8 +240,8 @@ func (j *job) verifyStructure(ctx context.Context) (err error) {
 	return j.compareStructures(ctx, identities, true)
 }
 
-// compareStructures compares the structures of both sides, in sessions of its own, but for the replica identities that the move has changed,
-// and without keys also for what has to do with keys and indexes.
+// compareStructures compares the structures of both sides, in sessions of its own, but for the replica identities that the move has changed.
+// Without keys it leaves out keys and indexes, too, and what is about them.
 func (j *job) compareStructures(ctx context.Context, identities map[string]string, keys bool) error {
 	var structures [2]drift.Structure
 	group, reading := errgroup.WithContext(ctx)
