@@ -65,7 +65,7 @@ func (d *directory) acceptOn(ctx context.Context, sessions *sessions, cfg Config
 		return nil, err
 	}
 	defer sessions.give(s)
-	if err := s.keepLedger(ctx, schemasOf(cfg.Map, work.Shards)); err != nil {
+	if err := s.keepLedger(ctx, cfg.Map.Schemas(work.Shards)); err != nil {
 		return nil, err
 	}
 	inv := inventory{Work: work}

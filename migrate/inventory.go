@@ -63,7 +63,7 @@ func anyOf(shardVersions map[shards.Number]shardVersion, holds func(shardVersion
 
 // inventory reads a host's inventory by one message.
 func (s *session) inventory(ctx context.Context, m *shards.Map, d *directory, inv *inventory) error {
-	schemas := schemasOf(m, inv.Shards)
+	schemas := m.Schemas(inv.Shards)
 	answers, err := s.values(ctx, versions.Query(schemas)+";"+d.changedQuery()+";"+movingQuery)
 	if err != nil {
 		return fmt.Errorf("versions of its shards and its ledger: %w", connect.NameHolders(ctx, s.conn, err))

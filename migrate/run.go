@@ -188,7 +188,7 @@ func (r *run) lockSession(ctx context.Context, host shards.Host) (*session, erro
 		return nil, err
 	}
 	if err = s.lockOutTern(ctx, r.cfg.TernWait); err == nil {
-		err = s.keepLedger(ctx, schemasOf(r.cfg.Map, r.cfg.Map.NumbersOn(host.Name)))
+		err = s.keepLedger(ctx, r.cfg.Map.Schemas(r.cfg.Map.NumbersOn(host.Name)))
 	}
 	if err != nil {
 		r.sessions.give(s)

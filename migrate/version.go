@@ -21,20 +21,12 @@ type shardVersion struct {
 
 // shardVersions reads the versions of shards on the session's host.
 func (s *session) shardVersions(ctx context.Context, m *shards.Map, numbers []shards.Number) (map[shards.Number]shardVersion, error) {
-	schemas := schemasOf(m, numbers)
+	schemas := m.Schemas(numbers)
 	answer, err := s.value(ctx, versions.Query(schemas))
 	if err != nil {
 		return nil, fmt.Errorf("versions of its shards: %w", connect.NameHolders(ctx, s.conn, err))
 	}
 	return parseVersions(answer, schemas, numbers)
-}
-
-func schemasOf(m *shards.Map, numbers []shards.Number) []string {
-	schemas := make([]string, len(numbers))
-	for i, n := range numbers {
-		schemas[i] = m.Schema(n)
-	}
-	return schemas
 }
 
 // parseVersions reads the answer to [versions.Query].

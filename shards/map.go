@@ -113,6 +113,15 @@ func (m *Map) Host(n Number) Host { return m.config.Hosts[m.home[n]] }
 // that need no quotes in SQL. It panics if [Map.Has] is false.
 func (m *Map) Schema(n Number) string { return m.schemas[n] }
 
+// Schemas returns those of some shards, in their order.
+func (m *Map) Schemas(numbers []Number) []string {
+	schemas := make([]string, len(numbers))
+	for i, n := range numbers {
+		schemas[i] = m.Schema(n)
+	}
+	return schemas
+}
+
 // NumberOf returns the shard number in a schema's name, and false if the name is not a shard's.
 // The map need not have a shard of that number.
 func (m *Map) NumberOf(schema string) (Number, bool) {

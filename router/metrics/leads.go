@@ -80,11 +80,7 @@ func (l leads) on(ctx context.Context, m *shards.Map, numbers []shards.Number) (
 	p := sql.Params{Epoch: m.Epoch(), TimeBits: layout.TimeBits(), SequenceBits: layout.Sequence}
 	var found []lead
 	for batch := range slices.Chunk(numbers, sql.LeadsBatch) {
-		schemas := make([]string, len(batch))
-		for i, n := range batch {
-			schemas[i] = m.Schema(n)
-		}
-		query, args := sql.Leads(p, schemas)
+		query, args := sql.Leads(p, m.Schemas(batch))
 		rows, err := shard.Query(ctx, query, args...)
 		if err != nil {
 			return nil, err

@@ -68,11 +68,7 @@ func Writes(ctx context.Context, m *shards.Map, over time.Duration) (map[shards.
 // ofShards returns a figure of each shard that the map has on a host. The query has a row for each of the schemas that are its parameter.
 // It asks for no others: a shard that arrives is locked while its keys are made.
 func ofShards(ctx context.Context, m *shards.Map, host shards.Host, conn *pgx.Conn, query string) (map[shards.Number]int64, error) {
-	var schemas []string
-	for _, n := range m.NumbersOn(host.Name) {
-		schemas = append(schemas, m.Schema(n))
-	}
-	rows, err := conn.Query(ctx, query, schemas)
+	rows, err := conn.Query(ctx, query, m.Schemas(m.NumbersOn(host.Name)))
 	if err != nil {
 		return nil, err
 	}

@@ -76,11 +76,7 @@ func Grant(ctx context.Context, cfg GrantConfig) (GrantReport, error) {
 		return report, err
 	}
 	report.Done, err = w.each(ctx, cfg.CreateConfig, there, func(ctx context.Context, conn *pgx.Conn, batch []shards.Number) error {
-		schemas := make([]string, len(batch))
-		for i, n := range batch {
-			schemas[i] = cfg.Map.Schema(n)
-		}
-		return retryLocks(ctx, func() error { return execScript(ctx, conn, script(schemas)) })
+		return retryLocks(ctx, func() error { return execScript(ctx, conn, script(cfg.Map.Schemas(batch))) })
 	})
 	return report, err
 }

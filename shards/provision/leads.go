@@ -24,12 +24,8 @@ func leads(ctx context.Context, conn *pgx.Conn, m *shards.Map, host shards.Host)
 	if !m.Layout().HasTime() {
 		return nil, nil
 	}
-	var schemas []string
-	for _, n := range m.NumbersOn(host.Name) {
-		schemas = append(schemas, m.Schema(n))
-	}
 	var all []Lead
-	for batch := range slices.Chunk(schemas, sql.LeadsBatch) {
+	for batch := range slices.Chunk(m.Schemas(m.NumbersOn(host.Name)), sql.LeadsBatch) {
 		query, args := sql.Leads(params(m), batch)
 		rows, err := conn.Query(ctx, query, args...)
 		if err != nil {
