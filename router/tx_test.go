@@ -285,3 +285,48 @@ func TestBeginQueryThatCommits(t *testing.T) {
 	}
 	b.isFree(ctx, t)
 }
+
+// SET stores a path in another spelling than set_config: without the quotes that a name does not need.
+func TestSetFirstWithExtraSchemas(t *testing.T) {
+	t.Parallel()
+	for _, mode := range modes {
+		t.Run(mode, func(t *testing.T) {
+			t.Parallel()
+			b, ctx := setup(t, options{conns: 1, dsn: execMode(mode), searchPath: []string{"shared", "user", "Odd, \"name"}})
+			s := b.shard(t, 9)
+			for _, first := range []string{"set local statement_timeout = 1000", "savepoint a", "set transaction isolation level serializable"} {
+				err := pgx.BeginFunc(ctx, s, func(tx pgx.Tx) error {
+					_, err := tx.Exec(ctx, first+"; update photos set id = id; select 1")
+					return err
+				})
+				if err != nil {
+					t.Errorf("%s in one string: %v", first, err)
+				}
+				if mode == "cache_statement" && strings.HasPrefix(first, "set transaction") {
+					continue // what is prepared first is a query
+				}
+				err = pgx.BeginFunc(ctx, s, func(tx pgx.Tx) error {
+					var batch pgx.Batch
+					batch.Queue(first)
+					batch.Queue("update photos set id = $1 where id = $1", 1)
+					batch.Queue("select count(*) from photos")
+					return tx.SendBatch(ctx, &batch).Close()
+				})
+				if err != nil {
+					t.Errorf("%s in a batch: %v", first, err)
+				}
+			}
+			for _, moved := range []string{"set local search_path = public; select 1", "set local statement_timeout = 1000; set local search_path = public; select 1", "commit; select 1"} {
+				tx, err := s.Begin(ctx)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if _, err := tx.Exec(ctx, moved); err == nil || !strings.Contains(err.Error(), "has changed search_path") {
+					t.Errorf("%s: %v", moved, err)
+				}
+				_ = tx.Rollback(ctx)
+			}
+			b.isFree(ctx, t)
+		})
+	}
+}

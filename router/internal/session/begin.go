@@ -52,7 +52,7 @@ func (s *Session) beginOnce(ctx context.Context, sc Scope, query string, own, re
 	}
 	pipeline := s.Conn.PgConn().StartPipeline(ctx)
 	to := pipelineSender(pipeline)
-	s.enter(to, sc, false, "")
+	s.enter(&to, sc, false, "")
 	pipeline.SendPipelineSync()
 	var entry, begin prepared
 	var err error
@@ -70,7 +70,7 @@ func (s *Session) beginOnce(ctx context.Context, sc Scope, query string, own, re
 			to.params("set local search_path = "+sc.path, nil, nil, nil, nil)
 		case own: // the session may be another one after the Sync
 			second = &sc
-			s.enter(to, sc, false, "")
+			s.enter(&to, sc, false, "")
 		}
 		to.params(query, nil, nil, nil, nil)
 		to.params("set local search_path = "+sc.path, nil, nil, nil, nil)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -54,9 +55,15 @@ func isThere(schema string) string {
 	return `1 operator(pg_catalog./) pg_catalog.has_schema_privilege((` + schema + `)::pg_catalog.regnamespace::pg_catalog.oid, 'usage')::pg_catalog.int4`
 }
 
-// ifPathIs is [unlessFenced] while the session has a path, and else a name that is none, which is 42602.
-func ifPathIs(path string) string {
-	return `case when pg_catalog.current_setting('search_path') operator(pg_catalog.=) ` + path + `::pg_catalog.text then ` + unlessFenced + ` else '' end`
+// ifPathIs is [unlessFenced] while the session has one of the paths, and else a name that is none, which is 42602.
+func ifPathIs(paths ...string) string {
+	return `case when pg_catalog.current_setting('search_path') operator(pg_catalog.=) any (array[` + strings.Join(paths, ", ") +
+		`]::pg_catalog.text[]) then ` + unlessFenced + ` else '' end`
+}
+
+// spelledBySet is the text that SET stores for a path of schemas, an array.
+func spelledBySet(schemas string) string {
+	return `(select pg_catalog.string_agg(pg_catalog.quote_ident(schema), ', ' order by nr) from pg_catalog.unnest(` + schemas + `::pg_catalog.text[]) with ordinality path(schema, nr))`
 }
 
 // unlessFenced is the shard's schema ($2), or a name that no schema has where that is a fence: see package move.
@@ -71,10 +78,14 @@ var (
 	firstEntryQuery     = `select ` + firstEntryCheck
 	firstReadEntryQuery = `select ` + firstEntryCheck + readOnly
 
-	// nextEntryQuery is the entry between the statements of a message. The path is still the shard's, unless one of them has moved it or has
-	// ended the transaction: then it fails with 42602.
+	// nextEntryQuery is the entry between the statements of a message. The path is still the shard's ($1), unless one of them has moved it
+	// or has ended the transaction: then it fails with 42602.
 	nextEntryQuery     = `select ` + isThere(ifPathIs("$1"))
 	nextReadEntryQuery = nextEntryQuery + readOnly
+
+	// afterSetQuery is nextEntryQuery where SET was the first entry of the message. SET stores the path in a spelling of its own, without
+	// the quotes that a name does not need: the schemas of the path are $3.
+	afterSetQuery = `select ` + isThere(ifPathIs("$1", spelledBySet("$3")))
 
 	// inBlockQuery comes before the entry of a CALL or a DO that is not the first of its message, and fails with 25P01 unless there is a
 	// transaction block. A function may have given the session the path of the shard, which then outlives a COMMIT. Behind that a procedure
@@ -153,6 +164,8 @@ func (s *Session) sendEntry(to sender, sc Scope, more bool) {
 	values := [][]byte{[]byte(sc.path), []byte(sc.schema), []byte(s.base)}
 	oid := s.oids[sc.schema]
 	switch {
+	case more && to.schemas != nil:
+		to.params(afterSetQuery, append(values[:2], to.schemas), nil, nil, nil)
 	case more && sc.Reads: // the path of the shard may have outlived a COMMIT
 		s.own(to, nextReadEntryName, values[:2])
 	case more:
@@ -182,18 +195,21 @@ func (s *Session) ReadEntry(sc Scope, answer *pgconn.ResultReader) error {
 
 // sender takes queries that are sent together: a pgconn.Batch or a pgconn.Pipeline.
 type sender struct {
-	unprepared bool // the router's own queries may be prepared no more
+	unprepared bool   // the router's own queries may be prepared no more
+	schemas    []byte // an array of those in the path, if SET was the first entry
 
 	params   func(sql string, values [][]byte, oids []uint32, formats, resultFormats []int16)
 	prepared func(desc *pgconn.StatementDescription, values [][]byte, formats, resultFormats []int16)
 }
 
-func batchSender(b *pgconn.Batch) sender { return sender{false, b.ExecParams, b.ExecStatement} }
+func batchSender(b *pgconn.Batch) sender {
+	return sender{params: b.ExecParams, prepared: b.ExecStatement}
+}
 
 // pipelineSender has the server describe the result of each statement: when pgx skips statements after an error in a
 // pipeline, it keeps their descriptions, and takes them for those of statements further on (pgx 5.12).
 func pipelineSender(p *pgconn.Pipeline) sender {
-	return sender{false, p.SendQueryParams, func(desc *pgconn.StatementDescription, values [][]byte, formats, resultFormats []int16) {
+	return sender{params: p.SendQueryParams, prepared: func(desc *pgconn.StatementDescription, values [][]byte, formats, resultFormats []int16) {
 		p.SendQueryPrepared(desc.Name, values, formats, resultFormats)
 	}}
 }
@@ -208,15 +224,16 @@ func (s *Session) own(to sender, name string, values [][]byte) {
 }
 
 // enter sends an entry for a statement.
-func (s *Session) enter(to sender, sc Scope, more bool, sql string) {
+func (s *Session) enter(to *sender, sc Scope, more bool, sql string) {
 	if sc.held && !more && sc.noQuery(sql) {
 		to.params(sc.endOfTx(), nil, nil, nil, nil)
+		to.schemas = schemasOf(sc.path)
 		return
 	}
 	if more && callsProcedure(sql) {
 		to.params(inBlockQuery, nil, nil, nil, nil)
 	}
-	s.sendEntry(to, sc, more)
+	s.sendEntry(*to, sc, more)
 }
 
 // mayCommit reports whether the Sync after so many statements may commit what they have written: outside a transaction of the

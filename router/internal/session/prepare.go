@@ -76,7 +76,8 @@ func (s *Session) prepare(ctx context.Context, missing map[statementKey]Scope) (
 // sendPrepare queues the messages that prepare one statement. A name is closed before it is given out: to close one that does not exist
 // is no error, so it does not matter what became of an earlier attempt.
 func (s *Session) sendPrepare(pipeline *pgconn.Pipeline, sc Scope, key statementKey) {
-	s.enter(pipelineSender(pipeline), sc, false, "")
+	to := pipelineSender(pipeline)
+	s.enter(&to, sc, false, "")
 	name := ""
 	if s.keeps(key) {
 		name = key.name()

@@ -101,7 +101,7 @@ func (s *Session) try(ctx context.Context, sc Scope, all []statement) (reply, bo
 	bare := sc.held && s.Conn.PgConn().TxStatus() == 'E' // only the end of a transaction or of a savepoint helps now
 	for i := range all {
 		if i == 0 && !bare || i > 0 && !sc.opens && sc.ends == nil {
-			s.enter(to, sc, i > 0, all[i].sql)
+			s.enter(&to, sc, i > 0, all[i].sql)
 		}
 		if i > 0 && sc.ends != nil {
 			to.params(sc.endOfTx(), nil, nil, nil, nil)
