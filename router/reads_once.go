@@ -62,7 +62,7 @@ func (at station) query(ctx context.Context, sql string, args []any) (pgx.Rows, 
 	limited, done := at.until(ctx)
 	all, err := at.once(limited, sql, args)
 	if err == nil {
-		all, err = session.ReadAhead(&at.placement.Shard.Shard, all)
+		all, err = session.ReadAhead(&at.placement.Shard.Shard, all, func() {})
 	}
 	if err != nil {
 		done()

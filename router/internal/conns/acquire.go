@@ -23,13 +23,26 @@ func (r *Request) Release() {
 	r.lane.free(r)
 }
 
+// releaseUnless closes the connection and gives back the lane unless a call has returned: a panic of the caller's own code, such
+// as a tracer or a batch that is nil, leaves the connection in any state.
+func (r *Request) releaseUnless(returned *bool) {
+	if *returned {
+		return
+	}
+	_ = r.lane.session.Conn.Close(context.Background()) // an error leaves it closed, too
+	r.Release()
+}
+
 // Begin begins a transaction on the lane that the request was given, or gives the lane back. With reading nothing may be written in it.
 func (r *Request) Begin(opts pgx.TxOptions, reading bool) (pgx.Tx, error) {
+	returned := false
+	defer r.releaseUnless(&returned)
 	attempt := 1
 	if r.op != nil {
 		attempt = r.op.Attempt
 	}
 	tx, err := r.lane.session.BeginTx(r.ctx, &r.shard.Shard, r, attempt, opts, reading)
+	returned = true
 	if err != nil {
 		r.Release()
 	}
@@ -38,7 +51,10 @@ func (r *Request) Begin(opts pgx.TxOptions, reading bool) (pgx.Tx, error) {
 
 // SendBatch sends a batch on the lane that the request was given, or gives the lane back. Its error is about the shard.
 func (r *Request) SendBatch(b *pgx.Batch) (pgx.BatchResults, error) {
+	returned := false
+	defer r.releaseUnless(&returned)
 	results, err := r.lane.session.SendBatch(r.ctx, &r.shard.Shard, r, b)
+	returned = true
 	if err != nil {
 		r.Release()
 	}
@@ -245,8 +261,11 @@ func (r *Request) Query(sql string, args []any) (pgx.Rows, error) {
 	if r.answer != nil {
 		return r.answer.Rows(&r.shard.Shard), nil
 	}
+	returned := false
+	defer r.releaseUnless(&returned)
 	started := time.Now()
 	rows, err := r.lane.session.Query(r.ctx, &r.shard.Shard, r, r.scope(), sql, args)
+	returned = true
 	r.shard.pool.Texts.Observe(r.text, time.Since(started), true)
 	if err != nil {
 		r.Release()
@@ -255,7 +274,7 @@ func (r *Request) Query(sql string, args []any) (pgx.Rows, error) {
 	if !r.reads || r.shard.Reads {
 		return rows, nil
 	}
-	if rows, err = session.ReadAhead(&r.shard.Shard, rows); err != nil {
+	if rows, err = session.ReadAhead(&r.shard.Shard, rows, r.text.Writes); err != nil {
 		return session.FailedRows(err), err
 	}
 	return rows, nil

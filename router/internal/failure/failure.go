@@ -51,6 +51,17 @@ func (e UnsentError) Unwrap() error {
 	return nil
 }
 
+// RolledBackError means that a connection was lost at a ROLLBACK, or before it: the server has rolled the transaction back.
+type RolledBackError struct{ Cause error }
+
+// Error returns a text with the cause.
+func (e RolledBackError) Error() string {
+	return fmt.Sprintf("the connection was lost, and with it the transaction was rolled back: %v", e.Cause)
+}
+
+// SafeToRetry returns true. [pgconn.SafeToRetry] calls it.
+func (e RolledBackError) SafeToRetry() bool { return true }
+
 // WithLost adds [ErrLost] to an error if [Lost] reports true for it.
 func WithLost(err error) error {
 	if !Lost(err) || errors.Is(err, ErrLost) || errors.Is(err, ErrOutcomeUnknown) {

@@ -1,11 +1,14 @@
 package session
 
 import (
+	"fmt"
 	"slices"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgtype"
+
+	"github.com/kiloshard/kiloshard/router/internal/failure"
 )
 
 // aheadLimit is how much of an answer a reader has in memory, in bytes, before its caller gets it.
@@ -18,8 +21,8 @@ func InMemory(rows pgx.Rows) bool {
 }
 
 // ReadAhead reads rows into memory, up to their end or aheadLimit, unless they are there. Of more, the rest holds its
-// connection.
-func ReadAhead(h *Shard, live pgx.Rows) (pgx.Rows, error) {
+// connection. It calls writes if the statement turns out to write in one of these.
+func ReadAhead(h *Shard, live pgx.Rows, writes func()) (pgx.Rows, error) {
 	if InMemory(live) {
 		return live, nil
 	}
@@ -32,7 +35,7 @@ func ReadAhead(h *Shard, live pgx.Rows) (pgx.Rows, error) {
 		a.add(live.RawValues())
 	}
 	head := a.Rows(h)
-	return &aheadRows{Rows: head, head: head, live: live}, nil
+	return &aheadRows{Rows: head, head: head, live: live, writes: writes}, nil
 }
 
 // aheadRows are rows of which the first are in memory.
@@ -40,29 +43,43 @@ type aheadRows struct {
 	pgx.Rows // the head, then the live ones
 	head     *answerRows
 	live     pgx.Rows
+	writes   func()
 }
 
 func (r *aheadRows) Next() bool {
 	if r.Rows.Next() {
 		return true
 	}
-	if r.Rows == r.live || r.head.Err() != nil || r.head.read < r.head.count {
-		return false
+	if r.Rows != r.live {
+		if r.head.Err() != nil || r.head.read < r.head.count {
+			return false
+		}
+		r.Rows = r.live
+		if r.live.Next() {
+			return true
+		}
 	}
-	r.Rows = r.live
-	return r.live.Next()
+	r.Close()
+	return false
 }
 
 func (r *aheadRows) Close() {
 	r.head.Close()
 	r.live.Close()
+	if failure.SQLState(r.live.Err()) == "25006" {
+		r.writes()
+	}
 }
 
 func (r *aheadRows) Err() error {
 	if err := r.head.Err(); err != nil {
 		return err
 	}
-	return r.live.Err()
+	err := r.live.Err()
+	if failure.SQLState(err) == "25006" {
+		return fmt.Errorf("%w: the statement was run as a read, and wrote after the first %d kB of its answer; from now on it runs as a write", err, aheadLimit>>10)
+	}
+	return err
 }
 
 func (r *aheadRows) CommandTag() pgconn.CommandTag                { return r.live.CommandTag() }

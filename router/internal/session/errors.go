@@ -19,6 +19,7 @@ var ErrNoAnswer = errors.New("the server gave no answer to a statement")
 
 var (
 	errBatchBegin         = errors.New("a batch with Batch.BeginTx cannot be sent to a shard: use BeginTx of the shard, and SendBatch of its transaction")
+	errCopyIn             = errors.New("COPY FROM STDIN as SQL gets no rows: use CopyFrom")
 	errListen             = errors.New("LISTEN needs a connection of its own, not one that is shared")
 	errProcedure          = errors.New("CALL and DO could commit and go on outside the shard: use Exec or a transaction")
 	errProcedureRewritten = errors.New("CALL and DO could commit and go on outside the shard: where a QueryRewriter makes them, use a transaction")

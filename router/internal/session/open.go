@@ -95,8 +95,11 @@ func (s *Session) note(sql string) error {
 
 // Refused returns why a shard does not take SQL.
 func Refused(t *texts.Text) error {
-	if t.Listen {
+	switch {
+	case t.Listen:
 		return errListen
+	case t.CopyIn:
+		return errCopyIn
 	}
 	return nil
 }

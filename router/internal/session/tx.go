@@ -63,9 +63,9 @@ func (t *tx) Commit(ctx context.Context) error {
 
 func (t *tx) Rollback(ctx context.Context) error {
 	if t.savepoint != "" {
-		return t.end(ctx, t.session.execute("rollback to savepoint "+t.savepoint), "ROLLBACK TO")
+		return t.end(ctx, t.rolledBack(t.session.execute("rollback to savepoint "+t.savepoint)), "ROLLBACK TO")
 	}
-	return t.end(ctx, t.rollbackAll, "ROLLBACK")
+	return t.end(ctx, t.rolledBack(t.rollbackAll), "ROLLBACK")
 }
 
 func (t *tx) end(ctx context.Context, how func(context.Context) error, summary string) error {
@@ -73,12 +73,13 @@ func (t *tx) end(ctx context.Context, how func(context.Context) error, summary s
 		return pgx.ErrTxClosed
 	}
 	t.closed = true
-	err := how(t.operation(ctx, operation.Tx, summary))
 	if t.savepoint == "" {
-		t.lease.Release()
-		t.lease = nil
+		defer func() { // a tracer may panic
+			t.lease.Release()
+			t.lease = nil
+		}()
 	}
-	return t.shard.Failed(err)
+	return t.shard.Failed(how(t.operation(ctx, operation.Tx, summary)))
 }
 
 // check reports whether the transaction still goes on. After a COMMIT that the caller sent as SQL there would be no path.
@@ -90,6 +91,17 @@ func (t *tx) check() error {
 		return t.shard.Failed(errTxEnded)
 	}
 	return nil
+}
+
+// rolledBack returns what rolls back, as the end of the connection does, too: after that no statement may have run.
+func (t *tx) rolledBack(how func(context.Context) error) func(context.Context) error {
+	return func(ctx context.Context) error {
+		err := how(ctx)
+		if failure.Lost(err) {
+			return failure.RolledBackError{Cause: err}
+		}
+		return err
+	}
 }
 
 // operation returns the context of an operation in the transaction.

@@ -12,6 +12,7 @@ type Traits struct {
 	Calls  bool // starts with CALL or DO
 	Leaves bool // may leave something behind on the session: a setting, a lock, a temporary table, a cursor
 	Listen bool // starts with LISTEN
+	CopyIn bool // is a COPY FROM STDIN
 }
 
 // leaving are words that may leave something on a session, at any place in a statement.
@@ -55,6 +56,8 @@ func traitsOf(sql string) Traits {
 			t.Reads = w == "select" || w == "values" || w == "table" || w == "with"
 		case before == "set" && opening == "set":
 			t.Leaves = t.Leaves || w != "local" && w != "transaction" && w != "constraints"
+		case w == "stdin" && opening == "copy":
+			t.CopyIn = t.CopyIn || before == "from"
 		case w == "temp" || w == "temporary":
 			t.Leaves = t.Leaves || beforeTemp[before]
 		}
