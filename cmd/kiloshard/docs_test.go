@@ -41,6 +41,11 @@ func TestPackagesOfContributing(t *testing.T) {
 	}
 }
 
+// newApp returns the state of a command line that prints nothing and reads no environment.
+func newApp() *cli.App {
+	return cli.New(strings.NewReader(""), io.Discard, io.Discard, func(string) (string, bool) { return "", false })
+}
+
 // commandLines returns the command lines of this program in a page: in blocks of code, and between backquotes.
 func commandLines(text string) []string {
 	var found []string
@@ -69,15 +74,14 @@ func commandLines(text string) []string {
 // TestCommandsOfPages holds that every command that the pages name is there, with the flags that they name.
 func TestCommandsOfPages(t *testing.T) {
 	t.Parallel()
-	for _, page := range []string{"../../README.md", "../../router/example/README.md", "../../bench/README.md"} {
+	for _, page := range pagesOfRepository(t) {
 		text, err := os.ReadFile(page)
 		if err != nil {
 			t.Fatal(err)
 		}
 		for _, line := range commandLines(string(text)) {
 			words := strings.Fields(strings.NewReplacer("[", " ", "]", " ", `\|`, " ").Replace(regexp.MustCompile(` [#|] .*`).ReplaceAllString(line, "")))[1:]
-			a := &cli.App{Stdin: strings.NewReader(""), Stdout: io.Discard, Stderr: io.Discard, Lookup: func(string) (string, bool) { return "", false }}
-			root := root(a)
+			root := root(newApp())
 			root.InitDefaultHelpCmd()
 			root.InitDefaultCompletionCmd("help") // cobra adds both when it executes
 			named := slices.DeleteFunc(slices.Clone(words), func(w string) bool { return strings.HasPrefix(w, "-") || strings.Contains(w, ".yaml") })
@@ -140,7 +144,7 @@ func TestEveryCommand(t *testing.T) {
 		}
 		scripts.Write(script)
 	}
-	all := leaves(root(cli.New(strings.NewReader(""), io.Discard, io.Discard, os.LookupEnv)))
+	all := leaves(root(newApp()))
 	if len(all) < 40 {
 		t.Fatalf("%d commands, expected all of them: %q", len(all), all)
 	}

@@ -8,13 +8,15 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/cobra/doc"
+
+	"github.com/kiloshard/kiloshard/cmd/kiloshard/internal/topics"
 )
 
 func manCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "man DIRECTORY",
 		Short: "Writes the man pages of all commands and help topics",
-		Long:  `Writes a man page for each command and help topic into a directory, which is made if need be: man -l man/kiloshard-create.1`,
+		Long:  `Writes a man page for each command and help topic into a directory, and makes the directory if it is missing: man -l man/kiloshard-create.1`,
 		Args:  cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := os.MkdirAll(args[0], 0o777); err != nil {
@@ -27,12 +29,14 @@ func manCommand() *cobra.Command {
 			if err := doc.GenManTree(root, header, args[0]); err != nil {
 				return err
 			}
-			for _, topic := range root.Commands() {
-				if topic.IsAdditionalHelpTopicCommand() { // which GenManTree leaves out
-					topic.Long = strings.ReplaceAll(topic.Long, "\n  ", "\n      ") // a table stays one, as code does in Markdown
-					if err := doc.GenManTree(topic, header, args[0]); err != nil {
-						return err
-					}
+			for _, topic := range topics.All() { // which GenManTree leaves out
+				page, _, err := root.Find([]string{topic.Name})
+				if err != nil {
+					return err
+				}
+				_, page.Long, _ = strings.Cut(topic.Markdown, "\n") // GenMan reads Markdown
+				if err := doc.GenManTree(page, header, args[0]); err != nil {
+					return err
 				}
 			}
 			return nil

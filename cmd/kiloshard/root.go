@@ -48,7 +48,8 @@ func root(a *cli.App) *cobra.Command {
 		bench.Command(a), bench.EtcdServerCommand(a), demo.Command(a, execute),
 		manCommand(), versionCommand(a),
 	)
-	root.AddCommand(topics()...)
+	root.AddCommand(topicCommands()...)
+	listTopics(root)
 	strict(root)
 	cli.NameArguments(root)
 	a.Completions(root)
@@ -67,7 +68,11 @@ func strict(root *cobra.Command) {
 			cmd.ValidArgsFunction = withTopics(root, cmd.ValidArgsFunction)
 			cmd.RunE = func(help *cobra.Command, args []string) error {
 				found, rest, err := root.Find(args)
-				if err != nil || found.HasSubCommands() && len(rest) > 0 {
+				switch {
+				case err == nil && (len(rest) == 0 || !found.HasSubCommands()):
+				case found == root && len(rest) > 0:
+					return unknownTopic(root, rest)
+				default:
 					return cli.NeedsCommand(found, rest)
 				}
 				help.Run(help, args)

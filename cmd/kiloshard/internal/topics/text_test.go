@@ -1,0 +1,41 @@
+package topics_test
+
+import (
+	"testing"
+
+	"github.com/kiloshard/kiloshard/cmd/kiloshard/internal/topics"
+)
+
+func TestText(t *testing.T) {
+	t.Parallel()
+	topic := topics.Topic{Markdown: `# A title
+
+A paragraph whose words go on and on until they reach the end of the line and beyond, see [the
+moves](moves.md), [` + "`shards`" + `](../../../../shards) and [an article](https://example.org/a).
+
+- an item that is so long that it needs a second line, which begins below its first word
+- another
+
+## Below
+
+` + "```sh\nkiloshard [status](x)\n\nkiloshard verify\n```" + `
+`}
+	want := `A TITLE
+
+A paragraph whose words go on and on until they reach the end of the line and
+beyond, see the moves (kiloshard help moves), ` + "`shards`" + ` and an article
+(https://example.org/a).
+
+- an item that is so long that it needs a second line, which begins below its
+  first word
+- another
+
+BELOW
+
+    kiloshard [status](x)
+
+    kiloshard verify`
+	if got := topic.Text(); got != want {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+}
