@@ -26,6 +26,7 @@ test: go ## all tests, those of libraries with the race detector if there is a C
 		if [ "$$CI" = true ]; then echo "make test: no C compiler, so no race detector: install gcc and libc6-dev" >&2; exit 1; fi; \
 		echo "make test: no C compiler, so without the race detector" >&2; race=; \
 	}; \
+	. internal/localpg/tmpdir.sh; \
 	[ $$source = local ] || go test $$race -count=1 -run='^TestHostsAreEmpty$$' ./shards/shardtest || exit; \
 	$(MAKE) -k -j2 RACE=$$race test-libraries test-programs
 
@@ -53,7 +54,7 @@ endif
 lint: go ## linters, go.mod, shell scripts; the first run builds golangci-lint, which takes minutes
 	$(GOLANGCI) run --allow-parallel-runners ./...
 	go mod tidy -diff
-	@if command -v shellcheck >/dev/null; then set -x; shellcheck $(LOOK) .ci/run .ci/bare .ci/debian .ci/postgres-image .ci/postgres-entrypoint sql/prove/in-image.sh; \
+	@if command -v shellcheck >/dev/null; then set -x; shellcheck $(LOOK) internal/localpg/tmpdir.sh .ci/run .ci/bare .ci/debian .ci/postgres-image .ci/postgres-entrypoint sql/prove/in-image.sh; \
 	elif [ "$$CI" = true ]; then echo "make lint: shellcheck is missing: install it" >&2; exit 1; \
 	else echo "make lint: shellcheck is missing, so the scripts go unchecked" >&2; fi
 

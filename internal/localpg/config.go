@@ -41,7 +41,8 @@ type Config struct {
 	Keep bool
 
 	// Dir is the parent of the data directory; the user that the server runs as must be able to enter it. Defaults to
-	// os.TempDir, and for Docker to a volume. For Docker only root can use it, and the daemon must be on this machine.
+	// /dev/shm, in memory, for a server that has fsync off, is not kept, and finds 8 GiB free there; else to os.TempDir,
+	// and for Docker to a volume. For Docker only root can use it, and the daemon must be on this machine.
 	Dir string
 
 	// BinDir is the only place to look for server binaries. Defaults to the PATH and the usual places. For Local.

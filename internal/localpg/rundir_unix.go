@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"syscall"
 	"time"
 )
@@ -31,15 +32,8 @@ type runDir struct {
 
 // newRunDir creates the directory of a server where the user can enter it, after removing those of dead owners.
 func newRunDir(ctx context.Context, cfg Config, user identity) (_ *runDir, err error) {
-	parents := []string{cfg.Dir}
-	if cfg.Dir == "" {
-		parents = []string{os.TempDir()}
-		if user.credential != nil { // other users may not be able to enter root's temporary directory
-			parents = append(parents, "/tmp", "/var/tmp")
-		}
-	}
 	var errs []error
-	for _, parent := range slices.Compact(parents) {
+	for _, parent := range parents(ctx, cfg, user) {
 		sweep(ctx, parent, cfg.Logger)
 		dir, err := makeRunDir(ctx, parent, cfg.Keep, user)
 		if err == nil {
@@ -48,6 +42,25 @@ func newRunDir(ctx context.Context, cfg Config, user identity) (_ *runDir, err e
 		errs = append(errs, err)
 	}
 	return nil, errors.Join(errs...)
+}
+
+// parents returns the directories to try.
+func parents(ctx context.Context, cfg Config, user identity) []string {
+	if cfg.Dir != "" {
+		return []string{cfg.Dir}
+	}
+	var dirs []string
+	if !cfg.Keep && strings.EqualFold(cfg.Settings["fsync"], "off") {
+		sweep(ctx, memoryDir, cfg.Logger) // those of dead owners may be why there is no room
+		if freeMemory() >= enoughMemory {
+			dirs = append(dirs, memoryDir)
+		}
+	}
+	dirs = append(dirs, os.TempDir())
+	if user.credential != nil { // other users may not be able to enter root's temporary directory
+		dirs = append(dirs, "/tmp", "/var/tmp")
+	}
+	return slices.Compact(dirs)
 }
 
 func makeRunDir(ctx context.Context, parent string, keep bool, user identity) (_ *runDir, err error) {

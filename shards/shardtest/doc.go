@@ -19,7 +19,7 @@
 //	KILOSHARD_POSTGRES_DSN    a server on which databases may be created
 //	KILOSHARD_TEST_POSTGRES   local (server binaries), docker or download; else the first available
 //	KILOSHARD_POSTGRES_IMAGE  the container's image; defaults to postgres:17
-//	KILOSHARD_POSTGRES_DIR    where servers keep their data, such as a file system in memory; for containers by root only
+//	KILOSHARD_POSTGRES_DIR    where servers keep their data; defaults to /dev/shm where it has 8 GiB free; for containers by root only
 //	KILOSHARD_KEEP            1: keep the databases of failed tests and the server, and print how to reach them
 //
 // The server runs with fsync off. A test that kills its server starts one with [OwnServer].

@@ -16,7 +16,10 @@ func OwnServer(t testing.TB) *localpg.Server {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), startLimit)
 	defer cancel()
-	s, err := localpg.Start(ctx, localpg.Config{Source: localpg.Local, Settings: map[string]string{"fsync": "off"}})
+	s, err := localpg.Start(ctx, localpg.Config{
+		Source: localpg.Local, Dir: os.Getenv("KILOSHARD_POSTGRES_DIR"),
+		Settings: map[string]string{"fsync": "off", "shared_buffers": "32MB"},
+	})
 	if errors.Is(err, localpg.ErrUnavailable) && os.Getenv("CI") != "true" {
 		t.Skipf("%v: install Debian's package postgresql", err)
 	}

@@ -95,7 +95,7 @@ func ServerConfig() localpg.Config {
 		Dir:    os.Getenv("KILOSHARD_POSTGRES_DIR"),
 		Keep:   keep(),
 		Settings: map[string]string{
-			"fsync": "off", "synchronous_commit": "off", "full_page_writes": "off",
+			"fsync": "off", "synchronous_commit": "off", "full_page_writes": "off", "shared_buffers": "32MB",
 			"max_connections": "400",
 			// For moves of shards, several at a time.
 			"wal_level": "logical", "max_replication_slots": "80", "max_wal_senders": "80",

@@ -28,7 +28,7 @@ func startHosts(ctx context.Context, keep bool) (*Hosts, error) {
 	cfg := throwaway.LocalConfig()
 	cfg.Keep = keep
 	if cfg.DSN == "" {
-		cfg.Settings = map[string]string{"fsync": "off"} // nothing here outlives the demo
+		cfg.Settings = map[string]string{"fsync": "off", "shared_buffers": "32MB"} // nothing here outlives the demo
 	}
 	errs := make([]error, len(h.servers))
 	var wg sync.WaitGroup
