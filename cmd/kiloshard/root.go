@@ -52,6 +52,7 @@ func root(a *cli.App) *cobra.Command {
 	listTopics(root)
 	strict(root)
 	cli.NameArguments(root)
+	cli.RefuseEmpty(root)
 	a.Completions(root)
 	return root
 }

@@ -68,6 +68,9 @@ Exit codes: 0 done, 1 failed, 2 wrong usage or config, 3 partly done and resumab
 				return err
 			}
 			if !cmd.Flags().Changed("config") {
+				if file, ok := a.Lookup(configVariable); ok && blank(file) {
+					return fmt.Errorf("%s %q: expected a config file: unset it for %s here or in a directory above", configVariable, file, DefaultConfig)
+				}
 				a.ConfigFile = a.findConfig(cmd)
 			}
 			a.started = true

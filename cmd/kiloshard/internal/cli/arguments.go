@@ -15,12 +15,17 @@ func NameArguments(cmd *cobra.Command) {
 		NameArguments(sub)
 	}
 	check := cmd.Args
-	if check == nil || cmd.HasSubCommands() {
+	if check == nil {
 		return
 	}
+	counts := !cmd.HasSubCommands() // others look for a command that is meant
 	cmd.Args = func(cmd *cobra.Command, args []string) error {
-		if check(cmd, args) == nil {
-			return nil
+		if emptyArgument(cmd, args) {
+			return fmt.Errorf("%q: an empty argument: expected %s", args, cmd.UseLine())
+		}
+		err := check(cmd, args)
+		if err == nil || !counts {
+			return err
 		}
 		if len(args) == 0 {
 			return fmt.Errorf("no argument: expected %s", cmd.UseLine())
@@ -34,6 +39,9 @@ func namedFlag(_ *cobra.Command, err error) error {
 	var invalid *pflag.InvalidValueError
 	if !errors.As(err, &invalid) {
 		return err
+	}
+	if errors.Is(err, errEmpty) {
+		return fmt.Errorf("--%s %q: expected a value: leave the flag out for its default", invalid.GetFlag().Name, invalid.GetValue())
 	}
 	expected := map[string]string{
 		"int": "a whole number", "int32": "a whole number", "int64": "a whole number", "float64": "a number",

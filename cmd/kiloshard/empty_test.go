@@ -1,0 +1,81 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"strings"
+	"testing"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/kiloshard/kiloshard/cmd/kiloshard/internal/cli"
+)
+
+// Every flag of every command refuses an empty value by its name: an unset variable of a script never means "all".
+func TestEmptyFlags(t *testing.T) {
+	t.Parallel()
+	ended, end := context.WithCancel(context.Background())
+	end() // so that a command that takes an empty value does no work
+	checked := 0
+	var walk func(cmd *cobra.Command)
+	walk = func(cmd *cobra.Command) {
+		for _, sub := range cmd.Commands() {
+			walk(sub)
+		}
+		if cmd.HasSubCommands() || !cmd.Runnable() || cmd.IsAdditionalHelpTopicCommand() {
+			return
+		}
+		try := func(flag *pflag.Flag) {
+			checked++
+			var stderr bytes.Buffer
+			args := append(strings.Fields(cmd.CommandPath())[1:], "--"+flag.Name+"=")
+			code := run(ended, args, strings.NewReader(""), io.Discard, &stderr)
+			if code != 2 || !strings.Contains(stderr.String(), "--"+flag.Name) {
+				t.Errorf("%q: exit %d, expected 2 and an error that names --%s: %s", args, code, flag.Name, &stderr)
+			}
+		}
+		cmd.InheritedFlags().VisitAll(try)
+		cmd.LocalFlags().VisitAll(try)
+	}
+	walk(root(cli.New(strings.NewReader(""), io.Discard, io.Discard, func(string) (string, bool) { return "", false })))
+	if checked < 300 {
+		t.Errorf("%d command lines checked, expected all flags of all commands", checked)
+	}
+}
+
+// So does an element of a list, a repeated flag, an argument, and the variable that stands for -c.
+func TestEmptyValues(t *testing.T) {
+	t.Parallel()
+	for _, line := range [][]string{
+		{"bench", "map", "--stores", "file,,etcd"},
+		{"bench", "map", "--stores", "file", "--stores", ""},
+		{"migrate", "down", "--to", "3", "--to", ""},
+		{"migrate", "down", "--to", "0", "--shards", ",", "--yes"},
+		{"-c", "", "status"},
+		{"-c", "\t", "status"},
+		{"-o", "", "status"},
+		{"move", "", "--to", "pg-b"},
+		{"route", ""},
+		{"route", "--key", ""},
+		{"psql", "", "--", "-c", ""},
+		{"exec", " ", "--all"},
+		{"grant", ""},
+		{"migrate", "new", "add", ""},
+		{"map", "diff", "1", ""},
+		{"id", "decode", ""},
+		{"drain", ""},
+	} {
+		t.Run(strings.Join(line, " "), func(t *testing.T) {
+			t.Parallel()
+			var stderr bytes.Buffer
+			if code := run(context.Background(), line, strings.NewReader(""), io.Discard, &stderr); code != 2 {
+				t.Errorf("exit %d, expected 2: %s", code, &stderr)
+			}
+			if text := stderr.String(); !strings.Contains(text, "empty") && !strings.Contains(text, "expected a value") {
+				t.Errorf("expected an error that says what is empty: %s", text)
+			}
+		})
+	}
+}
