@@ -59,9 +59,9 @@ type Config struct {
 	// embedded-postgres.
 	DownloadURL string
 
-	// DownloadDir is where downloaded builds are kept. Defaults to kiloshard in os.UserCacheDir; for root, whose cache
-	// the server's user cannot reach, to /var/cache/kiloshard.
-	DownloadDir string
+	// CacheDir is where downloaded builds and templates of initdb are kept. Defaults to kiloshard in os.UserCacheDir;
+	// for root, whose cache the server's user cannot reach, to /var/cache/kiloshard.
+	CacheDir string
 
 	// Logger gets what is tried and what is started. Defaults to none.
 	Logger *slog.Logger

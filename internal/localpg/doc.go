@@ -28,6 +28,11 @@
 // container is removed by testcontainers' reaper, unless that is turned off. With [Config].Keep nothing is tied and
 // nothing is removed.
 //
+// # initdb
+//
+// initdb runs once for each build of Postgres. Its result stays in the user's cache, and each server gets a copy of it, with a
+// system identifier and a password of its own.
+//
 // # Backups
 //
 // [Server.Backup] copies a server that runs; from the copy starts a standby of it, or a server that recovers from a WAL
@@ -41,6 +46,6 @@
 //
 // Postgres does not run as root. Started by root, initdb and the server run as the user postgres, or nobody if there
 // is no such user. The server listens on 127.0.0.1 only and has no Unix socket; its one role is postgres, a superuser
-// with a random password that is handed over in a file or the environment and is in no argument list, log or error. A
+// with a random password, which Postgres stores with one iteration of SCRAM and that is handed over in a file or the environment and is in no argument list, log or error. A
 // standby has its primary's password in a file of its data directory, which only the server's user can read.
 package localpg

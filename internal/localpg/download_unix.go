@@ -30,7 +30,7 @@ func startDownload(ctx context.Context, cfg Config) (engine, string, error) {
 
 // downloaded returns the downloaded build, and downloads it first if this is not yet done.
 func downloaded(ctx context.Context, cfg Config) (binaries, error) {
-	dir, err := downloadDir(cfg)
+	dir, err := cacheDir(cfg)
 	if err != nil {
 		return binaries{}, err
 	}
@@ -49,10 +49,10 @@ func downloaded(ctx context.Context, cfg Config) (binaries, error) {
 	return bin, err
 }
 
-func downloadDir(cfg Config) (string, error) {
+func cacheDir(cfg Config) (string, error) {
 	switch {
-	case cfg.DownloadDir != "":
-		return filepath.Abs(cfg.DownloadDir)
+	case cfg.CacheDir != "":
+		return filepath.Abs(cfg.CacheDir)
 	case os.Geteuid() == 0:
 		return "/var/cache/kiloshard", nil
 	}

@@ -54,7 +54,7 @@ func startCluster(ctx context.Context, cfg Config, bin binaries) (_ engine, vers
 	if err := user.canRun(bin.program("postgres")); err != nil {
 		return nil, "", notHere(err)
 	}
-	c := &cluster{bin: bin, user: user, keep: cfg.Keep, env: cfg.Env, password: newPassword()}
+	c := &cluster{bin: bin, user: user, keep: cfg.Keep, env: cfg.Env}
 	if c.dir, err = newRunDir(ctx, cfg, user); err != nil {
 		return nil, "", err
 	}
@@ -65,11 +65,13 @@ func startCluster(ctx context.Context, cfg Config, bin binaries) (_ engine, vers
 			err = errors.Join(err, c.remove(limited))
 		}
 	}()
-	if err := c.initdb(ctx, cfg.Settings); err != nil {
+	if err := c.fill(ctx, cfg); err != nil {
 		return nil, "", err
 	}
-	version, err = c.runOnFreePort(ctx)
-	return c, version, err
+	if version, err = c.runOnFreePort(ctx); err != nil {
+		return nil, "", err
+	}
+	return c, version, c.changePassword(ctx)
 }
 
 // runOnFreePort gives the server a port and starts it. Between the two another process may take the port.

@@ -21,7 +21,7 @@ func TestNothingToBeHad(t *testing.T) {
 	defer repository.Close()
 
 	_, err := localpg.Start(t.Context(), localpg.Config{
-		BinDir: t.TempDir(), Image: "kiloshard.invalid/none:0", DownloadURL: repository.URL, DownloadDir: t.TempDir(),
+		BinDir: t.TempDir(), Image: "kiloshard.invalid/none:0", DownloadURL: repository.URL, CacheDir: t.TempDir(),
 	})
 	equal(t, "unavailable", errors.Is(err, localpg.ErrUnavailable), true)
 	text := err.Error()
@@ -72,7 +72,8 @@ func TestStartGivenUp(t *testing.T) {
 			t.Parallel()
 			dir := publicDir(t)
 			eventually(t, "it is given up in time", func() bool {
-				err := giveUp(t, localpg.Config{Source: localpg.Local, Dir: dir}, func() bool {
+				// Without a template, initdb runs.
+				err := giveUp(t, localpg.Config{Source: localpg.Local, Dir: dir, CacheDir: t.TempDir()}, func() bool {
 					found, err := filepath.Glob(filepath.Join(dir, stage.file))
 					return err == nil && len(found) > 0
 				})
@@ -121,7 +122,7 @@ func TestStartWithEndedContext(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	for _, source := range []localpg.Source{"", localpg.Local, localpg.Docker, localpg.Download} {
-		_, err := localpg.Start(ctx, localpg.Config{Source: source, Dir: publicDir(t), DownloadDir: t.TempDir()})
+		_, err := localpg.Start(ctx, localpg.Config{Source: source, Dir: publicDir(t), CacheDir: t.TempDir()})
 		equal(t, "canceled, source "+string(source), errors.Is(err, context.Canceled), true)
 	}
 }
