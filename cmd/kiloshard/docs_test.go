@@ -14,33 +14,6 @@ import (
 	"github.com/kiloshard/kiloshard/cmd/kiloshard/internal/cli"
 )
 
-// TestPackagesOfContributing holds that each package that CONTRIBUTING.md lists is there, and none twice.
-func TestPackagesOfContributing(t *testing.T) {
-	t.Parallel()
-	text, err := os.ReadFile("../../CONTRIBUTING.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, table, found := strings.Cut(string(text), "| package | imports, of ours |\n")
-	table, _, _ = strings.Cut(table, "\n\n")
-	seen := map[string]bool{}
-	for line := range strings.Lines(table) {
-		cells := strings.Split(line, "|")
-		for _, name := range regexp.MustCompile("`([a-z/]+)(?:/\\.\\.\\.)?`").FindAllStringSubmatch(cells[1], -1) {
-			if info, err := os.Stat(filepath.Join("../..", name[1])); err != nil || !info.IsDir() {
-				t.Errorf("CONTRIBUTING.md lists %s: no such package", name[1])
-			}
-			if seen[name[0]] {
-				t.Errorf("CONTRIBUTING.md lists %s twice", name[1])
-			}
-			seen[name[0]] = true
-		}
-	}
-	if !found || len(seen) < 10 {
-		t.Errorf("%d packages found in CONTRIBUTING.md, expected its table", len(seen))
-	}
-}
-
 // newApp returns the state of a command line that prints nothing and reads no environment.
 func newApp() *cli.App {
 	return cli.New(strings.NewReader(""), io.Discard, io.Discard, func(string) (string, bool) { return "", false })

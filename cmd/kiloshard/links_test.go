@@ -5,10 +5,11 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
-	"github.com/kiloshard/kiloshard/cmd/kiloshard/internal/topics"
+	"github.com/kiloshard/kiloshard/cmd/kiloshard/help"
 )
 
 // pagesOfRepository returns the paths of all Markdown pages, from this directory.
@@ -52,7 +53,18 @@ func TestLinksOfPages(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, m := range regexp.MustCompile(`\]\(([^)\s]+)\)`).FindAllStringSubmatch(code.ReplaceAllString(string(text), "`"), -1) {
+		prose := code.ReplaceAllString(string(text), "`")
+		links := regexp.MustCompile(`\]\(([^)\s]+)\)`).FindAllStringSubmatch(prose, -1)
+		defined := regexp.MustCompile(`(?m)^\[([^\]]+)\]: (\S+)$`).FindAllStringSubmatch(prose, -1)
+		for _, m := range defined {
+			links = append(links, []string{m[0], m[2]})
+		}
+		for _, m := range regexp.MustCompile(`\[([a-z-]+)\](?:[^:(]|$)`).FindAllStringSubmatch(prose, -1) {
+			if !slices.ContainsFunc(defined, func(d []string) bool { return d[1] == m[1] }) {
+				t.Errorf("%s refers to [%s], which it does not define", page, m[1])
+			}
+		}
+		for _, m := range links {
 			target, heading, deep := strings.Cut(m[1], "#")
 			if strings.Contains(target, "://") {
 				continue
@@ -86,7 +98,7 @@ func TestLinksOfPages(t *testing.T) {
 // TestTopics holds that a topic fits on two screens, has no tables, and does not hide behind a command of the same name.
 func TestTopics(t *testing.T) {
 	t.Parallel()
-	for _, topic := range topics.All() {
+	for _, topic := range help.All() {
 		if topic.Title == "" || len(topic.Title) > 60 || !strings.HasPrefix(topic.Markdown, "# ") {
 			t.Errorf("%s has the title %q, expected a first line # TITLE of 60 characters at most", topic.Name, topic.Title)
 		}

@@ -9,7 +9,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/cobra/doc"
 
-	"github.com/kiloshard/kiloshard/cmd/kiloshard/internal/topics"
+	"github.com/kiloshard/kiloshard/cmd/kiloshard/help"
 )
 
 func manCommand() *cobra.Command {
@@ -29,7 +29,7 @@ func manCommand() *cobra.Command {
 			if err := doc.GenManTree(root, header, args[0]); err != nil {
 				return err
 			}
-			for _, topic := range topics.All() { // which GenManTree leaves out
+			for _, topic := range help.All() { // which GenManTree leaves out
 				page, _, err := root.Find([]string{topic.Name})
 				if err != nil {
 					return err

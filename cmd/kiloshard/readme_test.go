@@ -6,35 +6,17 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/jackc/pgx/v5"
 
 	"github.com/kiloshard/kiloshard/shards"
 	"github.com/kiloshard/kiloshard/shards/shardtest"
 )
 
-// page is the README: its blocks of code by their language, in their order.
-type page map[string][]string
-
-func readme(t *testing.T) page {
-	t.Helper()
-	text, err := os.ReadFile("../../README.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	p := page{}
-	for _, m := range regexp.MustCompile("(?s)```([a-z]*)\n(.*?)```").FindAllStringSubmatch(string(text), -1) {
-		p[m[1]] = append(p[m[1]], m[2])
-	}
-	for language, want := range map[string]int{"go": 6, "sh": 7, "sql": 2, "yaml": 6, "": 5} {
-		if len(p[language]) != want {
-			t.Fatalf("%d blocks of code of language %q, expected %d: give a new one its place in the tests", len(p[language]), language, want)
-		}
-	}
-	return p
-}
-
-// newcomer is a directory in which somebody types what the README says.
+// newcomer is a directory in which somebody types what the pages say.
 type newcomer struct {
 	t   *testing.T
 	dir string   // where the last line has left its shell
@@ -82,17 +64,14 @@ func (n *newcomer) writes(name, text string) {
 	}
 }
 
-// editsHosts changes what kiloshard init wrote, and returns it: the hosts are those of the test.
-func (n *newcomer) editsHosts(hosts []shards.Host) string {
+// editsHosts changes what kiloshard init wrote: the hosts are those of the test, with fewer shards. Shard 621 is that of user 31341
+// here too.
+func (n *newcomer) editsHosts(hosts []shards.Host) {
 	n.t.Helper()
-	config, err := os.ReadFile(filepath.Join(n.dir, "kiloshard.yaml"))
-	if err != nil {
-		n.t.Fatal(err)
-	}
-	edited := regexp.MustCompile(`(?m)(name: pg-([ab]), dsn: )"[^"]*"`).ReplaceAllString(string(config), `${1}"$${PG_${2}_DSN}"`)
+	config := readPage(n.t, filepath.Join(n.dir, "kiloshard.yaml"))
+	config = regexp.MustCompile(`(?m)(name: pg-([ab]), dsn: )"[^"]*"`).ReplaceAllString(config, `${1}"$${PG_${2}_DSN}"`)
 	n.env = append(n.env, "PG_a_DSN="+hosts[0].ConnString(), "PG_b_DSN="+hosts[1].ConnString())
-	n.writes("kiloshard.yaml", edited)
-	return edited
+	n.writes("kiloshard.yaml", strings.NewReplacer("shards: 2048", "shards: 640", "shards: 0-1023,", "shards: 0-621,", "shards: 1024-2047,", "shards: 622-639,").Replace(config))
 }
 
 // clones makes a clone of this repository as git clone does, with what is changed here and not committed yet.
@@ -108,14 +87,15 @@ func (n *newcomer) clones() {
 	n.types("cd " + root + " && git -c safe.directory='*' ls-files -m -o --exclude-standard | while read -r f; do if [ -f \"$f\" ]; then echo \"$f\"; fi; done | tar -cf - -T - | tar -xf - -C " + n.dir + "/kiloshard; cd " + n.dir)
 }
 
-// TestReadme goes by the README alone, from a clone to a service of one's own with a test. In two things it is spared the
-// typing: the repository is cloned from here, and kiloshard is the program that is tested. The last block, a move, makes all its
-// checks and moves nothing, which the tests of moves do.
+// TestReadme goes by the README alone, from a clone to a row in a shard, a test and a move, and then by the help topics, in the same
+// cluster. It is spared some typing: the repository is cloned from here, kiloshard is the program that is tested, and the hosts
+// are there.
 func TestReadme(t *testing.T) {
 	t.Parallel()
 	p, n := readme(t), newNewcomer(t)
 	hosts := shardtest.Hosts(t, 2)
-	for line := range strings.Lines(p["sh"][1] + p["sh"][2]) {
+	n.createsDatabase(hosts[0], p["sh"][1])
+	for line := range strings.Lines(p["sh"][2] + p["sh"][3]) {
 		line = regexp.MustCompile(` +#.*`).ReplaceAllString(strings.TrimSpace(line), "")
 		switch {
 		case strings.HasPrefix(line, "git clone "):
@@ -124,8 +104,8 @@ func TestReadme(t *testing.T) {
 			n.types("(cd kiloshard && go list ./cmd/kiloshard)")
 		case line == "go run .":
 			n.writes("main.go", p["go"][0])
-			n.writes("main_test.go", p["go"][5])
-			if out := n.types(line); !strings.Contains(out, "of user 31341 is in shard ") {
+			n.writes("main_test.go", p["go"][1])
+			if out := n.types(line); !strings.Contains(out, "of user 31341 is in shard 621 ") {
 				t.Errorf("%s printed %q", line, out)
 			}
 		default:
@@ -142,22 +122,57 @@ func TestReadme(t *testing.T) {
 			}
 		}
 	}
-	n.runsTableOfSQL(hosts[0])
+	if out := n.types("kiloshard route 31341 && kiloshard exec 'select title from photos' --shards 621"); !strings.Contains(out, "shard_00621 on pg-b") || !strings.Contains(out, "sunset") {
+		t.Errorf("after the move: %s", out)
+	}
+	n.followsTopics(hosts[0])
+}
 
-	// The commands of the sections on the map and on migrations, in the same cluster.
+// createsDatabase runs createdb as the README does, where it is installed, under another name, and checks that the database is fit for
+// a host.
+func (n *newcomer) createsDatabase(host shards.Host, script string) {
+	n.t.Helper()
+	line := regexp.MustCompile(`(?m)^createdb .* photos_a$`).FindString(script)
+	if line == "" {
+		n.t.Fatalf("the README makes the databases by %q, expected createdb", script)
+	}
+	if _, err := exec.LookPath("createdb"); err != nil {
+		n.t.Log("createdb is not installed, so it was not tried")
+		return
+	}
+	cfg, err := pgx.ParseConfig(host.ConnString())
+	if err != nil {
+		n.t.Fatal(err)
+	}
+	name := fmt.Sprintf("photos_a_%d", os.Getpid())
+	n.env = append(n.env, "PGHOST="+cfg.Host, fmt.Sprintf("PGPORT=%d", cfg.Port), "PGUSER="+cfg.User, "PGPASSWORD="+cfg.Password, "PGDATABASE="+cfg.Database, "PGSSLMODE=disable")
+	n.types(strings.Replace(line, "photos_a", name, 1))
+	if out := n.types("psql -X -At -d " + name + " -c 'show server_encoding'; dropdb " + name); out != "UTF8\n" {
+		n.t.Errorf("%s made a database with the encoding %q", line, out)
+	}
+	n.env = n.env[:len(n.env)-6]
+}
+
+// followsTopics runs what help topics show, in the cluster that the README has made.
+func (n *newcomer) followsTopics(host shards.Host) {
+	t := n.t
+	n.runsFunctions(host)
+
 	n.writes("migrations/002_likes.sql", "create table likes (photo_id bigint primary key);\n")
 	n.writes("smoke-test.sh", "#!/bin/sh\ntest -n \"$KILOSHARD_CANARY\"\n")
 	n.types("chmod +x smoke-test.sh")
-	if out := n.types(strings.TrimSpace(p["sh"][5])); !strings.Contains(out, "2,048 shards at version 2 now") {
+	if out := n.types(strings.TrimSpace(topic(t, "migrations")["sh"][0])); !strings.Contains(out, "640 shards at version 2 now") {
 		t.Errorf("a canary printed %q", out)
 	}
-	if out := n.types(strings.TrimSpace(p["sh"][6]) + " --login-with-password --dry-run"); !strings.Contains(out, "22 shards to be moved, 0 cannot be") {
-		t.Errorf("a move printed %q", out)
+	for name, want := range map[string]string{"moves": "22 shards to be moved, 0 cannot be", "rollback": "1 shard to be moved, 0 cannot be"} {
+		if out := n.types(strings.TrimSpace(topic(t, name)["sh"][0]) + " --login-with-password --dry-run"); !strings.Contains(out, want) {
+			t.Errorf("a move printed %q", out)
+		}
 	}
 	n.env = append(n.env, `VISUAL=sed -i '/name: pg-b/s/weight: 1/weight: 1, closed: true/'`)
 	n.writes("store.yaml", fmt.Sprintf("cluster: photos\nstore: {kind: postgres, dsn: %q, variables: [\"*\"]}\n", shardtest.Hosts(t, 1)[0].ConnString()))
 	n.types("cp kiloshard.yaml file.yaml")
-	for line := range strings.Lines(p["sh"][4]) {
+	for line := range strings.Lines(topic(t, "stores")["sh"][0]) {
 		n.types(strings.Replace(strings.TrimSpace(line), "kiloshard map edit", "kiloshard -c file.yaml map edit", 1))
 	}
 	if out := n.types("kiloshard -c store.yaml map show"); !strings.Contains(out, "closed: true") {
@@ -165,24 +180,19 @@ func TestReadme(t *testing.T) {
 	}
 
 	// What a page shows that needs no cluster is the same to the letter.
-	command, want, _ := strings.Cut(strings.TrimPrefix(p[""][3], "$ "), "\n")
+	command, want, _ := strings.Cut(strings.TrimPrefix(topic(t, "layouts")[""][1], "$ "), "\n")
 	if got := n.types(command); got != want {
 		t.Errorf("%s prints\n%s\nexpected\n%s", command, got, want)
 	}
 }
 
-// runsTableOfSQL calls the functions that the README lists, on a host that has shard 42.
-func (n *newcomer) runsTableOfSQL(host shards.Host) {
+// runsFunctions calls the functions of the topic on SQL, on a host that has shard 42.
+func (n *newcomer) runsFunctions(host shards.Host) {
 	n.t.Helper()
-	text, err := os.ReadFile("../../README.md")
-	if err != nil {
-		n.t.Fatal(err)
-	}
-	_, table, _ := strings.Cut(string(text), "## In SQL\n")
-	table, _, _ = strings.Cut(table, "\n## ")
-	called := 0
-	for _, m := range regexp.MustCompile(`(?m)^\| (.*?) \|`).FindAllStringSubmatch(table, -1) {
-		for _, span := range regexp.MustCompile("`([^`]*\\([^`]*)`").FindAllStringSubmatch(m[1], -1) {
+	n.types("kiloshard exec 'create sequence photos_id_seq maxvalue 1125899906842623' --shards 42")
+	calls := []string{strings.TrimSpace(topic(n.t, "sql")["sql"][0])}
+	for _, m := range regexp.MustCompile("(?m)^- ((?:`[^`]*`(?:, | and )?)+) returns?|^- (`[^`]*`) draws").FindAllStringSubmatch(readPage(n.t, "help/sql.md"), -1) {
+		for _, span := range regexp.MustCompile("`([^`]*)`").FindAllStringSubmatch(m[1]+m[2], -1) {
 			call := strings.NewReplacer("(id)", "(shard_00042.next_id())", "(n)", "(3)", "(t)", "(now())").Replace(span[1])
 			if strings.Contains(call, ", 1)") || strings.HasPrefix(call, "id_type") {
 				continue // of layouts with a type
@@ -190,11 +200,13 @@ func (n *newcomer) runsTableOfSQL(host shards.Host) {
 			if !strings.Contains(call, ".") || strings.HasPrefix(call, "id_") {
 				call = "kiloshard." + call
 			}
-			n.types(fmt.Sprintf(`kiloshard exec "create sequence if not exists photos_id_seq maxvalue 1125899906842623; select %s" --shards 42`, call))
-			called++
+			calls = append(calls, "select "+call)
 		}
 	}
-	if called < 7 {
-		n.t.Errorf("%d functions were called on %s, expected those of the table", called, host.Name)
+	if len(calls) < 8 {
+		n.t.Errorf("%q are called on %s, expected all functions of the page", calls, host.Name)
+	}
+	for _, call := range calls {
+		n.types("kiloshard exec " + strconv.Quote(call) + " --shards 42")
 	}
 }

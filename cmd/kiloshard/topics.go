@@ -6,14 +6,14 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/kiloshard/kiloshard/cmd/kiloshard/help"
 	"github.com/kiloshard/kiloshard/cmd/kiloshard/internal/cli"
-	"github.com/kiloshard/kiloshard/cmd/kiloshard/internal/topics"
 )
 
 // topicCommands returns a command for each help topic. It has no Run, so cobra lists it as a topic.
 func topicCommands() []*cobra.Command {
 	var commands []*cobra.Command
-	for _, topic := range topics.All() {
+	for _, topic := range help.All() {
 		commands = append(commands, &cobra.Command{Use: topic.Name, Short: topic.Title, Long: topic.Text()})
 	}
 	return commands
@@ -23,7 +23,7 @@ func topicCommands() []*cobra.Command {
 func unknownTopic(root *cobra.Command, args []string) error {
 	var text strings.Builder
 	text.WriteString(cli.NeedsCommand(root, args).Error() + "\n\nHelp topics:")
-	for _, topic := range topics.All() {
+	for _, topic := range help.All() {
 		fmt.Fprintf(&text, "\n\t%-12s %s", topic.Name, topic.Title)
 	}
 	return cli.Usagef("%s", text.String())

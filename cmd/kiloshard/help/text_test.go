@@ -1,14 +1,14 @@
-package topics_test
+package help_test
 
 import (
 	"testing"
 
-	"github.com/kiloshard/kiloshard/cmd/kiloshard/internal/topics"
+	"github.com/kiloshard/kiloshard/cmd/kiloshard/help"
 )
 
 func TestText(t *testing.T) {
 	t.Parallel()
-	topic := topics.Topic{Markdown: `# A title
+	topic := help.Topic{Markdown: `# A title
 
 A paragraph whose words go on and on until they reach the end of the line and beyond, see [the
 moves](moves.md), [` + "`shards`" + `](../../../../shards) and [an article](https://example.org/a).

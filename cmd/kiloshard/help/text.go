@@ -1,4 +1,4 @@
-package topics
+package help
 
 import (
 	"path"
@@ -65,7 +65,7 @@ func (t Topic) linked(paragraph string) string {
 		case topic && !strings.Contains(name, "/"):
 			target = "kiloshard help " + name
 		default:
-			target = path.Join("cmd/kiloshard/internal/topics", target)
+			target = path.Join("cmd/kiloshard/help", target)
 		}
 		if strings.Trim(text, "`") == target {
 			return text

@@ -8,13 +8,14 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/kiloshard/kiloshard/cmd/kiloshard/help"
 	"github.com/kiloshard/kiloshard/internal/localpg"
 	"github.com/kiloshard/kiloshard/shards"
 	"github.com/kiloshard/kiloshard/shards/shardtest"
 )
 
-// readmeService makes a service of the README's other snippets, and has users of it.
-const readmeService = `package main
+// topicsService makes a service of the snippets of help topics, and has users of it.
+const topicsService = `package main
 
 import (
 	"context"
@@ -38,6 +39,8 @@ import (
 	"github.com/kiloshard/kiloshard/shards"
 	"github.com/kiloshard/kiloshard/shards/mapstore"
 )
+
+%s
 
 %s
 
@@ -105,30 +108,30 @@ func main() {
 }
 `
 
-// TestReadmeService has users of a service that is made of the README's snippets, under a role that got its rights by the
-// README's commands.
-func TestReadmeService(t *testing.T) {
+// TestTopicsService has users of a service that is made of the snippets of help topics, under a role that got its rights by their
+// commands.
+func TestTopicsService(t *testing.T) {
 	t.Parallel()
-	p, n := readme(t), newNewcomer(t)
+	p, n := topic(t, "sign-up"), newNewcomer(t)
 	n.types("kiloshard init")
 	hosts := shardtest.Hosts(t, 2)
-	small := regexp.MustCompile(`(?m)^shards: .*`).ReplaceAllString(n.editsHosts(hosts), "shards: 16")
-	small = regexp.MustCompile(`(?m)^strategy: .*\n`).ReplaceAllLiteralString(small, p["yaml"][1])
-	small = strings.NewReplacer("shards: 0-1023,", "shards: 0-7,", "shards: 1024-2047,", "shards: 8-15,").Replace(small)
-	n.writes("kiloshard.yaml", small)
-	n.writes("migrations/001_users.sql", p["sql"][1])
+	n.editsHosts(hosts)
+	small := regexp.MustCompile(`(?m)^strategy: .*\n`).ReplaceAllLiteralString(readPage(t, n.dir+"/kiloshard.yaml"), p["yaml"][0])
+	n.writes("kiloshard.yaml", strings.NewReplacer("shards: 640", "shards: 16", "shards: 0-621,", "shards: 0-7,", "shards: 622-639,", "shards: 8-15,").Replace(small))
+	n.writes("migrations/001_users.sql", p["sql"][0])
 	n.types("kiloshard create")
 	n.types("kiloshard migrate up")
 
-	role := fmt.Sprintf("readme_%d", os.Getpid())
+	role := fmt.Sprintf("topics_%d", os.Getpid())
 	n.types("kiloshard exec \"do 'begin create role " + role + " login password ''secret''; exception when duplicate_object then null; end'\" --shards 0")
-	for line := range strings.Lines(p["sh"][3]) {
+	for line := range strings.Lines(p["sh"][0]) {
 		n.types(strings.Replace(strings.TrimSpace(line), "photos_service", role, 1))
 	}
 	owner := n.env
 	n.env = append(slices.Clone(n.env), "PG_a_DSN="+localpg.AsRole(hosts[0].ConnString(), role, "secret"), "PG_b_DSN="+localpg.AsRole(hosts[1].ConnString(), role, "secret"))
-	snippets := []any{p["go"][1], strings.ReplaceAll(p["go"][2], "/var/lib/app/map.yaml", n.dir+"/map.yaml"), p["go"][3], p["go"][4]}
-	n.writes("main.go", fmt.Sprintf(readmeService, snippets...))
+	router := topic(t, "router")["go"]
+	n.writes("main.go", fmt.Sprintf(topicsService, p["go"][0], router[1], strings.ReplaceAll(router[0], "/var/lib/app/map.yaml", n.dir+"/map.yaml"),
+		topic(t, "monitoring")["go"][0], topic(t, "generators")["go"][0]))
 	root, err := os.Getwd()
 	if err != nil {
 		t.Fatal(err)
@@ -144,30 +147,28 @@ func TestReadmeService(t *testing.T) {
 	n.types("kiloshard exec 'drop role " + role + "' --shards 0")
 }
 
-// TestReadmeConfigs reads what the README says of kiloshard.yaml: each line alone, within a config that has the rest.
-func TestReadmeConfigs(t *testing.T) {
+// TestTopicsConfigs reads what the topics say of kiloshard.yaml: each field alone, within a config that has the rest.
+func TestTopicsConfigs(t *testing.T) {
 	t.Parallel()
-	lines := 0
-	for i, block := range readme(t)["yaml"] {
-		parts := []string{block}
-		if i < 4 { // the others are lists
-			parts = strings.SplitAfter(strings.TrimSpace(block), "\n")
-		}
-		for _, part := range parts {
-			base := "cluster: photos\nshards: 2048\nepoch: 2026-01-01T00:00:00Z\n" +
-				"hosts:\n  - {name: pg-a, dsn: \"host=10.0.0.1\"}\n  - {name: pg-b, dsn: \"host=10.0.0.2\"}\n" +
-				"placement:\n  - {shards: 0-1023, host: pg-a}\n  - {shards: 1024-2047, host: pg-b}\n"
-			if strings.HasPrefix(part, "store:") && !strings.Contains(part, "{kind: file}") {
-				base = "cluster: photos\n"
+	fields := 0
+	for _, topic := range help.All() {
+		for _, block := range blocks(topic.Markdown)["yaml"] {
+			for _, field := range regexp.MustCompile(`(?m)^\S.*\n( .*\n)*`).FindAllString(block, -1) {
+				base := "cluster: photos\nshards: 2048\nepoch: 2026-01-01T00:00:00Z\n" +
+					"hosts:\n  - {name: pg-a, dsn: \"host=10.0.0.1\"}\n  - {name: pg-b, dsn: \"host=10.0.0.2\"}\n" +
+					"placement:\n  - {shards: 0-1023, host: pg-a}\n  - {shards: 1024-2047, host: pg-b}\n"
+				if strings.HasPrefix(field, "store:") && !strings.Contains(field, "{kind: file}") {
+					base = "cluster: photos\n"
+				}
+				lookup := func(string) (string, bool) { return "secret", true }
+				if _, err := shards.Parse(topic.Name+".md", []byte(base+field), lookup); err != nil {
+					t.Errorf("%s: %v", field, err)
+				}
+				fields++
 			}
-			lookup := func(string) (string, bool) { return "secret", true }
-			if _, err := shards.Parse("README.md", []byte(base+part), lookup); err != nil {
-				t.Errorf("%s: %v", part, err)
-			}
-			lines++
 		}
 	}
-	if lines < 10 {
-		t.Errorf("%d lines were read, expected more", lines)
+	if fields < 12 {
+		t.Errorf("%d fields were read, expected more", fields)
 	}
 }

@@ -1,5 +1,5 @@
-// Package topics holds the help topics: the Markdown pages beside this file, which kiloshard help prints and README.md links.
-package topics
+// Package help holds the help topics: the Markdown pages beside this file, which kiloshard help prints and README.md links.
+package help
 
 import (
 	"embed"
