@@ -17,10 +17,10 @@ import (
 func Command(a *cli.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "bench",
-		Short: "The bench harness: ours beside the other ways, in one run",
-		Long: `The bench harness: ours beside the other ways, in one run, taking turns. It needs no
-config: it measures on throw-away servers on this machine, or in databases of its own
-on the server that KILOSHARD_POSTGRES_DSN names.`,
+		Short: "Measures Kiloshard beside its peers, in one run",
+		Long: `Measures Kiloshard beside its peers, which take turns in one run. It needs no config: it
+uses throw-away servers on this machine, or databases of its own on the server that
+KILOSHARD_POSTGRES_DSN names.`,
 		RunE: cli.NeedsCommand,
 	}
 	cmd.AddCommand(
@@ -33,7 +33,7 @@ func createCommand(a *cli.App) *cobra.Command {
 	var cfg bench.CreateConfig
 	cmd := &cobra.Command{
 		Use:   "create",
-		Short: "Creating shards on two hosts, beside a loop inside the servers",
+		Short: "Creates shards on two hosts, beside a loop inside the servers",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if cfg.Shards < 2 || cfg.Shards > shards.DefaultLayout.MaxShards() {

@@ -42,9 +42,9 @@ func Command(a *cli.App) *cobra.Command {
 	c := &command{App: a}
 	cmd := &cobra.Command{
 		Use:   "cleaner --entities FILE [--once | --index NAME | --migration]",
-		Short: "Keeps the indexes of entities in order, and fills new ones",
-		Long: `Does the work of writers of package router/entities that did not come to their end: it adds the index rows that
-are missing and removes those that are stale, until it is interrupted. Any number of cleaners may run.
+		Short: "Repairs the indexes of entities and fills new ones",
+		Long: `Finishes the work of interrupted writers of package router/entities: it adds missing index rows and removes stale
+ones, until it is interrupted. Any number of cleaners may run.
 
 --entities is the definition of the entities and their indexes, in YAML:
 
@@ -53,9 +53,8 @@ are missing and removes those that are stale, until it is interrupted. Any numbe
     - name: index_user_id
       properties: [{name: user_id, type: text}, {name: published, type: int}]
 
---index fills one index, from the newest entity back, while services run, then looks at each row of it, and ends.
-Interrupted, it goes on where it was when it is run again. --migration prints the tables, for a file of kiloshard
-migrate.`,
+--index fills one index, from the newest entity back, while services run, then checks each row of it and ends. After
+an interrupt, another run continues where it was. --migration prints the tables, for a file of kiloshard migrate.`,
 		Example: `  kiloshard cleaner --entities entities.yaml --every 10s -o json
   kiloshard cleaner --entities entities.yaml --index index_link --rate 5000`,
 		Args: cobra.NoArgs,

@@ -39,7 +39,7 @@ func CreateCommand(a *cli.App) *cobra.Command {
 	var empty string
 	cmd := &cobra.Command{
 		Use:   "create",
-		Short: "Creates the shards that the map names and hosts do not have",
+		Short: "Creates the shards that the map names and the hosts lack",
 		Long: `Creates the shards and generators that the map names and the hosts do not have, and upgrades those that an
 older release made. It works on all hosts at once. A second run changes nothing. After an interrupt it
 finishes the shards under way; run it again to continue.

@@ -33,7 +33,7 @@ type unreachedHost struct {
 func VerifyCommand(a *cli.App) *cobra.Command {
 	return &cobra.Command{
 		Use:   "verify",
-		Short: "Compares every shard on every host with the map and with each other; names each difference",
+		Short: "Compares all shards with the map and with each other",
 		Long: `Compares every shard on every host with the map and names each difference: shards that are missing, misplaced
 or on two hosts, functions with another shard number or epoch, sequences with a cache or a wrong maximum,
 columns whose default calls another shard's next_id or draws from such a sequence, stray schemas. Then it

@@ -27,7 +27,7 @@ var demoFiles embed.FS
 func Command(a *cli.App, execute func(ctx context.Context, a *cli.App, args []string) int) *cobra.Command {
 	return &cobra.Command{
 		Use:   "demo",
-		Short: "The whole story on throw-away local hosts, start to end",
+		Short: "Shows the whole story on throw-away local hosts, start to end",
 		Long: `The whole story on throw-away local hosts, start to end, in under a minute. It cleans up
 after itself. With KEEP=1 in the environment the hosts stay, and it prints how to reach
 them.`,

@@ -19,7 +19,7 @@ import (
 func Command(a *cli.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "map",
-		Short: "The map and its versions, in whichever store",
+		Short: "Shows and changes the map and its versions, in any store",
 		Long: `The map says which shards exist and where each one lives. It is kept in the store that the config names: in
 kiloshard.yaml itself, in a Postgres database, or in etcd. Each change makes a version, and the store keeps all
 of them, with who made each, when and why. Changes that would break a living cluster are refused, and so are

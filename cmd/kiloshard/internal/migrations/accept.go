@@ -20,7 +20,7 @@ func acceptCommand(a *cli.App) *cobra.Command {
 	var narrowed, by string
 	cmd := &cobra.Command{
 		Use:   "accept VERSION…",
-		Short: "Accepts files that were changed after shards had run them",
+		Short: "Accepts files that changed after shards ran them",
 		Long: `Records in the ledger that the present files of these versions are what the shards have run: after a file was
 renamed, or changed in a way that does not matter to them, such as in a comment. It runs nothing, and records
 who accepted it and when.`,

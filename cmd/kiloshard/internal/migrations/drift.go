@@ -35,7 +35,7 @@ func driftCommand(a *cli.App) *cobra.Command {
 	var narrowed string
 	cmd := &cobra.Command{
 		Use:   "drift",
-		Short: "Compares the structure of all shards; names what differs",
+		Short: "Compares the structure of all shards and names differences",
 		Long: `Compares the structure of all shards at each version with each other: tables, columns, indexes, constraints,
 sequences, views, functions, triggers, types, policies, comments; not rows, owners or privileges. It groups
 the shards by structure and prints how each group differs from the largest one: "+" is only in the group,

@@ -16,7 +16,7 @@ import (
 
 // Command is kiloshard migrate.
 func Command(a *cli.App) *cobra.Command {
-	cmd := &cobra.Command{Use: "migrate", Short: "tern migrations over all shards", RunE: cli.NeedsCommand}
+	cmd := &cobra.Command{Use: "migrate", Short: "Runs tern migrations over all shards", RunE: cli.NeedsCommand}
 	cmd.AddCommand(
 		planCommand(a), upCommand(a), downCommand(a), redoCommand(a),
 		statusCommand(a), driftCommand(a), newCommand(a), forceCommand(a),

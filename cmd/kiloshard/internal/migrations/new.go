@@ -16,7 +16,7 @@ import (
 func newCommand(a *cli.App) *cobra.Command {
 	return &cobra.Command{
 		Use:   "new NAME",
-		Short: "Writes the next migration file, to be filled in",
+		Short: "Writes the next migration file, for you to fill in",
 		Long: `Writes the next migration file, with tern's template, into the directory of migrations, and prints its path:
 004_add_likes.sql for "add likes" when there are three. It creates the directory, and overwrites no file.`,
 		Args: cobra.MinimumNArgs(1),

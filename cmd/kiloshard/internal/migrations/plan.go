@@ -73,7 +73,7 @@ func planCommand(a *cli.App) *cobra.Command {
 	var withSQL, down bool
 	cmd := &cobra.Command{
 		Use:   "plan",
-		Short: "Prints what migrate up would do, and warns of what is risky",
+		Short: "Prints what migrate up would do, and warns of risks",
 		Long: `Prints what migrate up would do: which shards go from which version to which, by which files. It warns of each
 statement that locks a table for long, rewrites it, breaks services that still run, or cannot work in every
 shard. It runs nothing. With --down --to N it prints what migrate down would do. Exit code 1 when the run would

@@ -127,7 +127,7 @@ func upCommand(a *cli.App) *cobra.Command {
 	var f runFlags
 	cmd := &cobra.Command{
 		Use:   "up",
-		Short: "Runs tern's files on every shard that they have not run on yet",
+		Short: "Runs the migrations that a shard has not run yet, on every shard",
 		Long: `Runs tern's files on every shard that has not run them yet: a transaction for each shard and file, several
 shards of each host at a time. When a file fails on a shard, the shard stays at the version before it and the
 others go on. After an interrupt it finishes the shards under way. Another run continues with the rest.
@@ -160,7 +160,7 @@ func downCommand(a *cli.App) *cobra.Command {
 	var yes bool
 	cmd := &cobra.Command{
 		Use:   "down --to N",
-		Short: "Takes shards back to a version, by the down parts of the files above it",
+		Short: "Takes shards back to a version with the down parts of later files",
 		Long: `Takes shards back to a version by the down parts of the files above it, the newest first, with the same care
 as up. When one of these files has no down part, nothing is run. It drops tables with their rows, so it asks
 first; without a terminal it needs --yes.`,

@@ -17,9 +17,9 @@ import (
 )
 
 // weighed is in the help of the commands that plan moves.
-const weighed = `The load of a shard is its part of all bytes and its part of all rows written, each of which counts half. Bytes are what
-its tables take on disk, with indexes and TOAST. Rows that are inserted, updated and deleted are counted for --writes-over,
-10 s unless it says otherwise; with 0, and where nothing is written, bytes alone count.`
+const weighed = `The load of a shard is half its part of all bytes and half its part of all rows written. Bytes are the size of its tables
+on disk, with indexes and TOAST. Written rows are the inserts, updates and deletes during --writes-over, 10 s by default.
+With 0, or if nothing is written, only bytes count.`
 
 func (f *moveFlags) addWritesOver(cmd *cobra.Command) {
 	cmd.Flags().DurationVar(&f.writesOver, "writes-over", 10*time.Second, "how long to count the rows that are written to each shard; 0 for sizes alone")

@@ -47,15 +47,17 @@ func Command(a *cli.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "move SHARDS --to HOST",
 		Short: "Moves shards to another host while services write",
-		Long: `Moves shards to another host while services write: the rows of a shard are copied, logical replication
-brings what is written meanwhile, and a cutover of some milliseconds changes its place. Routers that follow
-the map send calls in between to the new host; other clients get an error that says where the shard went.
+		Long: `Moves shards to another host while services write. It copies the rows of a shard, logical replication streams
+the writes made during the copy, and a cutover of some milliseconds changes the shard's host. Routers that follow
+the map send calls that arrive in between to the new host; other clients get an error that names that host.
+See kiloshard help moves.
 
 Each move is in a ledger on its hosts. After an interrupt or a crash, "move resume" continues it, or
 "move abort" takes it back. The old schema stays on the source, under another name, until "move clean".
 
-With --rollback-for a shard can go back by "move rollback" until then, without a copy and without losing what was
-written since: the command goes on after the move, and keeps the way back short.`,
+With --rollback-for, "move rollback" can take the shard back until then without a copy and without losing the
+writes made since. The command keeps running after the move and applies those writes to the old schema. See
+kiloshard help rollback.`,
 		Example: "  kiloshard move 7,100-120 --to pg-b\n  kiloshard move 7 --to pg-b --rollback-for 1h",
 		Args:    shardsOrCommand,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -77,8 +79,8 @@ written since: the command goes on after the move, and keeps the way back short.
 	cmd.AddCommand(
 		underWayCommand(a, "resume", "Continues moves that were interrupted", "resumed", "", resume(a)),
 		abortCommand(a),
-		underWayCommand(a, "verify", "Compares the rows of moves that were interrupted, and of shards whose old schemas are still there", "compared", "", move.Verify),
-		underWayCommand(a, "rollback", "Takes shards back that were moved with --rollback-for", "rolled back", "All shards whose way back is open will go back to their old hosts.", move.Rollback),
+		underWayCommand(a, "verify", "Compares the rows of interrupted moves, and of shards whose old schemas still exist", "compared", "", move.Verify),
+		underWayCommand(a, "rollback", "Takes shards back to their old hosts, if they moved with --rollback-for", "rolled back", "All shards whose way back is open will go back to their old hosts.", move.Rollback),
 		keepCommand(a), statusCommand(a), cleanCommand(a),
 	)
 	return cmd
@@ -135,9 +137,9 @@ func abortCommand(a *cli.App) *cobra.Command {
 		})
 	cmd.Long += `
 
-With --target-gone it takes back moves whose target does not answer and will not come back. It removes what they have made on
-the source, and says what they leave on the target: "move clean" drops that, should the target come back.`
-	cmd.Flags().BoolVar(&gone, "target-gone", false, "the target does not answer, and will not come back: leave alone what the move has made there")
+With --target-gone it takes back moves whose target is down and will not come back. It removes what they made on
+the source and prints what they leave on the target. If the target does come back, "move clean" drops that.`
+	cmd.Flags().BoolVar(&gone, "target-gone", false, "the target is down and will not come back: leave what the move made there")
 	return cmd
 }
 

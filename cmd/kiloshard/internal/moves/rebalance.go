@@ -16,9 +16,9 @@ func DrainCommand(a *cli.App) *cobra.Command {
 	var f moveFlags
 	cmd := &cobra.Command{
 		Use:   "drain HOST",
-		Short: "Moves all shards of a host to the others, before it is taken away",
-		Long: `Moves all shards of a host to the others while services write, spread over them by size, writes and weight. After an
-interrupt, run "move resume" and then this again. --dry-run prints the plan.
+		Short: "Moves all shards of a host to the other hosts",
+		Long: `Moves all shards of a host to the other hosts while services write, and spreads them by size, writes and weight.
+After an interrupt, run "move resume" and then this again. --dry-run prints the plan.
 
 ` + weighed,
 		Args: cobra.ExactArgs(1),
@@ -50,7 +50,7 @@ func RebalanceCommand(a *cli.App) *cobra.Command {
 	var run bool
 	cmd := &cobra.Command{
 		Use:   "rebalance",
-		Short: "Prints, or runs, the moves that even out the hosts by weight",
+		Short: "Prints or runs the moves that even out the hosts by weight",
 		Long: `Prints the moves that even out the hosts by weight, with few bytes moved. --run runs them while services write. After
 an interrupt, run "move resume" and then this again.
 

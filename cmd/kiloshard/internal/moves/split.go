@@ -22,19 +22,17 @@ func SplitCommand(a *cli.App) *cobra.Command {
 	var run, promote bool
 	cmd := &cobra.Command{
 		Use:   "split HOST --to NEW",
-		Short: "Prints, or runs, the moves of half a host's load to another host",
-		Long: `Prints the moves that take half a host's load to another host of the map, such as a new one: the half with fewer
-bytes. --run does the moves while services write. After an interrupt "move resume" continues, and "kiloshard rebalance" has the
-moves that were not begun.
+		Short: "Prints or runs the moves of half a host's load to another host",
+		Long: `Prints the moves that take half a host's load, the half with fewer bytes, to another host of the map, such as a new
+one. --run runs them while services write. After an interrupt, run "move resume"; "kiloshard rebalance" plans the moves that
+did not start.
 
 ` + weighed + `
 
-With --promote the other host is a physical standby of the first one, and nothing is copied: the shards that leave are fenced all
-at once, the standby is promoted when it has replayed that, and the map is changed. Callers of these shards wait meanwhile; routers
-do so for up to 3 s. The map must name the standby as a host without shards, and nowhere else. If the standby does not follow within
---max-pause, the fences come down, and it is tried again until --patience is over; whatever fails before the promotion is taken back.
-After an interrupt or a crash "move resume" goes on, or "move abort" takes it back; once the standby is promoted only "move resume"
-will do. "move clean" drops what each host has of the other's.`,
+With --promote the other host is a physical standby of the first one, and nothing is copied. The command fences all leaving
+shards at once, promotes the standby when it has replayed that, and changes the map. Callers of these shards wait
+meanwhile, routers for up to 3 s. The map must name the standby as a host without shards, and nowhere else. See
+kiloshard help promote for failures and for what the split refuses.`,
 		Example: "  kiloshard split pg-a --to pg-c --run\n  kiloshard split pg-a --to pg-a-standby --promote --run",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {

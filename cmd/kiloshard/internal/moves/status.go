@@ -94,7 +94,7 @@ func statusCommand(a *cli.App) *cobra.Command {
 	var all bool
 	cmd := &cobra.Command{
 		Use:   "status",
-		Short: "Shows the moves that are under way, and those whose old schemas are still there",
+		Short: "Shows moves under way, and finished ones whose old schemas still exist",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			_, m, err := a.LoadMap(cmd.Context())
@@ -137,13 +137,13 @@ func cleanCommand(a *cli.App) *cobra.Command {
 	var yes bool
 	cmd := &cobra.Command{
 		Use:   "clean [SHARDS]",
-		Short: "Drops the old schemas of shards that have moved, the fences in their place, and what moves have left behind",
-		Long: `Drops the old schemas of shards that have moved, and the fences in their place: a client without
-the map then gets an error that the tables do not exist, instead of where they went. It asks first; without a terminal it needs --yes.
+		Short: "Drops the old schemas of moved shards, their fences, and leftovers of moves",
+		Long: `Drops the old schemas of moved shards and the fences in their place. A client without the map then gets the
+error that the tables do not exist, and no longer the name of the new host. It asks first; without a terminal it needs --yes.
 
-A shard whose way back is open is left alone, unless it is named: the way back is closed then. Slots, publications, subscriptions
-and fences that the ledgers of the hosts know and no move needs are removed, and listed. Those that no ledger
-knows are listed, and left alone: somebody else may have made them.`,
+It skips a shard whose way back is open, unless you name the shard: that closes the way back. It removes and lists slots,
+publications, subscriptions and fences that a ledger knows and no move needs. It lists those that no ledger
+knows and leaves them alone, because somebody else may have made them.`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			_, m, err := a.LoadMap(cmd.Context())

@@ -25,11 +25,11 @@ func keepCommand(a *cli.App) *cobra.Command {
 	var f moveFlags
 	return &cobra.Command{
 		Use:   "keep [SHARDS]",
-		Short: "Keeps the ways back of moved shards short, and closes them in time",
-		Long: `Applies what is written to moved shards to their old schemas, which stay behind their fences, so that little WAL is kept
-for "move rollback"; and closes each way back whose time is over, whose WAL is more than it may be, or which a change of the
-tables has made impossible. "move --rollback-for" goes on with this; after an interrupt this command does. It ends once no way
-back is open.`,
+		Short: "Applies new writes to the old schemas of moved shards, for move rollback",
+		Long: `Applies the writes of moved shards to their old schemas, which stay behind their fences, so that the new host keeps little
+WAL for "move rollback". It closes a way back when its time is over, when its WAL exceeds --rollback-wal, or when a change of
+the tables makes it impossible. "move --rollback-for" does this after the move; after an interrupt, run this command. It
+ends when no way back is open.`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			set := ""
