@@ -130,6 +130,38 @@ func (s Set) String() string {
 	return b.String()
 }
 
+// Short returns the set in at most limit bytes: what [Set.String] returns if that fits, else the first ranges that do and how many shards
+// are left out, as in "0-9,77 and 1,022 more". The limit is at least 24.
+func (s Set) Short(limit int) string {
+	text := s.String()
+	if len(text) <= limit {
+		return text
+	}
+	left := s.Len()
+	shown := ""
+	for _, r := range s.ranges {
+		next := strings.TrimPrefix(shown+","+SetOfRanges(r).String(), ",")
+		rest := left - int(r.Last-r.First) - 1
+		if len(next)+len(more(rest)) > limit {
+			break
+		}
+		shown, left = next, rest
+	}
+	if shown == "" {
+		return strings.TrimSuffix(strings.TrimPrefix(more(left), " and "), " more") + " shards"
+	}
+	return shown + more(left)
+}
+
+// more is the end of a set that is written in part.
+func more(n int) string {
+	digits := strconv.Itoa(n)
+	for i := len(digits) - 3; i > 0; i -= 3 {
+		digits = digits[:i] + "," + digits[i:]
+	}
+	return " and " + digits + " more"
+}
+
 // MarshalText returns what [Set.String] does.
 func (s Set) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
 

@@ -154,6 +154,36 @@ func TestSetUnmarshalKeepsAfterError(t *testing.T) {
 	}
 }
 
+// A set is never longer than it may be, and each shard is named or counted.
+func TestShortSet(t *testing.T) {
+	t.Parallel()
+	var odd []shards.Number
+	for n := shards.Number(1); n < 4096; n += 2 {
+		odd = append(odd, n)
+	}
+	sets := []shards.Set{{}, shards.SetOf(7), shards.SetOf(odd...), shards.SetOfRanges(shards.Range{First: 0, Last: 1023}, shards.Range{First: 2000, Last: 65535}), shards.SetOf(65533, 65535)}
+	for _, set := range sets {
+		for limit := 24; limit < 300; limit++ {
+			got := set.Short(limit)
+			shown, rest, cut := strings.Cut(got, " and ")
+			if !cut && strings.HasSuffix(got, " shards") {
+				shown, rest, cut = "", strings.Replace(got, " shards", " more", 1), true
+			}
+			named, err := shards.ParseSet(shown)
+			left := 0
+			if cut {
+				_, _ = fmt.Sscanf(strings.ReplaceAll(rest, ",", ""), "%d more", &left)
+			}
+			if len(got) > limit || err != nil || named.Len()+left != set.Len() {
+				t.Fatalf("in %d bytes: got %q, %v", limit, got, err)
+			}
+		}
+	}
+	if got := sets[2].Short(24); got != "1,3,5,7,9 and 2,043 more" {
+		t.Errorf("got %q", got)
+	}
+}
+
 func TestSetAllStops(t *testing.T) {
 	t.Parallel()
 	seen := 0

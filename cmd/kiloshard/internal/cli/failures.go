@@ -130,7 +130,7 @@ func groupFailures(m *shards.Map, partial *shards.PartialError) []string {
 			lines[i] = "failed: " + failed[0].Error()
 			continue
 		}
-		lines[i] = fmt.Sprintf("failed: %s (%s): %s", Count(set.Len(), "shard"), set, text)
+		lines[i] = fmt.Sprintf("failed: %s (%s): %s", Count(set.Len(), "shard"), set.Short(200), text)
 	}
 	return lines
 }

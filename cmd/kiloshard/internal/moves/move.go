@@ -239,7 +239,7 @@ func runMoves(ctx context.Context, a *cli.App, cfg move.Config, did string, do f
 		a.Say("%s %s, %s there already, %d failed, %d not attempted, in %s", cli.Count(report.Done.Len(), "shard"), did, cli.Thousands(report.Unmoved.Len()),
 			len(result.Failed), result.NotAttempted.Len(), time.Since(began).Round(time.Millisecond))
 		if report.Resumable.Len() > 0 {
-			a.Say("moves under way still (shards %s): kiloshard move resume, or move abort", report.Resumable)
+			a.Say("moves under way still (shards %s): kiloshard move resume, or move abort", a.ShortSet(report.Resumable))
 		}
 	})
 	if partial == nil {

@@ -56,7 +56,7 @@ func moveAndKeep(ctx context.Context, a *cli.App, cfg move.Config, did string) e
 	if cfg.RollbackFor <= 0 || done.Len() == 0 {
 		return err
 	}
-	fmt.Fprintf(a.Stderr, "shards %s can go back until about %s, by kiloshard move rollback\n", done, cli.Stamp(time.Now().Add(cfg.RollbackFor)))
+	fmt.Fprintf(a.Stderr, "shards %s can go back until about %s, by kiloshard move rollback\n", a.ShortSet(done), cli.Stamp(time.Now().Add(cfg.RollbackFor)))
 	if ctx.Err() != nil {
 		fmt.Fprintln(a.Stderr, leftOpen)
 		return err
@@ -80,7 +80,7 @@ func resume(a *cli.App) func(context.Context, move.Config) (move.Report, error) 
 			}
 		}
 		if len(open) > 0 {
-			fmt.Fprintf(a.Stderr, "shards %s can go back by kiloshard move rollback; %s\n", shards.SetOf(open...), leftOpen)
+			fmt.Fprintf(a.Stderr, "shards %s can go back by kiloshard move rollback; %s\n", a.ShortSet(shards.SetOf(open...)), leftOpen)
 		}
 		return report, err
 	}
