@@ -22,12 +22,23 @@ type documents struct {
 }
 
 // check reports whether next may follow from, which has no map if there is none yet. It returns the entry to be, without
-// its time, and the document to keep of it. Every store calls it before it changes anything.
+// its time, and the document to keep of it. Every store calls it before it changes anything. Its errors are refusals.
 func (d documents) check(from Entry, next Change) (Entry, []byte, error) {
-	for _, note := range []struct{ field, text string }{{"by", next.By}, {"why", next.Why}} {
-		if len(note.text) > MaxNote || !utf8.ValidString(note.text) || strings.ContainsRune(note.text, 0) {
-			return Entry{}, nil, &shards.FieldError{Field: note.field, Found: fmt.Sprintf("%d bytes", len(note.text)), Expected: fmt.Sprintf("text in UTF-8, %d bytes at most", MaxNote)}
-		}
+	e, text, err := d.checked(from, next)
+	return e, text, refusal(err)
+}
+
+// CheckNote checks By or Why of a change, whose name is the field of the [shards.FieldError] that it returns.
+func CheckNote(field, text string) error {
+	if len(text) > MaxNote || !utf8.ValidString(text) || strings.ContainsRune(text, 0) {
+		return &shards.FieldError{Field: field, Found: fmt.Sprintf("%d bytes", len(text)), Expected: fmt.Sprintf("text in UTF-8, %d bytes at most", MaxNote)}
+	}
+	return nil
+}
+
+func (d documents) checked(from Entry, next Change) (Entry, []byte, error) {
+	if err := errors.Join(CheckNote("by", next.By), CheckNote("why", next.Why)); err != nil {
+		return Entry{}, nil, err
 	}
 	c := next.Config
 	c.Store = shards.Store{} // so that the document, put into a file, is a config that works

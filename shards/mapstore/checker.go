@@ -9,6 +9,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 )
 
 // Checker is a [Store] that can say beforehand whether it would take a change. Those of this package do.
@@ -79,11 +80,30 @@ func (s *postgresStore) Check(ctx context.Context, next Change) error {
 	return nil
 }
 
-// Check implements [Checker]. It asks nothing of the rights that etcd gives.
+// never is a revision that no key of etcd has.
+const never = -1
+
+// Check implements [Checker]. It also sends the change under a condition that does not hold: etcd checks rights, size and space first.
 func (s *etcd) Check(ctx context.Context, next Change) error {
-	now, err := s.Load(ctx)
-	if err == nil || errors.Is(err, ErrNoMap) {
-		_, _, err = s.documents.check(now, next)
+	ctx, cancel := context.WithTimeout(ctx, s.opts.Limit)
+	defer cancel()
+	now, err := s.present(ctx, s.documents.keepUnset())
+	if err != nil && !errors.Is(err, ErrNoMap) {
+		return err
 	}
-	return err
+	entry, document, err := s.documents.check(now.entry, next)
+	if err != nil {
+		return err
+	}
+	r := now.record(&entry, document)
+	text, err := r.encode()
+	if err != nil {
+		return err
+	}
+	now.mod = never
+	_, err = s.commitOnce(ctx, now, r.Version, text)
+	if errors.Is(err, rpctypes.ErrRequestTooLarge) {
+		return tooLarge(err, r)
+	}
+	return refusedByEtcd(err)
 }

@@ -52,6 +52,26 @@ func (e *WentBackError) Error() string {
 	return fmt.Sprintf("the store holds %s after version %d was seen: it was restored to an old state, or is another store", found, e.Seen)
 }
 
+// IsRefusal reports whether an error of [Store.Swap] or [Checker.Check] says that the store refuses the change: the same change would be
+// refused again. After any other error, such as a conflict, no answer, or a failure to connect, another try may succeed.
+func IsRefusal(err error) bool {
+	var refused *refusedError
+	return errors.As(err, &refused) && !errors.Is(err, ErrOutcomeUnknown)
+}
+
+// refusedError marks an error as a refusal.
+type refusedError struct{ error }
+
+func (e *refusedError) Unwrap() error { return e.error }
+
+// refusal returns err as a refusal, nil for nil.
+func refusal(err error) error {
+	if err == nil {
+		return nil
+	}
+	return &refusedError{err}
+}
+
 // lateError is ErrNoAnswer, and the error of the deadline.
 type lateError struct{ error }
 

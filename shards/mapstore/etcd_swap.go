@@ -28,15 +28,20 @@ func (s *etcd) Swap(ctx context.Context, from int, next Change) (Entry, error) {
 	if err != nil {
 		return Entry{}, err
 	}
-	entry.At = time.Now().UTC().Truncate(time.Microsecond)
-	if entry.At.Before(now.entry.At) {
-		entry.At = now.entry.At
-	}
-	r := etcdRecord{Version: entry.version(), At: entry.At, By: entry.By, Why: entry.Why, Change: rand.Text(), Map: string(document)}
+	r := now.record(&entry, document)
 	if err := s.commit(ctx, now, r); err != nil {
 		return Entry{}, err
 	}
 	return entry, nil
+}
+
+// record returns the record of the entry that follows, whose time it sets.
+func (p presence) record(entry *Entry, document []byte) etcdRecord {
+	entry.At = time.Now().UTC().Truncate(time.Microsecond)
+	if entry.At.Before(p.entry.At) {
+		entry.At = p.entry.At
+	}
+	return etcdRecord{Version: entry.version(), At: entry.At, By: entry.By, Why: entry.Why, Change: rand.Text(), Map: string(document)}
 }
 
 // commit makes a record the current version.
@@ -60,14 +65,28 @@ func (s *etcd) commit(ctx context.Context, now presence, r etcdRecord) error {
 		case unanswered(err):
 			unknown = true
 		case errors.Is(err, rpctypes.ErrRequestTooLarge):
-			return fmt.Errorf("%w: the map, of %d bytes, is in it twice; expected that to be less than etcd's --max-request-bytes, 1.5 MiB by default", err, len(r.Map))
+			return tooLarge(err, r)
 		case !unknown:
-			return err
+			return refusedByEtcd(err)
 		}
 		if !pause.wait(ctx) || s.end.Err() != nil {
 			return fmt.Errorf("%w: %w", ErrOutcomeUnknown, err)
 		}
 	}
+}
+
+// tooLarge says what of a record is too large for etcd.
+func tooLarge(err error, r etcdRecord) error {
+	return refusal(fmt.Errorf("%w: the map, of %d bytes, is in it twice; expected that to be less than etcd's --max-request-bytes, 1.5 MiB by default", err, len(r.Map)))
+}
+
+// refusedByEtcd returns an error as a refusal if it is one: for what it is asked, or for a right that the user lacks.
+func refusedByEtcd(err error) error {
+	switch codeOf(err) {
+	case codes.InvalidArgument, codes.PermissionDenied:
+		return refusal(err)
+	}
+	return err
 }
 
 func (s *etcd) commitOnce(ctx context.Context, now presence, version int, text string) (*clientv3.TxnResponse, error) {
@@ -109,14 +128,18 @@ func unanswered(err error) bool {
 	if errors.As(err, &unsent) {
 		return false
 	}
-	var refusal interface{ Code() codes.Code } // of errors that etcd's client knows
-	code := status.Code(err)
-	if errors.As(err, &refusal) {
-		code = refusal.Code()
-	}
-	switch code {
+	switch codeOf(err) {
 	case codes.InvalidArgument, codes.PermissionDenied, codes.Unauthenticated, codes.ResourceExhausted, codes.FailedPrecondition:
 		return false
 	}
 	return true
+}
+
+// codeOf returns the code of an error of etcd.
+func codeOf(err error) codes.Code {
+	var known interface{ Code() codes.Code } // to etcd's client
+	if errors.As(err, &known) {
+		return known.Code()
+	}
+	return status.Code(err)
 }

@@ -257,5 +257,9 @@ func (s *postgresStore) failed(err error) error {
 	if isConnecting(err) { // which names the address
 		return fmt.Errorf("store postgres: %w", err)
 	}
-	return fmt.Errorf("store %s: %w", s.place, orLate(err))
+	err = fmt.Errorf("store %s: %w", s.place, orLate(err))
+	if isRefused(err) {
+		return refusal(err)
+	}
+	return err
 }

@@ -56,6 +56,15 @@ func isPassing(err error) bool {
 	return isGone(err) && !strings.HasPrefix(sqlState(err), "28") && sqlState(err) != "3D000"
 }
 
+// isRefused reports whether the server refuses the statement itself, as for a right that the role lacks.
+func isRefused(err error) bool {
+	switch code := sqlState(err); {
+	case code == "", isConnecting(err), isPassing(err), isGone(err), isLost(err):
+		return false
+	}
+	return true
+}
+
 // isUnknown reports whether the statement may have been executed in spite of the error: no answer came, or the server went
 // down, perhaps after the commit.
 func isUnknown(err error) bool {

@@ -85,6 +85,11 @@ func open(ctx context.Context, a *cli.App, text, host string, change mapstore.Ch
 	}
 	result := openResult{Host: host, Opened: set, Version: now.Map.Version() + 1, DryRun: dryRun}
 	began := time.Now()
+	if checker, ok := store.(mapstore.Checker); ok { // before anything is made
+		if err := checker.Check(ctx, change); err != nil {
+			return err
+		}
+	}
 	if !dryRun {
 		if result.Created, err = ready(ctx, a, run, next.WithCredentials(cli.PasswordCommand(file)), set); err != nil {
 			return err
