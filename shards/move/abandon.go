@@ -101,14 +101,11 @@ func abandoned(onTarget []Move, onSource map[string]Move) (left []Move) {
 
 // dropAbandoned drops what such a move has made of its shard on the target, which is back, unless the map has it there.
 func (c *CleanReport) dropAbandoned(ctx context.Context, m *shards.Map, conns *hostConns, left Move) error {
-	conn, err := conns.of(ctx, left.Target)
+	conn, err := conns.withLedger(ctx, left.Target)
 	if err != nil {
 		return err
 	}
 	if err := lockShard(ctx, conn, left.turn()); err != nil {
-		return err
-	}
-	if err := install(ctx, conn); err != nil { // its ledger may be of an older release
 		return err
 	}
 	if err := dropMarkers(ctx, conn, left.ID); err != nil {

@@ -10,6 +10,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/kiloshard/kiloshard/migrate/snapshot"
+	"github.com/kiloshard/kiloshard/shards"
 	"github.com/kiloshard/kiloshard/shards/mapstore"
 	"github.com/kiloshard/kiloshard/shards/move/checks"
 	"github.com/kiloshard/kiloshard/sql"
@@ -86,19 +87,24 @@ func (j *job) check(ctx context.Context) (space int64, notes []string, err error
 	return space, notes, nil
 }
 
-// checkStore returns an error if the store would not take the map that the move ends with: it would be known only behind the fence.
+// checkStore returns an error if the store would not take the change that the move ends with: it would be known only behind the fence.
 func (j *job) checkStore(ctx context.Context) error {
-	store, ok := j.cfg.Store.(mapstore.Checker)
-	if !ok {
-		return nil
-	}
 	now, err := j.load(ctx)
 	if err != nil {
 		return err
 	}
+	return j.takes(ctx, now)
+}
+
+// takes returns an error if the store would not take that change to a map.
+func (j *job) takes(ctx context.Context, now *shards.Map) error {
+	store, ok := j.cfg.Store.(mapstore.Checker)
+	if !ok {
+		return nil
+	}
 	c := now.Config()
 	c.Placement = placement(now, j.numbers(), j.Target)
-	if err := store.Check(ctx, mapstore.Change{Config: c, By: j.cfg.By}); err != nil {
+	if err := store.Check(ctx, mapstore.Change{Config: c, By: j.cfg.By, Why: j.moves()}); err != nil {
 		return &storeError{fmt.Errorf("it would not take the new map: %w", err)}
 	}
 	return nil

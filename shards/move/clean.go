@@ -55,7 +55,7 @@ func Clean(ctx context.Context, m *shards.Map, only shards.Set) (CleanReport, er
 
 // clean drops the old schema of a move, and reports whether it is kept because of its way back.
 func (m Move) clean(ctx context.Context, conns *hostConns, closes bool) (kept bool, err error) {
-	conn, err := conns.of(ctx, m.Source)
+	conn, err := conns.withLedger(ctx, m.Source)
 	if err != nil {
 		return false, err
 	}
@@ -71,9 +71,6 @@ func (m Move) clean(ctx context.Context, conns *hostConns, closes bool) (kept bo
 		closed = cmp.Or(closed, "the old schema is dropped")
 	}
 	if err := lockShard(ctx, conn, m.turn()); err != nil {
-		return false, err
-	}
-	if err := install(ctx, conn); err != nil { // its ledger may be of an older release
 		return false, err
 	}
 	var still, returns bool

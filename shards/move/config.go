@@ -102,6 +102,9 @@ func (c Config) withDefaults() (Config, error) {
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}
+	if err := mapstore.CheckNote("by", c.By); err != nil {
+		return c, err
+	}
 	for _, r := range c.Shards.Ranges() {
 		if !c.Map.Has(r.First) || !c.Map.Has(r.Last) {
 			return c, fmt.Errorf("shards %s: the map has shards 0 to %d: %w", c.Shards, c.Map.Len()-1, shards.ErrNoShard)

@@ -10,6 +10,9 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 	"golang.org/x/sync/errgroup"
+
+	"github.com/kiloshard/kiloshard/shards/mapstore"
+	"github.com/kiloshard/kiloshard/shards/move/checks"
 )
 
 // cutoverPause is the longest pause between two tries of a cutover.
@@ -123,7 +126,7 @@ func mayTryAgain(err error) bool {
 		return strings.Contains(err.Error(), "tuple concurrently updated")
 	}
 	var store *storeError
-	return errors.Is(err, errMarkerLate) || errors.Is(err, errPauseOver) || errors.Is(err, errMeanwhile) || errors.As(err, &store)
+	return errors.Is(err, errMarkerLate) || errors.Is(err, errPauseOver) || errors.Is(err, errMeanwhile) || errors.As(err, &store) && !mapstore.IsRefusal(err)
 }
 
 // errPauseOver says that a try of a cutover has taken as long as writers may wait.
@@ -155,9 +158,9 @@ func (j *job) untilQuiet(ctx context.Context, conn *pgx.Conn, began time.Time, s
 }
 
 // lockTables takes the locks of all tables in a mode.
-const lockTables = `
+var lockTables = `
   SELECT 'LOCK TABLE ' || string_agg(oid::regclass::text, ', ') || ' IN %[2]s MODE' INTO s
-  FROM pg_class WHERE relnamespace = to_regnamespace('%[1]s') AND relkind = 'r';
+  FROM pg_class WHERE ` + checks.In("pg_class", "oid", "to_regnamespace('%[1]s')") + ` AND relkind = 'r';
   IF s IS NOT NULL THEN EXECUTE s; END IF;`
 
 // lockOut keeps everybody out of all tables, and nextval of all sequences: ALTER SEQUENCE changes nothing here.
@@ -169,7 +172,7 @@ DECLARE
 BEGIN`+lockTables+`
   FOR s IN
     SELECT format('ALTER SEQUENCE %%s MAXVALUE %%s', c.oid::regclass, q.seqmax) FROM pg_class c JOIN pg_sequence q ON q.seqrelid = c.oid
-    WHERE c.relnamespace = '%[1]s'::regnamespace
+    WHERE `+checks.In("pg_class", "c.oid", "'%[1]s'::regnamespace")+`
   LOOP EXECUTE s; END LOOP;
 END
 $kiloshard$`, schema, "ACCESS EXCLUSIVE")

@@ -6,6 +6,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/kiloshard/kiloshard/shards/move/checks"
 	"github.com/kiloshard/kiloshard/sql"
 )
 
@@ -15,7 +16,7 @@ import (
 // They raise when a statement is planned, also one that writes: a client that has had nothing of an answer can send the statement
 // elsewhere. What raises for an INSERT is the default of a last column, which counts also where triggers do not fire, with
 // session_replication_role = replica. Its name is what a COPY without a list of columns is told that it lacks.
-const fenceScript = `
+var fenceScript = `
 DO $kiloshard$
 DECLARE
   fence CONSTANT name := '%[1]s';
@@ -33,17 +34,18 @@ BEGIN
       ) AS last,
       string_agg(format('NULL::%%s AS %%I, ', format_type(a.atttypid, a.atttypmod), a.attname), '' ORDER BY a.attnum) FILTER (WHERE a.attnum IS NOT NULL) AS columns
     FROM pg_class c LEFT JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped
-    WHERE c.relnamespace = '%[2]s'::regnamespace AND c.relkind IN ('r', 'p', 'v', 'm', 'f') GROUP BY c.oid
+    WHERE ` + checks.In("pg_class", "c.oid", "'%[2]s'::regnamespace") + ` AND c.relkind IN ('r', 'p', 'v', 'm', 'f') GROUP BY c.oid
   LOOP
     EXECUTE format('CREATE VIEW %%s AS SELECT %%s NULL::bigint AS %%s FROM %%s', r.view, r.columns, r.last, raises);
     EXECUTE format('ALTER VIEW %%s ALTER %%s SET DEFAULT %%s', r.view, r.last, raises);
     EXECUTE format('CREATE TRIGGER refuse INSTEAD OF INSERT OR UPDATE OR DELETE ON %%s FOR EACH ROW EXECUTE FUNCTION kiloshard.refuse_moved(%%s)', r.view, shard);
+    EXECUTE format('GRANT SELECT, INSERT, UPDATE, DELETE ON %%s TO PUBLIC', r.view); -- ON ALL TABLES reads pg_class whole
   END LOOP;
   FOR r IN
     SELECT CASE p.prokind WHEN 'p' THEN 'PROCEDURE' ELSE 'FUNCTION' END AS kind, format('%%I.%%I(%%s)', fence, p.proname, pg_get_function_arguments(p.oid)) AS signature,
       CASE p.prokind WHEN 'f' THEN format('RETURNS %%s IMMUTABLE', pg_get_function_result(p.oid)) END AS attributes
     FROM pg_proc p
-    WHERE p.pronamespace = '%[2]s'::regnamespace AND p.prokind IN ('f', 'p') AND p.proargdefaults IS NULL AND NOT EXISTS (
+    WHERE ` + checks.In("pg_proc", "p.oid", "'%[2]s'::regnamespace") + ` AND p.prokind IN ('f', 'p') AND p.proargdefaults IS NULL AND NOT EXISTS (
       SELECT FROM pg_type t JOIN unnest(coalesce(p.proallargtypes, p.proargtypes::oid[]) || p.prorettype) used (type) ON t.oid = type
       WHERE t.typnamespace = p.pronamespace OR t.typtype = 'p' AND t.typname !~ '^(void|record|any.+)$') -- trigger, internal ...
   LOOP
@@ -51,7 +53,7 @@ BEGIN
   END LOOP;
   EXECUTE format('CREATE VIEW %%I.%[4]s AS SELECT target, fenced FROM kiloshard.moves WHERE id = ''%[5]s''', fence);
   EXECUTE format('GRANT USAGE ON SCHEMA %%I TO PUBLIC', fence);
-  EXECUTE format('GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA %%I TO PUBLIC', fence);
+  EXECUTE format('GRANT SELECT ON %%I.%[4]s TO PUBLIC', fence);
 END
 $kiloshard$`
 
@@ -63,13 +65,13 @@ DECLARE
   others text;
 BEGIN
   SELECT string_agg(pg_describe_object('pg_class'::regclass, oid, 0), ', ') INTO others
-  FROM pg_class WHERE relnamespace = to_regnamespace('%[1]s') AND relkind IN ('r', 'p', 'f', 'm', 'S');
+  FROM pg_class WHERE %[2]s AND relkind IN ('r', 'p', 'f', 'm', 'S');
   IF others IS NOT NULL THEN
     RAISE '%% is in schema %[1]s, which takes the place of a shard that has moved and is to be dropped: expected nothing there that the move has not made', others;
   END IF;
 END
 $kiloshard$;
-`, schema)
+`, schema, checks.In("pg_class", "oid", "to_regnamespace('"+schema+"')"))
 }
 
 // dropFence returns the statements that drop a fence, unless somebody has made there what can have rows.

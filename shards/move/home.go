@@ -58,10 +58,13 @@ func (j *job) numbers() shards.Set {
 	return shards.SetOf(j.Shard)
 }
 
-// moving names them.
+// namesLimit is how many bytes the names of shards may take in a text: the why of a change and the error of a move have limits, and readers.
+const namesLimit = 100
+
+// moving names them, in namesLimit bytes and a word.
 func (j *job) moving() string {
 	if j.leaving.Len() > 0 {
-		return "shards " + j.leaving.String()
+		return "shards " + j.leaving.Short(namesLimit)
 	}
 	return fmt.Sprintf("shard %d", j.Shard)
 }
@@ -85,13 +88,16 @@ func (j *job) onSource(m *shards.Map) error {
 	return nil
 }
 
-// readMap loads the map that the cutover changes, just before it begins: with a store that does not answer the shard would be fenced
-// for long.
+// readMap loads the map that the cutover changes, just before it begins, and asks the store whether it would take the change: with one that
+// does not answer, or refuses it, the shard would be fenced for long.
 func (j *job) readMap(ctx context.Context) (err error) {
 	if j.mapped, err = j.load(ctx); err != nil {
 		return err
 	}
-	return j.onSource(j.mapped)
+	if err := j.onSource(j.mapped); err != nil {
+		return err
+	}
+	return j.takes(ctx, j.mapped)
 }
 
 // notOnTarget returns an error if the map has one of them on the target, which serves it then, whatever the ledger says: the source may

@@ -96,8 +96,25 @@ func (j *job) keep(ctx context.Context, conns *hostConns) error {
 
 // hostConns is a session to each host that was asked for.
 type hostConns struct {
-	cfg  Config
-	open map[string]*pgx.Conn
+	cfg    Config
+	open   map[string]*pgx.Conn
+	ledger map[*pgx.Conn]bool // whether its ledger is known to be of this release
+}
+
+// withLedger returns a session to a host whose ledger is of this release. That is looked up once a session, since it reads the catalogs.
+func (c *hostConns) withLedger(ctx context.Context, name string) (*pgx.Conn, error) {
+	conn, err := c.of(ctx, name)
+	if err != nil || c.ledger[conn] {
+		return conn, err
+	}
+	if err := install(ctx, conn); err != nil {
+		return nil, &shards.HostError{Host: name, Err: err}
+	}
+	if c.ledger == nil {
+		c.ledger = map[*pgx.Conn]bool{}
+	}
+	c.ledger[conn] = true
+	return conn, nil
 }
 
 func (c *hostConns) of(ctx context.Context, name string) (*pgx.Conn, error) {

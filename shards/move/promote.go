@@ -100,7 +100,7 @@ func newPromotion(cfg Config) (*promotion, error) {
 	}
 	p, err := promotionOf(cfg, moves)
 	if err == nil && p.home(cfg.Map) != p.Source {
-		err = fmt.Errorf("shards %s are on %s: expected all on one host", p.leaving, p.home(cfg.Map))
+		err = fmt.Errorf("shards %s are on %s: expected all on one host", p.leaving.Short(namesLimit), p.home(cfg.Map))
 	}
 	return p, err
 }

@@ -19,8 +19,7 @@ var (
 // fencesAtOnce is how many shards a transaction of a promotion fences, or takes the fences of: each of their tables and sequences is locked.
 const fencesAtOnce = 32
 
-// fenceAll fences the shards of some moves, as [job.cutOnce] and [job.erect] do one, on the server: a round trip for all, and one scan
-// of pg_class, which has no index by schema.
+// fenceAll fences the shards of some moves, as [job.cutOnce] and [job.erect] do one, on the server: a round trip for all.
 const fenceAll = `
 DO $kiloshard$
 DECLARE
@@ -33,7 +32,8 @@ BEGIN
     SELECT v.id, v.schema, string_agg(c.oid::regclass::text, ', ') FILTER (WHERE c.relkind = 'r') AS tables,
       coalesce(jsonb_agg(to_jsonb(s) || jsonb_build_object('name', c.relname, 'path', c.oid::regclass::text)) FILTER (WHERE c.relkind = 'S'), '[]') AS sequences
     FROM kiloshard.moves v JOIN pg_namespace n ON n.nspname = v.schema
-      LEFT JOIN pg_class c ON c.relnamespace = n.oid AND c.relkind IN ('r', 'S') LEFT JOIN pg_sequence s ON s.seqrelid = c.oid
+      LEFT JOIN pg_depend d ON d.classid = 'pg_class'::regclass AND d.refclassid = 'pg_namespace'::regclass AND d.refobjid = n.oid
+      LEFT JOIN pg_class c ON c.oid = d.objid AND c.relkind IN ('r', 'S') LEFT JOIN pg_sequence s ON s.seqrelid = c.oid
     WHERE v.id = ANY ('%[1]s') AND v.step = '%[2]s' AND v.outcome IS NULL GROUP BY v.id ORDER BY v.shard
   LOOP
     IF m.tables IS NOT NULL THEN EXECUTE 'LOCK TABLE ' || m.tables || ' IN ACCESS EXCLUSIVE MODE'; END IF;

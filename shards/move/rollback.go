@@ -39,7 +39,7 @@ func Rollback(ctx context.Context, cfg Config) (Report, error) {
 		}
 	}
 	if len(without) > 0 {
-		return Report{}, fmt.Errorf("shards %s have no way back: %w", shards.SetOf(without...), ErrNoWayBack)
+		return Report{}, fmt.Errorf("shards %s have no way back: %w", shards.SetOf(without...).Short(namesLimit), ErrNoWayBack)
 	}
 	return each(ctx, cfg, todo, func(ctx context.Context, j *job) error {
 		if err := j.mayReturn(ctx); err != nil {

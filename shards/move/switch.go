@@ -30,6 +30,11 @@ func placement(m *shards.Map, moved shards.Set, to string) []shards.Placement {
 	return all
 }
 
+// moves says why the map is changed when the shards change their host.
+func (j *job) moves() string {
+	return fmt.Sprintf("%s moved from %s to %s", j.moving(), j.Source, j.Target)
+}
+
 // switchMap makes the next map one that names the target: from then on the target serves. It goes on although ctx has
 // ended, since nobody is served meanwhile. Changes that others make to the map at the same time are kept.
 //
@@ -38,7 +43,6 @@ func placement(m *shards.Map, moved shards.Set, to string) []shards.Placement {
 func (j *job) switchMap(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), switchLimit)
 	defer cancel()
-	why := fmt.Sprintf("%s moved from %s to %s", j.moving(), j.Source, j.Target)
 	before := j.mapped
 	read := func(ctx context.Context) (*shards.Map, error) {
 		if m := before; m != nil {
@@ -51,7 +55,7 @@ func (j *job) switchMap(ctx context.Context) error {
 		}
 		return now, err
 	}
-	err := j.swap(ctx, why, read, func(now *shards.Map) ([]shards.Placement, error) {
+	err := j.swap(ctx, j.moves(), read, func(now *shards.Map) ([]shards.Placement, error) {
 		switch home := j.home(now); home {
 		case j.Target:
 			return nil, nil
@@ -73,10 +77,9 @@ func (j *job) swap(ctx context.Context, why string, read func(context.Context) (
 	for pause := 10 * time.Millisecond; ; pause = min(2*pause, time.Second) {
 		err := j.swapOnce(ctx, why, read, change)
 		var conflict *mapstore.ConflictError
-		var refused *shards.ChangeError
 		var final *finalError
 		switch {
-		case err == nil || errors.As(err, &refused) || errors.As(err, &final):
+		case err == nil || mapstore.IsRefusal(err) || errors.As(err, &final):
 			return err
 		case !errors.As(err, &conflict):
 			j.event("%v", err)

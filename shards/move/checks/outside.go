@@ -10,10 +10,12 @@ import (
 // publications do not count. Such a view, function or foreign key goes on with the renamed schema once the shard has moved: it reads rows
 // that are out of date, and what it writes is lost.
 const outsideQuery = `
-WITH schemas AS (SELECT oid FROM pg_namespace WHERE nspname = ANY ($1)), inside (class, object) AS (
-  SELECT 'pg_class'::regclass, oid FROM pg_class WHERE relnamespace IN (SELECT oid FROM schemas)
-  UNION ALL SELECT 'pg_proc'::regclass, oid FROM pg_proc WHERE pronamespace IN (SELECT oid FROM schemas)
-  UNION ALL SELECT 'pg_type'::regclass, oid FROM pg_type WHERE typnamespace IN (SELECT oid FROM schemas)
+WITH RECURSIVE inside (class, object) AS (
+  SELECT classid, objid FROM pg_depend WHERE refclassid = 'pg_namespace'::regclass AND refobjid IN (SELECT oid FROM pg_namespace WHERE nspname = ANY ($1))
+    AND classid IN ('pg_class'::regclass, 'pg_proc'::regclass, 'pg_type'::regclass)
+  UNION -- types of rows and arrays, and indexes, are in the schema, too, by way of what they are of
+  SELECT d.classid, d.objid FROM inside i JOIN pg_depend d ON d.refclassid = i.class AND d.refobjid = i.object
+  WHERE d.deptype IN ('a', 'i') AND d.classid IN ('pg_class'::regclass, 'pg_type'::regclass)
 )
 SELECT DISTINCT format('%s refers to %s', pg_describe_object(d.classid, d.objid, d.objsubid), pg_describe_object(d.refclassid, d.refobjid, 0))
 FROM inside i JOIN pg_depend d ON d.refclassid = i.class AND d.refobjid = i.object AND d.deptype IN ('n', 'a')

@@ -41,8 +41,9 @@ SELECT true, format('commits wait for standby %s, and would for ever: expected s
 UNION ALL
 SELECT true, format('subscription %I would run on both hosts: expected none that is enabled', subname) FROM pg_subscription WHERE subenabled
 UNION ALL
-SELECT true, format('the move of shard %s from %s to %s is under way: expected kiloshard move resume, or move abort', shard, source, target)
-  FROM kiloshard.moves WHERE outcome IS NULL
+SELECT true, format('%s from %s to %s is under way: expected kiloshard move resume, or move abort',
+    CASE count(*) WHEN 1 THEN format('the move of shard %s', min(shard)) ELSE format('a move of each of %s shards, such as %s,', count(*), min(shard)) END, source, target)
+  FROM kiloshard.moves WHERE outcome IS NULL GROUP BY source, target
 UNION ALL
 SELECT true, format('%s old schemas of shards that have moved are there, and would be on both hosts: expected kiloshard move clean', count(*))
   FROM kiloshard.moves WHERE side = 'source' AND outcome = 'moved' HAVING count(*) > 0`

@@ -107,7 +107,11 @@ func start(t *testing.T, configs map[string]localpg.Config) *cluster {
 func (c *cluster) makeShards(placement ...shards.Placement) {
 	t := c.t
 	t.Helper()
-	config := shards.Config{Cluster: "test", Shards: 4, Epoch: shardtest.Epoch, Placement: placement}
+	count := 0
+	for _, p := range placement {
+		count += p.Shards.Len()
+	}
+	config := shards.Config{Cluster: "test", Shards: count, Epoch: shardtest.Epoch, Placement: placement}
 	for _, p := range placement {
 		config.Hosts = append(config.Hosts, hostOf(p.Host))
 	}

@@ -21,6 +21,12 @@ import (
 // superuser, and has the rights that privileges.md names.
 func startPair(t *testing.T) *cluster {
 	t.Helper()
+	return startPairOf(t, 4)
+}
+
+// startPairOf is startPair with more shards.
+func startPairOf(t *testing.T, count int) *cluster {
+	t.Helper()
 	c := &cluster{t: t, servers: map[string]*localpg.Server{}, links: map[string]*link{}, holder: &holder{}, files: new(int)}
 	c.store = shardtest.Hosts(t, 1)[0].ConnString() // nothing befalls it here
 	c.servers["pg-a"] = startHost(t, localpg.Config{Settings: hostSettings(nil)})
@@ -47,7 +53,7 @@ func startPair(t *testing.T) *cluster {
 	c.links["mover store"] = newLink(t, c.store)
 	c.links["pg-b pg-a"] = c.links["mover pg-a"] // nothing goes there
 	c.direct, c.mover = c.open(c.directly), c.open(c.throughLinks)
-	c.makeShards(shards.Placement{Host: "pg-a", Shards: shards.SetOf(0, 1, 2, 3)})
+	c.makeShards(shards.Placement{Host: "pg-a", Shards: shards.SetOfRanges(shards.Range{Last: shards.Number(count - 1)})})
 	config := c.load(c.direct).Config()
 	config.Hosts = append(config.Hosts, hostOf("pg-b"))
 	if _, err := c.direct.Swap(t.Context(), config.Version, mapstore.Change{Config: config, By: "test"}); err != nil {
