@@ -132,6 +132,11 @@ func TestEtcdMapTooLarge(t *testing.T) {
 	if err == nil || errors.Is(err, mapstore.ErrOutcomeUnknown) || !strings.Contains(err.Error(), "the map, of 900") || !strings.Contains(err.Error(), "--max-request-bytes") {
 		t.Errorf("got %.300v", err)
 	}
+	for _, err := range []error{err, store.(mapstore.Checker).Check(newContext(t), large)} {
+		if !mapstore.IsRefusal(err) || !strings.Contains(err.Error(), "the map, of 900") {
+			t.Errorf("no refusal: %.300v", err)
+		}
+	}
 	swap(t, store, 0, 1)
 }
 
