@@ -64,6 +64,9 @@ func (t Topic) linked(paragraph string) string {
 		case strings.Contains(target, "://"):
 		case topic && !strings.Contains(name, "/"):
 			target = "kiloshard help " + name
+			if text == name {
+				return target
+			}
 		default:
 			target = path.Join("cmd/kiloshard/help", target)
 		}

@@ -11,10 +11,10 @@ func TestText(t *testing.T) {
 	topic := help.Topic{Markdown: `# A title
 
 A paragraph whose words go on and on until they reach the end of the line and beyond, see [the
-moves](moves.md), [` + "`shards`" + `](../../../../shards) and [an article](https://example.org/a).
+moves](moves.md), [` + "`shards`" + `](../../../shards) and [an article](https://example.org/a).
 
 - an item that is so long that it needs a second line, which begins below its first word
-- another
+- another, see [moves](moves.md)
 
 ## Below
 
@@ -28,7 +28,7 @@ beyond, see the moves (kiloshard help moves), ` + "`shards`" + ` and an article
 
 - an item that is so long that it needs a second line, which begins below its
   first word
-- another
+- another, see kiloshard help moves
 
 BELOW
 
