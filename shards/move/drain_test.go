@@ -16,7 +16,7 @@ import (
 func TestDrainHost(t *testing.T) {
 	t.Parallel()
 	count := 6
-	if os.Getenv("KILOSHARD_MOVE_FAULTS") == "all" {
+	if os.Getenv("PROVE_FULL") == "1" {
 		count = 100
 	}
 	config := shardtest.MapConfig(count, shardtest.Hosts(t, 3))

@@ -24,7 +24,7 @@ func TestMain(m *testing.M) {
 }
 
 // full reports whether everything is to be tried, which takes some ten minutes, rather than one of each kind.
-func full() bool { return os.Getenv("KILOSHARD_MOVE_FAULTS") == "all" }
+func full() bool { return os.Getenv("PROVE_FULL") == "1" }
 
 // turns tells which cases of a list are to be tried: all in full, else every second one, by whether the version of Postgres is odd. In CI
 // there are both.
