@@ -14,6 +14,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"github.com/kiloshard/kiloshard/cmd/kiloshard/internal/cli"
+	"github.com/kiloshard/kiloshard/internal/pgtest"
 	"github.com/kiloshard/kiloshard/shards/shardtest"
 )
 
@@ -50,6 +51,12 @@ func TestScripts(t *testing.T) {
 			testscript.Run(t, testscript.Params{
 				Files:               []string{file},
 				RequireExplicitExec: true,
+				Condition: func(name string) (bool, error) {
+					if name != "full" {
+						return false, fmt.Errorf("unknown condition %s: expected full", name)
+					}
+					return pgtest.Full(), nil
+				},
 				Cmds: map[string]func(*testscript.TestScript, bool, []string){
 					"exits": exits, "psql": psql, "etcd": (&etcdServer{t: t}).command, "pair": (&pair{t: t}).command,
 					"silent": (&silent{t: t}).command, "quotes": quotes,

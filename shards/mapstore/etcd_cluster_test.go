@@ -10,6 +10,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/kiloshard/kiloshard/internal/localetcd"
+	"github.com/kiloshard/kiloshard/internal/pgtest"
 	"github.com/kiloshard/kiloshard/shards"
 	"github.com/kiloshard/kiloshard/shards/mapstore"
 )
@@ -64,6 +65,7 @@ func isLeader(ctx context.Context, member *localetcd.Server) (bool, error) {
 // Whoever leads is killed while fifty clients load and swap.
 func TestEtcdClusterIsLinearizable(t *testing.T) {
 	t.Parallel()
+	pgtest.Long(t)
 	members, endpoints := startCluster(t)
 	checkLinearizable(t, func(ctx context.Context) error {
 		led, err := leader(ctx, members)
@@ -89,7 +91,11 @@ func TestEtcdClusterLosesItsLeader(t *testing.T) {
 		checkEntry(t, w.entry(t), version+1, version+1)
 		version = e.Map.Version()
 	}
-	for range 3 {
+	rounds := 1
+	if pgtest.Full() {
+		rounds = 3
+	}
+	for range rounds {
 		led, err := leader(newContext(t), members)
 		noError(t, err)
 		noError(t, led.Kill(newContext(t)))

@@ -2,25 +2,22 @@ package mapstore_test
 
 import (
 	"context"
-	"os"
-	"strconv"
 	"testing"
 	"time"
 
 	"github.com/kiloshard/kiloshard/bench/linear"
 	"github.com/kiloshard/kiloshard/internal/localetcd"
 	"github.com/kiloshard/kiloshard/internal/localpg"
+	"github.com/kiloshard/kiloshard/internal/pgtest"
 	"github.com/kiloshard/kiloshard/shards/mapstore"
 )
 
-// checkLinearizable runs 50 clients. MAPSTORE_OPERATIONS says how many operations.
+// checkLinearizable runs 50 clients, which in full make ten times as many operations.
 func checkLinearizable(t *testing.T, kill func(context.Context) error, openOne func(t *testing.T) mapstore.Store) {
 	t.Helper()
 	cfg := linear.Config{Cluster: cluster, Operations: 400, Kills: 4, Kill: kill}
-	if text := os.Getenv("MAPSTORE_OPERATIONS"); text != "" {
-		n, err := strconv.Atoi(text)
-		noError(t, err)
-		cfg.Operations, cfg.Kills = n, n/500
+	if pgtest.Full() {
+		cfg.Operations, cfg.Kills = 4000, 8
 	}
 	for range 10 {
 		cfg.Stores = append(cfg.Stores, openOne(t))

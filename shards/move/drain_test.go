@@ -2,10 +2,10 @@ package move_test
 
 import (
 	"fmt"
-	"os"
 	"testing"
 	"time"
 
+	"github.com/kiloshard/kiloshard/internal/pgtest"
 	"github.com/kiloshard/kiloshard/shards"
 	"github.com/kiloshard/kiloshard/shards/move"
 	"github.com/kiloshard/kiloshard/shards/move/balance"
@@ -16,7 +16,7 @@ import (
 func TestDrainHost(t *testing.T) {
 	t.Parallel()
 	count := 6
-	if os.Getenv("PROVE_FULL") == "1" {
+	if pgtest.Full() {
 		count = 100
 	}
 	config := shardtest.MapConfig(count, shardtest.Hosts(t, 3))

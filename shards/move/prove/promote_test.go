@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/kiloshard/kiloshard/internal/localpg"
+	"github.com/kiloshard/kiloshard/internal/pgtest"
 	"github.com/kiloshard/kiloshard/shards"
 	"github.com/kiloshard/kiloshard/shards/mapstore"
 	"github.com/kiloshard/kiloshard/shards/move"
@@ -149,16 +150,17 @@ func TestPromote(t *testing.T) {
 }
 
 // A mover is killed at each point of a promotion. Then that is resumed, or taken back, which it can be until the standby is promoted.
+// Unless the test is full, it is killed once on either side of the promotion.
 func TestKilledPromotion(t *testing.T) {
 	t.Parallel()
 	points := []string{
 		"cutover: begun", "cutover: fences made", "cutover: fenced", "cutover: replayed", "promote: begun", "promote: promoted",
 		"promote: unfenced", "promote: switched", "switched: begun", "switched: fences dropped", "switched: copies fenced",
 	}
-	turn := turns(t)
-	for i, at := range points {
+	short := map[string]bool{"cutover: fenced": true, "promote: promoted": false}
+	for _, at := range points {
 		for _, back := range []bool{true, false} {
-			if !turn(i) || !full() && back != (i/2%2 == 0) {
+			if only, ok := short[at]; !pgtest.Full() && (!ok || back != only) {
 				continue
 			}
 			t.Run(fmt.Sprintf("%s, back %t", at, back), func(t *testing.T) {
@@ -216,11 +218,11 @@ func (c *cluster) servedOnce(n shards.Number) {
 	}
 }
 
-// Servers are killed, or cut off from the mover, in the middle of a promotion.
+// Servers are killed, or cut off from the mover, in the middle of a promotion. Unless the test is full, each of them once.
 func TestPromotionFaults(t *testing.T) {
 	t.Parallel()
-	turn := turns(t)
-	for i, f := range []struct {
+	tried := map[string]bool{}
+	for _, f := range []struct {
 		name, at string
 		strike   func(c *cluster)
 		mend     func(c *cluster)
@@ -239,9 +241,10 @@ func TestPromotionFaults(t *testing.T) {
 		{"the standby cut off", "promote: begun", func(c *cluster) { c.links["mover pg-b"].cut() }, func(c *cluster) { c.links["mover pg-b"].heal() }, false, true, "pg-a"},
 		{"the host cut off", "promote: switched", func(c *cluster) { c.links["mover pg-a"].cut() }, func(c *cluster) { c.links["mover pg-a"].heal() }, false, true, "pg-b"},
 	} {
-		if !turn(i) {
+		if tried[f.name] && !pgtest.Full() {
 			continue
 		}
+		tried[f.name] = true
 		t.Run(fmt.Sprintf("%s, %s, back %t", f.name, f.at, f.back), func(t *testing.T) {
 			c := startPair(t)
 			w := c.crowds()

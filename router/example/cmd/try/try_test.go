@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/kiloshard/kiloshard/internal/pgtest"
 	"github.com/kiloshard/kiloshard/shards/shardtest/leak"
 )
 
@@ -51,11 +52,12 @@ func testAll(m *testing.M) (code int, err error) {
 	return code, err
 }
 
-// All of it in short: the map changes, a migration runs, a host is killed, and no write is lost or doubled.
-func TestShortRun(t *testing.T) {
+// The map changes, a migration runs, a host is killed, and no write is lost or doubled.
+func TestRun(t *testing.T) {
 	t.Parallel()
+	pgtest.Long(t)
 	var out bytes.Buffer
-	if err := run(t.Context(), &out, options{length: 4 * time.Second, rate: 50, users: 30, programs: programs}); err != nil {
+	if err := run(t.Context(), &out, options{length: 20 * time.Second, rate: 50, users: 30, programs: programs}); err != nil {
 		t.Errorf("%v\n%s", err, out.String())
 	}
 	for _, part := range []string{
