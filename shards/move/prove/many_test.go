@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/kiloshard/kiloshard/internal/pgtest"
 	"github.com/kiloshard/kiloshard/shards"
 	"github.com/kiloshard/kiloshard/shards/mapstore"
 	"github.com/kiloshard/kiloshard/shards/move"
@@ -41,7 +42,7 @@ func (s briefStore) longer(next mapstore.Change) mapstore.Change {
 
 // manyShards is how many shards a host has that is split: in full as many as a large one.
 func manyShards() int {
-	if full() {
+	if pgtest.Full() {
 		return 2048
 	}
 	return 100
