@@ -46,20 +46,26 @@ func (j *job) abort(ctx context.Context) error {
 	if err := j.mayAbort(ctx); err != nil {
 		return err
 	}
-	if j.Step == Fenced {
-		if err := j.keepClosed(ctx); err != nil {
+	working := ctx
+	if j.Step == Fenced { // nobody serves the shard, so an interrupt has to wait
+		j.hold()
+		var cancel context.CancelFunc
+		working, cancel = anyway(ctx)
+		defer cancel()
+		if err := j.keepClosed(working); err != nil {
 			return err
 		}
 	} else if err := j.setStep(ctx, Aborting); err != nil {
 		return err
 	}
-	if err := j.stay(ctx, "is aborted"); err != nil {
+	if err := j.stay(working, "is aborted"); err != nil {
 		return err
 	}
 	if j.Step == Fenced {
-		if err := j.unfence(ctx, Aborting); err != nil {
+		if err := j.unfence(working, Aborting); err != nil {
 			return err
 		}
+		j.letGo()
 	}
 	if err := j.cleanUp(ctx); err != nil {
 		return err

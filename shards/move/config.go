@@ -60,6 +60,10 @@ type Config struct {
 
 	withoutTarget bool // the target is gone: a job has no session to it
 
+	// Hold is called before a shard is fenced, and before a move goes on whose shard is. No host serves the shard from then on until the
+	// returned function is called, so the program must not end in between. Several goroutines may call it at once. Defaults to nothing.
+	Hold func() (release func())
+
 	By     string      // who moves, for the ledger and the history of the map. Defaults to kiloshard
 	Events func(Event) // called with what happens, by one goroutine at a time. Defaults to none
 	Logger *slog.Logger
@@ -127,6 +131,8 @@ func (c Config) host(name string) (shards.Host, error) {
 type Event struct {
 	Shard shards.Number
 	Split shards.Set // all that leave the host, of [Promote]; empty for a move
+	From  string     // the host that the shard leaves
+	To    string     // the host that it moves to
 	Step  Step       // that the move is in
 	What  string     // such as "begun", or what is waited for
 	Bytes int64      // that are copied so far, of Total; 0 if it is about something else

@@ -212,8 +212,12 @@ func (j *job) cutOnce(ctx context.Context, lockTimeout time.Duration, locks stri
 	began, err := j.holdUp(limited, tx, lockTimeout, locks, fn)
 	unsent := err != nil
 	if err == nil {
+		j.hold()
 		err = tx.Commit(limited)
 		unsent = pgconn.SafeToRetry(err)
+	}
+	if unsent {
+		j.letGo()
 	}
 	// On a busy machine the server's limit may be heard of before the context's own.
 	end, _ := limited.Deadline()

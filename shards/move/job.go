@@ -39,6 +39,7 @@ type job struct {
 	statements snapshot.Statements // that make the shard, without rows; empty before they are read
 	back       *Move               // the move that this one rolls back: its old schema is brought up to date instead of a copy
 	mapped     *shards.Map         // as it was before the fence; nil for a move that was fenced by another mover
+	release    func()              // of [Config.Hold]; nil while that is not in force
 	leaving    shards.Set          // the shards of a promotion, which change their host together; empty for a move
 }
 
@@ -102,6 +103,7 @@ func (j *job) limitLockTimeout(ctx context.Context) error {
 }
 
 func (j *job) close(ctx context.Context) {
+	j.letGo()
 	closeConn(ctx, j.from)
 	closeConn(ctx, j.to)
 	closeConn(ctx, j.cut)
@@ -114,7 +116,7 @@ func (j *job) event(what string, args ...any) {
 
 func (j *job) tell(e Event) {
 	if j.cfg.Events != nil {
-		e.Shard, e.Split, e.Step = j.Shard, j.leaving, j.Step
+		e.Shard, e.Split, e.From, e.To, e.Step = j.Shard, j.leaving, j.Source, j.Target, j.Step
 		j.cfg.Events(e)
 	}
 }
@@ -125,11 +127,14 @@ func (j *job) advance(ctx context.Context) error {
 	for {
 		working := ctx
 		if j.Step == Fenced {
+			j.hold()
 			working = context.WithoutCancel(ctx)
 		}
 		next, err := j.do(working)
 		if next == Fenced {
 			working = context.WithoutCancel(ctx)
+		} else {
+			j.letGo()
 		}
 		switch {
 		case err != nil:

@@ -82,6 +82,7 @@ func (j *job) fenceLocked(ctx context.Context, fn func(ctx context.Context, tx p
 	if err := j.orMeanwhile(ctx, fn(ctx, tx)); err != nil {
 		return err
 	}
+	j.hold()
 	if err := tx.Commit(ctx); err != nil {
 		return err
 	}

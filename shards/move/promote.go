@@ -218,6 +218,7 @@ func (p *promotion) advance(ctx context.Context) error {
 	working, cancel := anyway(ctx)
 	defer cancel()
 	if p.Step == Promoting {
+		p.hold()
 		err := p.promote(working)
 		if errors.Is(err, errStandbyLate) {
 			return p.takenBack(ctx, err)
@@ -231,6 +232,7 @@ func (p *promotion) advance(ctx context.Context) error {
 		if err != nil {
 			return p.noted(ctx, err)
 		}
+		p.letGo()
 	}
 	return p.noted(ctx, p.finish(ctx))
 }

@@ -143,18 +143,23 @@ func (p *promotion) end(ctx context.Context, outcome Outcome, conns ...*pgx.Conn
 
 // abort takes a promotion back, as long as the standby is one.
 func (p *promotion) abort(ctx context.Context) error {
+	working := ctx
 	switch p.Step {
 	case Switched, Finished:
 		return fmt.Errorf("%s serves the shards already: expected move resume, and then moves back to %s", p.Target, p.Source)
-	case Promoting:
-		if err := p.notPromoted(ctx); err != nil {
+	case Promoting: // nobody serves the shards, so an interrupt has to wait
+		p.hold()
+		var cancel context.CancelFunc
+		working, cancel = anyway(ctx)
+		defer cancel()
+		if err := p.notPromoted(working); err != nil {
 			return err
 		}
-		if err := p.stay(ctx, "is aborted"); err != nil {
+		if err := p.stay(working, "is aborted"); err != nil {
 			return err
 		}
 	}
-	if err := p.unfenceAll(ctx, Aborting); err != nil {
+	if err := p.unfenceAll(working, Aborting); err != nil {
 		return err
 	}
 	if p.Step != Aborting {

@@ -91,6 +91,7 @@ func (p *promotion) unfenceAll(ctx context.Context, step Step) error {
 	if err := p.some(ctx, p.from, "", openAll, step); err != nil {
 		return fmt.Errorf("taking the fences down on %s: %w", p.Source, err)
 	}
+	p.letGo()
 	p.event("unfenced")
 	return nil
 }
@@ -130,6 +131,7 @@ func (p *promotion) cutover(ctx context.Context) error {
 
 // fenceOnce leaves all shards fenced and about to be promoted, or none.
 func (p *promotion) fenceOnce(ctx context.Context) error {
+	p.hold()
 	err := p.fence(ctx)
 	ctx, cancel := anyway(ctx)
 	defer cancel()

@@ -122,7 +122,9 @@ func (s *HostStatus) count(m *shards.Map, expected []shards.Number, schemas []st
 func standbys(ctx context.Context, conn *pgx.Conn) ([]StandbyStatus, error) {
 	const query = `
 		SELECT coalesce(application_name, ''), coalesce(state, ''), coalesce(extract(epoch FROM replay_lag), 0)::float8
-		FROM pg_stat_replication ORDER BY 1, pid`
+		FROM pg_stat_replication r WHERE state IS DISTINCT FROM 'backup'
+			AND NOT EXISTS (SELECT FROM pg_stat_activity a WHERE a.pid = r.pid AND a.datid IS NOT NULL) -- it reads changes, such as for a move
+		ORDER BY 1, pid`
 	rows, err := conn.Query(ctx, query)
 	if err != nil {
 		return nil, err

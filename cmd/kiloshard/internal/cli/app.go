@@ -23,6 +23,7 @@ type App struct {
 	Output     string // Table, JSON or Plain
 	storeLimit time.Duration
 	Quiet      bool // nothing is printed but what was asked for, and errors
+	unhindered *unhindered
 	started    bool // the command line was understood, and a command began
 
 	TemplateEnv bool // of migrate: see its flag
@@ -30,7 +31,7 @@ type App struct {
 
 // New returns the state before a command line is read. Output is cleaned of control characters.
 func New(stdin io.Reader, stdout, stderr io.Writer, lookup func(name string) (string, bool)) *App {
-	return &App{Stdin: stdin, Stdout: cleaned{stdout}, Stderr: cleaned{stderr}, Lookup: lookup}
+	return &App{Stdin: stdin, Stdout: cleaned{stdout, newReader()}, Stderr: cleaned{stderr, newReader()}, Lookup: lookup}
 }
 
 // NeedsCommand is the RunE of commands that only hold others: it names the closest of them.

@@ -11,13 +11,15 @@ import (
 
 // cleaned filters all output of the command, so that nothing from servers, files or stores controls the terminal,
 // wherever it is printed. It writes as [clean] does.
-type cleaned struct{ to io.Writer }
+type cleaned struct {
+	to     io.Writer
+	reader *reader
+}
 
-// Write writes all of the text at once. A character cut off at its end is invalid.
+// Write writes all of the text at once. A character cut off at its end is invalid. It returns no error: [App.Exit] says what failed.
 func (c cleaned) Write(p []byte) (int, error) {
-	if _, err := io.WriteString(c.to, Clean(string(p))); err != nil {
-		return 0, err
-	}
+	_, err := io.WriteString(c.to, Clean(string(p)))
+	c.reader.wrote(err)
 	return len(p), nil
 }
 

@@ -40,6 +40,9 @@ var ErrSilent = errors.New("printed already")
 
 // Exit prints an error of a command and returns the exit code that goes with it.
 func (a *App) Exit(cmd *cobra.Command, err error) int {
+	if out, ok := a.Stdout.(cleaned); ok && out.reader.failed() != nil {
+		err = errors.Join(err, fmt.Errorf("standard output: %w", out.reader.failed()))
+	}
 	if err == nil {
 		return ExitDone
 	}

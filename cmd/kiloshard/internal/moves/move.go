@@ -4,7 +4,6 @@ package moves
 import (
 	"context"
 	"errors"
-	"fmt"
 	"strings"
 	"time"
 	"unicode"
@@ -24,6 +23,7 @@ type moveFlags struct {
 	rollbackWAL int64 // MB
 	writesOver  time.Duration
 	dryRun      bool
+	verbose     bool
 }
 
 func (f *moveFlags) add(cmd *cobra.Command) {
@@ -38,6 +38,7 @@ func (f *moveFlags) add(cmd *cobra.Command) {
 	flags.IntVar(&f.cfg.PerHost, "per-host", 2, "how many moves at a time from or to one host")
 	flags.StringVar(&f.cfg.Login, "login", "", `what the target adds to the source's address to log in there, such as "passfile=/var/lib/postgresql/.pgpass"`)
 	flags.BoolVar(&f.cfg.LoginWithPassword, "login-with-password", false, "put the password of the source's DSN into the subscription, where superusers of the target can read it until the move ends")
+	flags.BoolVarP(&f.verbose, "verbose", "v", false, "print each step of each move, not only its end and what holds it up")
 	flags.StringVar(&f.cfg.By, "by", "", "who moves, for the ledger and the map's history (default user@machine)")
 }
 
@@ -177,8 +178,9 @@ func onMoves(ctx context.Context, a *cli.App, f *moveFlags, set string, run func
 			return err
 		}
 	}
+	cfg.Hold = cli.HoldOf(ctx)
 	if !a.Quiet {
-		cfg.Events = func(e move.Event) { tellMove(a, e) }
+		cfg.Events = newTeller(a, cfg, f.verbose).event
 	}
 	return run(ctx, cfg)
 }
@@ -193,22 +195,6 @@ func knownHost(m *shards.Map, given, name string) error {
 	return cli.Usagef("%s %s: expected the name of a host of the map, see kiloshard status", given, name)
 }
 
-// tellMove says on standard error how a move goes on.
-func tellMove(a *cli.App, e move.Event) {
-	what := e.What
-	if e.Bytes > 0 {
-		what = fmt.Sprintf("%s %s of %s", what, cli.Megabytes(e.Bytes), cli.Megabytes(e.Total))
-		if e.Left > 0 {
-			what += fmt.Sprintf(", %s left", e.Left)
-		}
-	}
-	who := fmt.Sprintf("shard %d", e.Shard)
-	if e.Split.Len() > 0 {
-		who = "shards " + a.ShortSet(e.Split)
-	}
-	fmt.Fprintf(a.Stderr, "%s, %s: %s\n", who, e.Step, cli.Clean(what))
-}
-
 // moveResult is what the commands that work on moves print as JSON.
 type moveResult struct {
 	To           string            `json:"to,omitempty"`
@@ -220,10 +206,14 @@ type moveResult struct {
 	Seconds      float64           `json:"seconds"`
 }
 
+// leavesOld reports whether an operation leaves old schemas behind, for move clean.
+func leavesOld(did string) bool { return did != "taken back" && did != "compared" }
+
 // runMoves runs an operation on moves and prints its report.
 func runMoves(ctx context.Context, a *cli.App, cfg move.Config, did string, do func(context.Context, move.Config) (move.Report, error)) error {
 	began := time.Now()
 	report, err := do(ctx, cfg)
+	a.Flush()
 	var partial *shards.PartialError
 	if err != nil && !errors.As(err, &partial) {
 		return err
@@ -240,6 +230,8 @@ func runMoves(ctx context.Context, a *cli.App, cfg move.Config, did string, do f
 			len(result.Failed), result.NotAttempted.Len(), time.Since(began).Round(time.Millisecond))
 		if report.Resumable.Len() > 0 {
 			a.Say("moves under way still (shards %s): kiloshard move resume, or move abort", a.ShortSet(report.Resumable))
+		} else if report.Done.Len() > 0 && leavesOld(did) && cfg.RollbackFor <= 0 {
+			a.Say("next: kiloshard move clean, which drops the old schemas of shards that have moved")
 		}
 	})
 	if partial == nil {

@@ -84,10 +84,15 @@ type Row struct {
 	Working bool          `json:"working"` // a mover is at work on it
 	Back    string        `json:"back"`    // how it can be rolled back, or why it cannot any more; empty without a way back
 	Returns string        `json:"returns"` // the ID of the move that it rolls back
+
+	unserved bool // by any host: it is fenced, no mover is at work, and the map names the source
 }
 
 func rowOf(v move.Move) Row {
-	return Row{v.ID, v.Shard, v.Source, v.Target, string(v.Step), string(v.Outcome), v.Who, v.Began.UTC(), v.Stepped.UTC(), v.Error, v.Working, wayBackOf(v), v.Returns}
+	return Row{
+		ID: v.ID, Shard: v.Shard, Source: v.Source, Target: v.Target, Step: string(v.Step), Outcome: string(v.Outcome), By: v.Who,
+		Began: v.Began.UTC(), Since: v.Stepped.UTC(), Error: v.Error, Working: v.Working, Back: wayBackOf(v), Returns: v.Returns,
+	}
 }
 
 func statusCommand(a *cli.App) *cobra.Command {

@@ -16,7 +16,9 @@ func UnderWay(ctx context.Context, m *shards.Map) []Row {
 	result := []Row{}
 	for _, v := range all {
 		if v.Outcome == move.UnderWay {
-			result = append(result, rowOf(v))
+			row := rowOf(v)
+			row.unserved = row.Fenced() && !row.Working && m.Has(v.Shard) && m.Host(v.Shard).Name == v.Source
+			result = append(result, row)
 		}
 	}
 	return result
@@ -45,13 +47,13 @@ func (v Row) Fenced() bool { return v.Step == string(move.Fenced) || v.Step == s
 // movesShown is how many moves without a mover are named; JSON has all.
 const movesShown = 10
 
-// Warn names the moves without a mover: they make no progress, and no host serves a shard that is fenced.
-func Warn(a *cli.App, moves []Row) {
+// Warn names the moves without a mover: they make no progress. It reports whether no host serves some of their shards, which are fenced.
+func Warn(a *cli.App, moves []Row) (unserved bool) {
 	idle := slices.DeleteFunc(slices.Clone(moves), func(v Row) bool { return v.Working })
 	slices.SortStableFunc(idle, func(x, y Row) int { return rankOf(x) - rankOf(y) })
 	for _, v := range idle[:min(len(idle), movesShown)] {
-		if v.Fenced() {
-			fmt.Fprintf(a.Stderr, "shard %d is fenced on %s, and no mover is at work: nobody serves it unless the map names %s; see kiloshard move resume, or move abort\n", v.Shard, v.Source, v.Target)
+		if v.unserved {
+			fmt.Fprintf(a.Stderr, "nobody serves shard %d: it is fenced on %s, and no mover is at work; run kiloshard move resume, or move abort\n", v.Shard, v.Source)
 			continue
 		}
 		fmt.Fprintf(a.Stderr, "the move of shard %d from %s to %s has no mover: see kiloshard move resume, or move abort\n", v.Shard, v.Source, v.Target)
@@ -59,11 +61,12 @@ func Warn(a *cli.App, moves []Row) {
 	if more := len(idle) - movesShown; more > 0 {
 		fmt.Fprintf(a.Stderr, "and %s more\n", cli.Count(more, "move"))
 	}
+	return len(idle) > 0 && idle[0].unserved
 }
 
 // rankOf puts shards that no host serves first.
 func rankOf(v Row) int {
-	if v.Fenced() {
+	if v.unserved {
 		return 0
 	}
 	return 1

@@ -83,7 +83,8 @@ of its replicas; below that, which address of a host with several is the primary
 from each host. A host that is an unpromoted standby is shown as one: it takes no writes.
 
 It lists moves under way and names those without a mover, and sequences that lead the clock because it stepped
-back. Exit code 3 when some hosts do not answer, 1 when none does.
+back. Exit code 3 when some hosts do not answer, or when no host serves a shard because its mover was killed;
+1 when no host answers.
 
 With --watch it repeats until Ctrl-C and shows what changes: hosts that go down and come back, how fast they
 grow, how much they do. On a terminal it stays in place; otherwise it prints each look below the one before, as
@@ -146,14 +147,14 @@ JSON in one line each. The exit code is then 0, whatever the state of the hosts.
 				}
 			}
 			warnOfLeads(a, result.Leads)
-			moves.Warn(a, result.Moves)
-			switch len(result.down) {
-			case 0:
-				return nil
-			case len(result.Hosts):
+			unserved := moves.Warn(a, result.Moves)
+			switch {
+			case len(result.down) == len(result.Hosts):
 				return cli.ErrSilent
+			case len(result.down) > 0 || unserved:
+				return cli.Partly(cli.ErrSilent)
 			}
-			return cli.Partly(cli.ErrSilent)
+			return nil
 		},
 	}
 	cmd.Flags().DurationVar(&timeout, "timeout", 10*time.Second, "how long to wait for the hosts")

@@ -55,6 +55,8 @@ func watchStatus(ctx context.Context, a *cli.App, every time.Duration, looks int
 	if file, ok := cli.FileOf(a.Stdout); ok && a.Output != cli.JSON && term.IsTerminal(int(file.Fd())) {
 		w.screen = &screen{out: file}
 	}
+	ctx, cancel := a.WhileRead(ctx)
+	defer cancel()
 	tick := time.NewTicker(every)
 	defer tick.Stop()
 	for n := 1; ; n++ {

@@ -1,0 +1,58 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"io"
+	"sync"
+	"syscall"
+)
+
+// reader is what is known of whoever reads an output. One that has gone, as head does or a terminal that is closed, ends no command:
+// what is written after that is lost, and no error.
+type reader struct {
+	mu   sync.Mutex // guards what follows
+	gone chan struct{}
+	err  error // of the first write that failed otherwise, such as on a full disk
+}
+
+func newReader() *reader { return &reader{gone: make(chan struct{})} }
+
+// wrote takes the error of a write.
+func (r *reader) wrote(err error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	switch {
+	case err == nil:
+	case errors.Is(err, syscall.EPIPE), errors.Is(err, syscall.EIO), errors.Is(err, io.ErrClosedPipe):
+		select {
+		case <-r.gone:
+		default:
+			close(r.gone)
+		}
+	case r.err == nil:
+		r.err = err
+	}
+}
+
+// failed returns the error of the first write that failed though somebody reads.
+func (r *reader) failed() error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.err
+}
+
+// WhileRead returns a context that also ends when nobody reads standard output any more, for commands that do nothing but print.
+func (a *App) WhileRead(ctx context.Context) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancel(ctx)
+	if out, ok := a.Stdout.(cleaned); ok {
+		go func() {
+			select {
+			case <-out.reader.gone:
+				cancel()
+			case <-ctx.Done():
+			}
+		}()
+	}
+	return ctx, cancel
+}

@@ -1,0 +1,8 @@
+//go:build !unix
+
+package main
+
+import "os"
+
+// stopping has no signals: there are none that end or stop a program from its terminal, other than Ctrl-C.
+var stopping []os.Signal
