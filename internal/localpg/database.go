@@ -33,7 +33,15 @@ func (s *Server) CreateDatabase(ctx context.Context, name string) (string, error
 	limited, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanupLimit)
 	defer cancel()
 	defer conn.Close(limited)
-	if _, err := conn.Exec(limited, "create database "+pgx.Identifier{name}.Sanitize()); err != nil {
+	statement := "create database " + pgx.Identifier{name}.Sanitize()
+	var encoding string
+	if err := conn.QueryRow(limited, "select pg_encoding_to_char(encoding) from pg_database where datname = 'template1'").Scan(&encoding); err != nil {
+		return "", fmt.Errorf("create database %q: %w", name, err)
+	}
+	if encoding != "UTF8" { // a server that came by its DSN, made where no locale was set
+		statement += " template template0 encoding 'UTF8' locale 'C'"
+	}
+	if _, err := conn.Exec(limited, statement); err != nil {
 		return "", fmt.Errorf("create database %q: %w", name, err)
 	}
 	s.databases = append(s.databases, name)

@@ -31,11 +31,14 @@ func (e *IdentityError) Error() string {
 // readIdentity reads a database's settings. Somebody else may have made a relation of this name, so no code of theirs runs.
 var readIdentity = special.Refuse("kiloshard.settings") + "\nselect pg_catalog.to_jsonb(s) from kiloshard.settings s"
 
-// checkIdentity compares a database's settings with those that the host's map expects. It accepts a database in which
+// checkIdentity compares a database's encoding with UTF8, and its settings with those that the host's map expects. It accepts a database in which
 // nothing is installed, one of an older release whose settings the role may not read, and one in which somebody else
 // made that table, which kiloshard verify reports.
 // It waits for a lock for 30 seconds, unless the session has a lock_timeout; the error then says who holds it.
 func checkIdentity(ctx context.Context, conn *pgconn.PgConn, host shards.Host) error {
+	if err := checkEncoding(conn, host); err != nil {
+		return err
+	}
 	expected, ok := host.Identity()
 	if !ok {
 		return nil

@@ -92,6 +92,7 @@ func parse(host shards.Host) (*pgxpool.Config, error) {
 	if config.ConnConfig.ConnectTimeout <= 0 {
 		config.ConnConfig.ConnectTimeout = defaultLimit
 	}
+	config.ConnConfig.RuntimeParams["client_encoding"] = "UTF8" // as pgx expects
 	if config.ConnConfig.RequireAuth == "" && (host.IsShared() || !verified(&config.ConnConfig.Config)) {
 		config.ConnConfig.RequireAuth = "!password"
 	}
