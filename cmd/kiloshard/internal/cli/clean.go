@@ -23,6 +23,14 @@ func (c cleaned) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
+// printRaw prints a text with colours, whose parts are clean.
+func (a *App) printRaw(text string) {
+	_, err := io.WriteString(Raw(a.Stdout), text)
+	if c, ok := a.Stdout.(cleaned); ok {
+		c.reader.wrote(err)
+	}
+}
+
 // Raw returns the writer below a cleaned one: for the command's own colors and screens, and for programs that it runs.
 func Raw(w io.Writer) io.Writer {
 	if c, ok := w.(cleaned); ok {

@@ -14,7 +14,7 @@ func TestNoControlCharacters(t *testing.T) {
 	t.Parallel()
 	const hostile = "x\x1b[2J\x07\u009b1m\u202ey\r\x00"
 	var out bytes.Buffer
-	a := &App{Stdout: cleaned{&out}, Stderr: cleaned{&out}, Output: Table, Lookup: func(string) (string, bool) { return "", false }}
+	a := &App{Stdout: cleaned{&out, newReader()}, Stderr: cleaned{&out, newReader()}, Output: Table, Lookup: func(string) (string, bool) { return "", false }}
 	a.Table([][]string{{"HEAD"}, {hostile}})
 	a.Say("%s", hostile)
 	a.Warn("%s", hostile)

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"fmt"
+	"io"
 
 	"golang.org/x/term"
 )
@@ -15,19 +16,24 @@ const (
 // complain prints a line on standard error that begins with a word in a colour, where that is a terminal and NO_COLOR is not set, or
 // CLICOLOR_FORCE is.
 func (a *App) complain(word, colour, rest string) {
-	if a.colours() {
-		word = "\x1b[" + colour + "m" + word + "\x1b[0m"
+	if a.colours(a.Stderr) {
+		word = coloured(word, colour)
 	}
 	fmt.Fprintln(Raw(a.Stderr), word+Clean(rest))
 }
 
-func (a *App) colours() bool {
+func coloured(text, colour string) string { return "\x1b[" + colour + "m" + text + "\x1b[0m" }
+
+func (a *App) colours(out io.Writer) bool {
 	if no, _ := a.Lookup("NO_COLOR"); no != "" {
 		return false
 	}
 	if force, _ := a.Lookup("CLICOLOR_FORCE"); force != "" && force != "0" {
 		return true
 	}
-	file, ok := FileOf(a.Stderr)
+	file, ok := FileOf(out)
 	return ok && term.IsTerminal(int(file.Fd()))
 }
+
+// Colours reports whether standard output may have colours.
+func (a *App) Colours() bool { return a.colours(a.Stdout) }

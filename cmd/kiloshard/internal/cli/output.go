@@ -6,7 +6,8 @@ import (
 	"fmt"
 	"regexp"
 	"strings"
-	"text/tabwriter"
+
+	"github.com/mattn/go-runewidth"
 )
 
 // What -o takes.
@@ -41,8 +42,8 @@ var (
 	spaces     = regexp.MustCompile(`\s+`)
 )
 
-// Table prints rows in columns, the first row being the head. A column whose head starts with ">"
-// is aligned to the right.
+// Table prints rows in columns, the first row being the head. A head that begins with ">" aligns its column to the right; with "~" the
+// column is cut where the terminal is too narrow for the table; with "!" what is not up is red on a terminal.
 func (a *App) Table(rows [][]string) {
 	if len(rows) == 0 {
 		return
@@ -56,30 +57,33 @@ func (a *App) Table(rows [][]string) {
 		}
 		return
 	}
-	widths := make([]int, len(rows[0]))
-	right := make([]bool, len(rows[0]))
+	widths, marks := make([]int, len(rows[0])), make([]byte, len(rows[0]))
 	for i, head := range rows[0] {
-		if trimmed, ok := strings.CutPrefix(head, ">"); ok {
-			right[i] = true
-			rows[0][i] = trimmed
+		if head != "" && strings.IndexByte(">~!", head[0]) >= 0 {
+			marks[i], rows[0][i] = head[0], head[1:]
 		}
 		for _, row := range rows {
 			row[i] = Clean(row[i])
-			widths[i] = max(widths[i], len([]rune(row[i])))
+			widths[i] = max(widths[i], runewidth.StringWidth(row[i]))
 		}
 	}
-	w := tabwriter.NewWriter(a.Stdout, 0, 8, 2, ' ', 0)
-	for _, row := range rows {
-		cells := make([]string, len(row))
+	a.fit(rows, widths, marks)
+	colours := a.colours(a.Stdout)
+	for n, row := range rows {
+		line := ""
 		for i, cell := range row {
-			if right[i] {
-				cell = strings.Repeat(" ", widths[i]-len([]rune(cell))) + cell
+			space := strings.Repeat(" ", widths[i]-runewidth.StringWidth(cell))
+			if marks[i] == '!' && n > 0 && colours && cell != "up" && cell != "standby" {
+				cell = coloured(cell, red)
 			}
-			cells[i] = cell
+			if marks[i] == '>' {
+				line += space + cell + "  "
+			} else {
+				line += cell + space + "  "
+			}
 		}
-		fmt.Fprintln(w, strings.TrimRight(strings.Join(cells, "\t"), "\t "))
+		a.printRaw(strings.TrimRight(line, " ") + "\n")
 	}
-	_ = w.Flush() // errors of standard output are not acted on
 }
 
 // Say prints a line for people, and nothing when something for programs was asked for.

@@ -14,24 +14,70 @@ const (
 	usualWidth = 100
 )
 
-// width returns how many characters fit on a line of standard output.
-func (a *App) width() int {
-	if file, ok := FileOf(a.Stdout); ok {
-		if width, _, err := term.GetSize(int(file.Fd())); err == nil {
-			return max(width, narrowest)
-		}
-	}
-	if text, ok := a.Lookup("COLUMNS"); ok {
-		if width, err := strconv.Atoi(text); err == nil {
-			return max(width, narrowest)
-		}
+// Width returns how many characters fit on a line of standard output.
+func (a *App) Width() int {
+	if width, ok := a.knownWidth(); ok {
+		return width
 	}
 	return usualWidth
 }
 
+// knownWidth returns the width of the terminal, or what COLUMNS says.
+func (a *App) knownWidth() (int, bool) {
+	if file, ok := FileOf(a.Stdout); ok {
+		if width, _, err := term.GetSize(int(file.Fd())); err == nil && width > 0 {
+			return max(width, narrowest), true
+		}
+	}
+	if text, ok := a.Lookup("COLUMNS"); ok {
+		if width, err := strconv.Atoi(text); err == nil {
+			return max(width, narrowest), true
+		}
+	}
+	return 0, false
+}
+
+// leastCell is the width below which no column is cut.
+const leastCell = 6
+
+// fit cuts cells of the columns that may be cut, the widest first, until the table is as wide as the terminal. Where no width is known,
+// such as for a file, nothing is cut.
+func (a *App) fit(rows [][]string, widths []int, marks []byte) {
+	room, ok := a.knownWidth()
+	if !ok {
+		return
+	}
+	for i, width := range widths {
+		room -= width
+		if i > 0 {
+			room -= 2
+		}
+	}
+	for room < 0 {
+		widest := -1
+		for i := range widths {
+			if marks[i] == '~' && widths[i] > leastCell && (widest < 0 || widths[i] > widths[widest]) {
+				widest = i
+			}
+		}
+		if widest < 0 {
+			return
+		}
+		widths[widest]--
+		room++
+	}
+	for _, row := range rows {
+		for i := range row {
+			if marks[i] == '~' {
+				row[i] = runewidth.Truncate(row[i], widths[i], "…")
+			}
+		}
+	}
+}
+
 // Wrapped returns a text behind a lead, on as many lines as it takes, each beginning where the first one does.
 func (a *App) Wrapped(lead, text string) string {
-	indent, room := strings.Repeat(" ", runewidth.StringWidth(lead)), a.width()-runewidth.StringWidth(lead)
+	indent, room := strings.Repeat(" ", runewidth.StringWidth(lead)), a.Width()-runewidth.StringWidth(lead)
 	var b strings.Builder
 	b.WriteString(lead)
 	used := 0

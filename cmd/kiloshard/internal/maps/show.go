@@ -112,7 +112,7 @@ changed. A control database records the role; the person and the reason are what
 
 func printHistory(a *cli.App, entries []mapstore.Entry) error {
 	items := make([]historyItem, len(entries))
-	rows := [][]string{{">VERSION", "WHEN", "WHO", "WHY", "CHANGED"}}
+	rows := [][]string{{">VERSION", "WHEN", "~WHO", "~WHY", "~CHANGED"}}
 	for i, entry := range entries {
 		items[i] = historyItem{cli.VersionOf(entry), []mapChange{}}
 		changed := entry.Map.String()

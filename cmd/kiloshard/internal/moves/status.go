@@ -111,7 +111,7 @@ func statusCommand(a *cli.App) *cobra.Command {
 				err = cli.Partly(err)
 			}
 			result := []Row{}
-			rows := [][]string{{">SHARD", "FROM", "TO", "STEP", "SINCE", "OUTCOME", "WAY BACK", "ERROR"}}
+			rows := [][]string{{">SHARD", "FROM", "TO", "STEP", "SINCE", "~OUTCOME", "~WAY BACK", "~ERROR"}}
 			for _, v := range moves {
 				if !all && v.Outcome != move.UnderWay && v.Outcome != move.Moved {
 					continue

@@ -28,8 +28,17 @@ func (p *pace) perSecond() float64 {
 	return float64(p.finished) / max(time.Since(p.began).Seconds(), 1e-3)
 }
 
-func (p *pace) String() string {
-	return fmt.Sprintf("%.0f/s, slowest %d in %s", p.perSecond(), p.slowest, p.longest.Round(time.Millisecond))
+// short returns the rate and how long the rest takes, or how long all took.
+func (p *pace) short(total int) string {
+	if p.finished >= total {
+		return fmt.Sprintf("%.0f/s, done in %s", p.perSecond(), time.Since(p.began).Round(time.Second/10))
+	}
+	return fmt.Sprintf("%.0f/s, %s left", p.perSecond(), p.rest(total).Round(time.Second))
+}
+
+// rest returns how long the shards that are not finished will take, at the rate so far.
+func (p *pace) rest(total int) time.Duration {
+	return time.Duration(float64(total-p.finished) / p.perSecond() * float64(time.Second))
 }
 
 // left returns the rate, how long the rest will take, and the slowest shard, with a comma in front.
@@ -37,7 +46,7 @@ func (p *pace) left(total int) string {
 	if p.finished == 0 {
 		return ""
 	}
-	rest := time.Duration(float64(total-p.finished) / p.perSecond() * float64(time.Second))
+	rest := p.rest(total)
 	text := fmt.Sprintf(", %.0f/s", p.perSecond())
 	if rest > 0 {
 		text += ", " + rest.Round(time.Second).String() + " left"

@@ -111,7 +111,7 @@ func psql(ctx context.Context, a *cli.App, m *shards.Map, n shards.Number, args 
 		return &shards.HostError{Host: host.Name, Err: err}
 	}
 	path := strings.NewReplacer(`\`, `\\`, " ", `\ `).Replace(m.SearchPath(n))
-	cmd := exec.Command("psql", args...) //nolint:noctx // Ctrl-C is psql's own
+	cmd := exec.Command("psql", append(prompts(m.Schema(n), host.Name), args...)...) //nolint:noctx // Ctrl-C is psql's own
 	cmd.Env = append(append(os.Environ(), environment...), "PGOPTIONS=-c search_path="+path)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = a.Stdin, cli.Raw(a.Stdout), cli.Raw(a.Stderr)
 	a.Warn("shard %d (%s on %s)", n, m.Schema(n), host.Name)
@@ -123,4 +123,11 @@ func psql(ctx context.Context, a *cli.App, m *shards.Map, n shards.Number, args 
 		return cli.ErrSilent // psql has said why
 	}
 	return err
+}
+
+// prompts are arguments of psql whose prompt says which shard on which host it is in, such as "shard_00042@pg-a=>". What begins with a percent
+// sign is psql's. A prompt of the user's psqlrc, which is read later, counts.
+func prompts(schema, host string) []string {
+	name := strings.ReplaceAll(schema+"@"+host, "%", "%%")
+	return []string{"-v", "PROMPT1=" + name + "%R%x%# ", "-v", "PROMPT2=" + name + "%R%x%# "}
 }

@@ -47,7 +47,7 @@ func standbysOf(s *provision.HostStatus) (all []standbyStatus) {
 }
 
 func addressRows(hosts []hostStatus) [][]string {
-	rows := [][]string{{"HOST", "ADDRESS", "ROLE"}}
+	rows := [][]string{{"HOST", "~ADDRESS", "ROLE"}}
 	for _, h := range hosts {
 		for _, a := range h.Addresses {
 			rows = append(rows, []string{h.Host, a.Address, a.Role})
@@ -57,7 +57,7 @@ func addressRows(hosts []hostStatus) [][]string {
 }
 
 func standbyRows(hosts []hostStatus) [][]string {
-	rows := [][]string{{"HOST", "STANDBY", "STATE", ">LAG"}}
+	rows := [][]string{{"HOST", "~STANDBY", "STATE", ">LAG"}}
 	for _, h := range hosts {
 		for _, s := range h.Standbys {
 			state, lag := s.State, time.Duration(s.LagSeconds*float64(time.Second)).Round(time.Millisecond).String()

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"regexp"
 	"strings"
 	"time"
 
@@ -17,6 +18,9 @@ import (
 
 // latestEvents is how many events are shown on a terminal.
 const latestEvents = 8
+
+// wideScreen is how many characters a terminal needs for all columns; on another one the address, the versions and the standbys are left out.
+const wideScreen = 120
 
 // statusLook is the JSON output of kiloshard status --watch, a line for each look.
 type statusLook struct {
@@ -53,7 +57,7 @@ type statusWatch struct {
 func watchStatus(ctx context.Context, a *cli.App, every time.Duration, looks int, look func(context.Context) (statusResult, error)) error {
 	w := &statusWatch{App: a, since: map[string]time.Time{}}
 	if file, ok := cli.FileOf(a.Stdout); ok && a.Output != cli.JSON && term.IsTerminal(int(file.Fd())) {
-		w.screen = &screen{out: file}
+		w.screen = &screen{out: file, colours: a.Colours()}
 	}
 	ctx, cancel := a.WhileRead(ctx)
 	defer cancel()
@@ -182,7 +186,13 @@ func (w *statusWatch) show(look statusLook) error {
 	fmt.Fprintf(&text, "%s: %s, %s\n", look.Cluster, cli.Count(look.ShardCount, "shard"), look.At.Format(time.TimeOnly))
 	to := *w.App
 	to.Stdout = &text
-	to.Table(w.rows(look))
+	rows := w.rows(look)
+	if w.screen != nil && w.Width() < wideScreen {
+		for i, row := range rows {
+			rows[i] = append([]string{row[0], row[2], row[4], row[6]}, row[8:]...)
+		}
+	}
+	to.Table(rows)
 	events := look.Events
 	if w.screen != nil {
 		events = w.latest
@@ -224,9 +234,13 @@ func (w *statusWatch) rows(look statusLook) [][]string {
 
 // screen is a terminal that is written over again and again.
 type screen struct {
-	out   io.Writer
-	begun bool
+	out     io.Writer
+	colours bool
+	begun   bool
 }
+
+// downCell is the state of a host that is down, and for how long.
+var downCell = regexp.MustCompile(`\b(down \d\w*)`)
 
 // show overwrites the screen from the top, clears each line to its end, and clears the rest, so that nothing flickers.
 func (s *screen) show(text string) error {
@@ -235,6 +249,10 @@ func (s *screen) show(text string) error {
 		start += "\x1b[2J"
 		s.begun = true
 	}
-	_, err := io.WriteString(s.out, start+strings.ReplaceAll(cli.Clean(text), "\n", "\x1b[K\n")+"\x1b[J")
+	text = cli.Clean(text)
+	if s.colours {
+		text = downCell.ReplaceAllString(text, "\x1b[31m$1\x1b[0m")
+	}
+	_, err := io.WriteString(s.out, start+strings.ReplaceAll(text, "\n", "\x1b[K\n")+"\x1b[J")
 	return err
 }
