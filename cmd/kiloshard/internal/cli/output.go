@@ -86,11 +86,16 @@ func (a *App) Table(rows [][]string) {
 	}
 }
 
-// Say prints a line for people, and nothing when something for programs was asked for.
+// Say prints a line for people, and nothing when something for programs was asked for. On a terminal a sentence is broken between words.
 func (a *App) Say(format string, args ...any) {
-	if a.Output == Table && !a.Quiet {
-		fmt.Fprintln(a.Stdout, fmt.Sprintf(format, args...))
+	if a.Output != Table || a.Quiet {
+		return
 	}
+	text := fmt.Sprintf(format, args...)
+	if width, ok := a.knownWidth(); ok && runewidth.StringWidth(text) > width && !strings.ContainsAny(text, "\n\t") && !strings.Contains(text, "  ") {
+		text = a.Wrapped("", text)
+	}
+	fmt.Fprintln(a.Stdout, text)
 }
 
 // Value prints the one value that a command is run for: to people in a sentence, if there is one, to a script by itself.

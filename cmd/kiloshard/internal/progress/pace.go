@@ -31,9 +31,17 @@ func (p *pace) perSecond() float64 {
 // short returns the rate and how long the rest takes, or how long all took.
 func (p *pace) short(total int) string {
 	if p.finished >= total {
-		return fmt.Sprintf("%.0f/s, done in %s", p.perSecond(), time.Since(p.began).Round(time.Second/10))
+		return fmt.Sprintf("%s, done in %s", p.rate(), time.Since(p.began).Round(time.Second/10))
 	}
-	return fmt.Sprintf("%.0f/s, %s left", p.perSecond(), p.rest(total).Round(time.Second))
+	return fmt.Sprintf("%s, %s left", p.rate(), p.rest(total).Round(time.Second))
+}
+
+// rate returns the rate so far, with a digit more where it is low.
+func (p *pace) rate() string {
+	if rate := p.perSecond(); rate < 10 {
+		return fmt.Sprintf("%.1f/s", rate)
+	}
+	return fmt.Sprintf("%.0f/s", p.perSecond())
 }
 
 // rest returns how long the shards that are not finished will take, at the rate so far.
