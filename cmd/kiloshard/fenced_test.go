@@ -6,6 +6,7 @@ import (
 	"bufio"
 	"bytes"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"os/exec"
@@ -21,7 +22,7 @@ import (
 	"github.com/kiloshard/kiloshard/shards/shardtest"
 )
 
-// mover is a kiloshard move of shard 0 from pg-a to pg-b.
+// mover makes moves from pg-a to pg-b.
 type mover struct {
 	*testing.T
 	dir string
@@ -35,10 +36,10 @@ func newMover(t *testing.T) *mover {
 	for name, text := range map[string]string{
 		"kiloshard.yaml": `
 cluster: photos
-shards: 2
+shards: 8
 epoch: 2026-01-01T00:00:00Z
 hosts: [{name: pg-a, dsn: "${PG_A_DSN}"}, {name: pg-b, dsn: "${PG_B_DSN}"}]
-placement: [{shards: 0, host: pg-a}, {shards: 1, host: pg-b}]
+placement: [{shards: 0-6, host: pg-a}, {shards: 7, host: pg-b}]
 migrations: .
 `,
 		"001_users.sql": "create table users (id bigint primary key default next_id());",
@@ -82,11 +83,7 @@ func exitCode(err error) int {
 // holdMap keeps the map from being changed until release is called.
 func (m *mover) holdMap() (release func()) {
 	m.Helper()
-	dir := filepath.Join(m.dir, "kiloshard.yaml.history")
-	if err := os.MkdirAll(dir, 0o755); err != nil {
-		m.Fatal(err)
-	}
-	held, err := os.OpenFile(filepath.Join(dir, "lock"), os.O_RDWR|os.O_CREATE, 0o600)
+	held, err := os.OpenFile(filepath.Join(m.dir, "kiloshard.yaml.history", "lock"), os.O_RDWR, 0)
 	if err == nil {
 		err = unix.Flock(int(held.Fd()), unix.LOCK_EX)
 	}
@@ -97,14 +94,39 @@ func (m *mover) holdMap() (release func()) {
 	return func() { _ = held.Close() }
 }
 
-// start starts the move, and returns a pipe with what it prints. readUntil reads from that.
-func (m *mover) start(args ...string) (*exec.Cmd, io.ReadCloser) {
+// fenced starts a move and returns when its shard is fenced, and stays so until release is called. A move may be too quick: then it is that
+// of the next shard.
+func (m *mover) fenced() (shard string, cmd *exec.Cmd, lines *bufio.Scanner, release func()) {
+	m.Helper()
+	for n := range 7 {
+		shard = fmt.Sprint(n)
+		cmd, out := m.start(shard)
+		m.Cleanup(func() { _ = out.Close() })
+		lines := bufio.NewScanner(out)
+		m.readUntil(lines, "cutover: locked") // by then it has asked whether the map could be changed
+		release := m.holdMap()
+		m.readUntil(lines, "fenced: begun")
+		if !strings.Contains(m.run(cli.ExitDone, "route", shard, "-o", "plain"), "pg-b") {
+			return shard, cmd, lines, release
+		}
+		release()
+		m.readUntil(lines, "next: ")
+		if err := cmd.Wait(); err != nil {
+			m.Fatal(err)
+		}
+	}
+	m.Fatal("each move was too quick")
+	return shard, nil, nil, nil
+}
+
+// start starts the move of a shard, and returns a pipe with what it prints. readUntil reads from that.
+func (m *mover) start(shard string, args ...string) (*exec.Cmd, io.ReadCloser) {
 	m.Helper()
 	read, write, err := os.Pipe()
 	if err != nil {
 		m.Fatal(err)
 	}
-	cmd := m.command(append([]string{"move", "0", "--to", "pg-b", "--login-with-password", "-v"}, args...)...)
+	cmd := m.command(append([]string{"move", shard, "--to", "pg-b", "--login-with-password", "-v"}, args...)...)
 	cmd.Stdout, cmd.Stderr = write, write
 	err = errors.Join(cmd.Start(), write.Close())
 	if err != nil {
@@ -132,7 +154,7 @@ func TestMoveOutlivesItsReader(t *testing.T) {
 		t.Run(at, func(t *testing.T) {
 			t.Parallel()
 			m := newMover(t)
-			cmd, out := m.start()
+			cmd, out := m.start("0")
 			m.readUntil(bufio.NewScanner(out), at)
 			if err := errors.Join(out.Close(), cmd.Wait()); err != nil {
 				t.Fatal(err)
@@ -149,11 +171,7 @@ func TestMoveOutlivesItsReader(t *testing.T) {
 func TestFencedMoveOutlivesSignals(t *testing.T) {
 	t.Parallel()
 	m := newMover(t)
-	cmd, out := m.start()
-	lines := bufio.NewScanner(out)
-	m.readUntil(lines, "schema: begun") // by then it has tried to change the map
-	release := m.holdMap()
-	m.readUntil(lines, "fenced: begun")
+	shard, cmd, lines, release := m.fenced()
 	for _, sig := range []os.Signal{syscall.SIGHUP, syscall.SIGHUP, syscall.SIGINT, syscall.SIGTERM, syscall.SIGQUIT, syscall.SIGTSTP} {
 		if err := cmd.Process.Signal(sig); err != nil {
 			t.Fatal(err)
@@ -161,11 +179,12 @@ func TestFencedMoveOutlivesSignals(t *testing.T) {
 	}
 	m.readUntil(lines, "interrupted: no host serves a shard that is fenced")
 	release()
-	rest, err := io.ReadAll(out)
+	for lines.Scan() { // until it ends
+	}
 	_ = cmd.Wait()
-	m.run(cli.ExitDone, "exec", "insert into users default values", "--shards", "0", "-q")
-	if got := m.run(cli.ExitDone, "route", "0", "-o", "plain"); err != nil || !strings.Contains(got, "pg-b") {
-		t.Errorf("it is still elsewhere: %s, %v\n%s", got, err, rest)
+	m.run(cli.ExitDone, "exec", "insert into users default values", "--shards", shard, "-q")
+	if got := m.run(cli.ExitDone, "route", shard, "-o", "plain"); !strings.Contains(got, "pg-b") {
+		t.Errorf("it is still elsewhere: %s", got)
 	}
 	m.run(cli.ExitDone, "move", "resume", "--login-with-password")
 }
@@ -174,7 +193,7 @@ func TestFencedMoveOutlivesSignals(t *testing.T) {
 func TestMoveIsInterruptedByHangUp(t *testing.T) {
 	t.Parallel()
 	m := newMover(t)
-	cmd, out := m.start("--rate", "1")
+	cmd, out := m.start("0", "--rate", "1")
 	lines := bufio.NewScanner(out)
 	m.readUntil(lines, "publish: begun")
 	for range 2 {
@@ -196,23 +215,18 @@ func TestMoveIsInterruptedByHangUp(t *testing.T) {
 func TestStatusOfAFencedShard(t *testing.T) {
 	t.Parallel()
 	m := newMover(t)
-	cmd, out := m.start()
-	lines := bufio.NewScanner(out)
-	m.readUntil(lines, "schema: begun") // by then it has tried to change the map
-	release := m.holdMap()
-	m.readUntil(lines, "fenced: begun")
-	if got := m.run(cli.ExitDone, "status"); strings.Contains(got, "STANDBY") || !strings.Contains(got, "at work") {
+	shard, cmd, _, release := m.fenced()
+	if got := m.run(cli.ExitDone, "status"); strings.Contains(got, "kiloshard_move") || !strings.Contains(got, "at work") {
 		t.Errorf("a move counts as a standby, or its mover is not seen:\n%s", got)
 	}
 	if err := cmd.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}
 	_ = cmd.Wait()
-	_ = out.Close()
 	release()
 	for deadline := time.Now().Add(time.Minute); ; { // until its sessions are gone
 		out, err := m.command("status").CombinedOutput()
-		if code := exitCode(err); code == cli.ExitPartly && strings.Contains(string(out), "nobody serves shard 0: ") && strings.Contains(string(out), "run kiloshard move resume") {
+		if code := exitCode(err); code == cli.ExitPartly && strings.Contains(string(out), "nobody serves shard "+shard+": ") && strings.Contains(string(out), "run kiloshard move resume") {
 			break
 		}
 		if time.Now().After(deadline) {

@@ -48,7 +48,9 @@ func TestDownIsRed(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
 			var out bytes.Buffer
-			a := &App{Stdout: cleaned{&out, newReader()}, Output: Table, Lookup: func(name string) (string, bool) { return strings.Repeat("1", strings.Count(name, test.variable)), name == test.variable }}
+			a := &App{Stdout: cleaned{&out, newReader()}, Output: Table, Lookup: func(name string) (string, bool) {
+				return strings.Repeat("1", strings.Count(name, test.variable)), name == test.variable
+			}}
 			a.Table([][]string{{"HOST", "!STATE"}, {"pg-a", "up"}, {"pg-b", "down"}})
 			if got := strings.Contains(out.String(), "pg-b  \x1b[31mdown\x1b[0m\n"); got != test.red || strings.Count(out.String(), "\x1b[31m") > 1 {
 				t.Errorf("red is %v, expected %v: %q", got, test.red, out.String())

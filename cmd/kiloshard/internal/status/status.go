@@ -236,7 +236,7 @@ func warnOfLeads(a *cli.App, leads []leadStatus) {
 }
 
 func statusRows(result statusResult) [][]string {
-	rows := [][]string{{"HOST", "~ADDRESS", "!STATE", "PG", ">SHARDS", "VERSION", ">SIZE", ">STANDBYS", ">LAG"}}
+	rows := [][]string{{"HOST", "~ADDRESS", "!STATE", "PG", ">SHARDS", "VERSIONS", ">SIZE", ">REPLICAS", ">LAG"}}
 	for _, h := range result.Hosts {
 		if !h.Up {
 			rows = append(rows, []string{h.Host, h.Address, h.state, "?", fmt.Sprintf("?/%d", h.Expected), "?", "?", "?", "?"})
