@@ -19,7 +19,8 @@ func newApp() *cli.App {
 	return cli.New(strings.NewReader(""), io.Discard, io.Discard, func(string) (string, bool) { return "", false })
 }
 
-// commandLines returns the command lines of this program in a page: in blocks of code, and between backquotes.
+// commandLines returns the command lines of this program in a page: in blocks of code, and between backquotes, there also those of
+// groups of commands without the program's name, such as move resume.
 func commandLines(text string) []string {
 	var found []string
 	inCode := false
@@ -37,8 +38,8 @@ func commandLines(text string) []string {
 			}
 			continue
 		}
-		for _, span := range regexp.MustCompile("`(kiloshard [^`]*)`").FindAllStringSubmatch(line, -1) {
-			found = append(found, span[1])
+		for _, span := range regexp.MustCompile("`(kiloshard |(?:move|migrate|map|id|bench) )([^`]*)`").FindAllStringSubmatch(line, -1) {
+			found = append(found, "kiloshard "+strings.TrimPrefix(span[1], "kiloshard ")+span[2])
 		}
 	}
 	return found
@@ -47,6 +48,9 @@ func commandLines(text string) []string {
 // TestCommandsOfPages holds that every command that the pages name is there, with the flags that they name.
 func TestCommandsOfPages(t *testing.T) {
 	t.Parallel()
+	root := root(newApp())
+	root.InitDefaultHelpCmd()
+	root.InitDefaultCompletionCmd("help") // cobra adds both when it executes
 	for _, page := range pagesOfRepository(t) {
 		text, err := os.ReadFile(page)
 		if err != nil {
@@ -54,9 +58,6 @@ func TestCommandsOfPages(t *testing.T) {
 		}
 		for _, line := range commandLines(string(text)) {
 			words := strings.Fields(strings.NewReplacer("[", " ", "]", " ", `\|`, " ").Replace(regexp.MustCompile(` [#|] .*`).ReplaceAllString(line, "")))[1:]
-			root := root(newApp())
-			root.InitDefaultHelpCmd()
-			root.InitDefaultCompletionCmd("help") // cobra adds both when it executes
 			named := slices.DeleteFunc(slices.Clone(words), func(w string) bool { return strings.HasPrefix(w, "-") || strings.Contains(w, ".yaml") })
 			if len(named) == 0 {
 				continue

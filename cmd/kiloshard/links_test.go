@@ -98,6 +98,7 @@ func TestLinksOfPages(t *testing.T) {
 // TestTopics holds that a topic fits on two screens, has no tables, and does not hide behind a command of the same name.
 func TestTopics(t *testing.T) {
 	t.Parallel()
+	commands := root(newApp()).Commands()
 	for _, topic := range help.All() {
 		if topic.Title == "" || len(topic.Title) > 60 || !strings.HasPrefix(topic.Markdown, "# ") {
 			t.Errorf("%s has the title %q, expected a first line # TITLE of 60 characters at most", topic.Name, topic.Title)
@@ -110,7 +111,7 @@ func TestTopics(t *testing.T) {
 			t.Errorf("%s has a table, which does not fit a terminal: write a list", topic.Name)
 		}
 		named := 0
-		for _, command := range root(newApp()).Commands() {
+		for _, command := range commands {
 			if command.Name() == topic.Name {
 				named++
 			}
