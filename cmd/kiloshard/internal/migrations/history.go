@@ -71,7 +71,7 @@ listed as force, and changed files that were accepted as accept.`,
 // printMigrateHistory prints the ledgers of all hosts that answered.
 func printMigrateHistory(a *cli.App, entries []migrate.HistoryEntry, all bool) error {
 	result := migrateHistoryResult{Entries: []ledgerEntry{}}
-	rows := [][]string{{"~RUN", "~WHO", "BEGAN", ">TOOK", "", "~FILE", ">DONE", ">FAILED"}}
+	rows := [][]string{{"RUN", "~WHO", "~BEGAN", ">TOOK", "", "~FILE", ">DONE", ">FAILED"}}
 	for _, e := range entries {
 		result.Entries = append(result.Entries, ledgerEntry{
 			Run: e.Run, Who: e.Who, Role: e.Role, Direction: e.Direction, Version: e.Version, File: e.File, Began: e.Began,

@@ -63,6 +63,9 @@ func (t *teller) event(e move.Event) {
 		who = "shards " + t.app.ShortSet(e.Split)
 	}
 	if held, ok := strings.CutPrefix(what, "released after "); ok {
+		if d, err := time.ParseDuration(held); err == nil {
+			held = short(d)
+		}
 		of.held = ", writers waited " + held
 	}
 	if t.verbose {
@@ -71,9 +74,9 @@ func (t *teller) event(e move.Event) {
 	switch {
 	case what == "done", e.Step == move.Finished && what == string(move.Moved):
 		t.ended++
-		fmt.Fprintf(t.out, "%s: moved from %s to %s in %s%s%s\n", who, e.From, e.To, time.Since(of.began).Round(time.Millisecond), of.held, t.left())
+		fmt.Fprintf(t.out, "%s moved to %s in %s%s%s\n", who, e.To, short(time.Since(of.began)), of.held, t.left())
 	case what == string(move.Aborted):
-		fmt.Fprintf(t.out, "%s: stays on %s, its move to %s is taken back\n", who, e.From, e.To)
+		fmt.Fprintf(t.out, "%s stays on %s\n", who, e.From)
 	case t.verbose:
 	case e.Bytes > 0:
 		if time.Since(of.copying) >= copyingEvery {
@@ -93,6 +96,16 @@ func holdsUp(what string) bool {
 		}
 	}
 	return false
+}
+
+// short returns a duration with the digits that matter.
+func short(d time.Duration) string {
+	for _, unit := range []time.Duration{time.Second, time.Millisecond} {
+		if d > unit {
+			return d.Round(unit / 10).String()
+		}
+	}
+	return d.Round(time.Microsecond).String()
 }
 
 // left says how many moves have ended, and how long the rest will take at the speed so far.
