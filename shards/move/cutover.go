@@ -48,7 +48,14 @@ func (j *job) cutover(ctx context.Context) error {
 			if err := j.readMap(ctx); err != nil {
 				return err
 			}
-			return j.whileOpen(ctx, func() error { return j.cutOnce(ctx, lockTimeout, lockOut(j.Schema), j.fenceIn) })
+			if err := j.takeTurn(ctx); err != nil {
+				return err
+			}
+			err := j.whileOpen(ctx, func() error { return j.cutOnce(ctx, lockTimeout, lockOut(j.Schema), j.fenceIn) })
+			if err != nil {
+				j.endTurn(ctx)
+			}
+			return err
 		})
 		if last := (*lastPassError)(nil); !errors.As(err, &last) || doubts == maxPasses {
 			return err

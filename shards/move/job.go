@@ -40,6 +40,7 @@ type job struct {
 	back       *Move               // the move that this one rolls back: its old schema is brought up to date instead of a copy
 	mapped     *shards.Map         // as it was before the fence; nil for a move that was fenced by another mover
 	release    func()              // of [Config.Hold]; nil while that is not in force
+	turns      []*pgx.Conn         // that hold the turn of a cutover
 	leaving    shards.Set          // the shards of a promotion, which change their host together; empty for a move
 }
 
@@ -181,6 +182,7 @@ func (j *job) do(ctx context.Context) (Step, error) {
 		}
 		return Fenced, err
 	case Fenced:
+		defer j.endTurn(ctx)
 		if down, err := j.unlessAsFenced(ctx); err != nil || down {
 			return Cutover, err
 		}

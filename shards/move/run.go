@@ -39,7 +39,13 @@ func Run(ctx context.Context, cfg Config) (Report, error) {
 		}
 		todo = append(todo, m)
 	}
+	var all rooms
 	report, err := each(ctx, cfg, todo, func(ctx context.Context, j *job) error {
+		leave, err := all.admit(ctx, j)
+		defer leave()
+		if err != nil {
+			return err
+		}
 		now, err := j.newest(ctx)
 		if err != nil {
 			return err
@@ -67,7 +73,16 @@ func Run(ctx context.Context, cfg Config) (Report, error) {
 
 // Resume continues the moves of some shards that are under way, of all if cfg.Shards is empty.
 func Resume(ctx context.Context, cfg Config) (Report, error) {
-	return onMoves(ctx, cfg, asked{of: []Outcome{UnderWay}, end: Moved}, func(ctx context.Context, j *job) error { return j.resume(ctx) },
+	var all rooms
+	resume := func(ctx context.Context, j *job) error {
+		leave, err := all.admit(ctx, j)
+		defer leave()
+		if err != nil {
+			return err
+		}
+		return j.resume(ctx)
+	}
+	return onMoves(ctx, cfg, asked{of: []Outcome{UnderWay}, end: Moved}, resume,
 		func(ctx context.Context, p *promotion) error { return p.resume(ctx) })
 }
 

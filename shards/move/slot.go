@@ -126,8 +126,10 @@ func (j *job) makeSlot(ctx context.Context, host shards.Host, on *pgx.Conn, slot
 	}
 	defer closeConn(ctx, conn)
 	return j.untilMade(ctx, host, on, slot, func(ctx context.Context) error {
-		_, err := conn.Exec(ctx, `SELECT pg_create_logical_replication_slot($1, 'pgoutput')`, slot)
-		return err
+		return j.untilFree(ctx, host.Name, func() error {
+			_, err := conn.Exec(ctx, `SELECT pg_create_logical_replication_slot($1, 'pgoutput')`, slot)
+			return err
+		})
 	})
 }
 
@@ -141,15 +143,21 @@ func (s exportedSlot) close(ctx context.Context) { closeConn(ctx, s.conn) }
 
 // makeExportedSlot makes the move's slot.
 func (j *job) makeExportedSlot(ctx context.Context) (s exportedSlot, err error) {
-	if s.conn, err = open(ctx, j.src, func(cfg *pgx.ConnConfig) { cfg.RuntimeParams["replication"] = "database" }); err != nil {
+	err = j.untilFree(ctx, j.Source, func() (err error) {
+		s.conn, err = open(ctx, j.src, func(cfg *pgx.ConnConfig) { cfg.RuntimeParams["replication"] = "database" })
+		return err
+	})
+	if err != nil {
 		return s, err
 	}
 	err = j.untilMade(ctx, j.src, j.from, j.made(), func(ctx context.Context) error {
-		results, err := s.conn.PgConn().Exec(ctx, "CREATE_REPLICATION_SLOT "+name(j.made())+" LOGICAL pgoutput (SNAPSHOT 'export')").ReadAll()
-		if err == nil {
-			s.snapshot = string(results[0].Rows[0][snapshotColumn])
-		}
-		return err
+		return j.untilFree(ctx, j.Source, func() error {
+			results, err := s.conn.PgConn().Exec(ctx, "CREATE_REPLICATION_SLOT "+name(j.made())+" LOGICAL pgoutput (SNAPSHOT 'export')").ReadAll()
+			if err == nil {
+				s.snapshot = string(results[0].Rows[0][snapshotColumn])
+			}
+			return err
+		})
 	})
 	if err != nil {
 		s.close(ctx)

@@ -1,0 +1,125 @@
+package move
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+)
+
+// rooms keeps the moves of one command from beginning while their hosts have no replication slot, WAL sender or worker left for them: they
+// wait for their turn instead of failing half-way. It is safe for concurrent use.
+type rooms struct {
+	mu       sync.Mutex // guards admitted; held while hosts are asked, so that no two moves take the last place
+	admitted []Move
+}
+
+// The most that one move needs at a time: a check logs in beside a copy, and each check expects one more of all to be free.
+const (
+	sendersOfMove = 2
+	spare         = 1
+)
+
+// admit waits until there is room for a move. It does not wait for other programs: with no move of its own under way on these hosts, the
+// checks say what is lacking. The returned function gives the place back.
+func (r *rooms) admit(ctx context.Context, j *job) (leave func(), err error) {
+	told := time.Now()
+	err = wait(ctx, 0, slowly, nil, func() (bool, error) {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		lacking, err := r.lacking(ctx, j)
+		if err == nil && lacking == "" {
+			r.admitted = append(r.admitted, j.Move)
+			return true, nil
+		}
+		if err == nil && time.Since(told) > tellEvery {
+			told = time.Now()
+			j.event("waits for %s", lacking)
+		}
+		return false, err
+	})
+	return func() {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		r.admitted = slices.DeleteFunc(r.admitted, func(m Move) bool { return m.ID == j.ID })
+	}, err
+}
+
+// lacking says what a move would wait for; empty if there is room, or nobody to wait for.
+func (r *rooms) lacking(ctx context.Context, j *job) (string, error) {
+	if j.Offline || j.Returns != "" {
+		return "", nil
+	}
+	leaving, arriving := r.with(j.Source, ""), r.with("", j.Target)
+	if len(leaving)+len(arriving) == 0 {
+		return "", nil
+	}
+	const onSource = `
+		SELECT current_setting('max_replication_slots')::int - (SELECT count(*) FROM pg_replication_slots WHERE slot_name <> ALL ($1)),
+			current_setting('max_wal_senders')::int - (SELECT count(*) FROM pg_stat_replication WHERE NOT coalesce(application_name = ANY ($1) OR application_name = 'kiloshard move', false))`
+	const onTarget = `
+		SELECT current_setting('max_logical_replication_workers')::int - (SELECT count(pid) FROM pg_stat_subscription WHERE subname <> ALL ($1)),
+			current_setting('max_replication_slots')::int - (SELECT count(*) FROM pg_replication_slots WHERE slot_name <> ALL ($1))`
+	var slots, senders, workers, slotsBack int
+	if err := j.from.QueryRow(ctx, onSource, made(leaving)).Scan(&slots, &senders); err != nil {
+		return "", err
+	}
+	if err := j.to.QueryRow(ctx, onTarget, made(arriving)).Scan(&workers, &slotsBack); err != nil {
+		return "", err
+	}
+	// The slots of ways that moves to the source, and from the target, keep count as others'.
+	var lacks []string
+	lack := func(free, of int, what, host string) {
+		if free < of {
+			lacks = append(lacks, what+" on "+host)
+		}
+	}
+	lack(slots, len(leaving)+1+spare, "a replication slot", j.Source)
+	lack(senders, sendersOfMove*(len(leaving)+1), "a WAL sender", j.Source)
+	lack(workers, len(arriving)+1+spare, "a logical replication worker", j.Target)
+	if j.Back != nil {
+		lack(slotsBack, len(arriving)+1, "a replication slot", j.Target)
+	}
+	return strings.Join(lacks, ", "), nil
+}
+
+// with returns the moves that leave a host, or arrive at one.
+func (r *rooms) with(source, target string) (found []Move) {
+	for _, m := range r.admitted {
+		if m.Source == source || m.Target == target {
+			found = append(found, m)
+		}
+	}
+	return found
+}
+
+// made names what moves make: slots, subscriptions, and the slots of ways back.
+func made(moves []Move) []string {
+	names := []string{}
+	for _, m := range moves {
+		names = append(names, m.made(), m.way())
+	}
+	return names
+}
+
+// untilFree calls make until it no longer fails because all slots or WAL senders are in use: others may have taken them since [rooms.admit].
+func (j *job) untilFree(ctx context.Context, host string, make func() error) error {
+	began, told := time.Now(), time.Now()
+	return wait(ctx, 0, slowly, nil, func() (bool, error) {
+		err := make()
+		switch code(err) {
+		default:
+			return true, err
+		case "53400", "53300": // all slots are in use; all WAL senders are
+		}
+		if j.outOfPatience(began) {
+			return false, err
+		}
+		if time.Since(told) > tellEvery {
+			told = time.Now()
+			j.event("waits for %s: %v", host, err)
+		}
+		return false, nil
+	})
+}
