@@ -133,9 +133,11 @@ func (m Move) removeWayBack(ctx context.Context, target *pgx.Conn) error {
 	return run(ctx, target, "DROP PUBLICATION IF EXISTS "+name(m.way()))
 }
 
-// closeWayBack ends the way back of a move, and says why in the ledger. It returns errWayClosed if the move is rolled back already.
+// closeWayBack ends the way back of a move, and says why in the ledger. It returns errWayClosed if the move is rolled back already, or a
+// rollback that began in time is under way.
 func (m Move) closeWayBack(ctx context.Context, source, target *pgx.Conn, why string) error {
-	const query = `UPDATE kiloshard.moves SET back = back || jsonb_build_object('closed', $2::text) WHERE id = $1 AND side = 'source' AND outcome = 'moved'`
+	const query = `UPDATE kiloshard.moves SET back = back || jsonb_build_object('closed', $2::text) WHERE id = $1 AND side = 'source' AND outcome = 'moved'
+		AND NOT EXISTS (SELECT FROM kiloshard.moves r WHERE r.returns = $1 AND r.outcome IS NULL)`
 	switch tag, err := source.Exec(ctx, query, m.ID, why); {
 	case err != nil:
 		return err

@@ -58,7 +58,8 @@ type Config struct {
 	RollbackFor time.Duration
 	RollbackWAL int64 // bytes of WAL that the slot may keep, past which the way back is closed. Defaults to 4 GiB
 
-	withoutTarget bool // the target is gone: a job has no session to it
+	lost          shards.Set // whose ways back will be closed
+	withoutTarget bool       // the target is gone: a job has no session to it
 
 	// Hold is called before a shard is fenced, and before a move goes on whose shard is. No host serves the shard from then on until the
 	// returned function is called, so the program must not end in between. Several goroutines may call it at once. Defaults to nothing.

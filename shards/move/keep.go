@@ -94,6 +94,67 @@ func (j *job) keep(ctx context.Context, conns *hostConns) error {
 	return nil
 }
 
+// CloseLost closes the ways back of all shards that are of no use any more, as [Keep] does: their time is over, they keep too much WAL, or they
+// have lost some. A dry run closes none. It returns the shards; what a host that does not answer has is looked at the next time.
+func CloseLost(ctx context.Context, cfg Config, dryRun bool) (lost shards.Set, err error) {
+	if cfg, err = cfg.withDefaults(); err != nil {
+		return lost, err
+	}
+	all, err := Status(ctx, cfg.Map)
+	errs := []error{err}
+	conns := hostConns{cfg: cfg, open: map[string]*pgx.Conn{}}
+	defer conns.close(ctx)
+	var found []shards.Number
+	for _, m := range openWaysOf(all) {
+		j := &job{Move: m, cfg: cfg}
+		j.Step = Finished
+		why, err := j.closeLost(ctx, &conns, dryRun)
+		switch {
+		case err != nil:
+			errs = append(errs, &shards.ShardError{Shard: m.Shard, Schema: m.Schema, Host: m.Target, Err: err})
+		case why != "":
+			found = append(found, m.Shard)
+		}
+	}
+	return shards.SetOf(found...), errors.Join(errs...)
+}
+
+// closeLost closes a way back if it is of no use any more, and says why.
+func (j *job) closeLost(ctx context.Context, conns *hostConns, dryRun bool) (why string, err error) {
+	target, err := conns.of(ctx, j.Target)
+	if err != nil {
+		return "", err
+	}
+	if why, err = j.wayLost(ctx, target); err != nil || why == "" || dryRun {
+		return why, err
+	}
+	source, err := conns.withLedger(ctx, j.Source)
+	if err != nil {
+		return "", err
+	}
+	if err := j.closeWayBack(ctx, source, target, why); err != nil {
+		return "", ignoring(err, errWayClosed)
+	}
+	j.event("the way back to %s is closed: %s", j.Source, why)
+	return why, nil
+}
+
+// openWaysOf returns the moves whose way back is open, and on which no shard is going back.
+func openWaysOf(all []Move) (open []Move) {
+	returning := map[string]bool{}
+	for _, m := range all {
+		if m.Outcome == UnderWay && m.Returns != "" {
+			returning[m.Returns] = true
+		}
+	}
+	for _, m := range all {
+		if !m.BackUntil().IsZero() && !returning[m.ID] {
+			open = append(open, m)
+		}
+	}
+	return open
+}
+
 // hostConns is a session to each host that was asked for.
 type hostConns struct {
 	cfg    Config

@@ -26,6 +26,9 @@ func Plan(ctx context.Context, cfg Config) ([]Planned, error) {
 	if err != nil {
 		return nil, err
 	}
+	if cfg.lost, err = CloseLost(ctx, cfg, true); err != nil {
+		cfg.Logger.Warn("ways back", "err", err)
+	}
 	var all []Planned
 	for n := range cfg.Shards.All() {
 		m := cfg.newMove(n)

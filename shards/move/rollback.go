@@ -38,6 +38,11 @@ func Rollback(ctx context.Context, cfg Config) (Report, error) {
 			without = append(without, n)
 		}
 	}
+	for _, n := range without {
+		if i := slices.IndexFunc(all, func(m Move) bool { return m.Shard == n && m.Outcome == Moved && m.Back != nil && m.Back.Closed != "" }); i >= 0 {
+			return Report{}, fmt.Errorf("the way back of shard %d is closed: %s: %w", n, all[i].Back.Closed, ErrNoWayBack)
+		}
+	}
 	if len(without) > 0 {
 		return Report{}, fmt.Errorf("shards %s have no way back: %w", shards.SetOf(without...).Short(namesLimit), ErrNoWayBack)
 	}
@@ -84,6 +89,9 @@ func (j *job) mayReturn(ctx context.Context) error {
 		return err
 	}
 	if why != "" {
+		if err := j.back.closeWayBack(ctx, j.to, j.from, why); err != nil && !errors.Is(err, errWayClosed) {
+			return err
+		}
 		return fmt.Errorf("%s: %w", why, ErrNoWayBack)
 	}
 	if err := j.checkStore(ctx); err != nil {

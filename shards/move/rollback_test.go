@@ -334,3 +334,37 @@ func TestFenceInTheWay(t *testing.T) {
 	}
 	b.served("pg-a", "after the move back")
 }
+
+// A way back that is over is named by a plan, which then has nothing against a move back, and closed by the next command, but for one on
+// which the shard is going back.
+func TestExpiredWayIsClosed(t *testing.T) {
+	t.Parallel()
+	b := movedWithWayBack(t, "")
+	b.cfg.Map = b.load()
+	b.exec(0, `update kiloshard.moves set back = back || '{"for": 1}'`)
+	back := b.cfg
+	back.To = "pg-a"
+	if planned, err := move.Plan(t.Context(), back); err != nil || len(planned) != 1 || len(planned[0].Problems) > 0 || !strings.Contains(fmt.Sprint(planned[0].Notes), "way back") {
+		t.Errorf("a plan: %+v, %v", planned, err)
+	}
+	b.exec(0, `insert into kiloshard.moves (id, shard, schema, side, source, target, step, who, began, stepped, returns)
+		select '00000000', shard, schema, 'target', target, source, 'cutover', 'test', now(), now(), id from kiloshard.moves where side = 'source'`)
+	if _, err := move.CloseLost(t.Context(), b.cfg, false); err != nil {
+		t.Fatal(err)
+	}
+	b.equal("slots while the shard goes back", b.text(1, `select count(*) from pg_replication_slots where database = current_database()`), "1")
+	b.exec(0, `delete from kiloshard.moves where id = '00000000'`)
+	if lost, err := move.CloseLost(t.Context(), b.cfg, true); err != nil || lost.String() != "1" {
+		t.Errorf("a dry run: %s, %v", lost, err)
+	}
+	if lost, err := move.CloseLost(t.Context(), b.cfg, false); err != nil || lost.String() != "1" {
+		t.Errorf("got %s, %v", lost, err)
+	}
+	b.clean()
+	if _, err := move.Rollback(t.Context(), b.cfg); !errors.Is(err, move.ErrNoWayBack) || !strings.Contains(err.Error(), "its time is over") {
+		t.Errorf("a rollback: %v", err)
+	}
+	if _, err := move.Run(t.Context(), back); err != nil {
+		t.Error(err)
+	}
+}

@@ -212,6 +212,7 @@ func leavesOld(did string) bool { return did != "taken back" && did != "compared
 // runMoves runs an operation on moves and prints its report.
 func runMoves(ctx context.Context, a *cli.App, cfg move.Config, did string, do func(context.Context, move.Config) (move.Report, error)) error {
 	began := time.Now()
+	closeLost(ctx, a, cfg, false)
 	report, err := do(ctx, cfg)
 	a.Flush()
 	var partial *shards.PartialError

@@ -84,6 +84,9 @@ func promoteTo(ctx context.Context, a *cli.App, cfg move.Config, from, to string
 	if len(cfg.Map.NumbersOn(from)) < 2 {
 		return cli.Usagef("split %s: expected a host with two shards or more", from)
 	}
+	if !run {
+		closeLost(ctx, a, cfg, true)
+	}
 	use, err := measure(ctx, a, cfg.Map, writesOver)
 	if err != nil {
 		return err

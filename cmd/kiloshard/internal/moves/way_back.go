@@ -107,6 +107,23 @@ func keepBeside(ctx context.Context, cfg *move.Config) (end func()) {
 	}
 }
 
+// lookLimit is how long a command may look for ways back that are over.
+const lookLimit = 10 * time.Second
+
+// closeLost closes ways back that are of no use any more, so that no slot keeps WAL for one, or says that it would.
+func closeLost(ctx context.Context, a *cli.App, cfg move.Config, dryRun bool) {
+	ctx, cancel := context.WithTimeout(ctx, lookLimit)
+	defer cancel()
+	cfg.Shards = shards.Set{}
+	lost, err := move.CloseLost(ctx, cfg, dryRun)
+	if lost.Len() > 0 && dryRun {
+		a.Warn("the way back of %s (%s) is over: without --dry-run it would be closed", cli.Count(lost.Len(), "shard"), a.ShortSet(lost))
+	}
+	if err != nil && ctx.Err() == nil { // the command itself says which host does not answer
+		a.Warn("ways back: %v", err)
+	}
+}
+
 // leftOpen is said when nobody keeps ways back any more.
 const leftOpen = "ways back are left open, and WAL piles up for them: see kiloshard move keep, move rollback, move clean"
 
@@ -129,7 +146,7 @@ func wayBackOf(m move.Move) string {
 	case m.Back.Closed != "":
 		return "closed: " + m.Back.Closed
 	case time.Now().After(until):
-		return "its time is over, see move clean"
+		return "its time is over: the next command that moves shards closes it"
 	default:
 		return "until " + cli.Stamp(until)
 	}
