@@ -91,6 +91,14 @@ func (m Move) clean(ctx context.Context, conns *hostConns, closes bool) (kept bo
 	return false, m.drop(ctx, conn)
 }
 
+// preparedIn names the prepared transactions that hold locks in some schemas.
+const preparedIn = `
+	SELECT DISTINCT format('prepared transaction %L', p.gid)
+	FROM pg_locks l JOIN pg_class c ON c.oid = l.relation JOIN pg_namespace n ON n.oid = c.relnamespace
+	JOIN pg_locks own ON own.pid IS NULL AND own.locktype = 'transactionid' AND own.virtualtransaction = l.virtualtransaction
+	JOIN pg_prepared_xacts p ON p.transaction = own.transactionid
+	WHERE l.pid IS NULL AND l.database = (SELECT oid FROM pg_database WHERE datname = current_database()) AND n.nspname = ANY ($1)`
+
 // drop drops the old schema and the fence of a move that has ended, if they are still there.
 func (m Move) drop(ctx context.Context, conn *pgx.Conn) error {
 	var fence bool
@@ -114,6 +122,13 @@ func (m Move) drop(ctx context.Context, conn *pgx.Conn) error {
 	}
 	if len(newcomers) > 0 {
 		return fmt.Errorf("%s: not there when the shard was fenced, so not on %s: expected them to be moved elsewhere or dropped", strings.Join(newcomers, "; "), m.Target)
+	}
+	held, err := texts(ctx, conn, preparedIn, gone)
+	if err != nil {
+		return err
+	}
+	if len(held) > 0 { // it would be waited for as long as it is there
+		return fmt.Errorf("%s holds locks in it: expected COMMIT PREPARED or ROLLBACK PREPARED; the host that a split has made by promotion has copies, to be rolled back", strings.Join(held, "; "))
 	}
 	script := "BEGIN; "
 	if fence {

@@ -188,7 +188,12 @@ func (p *promotion) follows(ctx context.Context, limit time.Duration) error {
 		_ = dropMarkers(context.WithoutCancel(ctx), p.from, p.Split) // also at the end
 	}()
 	err := wait(ctx, limit, quickly, errMarkerLate, func() (there bool, err error) {
-		err = p.to.QueryRow(ctx, `SELECT EXISTS (SELECT FROM kiloshard.move_markers WHERE move = $1 AND attempt = $2)`, p.Split, attempt).Scan(&there)
+		const query = `SELECT pg_is_in_recovery(), EXISTS (SELECT FROM kiloshard.move_markers WHERE move = $1 AND attempt = $2)`
+		standby := true
+		err = p.to.QueryRow(ctx, query, p.Split, attempt).Scan(&standby, &there)
+		if err == nil && !standby {
+			return false, fmt.Errorf("%s: %w: expected a standby of %s", p.Target, errNoStandby, p.Source)
+		}
 		return there, ignoringCode(ignoringCode(err, "40001"), "42P01") // it replays a lock; it has no ledger yet
 	})
 	if errors.Is(err, errMarkerLate) {

@@ -39,6 +39,9 @@ UNION ALL
 SELECT true, format('commits wait for standby %s, and would for ever: expected synchronous_standby_names without it, not %L', application_name, current_setting('synchronous_standby_names'))
   FROM pg_stat_replication WHERE application_name = $2 AND sync_state IN ('sync', 'quorum')
 UNION ALL
+SELECT false, format('prepared transaction %L of database %I would be on both hosts, with its locks, and keep vacuum from rows: end it before, or roll the copy back there afterwards', gid, database)
+  FROM pg_prepared_xacts
+UNION ALL
 SELECT true, format('subscription %I would run on both hosts: expected none that is enabled', subname) FROM pg_subscription WHERE subenabled
 UNION ALL
 SELECT true, format('%s from %s to %s is under way: expected kiloshard move resume, or move abort',

@@ -55,7 +55,7 @@ type cluster struct {
 func hostSettings(more map[string]string) map[string]string {
 	all := map[string]string{
 		"fsync": "off", "shared_buffers": "32MB", "max_connections": "100", "autovacuum": "off",
-		"wal_level": "logical", "max_replication_slots": "20", "max_wal_senders": "20",
+		"max_prepared_transactions": "5", "wal_level": "logical", "max_replication_slots": "20", "max_wal_senders": "20",
 		"max_logical_replication_workers": "10", "max_worker_processes": "16", "wal_retrieve_retry_interval": "100ms",
 	}
 	maps.Copy(all, more)

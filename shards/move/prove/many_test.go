@@ -2,11 +2,13 @@ package prove_test
 
 import (
 	"context"
+	"fmt"
 	"runtime"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/kiloshard/kiloshard/internal/localpg"
 	"github.com/kiloshard/kiloshard/internal/pgtest"
 	"github.com/kiloshard/kiloshard/shards"
 	"github.com/kiloshard/kiloshard/shards/mapstore"
@@ -149,4 +151,65 @@ func TestStoreRefuses(t *testing.T) {
 		t.Errorf("resume: %+v, %v", report, err)
 	}
 	c.servedShard(1, "pg-b")
+}
+
+// Moves whose hosts have slots, senders and workers for one of them only wait for their turn.
+func TestMovesWaitForRoom(t *testing.T) {
+	t.Parallel()
+	few := localpg.Config{Settings: map[string]string{"max_replication_slots": "2", "max_wal_senders": "2", "max_logical_replication_workers": "2"}}
+	c := start(t, map[string]localpg.Config{"pg-a": few, "pg-b": few})
+	cfg := c.config("pg-a", "pg-b")
+	cfg.Shards = shards.SetOf(0, 1)
+	if report, err := move.Run(t.Context(), cfg); err != nil || report.Done.Len() != 2 {
+		t.Errorf("got %+v, %v", report, err)
+	}
+}
+
+// A standby that somebody else promotes while a split waits for it is named at once, and what was fenced is opened. Prepared transactions that
+// would be on both hosts are named before, and by the clean that they would hold up.
+func TestPromotedByOthers(t *testing.T) {
+	t.Parallel()
+	c := startPair(t)
+	c.exec("pg-a", `begin; insert into shard_00000.events (what) values ('x'); prepare transaction 'kept'`)
+	cfg := c.promotion()
+	plan, err := move.PlanPromotion(t.Context(), cfg)
+	if err != nil || !strings.Contains(strings.Join(plan.Notes, "; "), `prepared transaction 'kept' of database app would be on both hosts`) {
+		t.Errorf("the plan: %+v, %v", plan, err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), waitTime)
+	defer cancel()
+	tell := cfg.Events
+	cfg.Events = func(e move.Event) {
+		if tell(e); point(e) == "cutover: fences made" {
+			c.exec("pg-b", `select pg_promote()`)
+		}
+	}
+	report, err := move.Promote(ctx, cfg)
+	if err == nil || !strings.Contains(err.Error(), "somebody else has promoted it") || report.Resumable.Len() > 0 {
+		t.Errorf("got %+v, %v", report, err)
+	}
+	for n := range shards.Number(4) {
+		c.exec("pg-a", fmt.Sprintf(`begin; insert into shard_%05d.photos (title) values ('served'); rollback`, n))
+	}
+}
+
+// A prepared transaction of a shard that stays does not hold up the clean of its copy in silence.
+func TestPreparedCopy(t *testing.T) {
+	t.Parallel()
+	c := startPair(t)
+	c.exec("pg-a", `begin; insert into shard_00000.events (what) values ('x'); prepare transaction 'kept'`)
+	if _, err := move.Promote(t.Context(), c.promotion()); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), waitTime)
+	defer cancel()
+	now := c.load(c.direct)
+	if report, err := move.Clean(ctx, now, shards.Set{}); err == nil || !strings.Contains(err.Error(), "prepared transaction 'kept' holds locks in it") {
+		t.Errorf("clean: %+v, %v", report, err)
+	}
+	c.exec("pg-b", `rollback prepared 'kept'`)
+	c.exec("pg-a", `commit prepared 'kept'`)
+	if report, err := move.Clean(ctx, now, shards.Set{}); err != nil || report.Done.Len() != 1 {
+		t.Errorf("clean: %+v, %v", report, err)
+	}
 }
