@@ -30,8 +30,10 @@ var shared struct {
 }
 
 // Run runs the tests and then stops the server if a test started it. It returns the code for
-// [os.Exit].
+// [os.Exit]. Variables such as PGSERVICE, PGOPTIONS and PGTZ, which would have a say in all connections, are not
+// in the environment of the tests.
 func Run(m *testing.M) int {
+	localpg.IgnoreEnvironment()
 	shared.running = true
 	code := m.Run()
 

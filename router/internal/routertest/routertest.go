@@ -36,6 +36,7 @@ var Server *localpg.Server
 // Main starts the server, runs the tests of a package, calls stop, stops the server and checks that no goroutine is left. It
 // returns the exit code. Settings are added to those of the server.
 func Main(m *testing.M, settings map[string]string, stop func(context.Context) error) int {
+	localpg.IgnoreEnvironment()
 	ctx, cancel := context.WithTimeout(context.Background(), Limit)
 	defer cancel()
 	config := shardtest.ServerConfig()

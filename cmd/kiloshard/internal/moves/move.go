@@ -232,7 +232,7 @@ func runMoves(ctx context.Context, a *cli.App, cfg move.Config, did string, do f
 		if report.Resumable.Len() > 0 {
 			a.Say("moves under way still (shards %s): kiloshard move resume, or move abort", a.ShortSet(report.Resumable))
 		} else if report.Done.Len() > 0 && leavesOld(did) && cfg.RollbackFor <= 0 {
-			a.Say("next: kiloshard move clean, which drops the old schemas of shards that have moved")
+			a.Say("next: kiloshard move clean, to drop the old schemas of moved shards")
 		}
 	})
 	if partial == nil {
