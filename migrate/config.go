@@ -29,7 +29,7 @@ type Config struct {
 	StatementTimeout time.Duration // how long a file's statement may take. Defaults to the server's setting
 	Retries          int           // retries of a shard after a lock was not free within LockTimeout. Defaults to 5; negative for none
 
-	Canary      int                                                // number of shards that run first, from all hosts in turn. Defaults to none
+	Canary      int                                                // number of shards that run first, from all hosts in turn; shards at the target already count. Defaults to none
 	Check       func(ctx context.Context, canary shards.Set) error // called after the canary; an error ends the run. Defaults to none
 	Wave        int                                                // hosts at a time. Defaults to all
 	MaxFailures int                                                // no further shard starts after more failures than this. Defaults to no limit

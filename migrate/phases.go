@@ -29,13 +29,15 @@ type phase struct {
 // canary is too small for that; then the hosts in waves.
 func (r *run) phases(work []fanout.Work, snapshot bool) []phase {
 	var phases []phase
-	canary, rest := some(work, r.cfg.Canary)
-	if len(canary) > 0 {
+	rest := work
+	if r.cfg.Canary > 0 {
+		var canary []fanout.Work
+		canary, rest = some(work, r.cfg.Canary, fanout.Plan(r.cfg.Map, r.canaryBefore))
 		phases = append(phases, phase{"canary", canary})
 	}
 	if snapshot && len(r.donors()) == 0 && r.cfg.Canary < firstShards {
 		var first []fanout.Work
-		first, rest = some(rest, firstShards-r.cfg.Canary)
+		first, rest = some(rest, firstShards-r.cfg.Canary, nil)
 		phases = append(phases, phase{"first shards", first})
 	}
 	wave := r.cfg.Wave
@@ -73,20 +75,25 @@ func (r *run) prepare(ctx context.Context, fresh shards.Set, done []shards.Range
 	}
 }
 
-// some takes count shards out of the work, from all hosts in turn.
-func some(work []fanout.Work, count int) (taken, rest []fanout.Work) {
-	each := make([]int, len(work))
-	for left := count; left > 0; {
-		before := left
+// some takes shards out of the work, from all hosts in turn: count of them together with those that were taken before.
+func some(work []fanout.Work, count int, before []fanout.Work) (taken, rest []fanout.Work) {
+	each, on := make([]int, len(work)), map[string]int{}
+	for _, w := range before {
+		on[w.Host.Name] = len(w.Shards)
+		count -= len(w.Shards)
+	}
+	for range count {
+		least := -1
 		for i, w := range work {
-			if left > 0 && each[i] < len(w.Shards) {
-				each[i]++
-				left--
+			if each[i] < len(w.Shards) && (least < 0 || on[w.Host.Name] < on[work[least].Host.Name]) {
+				least = i
 			}
 		}
-		if left == before {
+		if least < 0 {
 			break // no shard is left
 		}
+		each[least]++
+		on[work[least].Host.Name]++
 	}
 	for i, w := range work {
 		if each[i] > 0 {
@@ -110,6 +117,8 @@ func (r *run) inPhases(ctx context.Context, work []fanout.Work, all shards.Set) 
 
 	var done []shards.Range
 	together := &shards.PartialError{}
+	settled, _ := some(fanout.Plan(r.cfg.Map, without(r.cfg.Shards, all)), r.cfg.Canary, nil)
+	r.canaryBefore = shardsOf(settled)
 	fresh, wanted := r.fromSnapshot(work)
 	for _, p := range r.phases(work, wanted) {
 		if wanted && r.snapshot == nil && p.name != "first shards" {
@@ -128,7 +137,7 @@ func (r *run) inPhases(ctx context.Context, work []fanout.Work, all shards.Set) 
 			together.Causes = append(together.Causes, partial.Causes...)
 		}
 		if p.name == "canary" {
-			if err := r.passed(ctx, finished, err); err != nil {
+			if err := r.passed(ctx, finished.Union(r.canaryBefore), err); err != nil {
 				together.Causes = append(together.Causes, err)
 				break
 			}
@@ -144,6 +153,15 @@ func (r *run) inPhases(ctx context.Context, work []fanout.Work, all shards.Set) 
 		return together.Done, nil
 	}
 	return together.Done, together
+}
+
+// shardsOf returns the shards of all hosts of the work.
+func shardsOf(work []fanout.Work) shards.Set {
+	var all []shards.Number
+	for _, w := range work {
+		all = append(all, w.Shards...)
+	}
+	return shards.SetOf(all...)
 }
 
 // passed returns why the run must not go on after its canary, or nil.

@@ -36,9 +36,16 @@ func TestCanary(t *testing.T) {
 	if !errors.Is(partial, migrate.ErrCanary) || !strings.Contains(partial.Error(), "the pages are slow") {
 		t.Errorf("got %v", partial)
 	}
+	for _, size := range []int{3, 2, 3} { // the canary stays, and a smaller one is a part of it
+		b.cfg.Canary = size
+		_, partial = b.upFails()
+		equal(t, "the canary after a failed check", canary.String(), map[int]string{3: "0-1,4", 2: "0,4"}[size])
+		equal(t, "done after a failed check", partial.Done.String(), "")
+	}
 	b.cfg.Check = func(context.Context, shards.Set) error { return nil }
+	phases = nil
 	equal(t, "done by the second run", b.up().Done.String(), "2-3,5-7")
-	equal(t, "phases", fmt.Sprintf("%q", phases), `["canary" "canary" "all hosts"]`)
+	equal(t, "phases", fmt.Sprintf("%q", phases), `["canary" "all hosts"]`)
 }
 
 // TestCanaryThatFails stops without asking.
@@ -49,6 +56,8 @@ func TestCanaryThatFails(t *testing.T) {
 	b.cfg.Check = func(context.Context, shards.Set) error { t.Error("it was asked"); return nil }
 	_, partial := b.upFails()
 	equal(t, "done", partial.Done.String(), "0")
+	equal(t, "not attempted", partial.NotAttempted.String(), "1-3,5-7")
+	_, partial = b.upFails() // the shard that failed is in the next one too
 	equal(t, "not attempted", partial.NotAttempted.String(), "1-3,5-7")
 }
 

@@ -25,6 +25,7 @@ type run struct {
 	shardVersions map[shards.Number]shardVersion // at the beginning of the run; not changed by it
 	changes       []ChangedFile                  // from the ledgers, at the beginning of the run
 	moving        []shards.Range                 // shards being moved to another host
+	canaryBefore  shards.Set                     // shards at the target that count as the canary's, as after a failed check
 	steps         steps
 	events        events
 
