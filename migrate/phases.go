@@ -135,6 +135,7 @@ func (r *run) inPhases(ctx context.Context, work []fanout.Work, all shards.Set) 
 		if errors.As(err, &partial) {
 			together.Failed = append(together.Failed, partial.Failed...)
 			together.Causes = append(together.Causes, partial.Causes...)
+			together.Interrupted = together.Interrupted.Union(partial.Interrupted)
 		}
 		if p.name == "canary" {
 			if err := r.passed(ctx, finished.Union(r.canaryBefore), err); err != nil {

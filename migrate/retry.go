@@ -36,7 +36,7 @@ func (r *run) withRetries(ctx context.Context, s *session, n shards.Number) erro
 			return nil
 		}
 		if waitedInVain(err) && closed(interrupted) {
-			err = fmt.Errorf("interrupted, and not tried again: %w", err)
+			err = fmt.Errorf("%w, and not tried again: %w", fanout.ErrInterrupted, err)
 			attempt = r.cfg.Retries + 1
 		}
 		if attempt > r.cfg.Retries || r.cfg.LockTimeout <= 0 || !waitedInVain(err) || s.conn.IsClosed() {
@@ -56,7 +56,7 @@ func (r *run) withRetries(ctx context.Context, s *session, n shards.Number) erro
 		select {
 		case <-time.After(pause/2 + rand.N(pause)):
 		case <-interrupted:
-			err = fmt.Errorf("interrupted, and not tried again: %w%s", err, s.blockers(ctx, r.cfg.Map.Schema(n)))
+			err = fmt.Errorf("%w, and not tried again: %w%s", fanout.ErrInterrupted, err, s.blockers(ctx, r.cfg.Map.Schema(n)))
 			if failed != nil {
 				r.enterFailure(ctx, s, n, at, *failed, err)
 			}

@@ -70,15 +70,25 @@ type PartialError struct {
 	Done         Set
 	Failed       []*ShardError // in rising order of their shards
 	NotAttempted Set
+	Interrupted  Set     // those of NotAttempted that were begun and given up by an interrupt, such as a move that waits in its ledger
 	Causes       []error // why work stopped early: host errors, an interrupt; may be empty
 }
 
-// Error counts the three kinds and names the first failure and what stopped the work.
+// counts returns how many shards failed, were interrupted and were not attempted, such as "1 failed, 15 not attempted".
+func (e *PartialError) counts() string {
+	text := fmt.Sprintf("%d failed, ", len(e.Failed))
+	if n := e.Interrupted.Len(); n > 0 {
+		text += fmt.Sprintf("%d interrupted, ", n)
+	}
+	return text + fmt.Sprintf("%d not attempted", e.NotAttempted.Len()-e.Interrupted.Len())
+}
+
+// Error counts the kinds and names the first failure and what stopped the work.
 func (e *PartialError) Error() string {
 	total := e.Done.Len() + len(e.Failed) + e.NotAttempted.Len()
 	text := ""
 	if total > 0 || len(e.Causes) == 0 {
-		text = fmt.Sprintf("%d of %d shards done, %d failed, %d not attempted", e.Done.Len(), total, len(e.Failed), e.NotAttempted.Len())
+		text = fmt.Sprintf("%d of %d shards done, %s", e.Done.Len(), total, e.counts())
 	}
 	var reasons []string
 	for _, cause := range e.Causes {

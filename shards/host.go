@@ -5,9 +5,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"regexp"
 	"slices"
-	"strings"
 )
 
 // Host is a physical place for shards: one Postgres database.
@@ -66,32 +64,6 @@ func (h Host) Replica(i int) Host {
 		Name: fmt.Sprintf("%s/%d", h.Name, i), DSN: h.Replicas[i], Weight: 1,
 		expanded: h.expanded, dir: h.dir, local: h.local, shared: h.shared, credentials: h.credentials, identity: h.identity,
 	}
-}
-
-// addressPattern is one or more of host or host:port, with commas between them.
-var addressPattern = regexp.MustCompile(`^[A-Za-z0-9._-]+(:[0-9]+)?(,[A-Za-z0-9._-]+(:[0-9]+)?)*$|^\[[0-9A-Fa-f:.]+\](:[0-9]+)?$`)
-
-// Address returns host, port and database of the primary for people to read, never a user or a
-// password. It is empty for a DSN that is not a URL or could be misread.
-func (h Host) Address() string {
-	dsn := h.ConnString()
-	if !isURL(dsn) {
-		return ""
-	}
-	_, rest, _ := strings.Cut(dsn, "://")
-	authority, path := rest, ""
-	if end := strings.IndexAny(rest, "/?#"); end >= 0 {
-		authority, path = rest[:end], rest[end:]
-	}
-	address := authority[strings.LastIndexByte(authority, '@')+1:]
-	// An unescaped slash in a password puts the @ after the authority.
-	if strings.ContainsRune(path, '@') || !addressPattern.MatchString(address) {
-		return ""
-	}
-	if end := strings.IndexAny(path, "?#"); end >= 0 {
-		path = path[:end]
-	}
-	return address + path
 }
 
 // String returns the host's name and address, without its password.

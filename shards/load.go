@@ -71,6 +71,14 @@ func Parse(name string, data []byte, lookup func(name string) (value string, ok 
 	return m.Config(), nil
 }
 
+// Locate returns an error about a field of a document with the name of its file and the field's line.
+func Locate(name string, data []byte, err *FieldError) error {
+	set := func(string) (string, bool) { return "x", true }
+	d := &document{file: name, lookup: set, lines: map[string]int{}, anchors: map[string]*ast.AnchorNode{}, budget: maxValues}
+	_, _ = d.parse(data) // as far as it goes
+	return d.locate(err)
+}
+
 // locate adds the file and the line to an error: the line of its field, or of the nearest enclosing
 // field in the document.
 func (d *document) locate(err error) error {

@@ -56,15 +56,9 @@ func urlBeside(dsn, dir string) string {
 
 // keywordsBeside appends the absolute names: the last of two equal keywords counts.
 func keywordsBeside(dsn, dir string) string {
-	files := map[string]string{}
-	for rest := strings.TrimLeft(dsn, " \t\r\n"); rest != ""; {
-		key, value, ok := strings.Cut(rest, "=")
-		if !ok {
-			return dsn
-		}
-		key = strings.TrimSpace(key)
-		value, rest = nextValue(strings.TrimLeft(value, " \t\r\n"))
-		files[key] = value
+	files, ok := keywords(dsn)
+	if !ok {
+		return dsn
 	}
 	quote := strings.NewReplacer(`\`, `\\`, `'`, `\'`)
 	for _, key := range fileKeys {
@@ -73,6 +67,21 @@ func keywordsBeside(dsn, dir string) string {
 		}
 	}
 	return dsn
+}
+
+// keywords returns the keywords of a DSN that is not a URL, with their values, and false if it cannot be read.
+func keywords(dsn string) (map[string]string, bool) {
+	values := map[string]string{}
+	for rest := strings.TrimLeft(dsn, " \t\r\n"); rest != ""; {
+		key, value, ok := strings.Cut(rest, "=")
+		if !ok {
+			return nil, false
+		}
+		key = strings.TrimSpace(key)
+		value, rest = nextValue(strings.TrimLeft(value, " \t\r\n"))
+		values[key] = value
+	}
+	return values, true
 }
 
 // nextValue splits off a value, with or without quotes, from the text after a keyword and its equals sign.

@@ -34,6 +34,9 @@ func execute(ctx context.Context, a *cli.App, args []string) int {
 	root.SetOut(a.Stdout)
 	root.SetErr(a.Stderr)
 	cmd, err := root.ExecuteContextC(ctx)
+	if again := cli.WithoutNegative(cmd, err, args); again != nil {
+		return execute(ctx, a, again)
+	}
 	return a.Exit(cmd, err)
 }
 

@@ -50,8 +50,11 @@ type Config[S any] struct {
 	Alive func(session S) bool
 
 	// Do works on a batch of shards of one host, and returns one error for each shard, in order;
-	// nil for one that is done. Its context ends Grace after that of Run.
+	// nil for one that is done, and [ErrInterrupted] for one that it gave up. Its context ends Grace after that of Run.
 	Do func(ctx context.Context, session S, batch []shards.Number) []error
+
+	// Reachable makes Run work on the hosts that it can reach, where otherwise it works on none unless it can reach all.
+	Reachable bool
 
 	PerHost  int           // workers for each host. Defaults to 2
 	Batch    int           // shards in a batch. Defaults to 1
@@ -94,9 +97,18 @@ func Run[S any](ctx context.Context, cfg Config[S], plan []Work) (shards.Set, er
 
 	plan = slices.DeleteFunc(slices.Clone(plan), func(w Work) bool { return len(w.Shards) == 0 })
 	sessions, ok := r.openFirst(ctx, plan)
-	if ok {
+	switch {
+	case ok:
 		r.work(ctx, working, plan, sessions)
-	} else {
+	case cfg.Reachable:
+		var reached []Work
+		for i, w := range plan {
+			if sessions[i] != nil {
+				reached = append(reached, w)
+			}
+		}
+		r.work(ctx, working, reached, slices.DeleteFunc(sessions, func(s *S) bool { return s == nil }))
+	default:
 		for _, session := range sessions {
 			r.close(working, session)
 		}
@@ -123,6 +135,7 @@ type run[S any] struct {
 	mu     sync.Mutex // guards what follows, and calls of Progress
 	done   []shards.Number
 	failed []*shards.ShardError
+	gaveUp []shards.Number // interrupted
 	causes []error
 }
 
@@ -214,9 +227,13 @@ func (r *run[S]) finished(host shards.Host, batch []shards.Number, errs []error,
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for i, n := range batch {
-		if errs[i] == nil {
+		switch {
+		case errs[i] == nil:
 			r.done = append(r.done, n)
-		} else {
+		case errors.Is(errs[i], ErrInterrupted):
+			r.gaveUp = append(r.gaveUp, n)
+			continue
+		default:
 			r.failed = append(r.failed, &shards.ShardError{Shard: n, Schema: r.cfg.Map.Schema(n), Host: host.Name, Err: errs[i]})
 		}
 		if r.cfg.Progress != nil {
@@ -265,5 +282,5 @@ func (r *run[S]) result(plan []Work) (shards.Set, error) {
 	if len(r.failed) == 0 && len(left) == 0 {
 		return done, nil
 	}
-	return done, &shards.PartialError{Done: done, Failed: r.failed, NotAttempted: shards.SetOf(left...), Causes: r.causes}
+	return done, &shards.PartialError{Done: done, Failed: r.failed, NotAttempted: shards.SetOf(left...), Interrupted: shards.SetOf(r.gaveUp...), Causes: r.causes}
 }

@@ -20,7 +20,7 @@ func TestPlan(t *testing.T) {
 		t.Fatal(err)
 	}
 	plan := fanout.Plan(m, set)
-	if got, want := fmt.Sprint(plan), "[{pg-0 [0 3 6]} {pg-1 [1 7]}]"; got != want {
+	if got, want := fmt.Sprint(plan), "[{pg-0 (pg-0) [0 3 6]} {pg-1 (pg-1) [1 7]}]"; got != want {
 		t.Errorf("got %s, expected %s", got, want)
 	}
 	if plan := fanout.Plan(m, shards.Set{}); plan != nil {

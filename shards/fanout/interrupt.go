@@ -1,6 +1,13 @@
 package fanout
 
-import "context"
+import (
+	"context"
+	"errors"
+)
+
+// ErrInterrupted is what Do's error for a shard wraps when it ended because of an interrupt, and left nothing behind. Run
+// counts such a shard as interrupted.
+var ErrInterrupted = errors.New("interrupted")
 
 type (
 	abortKey     struct{}

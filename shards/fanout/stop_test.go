@@ -3,6 +3,8 @@ package fanout_test
 import (
 	"context"
 	"errors"
+	"fmt"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -31,6 +33,45 @@ func TestHostThatDoesNotOpen(t *testing.T) {
 	want := "0 of 9 shards done, 0 failed, 9 not attempted: host pg-1: connection refused; host pg-2: connection refused"
 	var host *shards.HostError
 	if err.Error() != want || !errors.Is(err, errRefused) || !errors.As(err, &host) {
+		t.Errorf("got %v, expected %s", err, want)
+	}
+}
+
+// Reachable has the hosts that open work without the others.
+func TestReachable(t *testing.T) {
+	t.Parallel()
+	b := setup(t, 9, 3)
+	b.cfg.Reachable = true
+	b.cfg.Open = func(_ context.Context, h shards.Host) (*session, error) {
+		if h.Name == "pg-1" {
+			return nil, errRefused
+		}
+		return &session{host: h.Name}, nil
+	}
+	done, err := b.run(t, t.Context())
+	p := partial(t, err)
+	if done.String() != "0,2-3,5-6,8" || p.NotAttempted.String() != "1,4,7" || !strings.HasSuffix(err.Error(), ": host pg-1: connection refused") {
+		t.Errorf("got %s, %v", done, err)
+	}
+}
+
+// A shard that Do gives up at an interrupt has not failed.
+func TestGivenUp(t *testing.T) {
+	t.Parallel()
+	b := setup(t, 4, 1)
+	ctx, interrupt := context.WithCancel(t.Context())
+	b.cfg.PerHost = 1
+	b.cfg.Do = func(ctx context.Context, _ *session, _ []shards.Number) []error {
+		interrupt()
+		<-fanout.Interrupted(ctx)
+		return []error{fmt.Errorf("%w, and not tried again", fanout.ErrInterrupted)}
+	}
+	_, err := b.run(t, ctx)
+	p := partial(t, err)
+	if len(p.Failed) != 0 || p.Interrupted.String() != "0" || p.NotAttempted.String() != "0-3" {
+		t.Errorf("got %+v", p)
+	}
+	if want := "0 of 4 shards done, 0 failed, 1 interrupted, 3 not attempted: context canceled"; err.Error() != want {
 		t.Errorf("got %v, expected %s", err, want)
 	}
 }

@@ -40,7 +40,7 @@ func partly(errs ...error) error {
 		if errors.As(err, &partial) {
 			all.Done = all.Done.Union(partial.Done)
 			all.Failed, all.Causes = append(all.Failed, partial.Failed...), append(all.Causes, partial.Causes...)
-			all.NotAttempted = all.NotAttempted.Union(partial.NotAttempted)
+			all.NotAttempted, all.Interrupted = all.NotAttempted.Union(partial.NotAttempted), all.Interrupted.Union(partial.Interrupted)
 		}
 	}
 	if len(all.Failed)+all.NotAttempted.Len() == 0 {

@@ -2,9 +2,12 @@ package move
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"sync"
+
+	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/kiloshard/kiloshard/shards"
 )
@@ -148,7 +151,7 @@ func each(ctx context.Context, cfg Config, all []Move, do func(context.Context, 
 	ends := make(chan ended)
 	busy := map[string]int{}
 	partial := &shards.PartialError{}
-	var done, resumable, left []shards.Number
+	var done, resumable, left, interrupted []shards.Number
 	for running := 0; len(all) > 0 || running > 0; {
 		next := slices.IndexFunc(all, func(m Move) bool { return busy[m.Source] < cfg.PerHost && busy[m.Target] < cfg.PerHost })
 		if next >= 0 && ctx.Err() == nil {
@@ -164,7 +167,6 @@ func each(ctx context.Context, cfg Config, all []Move, do func(context.Context, 
 			for _, m := range all {
 				left = append(left, m.Shard)
 			}
-			partial.Causes = append(partial.Causes, context.Cause(ctx))
 			break
 		}
 		e := <-ends
@@ -178,15 +180,29 @@ func each(ctx context.Context, cfg Config, all []Move, do func(context.Context, 
 		if e.resumable {
 			resumable = append(resumable, e.move.Shard)
 		}
+		if byInterrupt(ctx, e.err) {
+			left = append(left, e.move.Shard)
+			interrupted = append(interrupted, e.move.Shard)
+			continue
+		}
 		partial.Failed = append(partial.Failed, &shards.ShardError{Shard: e.move.Shard, Schema: e.move.Schema, Host: e.move.Source, Err: e.err})
 	}
 	report := Report{Done: shards.SetOf(done...), Resumable: shards.SetOf(resumable...)}
 	if len(partial.Failed)+len(left) == 0 {
 		return report, nil
 	}
+	if len(left) > 0 {
+		partial.Causes = append(partial.Causes, context.Cause(ctx))
+	}
 	slices.SortFunc(partial.Failed, func(a, b *shards.ShardError) int { return int(a.Shard - b.Shard) })
-	partial.Done, partial.NotAttempted = report.Done, shards.SetOf(left...)
+	partial.Done, partial.NotAttempted, partial.Interrupted = report.Done, shards.SetOf(left...), shards.SetOf(interrupted...)
 	return report, partial
+}
+
+// byInterrupt reports whether a move ended since ctx did, and not by an error of its own.
+func byInterrupt(ctx context.Context, err error) bool {
+	var pg *pgconn.PgError
+	return ctx.Err() != nil && (errors.Is(err, ctx.Err()) || errors.As(err, &pg) && pg.Code == "57014")
 }
 
 // ended is what became of a move.

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/kiloshard/kiloshard/shards"
@@ -32,9 +33,10 @@ func (cfg CreateConfig) withDefaults() CreateConfig {
 
 // CreateReport says what [Create] did.
 type CreateReport struct {
-	Created  shards.Set
-	Upgraded shards.Set // shards of an older version, now of the present one
-	Existed  shards.Set // shards that existed in the present version
+	Created   shards.Set
+	Completed shards.Set // shards that existed without all that the map asks for, such as the tables of a directory
+	Upgraded  shards.Set // shards of an older version, now of the present one
+	Existed   shards.Set // shards that existed in the present version
 	// Generators are those made in the helper schemas, with their hosts, such as "photo on tick-a".
 	Generators []string
 	Copies     []Copies // of shards that are on two hosts; Create does not change them
@@ -69,7 +71,7 @@ func Create(ctx context.Context, cfg CreateConfig) (CreateReport, error) {
 	}
 	if cfg.DryRun {
 		return CreateReport{
-			Created: shards.SetOf(w.missing...), Upgraded: shards.SetOf(w.old...), Existed: shards.SetOf(w.current...),
+			Created: shards.SetOf(w.missing...), Completed: shards.SetOf(w.incomplete...), Upgraded: shards.SetOf(w.old...), Existed: shards.SetOf(w.current...),
 			Generators: w.generators, Copies: copies(w.m, w.inventories),
 		}, nil
 	}
@@ -77,8 +79,8 @@ func Create(ctx context.Context, cfg CreateConfig) (CreateReport, error) {
 		return CreateReport{}, err
 	}
 	report := CreateReport{Existed: shards.SetOf(w.current...), Generators: w.generators, Copies: copies(w.m, w.inventories)}
-	done, err := w.shards(ctx, cfg, append(w.missing, w.old...))
-	report.Created, report.Upgraded = among(done, w.missing), among(done, w.old)
+	done, err := w.shards(ctx, cfg, slices.Concat(w.missing, w.incomplete, w.old))
+	report.Created, report.Completed, report.Upgraded = among(done, w.missing), among(done, w.incomplete), among(done, w.old)
 	return report, err
 }
 

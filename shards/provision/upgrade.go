@@ -2,6 +2,7 @@ package provision
 
 import (
 	"context"
+	"slices"
 
 	"github.com/kiloshard/kiloshard/shards"
 )
@@ -37,7 +38,7 @@ func Upgrade(ctx context.Context, cfg UpgradeConfig) (UpgradeReport, error) {
 		return UpgradeReport{}, err
 	}
 	defer sessions.close(ctx)
-	report := UpgradeReport{Helpers: w.helpers, Upgraded: shards.SetOf(w.old...), Current: shards.SetOf(w.current...), Missing: shards.SetOf(w.missing...)}
+	report := UpgradeReport{Helpers: w.helpers, Upgraded: shards.SetOf(w.old...), Current: shards.SetOf(w.current...), Missing: shards.SetOf(slices.Concat(w.missing, w.incomplete)...)}
 	if cfg.DryRun {
 		return report, nil
 	}

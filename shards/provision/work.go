@@ -26,7 +26,7 @@ type work struct {
 	helpers    []string // hosts whose helper schema has old objects
 	generators []string // to create in helper schemas, such as "photo on tick-a"
 
-	missing, old, current []shards.Number
+	missing, incomplete, old, current []shards.Number
 
 	grants []sql.Grant // for new shards
 }
@@ -47,7 +47,11 @@ func plan(m *shards.Map, inventories []*inventory, to purpose) *work {
 	for n := range m.All().All() {
 		switch p.shardState(inventories[m.HostIndex(n)], n) {
 		case missing:
-			w.missing = append(w.missing, n)
+			if inventories[m.HostIndex(n)].found[m.Schema(n)].ours {
+				w.incomplete = append(w.incomplete, n)
+			} else {
+				w.missing = append(w.missing, n)
+			}
 		case old:
 			w.old = append(w.old, n)
 		default:
@@ -239,7 +243,7 @@ func retryLocks(ctx context.Context, fn func() error) error {
 		select {
 		case <-time.After(pause):
 		case <-fanout.Interrupted(ctx):
-			return fmt.Errorf("interrupted, and not tried again: %w", err)
+			return fmt.Errorf("%w, and not tried again: %w", fanout.ErrInterrupted, err)
 		}
 		pause = min(2*pause, lockPause)
 	}

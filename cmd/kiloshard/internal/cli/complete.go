@@ -34,7 +34,7 @@ func (a *App) BeforeCompletion(cmd *cobra.Command) {
 // completionMap returns the map, or nil when it cannot be loaded.
 func (a *App) completionMap(cmd *cobra.Command) (shards.Config, *shards.Map) {
 	a.BeforeCompletion(cmd)
-	cfg, m, err := a.LoadMap(cmd.Context())
+	cfg, m, err := a.LoadMapOffline(cmd.Context())
 	if err != nil {
 		return cfg, nil
 	}

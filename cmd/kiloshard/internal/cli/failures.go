@@ -53,7 +53,7 @@ func Told(partial *shards.PartialError) error { return toldError{partial} }
 func (e toldError) Error() string {
 	text, separator := "", ""
 	if total := e.Done.Len() + len(e.Failed) + e.NotAttempted.Len(); total > 0 || len(e.Causes) == 0 {
-		text = fmt.Sprintf("%s of %s shards done, %s failed, %s not attempted", Thousands(e.Done.Len()), Thousands(total), Thousands(len(e.Failed)), Thousands(e.NotAttempted.Len()))
+		text = fmt.Sprintf("%s of %s shards done, %s", Thousands(e.Done.Len()), Thousands(total), Left(e.PartialError))
 		separator = ": "
 	}
 	var causes []string
@@ -65,6 +65,18 @@ func (e toldError) Error() string {
 		separator = "; "
 	}
 	return text
+}
+
+// Left counts what a run has not done: "1 failed, 2 interrupted, 1,200 not attempted". It says so of no error too.
+func Left(partial *shards.PartialError) string {
+	if partial == nil {
+		partial = &shards.PartialError{}
+	}
+	text := Thousands(len(partial.Failed)) + " failed, "
+	if n := partial.Interrupted.Len(); n > 0 {
+		text += Thousands(n) + " interrupted, "
+	}
+	return text + Thousands(partial.NotAttempted.Len()-partial.Interrupted.Len()) + " not attempted"
 }
 
 func (e toldError) Unwrap() error { return e.PartialError }
@@ -146,10 +158,26 @@ func Impersonal(m *shards.Map, schema, text string) string {
 	return strings.ReplaceAll(text, fmt.Sprintf("(%d,", n), "({shard},") // as its functions call those of the helper schema
 }
 
-// MissingHost says why nothing is known of a host: it belongs to another cluster, or otherwise.
+// MissingHost says in few words why nothing is known of a host, or otherwise for one that does not answer.
 func MissingHost(err error, otherwise string) string {
 	if identity := (*connect.IdentityError)(nil); errors.As(err, &identity) {
 		return "not ours"
 	}
-	return otherwise
+	if errors.Is(err, shards.ErrBadDSN) {
+		return "bad dsn"
+	}
+	pg := (*pgconn.PgError)(nil)
+	switch {
+	case errors.Is(err, connect.ErrCredentials):
+		return "no login"
+	case !errors.As(err, &pg):
+		return otherwise
+	case pg.Code == "53300":
+		return "full" // no connection is left
+	case pg.Code == "57P03":
+		return "starting" // or stopping
+	case strings.HasPrefix(pg.Code, "57"):
+		return otherwise // it ended the session
+	}
+	return "refuses"
 }

@@ -34,6 +34,11 @@ func (a *App) LoadFile(lookup func(name string) (string, bool)) (shards.Config, 
 
 // OpenStore opens the store that a config names.
 func (a *App) OpenStore(ctx context.Context, cfg shards.Config, opts mapstore.Options) (mapstore.Store, error) {
+	if cfg.Store.Kind == shards.StorePostgres {
+		if _, err := connect.Check(cfg.Store.Host()); err != nil {
+			return nil, a.badDSN(cfg, "store.dsn", err)
+		}
+	}
 	opts.Path, opts.Lookup, opts.Credentials, opts.Limit = a.ConfigFile, a.Lookup, PasswordCommand(cfg), a.storeLimit
 	return mapstore.Open(ctx, cfg, opts)
 }
@@ -51,6 +56,9 @@ func (a *App) OpenMap(ctx context.Context) (shards.Config, mapstore.Store, mapst
 	entry, err := store.Load(ctx)
 	if err != nil {
 		return file, nil, entry, a.NoMap(file, errors.Join(err, store.Close()))
+	}
+	if err := a.checkDSNs(file, entry.Map); err != nil {
+		return file, nil, entry, errors.Join(err, store.Close())
 	}
 	entry.Map = entry.Map.WithCredentials(PasswordCommand(file))
 	return file, store, entry, nil

@@ -2,7 +2,6 @@ package cli
 
 import (
 	"errors"
-	"fmt"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -19,13 +18,15 @@ type Work struct {
 	Failed       []FailedShard `json:"failed"`
 	NotAttempted shards.Set    `json:"not_attempted"`
 	Seconds      float64       `json:"seconds"`
+
+	partial *shards.PartialError // nil if all is done
 }
 
 // WorkDone takes the failures out of the error of a run.
 func WorkDone(err error, took time.Duration) Work {
 	w := Work{Failed: []FailedShard{}, Seconds: took.Seconds()}
 	if partial := (*shards.PartialError)(nil); errors.As(err, &partial) {
-		w.Failed, w.NotAttempted = Failures(partial), partial.NotAttempted
+		w.Failed, w.NotAttempted, w.partial = Failures(partial), partial.NotAttempted, partial
 	}
 	return w
 }
@@ -40,7 +41,7 @@ func (w Work) Did(verb string, dryRun bool) string {
 
 // Rest is "0 failed, 0 not attempted".
 func (w Work) Rest() string {
-	return fmt.Sprintf("%d failed, %d not attempted", len(w.Failed), w.NotAttempted.Len())
+	return Left(w.partial)
 }
 
 // --parallel is the same for all commands that work on shards.

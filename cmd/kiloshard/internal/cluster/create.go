@@ -18,7 +18,8 @@ import (
 type createResult struct {
 	DryRun     bool        `json:"dry_run,omitempty"`
 	Created    shards.Set  `json:"created"`
-	Upgraded   shards.Set  `json:"upgraded"` // from an older version
+	Completed  shards.Set  `json:"completed"` // that existed without all that the map asks for
+	Upgraded   shards.Set  `json:"upgraded"`  // from an older version
 	Existed    shards.Set  `json:"existed"`
 	Generators []string    `json:"generators"` // made in the helper schemas, such as "photo on tick-a"
 	Copies     []shardCopy `json:"copies"`     // of shards that are on two hosts; they are left alone
@@ -63,7 +64,7 @@ to an earlier state. Restore it, or create it again without rows by --empty.`,
 			cfg.Progress = a.Progress("create")
 			start := time.Now()
 			report, err := provision.Create(cmd.Context(), cfg)
-			if report.Created.Len()+report.Upgraded.Len()+report.Existed.Len() == 0 && err != nil {
+			if report.Created.Len()+report.Completed.Len()+report.Upgraded.Len()+report.Existed.Len() == 0 && err != nil {
 				return err
 			}
 			return errors.Join(printCreated(a, m, cfg.DryRun, report, err, time.Since(start)), err)
@@ -76,7 +77,7 @@ to an earlier state. Restore it, or create it again without rows by --empty.`,
 
 func printCreated(a *cli.App, m *shards.Map, dryRun bool, report provision.CreateReport, err error, took time.Duration) error {
 	result := createResult{
-		DryRun: dryRun, Created: report.Created, Upgraded: report.Upgraded, Existed: report.Existed,
+		DryRun: dryRun, Created: report.Created, Completed: report.Completed, Upgraded: report.Upgraded, Existed: report.Existed,
 		Generators: append([]string{}, report.Generators...), Copies: []shardCopy{}, Work: cli.WorkDone(err, took),
 	}
 	for _, c := range report.Copies {
@@ -87,7 +88,14 @@ func printCreated(a *cli.App, m *shards.Map, dryRun bool, report provision.Creat
 	}
 	return a.Print(result, func() {
 		a.Say("%s %s, %s there already, %s; %s on %s", cli.Count(report.Created.Len(), "shard"), result.Did("created", dryRun),
-			cli.Thousands(report.Existed.Len()), result.Rest(), cli.Count(m.Len(), "shard"), cli.Count(len(m.Hosts()), "host"))
+			cli.Thousands(report.Existed.Len()+report.Completed.Len()), result.Rest(), cli.Count(m.Len(), "shard"), cli.Count(len(m.Hosts()), "host"))
+		if report.Completed.Len() > 0 {
+			did := "have it now"
+			if dryRun {
+				did = "are to get it"
+			}
+			a.Say("of these, %s lacked something that the map asks for, such as a directory's tables, and %s", cli.Count(report.Completed.Len(), "shard"), did)
+		}
 		if report.Upgraded.Len() > 0 {
 			did := "upgraded"
 			if dryRun {

@@ -116,7 +116,7 @@ func printAdvanced(a *cli.App, cfg provision.AdvanceConfig, moved []provision.Ad
 		}
 		rest := "the others are beyond it"
 		if partial != nil {
-			rest = fmt.Sprintf("%d failed, %d not attempted", len(result.Failed), result.NotAttempted.Len())
+			rest = cli.Left(partial)
 		}
 		a.Say("%s moved beyond %s in %s on %s; %s", cli.Count(len(result.Advanced), "sequence"),
 			cfg.Beyond.UTC().Format("2006-01-02T15:04:05.000Z"), cli.Count(result.ShardCount, "shard"), cfg.Host, rest)

@@ -40,6 +40,7 @@ func decodeCommand(a *cli.App) *cobra.Command {
 			return printIDs(a, ids)
 		},
 	}
+	cli.TakesNegative(cmd)
 	flags.add(cmd)
 	return cmd
 }

@@ -96,7 +96,7 @@ func schemeOf(ctx context.Context, a *cli.App, f schemeFlags) (scheme, error) {
 		if f.epoch != "" {
 			return scheme{}, cli.Usagef("--epoch: expected --layout with it; without it the config's epoch counts")
 		}
-		_, m, err := a.LoadMap(ctx)
+		_, m, err := a.LoadMapOffline(ctx)
 		if err != nil {
 			return scheme{}, err
 		}

@@ -57,7 +57,7 @@ func editFrom(ctx context.Context, a *cli.App, s *session, now mapstore.Entry, f
 	if err != nil {
 		return err
 	}
-	written, err := shards.Parse(file, text, unset(a))
+	written, err := shards.Parse(file, text, a.Unset)
 	if err != nil {
 		return err
 	}
@@ -89,7 +89,7 @@ func editIn(ctx context.Context, a *cli.App, s *session, now mapstore.Entry, f c
 	if err != nil {
 		return err
 	}
-	written, err := shards.Parse(path, edited, unset(a))
+	written, err := shards.Parse(path, edited, a.Unset)
 	if err == nil {
 		err = s.base(now, written, f) // an older text may have been put in its place
 	}

@@ -58,7 +58,7 @@ store file, and no file yet, -c names the file to write.`,
 
 // importMap makes one document the next version, or the first.
 func importMap(ctx context.Context, a *cli.App, s *session, now mapstore.Entry, file string, text []byte, f changeFlags) error {
-	written, err := shards.Parse(file, text, unset(a))
+	written, err := shards.Parse(file, text, a.Unset)
 	if err != nil {
 		return err
 	}
@@ -86,7 +86,7 @@ type importedHistory struct {
 func importHistory(ctx context.Context, a *cli.App, s *session, now mapstore.Entry, file string, history []writtenVersion, f changeFlags) error {
 	maps := make([]*shards.Map, len(history))
 	for i, v := range history {
-		written, err := shards.Parse(fmt.Sprintf("%s, version %d", file, v.Version), v.document, unset(a))
+		written, err := shards.Parse(fmt.Sprintf("%s, version %d", file, v.Version), v.document, a.Unset)
 		if err != nil {
 			return err
 		}

@@ -40,15 +40,12 @@ type session struct {
 
 // onMap opens the store for one command. No host is connected to, so the variables of their DSNs need not be set.
 func onMap(a *cli.App, cmd *cobra.Command, run func(ctx context.Context, s *session) error) error {
-	cfg, err := a.LoadFile(unset(a))
-	switch {
-	case errors.Is(err, fs.ErrNotExist) && cmd.Name() == "import": // into a new file
-		err = nil
-	case errors.Is(err, fs.ErrNotExist) || err == nil && cfg.Remote():
-		cfg, err = a.Local()
-	}
-	if err != nil {
-		return err
+	cfg, err := a.LoadFile(a.Unset)
+	if !errors.Is(err, fs.ErrNotExist) || cmd.Name() != "import" { // into a new file
+		cfg, err = a.LocalOffline()
+		if err != nil {
+			return err
+		}
 	}
 	opts := mapstore.Options{KeepUnset: true}
 	store, err := a.OpenStore(cmd.Context(), cfg, opts)
@@ -58,16 +55,6 @@ func onMap(a *cli.App, cmd *cobra.Command, run func(ctx context.Context, s *sess
 	opts.Lookup = a.Lookup
 	s := &session{Store: store, local: cfg, where: a.Where(cfg.Store), opts: opts}
 	return errors.Join(a.NoMap(cfg, run(cmd.Context(), s)), store.Close())
-}
-
-// unset returns what looks up variables, and leaves those that are not set as they are written.
-func unset(a *cli.App) func(name string) (string, bool) {
-	return func(name string) (string, bool) {
-		if value, ok := a.Lookup(name); ok {
-			return value, true
-		}
-		return "${" + name + "}", true
-	}
 }
 
 // text writes a map as people edit it: without what is said of the store, and in a store other than a file without

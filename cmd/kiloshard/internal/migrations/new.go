@@ -21,7 +21,7 @@ func newCommand(a *cli.App) *cobra.Command {
 004_add_likes.sql for "add likes" when there are three. It creates the directory, and overwrites no file.`,
 		Args: cobra.MinimumNArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {
-			cfg, err := a.Local()
+			cfg, err := a.LocalOffline()
 			if err != nil {
 				return err
 			}

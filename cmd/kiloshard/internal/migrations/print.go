@@ -88,9 +88,8 @@ func printRun(a *cli.App, m *shards.Map, report migrate.Report, partial *shards.
 		if errors.Is(partialOrNil(partial), migrate.ErrNothingRun) {
 			return // the error says why; no host was asked for its versions
 		}
-		a.Say("%s at version %d now, %s before, %d failed, %d not attempted, in %s",
-			cli.Count(report.Done.Len(), "shard"), report.Target, cli.Thousands(report.UpToDate.Len()), len(result.Failed),
-			result.NotAttempted.Len(), report.Elapsed.Round(time.Millisecond))
+		a.Say("%s at version %d now, %s before, %s, in %s",
+			cli.Count(report.Done.Len(), "shard"), report.Target, cli.Thousands(report.UpToDate.Len()), cli.Left(partial), report.Elapsed.Round(time.Millisecond))
 	})
 	warnOfChanges(a, report.Changed)
 	if none := (*snapshot.NoMajorityError)(nil); errors.As(report.NoSnapshot, &none) {

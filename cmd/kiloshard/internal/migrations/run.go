@@ -40,10 +40,10 @@ func (f *runFlags) add(cmd *cobra.Command) {
 	flags.DurationVar(&f.lockTimeout, "lock-timeout", 5*time.Second, "how long a statement waits for a lock; 0 for the server's setting")
 	flags.DurationVar(&f.statementTimeout, "statement-timeout", 0, "how long a statement may take (default the server's setting)")
 	flags.IntVar(&f.retries, "retries", 5, "how often a shard is tried again when a lock is not free in time")
-	flags.IntVar(&f.canary, "canary", 0, "so many shards go first, from all hosts in turn")
+	flags.IntVar(&f.canary, "canary", 0, "so many shards go first, from all hosts in turn; shards that have run the files before count")
 	flags.StringVar(&f.check, "check", "", "a command that is run after the canary, with its shards in KILOSHARD_CANARY; if it fails the run ends")
 	flags.IntVar(&f.wave, "wave", 0, "so many hosts at a time (default all)")
-	flags.IntVar(&f.maxFailures, "max-failures", 0, "stop when more shards than this have failed (default no limit)")
+	flags.IntVar(&f.maxFailures, "max-failures", 3, "stop when more shards than this have failed; 0 for no limit")
 	flags.StringVar(&f.report, "report", "", "write a report of the run into this HTML file")
 	flags.StringVar(&f.by, "by", "", "who runs it, for the ledger (default user@machine)")
 }
@@ -130,7 +130,7 @@ func upCommand(a *cli.App) *cobra.Command {
 		Short: "Runs the migrations that a shard has not run yet, on every shard",
 		Long: `Runs tern's files on every shard that has not run them yet: a transaction for each shard and file, several
 shards of each host at a time. When a file fails on a shard, the shard stays at the version before it and the
-others go on. After an interrupt it finishes the shards under way. Another run continues with the rest.
+others go on, unless more than --max-failures have failed. After an interrupt it finishes the shards under way. Another run continues with the rest.
 
 With -o json events go to standard error, one line of JSON each.`,
 		Args: cobra.NoArgs,

@@ -201,7 +201,7 @@ type moveResult struct {
 	Done         shards.Set        `json:"done"`
 	Unmoved      shards.Set        `json:"unmoved"` // that were on the host already
 	Failed       []cli.FailedShard `json:"failed"`
-	Resumable    shards.Set        `json:"resumable"` // those of the failed whose move is under way still
+	Resumable    shards.Set        `json:"resumable"` // those of the others whose move is under way still
 	NotAttempted shards.Set        `json:"not_attempted"`
 	Seconds      float64           `json:"seconds"`
 }
@@ -227,8 +227,8 @@ func runMoves(ctx context.Context, a *cli.App, cfg move.Config, did string, do f
 		a.Warn("warning: shards %s have no move that could be %s: see kiloshard move status --all", cfg.Shards, did)
 	}
 	printed := a.Print(result, func() {
-		a.Say("%s %s, %s there already, %d failed, %d not attempted, in %s", cli.Count(report.Done.Len(), "shard"), did, cli.Thousands(report.Unmoved.Len()),
-			len(result.Failed), result.NotAttempted.Len(), time.Since(began).Round(time.Millisecond))
+		a.Say("%s %s, %s there already, %s, in %s", cli.Count(report.Done.Len(), "shard"), did, cli.Thousands(report.Unmoved.Len()),
+			cli.Left(partial), time.Since(began).Round(time.Millisecond))
 		if report.Resumable.Len() > 0 {
 			a.Say("moves under way still (shards %s): kiloshard move resume, or move abort", a.ShortSet(report.Resumable))
 		} else if report.Done.Len() > 0 && leavesOld(did) && cfg.RollbackFor <= 0 {

@@ -61,8 +61,9 @@ func ExecCommand(a *cli.App) *cobra.Command {
 		Short: "Runs SQL in shards, a transaction in each",
 		Long: `Runs SQL in each of the shards, with the shard's search_path: a transaction in each, several of each host at a
 time. A failure is rolled back in its shard, and the others go on. Rows are printed after the number of their
-shard. Changes of tables belong in a migration: the ledger does not record this SQL. A shard where a migration
-or a move is at work is not touched, except with --read-only.`,
+shard. When a host does not answer, SQL runs nowhere, or with --read-only on the other hosts. Changes of tables
+belong in a migration: the ledger does not record this SQL. A shard where a migration or a move is at work is not
+touched, except with --read-only.`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if all == (narrowed != "") {
@@ -85,7 +86,7 @@ or a move is at work is not touched, except with --read-only.`,
 			e.m, e.sql = m, args[0]
 			began := time.Now()
 			done, err := fanout.Run(cmd.Context(), fanout.Config[*pgx.Conn]{
-				Map: m, Open: e.open, PerHost: parallel, Progress: a.Progress("exec"),
+				Map: m, Open: e.open, Reachable: e.readOnly, PerHost: parallel, Progress: a.Progress("exec"),
 				Close: func(ctx context.Context, conn *pgx.Conn) { _ = conn.Close(ctx) },
 				Alive: func(conn *pgx.Conn) bool { return !conn.IsClosed() },
 				Do: func(ctx context.Context, conn *pgx.Conn, batch []shards.Number) []error {
@@ -206,8 +207,8 @@ func printExec(a *cli.App, e *execution, done shards.Set, err error, took time.D
 	}
 	err = errors.Join(a.Print(result, func() {
 		printExecRows(a, result.Rows)
-		a.Say("%s done, %s returned, %s changed, %s failed, %s not attempted, in %s", cli.Count(done.Len(), "shard"), cli.Count(len(result.Rows), "row"),
-			cli.Thousands(int(e.affected)), cli.Thousands(len(result.Failed)), cli.Thousands(result.NotAttempted.Len()), took.Round(time.Millisecond))
+		a.Say("%s done, %s returned, %s changed, %s, in %s", cli.Count(done.Len(), "shard"), cli.Count(len(result.Rows), "row"),
+			cli.Thousands(int(e.affected)), cli.Left(partial), took.Round(time.Millisecond))
 	}), err)
 	if partial != nil {
 		a.PrintFailures(e.m, partial)

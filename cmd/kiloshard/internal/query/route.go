@@ -3,6 +3,7 @@ package query
 import (
 	"context"
 	"strconv"
+	"time"
 
 	"github.com/jackc/pgx/v5/pgtype"
 	"github.com/spf13/cobra"
@@ -47,7 +48,10 @@ UUID, by its hash.`,
 			if len(args) > 0 {
 				as.key = args[0]
 			}
-			_, m, err := a.LoadMap(cmd.Context())
+			_, m, err := a.LoadMapOffline(cmd.Context())
+			if err == nil && m.HasDirectory() && as.id == "" && as.uuid == "" { // a host knows the key
+				_, m, err = a.LoadMap(cmd.Context())
+			}
 			if err != nil {
 				return err
 			}
@@ -69,6 +73,7 @@ UUID, by its hash.`,
 			})
 		},
 	}
+	cli.TakesNegative(cmd) // a key
 	cmd.Flags().StringVar(&as.key, "key", "", "a key")
 	cmd.Flags().StringVar(&as.id, "id", "", "an ID")
 	cmd.Flags().StringVar(&as.generator, "generator", "", "the generator of the map that made the ID")
@@ -115,14 +120,29 @@ func routeKey(ctx context.Context, m *shards.Map, text string) (routed, error) {
 	if err != nil {
 		return routed{}, err
 	}
-	r, err := router.New(ctx, router.Config{Map: m})
-	if err != nil {
-		return routed{}, err
-	}
-	defer r.Close()
-	p, err := r.Explain(ctx, key)
+	p, err := explain(ctx, m, key)
 	if err != nil {
 		return routed{}, err
 	}
 	return routed{cli.PlaceOf(m, p.Shard), p.Key, p.Strategy, p.How, p.Arithmetic, p.Entry, p.Note, p.String()}, nil
+}
+
+// explain finds the shard of a key: by the map alone, or by a router that looks it up in the directory.
+func explain(ctx context.Context, m *shards.Map, key shards.Key) (router.Path, error) {
+	if !m.HasDirectory() {
+		n, err := m.For(key)
+		if err != nil {
+			return router.Path{}, err
+		}
+		return router.Path{
+			Key: key.String(), Strategy: m.Strategy().By, How: router.ByArithmetic, Arithmetic: m.Explain(key),
+			Shard: n, Schema: m.Schema(n), Host: m.Host(n).Name, Note: m.NoteID(key, time.Now()),
+		}, nil
+	}
+	r, err := router.New(ctx, router.Config{Map: m})
+	if err != nil {
+		return router.Path{}, err
+	}
+	defer r.Close()
+	return r.Explain(ctx, key)
 }

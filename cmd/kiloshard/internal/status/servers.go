@@ -10,7 +10,7 @@ import (
 // addressStatus is one address of a host with several.
 type addressStatus struct {
 	Address string `json:"address"`
-	Role    string `json:"role"` // primary, standby, old primary or down
+	Role    string `json:"role"` // primary, standby, old primary, down, or why a server that answers refuses
 	Error   string `json:"error,omitempty"`
 }
 
@@ -28,7 +28,7 @@ func addressesOf(s *provision.HostStatus) (all []addressStatus) {
 		of := addressStatus{Address: a.Address, Role: "old primary"} // another one was promoted since
 		switch {
 		case a.Err != nil:
-			of.Role, of.Error = "down", a.Err.Error()
+			of.Role, of.Error = cli.MissingHost(a.Err, "down"), a.Err.Error()
 		case a.Primary:
 			of.Role = rolePrimary
 		case a.Recovery:

@@ -66,7 +66,7 @@ type hostStatus struct {
 	Sessions  int             `json:"sessions"`
 
 	transactions int64
-	state        string // of one of which nothing is known, for people
+	state        string // of one of which nothing is known, for people: "down", or why it refuses
 }
 
 // Command is kiloshard status.

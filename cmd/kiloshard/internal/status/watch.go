@@ -99,7 +99,7 @@ func (w *statusWatch) compare(at time.Time, result statusResult, err error) stat
 			switch {
 			case !h.Up && !wasDown:
 				w.since[h.Host] = at
-				add(h.Host, "down: %s", h.Error)
+				add(h.Host, "%s: %s", h.state, h.Error)
 			case h.Up && wasDown:
 				delete(w.since, h.Host)
 				add(h.Host, "up again after %s", at.Sub(went).Round(100*time.Millisecond))
@@ -225,7 +225,7 @@ func (w *statusWatch) rows(look statusLook) [][]string {
 			growth, transactions = fmt.Sprintf("%+.1f kB", r.Bytes/1e3), fmt.Sprintf("%.1f", r.Transactions)
 		}
 		if went, down := w.since[h.Host]; down {
-			rows[i+1][2] = "down " + look.At.Sub(went).Round(time.Second).String()
+			rows[i+1][2] = h.state + " " + look.At.Sub(went).Round(time.Second).String()
 		}
 		rows[i+1] = append(rows[i+1], sessions, growth, transactions)
 	}
