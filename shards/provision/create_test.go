@@ -40,8 +40,8 @@ func TestCreateMakesWhatIsLacking(t *testing.T) {
 	on(t, m.Host(3), "drop schema shard_00003 cascade")
 	on(t, m.Host(4), "drop function shard_00004.next_id()")
 	on(t, m.Host(12), "drop sequence shard_00012.next_id_seq cascade")
-	if report := create(t, m); report.Created.String() != "3-4,12" {
-		t.Errorf("created %s, expected 3-4,12", report.Created)
+	if report := create(t, m); report.Created.String() != "3" || report.Completed.String() != "4,12" {
+		t.Errorf("created %s and completed %s, expected 3 and 4,12", report.Created, report.Completed)
 	}
 	checkComplete(t, m)
 }

@@ -107,8 +107,8 @@ func TestOtherLayouts(t *testing.T) {
 			if err != nil || len(differences) != 2 || differences[0].Kind != provision.KindSequence || differences[1].Kind != provision.KindFunction {
 				t.Errorf("got %v, %v, expected a sequence and a function", differences, err)
 			}
-			if report := create(t, m); report.Created.String() != "12" {
-				t.Errorf("created %s, expected 12", report.Created)
+			if report := create(t, m); report.Completed.String() != "12" {
+				t.Errorf("completed %s, expected 12", report.Completed)
 			}
 		})
 	}

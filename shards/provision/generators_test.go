@@ -82,8 +82,8 @@ func TestCreateAddsGenerators(t *testing.T) {
 	create(t, m)
 	c.Generators = allKinds()
 	m = build(t, c)
-	if report := create(t, m); report.Created.Len() != 8 || report.Existed.Len() != 0 {
-		t.Errorf("completed %s of 8 shards", report.Created)
+	if report := create(t, m); report.Completed.Len() != 8 || report.Existed.Len() != 0 {
+		t.Errorf("completed %s of 8 shards", report.Completed)
 	}
 	checkComplete(t, m)
 }
