@@ -3,6 +3,7 @@ package migrate
 import (
 	"errors"
 	"regexp"
+	"slices"
 	"strings"
 )
 
@@ -12,6 +13,8 @@ var (
 	errOutside     = errors.New("a file marked \"tern: disable-tx\" is run statement by statement, each by itself: take this statement out of it")
 	errUnsure      = errors.New("it is marked \"tern: disable-tx\", and cannot be split into statements: expected every quote, comment and parenthesis to be closed")
 	errEscapes     = errors.New("it is marked \"tern: disable-tx\", and cannot be split into statements: expected a server with standard_conforming_strings on")
+	errSharedWork  = errors.New("this concerns the whole server or database, and not a shard: run it once on each host, with psql")
+	errPath        = errors.New("the search_path of a file marked \"tern: disable-tx\" is the shard's: take this statement out of it")
 	errStdin       = errors.New("COPY FROM STDIN has no data to read here: write INSERT statements")
 	errZeroByte    = errors.New("there is a zero byte in it, which no SQL text may have")
 )
@@ -44,6 +47,10 @@ func (f file) check() error {
 			return f.wrong(s.Start, s.in(f.sql), errTransaction)
 		case s.readsStdin(f.sql):
 			return f.wrong(s.Start, s.in(f.sql), errStdin)
+		case s.concernsServer():
+			return f.wrong(s.Start, s.in(f.sql), errSharedWork)
+		case f.disableTx && s.setsSession() && slices.Contains(s.Words, "search_path"):
+			return f.wrong(s.Start, s.in(f.sql), errPath)
 		}
 	}
 	return nil

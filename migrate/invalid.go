@@ -17,7 +17,16 @@ func (r *run) dropInvalid(ctx context.Context, s *session, n shards.Number, chan
 	if change.kind == "" {
 		return nil
 	}
-	results, err := s.conn.Exec(ctx, change.invalidQuery()).ReadAll()
+	results, err := s.conn.Exec(ctx, change.placeQuery()).ReadAll()
+	if err != nil {
+		return err
+	}
+	for _, row := range results[0].Rows {
+		if schema := string(row[0]); schema != r.cfg.Map.Schema(n) {
+			return &leftError{objects: "an index of " + string(row[1]), schema: schema}
+		}
+	}
+	results, err = s.conn.Exec(ctx, change.invalidQuery()).ReadAll()
 	if err != nil {
 		return err
 	}
@@ -57,6 +66,16 @@ func (s *session) dropIfInvalid(ctx context.Context, oid, index, table string) e
 			return err
 		}
 	}
+}
+
+// placeQuery returns a query for the schema of what the statement builds indexes on, and for its name. Such a statement
+// commits by itself, so nothing can be refused after it.
+func (c onIndex) placeQuery() string {
+	name := quote(pgx.Identifier(c.on).Sanitize())
+	if c.kind == "SCHEMA" {
+		return fmt.Sprintf("select %s, 'schema ' || %s", quote(c.on[len(c.on)-1]), name)
+	}
+	return fmt.Sprintf("select relnamespace::pg_catalog.regnamespace, oid::pg_catalog.regclass from pg_catalog.pg_class where oid = pg_catalog.to_regclass(%s)", name)
 }
 
 // invalidQuery returns a query for the OID, the name and the table of each such index. The manual documents the names of

@@ -24,6 +24,9 @@ func (s script) explain(out outcome) error {
 	if !errors.As(out.err, &pg) {
 		return s.lost(committed, out.err)
 	}
+	if left := leftShard(pg); left != nil {
+		return p.file.outside(left)
+	}
 	if at, ok := out.offset(s.text, pg.Position); ok {
 		switch {
 		case at >= p.start && at < p.end:
@@ -76,8 +79,7 @@ func (p part) count(completed int, pg *pgconn.PgError) error {
 		st := p.file.statements[inFile]
 		return p.file.wrong(st.Start, st.in(p.file.sql), pg)
 	}
-	after := min(inFile-len(p.file.statements), len(p.epilogue)-1)
-	return &FileError{File: p.file.name, Statement: p.epilogue[after], Err: pg}
+	return &FileError{File: p.file.name, Err: fmt.Errorf("at the end of its transaction: %w", pg)}
 }
 
 // statementAt returns the statement at an offset, which may be at its semicolon; empty if there is none.

@@ -102,6 +102,9 @@ func (r *run) statements(ctx context.Context, s *session, n shards.Number, at sh
 				err = fmt.Errorf("%w: %w", errEntry, err)
 			}
 		}
+		if left := leftShard(err); left != nil {
+			err = left
+		}
 		if err != nil {
 			e := f.wrong(st.Start+s.offsetIn(text, err), text, err)
 			e.Kept = i

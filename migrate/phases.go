@@ -134,7 +134,12 @@ func (r *run) inPhases(ctx context.Context, work []fanout.Work, all shards.Set) 
 		var partial *shards.PartialError
 		if errors.As(err, &partial) {
 			together.Failed = append(together.Failed, partial.Failed...)
-			together.Causes = append(together.Causes, partial.Causes...)
+			for _, cause := range partial.Causes {
+				if errors.Is(cause, ErrLeftShard) {
+					cause = ErrLeftShard // without the end of the context
+				}
+				together.Causes = append(together.Causes, cause)
+			}
 			together.Interrupted = together.Interrupted.Union(partial.Interrupted)
 		}
 		if p.name == "canary" {
@@ -179,7 +184,8 @@ func (r *run) passed(ctx context.Context, canary shards.Set, err error) error {
 	return nil
 }
 
-// watch forwards the progress of all phases as that of one run, and stops the run if too many shards fail. fanout calls it
+// watch forwards the progress of all phases as that of one run, and stops the run if too many shards fail, or if
+// one fails as all others would. fanout calls it
 // from one goroutine at a time.
 type watch struct {
 	progress fanout.Progress // nil for none
@@ -213,6 +219,9 @@ func (w *watch) Finished(host string, n shards.Number, err error, d time.Duratio
 	}
 	if err == nil {
 		return
+	}
+	if errors.Is(err, ErrLeftShard) {
+		w.stop(ErrLeftShard)
 	}
 	if w.failed++; w.limit > 0 && w.failed > w.limit {
 		w.stop(fmt.Errorf("%w: %d, the limit is %d", ErrTooManyFailures, w.failed, w.limit))

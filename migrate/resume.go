@@ -20,12 +20,14 @@ type progress struct {
 	wait       string // lock_timeout for the ledger
 	began      string // when the next statement begins: seconds since the Unix epoch, by the server's clock
 	user, role string // the session's, before the file changes them
+	inside     string // the query that refuses changes outside the shard
 }
 
 // resume prepares a session for a file, and reads from the ledger how far the shard is in it.
 func (s *session) resume(ctx context.Context, shape shape, f file) (progress, error) {
 	p := progress{entry: shape.entry(f), wait: cmp.Or(milliseconds(shape.lockTimeout), connect.LockWait)}
 	p.entry.checksum = fmt.Sprintf("%x", sha256.Sum256([]byte(f.sql))) // of the rendered SQL
+	p.inside = shape.inside(f)
 	query := fmt.Sprintf("%s; %s; set search_path = %s; set synchronous_commit = off; ", neutral, endWhenIdle, shape.searchPath)
 	if shape.statementTimeout > 0 {
 		query += fmt.Sprintf("set statement_timeout = %d; ", max(1, shape.statementTimeout.Milliseconds()))
@@ -59,6 +61,8 @@ func (p progress) entered(statement int) []string {
 		fmt.Sprintf("select pg_catalog.set_config('lock_timeout', '%s', true)", p.wait),
 		fmt.Sprintf("select pg_catalog.set_config('session_authorization', %s, true)", quote(p.user)),
 		fmt.Sprintf("select pg_catalog.set_config('role', %s, true)", quote(p.role)),
+		"select pg_catalog.set_config('search_path', 'pg_catalog, pg_temp', true)",
+		p.inside,
 		fmt.Sprintf("select kiloshard.record_statement(%s, %s, %d, %d, %s, '%s', '%s', %d, %s)",
 			quote(e.run), quote(e.who), e.shard, e.version, quote(e.file), e.direction, e.checksum, statement, p.began),
 	}

@@ -34,6 +34,7 @@ type run struct {
 
 	mu      sync.Mutex      // guards what follows
 	touched map[string]bool // by host name: a shard of it was begun
+	checked map[hostFile]bool
 	under   map[shards.Number]underWay
 }
 
@@ -48,7 +49,7 @@ func newRun(cfg Config, way direction, target func(newest int32) (int32, error))
 	}
 	r := &run{
 		id: newRunID(time.Now()), cfg: cfg, way: way, directory: d, sessions: &sessions{logger: cfg.Logger},
-		lockSessions: map[string]*session{}, shardVersions: map[shards.Number]shardVersion{}, touched: map[string]bool{}, under: map[shards.Number]underWay{},
+		lockSessions: map[string]*session{}, shardVersions: map[shards.Number]shardVersion{}, touched: map[string]bool{}, checked: map[hostFile]bool{}, under: map[shards.Number]underWay{},
 	}
 	r.events = events{run: r.id, to: cfg.Events}
 	r.target, err = target(d.newest())

@@ -37,6 +37,8 @@ type shape struct {
 	table      bool  // it has a version table
 
 	lockTimeout, statementTimeout time.Duration // 0 for the server's own
+
+	everyCatalog bool // look for changes outside the shard in every catalog
 }
 
 // newScript returns the script for files that follow each other.
@@ -79,12 +81,13 @@ func milliseconds(timeout time.Duration) string {
 	return fmt.Sprint(max(1, timeout.Milliseconds()))
 }
 
-// epilogue resets the settings and the role that the file may have changed, as tern does, records the version and the
+// epilogue resets the settings and the role that the file may have changed, as tern does, refuses changes outside the shard, records the version and the
 // ledger's entry, and commits. It does not record the version of a file that ended its transaction. Its quotes come in
 // pairs, so a quote that the file left open is still open at the end of the script, and the server refuses all of it.
 func (s shape) epilogue(f file, first bool) []string {
 	statements := []string{
 		"reset all",
+		"reset session authorization",
 		"reset role",
 		"set search_path = pg_catalog",
 		"set local synchronous_commit = off",
@@ -93,9 +96,15 @@ func (s shape) epilogue(f file, first bool) []string {
 		statements = append(statements, "set local lock_timeout = "+milliseconds(s.lockTimeout)) // others wait for what the file has locked
 	}
 	return append(statements,
+		s.inside(f),
 		fmt.Sprintf("select kiloshard.end_migration('%s', %d, %s, %t) as %s", s.schema, f.after, s.entry(f).values(), first, recorded),
 		"commit",
 	)
+}
+
+// inside returns the query that refuses a file that changed something outside the shard.
+func (s shape) inside(f file) string {
+	return fmt.Sprintf("select kiloshard.keep_inside('%s', %t, '{}', %s) as %s", s.schema, s.everyCatalog, s.entry(f).values(), left)
 }
 
 // entry is the ledger's row for a file.

@@ -66,12 +66,15 @@ func (r *run) apply(ctx context.Context, s *session, n shards.Number, at shardVe
 	if len(files) > 1 && !s.joinable(files) {
 		return r.applyInTurn(ctx, s, n, at, slices.Collect(slices.Chunk(files, 1))...)
 	}
-	text := newScript(r.shape(n, at), files)
+	shape := r.shape(n, at)
+	shape.everyCatalog = !r.everyChecked(s.host.Name, files)
+	text := newScript(shape, files)
 	out := s.send(ctx, text.text)
 	if len(files) > 1 && out.unread() {
 		return r.applyInTurn(ctx, s, n, at, slices.Collect(slices.Chunk(files, 1))...)
 	}
 	done, ended := out.applied()
+	r.haveChecked(s.host.Name, files[:done])
 	if out.err != nil || ended || s.conn.TxStatus() != 'I' {
 		s.recover(ctx)
 	}

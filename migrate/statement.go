@@ -42,6 +42,21 @@ func (s statement) controlsTransaction() bool {
 // temporary table.
 func (s statement) setsSession() bool { return s.StartsWith("set") || s.StartsWith("reset") }
 
+// concernsServer reports whether the statement is one about databases, tablespaces, subscriptions or the server that cannot
+// run in a transaction: only these commit before [file] is checked for changes outside its shard.
+func (s statement) concernsServer() bool {
+	if len(s.Words) < 2 {
+		return false
+	}
+	switch s.Words[1] {
+	case "database", "tablespace", "subscription":
+		return s.Words[0] == "create" || s.Words[0] == "drop" || s.Words[0] == "alter"
+	case "system":
+		return s.Words[0] == "alter"
+	}
+	return false
+}
+
 // readsStdin reports whether the statement is a COPY … FROM STDIN.
 func (s statement) readsStdin(sql string) bool {
 	if !s.StartsWith("copy") {

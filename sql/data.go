@@ -29,6 +29,7 @@ func (engineData) Refused() string     { return Refused }
 func (engineData) Release() string     { return release }
 func (engineData) ShardMoved() string  { return ShardMoved }
 func (engineData) ShardBusy() string   { return ShardBusy }
+func (engineData) LeftShard() string   { return LeftShard }
 func (engineData) ShardGone() string   { return ShardGone }
 func (engineData) ShardMoving() string { return ShardMoving }
 func (engineData) LockClass() int      { return LockClass }

@@ -10,7 +10,7 @@ CREATE TABLE IF NOT EXISTS kiloshard.ledger (
   shard     int NOT NULL,
   version   int NOT NULL, -- of the file
   file      text NOT NULL,
-  direction text NOT NULL CHECK (direction IN ('up', 'down', 'force', 'accept')),
+  direction text NOT NULL CHECK (direction IN ('up', 'down', 'force', 'accept', 'shared')), -- shared: of the host, with shard -1
   checksum  text NOT NULL, -- SHA-256 of the file, in hexadecimal
   began     timestamp with time zone NOT NULL,
   took      interval NOT NULL,
@@ -20,8 +20,8 @@ CREATE TABLE IF NOT EXISTS kiloshard.ledger (
   statement int -- 1-based, in a file that runs outside a transaction; null for the whole file
 );
 ALTER TABLE kiloshard.ledger ADD COLUMN IF NOT EXISTS statement int;
-ALTER TABLE kiloshard.ledger DROP CONSTRAINT IF EXISTS ledger_direction_check; -- of a version without accept
-ALTER TABLE kiloshard.ledger ADD CONSTRAINT ledger_direction_check CHECK (direction IN ('up', 'down', 'force', 'accept')) NOT VALID;
+ALTER TABLE kiloshard.ledger DROP CONSTRAINT IF EXISTS ledger_direction_check; -- of an older version
+ALTER TABLE kiloshard.ledger ADD CONSTRAINT ledger_direction_check CHECK (direction IN ('up', 'down', 'force', 'accept', 'shared')) NOT VALID;
 CREATE INDEX IF NOT EXISTS ledger_current ON kiloshard.ledger (shard, version) WHERE current;
 CREATE INDEX IF NOT EXISTS ledger_run ON kiloshard.ledger (run, shard);
 CREATE INDEX IF NOT EXISTS ledger_statement ON kiloshard.ledger (shard) WHERE current AND statement IS NOT NULL;
@@ -109,6 +109,7 @@ EXCEPTION WHEN lock_not_available OR unique_violation OR duplicate_table THEN
 END
 $kiloshard$;
 
+{{template "inside" .}}
 -- begin_migration runs before a file, in the file's transaction. It takes the shard's lock, creates tern's version table
 -- if it is missing, checks that the shard is at the version before the file's by updating the row, which marks it as this
 -- transaction's, and sets the file's timeouts and search_path. A function saves parsing all that for each shard. It
@@ -149,6 +150,7 @@ BEGIN
   IF statement_timeout <> '' THEN
     ignored := pg_catalog.set_config('statement_timeout', statement_timeout, true);
   END IF;
+  PERFORM kiloshard.watch_locks();
   ignored := pg_catalog.set_config('search_path', path, true);
 END
 $kiloshard$;

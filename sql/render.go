@@ -20,6 +20,10 @@ const (
 	ShardBusy  = "KSV02"
 )
 
+// LeftShard is the SQLSTATE of a migration that changed objects outside its shard. The message lists them; the error's
+// schema name is that of the first, empty if it is in none.
+const LeftShard = "KSV03"
+
 // ShardGone is the SQLSTATE of a statement on the host that a shard has moved away from.
 const ShardGone = "KSM01"
 

@@ -31,6 +31,7 @@ type Warning struct {
 // Options is what [Check] needs to know in addition to the text.
 type Options struct {
 	Schema  string                   // the shard's own schema, which the text may name. Defaults to none
+	Shared  []string                 // schemas that the shards of a host share on purpose. Defaults to none
 	IsShard func(schema string) bool // reports whether a schema is a shard's. Defaults to none
 	Outside bool                     // the text runs outside a transaction even without a mark
 }
@@ -50,6 +51,7 @@ func Check(sql string, opts Options) ([]Warning, error) {
 	for _, s := range statements {
 		l.now = s
 		l.statement(s.node)
+		l.leaves(s.tree)
 		l.anywhere(s.tree)
 	}
 	slices.SortStableFunc(l.found, func(a, b Warning) int { return cmp.Compare(a.Line, b.Line) })

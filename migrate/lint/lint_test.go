@@ -40,13 +40,20 @@ func TestWarnings(t *testing.T) {
 		sql  string
 		want string
 	}{
+		{"other schemas", "create table public.t (); alter table public.old add a int; create view app.v as select 1; create function public.f() returns int language sql as 'select 1'; " +
+			"create type public.m as enum ('a'); drop function public.f(); insert into public.old values (1); grant select on public.old to x; create schema app",
+			"leaves-shard 1, leaves-shard 1, leaves-shard 1, leaves-shard 1, leaves-shard 1, leaves-shard 1, leaves-shard 1, leaves-shard 1, leaves-shard 1"},
+		{"reads of other schemas", "create view v as select * from public.old; create table t (a int references public.old, b public.citext default public.f()); insert into t select * from public.old", ""},
+		{"of the server", "create role x; alter database d set work_mem = '1MB'; create event trigger e on ddl_command_end execute function ev(); do 'begin create role x; end'", "leaves-shard 1, leaves-shard 1, leaves-shard 1, leaves-shard 1"},
+		{"extension", "create extension if not exists citext", "create-extension 1"},
+		{"search_path", "select pg_catalog.set_config('search_path', '', false); set search_path = public", "search-path 1, search-path 1"},
 		{"harmless", "create table t (id int); select 1; insert into old values (1); comment on table old is 'x'", ""},
 		{"nothing", " -- nothing\n", ""},
 
 		{"index", "create index on old (id)", "create-index 1"},
 		{"unique index", "\n\ncreate unique index if not exists i on old (id)", "create-index 3"},
 		{"index on a new table", ours + "create index on ours (name); create unique index i on ours (id); drop index i; alter index i set tablespace x", ""},
-		{"index on a table like a new one", ours + "create index on other.ours (name)", "create-index 2"},
+		{"index on a table like a new one", ours + "create index on other.ours (name)", "create-index 2, leaves-shard 2"},
 		{"index on a table that is made later", "create index on ours (name);\n" + ours, "create-index 1"},
 		{"index, concurrently", outside + "create index concurrently i on old (id)", ""},
 		{"index, concurrently, in a transaction", "create index concurrently i on old (id)", "not-in-transaction 1"},
@@ -193,9 +200,9 @@ func TestShardsByName(t *testing.T) {
 		{"column", "", "select shard_00007.t.id from t", "shard-by-name 1"},
 		{"drop", "", "drop function shard_00007.f()", "shard-by-name 1"},
 		{"schema", "", "create schema shard_00007;\ndrop schema shard_00008;\ngrant usage on schema shard_00009 to x", "shard-by-name 1, shard-by-name 2, shard-by-name 3"},
-		{"search path", "", "set local search_path = public, shard_00007", "shard-by-name 1"},
+		{"search path", "", "set local search_path = public, shard_00007", "search-path 1, shard-by-name 1"},
 		{"its own as a table's name", "shard_00042", "create table t (); create index on shard_00042.t (id)", ""},
-		{"no shard", "", "create extension x with schema extensions; select public.f(), pg_catalog.now()", ""},
+		{"no shard", "", "create table public.t (); select public.f(), pg_catalog.now()", "leaves-shard 1"},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {

@@ -165,6 +165,23 @@ var (
 	}
 )
 
+// What leaves the shard.
+var (
+	leavesShard = rule{
+		"leaves-shard", Fails, "changes %s, which is outside the shard: all shards of a host would share it, and migrate up refuses it",
+		"names without a schema, which mean the shard's own; what shards are to share goes into a file of its own, with its schema in the config, as " +
+			"shared: [app]; roles, databases and the like are set up on each host with psql",
+	}
+	extensionRule = rule{
+		"create-extension", Fails, "makes extension %s in the first shard that runs it, where the others do not find it: migrate up refuses it, unless the extension exists",
+		"its name in the config, as extensions: [citext]; kiloshard create makes it on each host",
+	}
+	searchPathRule = rule{
+		"search-path", Fails, "the statements after it create objects in another schema than the shard's: migrate up refuses these",
+		"no search_path: kiloshard sets it to the shard's schema before each file",
+	}
+)
+
 // What cannot work.
 var (
 	otherShard = rule{

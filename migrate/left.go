@@ -1,0 +1,99 @@
+package migrate
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/kiloshard/kiloshard/internal/sqltext"
+	"github.com/kiloshard/kiloshard/sql"
+)
+
+// ErrLeftShard says that a file changed something outside the shard that it ran in, such as a table of schema public or a
+// role. The file is rolled back there. The run starts no other shard, since the file does the same in each.
+var ErrLeftShard = errors.New("it changes what is outside its shard")
+
+// leftError is an [ErrLeftShard] with the objects.
+type leftError struct {
+	objects string // up to three
+	schema  string // of the first; empty if it is in none
+	inside  string // an object of the shard that the file changes too; empty if the outside is not refused by itself
+}
+
+// Is makes the error an [ErrLeftShard].
+func (*leftError) Is(target error) bool { return target == ErrLeftShard }
+
+// Error names the objects, and says what to do.
+func (e *leftError) Error() string {
+	text := fmt.Sprintf("%s: %s; ", ErrLeftShard, e.objects)
+	extension, isExtension := strings.CutPrefix(e.objects, "extension ")
+	switch {
+	case e.inside != "":
+		text += fmt.Sprintf("it also changes %s, in the shard: put what the shards of a host share into a file of its own", e.inside)
+	case isExtension:
+		name, _, _ := strings.Cut(extension, ",")
+		text += fmt.Sprintf("take CREATE EXTENSION out of the file, and name it in the config: \"extensions: [%s]\" and \"search_path: [extensions]\"; "+
+			"kiloshard create makes it in that schema of each host", name)
+	case e.schema == "":
+		text += "take it out of the file, and run it once on each host, with psql"
+	default:
+		text += fmt.Sprintf("use names without a schema, which mean the shard's own; if all shards of a host are to share it, "+
+			"put it into a file of its own, and add \"shared: [%s]\" to the config: the file then runs once on each host", e.schema)
+	}
+	return text
+}
+
+// leftShard returns a [leftError] if the server's error is one, or nil.
+func leftShard(err error) *leftError {
+	var pg *pgconn.PgError
+	if !errors.As(err, &pg) || pg.Code != sql.LeftShard {
+		return nil
+	}
+	return &leftError{objects: pg.Message, schema: pg.SchemaName, inside: pg.Detail}
+}
+
+// outside returns a [FileError] for a file that left its shard, with the statement that probably did: the first one that
+// names the schema, or the only one.
+func (f file) outside(left *leftError) *FileError {
+	for _, s := range f.statements {
+		if len(f.statements) == 1 {
+			return f.wrong(s.Start, s.in(f.sql), left)
+		}
+		for t := range sqltext.Tokens(s.in(f.sql)) {
+			if left.schema != "" && t.Name() == left.schema {
+				return f.wrong(s.Start, s.in(f.sql), left)
+			}
+		}
+	}
+	return &FileError{File: f.name, Err: left}
+}
+
+// hostFile is a file that stayed inside a shard of a host, by a look at every catalog. The other shards of the host cost
+// less: see kiloshard.changed_objects.
+type hostFile struct {
+	host   string
+	number int32
+}
+
+// everyChecked reports whether all files are checked on a host.
+func (r *run) everyChecked(host string, files []file) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, f := range files {
+		if !r.checked[hostFile{host, f.number}] {
+			return false
+		}
+	}
+	return true
+}
+
+// haveChecked records that files are checked on a host.
+func (r *run) haveChecked(host string, files []file) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, f := range files {
+		r.checked[hostFile{host, f.number}] = true
+	}
+}
