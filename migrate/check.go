@@ -2,6 +2,7 @@ package migrate
 
 import (
 	"errors"
+	"fmt"
 	"regexp"
 	"slices"
 	"strings"
@@ -36,6 +37,10 @@ func (f file) check() error {
 		return &FileError{File: f.name, Err: errNoDown}
 	case strings.ContainsRune(f.sql, 0):
 		return f.wrong(strings.IndexByte(f.sql, 0), "", errZeroByte)
+	case f.psqlCommand() >= 0:
+		at := f.psqlCommand()
+		command, _, _ := strings.Cut(f.sql[at:], "\n")
+		return f.wrong(at, "", fmt.Errorf("%s is a command of psql, and not SQL: take it out of the file", shortened(command)))
 	case f.disableTx && !f.sure:
 		return &FileError{File: f.name, Err: errUnsure}
 	}

@@ -55,7 +55,7 @@ type file struct {
 	markAbove  bool // the down part runs outside a transaction because of the mark in the up part
 }
 
-var errNoUp = errors.New("it is not written yet: its up part has no SQL")
+var errNoUp = errors.New("it is not written yet: its up part has no SQL; for a file that does nothing, expected \"select 1\"")
 
 // upDownSeparator is the line of tern's between the up part and the down part.
 const upDownSeparator = "---- create above / drop below ----"
@@ -82,6 +82,9 @@ func readDirectory(m *shards.Map, files fs.FS, sample shards.Number, templateEnv
 		body, err := fs.ReadFile(d.files, name)
 		if err != nil {
 			return nil, fmt.Errorf("the migrations directory: %w", err)
+		}
+		if err := checkBody(name, body); err != nil {
+			return nil, err
 		}
 		upPart, downPart, _ := strings.Cut(string(body), upDownSeparator)
 		d.unwritten = append(d.unwritten, unwritten[name])
@@ -165,6 +168,9 @@ func (d *directory) render(n shards.Number) (map[direction][]file, error) {
 	if err := migrator.LoadMigrations(d.files); err != nil {
 		if errors.Is(err, tern.ErrNoFwMigration) { // it names no file, but tern loads them in order
 			return nil, &FileError{File: d.names[len(migrator.Migrations)], Err: errNoUp}
+		}
+		if strings.Contains(err.Error(), "template: ") {
+			err = fmt.Errorf("%w; a file is a Go template: write {{\"{{\"}} for two braces of its SQL", err)
 		}
 		return nil, fmt.Errorf("migrations for shard %d: %w", n, err)
 	}

@@ -39,8 +39,7 @@ func (e *leftError) Error() string {
 	case e.schema == "":
 		text += "take it out of the file, and run it once on each host, with psql"
 	default:
-		text += fmt.Sprintf("use names without a schema, which mean the shard's own; if all shards of a host are to share it, "+
-			"put it into a file of its own, and add \"shared: [%s]\" to the config: the file then runs once on each host", e.schema)
+		text += "use names without a schema, which mean the shard's own; set up what all shards of a host are to share once on each host, with psql"
 	}
 	return text
 }

@@ -3,6 +3,7 @@ package migrate
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"unicode/utf8"
 
 	"github.com/jackc/pgx/v5/pgconn"
@@ -24,6 +25,7 @@ func (s script) explain(out outcome) error {
 	if !errors.As(out.err, &pg) {
 		return s.lost(committed, out.err)
 	}
+	pg = withoutScript(pg)
 	if left := leftShard(pg); left != nil {
 		return p.file.outside(left)
 	}
@@ -39,6 +41,18 @@ func (s script) explain(out outcome) error {
 		return &FileError{File: p.file.name, Err: pg}
 	}
 	return p.count(out.lastTransaction(), pg)
+}
+
+// withoutScript returns an error about a quote or comment that is left open without the text in it, which goes on to the end
+// of the script and differs from shard to shard.
+func withoutScript(pg *pgconn.PgError) *pgconn.PgError {
+	before, _, found := strings.Cut(pg.Message, " at or near ")
+	if !found || !strings.HasPrefix(pg.Message, "unterminated ") {
+		return pg
+	}
+	short := *pg
+	short.Message = before + ": it is open to the end of the file"
+	return &short
 }
 
 // lost is the error of a shard whose session broke off. The server sends its answers after it has run all files, so it may
@@ -79,7 +93,10 @@ func (p part) count(completed int, pg *pgconn.PgError) error {
 		st := p.file.statements[inFile]
 		return p.file.wrong(st.Start, st.in(p.file.sql), pg)
 	}
-	return &FileError{File: p.file.name, Err: fmt.Errorf("at the end of its transaction: %w", pg)}
+	if after := inFile - len(p.file.statements); after >= len(p.epilogue)-1 {
+		return &FileError{File: p.file.name, Statement: "commit", Err: pg}
+	}
+	return &FileError{File: p.file.name, Err: fmt.Errorf("after its last statement: %w", pg)}
 }
 
 // statementAt returns the statement at an offset, which may be at its semicolon; empty if there is none.

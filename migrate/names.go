@@ -39,6 +39,9 @@ func fileNames(files fs.FS, logger *slog.Logger) ([]string, error) {
 			}
 			continue
 		}
+		if err := checkName(entry.Name()); err != nil {
+			return nil, err
+		}
 		n, err := strconv.ParseInt(match[1], 10, 32)
 		if err != nil || n < 1 {
 			return nil, &FileError{File: entry.Name(), Err: fmt.Errorf("its number is %s: expected 1, 2, 3 and so on", match[1])}

@@ -169,8 +169,7 @@ var (
 var (
 	leavesShard = rule{
 		"leaves-shard", Fails, "changes %s, which is outside the shard: all shards of a host would share it, and migrate up refuses it",
-		"names without a schema, which mean the shard's own; what shards are to share goes into a file of its own, with its schema in the config, as " +
-			"shared: [app]; roles, databases and the like are set up on each host with psql",
+		"names without a schema, which mean the shard's own; set up what all shards of a host are to share once on each host, with psql",
 	}
 	extensionRule = rule{
 		"create-extension", Fails, "makes extension %s in the first shard that runs it, where the others do not find it: migrate up refuses it, unless the extension exists",
