@@ -37,10 +37,6 @@ func (f file) check() error {
 		return &FileError{File: f.name, Err: errNoDown}
 	case strings.ContainsRune(f.sql, 0):
 		return f.wrong(strings.IndexByte(f.sql, 0), "", errZeroByte)
-	case f.psqlCommand() >= 0:
-		at := f.psqlCommand()
-		command, _, _ := strings.Cut(f.sql[at:], "\n")
-		return f.wrong(at, "", fmt.Errorf("%s is a command of psql, and not SQL: take it out of the file", shortened(command)))
 	case f.disableTx && !f.sure:
 		return &FileError{File: f.name, Err: errUnsure}
 	}
@@ -57,6 +53,10 @@ func (f file) check() error {
 		case f.disableTx && s.setsSession() && slices.Contains(s.Words, "search_path"):
 			return f.wrong(s.Start, s.in(f.sql), errPath)
 		}
+	}
+	if at := f.psqlCommand(); at >= 0 {
+		command, _, _ := strings.Cut(f.sql[at:], "\n")
+		return f.wrong(at, "", fmt.Errorf("%s is a command of psql, and not SQL: take it out of the file", shortened(command)))
 	}
 	return nil
 }
