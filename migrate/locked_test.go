@@ -86,9 +86,12 @@ func TestLockedMeanwhile(t *testing.T) {
 // TestLedgerWait reads, in a migration without a LockTimeout, for how long it waits for the ledger.
 func TestLedgerWait(t *testing.T) {
 	t.Parallel()
-	b := setup(t, 1, 1, "001_seen.sql", `create table public.seen (lock_timeout text);
+	b := setup(t, 1, 1, "001_a.sql", "select 1")
+	b.up()
+	b.execHost(b.m.Hosts()[0], `create table public.seen (lock_timeout text);
 		create function public.note() returns trigger language plpgsql as 'begin insert into public.seen values (current_setting(''lock_timeout'')); return new; end';
 		create trigger note before insert on kiloshard.ledger for each row execute function public.note();`)
+	b.cfg.Files = files("001_a.sql", "select 1", "002_b.sql", "select 2")
 	b.up()
 	equal(t, "lock_timeout", b.value(0, "select lock_timeout from public.seen"), "30s")
 }
