@@ -11,8 +11,8 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/kiloshard/kiloshard/migrate"
-	"github.com/kiloshard/kiloshard/shards"
 	"github.com/kiloshard/kiloshard/migrate/drift"
+	"github.com/kiloshard/kiloshard/shards"
 )
 
 // TestLockedTables has somebody lock what every command reads, and not let go.
