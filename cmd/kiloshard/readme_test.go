@@ -25,14 +25,14 @@ type newcomer struct {
 
 func newNewcomer(t *testing.T) *newcomer {
 	return &newcomer{t: t, dir: t.TempDir(), env: []string{
-		"PG_A_PASSWORD=unused", "PG_B_PASSWORD=unused", "GOFLAGS=" + os.Getenv("GOFLAGS") + " -buildvcs=false", "GOWORK=", "KILOSHARD_CONFIG=",
+		"PG_A_PASSWORD=unused", "PG_B_PASSWORD=unused", "GOFLAGS=" + os.Getenv("GOFLAGS") + " -buildvcs=false", "GOWORK=",
 	}}
 }
 
 // types runs one line in a shell, and returns what it prints.
 func (n *newcomer) types(line string) string {
 	n.t.Helper()
-	cmd := exec.CommandContext(n.t.Context(), "sh", "-e", "-c", line+"\npwd >&3")
+	cmd := exec.CommandContext(n.t.Context(), "sh", "-e", "-c", "unset KILOSHARD_CONFIG\n"+line+"\npwd >&3")
 	cmd.Dir, cmd.Env = n.dir, append(os.Environ(), n.env...)
 	read, write, err := os.Pipe()
 	if err != nil {
