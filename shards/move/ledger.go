@@ -113,7 +113,7 @@ func enterAlone(ctx context.Context, from *pgx.Conn, moves ...Move) error {
 // claim makes the session the one that works on moves that are in the ledger of the source. Another mover keeps them as long as
 // its session lives.
 func claim(ctx context.Context, conn *pgx.Conn, ids ...string) error {
-	return wait(ctx, lockWait, slowly, ErrBusy, func() (bool, error) {
+	return wait(ctx, lockWait, slowly, errMoverAtWork, func() (bool, error) {
 		const query = `
 			UPDATE kiloshard.moves m SET mover = pg_backend_pid() WHERE id = ANY ($1) AND side = 'source' AND NOT EXISTS (
 				SELECT FROM pg_stat_activity a WHERE a.pid = m.mover AND a.pid <> pg_backend_pid() AND a.datname = current_database()

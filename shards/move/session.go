@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -114,6 +115,9 @@ func inTx(ctx context.Context, conn *pgx.Conn, fn func(tx pgx.Tx) error) error {
 // ErrBusy says that somebody else migrates or moves a shard.
 var ErrBusy = errors.New("the shard is being migrated, or moved by another program")
 
+// errMoverAtWork is ErrBusy because of a mover that is alive.
+var errMoverAtWork = fmt.Errorf("%w: another mover is at work on it: interrupt that mover first", ErrBusy)
+
 // lockWait is how long a move waits for a shard's lock: a mover that was killed a moment ago may still have it.
 const lockWait = 10 * time.Second
 
@@ -132,7 +136,11 @@ func named(ctx context.Context, conn *pgx.Conn, turn sql.ShardTurn, err error) e
 	if !errors.Is(err, ErrBusy) {
 		return err
 	}
-	if holders, asked := last(ctx, conn, turn.Holders()); asked == nil && holders != "" {
+	holders, asked := last(ctx, conn, turn.Holders())
+	switch {
+	case asked == nil && strings.Contains(holders, "(kiloshard move,"):
+		return errMoverAtWork
+	case asked == nil && holders != "":
 		return fmt.Errorf("%w: %s", err, holders)
 	}
 	return err

@@ -113,9 +113,17 @@ func (w *blockerWatch) look(ctx context.Context) error {
 		return fmt.Errorf("no slot on %s within %s: an older transaction of %s is open", w.host, j.cfg.Patience, strings.Join(blockers, "; "))
 	case now.Sub(w.told) > tellEvery:
 		w.told = now
-		j.event("waits for an older transaction of %s, on %s", strings.Join(blockers, "; "), w.host)
+		waits := fmt.Sprintf("waits for an older transaction of %s, on %s", strings.Join(blockers, "; "), w.host)
+		j.event("%s", waits)
+		return w.note(ctx, waits)
 	}
 	return nil
+}
+
+// note has the ledger say what the slot waits for, for move status; empty for nothing any more.
+func (w *blockerWatch) note(ctx context.Context, waits string) error {
+	_, err := w.job.from.Exec(ctx, `UPDATE kiloshard.moves SET error = nullif($2, '') WHERE id = $1 AND outcome IS NULL`, w.job.ID, waits)
+	return err
 }
 
 // makeSlot makes a slot on a host, in a session of its own.
@@ -182,6 +190,9 @@ func (j *job) untilMade(ctx context.Context, host shards.Host, on *pgx.Conn, slo
 	return wait(ctx, 0, slowly, nil, func() (bool, error) {
 		select {
 		case <-done:
+			if made == nil && !watch.told.IsZero() {
+				return true, watch.note(ctx, "")
+			}
 			return true, made
 		default:
 			return false, watch.look(ctx)
