@@ -180,15 +180,21 @@ func ignoring(err, harmless error) error {
 
 // wayLost returns why a way back cannot be used any more, empty if it can.
 func (m Move) wayLost(ctx context.Context, target *pgx.Conn) (why string, err error) {
-	var status string
+	var status, invalid string
 	var kept int64
-	const query = `SELECT coalesce(wal_status, ''), coalesce(pg_wal_lsn_diff(pg_current_wal_lsn(), restart_lsn), 0)::bigint FROM pg_replication_slots WHERE slot_name = $1`
-	err = target.QueryRow(ctx, query, m.way()).Scan(&status, &kept)
+	const query = `
+		SELECT coalesce(wal_status, ''), coalesce(pg_wal_lsn_diff(pg_current_wal_lsn(), restart_lsn), 0)::bigint, coalesce(to_jsonb(s) ->> 'invalidation_reason', '')
+		FROM pg_replication_slots s WHERE slot_name = $1` // Postgres has the reason since 17
+	err = target.QueryRow(ctx, query, m.way()).Scan(&status, &kept, &invalid)
 	switch {
 	case errors.Is(err, pgx.ErrNoRows):
 		return fmt.Sprintf("slot %s is not on %s any more", m.way(), m.Target), nil
 	case err != nil:
 		return "", err
+	case invalid == "idle_timeout":
+		return fmt.Sprintf("nobody has read slot %s on %s for longer than idle_replication_slot_timeout", m.way(), m.Target), nil
+	case invalid != "" && invalid != "wal_removed":
+		return fmt.Sprintf("slot %s on %s is invalid: %s", m.way(), m.Target, invalid), nil
 	case status == lostStatus:
 		return fmt.Sprintf("slot %s on %s has lost WAL (max_slot_wal_keep_size)", m.way(), m.Target), nil
 	case time.Now().After(m.BackUntil()):

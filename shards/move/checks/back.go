@@ -13,6 +13,9 @@ UNION ALL
 SELECT true, format('all %s replication slots are in use: expected a free one for the way back (max_replication_slots)', current_setting('max_replication_slots'))
   WHERE (SELECT count(*) FROM pg_replication_slots) >= current_setting('max_replication_slots')::int
 UNION ALL
+SELECT false, format('idle_replication_slot_timeout is %s: the way back ends once nobody has kept it for so long (kiloshard move keep)', current_setting('idle_replication_slot_timeout'))
+  WHERE coalesce(current_setting('idle_replication_slot_timeout', true), '0') !~ '^0'
+UNION ALL
 SELECT true, format('role %I may not make slots: expected REPLICATION, or a superuser, for the way back', rolname) FROM pg_roles WHERE rolname = current_user AND NOT (rolsuper OR rolreplication)`
 
 // returnedQuery finds what keeps the changes of a shard from being applied to its old schema.
