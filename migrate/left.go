@@ -34,8 +34,8 @@ func (e *leftError) Error() string {
 		text += fmt.Sprintf("it also changes %s, in the shard: put what the shards of a host share into a file of its own", e.inside)
 	case isExtension:
 		name, _, _ := strings.Cut(extension, ",")
-		text += fmt.Sprintf("take CREATE EXTENSION out of the file, and name it in the config: \"extensions: [%s]\" and \"search_path: [extensions]\"; "+
-			"kiloshard create makes it in that schema of each host", name)
+		text += fmt.Sprintf("take CREATE EXTENSION out of the file, run \"create schema if not exists extensions; create extension %s schema extensions\" "+
+			"once on each host, with psql, and put \"search_path: [extensions]\" into the config", name)
 	case e.schema == "":
 		text += "take it out of the file, and run it once on each host, with psql"
 	default:

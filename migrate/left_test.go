@@ -32,7 +32,7 @@ var leaving = []struct{ name, sql, want string }{
 	{"a setting of a role", "alter role current_user set work_mem = '5MB'", "settings of a role or a database"},
 	{"a setting of the database", "do $$ begin execute format('alter database %I set work_mem = ''5MB''', current_database()); end $$", "settings of a role or a database"},
 	{"an event trigger", "create function ev() returns event_trigger language plpgsql as 'begin end'; create event trigger ev on ddl_command_end execute function ev()", "event trigger ev"},
-	{"an extension", "create extension citext", `extension citext; take CREATE EXTENSION out of the file, and name it in the config: "extensions: [citext]"`},
+	{"an extension", "create extension citext", `extension citext; take CREATE EXTENSION out of the file, run "create schema if not exists extensions; create extension citext schema extensions"`},
 	{"a publication", "create publication p", "publication p"},
 	{"a cast", "create cast (text as int) with inout", "cast from text to integer"},
 	{"another shard", "create table shard_00001.t ()", "table shard_00001.t"},

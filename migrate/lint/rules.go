@@ -173,7 +173,7 @@ var (
 	}
 	extensionRule = rule{
 		"create-extension", Fails, "makes extension %s in the first shard that runs it, where the others do not find it: migrate up refuses it, unless the extension exists",
-		"its name in the config, as extensions: [citext]; kiloshard create makes it on each host",
+		"no CREATE EXTENSION in a file: make it once on each host with psql, in a schema that search_path of the config names",
 	}
 	searchPathRule = rule{
 		"search-path", Fails, "the statements after it create objects in another schema than the shard's: migrate up refuses these",
