@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/kiloshard/kiloshard/shards"
+	"github.com/kiloshard/kiloshard/shards/connect"
 	"github.com/kiloshard/kiloshard/sql"
 )
 
@@ -88,6 +89,7 @@ func (s shape) epilogue(f file, first bool) []string {
 	statements := []string{
 		"reset all",
 		"reset session authorization",
+		connect.CheckRole,
 		"reset role",
 		"set search_path = pg_catalog",
 		"set local synchronous_commit = off",

@@ -128,8 +128,10 @@ func (s *session) valueNow(ctx context.Context, query string) (string, error) {
 const lockWait = "select set_config('lock_timeout', '" + connect.LockWait + "', true) where current_setting('lock_timeout') = '0'; "
 
 // values runs SQL text and returns the first column of the last row of each statement that has rows.
+//
+// The statement_timeout of the role or the database is for files, not for what looks into all shards of a host.
 func (s *session) values(ctx context.Context, query string) ([]string, error) {
-	results, err := s.conn.Exec(ctx, query).ReadAll()
+	results, err := s.conn.Exec(ctx, "set local statement_timeout = 0; "+query).ReadAll()
 	if err != nil {
 		return nil, err
 	}
@@ -146,7 +148,7 @@ func (s *session) values(ctx context.Context, query string) ([]string, error) {
 // next shard: it is DISCARD ALL without the locks. The search_path has no schema to create in, so a CREATE outside a
 // shard's transaction fails.
 const neutral = `close all; discard temp; discard sequences; deallocate all; unlisten *; ` +
-	`reset session authorization; reset role; reset all; set search_path = pg_catalog`
+	`reset session authorization; reset role; reset all; ` + connect.CheckRole + `; set search_path = pg_catalog`
 
 // recover resets a session after an error, or closes it.
 func (s *session) recover(ctx context.Context) {

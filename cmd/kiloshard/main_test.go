@@ -59,7 +59,7 @@ func TestScripts(t *testing.T) {
 				},
 				Cmds: map[string]func(*testscript.TestScript, bool, []string){
 					"exits": exits, "psql": psql, "etcd": (&etcdServer{t: t}).command, "pair": (&pair{t: t}).command,
-					"silent": (&silent{t: t}).command, "quotes": quotes,
+					"silent": (&silent{t: t}).command, "quotes": quotes, "wrongly": wrongly,
 				},
 				Setup: func(env *testscript.Env) error {
 					env.Setenv("KILOSHARD_STORE_TIMEOUT", "1m") // however busy the machine is

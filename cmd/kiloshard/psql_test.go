@@ -16,7 +16,10 @@ func psql(ts *testscript.TestScript, neg bool, args []string) {
 		ts.Fatalf("usage: psql VARIABLE STATEMENT [EXPECTED]")
 	}
 	ctx := context.Background()
-	conn, err := pgx.Connect(ctx, ts.Getenv(args[0]))
+	config, err := pgx.ParseConfig(ts.Getenv(args[0]))
+	ts.Check(err)
+	config.RuntimeParams["standard_conforming_strings"], config.RuntimeParams["client_encoding"] = "on", "UTF8" // for pgx
+	conn, err := pgx.ConnectConfig(ctx, config)
 	ts.Check(err)
 	defer func() { _ = conn.Close(ctx) }()
 	rows, err := conn.Query(ctx, args[1], pgx.QueryExecModeSimpleProtocol)

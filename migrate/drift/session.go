@@ -1,7 +1,6 @@
 package drift
 
 import (
-	"cmp"
 	"context"
 	"maps"
 	"slices"
@@ -20,25 +19,13 @@ const closeLimit = 5 * time.Second
 // Connect opens a session in which all names but Postgres's own are written with their schema, for [Read].
 func Connect(ctx context.Context, host shards.Host) (*pgx.Conn, error) {
 	return connect.Open(ctx, host, func(cfg *pgx.ConnConfig) {
+		connect.LimitLocks(cfg)
 		for name, value := range map[string]string{
-			"application_name":    "kiloshard drift",
-			"search_path":         "pg_catalog, pg_temp",
-			"lock_timeout":        cmp.Or(cfg.RuntimeParams["lock_timeout"], connect.LockWait),
-			"client_min_messages": "warning",
-			"client_encoding":     "UTF8",
+			"application_name": "kiloshard drift",
 			// The catalogs may have thousands of new rows that no ANALYZE has seen.
 			"enable_nestloop":                 "off",
-			"jit":                             "off",
 			"work_mem":                        "32MB",
 			"max_parallel_workers_per_gather": "0",
-			// Settings that change how Postgres deparses objects.
-			"quote_all_identifiers":       "off",
-			"standard_conforming_strings": "on",
-			"DateStyle":                   "ISO, YMD",
-			"IntervalStyle":               "postgres",
-			"TimeZone":                    "UTC",
-			"extra_float_digits":          "1",
-			"bytea_output":                "hex",
 		} {
 			cfg.RuntimeParams[name] = value
 		}

@@ -85,6 +85,7 @@ func openPool(ctx context.Context, m *shards.Map, name string) (*pool, error) {
 		if err != nil {
 			return nil, err
 		}
+		connect.StateTracked(&config.ConnConfig.Config)
 		config.ConnConfig.RuntimeParams["application_name"] = "kiloshard"
 		login.Attend(config)
 		p, err := pgxpool.NewWithConfig(ctx, config)

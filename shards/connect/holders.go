@@ -6,12 +6,20 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
 // LockWait is for how long a session waits for a lock that somebody else may hold for good, as lock_timeout takes it. CREATE
 // RULE, for one, locks a table before Postgres looks whether the role may, and then waits for another table.
 const LockWait = "30s"
+
+// LimitLocks has a session of [Open] wait for a lock for no longer than [LockWait], unless the DSN has a lock_timeout.
+func LimitLocks(config *pgx.ConnConfig) {
+	if config.RuntimeParams["lock_timeout"] == "0" {
+		config.RuntimeParams["lock_timeout"] = LockWait
+	}
+}
 
 // holdersLimit is how long it may take to find out who holds a lock.
 const holdersLimit = 30 * time.Second

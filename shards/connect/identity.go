@@ -29,7 +29,7 @@ func (e *IdentityError) Error() string {
 }
 
 // readIdentity reads a database's settings. Somebody else may have made a relation of this name, so no code of theirs runs.
-var readIdentity = special.Refuse("kiloshard.settings") + "\nselect pg_catalog.to_jsonb(s) from kiloshard.settings s"
+var readIdentity = "set local statement_timeout = 0;\n" + special.Refuse("kiloshard.settings") + "\nselect pg_catalog.to_jsonb(s) from kiloshard.settings s"
 
 // checkIdentity compares a database's encoding with UTF8, and its settings with those that the host's map expects. It accepts a database in which
 // nothing is installed, one of an older release whose settings the role may not read, and one in which somebody else

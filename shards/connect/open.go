@@ -16,7 +16,9 @@ import (
 // host's credentials may take.
 const defaultLimit = 30 * time.Second
 
-// Open opens a session on the host. adjust may change the config before the host's credentials are added; it may be nil.
+// Open opens a session for our own statements on the host. It states all settings that these take for granted, whatever role,
+// database and DSN have, but for a lock_timeout of the DSN. adjust may change the config before the host's credentials are added;
+// it may be nil.
 // ctx governs the opening; also, each address of the host has the connect_timeout of the DSN, 30 s without one.
 //
 // It checks whose shards a host of a map holds. The error is an [Error], an [IdentityError], [ErrSilent], or that of ctx.
@@ -25,7 +27,12 @@ const defaultLimit = 30 * time.Second
 // the host still answers. If that gets no answer within five times as long, the statement fails with [ErrSilent].
 func Open(ctx context.Context, host shards.Host, adjust func(*pgx.ConnConfig)) (*pgx.Conn, error) {
 	l := &logins{host: host}
-	config, err := l.config(ctx, adjust)
+	config, err := l.config(ctx, func(config *pgx.ConnConfig) {
+		stateAll(&config.Config)
+		if adjust != nil {
+			adjust(config)
+		}
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -35,17 +42,22 @@ func Open(ctx context.Context, host shards.Host, adjust func(*pgx.ConnConfig)) (
 		return nil, l.explain(err)
 	}
 	lookout.opened(l, config, conn.PgConn())
-	if err := checkIdentity(ctx, conn.PgConn(), host); err != nil {
+	if err = checkIdentity(ctx, conn.PgConn(), host); err == nil {
+		err = state(ctx, conn.PgConn(), later)
+	}
+	if err != nil {
 		_ = conn.Close(ctx)
 		return nil, err
 	}
 	return conn, nil
 }
 
-// OpenPlain is [Open] for a connection without pgx's types and statements.
+// OpenPlain opens a session for the SQL of users, without pgx's types and statements: settings that SQL may count on, such as its
+// timeouts and TimeZone, are those of role and database. It states the others, and [CheckRole] has to follow a RESET ALL.
 func OpenPlain(ctx context.Context, host shards.Host, adjust func(*pgconn.Config)) (*pgconn.PgConn, error) {
 	l := &logins{host: host}
 	config, err := l.config(ctx, func(config *pgx.ConnConfig) {
+		stateTransactions(&config.Config)
 		if adjust != nil {
 			adjust(&config.Config)
 		}
@@ -59,7 +71,10 @@ func OpenPlain(ctx context.Context, host shards.Host, adjust func(*pgconn.Config
 		return nil, l.explain(err)
 	}
 	lookout.opened(l, config, conn)
-	if err := checkIdentity(ctx, conn, host); err != nil {
+	if err = checkIdentity(ctx, conn, host); err == nil {
+		err = state(ctx, conn, CheckRole)
+	}
+	if err != nil {
 		_ = conn.Close(ctx)
 		return nil, err
 	}
@@ -73,9 +88,7 @@ func (l *logins) config(ctx context.Context, adjust func(*pgx.ConnConfig)) (*pgx
 		return nil, err
 	}
 	config := pool.ConnConfig
-	if adjust != nil {
-		adjust(config)
-	}
+	adjust(config)
 	return config, l.prepare(ctx, config, parts{}, nil)
 }
 

@@ -23,7 +23,7 @@ func Identity(ctx context.Context, conn *pgx.Conn) (database string, standby boo
 // for a moment shows to the other. An error is a [shards.HostError].
 func Same(ctx context.Context, hostA string, a *pgx.Conn, hostB string, b *pgx.Conn) (server, database bool, err error) {
 	key := rand.Int64()
-	tx, err := a.Begin(ctx)
+	tx, err := a.BeginTx(ctx, pgx.TxOptions{IsoLevel: pgx.ReadCommitted, DeferrableMode: pgx.NotDeferrable})
 	if err == nil {
 		defer func() { _ = tx.Rollback(context.WithoutCancel(ctx)) }()
 		_, err = tx.Exec(ctx, `SELECT pg_advisory_xact_lock($1)`, key)

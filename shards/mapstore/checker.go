@@ -8,7 +8,6 @@ import (
 	"path/filepath"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgxpool"
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 )
 
@@ -63,17 +62,12 @@ func (s *postgresStore) Check(ctx context.Context, next Change) error {
 	c := change{store: s, attempt: rand.Text(), from: now.version(), next: next}
 	ctx, cancel := context.WithTimeout(ctx, s.opts.Limit)
 	defer cancel()
-	err = s.on(ctx, func(conn *pgxpool.Conn) error {
-		tx, err := conn.Begin(ctx)
-		if err != nil {
-			return err
-		}
-		_, err = c.insertBy(ctx, tx, made.version(), text)
-		if errors.Is(err, pgx.ErrNoRows) || isLost(err) { // another change has come
-			err = nil
-		}
-		return errors.Join(err, tx.Rollback(ctx))
-	})
+	if err := s.prepare(ctx); err != nil {
+		return s.failed(err)
+	}
+	if _, err = c.insert(ctx, made.version(), text, "rollback"); errors.Is(err, pgx.ErrNoRows) || isLost(err) { // another change has come
+		err = nil
+	}
 	if err != nil {
 		return s.failed(err)
 	}

@@ -59,6 +59,7 @@ func openPostgres(cfg shards.Config, opts Options) (Store, error) {
 	if conn.ValidateConnect == nil { // a standby may have old maps
 		conn.ValidateConnect = pgconn.ValidateConnectTargetSessionAttrsPrimary
 	}
+	connect.StateTracked(&conn.Config)
 	if conn.RuntimeParams["application_name"] == "" {
 		conn.RuntimeParams["application_name"] = "kiloshard"
 	}

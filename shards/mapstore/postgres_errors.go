@@ -33,8 +33,11 @@ func isBroken(err error) bool {
 		return false
 	}
 	code := sqlState(err)
-	return code == "" || isGone(err) || code == "25006"
+	return code == "" || isGone(err) || readOnly(code)
 }
+
+// readOnly reports whether a server takes no writes: a standby refuses them, and before them a transaction that may write.
+func readOnly(code string) bool { return code == "25006" || code == "0A000" }
 
 // isConnecting reports whether connecting failed.
 func isConnecting(err error) bool { return errors.As(err, new(*pgconn.ConnectError)) }
@@ -50,7 +53,7 @@ func isPassing(err error) bool {
 	switch code := sqlState(err); {
 	case code == "":
 		return !errors.Is(err, errNotPlain)
-	case code == "25006", strings.HasPrefix(code, "40"), strings.HasPrefix(code, "53"):
+	case readOnly(code), strings.HasPrefix(code, "40"), strings.HasPrefix(code, "53"):
 		return true
 	}
 	return isGone(err) && !strings.HasPrefix(sqlState(err), "28") && sqlState(err) != "3D000"

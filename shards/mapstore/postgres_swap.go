@@ -8,8 +8,10 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"github.com/kiloshard/kiloshard/shards/connect"
 	"github.com/kiloshard/kiloshard/sql"
 )
 
@@ -78,11 +80,11 @@ func (c *change) try(ctx context.Context) (e Entry, again bool, err error) {
 	if err := s.prepare(ctx); err != nil {
 		return Entry{}, isPassing(err), s.failed(err)
 	}
-	if made.At, err = c.insert(ctx, made.version(), text); isMissing(err) {
+	if made.At, err = c.insert(ctx, made.version(), text, "commit"); isMissing(err) {
 		if err := s.install(ctx); err != nil {
 			return Entry{}, isPassing(err), s.failed(err)
 		}
-		made.At, err = c.insert(ctx, made.version(), text)
+		made.At, err = c.insert(ctx, made.version(), text, "commit")
 	}
 	switch {
 	case err == nil:
@@ -130,23 +132,9 @@ func (c *change) latest(ctx context.Context) (r row, err error) {
 	return r, err
 }
 
-// insert inserts the row in a transaction of its own.
-func (c *change) insert(ctx context.Context, version int, text []byte) (at time.Time, err error) {
-	err = c.store.on(ctx, func(conn *pgxpool.Conn) (err error) {
-		at, err = c.insertBy(ctx, conn, version, text)
-		return err
-	})
-	return at, err
-}
-
-// rower is a connection or a transaction.
-type rower interface {
-	QueryRow(ctx context.Context, sql string, args ...any) pgx.Row
-}
-
-// insertBy inserts the row, and notifies watchers when it is committed. A commit that does not wait for the disk would be lost
-// if the server is killed.
-func (c *change) insertBy(ctx context.Context, by rower, version int, text []byte) (at time.Time, err error) {
+// insert inserts the row in a transaction of its own, in one round trip, and notifies watchers when it is committed. A commit that
+// does not wait for the disk would be lost if the server is killed. end is commit, or rollback to try it.
+func (c *change) insert(ctx context.Context, version int, text []byte, end string) (at time.Time, err error) {
 	const query = `with latest as (
 	select coalesce(max(version), 0) as version from kiloshard.maps where cluster = $1
 ), made as (
@@ -158,8 +146,20 @@ select made_at, pg_catalog.pg_notify('` + channel + `', $1)::text,
 	case when pg_catalog.current_setting('synchronous_commit') = 'off' then pg_catalog.set_config('synchronous_commit', 'on', true) end
 from made`
 	var notified, synchronous *string
-	err = by.QueryRow(ctx, query, c.store.cluster, c.from, version, string(text), c.next.By, c.next.Why, c.attempt).
-		Scan(&at, &notified, &synchronous)
+	var batch pgx.Batch
+	began := func(pgconn.CommandTag) error { return nil } // with it, the first error is the batch's
+	batch.Queue(connect.Begin).Exec(began)
+	batch.Queue(connect.Local()).Exec(began)
+	batch.Queue(query, c.store.cluster, c.from, version, string(text), c.next.By, c.next.Why, c.attempt).
+		QueryRow(func(row pgx.Row) error { return row.Scan(&at, &notified, &synchronous) })
+	batch.Queue(end)
+	err = c.store.on(ctx, func(conn *pgxpool.Conn) error {
+		err := conn.SendBatch(ctx, &batch).Close()
+		if pgconn.SafeToRetry(err) { // a batch says so when the connection is lost later, too
+			return errors.New(err.Error())
+		}
+		return err
+	})
 	return at.UTC(), err
 }
 
@@ -177,7 +177,7 @@ func (s *postgresStore) prepare(ctx context.Context) error {
 	}
 	var isOld bool
 	err := s.on(ctx, func(conn *pgxpool.Conn) error {
-		return conn.QueryRow(ctx, sql.MapsAreOld(), pgx.QueryExecModeSimpleProtocol).Scan(&isOld)
+		return conn.QueryRow(ctx, sql.MapsAreOld()).Scan(&isOld)
 	})
 	if err == nil && isOld {
 		err = s.install(ctx)
@@ -191,7 +191,7 @@ func (s *postgresStore) prepare(ctx context.Context) error {
 // run runs a script in one transaction.
 func (s *postgresStore) run(ctx context.Context, script string) error {
 	return s.on(ctx, func(conn *pgxpool.Conn) error {
-		_, err := conn.Exec(ctx, script, pgx.QueryExecModeSimpleProtocol)
+		_, err := conn.Exec(ctx, connect.Begin+"; "+connect.Local()+";\n"+script+";\ncommit", pgx.QueryExecModeSimpleProtocol)
 		return err
 	})
 }

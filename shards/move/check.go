@@ -170,7 +170,7 @@ const openWays = `
 
 // checkLogin has the target log in to the source, by a subscription that is rolled back.
 func (j *job) checkLogin(ctx context.Context) error {
-	tx, err := j.to.Begin(ctx)
+	tx, err := begun(ctx, j.to)
 	if err != nil {
 		return err
 	}

@@ -206,7 +206,7 @@ func (j *job) cutOnce(ctx context.Context, lockTimeout time.Duration, locks stri
 			return err
 		}
 	}
-	tx, err := j.cut.Begin(ctx)
+	tx, err := begun(ctx, j.cut)
 	if err != nil {
 		return err
 	}

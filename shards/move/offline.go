@@ -63,7 +63,7 @@ func (j *job) fenceLocked(ctx context.Context, fn func(ctx context.Context, tx p
 		return err
 	}
 	defer closeConn(ctx, cut)
-	tx, err := cut.Begin(ctx)
+	tx, err := begun(ctx, cut)
 	if err != nil {
 		return err
 	}

@@ -56,7 +56,7 @@ func TestRollback(t *testing.T) {
 	b.exec(1, `set search_path = shard_00001, pg_temp;
 		insert into photos (title, mood, note) values (E'a\tb\\''', 'sad', '{"b": [1.50]}'), (null, null, null);
 		select nextval('falling'), nextval('round'), nextval('round'), nextval('round');
-		update photos set title = 'changed' where title = 'photo 7'; update odd set at = now(), list = '{}', bytes = '\x00ff';
+		update photos set title = 'changed' where title = 'photo 7'; update odd set "a ""b" = default; update odd set at = now(), list = '{}', bytes = '\x00ff';
 		insert into odd (long) values ('short'), (null); begin; delete from likes where photo in (select id from photos where title like 'photo 1%'); delete from photos where title like 'photo 1%'; commit;
 		begin; insert into events (what) values ('undone'); rollback; update events set n = -n where n < 3;
 		delete from whole where ctid = (select min(ctid) from whole); update whole set b = 'y' where a = 2; insert into whole values (null, null);

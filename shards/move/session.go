@@ -28,21 +28,7 @@ const (
 func open(ctx context.Context, host shards.Host, adjust ...func(*pgx.ConnConfig)) (*pgx.Conn, error) {
 	conn, err := connect.Open(ctx, host, func(cfg *pgx.ConnConfig) {
 		for name, value := range map[string]string{
-			"application_name":            "kiloshard move",
-			"search_path":                 "pg_catalog, pg_temp",
-			"client_min_messages":         "warning",
-			"client_encoding":             "UTF8",
-			"standard_conforming_strings": "on",
-			"quote_all_identifiers":       "off",
-			"DateStyle":                   "ISO, YMD",
-			"IntervalStyle":               "postgres",
-			"TimeZone":                    "UTC",
-			"extra_float_digits":          "1",
-			"bytea_output":                "hex",
-			"array_nulls":                 "on",
-			"xmloption":                   "content",
-			"jit":                         "off",
-			"row_security":                "off", // an error instead of some of the rows
+			"application_name": "kiloshard move",
 
 			// The host serves others meanwhile.
 			"max_parallel_workers_per_gather":  "0",
@@ -64,13 +50,6 @@ func open(ctx context.Context, host shards.Host, adjust ...func(*pgx.ConnConfig)
 		}
 	})
 	if err != nil {
-		return nil, &shards.HostError{Host: host.Name, Err: err}
-	}
-	const settings = `
-		SELECT set_config(name, CASE WHEN name <> 'synchronous_commit' THEN '0' WHEN setting = 'off' THEN 'on' ELSE setting END, false) FROM pg_settings
-		WHERE name IN ('idle_session_timeout', 'idle_in_transaction_session_timeout', 'statement_timeout', 'transaction_timeout', 'synchronous_commit')`
-	if _, err := conn.Exec(ctx, settings); err != nil {
-		closeConn(ctx, conn)
 		return nil, &shards.HostError{Host: host.Name, Err: err}
 	}
 	return conn, nil
@@ -95,10 +74,16 @@ func closeConn(ctx context.Context, conn *pgx.Conn) {
 	_ = conn.Close(ctx) // nothing is left to lose in it
 }
 
+// begun begins a transaction in which each statement sees what others have committed before it: a snapshot from before a lock would
+// miss what its holder was waited for.
+func begun(ctx context.Context, conn *pgx.Conn) (pgx.Tx, error) {
+	return conn.BeginTx(ctx, pgx.TxOptions{IsoLevel: pgx.ReadCommitted, DeferrableMode: pgx.NotDeferrable})
+}
+
 // inTx runs fn in a transaction. If that comes to nothing, the session can be used, also once ctx has ended: a COMMIT or a ROLLBACK that
 // is not sent for that reason would close it.
 func inTx(ctx context.Context, conn *pgx.Conn, fn func(tx pgx.Tx) error) error {
-	tx, err := conn.Begin(ctx)
+	tx, err := begun(ctx, conn)
 	if err != nil {
 		return err
 	}

@@ -1,7 +1,6 @@
 package provision
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -25,14 +24,11 @@ func open(ctx context.Context, host shards.Host) (*pgx.Conn, error) {
 func openAt(ctx context.Context, host shards.Host, adjust func(*pgx.ConnConfig)) (*pgx.Conn, error) {
 	return connect.Open(ctx, host, func(cfg *pgx.ConnConfig) {
 		adjust(cfg)
+		connect.LimitLocks(cfg)
 		cfg.RuntimeParams["application_name"] = "kiloshard"
-		cfg.RuntimeParams["search_path"] = "pg_catalog, pg_temp"
-		cfg.RuntimeParams["lock_timeout"] = cmp.Or(cfg.RuntimeParams["lock_timeout"], connect.LockWait)
-		cfg.RuntimeParams["client_min_messages"] = "warning"
 		// The catalogs have grown by thousands of rows that no ANALYZE has seen, so that Postgres expects
 		// few of them and would join them row by row.
 		cfg.RuntimeParams["enable_nestloop"] = "off"
-		cfg.RuntimeParams["jit"] = "off"
 	})
 }
 

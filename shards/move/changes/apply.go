@@ -99,6 +99,10 @@ func (a *applier) change(kind byte, rel *relation, before, after []value) {
 			s.WriteString("INSERT INTO " + table + " DEFAULT VALUES")
 		}
 	case 'U':
+		if a.replaces(rel, before) {
+			a.replace(s, rel, table, before, after)
+			break
+		}
 		s.WriteString("UPDATE " + table + " SET ")
 		first := true
 		for i, c := range rel.columns {
@@ -124,6 +128,37 @@ func (a *applier) change(kind byte, rel *relation, before, after []value) {
 		s.where(rel, table, before)
 	}
 	a.queue(s)
+}
+
+// replaces reports whether an UPDATE may have changed a column that takes no value in one, as SET … = DEFAULT does.
+func (a *applier) replaces(rel *relation, before []value) bool {
+	for _, c := range rel.columns {
+		if a.fixed[[2]string{rel.name, c.name}] && (before != nil || !c.key) {
+			return true
+		}
+	}
+	return false
+}
+
+// replace writes an UPDATE as a DELETE and an INSERT, which gives all columns their values.
+func (a *applier) replace(s *statement, rel *relation, table string, before, after []value) {
+	if before == nil {
+		before = after
+	}
+	s.WriteString("WITH old AS (DELETE FROM " + table)
+	s.where(rel, table, before)
+	s.WriteString(" RETURNING *) INSERT INTO " + table + " (" + strings.Join(rel.names(), ", ") + ") OVERRIDING SYSTEM VALUE SELECT ")
+	for i, column := range rel.names() {
+		if i > 0 {
+			s.WriteString(", ")
+		}
+		if after[i].known {
+			s.add(after[i])
+		} else {
+			s.WriteString("old." + column)
+		}
+	}
+	s.WriteString(" FROM old")
 }
 
 // truncate queues a TRUNCATE. All tables that it cascaded to are named.

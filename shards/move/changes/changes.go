@@ -95,7 +95,7 @@ func inUse(err error) error {
 
 // pass applies some transactions, and returns the end of the last one, and whether these were all.
 func (s Stream) pass(ctx context.Context, upto string) (reached LSN, whole bool, err error) {
-	tx, err := s.To.Begin(ctx)
+	tx, err := s.To.BeginTx(ctx, pgx.TxOptions{IsoLevel: pgx.ReadCommitted, DeferrableMode: pgx.NotDeferrable})
 	if err != nil {
 		return 0, false, err
 	}

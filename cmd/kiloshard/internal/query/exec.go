@@ -9,7 +9,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgconn/ctxwatch"
 	"github.com/spf13/cobra"
@@ -85,11 +84,11 @@ touched, except with --read-only.`,
 			}
 			e.m, e.sql = m, args[0]
 			began := time.Now()
-			done, err := fanout.Run(cmd.Context(), fanout.Config[*pgx.Conn]{
+			done, err := fanout.Run(cmd.Context(), fanout.Config[*pgconn.PgConn]{
 				Map: m, Open: e.open, Reachable: e.readOnly, PerHost: parallel, Progress: a.Progress("exec"),
-				Close: func(ctx context.Context, conn *pgx.Conn) { _ = conn.Close(ctx) },
-				Alive: func(conn *pgx.Conn) bool { return !conn.IsClosed() },
-				Do: func(ctx context.Context, conn *pgx.Conn, batch []shards.Number) []error {
+				Close: func(ctx context.Context, conn *pgconn.PgConn) { _ = conn.Close(ctx) },
+				Alive: func(conn *pgconn.PgConn) bool { return !conn.IsClosed() },
+				Do: func(ctx context.Context, conn *pgconn.PgConn, batch []shards.Number) []error {
 					return []error{e.run(ctx, conn, batch[0])}
 				},
 			}, fanout.Plan(m, set))
@@ -106,8 +105,8 @@ touched, except with --read-only.`,
 
 // open opens a session outside whose transactions no table is found, and whose statements, once cancelled here, are
 // cancelled on the server, which is waited for.
-func (e *execution) open(ctx context.Context, host shards.Host) (*pgx.Conn, error) {
-	return connect.Open(ctx, host, func(cfg *pgx.ConnConfig) {
+func (e *execution) open(ctx context.Context, host shards.Host) (*pgconn.PgConn, error) {
+	return connect.OpenPlain(ctx, host, func(cfg *pgconn.Config) {
 		cfg.RuntimeParams["application_name"] = "kiloshard exec"
 		cfg.RuntimeParams["search_path"] = "pg_catalog"
 		if e.readOnly { // for what comes behind a COMMIT in the SQL too
@@ -125,34 +124,34 @@ var errShardLocked = errors.New("a migration or a move is at work in the shard: 
 var errEndedTransaction = errors.New("the SQL ended its own transaction: what it did before that stays, and nothing after it was run in the shard; expected none of BEGIN, COMMIT and ROLLBACK in it")
 
 // run runs the SQL in one shard.
-func (e *execution) run(ctx context.Context, conn *pgx.Conn, n shards.Number) error {
-	begin := "begin"
+func (e *execution) run(ctx context.Context, conn *pgconn.PgConn, n shards.Number) error {
+	begin := "begin isolation level read committed read write"
 	if e.readOnly {
-		begin += " read only"
+		begin = "begin isolation level read committed read only"
 	}
 	// What the SQL of another shard has left on the session goes first.
-	begin += fmt.Sprintf("; reset session authorization; reset all; discard temp; close all; unlisten *; select '%s'::regnamespace; set local search_path = %s", e.m.Schema(n), e.m.SearchPath(n))
+	begin += "; reset session authorization; reset all; " + connect.CheckRole + fmt.Sprintf("; discard temp; close all; unlisten *; select '%s'::regnamespace; set local search_path = %s", e.m.Schema(n), e.m.SearchPath(n))
 	if e.timeout > 0 {
 		begin += fmt.Sprintf("; set local statement_timeout = %d", max(1, e.timeout.Milliseconds()))
 	}
 	if !e.readOnly { // several of these get along with each other
 		begin += "; " + sql.ShardTurn{Shard: int(n), Schema: e.m.Schema(n), Beside: true}.Try()
 	}
-	began, err := conn.PgConn().Exec(ctx, begin).ReadAll()
+	began, err := conn.Exec(ctx, begin).ReadAll()
 	if err != nil {
 		return e.undo(ctx, conn, err)
 	}
 	if last := began[len(began)-1]; !e.readOnly && string(last.Rows[0][0]) != "true" {
 		return e.undo(ctx, conn, errShardLocked)
 	}
-	results, err := conn.PgConn().Exec(ctx, e.sql).ReadAll()
+	results, err := conn.Exec(ctx, e.sql).ReadAll()
 	if err != nil {
 		return e.undo(ctx, conn, err)
 	}
-	if conn.PgConn().TxStatus() != 'T' {
+	if conn.TxStatus() != 'T' {
 		return e.undo(ctx, conn, errEndedTransaction)
 	}
-	if _, err := conn.PgConn().Exec(ctx, "commit").ReadAll(); err != nil {
+	if _, err := conn.Exec(ctx, "commit").ReadAll(); err != nil {
 		return e.undo(ctx, conn, err)
 	}
 	e.mu.Lock()
@@ -164,9 +163,9 @@ func (e *execution) run(ctx context.Context, conn *pgx.Conn, n shards.Number) er
 }
 
 // undo ends the transaction, or the session where that is not possible, and returns the error.
-func (e *execution) undo(ctx context.Context, conn *pgx.Conn, err error) error {
+func (e *execution) undo(ctx context.Context, conn *pgconn.PgConn, err error) error {
 	if !conn.IsClosed() {
-		if _, undone := conn.PgConn().Exec(ctx, "rollback; reset all").ReadAll(); undone != nil {
+		if _, undone := conn.Exec(ctx, "rollback; reset all; "+connect.CheckRole).ReadAll(); undone != nil {
 			_ = conn.Close(ctx)
 		}
 	}
