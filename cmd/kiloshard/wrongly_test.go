@@ -23,7 +23,7 @@ var userSettings = []string{
 }
 
 // allSettings are wrong for everybody.
-var allSettings = append([]string{"default_transaction_read_only=on", "session_replication_role=replica", "statement_timeout=1"}, userSettings...)
+var allSettings = append([]string{"default_transaction_read_only=on", "session_replication_role=replica", "statement_timeout=300"}, userSettings...)
 
 // wrongly has role and database of the script's hosts start sessions with wrong settings: wrongly isolation|user|all
 func wrongly(ts *testscript.TestScript, neg bool, args []string) {
