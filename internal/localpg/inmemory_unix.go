@@ -28,8 +28,8 @@ func freeMemory() uint64 {
 	if err != nil {
 		return 0
 	}
-	free := min(stat.Bavail*uint64(stat.Bsize), available(meminfo)) //nolint:unconvert // other systems have other types
-	group, err := os.ReadFile("/sys/fs/cgroup/memory.max")          // "max" if there is no limit
+	free := min(stat.Bavail*uint64(stat.Bsize), available(meminfo))
+	group, err := os.ReadFile("/sys/fs/cgroup/memory.max") // "max" if there is no limit
 	if limit, parseErr := strconv.ParseUint(strings.TrimSpace(string(group)), 10, 64); err == nil && parseErr == nil {
 		free = min(free, limit)
 	}

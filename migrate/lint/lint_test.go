@@ -40,9 +40,11 @@ func TestWarnings(t *testing.T) {
 		sql  string
 		want string
 	}{
-		{"other schemas", "create table public.t (); alter table public.old add a int; create view app.v as select 1; create function public.f() returns int language sql as 'select 1'; " +
-			"create type public.m as enum ('a'); drop function public.f(); insert into public.old values (1); grant select on public.old to x; create schema app",
-			"leaves-shard 1, leaves-shard 1, leaves-shard 1, leaves-shard 1, leaves-shard 1, leaves-shard 1, leaves-shard 1, leaves-shard 1, leaves-shard 1"},
+		{
+			"other schemas", "create table public.t (); alter table public.old add a int; create view app.v as select 1; create function public.f() returns int language sql as 'select 1'; " +
+				"create type public.m as enum ('a'); drop function public.f(); insert into public.old values (1); grant select on public.old to x; create schema app",
+			"leaves-shard 1, leaves-shard 1, leaves-shard 1, leaves-shard 1, leaves-shard 1, leaves-shard 1, leaves-shard 1, leaves-shard 1, leaves-shard 1",
+		},
 		{"reads of other schemas", "create view v as select * from public.old; create table t (a int references public.old, b public.citext default public.f()); insert into t select * from public.old", ""},
 		{"of the server", "create role x; alter database d set work_mem = '1MB'; create event trigger e on ddl_command_end execute function ev(); do 'begin create role x; end'", "leaves-shard 1, leaves-shard 1, leaves-shard 1, leaves-shard 1"},
 		{"extension", "create extension if not exists citext", "create-extension 1"},

@@ -261,11 +261,8 @@ func (r *Request) Query(sql string, args []any) (pgx.Rows, error) {
 	if r.answer != nil {
 		return r.answer.Rows(&r.shard.Shard), nil
 	}
-	returned := false
-	defer r.releaseUnless(&returned)
 	started := time.Now()
-	rows, err := r.lane.session.Query(r.ctx, &r.shard.Shard, r, r.scope(), sql, args)
-	returned = true
+	rows, err := r.query(sql, args)
 	r.shard.pool.Texts.Observe(r.text, time.Since(started), true)
 	if err != nil {
 		r.Release()
@@ -278,4 +275,13 @@ func (r *Request) Query(sql string, args []any) (pgx.Rows, error) {
 		return session.FailedRows(err), err
 	}
 	return rows, nil
+}
+
+// query sends a statement on the lane that the request was given.
+func (r *Request) query(sql string, args []any) (pgx.Rows, error) {
+	returned := false
+	defer r.releaseUnless(&returned)
+	rows, err := r.lane.session.Query(r.ctx, &r.shard.Shard, r, r.scope(), sql, args) //nolint:sqlclosecheck // they are returned
+	returned = true
+	return rows, err
 }
