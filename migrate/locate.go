@@ -29,7 +29,7 @@ func (s script) explain(out outcome) error {
 	if left := leftShard(pg); left != nil {
 		return p.file.outside(left)
 	}
-	if at, ok := out.offset(s.text, pg.Position); ok {
+	if at, ok := offset(s.text, pg.Position); ok {
 		switch {
 		case at >= p.start && at < p.end:
 			return p.file.wrong(at-p.start, p.file.statementAt(at-p.start), pg)
@@ -66,12 +66,9 @@ func (s script) lost(committed int, err error) error {
 }
 
 // offset turns the position of an error, from 1, into an offset of the script in bytes.
-func (o outcome) offset(text string, position int32) (int, bool) {
+func offset(text string, position int32) (int, bool) {
 	if position < 1 {
 		return 0, false
-	}
-	if o.inBytes {
-		return int(position) - 1, true
 	}
 	at := 0
 	for range position - 1 {

@@ -84,16 +84,3 @@ func TestFailureTellsDetailAndHint(t *testing.T) {
 	equal(t, "error", partial.Failed[0].Error(), `shard 0 (shard_00000 on pg-a): migration 001_a.sql, line 3: `+
 		`duplicate key value violates unique constraint "a_pkey" (SQLSTATE 23505); detail: Key (id)=(1) already exists.; in: insert into a values (1)`)
 }
-
-// A database in SQL_ASCII counts positions in bytes.
-func TestFailureInDatabaseWithoutEncoding(t *testing.T) {
-	t.Parallel()
-	b := setup(t, 1, 1, "001_a.sql", "select 'éééé', '日本語日本語';\nselect 'é';\nselect 'ü',\n nothing;\n\n")
-	b.execHost(b.m.Hosts()[0], "update pg_database set encoding = pg_char_to_encoding('SQL_ASCII') where datname = current_database()")
-	_, partial := b.upFails()
-	var got *migrate.FileError
-	if !errors.As(partial, &got) {
-		t.Fatalf("got %v, want a FileError", partial)
-	}
-	equal(t, "line", got.Line, 4)
-}

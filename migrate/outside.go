@@ -106,7 +106,7 @@ func (r *run) statements(ctx context.Context, s *session, n shards.Number, at sh
 			err = left
 		}
 		if err != nil {
-			e := f.wrong(st.Start+s.offsetIn(text, err), text, err)
+			e := f.wrong(st.Start+offsetIn(text, err), text, err)
 			e.Kept = i
 			return e
 		}
@@ -154,10 +154,9 @@ func (s *session) inOneGo(ctx context.Context, statements []string, last *string
 var errEntry = errors.New("its entry in the ledger")
 
 // offsetIn returns the position of the server's error in a statement, in bytes; 0 if unknown.
-func (s *session) offsetIn(statement string, err error) int {
-	out := outcome{inBytes: s.conn.ParameterStatus("server_encoding") == "SQL_ASCII"}
+func offsetIn(statement string, err error) int {
 	if pg, ok := err.(*pgconn.PgError); ok { //nolint:errorlint // an error that wraps one is not about the statement
-		if at, ok := out.offset(statement, pg.Position); ok {
+		if at, ok := offset(statement, pg.Position); ok {
 			return min(at, len(statement))
 		}
 	}

@@ -102,7 +102,7 @@ func TestSettingsOfAFileOutsideOfATransaction(t *testing.T) {
 	t.Parallel()
 	body := disableTx + `set role pg_monitor;
 		create temp table scratch ();
-		set search_path = public; set default_transaction_read_only = on; reset default_transaction_read_only; set work_mem = '4321kB';
+		set application_name = later; set default_transaction_read_only = on; reset default_transaction_read_only; set work_mem = '4321kB';
 		reset role;
 		select 1 / (select count(*) from {{.schema}}.users);
 		create table {{.schema}}.seen as select current_user::text as who, current_setting('work_mem') as memory, current_schemas(false)::text as path`
@@ -116,7 +116,7 @@ func TestSettingsOfAFileOutsideOfATransaction(t *testing.T) {
 	b.up()
 	for n := range b.m.All().All() {
 		equal(t, "ledger", b.value(n, ledgerOf(n)), "up1, up2.2, up2 failed, up2.8, up2.9, up2, up3")
-		equal(t, "set", b.value(n, "select format('%s %s', memory, path) from seen"), "4321kB {public}")
+		equal(t, "set", b.value(n, "select format('%s %s', memory, path) from seen"), "4321kB {"+b.m.Schema(n)+"}")
 		equal(t, "role", b.value(n, "select who <> 'pg_monitor' from seen"), "true")
 		equal(t, "next file", b.value(n, "select memory <> '4321kB' from look"), "true")
 	}

@@ -19,7 +19,6 @@ const left = "kiloshard_left"
 type outcome struct {
 	completed []completed
 	err       error
-	inBytes   bool // the server counts the positions of errors in bytes, not in characters
 }
 
 // completed is one statement that was completed.
@@ -30,7 +29,7 @@ type completed struct {
 
 // send runs a script in one round trip.
 func (s *session) send(ctx context.Context, text string) outcome {
-	out := outcome{inBytes: s.conn.ParameterStatus("server_encoding") == "SQL_ASCII"}
+	var out outcome
 	results := s.conn.Exec(ctx, text)
 	for results.NextResult() {
 		result := results.ResultReader()

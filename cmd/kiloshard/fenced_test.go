@@ -10,6 +10,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -31,6 +32,8 @@ type mover struct {
 
 func newMover(t *testing.T) *mover {
 	t.Helper()
+	// A child of this program would ignore SIGHUP, as this program does under nohup.
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGHUP)
 	hosts := shardtest.Hosts(t, 2)
 	m := &mover{T: t, dir: t.TempDir(), env: append(os.Environ(), "PG_A_DSN="+hosts[0].ConnString(), "PG_B_DSN="+hosts[1].ConnString())}
 	for name, text := range map[string]string{

@@ -81,14 +81,16 @@ func OpenPlain(ctx context.Context, host shards.Host, adjust func(*pgconn.Config
 	return conn, nil
 }
 
-// config returns the config for one connection, credentials included.
+// config returns the config for one connection, credentials included. adjust, which may be nil, changes it before.
 func (l *logins) config(ctx context.Context, adjust func(*pgx.ConnConfig)) (*pgx.ConnConfig, error) {
 	pool, err := parse(l.host)
 	if err != nil {
 		return nil, err
 	}
 	config := pool.ConnConfig
-	adjust(config)
+	if adjust != nil {
+		adjust(config)
+	}
 	return config, l.prepare(ctx, config, parts{}, nil)
 }
 

@@ -14,7 +14,7 @@ import (
 func TestWatchOnATerminal(t *testing.T) {
 	t.Parallel()
 	var out bytes.Buffer
-	w := &statusWatch{App: &cli.App{Stdout: &out, Output: "table"}, screen: &screen{out: &out}, since: map[string]time.Time{}}
+	w := &statusWatch{App: &cli.App{Stdout: &out, Output: "table", Lookup: func(string) (string, bool) { return "", false }}, screen: &screen{out: &out}, since: map[string]time.Time{}}
 	at := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 	host := func(up bool, bytes int64) statusResult {
 		h := hostStatus{Host: "pg-a", Up: up, ShardCount: 4, Expected: 4, Bytes: bytes, transactions: bytes / 100}
