@@ -19,7 +19,7 @@ func TestWatchOnATerminal(t *testing.T) {
 	host := func(up bool, bytes int64) statusResult {
 		h := hostStatus{Host: "pg-a", Up: up, ShardCount: 4, Expected: 4, Bytes: bytes, transactions: bytes / 100}
 		if !up {
-			h.Error = "dial:\n\tconnection refused"
+			h.Error, h.state = "dial:\n\tconnection refused", "down"
 		}
 		return statusResult{Cluster: "photos", ShardCount: 4, Hosts: []hostStatus{h}}
 	}
