@@ -8,8 +8,8 @@ import (
 	"syscall"
 )
 
-// reader is what is known of whoever reads an output. One that has gone, as head does or a terminal that is closed, ends no command:
-// what is written after that is lost, and no error.
+// reader is the state of the reader of an output. A reader that goes away, such as head or a closed terminal, ends no command: later
+// output is lost without an error.
 type reader struct {
 	mu   sync.Mutex // guards what follows
 	gone chan struct{}
@@ -35,7 +35,7 @@ func (r *reader) wrote(err error) {
 	}
 }
 
-// failed returns the error of the first write that failed though somebody reads.
+// failed returns the error of the first write that failed while the reader was there.
 func (r *reader) failed() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()

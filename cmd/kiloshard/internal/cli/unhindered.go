@@ -5,13 +5,13 @@ import (
 	"time"
 )
 
-// unhindered is an output for a caller that must not wait: a terminal that Ctrl-S has stopped, and a pipe that nobody empties, hold up
-// whoever writes to them.
+// unhindered is an output for a caller that must not wait. A terminal stopped by Ctrl-S, or a pipe without a reader, blocks its
+// writers.
 type unhindered struct {
 	queue chan any // []byte to write, or a chan struct{} to close
 }
 
-// Unhindered returns standard error for work that must not wait for whoever reads it. [App.Flush] belongs behind the work.
+// Unhindered returns standard error for work that must not wait for its reader. Call [App.Flush] after the work.
 func (a *App) Unhindered() io.Writer {
 	if a.unhindered == nil {
 		a.unhindered = newUnhindered(a.Stderr)
