@@ -1,12 +1,16 @@
 package router_test
 
-import "testing"
+import (
+	"testing"
+	"time"
+)
 
 // TestCloseBesideAnOpenTransaction has somebody never give back what he was given. Close ends all the same, and the transaction
 // with it.
 func TestCloseBesideAnOpenTransaction(t *testing.T) {
 	t.Parallel()
 	b, ctx := setup(t, options{})
+	b.LimitClose(100 * time.Millisecond)
 	tx, err := b.shard(t, 1).Begin(ctx)
 	if err != nil {
 		t.Fatal(err)

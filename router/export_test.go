@@ -33,6 +33,9 @@ func (s Shard) Slow(sql string) bool {
 	return texts.Slow(texts.Of(sql))
 }
 
+// LimitClose sets how long Close waits for connections in use.
+func (r *Router) LimitClose(d time.Duration) { r.closeLimit = d }
+
 // MeasureFor sets how long after the last read replicas are measured.
 func (r *Router) MeasureFor(d time.Duration) {
 	for _, h := range r.now.Load().hosts {

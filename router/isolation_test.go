@@ -120,10 +120,10 @@ func TestPoisonedConnections(t *testing.T) {
 const poison = `create temp table if not exists photos as select * from shard_00063.photos;
 set search_path = pg_temp, shard_00063, pg_catalog`
 
-// askAll asks all shards from 32 goroutines, so that connections change hands all the time.
+// askAll asks all shards from 16 goroutines, so that four connections change hands all the time.
 func askAll(ctx context.Context, t *testing.T, b *testBundle) {
 	t.Helper()
-	const workers, rounds = 32, 64
+	const workers, rounds = 16, 24
 	var wait sync.WaitGroup
 	errs := make([]error, workers)
 	locks := make([]sync.Mutex, shardCount) // CopyFrom is seen by the others

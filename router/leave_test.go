@@ -171,7 +171,7 @@ func TestLeaveHitsNobodyElse(t *testing.T) {
 		b, ctx := setup(t, options{conns: conns})
 		s := b.shard(t, 1)
 		left := 0
-		for i := range 500 {
+		for i := range 200 {
 			limited, cancel := context.WithTimeout(ctx, time.Duration(rand.IntN(4000))*time.Microsecond)
 			var err error
 			if i%2 == 0 {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -118,18 +119,22 @@ func TestShardIsNowhere(t *testing.T) {
 	maps := newSource(b.Map())
 	r := maps.follow(ctx, t)
 	b.run(ctx, t, `alter schema shard_00005 rename to shard_00005__moved_1`)
+	var calling sync.WaitGroup // together: each waits for a map
 	for name, call := range movedCalls {
 		for how, r := range map[string]*router.Router{"maps": r, "map": b.Router} {
 			s, err := r.ForShard(5)
 			if err != nil {
 				t.Fatal(err)
 			}
-			err = call(ctx, s)
-			if !errors.Is(err, router.ErrMoved) || !router.SafeToRetry(err) || !strings.HasPrefix(err.Error(), "shard 5 (shard_00005 on pg-a): ") {
-				t.Errorf("%s, %s: got %v", name, how, err)
-			}
+			calling.Go(func() {
+				err := call(ctx, s)
+				if !errors.Is(err, router.ErrMoved) || !router.SafeToRetry(err) || !strings.HasPrefix(err.Error(), "shard 5 (shard_00005 on pg-a): ") {
+					t.Errorf("%s, %s: got %v", name, how, err)
+				}
+			})
 		}
 	}
+	calling.Wait()
 	short, cancel := context.WithTimeout(ctx, 100*time.Millisecond)
 	defer cancel()
 	s, err := r.ForShard(5)

@@ -44,7 +44,7 @@ func New(ctx context.Context, cfg Config) (*Router, error) {
 	}
 	ctx = context.WithoutCancel(ctx)
 	r := &Router{
-		log: cfg.logger(), tracers: slices.Clone(cfg.Tracers), maps: cfg.Maps, told: make(chan struct{}, 1), stop: func() {},
+		closeLimit: closeLimit, log: cfg.logger(), tracers: slices.Clone(cfg.Tracers), maps: cfg.Maps, told: make(chan struct{}, 1), stop: func() {},
 	}
 	r.life, r.endLife = context.WithCancel(ctx)
 	maps := &reload{router: r}
@@ -88,7 +88,7 @@ func (r *Router) Close() {
 	if r.directory != nil {
 		r.directory.Close(errClosed)
 	}
-	defer time.AfterFunc(closeLimit, r.endLife).Stop()
+	defer time.AfterFunc(r.closeLimit, r.endLife).Stop()
 	closeAll(r.life, r.now.Load().hosts)
 	r.ending.Wait()
 	r.endLife()

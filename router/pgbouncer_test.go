@@ -94,7 +94,7 @@ const pooledSessions = 2
 
 func alternate(t *testing.T, opts options) {
 	t.Helper()
-	const workers, rounds = 16, 36
+	const workers, rounds = 16, 12
 	db := opts.on
 	one, ctx := setup(t, opts)
 	two, _ := setup(t, opts)

@@ -147,7 +147,7 @@ func TestRiddles(t *testing.T) {
 				opts.dsn, opts.statements = nil, 5
 			}
 			b, ctx := setup(t, opts)
-			const workers, rounds = 48, 40
+			const workers, rounds = 48, 12
 			var wait sync.WaitGroup
 			for w := range workers {
 				wait.Go(func() {
@@ -232,7 +232,7 @@ where datname = current_database() and pid <> pg_backend_pid() and random() < 0.
 	goesOn := func(i int) bool { // until there was enough of both, however rarely the killer gets to it
 		mu.Lock()
 		defer mu.Unlock()
-		return ctx.Err() == nil && (i < 25 || answers == 0 || failures == 0)
+		return ctx.Err() == nil && (i < 8 || answers == 0 || failures == 0)
 	}
 	for w := range 24 {
 		wait.Go(func() {

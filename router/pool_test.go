@@ -137,7 +137,7 @@ func TestCancelInMidQuery(t *testing.T) {
 	}
 	for name, way := range ways {
 		for _, known := range []bool{false, true} { // in the second round the statements may be prepared
-			short, cancel := context.WithTimeout(ctx, 300*time.Millisecond)
+			short, cancel := context.WithTimeout(ctx, 100*time.Millisecond)
 			err := way(short)
 			cancel()
 			if !errors.Is(err, context.DeadlineExceeded) {

@@ -19,7 +19,7 @@ import (
 )
 
 // randomStatements is how many statements TestRandomSQL sends; KILOSHARD_RANDOM_STATEMENTS says another number.
-const randomStatements = 3_000
+const randomStatements = 900
 
 // randomSQL makes up SQL for a shard. What it writes carries the number of the shard.
 type randomSQL struct {

@@ -84,7 +84,7 @@ func TestEndpointOfSeveralServers(t *testing.T) {
 			defer on(ctx, t, late, `select pg_wal_replay_resume()`)
 			s := b.shard(t, 5)
 			var onReplica atomic.Int64
-			for i := range 20 {
+			for i := range 8 {
 				const query = `insert into photos values (2005, 0, $1) on conflict (id) do update set title = excluded.title`
 				want := fmt.Sprint(name, " ", i)
 				if _, err := s.Exec(ctx, query, want); err != nil {

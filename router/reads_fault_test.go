@@ -62,7 +62,7 @@ func startReads(ctx context.Context, t *testing.T, b *readBundle, reads router.R
 // more waits for more reads, on replicas if so wanted.
 func (l *readLoad) more(ctx context.Context, t *testing.T, counter *atomic.Int64) {
 	t.Helper()
-	want := counter.Load() + 500
+	want := counter.Load() + 200
 	eventually(ctx, t, func() bool { return l.failed.Load() || counter.Load() >= want })
 }
 

@@ -3,6 +3,7 @@ package router_test
 import (
 	"context"
 	"errors"
+	"sync"
 	"testing"
 	"time"
 
@@ -53,12 +54,16 @@ func TestShardMovesUnderReaders(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Run("fence", func(t *testing.T) {
+		var reading sync.WaitGroup // together: each waits for a map
 		for name, call := range readCalls {
-			check(t, any, name, call, `select n from fenced`)
-			if _, err := call(ctx, replica, `select n from fenced`); !errors.Is(err, router.ErrMoved) {
-				t.Errorf("%s: got %v", name, err)
-			}
+			reading.Go(func() {
+				check(t, any, name, call, `select n from fenced`)
+				if _, err := call(ctx, replica, `select n from fenced`); !errors.Is(err, router.ErrMoved) {
+					t.Errorf("%s: got %v", name, err)
+				}
+			})
 		}
+		reading.Wait()
 	})
 	t.Run("no shard", func(t *testing.T) {
 		dsn := servers.primary().DSN("moved")

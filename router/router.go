@@ -27,6 +27,7 @@ type Router struct {
 	told         chan struct{}      // has an element once the source has yielded another map
 	stop         context.CancelFunc // stops watching maps
 	ending       sync.WaitGroup     // waits for the watcher and for hosts that left the map to close
+	closeLimit   time.Duration      // how long Close waits for connections in use
 	life         context.Context    // ends when Close stops waiting
 	endLife      context.CancelFunc
 

@@ -132,7 +132,7 @@ func copyTemplate(ctx context.Context) (name string, err error) {
 		return "", err
 	}
 	name = fmt.Sprintf("router_%d_%d", os.Getpid(), databases.Add(1))
-	return name, Admin(ctx, "create database "+name+" template "+template)
+	return name, Admin(ctx, "create database "+name+" template "+template+" strategy file_copy") // half as long as the default wal_log
 }
 
 func run(ctx context.Context, dsn, query string) error {
