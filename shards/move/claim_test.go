@@ -220,9 +220,10 @@ func TestStoreDownBeforeFence(t *testing.T) {
 			waited, down = true, false
 		}
 	}
-	patient := cfg
-	patient.Patience = 5 * time.Second // others on the server may have a transaction that is older than the slot
-	if _, err := move.Run(t.Context(), patient); err == nil || !strings.Contains(err.Error(), "no cutover within 5s: the store: it is down") {
+	b.interrupted("copy: copied") // others on the server may have a transaction that is older than the slot, which takes patience
+	impatient := cfg
+	impatient.Patience = 500 * time.Millisecond
+	if _, err := move.Resume(t.Context(), impatient); err == nil || !strings.Contains(err.Error(), "no cutover within 500ms: the store: it is down") {
 		t.Errorf("got %v", err)
 	}
 	b.exec(0, write)
@@ -271,7 +272,11 @@ func TestOpenStaysOpen(t *testing.T) {
 	stuck := func(source int, do func(context.Context, move.Config) (move.Report, error)) {
 		t.Helper()
 		cfg := b.cfg
-		cfg.Store = &hookedStore{Store: b.store, onSwap: func() error { return &shards.ChangeError{} }}
+		cfg.Store = &hookedStore{Store: b.store, onSwap: func() error { // a refusal: the store is not asked again
+			now := b.load()
+			_, err := b.store.Swap(t.Context(), now.Version(), mapstore.Change{Config: now.Config(), By: strings.Repeat("x", mapstore.MaxNote+1)})
+			return err
+		}}
 		if _, err := do(t.Context(), cfg); err == nil {
 			t.Fatal("it is not stuck")
 		}

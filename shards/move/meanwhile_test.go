@@ -54,26 +54,55 @@ func (b *bundle) copied(offline bool) {
 // What somebody changes by hand while a cutover waits for a transaction is seen before the shard is fenced.
 func TestChangedWhileCutoverWaits(t *testing.T) {
 	t.Parallel()
-	for i, change := range []string{
-		`create index by_hand on shard_00001.photos (mood)`, `alter table shard_00001.photos alter title set default 'by_hand'`, `comment on column shard_00001.likes.who is 'by_hand'`,
-		`create function shard_00001.by_hand() returns int language sql as 'select 1'`, `create table shard_00001.by_hand (n int primary key)`, `alter type shard_00001.mood add value 'by_hand'`,
-		`create sequence shard_00001.by_hand`, `drop view shard_00001.glad; create view shard_00001.glad as select 1 as by_hand`,
+	for offline, changes := range map[bool][][2]string{
+		false: {
+			{`create index by_hand on shard_00001.photos (mood)`, `drop index shard_00001.by_hand`},
+			{`comment on column shard_00001.likes.who is 'by_hand'`, `comment on column shard_00001.likes.who is null`},
+			{`create table shard_00001.by_hand (n int primary key)`, `drop table shard_00001.by_hand`},
+			{`create sequence shard_00001.by_hand`, `drop sequence shard_00001.by_hand`},
+		},
+		true: {
+			{`alter table shard_00001.photos alter title set default 'by_hand'`, `alter table shard_00001.photos alter title drop default`},
+			{`create function shard_00001.by_hand() returns int language sql as 'select 1'`, `drop function shard_00001.by_hand()`},
+			{`drop view shard_00001.glad; create view shard_00001.glad as select 1 as by_hand`, glad},
+			{`alter type shard_00001.mood add value 'by_hand'`, ``}, // the last one: nothing undoes it
+		},
 	} {
 		b := setup(t)
 		b.exec(0, fill)
-		b.copied(i%2 == 1)
-		b.afterWait(0, change)
-		_, err := move.Resume(t.Context(), b.cfg)
-		var structure *move.StructureError
-		if !errors.As(err, &structure) || !strings.Contains(err.Error(), "by_hand") && !strings.Contains(err.Error(), "glad") {
-			t.Errorf("%s: got %v", change, err)
-		}
-		b.served("pg-a", "after "+change)
-		if _, err := move.Abort(t.Context(), b.cfg); err != nil {
-			t.Fatal(err)
-		}
-		b.clean()
+		b.copied(offline)
+		b.foundAndUndone(changes, func(change string) (wait func()) { b.afterWait(0, change); return func() {} })
 	}
+}
+
+// glad makes the view as the migration does.
+const glad = `drop view shard_00001.glad; create view shard_00001.glad as select * from shard_00001.photos where mood = 'glad'`
+
+// foundAndUndone resumes a move, with each of some changes made meanwhile by what begin begins, and checks that the shard stays because of that
+// change. Each is undone before the next.
+func (b *bundle) foundAndUndone(changes [][2]string, begin func(change string) (wait func())) {
+	b.t.Helper()
+	cfg := b.cfg
+	for i, change := range changes {
+		name := fmt.Sprintf("by_hand_%d", i)
+		does, undoes := strings.ReplaceAll(change[0], "by_hand", name), strings.ReplaceAll(change[1], "by_hand", name)
+		b.cfg = cfg
+		wait := begin(does)
+		_, err := move.Resume(b.t.Context(), b.cfg)
+		wait()
+		var structure *move.StructureError
+		if !errors.As(err, &structure) {
+			b.t.Errorf("%s: got %v", does, err)
+		} else if all := strings.Join(structure.Differences, "; "); !strings.Contains(all, name) || strings.Count(all, "by_hand") != strings.Count(all, name) {
+			b.t.Errorf("%s: got %s", does, all)
+		}
+		b.served("pg-a", "after "+does)
+		b.exec(0, undoes)
+	}
+	if _, err := move.Abort(b.t.Context(), cfg); err != nil {
+		b.t.Fatal(err)
+	}
+	b.clean()
 }
 
 // Grants that are made, views that are refreshed, and tables that are emptied, while a cutover waits, are no reason not to move.
@@ -117,7 +146,7 @@ func TestChangedWhileRollbackWaits(t *testing.T) {
 func (b *bundle) whileFencing(host int, statements string, later ...string) (wait func()) {
 	b.cfg.MaxPause = time.Minute
 	b.exec(host, `
-		create function public.wait_for_change() returns event_trigger language plpgsql as $$ begin
+		create or replace function public.wait_for_change() returns event_trigger language plpgsql as $$ begin
 			perform pg_advisory_xact_lock(1, 1);
 			while exists (select from pg_event_trigger) and not exists (select from pg_locks where (classid, objid) = (1, 2) and database = (select oid from pg_database where datname = current_database())) loop perform pg_sleep(0.001); end loop;
 		end $$;
@@ -146,26 +175,22 @@ func (b *bundle) whileFencing(host int, statements string, later ...string) (wai
 // What somebody makes or changes by hand between the last look under the locks and the commit of the fence is seen before the map changes.
 func TestChangedWhileFencing(t *testing.T) {
 	t.Parallel()
-	for i, change := range []string{
-		`create table shard_00001.by_hand as select 1 as n`, `create function shard_00001.by_hand() returns int language sql as 'select 1'`, `create sequence shard_00001.by_hand`,
-		`create type shard_00001.by_hand as enum ('a')`, `create view shard_00001.by_hand as select 1 as n`,
-		`comment on type shard_00001.mood is 'by_hand'`,
+	for offline, changes := range map[bool][][2]string{
+		false: {
+			{`create table shard_00001.by_hand as select 1 as n`, `drop table shard_00001.by_hand`},
+			{`create sequence shard_00001.by_hand`, `drop sequence shard_00001.by_hand`},
+			{`create view shard_00001.by_hand as select 1 as n`, `drop view shard_00001.by_hand`},
+		},
+		true: {
+			{`create function shard_00001.by_hand() returns int language sql as 'select 1'`, `drop function shard_00001.by_hand()`},
+			{`create type shard_00001.by_hand as enum ('a')`, `drop type shard_00001.by_hand`},
+			{`comment on type shard_00001.mood is 'by_hand'`, `comment on type shard_00001.mood is null`},
+		},
 	} {
 		b := setup(t)
 		b.exec(0, fill)
-		b.copied(i%2 == 1)
-		wait := b.whileFencing(0, change)
-		_, err := move.Resume(t.Context(), b.cfg)
-		wait()
-		var structure *move.StructureError
-		if !errors.As(err, &structure) || !strings.Contains(err.Error(), "by_hand") {
-			t.Errorf("%s: got %v", change, err)
-		}
-		b.served("pg-a", "after "+change)
-		if _, err := move.Abort(t.Context(), b.cfg); err != nil {
-			t.Fatal(err)
-		}
-		b.clean()
+		b.copied(offline)
+		b.foundAndUndone(changes, func(change string) (wait func()) { return b.whileFencing(0, change) })
 	}
 }
 
@@ -184,7 +209,7 @@ func TestMadeWhileFencing(t *testing.T) {
 				locked++
 			}
 		}
-		wait := b.whileFencing(0, `begin; create table shard_00001.by_hand as select 1 as n`, `select pg_sleep(3)`, `commit`)
+		wait := b.whileFencing(0, `begin; create table shard_00001.by_hand as select 1 as n`, `select pg_sleep(1.5)`, `commit`)
 		_, err := move.Resume(t.Context(), b.cfg)
 		wait()
 		var structure *move.StructureError

@@ -98,24 +98,3 @@ func TestMove(t *testing.T) {
 	b.equal("cleaned", cleaned.Done.String(), "1")
 	b.equal("schemas", b.text(0, `select count(*) from pg_namespace where nspname like 'shard_00001%'`), "0")
 }
-
-// A shard goes to and fro, and its IDs rise.
-func TestMoveBack(t *testing.T) {
-	t.Parallel()
-	b := setup(t)
-	b.exec(0, fill)
-	top := ""
-	for i, to := range []string{"pg-b", "pg-a", "pg-b"} {
-		b.cfg.Map, b.cfg.To = b.load(), to
-		if _, err := move.Run(t.Context(), b.cfg); err != nil {
-			t.Fatal(err)
-		}
-		b.clean()
-		id := b.text(1-i%2, `select shard_00001.next_id()`)
-		if id <= top {
-			t.Errorf("ID %s after %s", id, top)
-		}
-		top = id
-	}
-	b.equal("rows", b.text(1, `select count(*) from shard_00001.photos`), "1000")
-}

@@ -104,7 +104,8 @@ var ErrBusy = errors.New("the shard is being migrated, or moved by another progr
 var errMoverAtWork = fmt.Errorf("%w: another mover is at work on it: interrupt that mover first", ErrBusy)
 
 // lockWait is how long a move waits for a shard's lock: a mover that was killed a moment ago may still have it.
-const lockWait = 10 * time.Second
+// Tests wait less.
+var lockWait = 10 * time.Second
 
 // lockShard takes a shard's advisory lock for the session, by polling, since a statement that waits holds a snapshot. Anybody
 // can take that lock, so it counts where its holder may create in the schema; what keeps others out for certain is enterAlone

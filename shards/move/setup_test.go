@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 	"testing/fstest"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -22,6 +23,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
+	*move.LockWait = 5 * time.Second
 	os.Exit(leak.Check(shardtest.Run(m)))
 }
 
