@@ -12,7 +12,7 @@ import (
 // work on too many if it lived on. The files enter the session that ran them.
 func TestSessionsAreRecycled(t *testing.T) {
 	t.Parallel()
-	const count = migrate.RecycleAfter + 100
+	const count = migrate.RecycleAfter + 10
 	tables := func(names string) string {
 		var b strings.Builder
 		for _, name := range strings.Fields(names) {

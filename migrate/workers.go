@@ -32,8 +32,8 @@ func (r *run) open(ctx context.Context, host shards.Host) (*session, error) {
 func (r *run) close(_ context.Context, s *session) { r.sessions.give(s) }
 
 // recycleAfter is the number of shards after which a session is replaced, since Postgres caches the catalog entries of
-// tables in the memory of a session.
-const recycleAfter = 1000
+// tables in the memory of a session. Tests lower it.
+var recycleAfter = 1000
 
 func alive(s *session) bool { return !s.conn.IsClosed() && s.shards < recycleAfter }
 
