@@ -152,15 +152,16 @@ func TestCredentials(t *testing.T) {
 		name, dsn, more string
 		files           map[string]string
 		env             []string
+		short           bool // as another, save for where a password or file is: two commands do
 	}{
 		{name: "DSN", dsn: at("app:"+sentinel, s.host, "sslmode=disable")},
-		{name: "variable", dsn: at("app:${SECRET}", s.host, "sslmode=disable"), env: []string{"SECRET=" + sentinel}},
-		{name: "PGPASSWORD", dsn: at("app", s.host, "sslmode=disable"), env: []string{"PGPASSWORD=" + sentinel}},
-		{name: "pgpass at home", dsn: at("app", s.host, "sslmode=disable"), files: map[string]string{".pgpass": line}},
-		{name: "PGPASSFILE", dsn: at("app", s.host, "sslmode=disable"), files: map[string]string{"else/pgpass": line}, env: []string{"PGPASSFILE=DIR/else/pgpass"}},
+		{name: "variable", short: true, dsn: at("app:${SECRET}", s.host, "sslmode=disable"), env: []string{"SECRET=" + sentinel}},
+		{name: "PGPASSWORD", short: true, dsn: at("app", s.host, "sslmode=disable"), env: []string{"PGPASSWORD=" + sentinel}},
+		{name: "pgpass at home", short: true, dsn: at("app", s.host, "sslmode=disable"), files: map[string]string{".pgpass": line}},
+		{name: "PGPASSFILE", short: true, dsn: at("app", s.host, "sslmode=disable"), files: map[string]string{"else/pgpass": line}, env: []string{"PGPASSFILE=DIR/else/pgpass"}},
 		{name: "passfile beside the config", dsn: at("app", s.host, "sslmode=disable&passfile=secrets/pgpass"), files: map[string]string{"secrets/pgpass": line}},
-		{name: "service at home", dsn: "service=photos dbname=DATABASE", files: map[string]string{".pg_service.conf": service}},
-		{name: "PGSERVICEFILE", dsn: "service=photos dbname=DATABASE", files: map[string]string{"services": service}, env: []string{"PGSERVICEFILE=DIR/services"}},
+		{name: "service at home", short: true, dsn: "service=photos dbname=DATABASE", files: map[string]string{".pg_service.conf": service}},
+		{name: "PGSERVICEFILE", short: true, dsn: "service=photos dbname=DATABASE", files: map[string]string{"services": service}, env: []string{"PGSERVICEFILE=DIR/services"}},
 		{name: "service beside the config", dsn: "service=photos dbname=DATABASE servicefile=services", files: map[string]string{"services": service}},
 		{name: "verify-full", dsn: at("app:${SECRET}", "localhost", "sslmode=verify-full&sslrootcert=tls/ca.pem"), files: tls, env: []string{"SECRET=" + sentinel}},
 		{name: "client certificate", dsn: at("app_cert", "localhost", "sslmode=verify-full&sslrootcert=tls/ca.pem&sslcert=tls/app.crt&sslkey=tls/app.key"), files: tls},
@@ -195,8 +196,8 @@ func TestCredentials(t *testing.T) {
 				{"status --timeout 60s -o json", `"up": true`},
 				{"id next --shard 3 -o json", "pg-b"},
 			} {
-				if strings.HasPrefix(test.name, "PG") && strings.HasPrefix(step.command, "migrate ") {
-					continue // those that are the same save for where a file is
+				if test.short && step.command != "create" && !strings.HasPrefix(step.command, "id ") {
+					continue
 				}
 				printed, done := c.run(t, strings.Fields(step.command)...)
 				if !done || !strings.Contains(printed, step.want) || strings.Contains(printed, "does not answer") {

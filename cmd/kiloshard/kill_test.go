@@ -8,6 +8,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/kiloshard/kiloshard/internal/pgtest"
 )
 
 // TestKilledMigrateUp kills kiloshard migrate up with SIGKILL at random moments of its run, every other time
@@ -16,13 +18,11 @@ import (
 // that a host that is killed has forgotten what it had just committed; but not what a run that ended with success
 // had done.
 //
-// As a part of go test ./... it kills 4 runs over 64 shards. The full form kills 30 runs over 512 shards:
-//
-//	KILOSHARD_FULL=1 go test -v -count=1 -timeout=30m -run TestKilledMigrateUp ./cmd/kiloshard
+// make prove kills 30 runs over 512 shards.
 func TestKilledMigrateUp(t *testing.T) {
 	t.Parallel()
-	kills, count := 4, 64
-	if os.Getenv("KILOSHARD_FULL") == "1" {
+	kills, count := 2, 64
+	if pgtest.Full() {
 		kills, count = 30, 512
 	}
 	b := setupKills(t, count)
@@ -39,7 +39,7 @@ func TestKilledMigrateUp(t *testing.T) {
 	// came too early or too late, there are some more.
 	inTheMiddle := 0
 	for kill := 0; kill < kills || inTheMiddle == 0; kill++ {
-		if kill == 5*kills {
+		if kill == 10*kills {
 			t.Fatalf("none of %d kills found some shards done and others not", kill)
 		}
 		c := b.cluster()

@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strconv"
 	"strings"
 	"testing"
@@ -15,6 +16,7 @@ import (
 
 	"github.com/kiloshard/kiloshard/cmd/kiloshard/internal/cli"
 	"github.com/kiloshard/kiloshard/internal/pgtest"
+	"github.com/kiloshard/kiloshard/shards"
 	"github.com/kiloshard/kiloshard/shards/shardtest"
 )
 
@@ -33,6 +35,7 @@ func TestMain(m *testing.M) {
 
 // TestScripts runs testdata/script. Each script has two empty hosts of its own, whose DSNs are in
 // PG_A_DSN and PG_B_DSN, and PG_B_WRONG_DSN is the second with a wrong password. PG_MAP_DSN is a database for the map.
+// A script that names none of them has none.
 func TestScripts(t *testing.T) {
 	t.Parallel()
 	files, err := filepath.Glob("testdata/script/*.txtar")
@@ -46,7 +49,7 @@ func TestScripts(t *testing.T) {
 	for _, file := range files {
 		t.Run(strings.TrimSuffix(filepath.Base(file), ".txtar"), func(t *testing.T) {
 			t.Parallel()
-			hosts := shardtest.Hosts(t, 3)
+			hosts := scriptHosts(t, file)
 			tmp := enterable(t)
 			testscript.Run(t, testscript.Params{
 				Files:               []string{file},
@@ -65,19 +68,21 @@ func TestScripts(t *testing.T) {
 					env.Setenv("KILOSHARD_STORE_TIMEOUT", "1m") // however busy the machine is
 					env.Setenv("TMPDIR", tmp)
 					env.Setenv("PAGES", pages)
-					env.Setenv("COLUMNS", "1000") // a line is as long as it is, unless a script says otherwise
-					env.Setenv("PG_A_DSN", hosts[0].ConnString())
-					env.Setenv("PG_B_DSN", hosts[1].ConnString())
-					env.Setenv("PG_MAP_DSN", hosts[2].ConnString())
+					env.Setenv("COLUMNS", "1000")                                // a line is as long as it is, unless a script says otherwise
 					env.Setenv("PG_ROLE", fmt.Sprintf("script_%d", os.Getpid())) // for a script to make
-					wrong, err := url.Parse(hosts[1].ConnString())
-					if err != nil {
-						return err
+					for i, host := range hosts {
+						env.Setenv([]string{"PG_A_DSN", "PG_B_DSN", "PG_MAP_DSN"}[i], host.ConnString())
 					}
-					wrong.User = url.UserPassword(wrong.User.Username(), "s3cr3t-pa55")
-					env.Setenv("PG_B_WRONG_DSN", wrong.String())
-					wrong.Path = "/control"
-					env.Setenv("PG_MAP_WRONG_DSN", wrong.String())
+					if len(hosts) > 0 {
+						wrong, err := url.Parse(hosts[1].ConnString())
+						if err != nil {
+							return err
+						}
+						wrong.User = url.UserPassword(wrong.User.Username(), "s3cr3t-pa55")
+						env.Setenv("PG_B_WRONG_DSN", wrong.String())
+						wrong.Path = "/control"
+						env.Setenv("PG_MAP_WRONG_DSN", wrong.String())
+					}
 					for _, name := range []string{"KILOSHARD_POSTGRES_DSN", "KILOSHARD_POSTGRES_IMAGE"} {
 						env.Setenv(name, os.Getenv(name))
 					}
@@ -86,6 +91,18 @@ func TestScripts(t *testing.T) {
 			})
 		})
 	}
+}
+
+// scriptHosts returns the databases that a script names.
+func scriptHosts(t *testing.T, file string) []shards.Host {
+	t.Helper()
+	switch text := readPage(t, file); {
+	case strings.Contains(text, "PG_MAP_DSN"):
+		return shardtest.Hosts(t, 3)
+	case regexp.MustCompile(`PG_(A|B|B_WRONG|MAP_WRONG)_DSN`).MatchString(text):
+		return shardtest.Hosts(t, 2)
+	}
+	return nil
 }
 
 // enterable returns a directory for a script's temporary files: servers of root run as a user who cannot enter the script's own.
