@@ -35,7 +35,14 @@ type bundle struct {
 // setup makes a router, with one connection to each host.
 func setup(t testing.TB, count int, change func(*shards.Config)) (*bundle, context.Context) {
 	t.Helper()
-	m := shardtest.New(t, shardtest.Config{Shards: count, Migrations: migrations}).Map
+	cfg := shardtest.Config{Shards: count, Migrations: migrations}
+	if change != nil {
+		var c shards.Config
+		c.Hosts = make([]shards.Host, 2)
+		change(&c)
+		cfg.Strategy = c.Strategy
+	}
+	m := shardtest.New(t, cfg).Map
 	if change != nil {
 		c := m.Config()
 		c.Hosts = append([]shards.Host(nil), c.Hosts...)

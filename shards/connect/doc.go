@@ -36,7 +36,8 @@
 // # Identity
 //
 // Each connection to a host of a map first reads kiloshard.settings. If the database belongs to another cluster,
-// or has another epoch, layout or schema prefix, the error is an [IdentityError], and no other statement is sent.
+// or has another epoch, layout or schema prefix, or if keys have other shards by its strategy than by the map's, the error is an
+// [IdentityError], and no other statement is sent.
 // A database whose encoding is not UTF8 is an [EncodingError]. If another session has locked that table, it waits up to [LockWait], unless the session has a lock_timeout, and then
 // names the holder.
 //

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5/pgconn"
@@ -13,11 +14,12 @@ import (
 	"github.com/kiloshard/kiloshard/sql/special"
 )
 
-// IdentityError says that a database holds shards of another cluster than the map's, or with another epoch, layout or
-// schema prefix. Only the statement that detects this was sent to it.
+// IdentityError says that a database holds shards of another cluster than the map's, or with another epoch, layout,
+// schema prefix or strategy. Only the statement that detects this was sent to it.
 type IdentityError struct {
-	Field           string // cluster, schema_prefix, epoch or layout
+	Field           string // cluster, schema_prefix, epoch, layout or strategy
 	Found, Expected string
+	Err             error // of a strategy: what would become of keys
 }
 
 // Error names what was found and what was expected.
@@ -25,11 +27,47 @@ func (e *IdentityError) Error() string {
 	if e.Field == "cluster" {
 		return fmt.Sprintf("this database belongs to cluster %q, expected cluster %q: the config or its DSN is that of another cluster", e.Found, e.Expected)
 	}
+	if e.Field == "strategy" {
+		return fmt.Sprintf("the keys of this database's shards go by strategy %s, and by the map they would go by %s: %v; expected a map with the former; "+
+			"after their rows were moved, kiloshard map edit --keys-moved records the latter", shortened(e.Found), shortened(e.Expected), e.Err)
+	}
 	return fmt.Sprintf("this database has %s %s, expected %s %s as the map says: it cannot change while there are shards", e.Field, e.Found, e.Field, e.Expected)
 }
 
+// Unwrap returns what would become of keys, or nil.
+func (e *IdentityError) Unwrap() error { return e.Err }
+
+// shortened returns a strategy, of many ranges their beginning.
+func shortened(keys string) string {
+	if len(keys) > 200 {
+		return strings.ToValidUTF8(keys[:200], "") + "…"
+	}
+	return keys
+}
+
+// CheckKeys compares the strategies of a host's settings and of a map, by which each key must keep its shard. A map may have
+// fewer ranges: that of a service may be older, and keys of the others have no shard there. It accepts settings of a release
+// that recorded no strategy.
+func CheckKeys(found, expected string) error {
+	if found == "" || expected == "" {
+		return nil
+	}
+	err := shards.CheckKeys(found, expected)
+	if err == nil || shards.FewerRanges(found, expected) {
+		return nil
+	}
+	return &IdentityError{Field: "strategy", Found: found, Expected: expected, Err: err}
+}
+
 // readIdentity reads a database's settings. Somebody else may have made a relation of this name, so no code of theirs runs.
-var readIdentity = "set local statement_timeout = 0;\n" + special.Refuse("kiloshard.settings") + "\nselect pg_catalog.to_jsonb(s) from kiloshard.settings s"
+var readIdentity = "set local statement_timeout = 0;\n" + special.Refuse("kiloshard.settings") + `
+	select pg_catalog.to_jsonb(s) operator(pg_catalog.-) 'keys'::text,
+		pg_catalog.encode(pg_catalog.sha256(pg_catalog.convert_to(pg_catalog.to_jsonb(s) operator(pg_catalog.->>) 'keys'::text, 'UTF8')), 'hex')
+	from kiloshard.settings s`
+
+// readKeys reads the strategy, which may be long, where it is not the same as the map's.
+var readKeys = "set local statement_timeout = 0;\n" + special.Refuse("kiloshard.settings") + `
+	select pg_catalog.to_jsonb(s) operator(pg_catalog.->>) 'keys'::text from kiloshard.settings s`
 
 // checkIdentity compares a database's encoding with UTF8, and its settings with those that the host's map expects. It accepts a database in which
 // nothing is installed, one of an older release whose settings the role may not read, and one in which somebody else
@@ -55,7 +93,18 @@ func checkIdentity(ctx context.Context, conn *pgconn.PgConn, host shards.Host) e
 	if len(last.Rows) == 0 {
 		return nil
 	}
-	return compareIdentity(last.Rows[0][0], expected)
+	row := last.Rows[0]
+	if err := compareIdentity(row[0], expected); err != nil || row[1] == nil || string(row[1]) == expected.KeysSum() {
+		return err
+	}
+	results, err = conn.Exec(ctx, readKeys).ReadAll()
+	if err != nil {
+		return fmt.Errorf("reading kiloshard.settings: %w", NameHolders(ctx, conn, err))
+	}
+	if last = results[len(results)-1]; len(last.Rows) == 0 {
+		return nil
+	}
+	return CheckKeys(string(last.Rows[0][0]), expected.Keys)
 }
 
 // compareIdentity compares the row of kiloshard.settings, as JSON.
@@ -75,13 +124,13 @@ func compareIdentity(row []byte, expected shards.Identity) error {
 	layout := shards.Layout{Time: found.TimeBits, Shard: found.ShardBits, Type: found.TypeBits, Sequence: found.SequenceBits}
 	switch {
 	case found.Cluster != expected.Cluster:
-		return &IdentityError{"cluster", found.Cluster, expected.Cluster}
+		return &IdentityError{Field: "cluster", Found: found.Cluster, Expected: expected.Cluster}
 	case found.SchemaPrefix != expected.SchemaPrefix:
-		return &IdentityError{"schema_prefix", found.SchemaPrefix, expected.SchemaPrefix}
+		return &IdentityError{Field: "schema_prefix", Found: found.SchemaPrefix, Expected: expected.SchemaPrefix}
 	case layout != expected.Layout:
-		return &IdentityError{"layout", usable(layout), usable(expected.Layout)}
+		return &IdentityError{Field: "layout", Found: usable(layout), Expected: usable(expected.Layout)}
 	case layout.HasTime() && !found.Epoch.Equal(expected.Epoch):
-		return &IdentityError{"epoch", moment(found.Epoch), moment(expected.Epoch)}
+		return &IdentityError{Field: "epoch", Found: moment(found.Epoch), Expected: moment(expected.Epoch)}
 	}
 	return nil
 }

@@ -41,7 +41,7 @@ func (cfg CreateConfig) begin(ctx context.Context, to purpose) (_ *sessions, _ *
 	if err != nil {
 		return nil, nil, err
 	}
-	if err := errors.Join(untrusted(inventories), clash(cfg.Map, inventories)); err != nil {
+	if err := errors.Join(untrusted(inventories), clash(cfg.Map, inventories), checkKeys(cfg.Map, inventories)); err != nil {
 		return nil, nil, err
 	}
 	w := plan(cfg.Map, inventories, to)

@@ -17,7 +17,7 @@ func TestCreateMakesDirectory(t *testing.T) {
 	c := shardtest.MapConfig(8, shardtest.Hosts(t, 2))
 	m := build(t, c)
 	create(t, m)
-	c.Strategy = shards.Strategy{By: shards.Directory}
+	c.Strategy = shards.Strategy{By: shards.Directory, Otherwise: &shards.Strategy{By: shards.Modulo}}
 	m = build(t, c)
 	if differences, err := provision.Verify(t.Context(), m); err != nil || len(differences) != 16 {
 		t.Errorf("%d differences before, %v; expected two tables of each shard", len(differences), err)

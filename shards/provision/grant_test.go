@@ -25,6 +25,7 @@ type grantBundle struct {
 func setupGrant(t *testing.T) *grantBundle {
 	t.Helper()
 	config := shardtest.MapConfig(8, shardtest.Hosts(t, 2))
+	config.Strategy = shards.Strategy{By: shards.Modulo, Of: 8}
 	config.Generators = []shards.Generator{
 		{Kind: shards.Row, Names: []string{"invoice"}, Hosts: []string{config.Hosts[0].Name}},
 		{Kind: shards.Tickets, Names: []string{"account"}, Hosts: []string{config.Hosts[0].Name, config.Hosts[1].Name}},

@@ -59,6 +59,7 @@ type settings struct {
 	TypeBits     int
 	SequenceBits int
 	Engine       string
+	Keys         string // see [shards.Identity]; empty before an upgrade from a version that did not record it
 }
 
 // schema holds the details of a schema with the name of a shard.
@@ -157,7 +158,7 @@ func (inv *inventory) takeSettings(ctx context.Context, conn *pgx.Conn, _ string
 	// Settings of a version without types have no type_bits.
 	const query = `
 		SELECT cluster, schema_prefix, epoch, time_bits, shard_bits, coalesce((to_jsonb(s) ->> 'type_bits')::int, 0),
-			sequence_bits, engine
+			sequence_bits, engine, coalesce(to_jsonb(s) ->> 'keys', '')
 		FROM kiloshard.settings s`
 	rows, err := conn.Query(ctx, query)
 	if err != nil {

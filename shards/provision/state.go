@@ -1,10 +1,12 @@
 package provision
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 
 	"github.com/kiloshard/kiloshard/shards"
+	"github.com/kiloshard/kiloshard/shards/connect"
 	"github.com/kiloshard/kiloshard/sql"
 )
 
@@ -21,7 +23,7 @@ const (
 type present struct {
 	m                        *shards.Map
 	engine, shard, keyTables string
-	ledger, uuidv7           string
+	ledger, uuidv7, keys     string
 	repairs                  bool // what somebody has changed counts as old; the inventories are detailed
 	generators               map[shards.GeneratorKind]string
 }
@@ -29,7 +31,7 @@ type present struct {
 func presentOf(m *shards.Map) *present {
 	p := &present{
 		m: m, shard: sql.Version(sql.Shard(params(m), 0, m.Schema(0))),
-		ledger: sql.Version(sql.Ledger()), uuidv7: sql.Version(sql.UUIDv7()), generators: map[shards.GeneratorKind]string{},
+		keys: keysOf(m), ledger: sql.Version(sql.Ledger()), uuidv7: sql.Version(sql.UUIDv7()), generators: map[shards.GeneratorKind]string{},
 	}
 	_, p.engine = sql.Engine(params(m))
 	if m.Allocates() {
@@ -134,6 +136,49 @@ func (p *present) engineState(inv *inventory) state {
 		}
 	}
 	return current
+}
+
+// keysState compares the strategy that the helper schema records.
+func (p *present) keysState(inv *inventory) state {
+	switch {
+	case inv.settings == nil:
+		return missing
+	case inv.settings.Keys == p.keys, inv.settings.Keys != "" && shards.CheckKeys(inv.settings.Keys, p.keys) != nil && inv.holdsShards():
+		return current // or of a newer map
+	case inv.settings.Keys == "":
+		return old
+	}
+	return missing // it records what a command of before knew
+}
+
+// holdsShards reports whether a host has any shard.
+func (inv *inventory) holdsShards() bool {
+	for _, found := range inv.found {
+		if found.ours {
+			return true
+		}
+	}
+	return false
+}
+
+// checkKeys returns an error for each host that holds shards whose keys go by another strategy.
+func checkKeys(m *shards.Map, inventories []*inventory) error {
+	var errs []error
+	for _, inv := range inventories {
+		if inv.settings == nil || inv.settings.Cluster != m.Config().Cluster || !inv.holdsShards() {
+			continue
+		}
+		if err := connect.CheckKeys(inv.settings.Keys, keysOf(m)); err != nil {
+			errs = append(errs, &shards.HostError{Host: inv.host.Name, Err: err})
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// keysOf returns what the hosts of a map record of its strategy.
+func keysOf(m *shards.Map) string {
+	id, _ := m.Hosts()[0].Identity()
+	return id.Keys
 }
 
 // ledgerState compares the ledger of migrations, which migrate makes where it is missing.

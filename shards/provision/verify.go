@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/kiloshard/kiloshard/shards"
+	"github.com/kiloshard/kiloshard/shards/connect"
 	"github.com/kiloshard/kiloshard/sql"
 )
 
@@ -136,11 +137,17 @@ func (v *verification) engine(inv *inventory) {
 	if len(v.differences) > differences {
 		return // the functions differ for that reason, and upgrade does not change them
 	}
+	if connect.CheckKeys(s.Keys, v.present.keys) != nil {
+		v.differ(KindEngine, inv, helper, "strategy "+s.Keys, v.present.keys)
+	}
 	v.ledger(inv)
 	v.rights(inv, helper)
 	if v.present.engineState(inv) == old {
 		v.old(inv, helper, "the helper schema", s.Engine, v.present.engine)
 		return
+	}
+	if s.Keys == "" {
+		v.differ(KindOld, inv, helper, "the strategy is not recorded", "that of the map; kiloshard upgrade records it")
 	}
 	for _, want := range sql.Functions(script) {
 		v.function(KindEngine, inv, "kiloshard", want)

@@ -74,6 +74,7 @@ func (w *work) helper(p *present, inv *inventory, all bool) (script string, anyO
 		script, _ := sql.Engine(params(p.m))
 		return script + inv.publicRights(helper, sql.Functions(script))
 	})
+	add(p.keysState(inv), func() string { return sql.Keys(p.m.Config().Cluster, p.keys) })
 	add(p.ledgerState(inv), sql.Ledger)
 	add(p.uuidv7State(inv), sql.UUIDv7)
 	for _, g := range generatorsOn(p.m, inv.host) {

@@ -48,7 +48,9 @@ func ownServers(t *testing.T) (*shards.Map, [2]*localpg.Server) {
 	if t.Failed() {
 		t.FailNow()
 	}
-	m, err := shardtest.MapConfig(8, hosts).Map()
+	config := shardtest.MapConfig(8, hosts)
+	config.Strategy = shards.Strategy{By: shards.Directory}
+	m, err := config.Map()
 	if err != nil {
 		t.Fatal(err)
 	}

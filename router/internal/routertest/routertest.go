@@ -123,6 +123,7 @@ var (
 insert into %[1]s.photos values (1, %[2]d, 'of shard %[2]d');
 `, m.Schema(shards.Number(n)), n)
 		}
+		query.WriteString("update kiloshard.settings set keys = null;") // each test has a strategy of its own
 		return run(ctx, dsn, query.String())
 	})
 )

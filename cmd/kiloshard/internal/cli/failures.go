@@ -161,7 +161,13 @@ func Impersonal(m *shards.Map, schema, text string) string {
 // MissingHost says in few words why nothing is known of a host, or otherwise for one that does not answer.
 func MissingHost(err error, otherwise string) string {
 	if identity := (*connect.IdentityError)(nil); errors.As(err, &identity) {
+		if identity.Field == "strategy" {
+			return "wrong map"
+		}
 		return "not ours"
+	}
+	if encoding := (*connect.EncodingError)(nil); errors.As(err, &encoding) {
+		return "not UTF8"
 	}
 	if errors.Is(err, shards.ErrBadDSN) {
 		return "bad dsn"

@@ -10,6 +10,7 @@ import (
 	"github.com/kiloshard/kiloshard/cmd/kiloshard/internal/cli"
 	"github.com/kiloshard/kiloshard/shards"
 	"github.com/kiloshard/kiloshard/shards/mapstore"
+	"github.com/kiloshard/kiloshard/shards/provision"
 )
 
 // changeFlags are those of the commands that change the map.
@@ -64,6 +65,11 @@ func change(ctx context.Context, a *cli.App, s *session, now mapstore.Entry, wri
 			return err
 		}
 		if len(result.Changes) == 0 {
+			if f.keysMoved && !f.dryRun {
+				if err := recordKeys(ctx, a, s, now); err != nil {
+					return err
+				}
+			}
 			return a.Print(changedMap{MapVersion: cli.VersionOf(now), From: result.From, Changes: result.Changes}, func() {
 				a.Say("nothing is changed, it is still %s", cli.VersionOf(now))
 			})
@@ -84,6 +90,12 @@ func change(ctx context.Context, a *cli.App, s *session, now mapstore.Entry, wri
 			return s.explain(ctx, err)
 		}
 		result.MapVersion = cli.VersionOf(made)
+		if f.keysMoved {
+			if err := recordKeys(ctx, a, s, made); err != nil {
+				a.Warn("%s, in %s", result.MapVersion, s.where)
+				return err
+			}
+		}
 	}
 	return a.Print(result, func() {
 		if now.Map != nil {
@@ -95,6 +107,18 @@ func change(ctx context.Context, a *cli.App, s *session, now mapstore.Entry, wri
 		}
 		a.Say("%s, in %s", result.MapVersion, s.where)
 	})
+}
+
+// recordKeys has the hosts know that rows were moved to where the map's strategy has their keys.
+func recordKeys(ctx context.Context, a *cli.App, s *session, made mapstore.Entry) error {
+	m, err := connectable(a, made.Map)
+	if err == nil {
+		err = provision.RecordKeys(ctx, m.WithCredentials(cli.PasswordCommand(s.local)))
+	}
+	if err != nil {
+		return cli.Partly(fmt.Errorf("the map is changed; its hosts have to know: run map edit --keys-moved with it again: %w", err))
+	}
+	return nil
 }
 
 // mayFollow returns what is new in the next map, and an error if it must not follow.

@@ -30,8 +30,7 @@ func TestMain(m *testing.M) {
 // With a map in kiloshard.yaml itself, the program serves its requests, its health and its metrics.
 func TestAssemble(t *testing.T) {
 	t.Parallel()
-	config := shardtest.New(t, shardtest.Config{Shards: 64, Migrations: migrations.Files}).Map.Config()
-	config.Strategy = shards.Strategy{By: shards.Directory}
+	config := shardtest.New(t, shardtest.Config{Shards: 64, Strategy: shards.Strategy{By: shards.Directory}, Migrations: migrations.Files}).Map.Config()
 	config.Types = []shards.ObjectType{{Name: "board", Number: 1}}
 	m, err := config.Map()
 	if err == nil {
