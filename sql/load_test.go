@@ -14,11 +14,11 @@ import (
 	"github.com/kiloshard/kiloshard/shards"
 )
 
-// TestUnderLoad has 32 sessions on one shard make IDs in every way for 8 seconds, or until there are enough of them: each
+// TestUnderLoad has 32 sessions on one shard make IDs in every way for 3 seconds, or until there are enough of them: each
 // is given once, rises within its session, and is near the clock.
 func TestUnderLoad(t *testing.T) {
 	t.Parallel()
-	const sessions, length, enough = 32, 8 * time.Second, 10_000
+	const sessions, length, enough = 32, 3 * time.Second, 10_000
 	b := setup(t)
 	exec(t, b.conn, "create table shard_00007.photos (id bigint default shard_00007.next_id(), session int)")
 	ways := []func(session int) (query string, args []any){

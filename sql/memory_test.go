@@ -6,12 +6,12 @@ import (
 	"github.com/kiloshard/kiloshard/shards/shardtest"
 )
 
-// TestMemoryOfASession touches 512 shards in one session, which then keeps 21.5 KiB of functions for each on Postgres 15,
+// TestMemoryOfASession touches 128 shards in one session, which then keeps 21.5 KiB of functions for each on Postgres 15,
 // and 21.0 on 18. bench/README.md says what for, and why it is not less. If the engine's expression grows by half as much
 // again, a shard takes 8 KiB more.
 func TestMemoryOfASession(t *testing.T) {
 	t.Parallel()
-	const count, most = 512, 22 << 10
+	const count, most = 128, 22 << 10
 	m := shardtest.New(t, shardtest.Config{Shards: count, Hosts: 1}).Map
 	conn := connect(t, m)
 	const functions = `

@@ -43,6 +43,9 @@ BEGIN PERFORM stops.at('nextval'); RETURN nextval(seq); END $$;
 
 CREATE FUNCTION stops.setval(seq regclass, v bigint) RETURNS bigint LANGUAGE plpgsql AS $$
 BEGIN PERFORM stops.at('setval'); RETURN setval(seq, v); END $$;
+
+-- The clock stands still, so no sleep brings it closer.
+CREATE FUNCTION stops.pg_sleep(seconds double precision) RETURNS void LANGUAGE sql AS $$ SELECT $$;
 {{- else -}}
 CREATE FUNCTION stops.clock_timestamp() RETURNS timestamptz LANGUAGE sql AS $$
 SELECT pg_catalog.clock_timestamp() + pg_catalog.pg_sequence_last_value('stops.clock') * interval '1 microsecond' $$;

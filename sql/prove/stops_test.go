@@ -23,7 +23,7 @@ const stopClass = 0x73746F70
 // interposed are the functions that a script calls by stops.sql instead: all of them where the clock stands still, else
 // the clock alone.
 var (
-	interposed      = regexp.MustCompile(`(?:pg_catalog\.)?\b(clock_timestamp|nextval|setval|pg_sequence_last_value)\(`)
+	interposed      = regexp.MustCompile(`(?:pg_catalog\.)?\b(clock_timestamp|nextval|setval|pg_sequence_last_value|pg_sleep)\(`)
 	interposedClock = regexp.MustCompile(`(?:pg_catalog\.)?\b(clock_timestamp)\(`)
 )
 
