@@ -11,7 +11,7 @@ import (
 // again, a shard takes 8 KiB more.
 func TestMemoryOfASession(t *testing.T) {
 	t.Parallel()
-	const count, most = 128, 22 << 10
+	const count, most = 128, 23 << 10
 	m := shardtest.New(t, shardtest.Config{Shards: count, Hosts: 1}).Map
 	conn := connect(t, m)
 	const functions = `

@@ -82,7 +82,7 @@ func TestReadiness(t *testing.T) {
 		{"one down, both needed", nobody, health.Config{Need: 2, Timeout: time.Minute}, 503, "unreachable", "open"},
 		{"one down, all needed", nobody, health.Config{Need: health.All, Timeout: time.Minute}, 503, "unreachable", "open"},
 		{"one hangs", silent(t), health.Config{Need: health.All, Timeout: time.Minute}, 503, "unreachable", "open"},
-		{"one hangs for less than a host may", silent(t), health.Config{Need: health.All, Timeout: 15 * time.Second}, 503, "timeout", ""},
+		{"one hangs for less than a host may", silent(t), health.Config{Need: health.All, Timeout: 5 * time.Second}, 503, "timeout", ""},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()

@@ -14,6 +14,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"github.com/kiloshard/kiloshard/internal/pgtest"
 	"github.com/kiloshard/kiloshard/router"
 	"github.com/kiloshard/kiloshard/shards"
 )
@@ -89,8 +90,11 @@ create view shard_%05[1]d.draws as select shard_%05[1]d.record(0) as shard;`, n)
 			}
 		})
 	}
-	for _, stream := range []string{"downstream", "upstream"} {
-		for _, toxic := range toxics {
+	for i, stream := range []string{"downstream", "upstream"} {
+		for j, toxic := range toxics {
+			if (i+j)%2 == 1 && !pgtest.Full() {
+				continue // each in one direction
+			}
 			c.answers(t, 50)
 			t.Logf("%d reads; "+toxic, c.reads.Load(), stream)
 			if _, err := proxy.Toxics.AddToxicJson(strings.NewReader(fmt.Sprintf(toxic, stream))); err != nil {

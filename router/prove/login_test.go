@@ -3,6 +3,7 @@ package prove_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net"
 	"net/url"
 	"strings"
@@ -84,13 +85,15 @@ func TestHostIsNotDownForWantOfCredentials(t *testing.T) {
 	t.Parallel()
 	server := start(t)
 	do(t, server.DSN(database), keeper)
-	var ask atomic.Value
-	ask.Store(func(context.Context) error { return nil })
-	credentials := func(ctx context.Context, _ shards.Host) (shards.Credentials, error) {
-		return shards.Credentials{Password: "first"}, ask.Load().(func(context.Context) error)(ctx)
+	type attempt struct {
+		name        string
+		fails       bool
+		r           *router.Router
+		out         *log
+		leave       context.CancelFunc
+		slow, quick chan error
 	}
-	var out log
-	cfg := router.Config{Credentials: credentials, Failover: router.Failover{FailAfter: failSoon}, Logger: out.logger()}
+	var attempts []attempt // together, since each takes as long as its slow call
 	for name, fail := range map[string]func(context.Context) error{
 		"it fails": func(context.Context) error {
 			return &net.OpError{Op: "dial", Net: "tcp", Err: syscall.ECONNREFUSED}
@@ -101,40 +104,52 @@ func TestHostIsNotDownForWantOfCredentials(t *testing.T) {
 		},
 	} {
 		for several, dsn := range map[bool]string{false: server.DSN(database), true: withNobody(t, server)} {
+			var ask atomic.Value
 			ask.Store(func(context.Context) error { return nil })
-			r := open(t, cfg, as(t, dsn))
-			s := shard(t, r, 1)
-			if err := write(t.Context(), s, int64(1+out.count("host opened"))); err != nil {
+			credentials := func(ctx context.Context, _ shards.Host) (shards.Credentials, error) {
+				return shards.Credentials{Password: "first"}, ask.Load().(func(context.Context) error)(ctx)
+			}
+			a := attempt{
+				name: fmt.Sprintf("%s, several addresses %t", name, several), fails: name == "it fails",
+				out: &log{}, slow: make(chan error, 1), quick: make(chan error, 1),
+			}
+			a.r = open(t, router.Config{Credentials: credentials, Failover: router.Failover{FailAfter: failSoon}, Logger: a.out.logger()}, as(t, dsn))
+			s, n := shard(t, a.r, 1), len(attempts)
+			if err := write(t.Context(), s, int64(1+n)); err != nil {
 				t.Fatal(err)
 			}
 			ask.Store(fail)
 			ctx, cancel := context.WithCancel(t.Context())
-			slow, quick := make(chan error, 1), make(chan error, 1)
+			defer cancel()
+			a.leave = cancel
+			query := fmt.Sprintf(`select pg_sleep(7) as slow%d`, n)
 			go func() {
-				_, err := s.Exec(t.Context(), `select pg_sleep(8)`)
-				slow <- err
+				_, err := s.Exec(t.Context(), query)
+				a.slow <- err
 			}()
-			underWay(t, server.DSN(database), "pg_sleep")
+			underWay(t, server.DSN(database), fmt.Sprintf("slow%d", n))
 			go func() {
 				tx, err := s.Begin(ctx) // wants a connection, for which there are no credentials
 				if err == nil {
 					err = errors.Join(errors.New("there are credentials"), tx.Rollback(ctx))
 				}
-				quick <- err
+				a.quick <- err
 			}()
-			if err := <-slow; err != nil {
-				t.Errorf("%s, several addresses %t: %v", name, several, err)
-			}
-			cancel()
-			var missing *connect.Error
-			switch err := <-quick; {
-			case errors.Is(err, router.ErrHostDown), name == "it fails" && (!errors.As(err, &missing) || !strings.Contains(err.Error(), "no credentials")):
-				t.Errorf("%s, several addresses %t: %v", name, several, err)
-			}
-			if got := stats(r, 0); got.Breaker != router.BreakerClosed || out.count("host down") > 0 {
-				t.Errorf("%s, several addresses %t: %+v\n%s", name, several, got, out.String())
-			}
-			r.Close()
+			attempts = append(attempts, a)
+		}
+	}
+	for _, a := range attempts {
+		if err := <-a.slow; err != nil {
+			t.Errorf("%s: %v", a.name, err)
+		}
+		a.leave()
+		var missing *connect.Error
+		switch err := <-a.quick; {
+		case errors.Is(err, router.ErrHostDown), a.fails && (!errors.As(err, &missing) || !strings.Contains(err.Error(), "no credentials")):
+			t.Errorf("%s: %v", a.name, err)
+		}
+		if got := stats(a.r, 0); got.Breaker != router.BreakerClosed || a.out.count("host down") > 0 {
+			t.Errorf("%s: %+v\n%s", a.name, got, a.out.String())
 		}
 	}
 }
