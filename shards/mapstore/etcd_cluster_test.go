@@ -80,7 +80,7 @@ func TestEtcdClusterIsLinearizable(t *testing.T) {
 func TestEtcdClusterLosesItsLeader(t *testing.T) {
 	t.Parallel()
 	members, endpoints := startCluster(t)
-	s, other := openCluster(t, endpoints), openCluster(t, endpoints)
+	s, other := openCluster(t, endpoints, func(o *mapstore.Options) { o.Limit = 3 * time.Second }), openCluster(t, endpoints)
 	swap(t, other, 0, 1)
 	w := watch(t, s, 0)
 	checkEntry(t, w.entry(t), 1, 1)

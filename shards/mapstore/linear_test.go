@@ -12,10 +12,10 @@ import (
 	"github.com/kiloshard/kiloshard/shards/mapstore"
 )
 
-// checkLinearizable runs 50 clients, which in full make ten times as many operations.
+// checkLinearizable runs 50 clients, which in full make twenty times as many operations.
 func checkLinearizable(t *testing.T, kill func(context.Context) error, openOne func(t *testing.T) mapstore.Store) {
 	t.Helper()
-	cfg := linear.Config{Cluster: cluster, Operations: 400, Kills: 4, Kill: kill}
+	cfg := linear.Config{Cluster: cluster, Operations: 200, Kills: 2, Kill: kill}
 	if pgtest.Full() {
 		cfg.Operations, cfg.Kills = 4000, 8
 	}

@@ -112,7 +112,7 @@ func TestPostgresLostAnswer(t *testing.T) {
 	})
 	t.Run("unknown", func(t *testing.T) {
 		thief, through := newAnswerThief(t, dsn)
-		s := openPostgres(t, through, func(o *mapstore.Options) { o.Limit = 15 * time.Second })
+		s := openPostgres(t, through, func(o *mapstore.Options) { o.Limit = 5 * time.Second })
 		load(t, s)
 		thief.armed.Store(true)
 		thief.shut.Store(true)

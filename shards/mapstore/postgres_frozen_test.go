@@ -24,7 +24,7 @@ func TestPostgresFrozen(t *testing.T) {
 	w := watch(t, s, 0)
 	checkEntry(t, w.entry(t), 1, 1)
 	version := 1
-	for range 3 {
+	for range 2 {
 		eventually(t, "an answer", func() bool { // so that there is a connection
 			_, err := s.Load(newContext(t))
 			return err == nil

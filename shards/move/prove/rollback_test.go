@@ -24,8 +24,8 @@ func TestRollbackFaults(t *testing.T) {
 	w := c.callers()
 	abort := true
 	few := map[string][]string{
-		movesToGo: {"cutover: released", "fenced: switched"},
-		rollsBack: {"cutover: released", "fenced: reopened", "fenced: switched"},
+		movesToGo: {"fenced: switched"},
+		rollsBack: {"cutover: released", "fenced: reopened"},
 	}
 	for way, points := range map[string][]string{movesToGo: there, rollsBack: back} {
 		for _, at := range points {
