@@ -77,12 +77,17 @@ func checkAlike(t *testing.T, m *shards.Map) {
 // checkDrift checks that all shards are alike but some, which differ so.
 func checkDrift(t *testing.T, m *shards.Map, odd string, want ...string) {
 	t.Helper()
-	report := look(t, m)
+	checkGroups(t, look(t, m), m.Len(), odd, want...)
+}
+
+// checkGroups checks that of so many shards all are alike but some, which differ so.
+func checkGroups(t *testing.T, report drift.Report, count int, odd string, want ...string) {
+	t.Helper()
 	if len(report.Groups) != 2 || !report.Drift() {
 		t.Fatalf("got %d groups, expected 2: %+v", len(report.Groups), report.Groups)
 	}
 	main, other := report.Groups[0], report.Groups[1]
-	if !main.Main || other.Main || other.Shards.String() != odd || main.Fingerprint == other.Fingerprint || main.Shards.Len()+other.Shards.Len() != m.Len() {
+	if !main.Main || other.Main || other.Shards.String() != odd || main.Fingerprint == other.Fingerprint || main.Shards.Len()+other.Shards.Len() != count {
 		t.Errorf("got the odd shards %s, expected %s: %+v", other.Shards, odd, report.Groups)
 	}
 	if len(main.Differences) > 0 {
