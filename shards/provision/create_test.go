@@ -17,19 +17,19 @@ import (
 
 func TestCreate(t *testing.T) {
 	t.Parallel()
-	m := newMap(t, 300)
+	m := newMap(t, 140)
 	first := create(t, m)
-	if first.Created.String() != "0-299" || first.Existed.Len() != 0 {
+	if first.Created.String() != "0-139" || first.Existed.Len() != 0 {
 		t.Errorf("the first run created %s, %d were there already", first.Created, first.Existed.Len())
 	}
 	checkComplete(t, m)
 	second := create(t, m)
-	if second.Created.Len() != 0 || second.Existed.String() != "0-299" {
+	if second.Created.Len() != 0 || second.Existed.String() != "0-139" {
 		t.Errorf("the second run created %s, %s were there already", second.Created, second.Existed)
 	}
 	for _, host := range m.Hosts() {
-		if got := on(t, host, `select count(*) from pg_namespace where nspname like 'shard\_%'`); got[0] != "150" {
-			t.Errorf("host %s has %s shards, expected 150", host.Name, got[0])
+		if got := on(t, host, `select count(*) from pg_namespace where nspname like 'shard\_%'`); got[0] != "70" {
+			t.Errorf("host %s has %s shards, expected 70", host.Name, got[0])
 		}
 	}
 }

@@ -60,11 +60,11 @@ func TestVerifyNamesEachDifference(t *testing.T) {
 		{"not in the WAL", b, "alter sequence shard_00010.next_id_seq set unlogged", provision.KindSequence, "pg-b shard_00010"},
 		{"no engine", b, "drop table kiloshard.settings", provision.KindEngine, "pg-b kiloshard"},
 	}
+	checkComplete(t, created(t, 16)) // as those of all tests, which are clones of the same databases
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
 			m := created(t, 16)
-			checkComplete(t, m)
 			on(t, m.Hosts()[test.host], test.change)
 			differences, err := provision.Verify(t.Context(), m)
 			if err != nil {

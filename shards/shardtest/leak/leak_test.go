@@ -12,7 +12,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(Main{m}) }
 // TestFind has a goroutine that ends after a while, for which goleak alone does not wait, and one that does not end.
 func TestFind(t *testing.T) {
 	end := make(chan struct{})
-	time.AfterFunc(3*time.Second, func() { close(end) })
+	time.AfterFunc(time.Second, func() { close(end) })
 	go func() { <-end }()
 	if err := Find(); err != nil {
 		t.Error(err)
@@ -21,7 +21,7 @@ func TestFind(t *testing.T) {
 	stays := make(chan struct{})
 	defer close(stays)
 	go func() { <-stays }()
-	if err := find(time.Second); err == nil {
+	if err := find(100 * time.Millisecond); err == nil {
 		t.Error("a goroutine that stays was not found")
 	}
 }
@@ -34,10 +34,10 @@ func TestCheck(t *testing.T) {
 	stays := make(chan struct{})
 	defer close(stays)
 	go func() { <-stays }()
-	if code := check(time.Second, 0); code != 1 {
+	if code := check(100*time.Millisecond, 0); code != 1 {
 		t.Errorf("code %d, though a goroutine stays", code)
 	}
-	if code := check(time.Second, 3); code != 3 {
+	if code := check(100*time.Millisecond, 3); code != 3 {
 		t.Errorf("code %d, though tests have failed with 3", code)
 	}
 }
@@ -51,7 +51,7 @@ func TestMainWaits(t *testing.T) {
 	ended := make(chan struct{})
 	code := Main{tests(func() int {
 		go func() {
-			time.Sleep(2 * time.Second)
+			time.Sleep(time.Second)
 			close(ended)
 		}()
 		return 0
