@@ -3,6 +3,7 @@ package sql_test
 import (
 	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"os"
 	"testing"
@@ -16,7 +17,12 @@ import (
 	"github.com/kiloshard/kiloshard/sql"
 )
 
-func TestMain(m *testing.M) { os.Exit(shardtest.Run(m)) }
+func TestMain(m *testing.M) {
+	if err := flag.Set("rapid.checks", "30"); err != nil { // each makes many calls; go test's -rapid.checks says another number
+		panic(err)
+	}
+	os.Exit(shardtest.Run(m))
+}
 
 // bundle is one host with 8 shards, and a session of its owner.
 type bundle struct {

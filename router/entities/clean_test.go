@@ -31,12 +31,12 @@ func dies(n int64) func(string) error {
 	}
 }
 
-// Writers die between any two of their writes, KILLS times (300 by default), while others write and read the same entities.
+// Writers die between any two of their writes, KILLS times (100 by default), while others write and read the same entities.
 // No query ever returns an entity that does not match. After the cleaner has run, indexes and entities agree exactly.
 func TestKills(t *testing.T) {
 	t.Parallel()
 	b, ctx := setup(t, definition)
-	kills := 300
+	kills := 100
 	if text := os.Getenv("KILOSHARD_KILLS"); text != "" {
 		var err error
 		if kills, err = strconv.Atoi(text); err != nil {

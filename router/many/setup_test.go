@@ -3,6 +3,7 @@ package many_test
 import (
 	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"net/url"
 	"os"
@@ -30,7 +31,12 @@ var patient = router.Failover{FailAfter: testLimit}
 // modes are the values of default_query_exec_mode that a router accepts.
 var modes = []string{"cache_statement", "exec"}
 
-func TestMain(m *testing.M) { os.Exit(routertest.Main(m, nil, nil)) }
+func TestMain(m *testing.M) {
+	if err := flag.Set("rapid.checks", "30"); err != nil { // each makes many calls; go test's -rapid.checks says another number
+		panic(err)
+	}
+	os.Exit(routertest.Main(m, nil, nil))
+}
 
 // options describe a test's cluster. The zero value is one host with four connections.
 type options struct {

@@ -3,14 +3,18 @@ package metrics_test
 import (
 	"testing"
 
+	"github.com/kiloshard/kiloshard/router"
 	"github.com/kiloshard/kiloshard/router/metrics"
 	"github.com/kiloshard/kiloshard/shards"
+	"github.com/kiloshard/kiloshard/shards/shardtest"
+	"github.com/kiloshard/kiloshard/sql"
 )
 
 // TestLeads has two sequences of one host lead the clock, as a clock that stepped back leaves them.
 func TestLeads(t *testing.T) {
 	t.Parallel()
-	b, ctx := setup(t, 1100, nil) // more than are asked for at once
+	m := shardtest.New(t, shardtest.Config{Shards: 2*sql.LeadsBatch + 4}).Map // a host has more than are asked for at once
+	b, ctx := open(t, router.Config{Map: m})
 	b.registry.MustRegister(metrics.Leads(b.Router))
 	for _, host := range []string{"pg-a", "pg-b"} {
 		if n := b.told(t, "sequences_leading", "host", host); n != 0 {
@@ -22,7 +26,7 @@ func TestLeads(t *testing.T) {
 	}
 	const set = `select pg_catalog.setval(pg_catalog.current_schema() || '.next_id_seq',
 		(extract(epoch from clock_timestamp() + $1::text::interval - '2026-01-01Z') * 1024000)::bigint)`
-	for n, by := range map[int]string{3: "10 minutes", 540: "1 hour"} {
+	for n, by := range map[int]string{3: "10 minutes", sql.LeadsBatch + 1: "1 hour"} {
 		if _, err := b.shard(t, n).Exec(ctx, set, by); err != nil {
 			t.Fatal(err)
 		}
@@ -30,7 +34,7 @@ func TestLeads(t *testing.T) {
 	if n := b.told(t, "sequences_leading", "host", "pg-a"); n != 2 {
 		t.Errorf("pg-a: %v sequences lead, expected 2", n)
 	}
-	if s := b.told(t, "sequence_lead_seconds", "host", "pg-a", "sequence", "shard_00540.next_id_seq", "cluster", b.Map().Config().Cluster); s < 3000 || s > 3600 {
+	if s := b.told(t, "sequence_lead_seconds", "host", "pg-a", "sequence", "shard_00501.next_id_seq", "cluster", b.Map().Config().Cluster); s < 3000 || s > 3600 {
 		t.Errorf("pg-a: a lead of %v s, expected an hour", s)
 	}
 	if n := b.told(t, "sequences_leading", "host", "pg-b"); n != 0 {
