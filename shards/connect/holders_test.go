@@ -49,7 +49,7 @@ func TestLockedSettings(t *testing.T) {
 	_, open := connect.Open(ctx, host, nil)
 	_, openPlain := connect.OpenPlain(ctx, host, nil)
 	for way, err := range map[string]error{
-		"Open": open, "OpenPlain": openPlain, "without a lock_timeout": connect.CheckIdentity(ctx, waiter, host), // for 30 s
+		"Open": open, "OpenPlain": openPlain, "without a lock_timeout": connect.CheckIdentity(ctx, waiter, host),
 	} {
 		var pg *pgconn.PgError
 		want := fmt.Sprintf("kiloshard.settings by process %d, role ", holder.PgConn().PID())
