@@ -36,24 +36,25 @@ func newMover(t *testing.T) *mover {
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGHUP)
 	hosts := shardtest.Hosts(t, 2)
 	m := &mover{T: t, dir: t.TempDir(), env: append(os.Environ(), "PG_A_DSN="+hosts[0].ConnString(), "PG_B_DSN="+hosts[1].ConnString())}
-	for name, text := range map[string]string{
-		"kiloshard.yaml": `
+	m.write("kiloshard.yaml", `
 cluster: photos
 shards: 8
 epoch: 2026-01-01T00:00:00Z
 hosts: [{name: pg-a, dsn: "${PG_A_DSN}"}, {name: pg-b, dsn: "${PG_B_DSN}"}]
 placement: [{shards: 0-6, host: pg-a}, {shards: 7, host: pg-b}]
 migrations: .
-`,
-		"001_users.sql": "create table users (id bigint primary key default next_id());",
-	} {
-		if err := os.WriteFile(filepath.Join(m.dir, name), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
+`)
+	m.write("001_users.sql", "create table users (id bigint primary key default next_id());")
 	m.run(cli.ExitDone, "create")
 	m.run(cli.ExitDone, "migrate", "up")
 	return m
+}
+
+func (m *mover) write(name, text string) {
+	m.Helper()
+	if err := os.WriteFile(filepath.Join(m.dir, name), []byte(text), 0o600); err != nil {
+		m.Fatal(err)
+	}
 }
 
 func (m *mover) command(args ...string) *exec.Cmd {
@@ -97,39 +98,51 @@ func (m *mover) holdMap() (release func()) {
 	return func() { _ = held.Close() }
 }
 
-// fenced starts a move and returns when its shard is fenced, and stays so until release is called. A move may be too quick: then it is that
-// of the next shard.
+// fenced starts a move and returns when its shard is fenced, and stays so until release is called.
 func (m *mover) fenced() (shard string, cmd *exec.Cmd, lines *bufio.Scanner, release func()) {
+	m.Helper()
+	return m.fencedBy("pg-b", func(shard string) (*exec.Cmd, io.ReadCloser) { return m.start(shard) })
+}
+
+// fencedBy is fenced for what start starts, which brings a shard to a host. It may be too quick: then it is that of the next shard.
+func (m *mover) fencedBy(to string, start func(shard string) (*exec.Cmd, io.ReadCloser)) (shard string, cmd *exec.Cmd, lines *bufio.Scanner, release func()) {
 	m.Helper()
 	for n := range 7 {
 		shard = fmt.Sprint(n)
-		cmd, out := m.start(shard)
+		cmd, out := start(shard)
 		m.Cleanup(func() { _ = out.Close() })
 		lines := bufio.NewScanner(out)
 		m.readUntil(lines, "cutover: locked") // by then it has asked whether the map could be changed
 		release := m.holdMap()
 		m.readUntil(lines, "fenced: begun")
-		if !strings.Contains(m.run(cli.ExitDone, "route", shard, "-o", "plain"), "pg-b") {
+		if !strings.Contains(m.run(cli.ExitDone, "route", shard, "-o", "plain"), to) {
 			return shard, cmd, lines, release
 		}
 		release()
-		m.readUntil(lines, "next: ")
+		for lines.Scan() { // until it ends
+		}
 		if err := cmd.Wait(); err != nil {
 			m.Fatal(err)
 		}
 	}
-	m.Fatal("each move was too quick")
+	m.Fatal("each was too quick")
 	return shard, nil, nil, nil
 }
 
 // start starts the move of a shard, and returns a pipe with what it prints. readUntil reads from that.
 func (m *mover) start(shard string, args ...string) (*exec.Cmd, io.ReadCloser) {
 	m.Helper()
+	return m.begin(append([]string{"move", shard, "--to", "pg-b", "--login-with-password", "-v"}, args...)...)
+}
+
+// begin starts a command, and returns a pipe with what it prints.
+func (m *mover) begin(args ...string) (*exec.Cmd, io.ReadCloser) {
+	m.Helper()
 	read, write, err := os.Pipe()
 	if err != nil {
 		m.Fatal(err)
 	}
-	cmd := m.command(append([]string{"move", shard, "--to", "pg-b", "--login-with-password", "-v"}, args...)...)
+	cmd := m.command(args...)
 	cmd.Stdout, cmd.Stderr = write, write
 	err = errors.Join(cmd.Start(), write.Close())
 	if err != nil {
@@ -175,21 +188,92 @@ func TestFencedMoveOutlivesSignals(t *testing.T) {
 	t.Parallel()
 	m := newMover(t)
 	shard, cmd, lines, release := m.fenced()
-	for _, sig := range []os.Signal{syscall.SIGHUP, syscall.SIGHUP, syscall.SIGINT, syscall.SIGTERM, syscall.SIGQUIT, syscall.SIGTSTP} {
-		if err := cmd.Process.Signal(sig); err != nil {
-			t.Fatal(err)
-		}
-	}
+	m.signalAll(cmd)
 	m.readUntil(lines, "interrupted: no host serves a shard that is fenced")
 	release()
-	for lines.Scan() { // until it ends
+	m.ended(cmd, lines)
+	m.servedOn("pg-b", shard)
+	m.run(cli.ExitDone, "move", "resume", "--login-with-password")
+}
+
+// So is one that goes back.
+func TestFencedRollbackOutlivesSignals(t *testing.T) {
+	t.Parallel()
+	m := newMover(t)
+	shard, cmd, lines, release := m.fencedBy("pg-a", func(shard string) (*exec.Cmd, io.ReadCloser) {
+		_, out := m.start(shard, "--rollback-for", "1h")
+		lines := bufio.NewScanner(out)
+		m.readUntil(lines, "can go back until")
+		m.Cleanup(func() { _ = out.Close() })
+		return m.begin("move", "rollback", shard, "-v")
+	})
+	m.signalAll(cmd)
+	release()
+	m.ended(cmd, lines)
+	m.servedOn("pg-a", shard)
+}
+
+// A host whose standby is about to take half of its shards is split in spite of all signals but a kill.
+func TestPromotionOutlivesSignals(t *testing.T) {
+	t.Parallel()
+	primary := shardtest.OwnServer(t)
+	if _, err := primary.CreateDatabase(t.Context(), "app"); err != nil {
+		t.Fatal(err)
+	}
+	standby := shardtest.Standby(t, primary, "second")
+	m := &mover{T: t, dir: t.TempDir(), env: append(os.Environ(), "PG_A_DSN="+primary.DSN("app"), "PG_B_DSN="+standby.DSN("app"))}
+	text := `
+cluster: photos
+shards: 2
+epoch: 2026-01-01T00:00:00Z
+hosts: [{name: pg-a, dsn: "${PG_A_DSN}"}]
+placement: [{shards: 0-1, host: pg-a}]
+`
+	m.write("kiloshard.yaml", text)
+	m.run(cli.ExitDone, "create")
+	m.run(cli.ExitDone, "exec", "create table users (id bigint primary key default next_id())", "--all")
+	m.write("two.yaml", strings.Replace(text, `"}]`, `"}, {name: pg-b, dsn: "${PG_B_DSN}"}]`, 1))
+	m.run(cli.ExitDone, "map", "edit", "--file", "two.yaml")
+
+	cmd, out := m.begin("split", "pg-a", "--to", "pg-b", "--promote", "--writes-over", "0", "--run", "-v")
+	defer out.Close()
+	lines := bufio.NewScanner(out)
+	m.readUntil(lines, "cutover: fenced")
+	release := m.holdMap()
+	m.readUntil(lines, "promote: promoted")
+	m.signalAll(cmd)
+	release()
+	m.ended(cmd, lines)
+	m.run(cli.ExitDone, "exec", "insert into users default values", "--all", "-q")
+	if got := m.run(cli.ExitDone, "map", "show"); !strings.Contains(got, "host: pg-b") {
+		t.Errorf("pg-b serves nothing: %s", got)
+	}
+}
+
+// signalAll sends a command whose shard is fenced all signals by which people and systems end programs.
+func (m *mover) signalAll(cmd *exec.Cmd) {
+	m.Helper()
+	for _, sig := range []os.Signal{syscall.SIGHUP, syscall.SIGHUP, syscall.SIGINT, syscall.SIGTERM, syscall.SIGQUIT, syscall.SIGTSTP} {
+		if err := cmd.Process.Signal(sig); err != nil && !errors.Is(err, os.ErrProcessDone) {
+			m.Fatal(err)
+		}
+	}
+}
+
+// ended waits for the end of a command.
+func (m *mover) ended(cmd *exec.Cmd, lines *bufio.Scanner) {
+	for lines.Scan() { // until nobody writes any more
 	}
 	_ = cmd.Wait()
+}
+
+// servedOn fails unless a host serves a shard.
+func (m *mover) servedOn(host, shard string) {
+	m.Helper()
 	m.run(cli.ExitDone, "exec", "insert into users default values", "--shards", shard, "-q")
-	if got := m.run(cli.ExitDone, "route", shard, "-o", "plain"); !strings.Contains(got, "pg-b") {
-		t.Errorf("it is still elsewhere: %s", got)
+	if got := m.run(cli.ExitDone, "route", shard, "-o", "plain"); !strings.Contains(got, host) {
+		m.Errorf("it is elsewhere: %s", got)
 	}
-	m.run(cli.ExitDone, "move", "resume", "--login-with-password")
 }
 
 // A move whose terminal is closed is interrupted, as by Ctrl-C. A shell may say so twice.

@@ -7,6 +7,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/kiloshard/kiloshard/internal/localpg"
 	"github.com/kiloshard/kiloshard/shards/shardtest/leak"
 )
 
@@ -14,6 +15,7 @@ import (
 const roleVariable = "LOCALPG_TEST_ROLE"
 
 func TestMain(m *testing.M) {
+	localpg.IgnoreEnvironment()
 	name := os.Getenv(roleVariable)
 	if name == "" {
 		goleak.VerifyTestMain(leak.Main{M: m})

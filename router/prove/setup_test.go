@@ -25,6 +25,7 @@ import (
 
 // toxiproxy leaves goroutines behind when a toxic is taken off a connection that is in use.
 func TestMain(m *testing.M) {
+	localpg.IgnoreEnvironment()
 	os.Exit(leak.Check(m.Run(),
 		goleak.IgnoreAnyFunction("github.com/Shopify/toxiproxy/v2/toxics.(*ToxicStub).Run"),
 		goleak.IgnoreAnyFunction("github.com/Shopify/toxiproxy/v2.(*ToxicLink).read"),

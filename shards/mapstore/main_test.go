@@ -30,6 +30,7 @@ func run(m *testing.M) int {
 	if role := os.Getenv(roleVariable); role != "" {
 		return play(role)
 	}
+	localpg.IgnoreEnvironment()
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
 	defer cancel()
 	var err error

@@ -8,6 +8,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/kiloshard/kiloshard/internal/localpg"
 	"github.com/kiloshard/kiloshard/shards/shardtest/leak"
 )
 
@@ -21,6 +22,7 @@ var (
 )
 
 func TestMain(m *testing.M) {
+	localpg.IgnoreEnvironment()
 	switch chosen {
 	case "":
 		chosen = kiloshard

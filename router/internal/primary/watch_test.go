@@ -10,13 +10,17 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/kiloshard/kiloshard/internal/localpg"
 	"github.com/kiloshard/kiloshard/router/internal/failure"
 	"github.com/kiloshard/kiloshard/router/internal/primary"
 	"github.com/kiloshard/kiloshard/shards/shardtest"
 	"github.com/kiloshard/kiloshard/shards/shardtest/leak"
 )
 
-func TestMain(m *testing.M) { os.Exit(leak.Check(m.Run())) }
+func TestMain(m *testing.M) {
+	localpg.IgnoreEnvironment()
+	os.Exit(leak.Check(m.Run()))
+}
 
 // TestOneAddress kills and restarts a host with one address. Connections use the watch. The test reports failed connects to
 // it, and checks its callbacks.

@@ -15,7 +15,10 @@ import (
 	"github.com/kiloshard/kiloshard/shards/shardtest/leak"
 )
 
-func TestMain(m *testing.M) { os.Exit(leak.Check(m.Run())) }
+func TestMain(m *testing.M) {
+	localpg.IgnoreEnvironment()
+	os.Exit(leak.Check(m.Run()))
+}
 
 func connect(t *testing.T, s *localpg.Server) *pgx.Conn {
 	t.Helper()

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/kiloshard/kiloshard/internal/localpg"
 	"github.com/kiloshard/kiloshard/internal/pgtest"
 	"github.com/kiloshard/kiloshard/shards/shardtest/leak"
 )
@@ -20,6 +21,7 @@ import (
 var programs string
 
 func TestMain(m *testing.M) {
+	localpg.IgnoreEnvironment()
 	code, err := testAll(m)
 	if err = errors.Join(err, leak.Find()); err != nil {
 		fmt.Fprintln(os.Stderr, err)
