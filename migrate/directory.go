@@ -25,6 +25,8 @@ type directory struct {
 	firstLine map[direction][]int  // by number, from 1: the line where the file's part begins
 	templates []bool               // by number, from 1: the file has a template
 	unwritten []bool               // by number, from 1: the up part has no SQL
+	once      []bool               // by number, from 1: the file runs once a host
+	shared    []file               // the files that run once a host
 	plain     map[direction][]file // by number, from 1: the same for all shards if no file has a template; else nil
 }
 
@@ -86,6 +88,11 @@ func readDirectory(m *shards.Map, files fs.FS, sample shards.Number, templateEnv
 		if err := checkBody(name, body); err != nil {
 			return nil, err
 		}
+		once, err := isShared(name, string(body))
+		if err != nil {
+			return nil, err
+		}
+		d.once = append(d.once, once)
 		upPart, downPart, _ := strings.Cut(string(body), upDownSeparator)
 		d.unwritten = append(d.unwritten, unwritten[name])
 		d.firstLine[up] = append(d.firstLine[up], 1+blankLines(upPart))
@@ -99,6 +106,16 @@ func readDirectory(m *shards.Map, files fs.FS, sample shards.Number, templateEnv
 	rendered, err := d.render(sample)
 	if err != nil {
 		return nil, err
+	}
+	d.shared = d.scanned(rendered[shared])
+	for _, f := range d.shared {
+		if err := d.checkShared(f, rendered[down][f.number-1].sql); err != nil {
+			return nil, err
+		}
+	}
+	for i := range d.shared {
+		i := d.shared[i].number - 1
+		rendered[up][i], rendered[down][i] = inShard(rendered[up][i], rendered[down][i])
 	}
 	if !anyTemplate {
 		d.plain = map[direction][]file{up: d.scanned(rendered[up]), down: d.scanned(rendered[down])}
@@ -150,6 +167,10 @@ func (d *directory) pending(n shards.Number, from, to int32, way direction) ([]f
 		if err != nil {
 			return nil, err
 		}
+		for _, f := range d.shared {
+			i := f.number - 1
+			rendered[up][i], rendered[down][i] = inShard(rendered[up][i], rendered[down][i])
+		}
 		files = d.scanned(rendered[way][low:high])
 	}
 	if way == down {
@@ -183,6 +204,10 @@ func (d *directory) render(n shards.Number) (map[direction][]file, error) {
 		f.disableTx = disableTxPattern.MatchString(migration.UpSQL)
 		f.direction, f.after, f.sql, f.firstLine = up, f.number, migration.UpSQL, d.firstLine[up][i]
 		files[up] = append(files[up], f)
+		if d.once[i] {
+			f.direction = shared
+			files[shared] = append(files[shared], f)
+		}
 		f.direction, f.after, f.sql, f.firstLine = down, f.number-1, migration.DownSQL, d.firstLine[down][i]
 		f.markAbove = f.disableTx && f.sql != "" && !disableTxPattern.MatchString(f.sql)
 		f.disableTx = f.disableTx || disableTxPattern.MatchString(f.sql)

@@ -24,14 +24,17 @@
 //  4. On each host one session takes tern's advisory lock in shared mode and holds it to the end, so a tern program
 //     waits until the run is over, and other runs of this package do not. If a tern program is running already and does
 //     not end within Config.TernWait, Up runs nothing. The session also creates the ledger if it is missing.
-//  5. It migrates Config.Canary shards and calls Config.Check, then migrates the hosts, Config.Wave at a time, with
+//  5. It runs the files that begin with the line "-- kiloshard: once a host" on each host that has not run them, also on
+//     hosts without shards if the run is for all shards. Such a file may change only [shards.Map.SharedSchemas]. The
+//     shards only check that their host has run it.
+//  6. It migrates Config.Canary shards and calls Config.Check, then migrates the hosts, Config.Wave at a time, with
 //     Config.PerHost sessions to each.
-//  6. It sends all pending files of a shard to the server as one message, except those marked "tern: disable-tx"; see
+//  7. It sends all pending files of a shard to the server as one message, except those marked "tern: disable-tx"; see
 //     below. Each file has a transaction of its own, which locks the shard against other runs, checks that the shard is
 //     still at the version before the file's, runs the file, and records it in the version table and in the ledger. If
 //     another run was first, Up reads the shard's version again. If a lock on a table is not free within
 //     Config.LockTimeout, it retries a little later, so nobody has to wait behind it for long.
-//  7. At the end each host flushes its commits to disk, once.
+//  8. At the end each host flushes its commits to disk, once.
 //
 // [Run] goes up or down, as its config says. [Down] does the same with the down parts of the files, the newest first.
 // [Force] sets versions and runs no file.
@@ -81,9 +84,9 @@
 //
 // # Why commits need not wait for the disk
 //
-// The transactions of step 6 commit with synchronous_commit off. This is safe: the server writes its log in order, so a
+// The transactions of step 7 commit with synchronous_commit off. This is safe: the server writes its log in order, so a
 // crash loses only the newest transactions, each as a whole, with its file and its version. So the versions stay correct,
-// and the next run continues from them. Before Up returns, even after an interrupt, step 7 commits a record with
+// and the next run continues from them. Before Up returns, even after an interrupt, step 8 commits a record with
 // synchronous_commit on: since the log is in order, all earlier commits are on disk then. If a host does not confirm
 // this, its shards count as failed, with [ErrNotFlushed]; so do shards whose migration a host lost by a crash during the
 // run.
@@ -94,7 +97,4 @@
 //
 // CREATE INDEX CONCURRENTLY waits for every older transaction in the database, so a transaction that is left open blocks
 // it. Config.LockTimeout does not end that wait, Config.StatementTimeout does.
-//
-// The shards of a host migrate at the same time. A file that changes an object they share, such as an extension or a
-// role, can conflict with the same file in another shard: let kiloshard create do that work, or set Config.PerHost to 1.
 package migrate

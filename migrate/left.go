@@ -17,9 +17,9 @@ var ErrLeftShard = errors.New("it changes what is outside its shard")
 
 // leftError is an [ErrLeftShard] with the objects.
 type leftError struct {
-	objects string // up to three
-	schema  string // of the first; empty if it is in none
-	inside  string // an object of the shard that the file changes too; empty if the outside is not refused by itself
+	objects string   // up to three
+	schema  string   // of the first; empty if it is in none
+	shared  []string // the schemas that the file may change, if it runs once a host
 }
 
 // Is makes the error an [ErrLeftShard].
@@ -27,11 +27,12 @@ func (*leftError) Is(target error) bool { return target == ErrLeftShard }
 
 // Error names the objects, and says what to do.
 func (e *leftError) Error() string {
+	if len(e.shared) > 0 {
+		return fmt.Sprintf("it runs once a host, and changes more than the schemas that the config shares, which are %s: %s", strings.Join(e.shared, ", "), e.objects)
+	}
 	text := fmt.Sprintf("%s: %s; ", ErrLeftShard, e.objects)
 	extension, isExtension := strings.CutPrefix(e.objects, "extension ")
 	switch {
-	case e.inside != "":
-		text += fmt.Sprintf("it also changes %s, in the shard: put what the shards of a host share into a file of its own", e.inside)
 	case isExtension:
 		name, _, _ := strings.Cut(extension, ",")
 		text += fmt.Sprintf("take CREATE EXTENSION out of the file, run \"create schema if not exists extensions; create extension %s schema extensions\" "+
@@ -39,7 +40,8 @@ func (e *leftError) Error() string {
 	case e.schema == "":
 		text += "take it out of the file, and run it once on each host, with psql"
 	default:
-		text += "use names without a schema, which mean the shard's own; set up what all shards of a host are to share once on each host, with psql"
+		text += fmt.Sprintf("use names without a schema, which mean the shard's own; what all shards of a host share goes into a file of its own with the first line %q, "+
+			"and its schema into the config: \"shared: [%s]\"", sharedMark, e.schema)
 	}
 	return text
 }
@@ -50,7 +52,7 @@ func leftShard(err error) *leftError {
 	if !errors.As(err, &pg) || pg.Code != sql.LeftShard {
 		return nil
 	}
-	return &leftError{objects: pg.Message, schema: pg.SchemaName, inside: pg.Detail}
+	return &leftError{objects: pg.Message, schema: pg.SchemaName}
 }
 
 // outside returns a [FileError] for a file that left its shard, with the statement that probably did: the first one that

@@ -20,7 +20,7 @@ var leaving = []struct{ name, sql, want string }{
 	{"a table of another schema, moved here", "alter table public.countries set schema {{.schema}}", "countries"},
 	{"rows", "select 1; insert into public.countries values ('ch')", `insert into public.countries values ('ch')`},
 	{"a trigger", "create trigger t before insert on public.countries for each row execute function suppress_redundant_updates_trigger()", "table public.countries"},
-	{"a schema", "create schema if not exists app", "schema app; use names without a schema, which mean the shard's own; set up what all shards of a host are to share once on each host"},
+	{"a schema", "create schema if not exists app", `schema app; use names without a schema, which mean the shard's own; what all shards of a host share goes into a file of its own with the first line "-- kiloshard: once a host", and its schema into the config: "shared: [app]"`},
 	{"rights on a schema", "grant usage on schema public to pg_monitor", "schema public"},
 	{"rights on a table", "grant select on public.countries to pg_monitor", "table public.countries"},
 	{"a function", "create function public.f() returns int language sql as 'select 1'", "function public.f()"},

@@ -43,6 +43,7 @@ type PlanFile struct {
 	Line     int    // the 1-based line of the file on which SQL begins
 	Rendered bool   // SQL was rendered from a template, so its lines may differ from the file's
 	Shards   int    // number of shards to run it in
+	Shared   bool   // it runs once on each host, and not in the shards, which only pass it
 
 	// MarkAbove says that the file's down part runs outside a transaction because of the mark in its up part. tern itself
 	// would run it in one.
@@ -154,6 +155,12 @@ func (r *run) planFiles(report *PlanReport) error {
 		for _, g := range report.Groups {
 			if (g.From < f.number) == (r.way == up) {
 				planned.Shards += g.Shards.Len()
+			}
+		}
+		if i := slices.IndexFunc(r.directory.shared, func(s file) bool { return s.number == f.number }); i >= 0 {
+			planned.Shared = true
+			if r.way == up {
+				planned.SQL = r.directory.shared[i].sql
 			}
 		}
 		report.Files = append(report.Files, planned)

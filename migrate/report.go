@@ -19,6 +19,7 @@ type Report struct {
 	Done     shards.Set    // reached the target; another run may have helped
 	UpToDate shards.Set    // were at the target or past it before the run
 	Steps    []Step        // shards whose version changed, by From and To; failed shards as far as the server confirmed
+	Shared   []SharedFile  // files that ran once a host, where they ran
 	Changed  []ChangedFile // files that shards ran in another form than the directory's; the shards keep it
 	Elapsed  time.Duration // from the call to its return
 

@@ -27,7 +27,7 @@ type progress struct {
 func (s *session) resume(ctx context.Context, shape shape, f file) (progress, error) {
 	p := progress{entry: shape.entry(f), wait: cmp.Or(milliseconds(shape.lockTimeout), connect.LockWait)}
 	p.entry.checksum = fmt.Sprintf("%x", sha256.Sum256([]byte(f.sql))) // of the rendered SQL
-	p.inside = shape.inside(f)
+	p.inside = shape.inside()
 	query := fmt.Sprintf("%s; %s; set search_path = %s; set synchronous_commit = off; ", neutral, endWhenIdle, shape.searchPath)
 	if shape.statementTimeout > 0 {
 		query += fmt.Sprintf("set statement_timeout = %d; ", max(1, shape.statementTimeout.Milliseconds()))

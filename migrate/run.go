@@ -27,6 +27,7 @@ type run struct {
 	moving        []shards.Range                 // shards being moved to another host
 	canaryBefore  shards.Set                     // shards at the target that count as the canary's, as after a failed check
 	steps         steps
+	shares        shares
 	events        events
 
 	snapshot   *snapshot.Snapshot // new shards are made from it; nil if they run the files
@@ -76,7 +77,7 @@ func (r *run) run(ctx context.Context) (done, upToDate shards.Set, err error) {
 	}
 	switch {
 	case len(work) == 0 && moving.Len() == 0:
-		return done, upToDate, nil
+		return done, upToDate, r.shareAlone(ctx)
 	case len(work) == 0:
 		return done, upToDate, refusal(moving, nil, movingError(moving))
 	}
@@ -87,6 +88,9 @@ func (r *run) run(ctx context.Context) (done, upToDate shards.Set, err error) {
 	defer r.letGo()
 	if causes := r.keep(ctx, work); len(causes) > 0 {
 		return done, upToDate, refusal(all, nil, interruptedOr(ctx, causes)...)
+	}
+	if causes := r.share(ctx); len(causes) > 0 {
+		return done, upToDate, &shards.PartialError{NotAttempted: all, Causes: interruptedOr(ctx, causes)}
 	}
 	told := r.onInterrupt(ctx)
 	done, err = r.inPhases(ctx, work, all)

@@ -48,20 +48,25 @@ func newScript(s shape, files []file) script {
 	var b strings.Builder
 	for i, f := range files {
 		p := part{file: f, prologue: s.prologue(), epilogue: s.epilogue(f, i == 0)}
-		for _, statement := range p.prologue {
-			b.WriteString(statement + ";\n")
-		}
-		p.start = b.Len()
-		b.WriteString(f.sql)
-		p.end = b.Len()
-		b.WriteString("\n;\n") // on a line of its own, for the file may end in a comment
-		b.WriteString(strings.Join(p.epilogue, ";\n") + ";\n")
+		p.write(&b)
 		out.parts = append(out.parts, p)
 		s.version, s.table = f.after, true
 	}
 	b.WriteString(neutral)
 	out.text = b.String()
 	return out
+}
+
+// write adds the part to a script's text.
+func (p *part) write(b *strings.Builder) {
+	for _, statement := range p.prologue {
+		b.WriteString(statement + ";\n")
+	}
+	p.start = b.Len()
+	b.WriteString(p.file.sql)
+	p.end = b.Len()
+	b.WriteString("\n;\n") // on a line of its own, for the file may end in a comment
+	b.WriteString(strings.Join(p.epilogue, ";\n") + ";\n")
 }
 
 // prologue begins a file's transaction. Its isolation level lets every statement see all earlier commits, including those
@@ -86,27 +91,32 @@ func milliseconds(timeout time.Duration) string {
 // ledger's entry, and commits. It does not record the version of a file that ended its transaction. Its quotes come in
 // pairs, so a quote that the file left open is still open at the end of the script, and the server refuses all of it.
 func (s shape) epilogue(f file, first bool) []string {
+	return append(s.resets(),
+		"set local synchronous_commit = off",
+		s.inside(),
+		fmt.Sprintf("select kiloshard.end_migration('%s', %d, %s, %t) as %s", s.schema, f.after, s.entry(f).values(), first, recorded),
+		"commit",
+	)
+}
+
+// resets returns the statements that reset what a file may have set.
+func (s shape) resets() []string {
 	statements := []string{
 		"reset all",
 		"reset session authorization",
 		connect.CheckRole,
 		"reset role",
 		"set search_path = pg_catalog",
-		"set local synchronous_commit = off",
 	}
 	if s.lockTimeout > 0 {
 		statements = append(statements, "set local lock_timeout = "+milliseconds(s.lockTimeout)) // others wait for what the file has locked
 	}
-	return append(statements,
-		s.inside(f),
-		fmt.Sprintf("select kiloshard.end_migration('%s', %d, %s, %t) as %s", s.schema, f.after, s.entry(f).values(), first, recorded),
-		"commit",
-	)
+	return statements
 }
 
 // inside returns the query that refuses a file that changed something outside the shard.
-func (s shape) inside(f file) string {
-	return fmt.Sprintf("select kiloshard.keep_inside('%s', %t, '{}', %s) as %s", s.schema, s.everyCatalog, s.entry(f).values(), left)
+func (s shape) inside() string {
+	return fmt.Sprintf("select kiloshard.keep_inside('%s', %t, null)", s.schema, s.everyCatalog)
 }
 
 // entry is the ledger's row for a file.

@@ -12,9 +12,6 @@ import (
 // recorded is the column that says whether the statement recorded a version.
 const recorded = "kiloshard_recorded"
 
-// left is the column that says whether a file changed only what the shards of a host share.
-const left = "kiloshard_left"
-
 // outcome is the server's answer to a script.
 type outcome struct {
 	completed []completed

@@ -32,7 +32,7 @@ func (c Config) check() error {
 	}
 	return c.all(
 		checkCluster, checkSchemaPrefix, checkEpoch, checkLayout, checkShards,
-		checkStore, checkHosts, checkStrategy, checkPlacement, checkSearchPath, checkGenerators, checkTypes, checkText,
+		checkStore, checkHosts, checkStrategy, checkPlacement, checkSearchPath, checkShared, checkGenerators, checkTypes, checkText,
 	)
 }
 
@@ -163,6 +163,21 @@ func checkSearchPath(c Config) error {
 	return nil
 }
 
+// checkShared refuses schemas that are no schema of the services: those of shards, of Kiloshard and of Postgres.
+func checkShared(c Config) error {
+	for i, schema := range c.SharedSchemas {
+		shard, found := strings.CutPrefix(schema, c.SchemaPrefix)
+		if schema == "" || len(schema) > 63 || strings.HasPrefix(schema, "pg_") || strings.HasPrefix(schema, "kiloshard") || schema == "information_schema" ||
+			found && shard != "" && strings.Trim(shard, "0123456789") == "" || slices.Contains(c.SharedSchemas[:i], schema) {
+			return &FieldError{
+				Field: fmt.Sprintf("shared[%d]", i), Found: quoted(schema),
+				Expected: "the name of a schema, once, that is neither a shard's nor Kiloshard's nor Postgres's own",
+			}
+		}
+	}
+	return nil
+}
+
 // checkText checks that the config can be written as YAML.
 func checkText(c Config) error {
 	texts := map[string]string{
@@ -180,6 +195,9 @@ func checkText(c Config) error {
 	}
 	for i, schema := range c.SearchPath {
 		texts[fmt.Sprintf("search_path[%d]", i)] = schema
+	}
+	for i, schema := range c.SharedSchemas {
+		texts[fmt.Sprintf("shared[%d]", i)] = schema
 	}
 	for _, field := range slices.Sorted(maps.Keys(texts)) {
 		if text := texts[field]; !utf8.ValidString(text) || strings.ContainsRune(text, 0) {

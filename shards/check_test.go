@@ -104,6 +104,9 @@ func TestCheck(t *testing.T) {
 		{"overlapping ranges", "1024-2047", "1023-2047", `13: placement[1].shards: shard 1023, which placement[0] puts on pg-a already; expected each shard once`},
 		{"gap", "1024-2047", "1030-2047", `11: placement: no host for 6 shards, the first of them 1024; expected a host for each shard from 0 to 2047`},
 		{"empty schema in search_path", "search_path: []", `search_path: [a, ""]`, `15: search_path[1]: empty; expected the name of a schema`},
+		{"shard's schema in shared", "search_path: []", "shared: [app, shard_00001]", `15: shared[1]: "shard_00001"; expected the name of a schema, once, that is neither`},
+		{"Kiloshard's schema in shared", "search_path: []", "shared: [kiloshard]", `15: shared[0]: "kiloshard"`},
+		{"schema twice in shared", "search_path: []", "shared: [app, app]", `15: shared[1]: "app"`},
 		{"long schema in search_path", "search_path: []", "search_path: [" + strings.Repeat("s", 64) + "]", `15: search_path[0]: "sss`},
 	}
 	for _, test := range tests {

@@ -147,6 +147,9 @@ func (d *document) parse(data []byte) (Config, error) {
 		field{"search_path", list(d, &c.SearchPath, "a list of schemas, or [] for none", func(schema *string) read {
 			return d.text(schema, "the name of a schema")
 		})},
+		field{"shared", list(d, &c.SharedSchemas, "a list of schemas, or [] for none", func(schema *string) read {
+			return d.text(schema, "the name of a schema")
+		})},
 		field{"generators", list(d, &c.Generators, "a list of generators", generator)},
 		field{"types", list(d, &c.Types, "a list of types of objects", func(t *ObjectType) read {
 			return d.mapping(field{"name", d.text(&t.Name, expectedGeneratorName)}, field{"number", d.number(&t.Number, 0)})

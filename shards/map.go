@@ -161,6 +161,9 @@ func (m *Map) ForID(id ID) (Number, error) { return m.config.Layout.shardOf(id, 
 // zero [time.Time].
 func (m *Map) Time(id ID) time.Time { return m.config.Layout.TimeOf(id, m.config.Epoch) }
 
+// SharedSchemas returns the schemas that the shards of a host share. The caller must not change the slice.
+func (m *Map) SharedSchemas() []string { return m.config.SharedSchemas }
+
 // SearchPath returns the search_path in which the unqualified names of shard n's tables
 // resolve: its schema, the map's extra schemas, and pg_temp last, so that a temporary table of an
 // earlier user of the session cannot hide a table of the shard. It is written as SQL, to follow

@@ -178,6 +178,12 @@ func (c Config) parts() []part {
 		"Schemas that the search_path has after the shard's own, such as [extensions].",
 		"search_path: " + flow(c.SearchPath, plain),
 	})
+	if len(c.SharedSchemas) > 0 {
+		parts = append(parts, part{
+			"Schemas that the shards of a host share. Migrations marked \"once a host\" may change them.",
+			"shared: " + flow(c.SharedSchemas, plain),
+		})
+	}
 	if len(c.Generators) > 0 {
 		parts = append(parts, part{
 			"Other ways to make IDs, beside next_id().",

@@ -111,13 +111,14 @@ func configs() *rapid.Generator[shards.Config] {
 			{Shard: 16, Sequence: 36},
 		}).Draw(t, "layout")
 		c := shards.Config{
-			Cluster:      name.Draw(t, "cluster"),
-			Shards:       rapid.IntRange(1, 300).Draw(t, "shards"),
-			SchemaPrefix: rapid.SampledFrom([]string{"", "shard_", "s", "null", "y_"}).Draw(t, "prefix"),
-			Epoch:        epoch.AddDate(0, 0, rapid.IntRange(-10_000, 10_000).Draw(t, "days")).Add(1e6 * 1234567),
-			Layout:       layout,
-			Migrations:   rapid.SampledFrom([]string{"", "./migrations", "/srv/migrations", "~", "C:\\x", "on"}).Draw(t, "migrations"),
-			SearchPath:   rapid.SliceOfN(rapid.StringMatching(`[^\x00]{1,10}`), 0, 2).Draw(t, "search path"),
+			Cluster:       name.Draw(t, "cluster"),
+			Shards:        rapid.IntRange(1, 300).Draw(t, "shards"),
+			SchemaPrefix:  rapid.SampledFrom([]string{"", "shard_", "s", "null", "y_"}).Draw(t, "prefix"),
+			Epoch:         epoch.AddDate(0, 0, rapid.IntRange(-10_000, 10_000).Draw(t, "days")).Add(1e6 * 1234567),
+			Layout:        layout,
+			Migrations:    rapid.SampledFrom([]string{"", "./migrations", "/srv/migrations", "~", "C:\\x", "on"}).Draw(t, "migrations"),
+			SearchPath:    rapid.SliceOfN(rapid.StringMatching(`[^\x00]{1,10}`), 0, 2).Draw(t, "search path"),
+			SharedSchemas: rapid.SliceOfNDistinct(rapid.SampledFrom([]string{"public", "app", "a b", "null", `o"dd`}), 0, 3, rapid.ID).Draw(t, "shared"),
 		}
 		if layout.Shard > 0 && !layout.HasTime() && rapid.Bool().Draw(t, "no epoch") {
 			c.Epoch = time.Time{}

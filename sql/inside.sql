@@ -32,14 +32,14 @@ $kiloshard$;
 -- changed_objects returns the objects that this transaction created, altered, dropped or wrote to since watch_locks, each
 -- with its schema, or 0 if it is in none, as a role is. It does not return the shard's version table, temporary tables, what
 -- was only read, sequences that values were drawn from, tables that keys of the shard's tables reference, nor Kiloshard's
--- rows. Unless every is true, it reads a catalog only if the transaction wrote to it by the server's counters, and none that
+-- rows. The schema is the shard's, or null for none. Unless every is true, it reads a catalog only if the transaction wrote to it by the server's counters, and none that
 -- each CREATE TABLE writes to: it may then miss a type, and a GRANT on a relation. Call it with a search_path of pg_catalog.
 CREATE OR REPLACE FUNCTION kiloshard.changed_objects(schema text, every boolean)
 RETURNS TABLE (class oid, object oid, place oid, name text) LANGUAGE plpgsql SET plan_cache_mode = force_generic_plan AS $kiloshard$
 #variable_conflict use_column
 DECLARE
-  home    CONSTANT oid := to_regnamespace(schema);
-  version CONSTANT oid := to_regclass(format('%I.schema_version', schema));
+  home    CONSTANT oid := coalesce(to_regnamespace(schema), 0);
+  version CONSTANT oid := coalesce(to_regclass(quote_ident(schema) || '.schema_version'), 0);
   skipped CONSTANT oid[] := ARRAY(SELECT n.oid FROM pg_namespace n WHERE n.nspname IN ('kiloshard', 'kiloshard_locks', 'pg_toast'));
   -- Rows of this transaction and its subtransactions: not older than the transaction, visible, and not committed.
   mine    CONSTANT text := 'age(x.xmin) <= 0 AND CASE WHEN age(x.xmin) = 0 THEN true'
@@ -62,7 +62,7 @@ BEGIN
   FETCH locked INTO classes, objects, modes, places, names;
   CLOSE locked;
   keys := ARRAY(
-    SELECT l.object FROM unnest(classes, objects) l (class, object) WHERE l.class = 0
+    SELECT l.object FROM unnest(classes, objects) l (class, object) WHERE l.class = 0 AND home <> 0
     UNION
     SELECT k.confrelid FROM unnest(classes, objects) l (class, object)
     JOIN pg_constraint k ON l.class = 'pg_class'::regclass AND k.conrelid = l.object AND k.connamespace = home WHERE k.contype = 'f');
@@ -117,22 +117,17 @@ BEGIN
 END
 $kiloshard$;
 
--- keep_inside returns false if this transaction changed nothing outside the shard's schema. It returns true if it changed
--- only objects of the shared schemas, or these schemas, and then records in the ledger that this host has run the file. Else
--- it fails, and names up to three objects. Call it with a search_path of pg_catalog.
-CREATE OR REPLACE FUNCTION kiloshard.keep_inside(
-  schema text, every boolean, shared text[], run text, who text, shard int, version int, file text, direction text, checksum text
-) RETURNS boolean LANGUAGE plpgsql AS $kiloshard$
+-- keep_inside fails, and names up to three objects, if this transaction changed anything outside the shard's schema. A null
+-- schema is for a file that runs once a host: it may change the shared schemas, and nothing else. Call it with a search_path
+-- of pg_catalog.
+CREATE OR REPLACE FUNCTION kiloshard.keep_inside(schema text, every boolean, shared text[]) RETURNS void LANGUAGE plpgsql AS $kiloshard$
 #variable_conflict use_variable
 DECLARE
-  home   CONSTANT oid := to_regnamespace(schema);
-  inside text; -- an object of the shard
   strays text;
   place  text; -- the schema of the first one
-  count  int;  -- of objects in schemas that are not shared
 BEGIN
   WITH changed AS (
-    SELECT DISTINCT c.place AS at, coalesce(n.nspname, '') AS place,
+    SELECT DISTINCT coalesce(n.nspname, '') AS place,
       CASE WHEN c.class = 'pg_extension'::regclass THEN 1 WHEN c.place = 0 THEN 2 WHEN c.class = 'pg_namespace'::regclass THEN 3 WHEN k.relkind IN ('i', 't') THEN 9 ELSE 4 END AS rank,
       CASE
         WHEN c.class = 'pg_db_role_setting'::regclass THEN 'settings of a role or a database'
@@ -142,23 +137,15 @@ BEGIN
     FROM kiloshard.changed_objects(schema, every) c
     LEFT JOIN pg_namespace n ON n.oid = c.place
     LEFT JOIN pg_class k ON c.class = 'pg_class'::regclass AND k.oid = c.object
-    WHERE c.place <> home OR cardinality(shared) > 0
+    WHERE CASE WHEN schema IS NULL THEN NOT coalesce(n.nspname, '') = ANY (shared) ELSE c.place <> to_regnamespace(schema) END
   ), outside AS (
-    SELECT c.*, row_number() OVER (ORDER BY c.place = ANY (shared), c.rank, c.name) AS turn FROM changed c WHERE c.at <> home
+    SELECT c.*, row_number() OVER (ORDER BY c.rank, c.name) AS turn FROM changed c
   )
-  SELECT string_agg(o.name, ', ' ORDER BY o.turn) FILTER (WHERE o.turn <= 3), min(o.place) FILTER (WHERE o.turn = 1),
-    count(*) FILTER (WHERE NOT o.place = ANY (shared)), (SELECT min(c.name) FROM changed c WHERE c.at = home)
-  INTO strays, place, count, inside FROM outside o;
-  CASE
-    WHEN strays IS NULL THEN RETURN false;
-    WHEN count > 0 THEN RAISE EXCEPTION '%', strays USING ERRCODE = '{{.LeftShard}}', SCHEMA = place;
-    WHEN inside IS NOT NULL THEN RAISE EXCEPTION '%', strays USING ERRCODE = '{{.LeftShard}}', SCHEMA = place, DETAIL = inside;
-    ELSE NULL;
-  END CASE;
-  UPDATE kiloshard.ledger l SET current = false WHERE l.direction = 'shared' AND l.version = version AND l.current;
-  INSERT INTO kiloshard.ledger (run, who, shard, version, file, direction, checksum, began, took, current)
-    VALUES (run, who, -1, version, file, 'shared', checksum, now(), clock_timestamp() - now(), direction <> 'down');
-  RETURN true;
+  SELECT string_agg(o.name, ', ' ORDER BY o.turn) FILTER (WHERE o.turn <= 3), min(o.place) FILTER (WHERE o.turn = 1)
+  INTO strays, place FROM outside o;
+  IF strays IS NOT NULL THEN
+    RAISE EXCEPTION '%', strays USING ERRCODE = '{{.LeftShard}}', SCHEMA = place;
+  END IF;
 END
 $kiloshard$;
 {{end}}

@@ -21,7 +21,8 @@ func LedgerIsThere() string {
 	const query = `select pg_catalog.to_regprocedure('kiloshard.begin_migration(int,int,text,int,text,text,text,boolean)') is not null
 	and pg_catalog.to_regprocedure('kiloshard.end_migration(text,int,text,text,int,int,text,text,text,boolean)') is not null
 	and pg_catalog.to_regprocedure('kiloshard.make_version_table(text)') is not null
-	and pg_catalog.to_regprocedure('kiloshard.keep_inside(text,boolean,text[],text,text,int,int,text,text,text)') is not null
+	and pg_catalog.to_regprocedure('kiloshard.keep_inside(text,boolean,text[])') is not null
+	and pg_catalog.to_regprocedure('kiloshard.begin_shared(text,text,int,int,text,text,text,text,text,text)') is not null
 	and (pg_catalog.obj_description(c.oid, 'pg_class') is not distinct from '%s' or not pg_catalog.pg_has_role(c.relowner, 'usage'))
 from (select pg_catalog.to_regclass('kiloshard.ledger')) l (oid) left join pg_catalog.pg_class c on c.oid = l.oid`
 	return fmt.Sprintf(query, VersionMark+Version(Ledger()))

@@ -24,6 +24,7 @@ ALTER TABLE kiloshard.ledger DROP CONSTRAINT IF EXISTS ledger_direction_check; -
 ALTER TABLE kiloshard.ledger ADD CONSTRAINT ledger_direction_check CHECK (direction IN ('up', 'down', 'force', 'accept', 'shared')) NOT VALID;
 CREATE INDEX IF NOT EXISTS ledger_current ON kiloshard.ledger (shard, version) WHERE current;
 CREATE INDEX IF NOT EXISTS ledger_run ON kiloshard.ledger (run, shard);
+CREATE UNIQUE INDEX IF NOT EXISTS ledger_shared ON kiloshard.ledger (version) WHERE current AND direction = 'shared';
 CREATE INDEX IF NOT EXISTS ledger_statement ON kiloshard.ledger (shard) WHERE current AND statement IS NOT NULL;
 
 -- record_migration records one file in one shard, in the transaction that runs the file. The first file of a message
@@ -173,5 +174,53 @@ BEGIN
   END IF;
   ignored := kiloshard.record_migration(run, who, shard, version, file, direction, checksum, null, null, first);
   RETURN true;
+END
+$kiloshard$;
+
+-- begin_shared runs before a file that runs once a host, in the file's transaction. It records the file in the ledger, with
+-- shard -1; another session that does so waits for this transaction, up to lock_timeout, or 30 s. It fails if the host has
+-- run the file. Call it with a search_path of pg_catalog.
+CREATE OR REPLACE FUNCTION kiloshard.begin_shared(
+  run text, who text, shard int, version int, file text, direction text, checksum text, path text, lock_timeout text, statement_timeout text
+) RETURNS void LANGUAGE plpgsql AS $kiloshard$
+#variable_conflict use_variable
+DECLARE
+  before CONSTANT text := current_setting('lock_timeout');
+BEGIN
+  PERFORM set_config('lock_timeout', CASE WHEN lock_timeout <> '' THEN lock_timeout WHEN before = '0' THEN '30s' ELSE before END, true);
+  INSERT INTO kiloshard.ledger (run, who, shard, version, file, direction, checksum, began, took, current)
+    VALUES (run, who, shard, version, file, direction, checksum, clock_timestamp(), '0', true) ON CONFLICT DO NOTHING;
+  IF NOT FOUND THEN
+    RAISE EXCEPTION 'this host has run file % already', file USING ERRCODE = '{{.ShardMoved}}';
+  END IF;
+  IF lock_timeout = '' THEN
+    PERFORM set_config('lock_timeout', before, true);
+  END IF;
+  IF statement_timeout <> '' THEN
+    PERFORM set_config('statement_timeout', statement_timeout, true);
+  END IF;
+  PERFORM kiloshard.watch_locks();
+  PERFORM set_config('search_path', path, true);
+END
+$kiloshard$;
+
+-- end_shared runs after a file that runs once a host, in the file's transaction. It returns false if the file has ended the
+-- transaction of begin_shared. Call it with a search_path of pg_catalog.
+CREATE OR REPLACE FUNCTION kiloshard.end_shared(version int) RETURNS boolean LANGUAGE plpgsql AS $kiloshard$
+#variable_conflict use_variable
+BEGIN
+  UPDATE kiloshard.ledger l SET took = clock_timestamp() - l.began
+    WHERE l.direction = 'shared' AND l.current AND l.version = version AND l.xmin = pg_current_xact_id()::xid;
+  RETURN FOUND;
+END
+$kiloshard$;
+
+-- need_shared takes the place of a file that runs once a host in each shard. It fails if the host has not run the file.
+CREATE OR REPLACE FUNCTION kiloshard.need_shared(version int) RETURNS void LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $kiloshard$
+#variable_conflict use_variable
+BEGIN
+  IF NOT EXISTS (SELECT FROM kiloshard.ledger l WHERE l.direction = 'shared' AND l.current AND l.version = version) THEN
+    RAISE EXCEPTION 'this host has not run file %, which runs once a host', version;
+  END IF;
 END
 $kiloshard$;

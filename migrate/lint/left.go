@@ -14,6 +14,9 @@ func (l *linter) leaves(tree any) {
 		if schema, _ := statement["schemaname"].(string); name == "CreateSchemaStmt" && l.isForeign(schema) {
 			return // warned of already
 		}
+		if schema, _ := statement["schemaname"].(string); name == "CreateSchemaStmt" && slices.Contains(l.opts.Shared, schema) {
+			return
+		}
 		if what, ok := ofServer[name]; ok {
 			l.warn(leavesShard, 0, what)
 			return
@@ -28,7 +31,9 @@ func (l *linter) leaves(tree any) {
 			}
 			return
 		case "DoStmt":
-			l.doBody(statement)
+			if len(l.opts.Shared) == 0 {
+				l.doBody(statement)
+			}
 			return
 		case "GrantStmt", "CommentStmt", "AlterOwnerStmt", "RenameStmt", "DropStmt":
 			if what := l.ofServerType(statement); what != "" {

@@ -31,7 +31,7 @@ type Warning struct {
 // Options is what [Check] needs to know in addition to the text.
 type Options struct {
 	Schema  string                   // the shard's own schema, which the text may name. Defaults to none
-	Shared  []string                 // schemas that the shards of a host share on purpose. Defaults to none
+	Shared  []string                 // schemas that the text may change, since it runs once a host and in no shard. Defaults to none
 	IsShard func(schema string) bool // reports whether a schema is a shard's. Defaults to none
 	Outside bool                     // the text runs outside a transaction even without a mark
 }

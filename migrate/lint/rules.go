@@ -169,7 +169,7 @@ var (
 var (
 	leavesShard = rule{
 		"leaves-shard", Fails, "changes %s, which is outside the shard: all shards of a host would share it, and migrate up refuses it",
-		"names without a schema, which mean the shard's own; set up what all shards of a host are to share once on each host, with psql",
+		"names without a schema, which mean the shard's own; what all shards of a host share goes into a file of its own with the first line \"-- kiloshard: once a host\"",
 	}
 	extensionRule = rule{
 		"create-extension", Fails, "makes extension %s in the first shard that runs it, where the others do not find it: migrate up refuses it, unless the extension exists",

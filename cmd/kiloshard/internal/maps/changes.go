@@ -75,6 +75,7 @@ func changesBetween(from, to *shards.Map) []mapChange {
 	changes = append(changes, placementChanges(from, to)...)
 	field("migrations", a.Migrations, b.Migrations)
 	field("search_path", a.SearchPath, b.SearchPath)
+	field("shared", a.SharedSchemas, b.SharedSchemas)
 	if !slices.Equal(a.PasswordCommand, b.PasswordCommand) { // people put secrets into its arguments
 		changes = append(changes, mapChange{Field: "password_command", From: program(a.PasswordCommand), To: program(b.PasswordCommand) + " (changed)"})
 	}

@@ -46,6 +46,7 @@ type planFile struct {
 	Version    int32         `json:"version"`
 	File       string        `json:"file"`
 	ShardCount int           `json:"shard_count"`
+	Shared     bool          `json:"shared"`   // it runs once a host, and the shards only pass it
 	Rendered   bool          `json:"rendered"` // lines are those of the rendered text
 	Warnings   []planWarning `json:"warnings"`
 	Unread     string        `json:"unread,omitempty"` // why there are no warnings
@@ -143,10 +144,13 @@ func newPlanResult(m *shards.Map, report migrate.PlanReport, partial *shards.Par
 // newPlanFile checks a file's SQL for risks. A text that is the same for all shards may
 // name none of their schemas.
 func newPlanFile(m *shards.Map, f migrate.PlanFile, schema string) planFile {
-	file := planFile{Version: f.Version, File: f.Name, ShardCount: f.Shards, Rendered: f.Rendered, Warnings: []planWarning{}, SQL: f.SQL}
+	file := planFile{Version: f.Version, File: f.Name, ShardCount: f.Shards, Shared: f.Shared, Rendered: f.Rendered, Warnings: []planWarning{}, SQL: f.SQL}
 	opts := lint.Options{IsShard: func(schema string) bool { _, ok := m.NumberOf(schema); return ok }, Outside: f.MarkAbove}
 	if f.Rendered {
 		opts.Schema = schema
+	}
+	if f.Shared {
+		opts.Shared = m.SharedSchemas()
 	}
 	warnings, err := lint.Check(f.SQL, opts)
 	var unread *lint.ParseError
@@ -212,7 +216,11 @@ func planRows(result planResult) [][]string {
 }
 
 func sayPlanFile(a *cli.App, f planFile, sample *sampleShard, withSQL bool) {
-	a.Say("%s, on %s", f.File, cli.Count(f.ShardCount, "shard"))
+	if f.Shared {
+		a.Say("%s, once a host, before %s", f.File, cli.Count(f.ShardCount, "shard"))
+	} else {
+		a.Say("%s, on %s", f.File, cli.Count(f.ShardCount, "shard"))
+	}
 	of := ""
 	if f.Rendered {
 		of = " of its rendered text"
@@ -226,7 +234,9 @@ func sayPlanFile(a *cli.App, f planFile, sample *sampleShard, withSQL bool) {
 		a.Say("    instead: %s", w.Instead)
 	}
 	if withSQL {
-		a.Say("  as shard %d (%s on %s) gets it:", sample.Shard, sample.Schema, sample.Host)
+		if !f.Shared {
+			a.Say("  as shard %d (%s on %s) gets it:", sample.Shard, sample.Schema, sample.Host)
+		}
 		a.Say("    %s", strings.ReplaceAll(f.SQL, "\n", "\n    "))
 	}
 	a.Say("")

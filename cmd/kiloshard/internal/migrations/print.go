@@ -2,6 +2,7 @@ package migrations
 
 import (
 	"errors"
+	"strings"
 	"time"
 
 	"github.com/kiloshard/kiloshard/cmd/kiloshard/internal/cli"
@@ -19,9 +20,16 @@ type runResult struct {
 	Steps        []step            `json:"steps"`
 	Failed       []cli.FailedShard `json:"failed"`
 	NotAttempted shards.Set        `json:"not_attempted"`
+	Shared       []sharedFile      `json:"shared"` // files that ran once a host
 	Changed      []changedFile     `json:"changed"`
 	Donor        *donor            `json:"donor"` // that new shards were made like; null for none
 	Seconds      float64           `json:"seconds"`
+}
+
+// sharedFile is a file that ran once on each of some hosts.
+type sharedFile struct {
+	File  string   `json:"file"`
+	Hosts []string `json:"hosts"`
 }
 
 // donor is the shard that new shards were made like.
@@ -67,10 +75,13 @@ type step struct {
 func printRun(a *cli.App, m *shards.Map, report migrate.Report, partial *shards.PartialError) error {
 	result := runResult{
 		Run: report.Run, Target: report.Target, Changed: changedFiles(report.Changed), Done: report.Done, UpToDate: report.UpToDate,
-		Steps: []step{}, Failed: []cli.FailedShard{}, Seconds: report.Elapsed.Seconds(),
+		Steps: []step{}, Shared: []sharedFile{}, Failed: []cli.FailedShard{}, Seconds: report.Elapsed.Seconds(),
 	}
 	for _, s := range report.Steps {
 		result.Steps = append(result.Steps, step(s))
+	}
+	for _, f := range report.Shared {
+		result.Shared = append(result.Shared, sharedFile(f))
 	}
 	if report.Donor != nil {
 		result.Donor = (*donor)(report.Donor)
@@ -79,6 +90,9 @@ func printRun(a *cli.App, m *shards.Map, report migrate.Report, partial *shards.
 		result.Failed, result.NotAttempted = cli.Failures(partial), partial.NotAttempted
 	}
 	err := a.Print(result, func() {
+		for _, f := range report.Shared {
+			a.Say("%s once on %s", f.File, strings.Join(f.Hosts, ", "))
+		}
 		for _, s := range report.Steps {
 			a.Say("%s %d→%d", cli.Count(s.Shards.Len(), "shard"), s.From, s.To)
 		}
@@ -99,7 +113,7 @@ func printRun(a *cli.App, m *shards.Map, report migrate.Report, partial *shards.
 		return err
 	}
 	a.PrintFailures(m, partial)
-	if len(report.Steps) > 0 {
+	if len(report.Steps) > 0 || len(report.Shared) > 0 {
 		return errors.Join(err, cli.Partly(cli.Told(partial)))
 	}
 	return errors.Join(err, cli.Told(partial))
