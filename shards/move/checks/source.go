@@ -29,6 +29,7 @@ type Shard struct {
 	largeOwners []string
 	largeRoles  []string
 	extensions  []string // as "name version"
+	shared      []string // migrations that ran once a host, by the source's ledger
 	collations  []collation
 }
 
@@ -197,6 +198,9 @@ func OnSource(ctx context.Context, conn *pgx.Conn, schema string, offline bool) 
 		if *into, err = texts(ctx, conn, query, schema); err != nil {
 			return nil, err
 		}
+	}
+	if s.shared, err = sharedFiles(ctx, conn); err != nil {
+		return nil, err
 	}
 	if s.collations, err = collations(ctx, conn, schema, nil); err != nil {
 		return nil, err

@@ -99,6 +99,9 @@ func (s *Shard) OnTarget(ctx context.Context, conn *pgx.Conn, way Way) (Found, e
 			f.problem("extension %s, on the source %s: expected the same version", found, want)
 		}
 	}
+	if err := s.compareShared(ctx, conn, &f); err != nil {
+		return f, err
+	}
 	return f, s.compareCollations(ctx, conn, &f)
 }
 

@@ -13,6 +13,8 @@ import (
 // fakes has a session find functions of its own in place of Postgres's, for what one server cannot have in two ways.
 const fakes = `create schema fakes; set search_path = fakes, pg_catalog; `
 
+const ledger = `create schema kiloshard; create table kiloshard.ledger (version int, file text, direction text, current boolean); `
+
 // What a target lacks for a shard, or has otherwise, is named. A case ends with its transactions.
 func TestTarget(t *testing.T) {
 	t.Parallel()
@@ -115,6 +117,13 @@ func TestTarget(t *testing.T) {
 		{
 			"an older Postgres", fakes + `create function fakes.current_setting(text) returns text language sql as $$select case $1 when 'server_version_num' then '990000' else pg_catalog.current_setting($1) end$$`, "",
 			[]string{"note: it is Postgres " + target.text(`select current_setting('server_version_num')::int / 10000 || ''`) + ", the source 99"},
+		},
+		{
+			"a migration that runs once a host", ledger + "insert into kiloshard.ledger values (2, '002_app.sql', 'shared', true), (3, '003_b.sql', 'up', true)", ledger + "insert into kiloshard.ledger values (1, '001_a.sql', 'shared', true)",
+			[]string{"migration 002_app.sql, which runs once a host, has not run there: expected kiloshard migrate up first"},
+		},
+		{
+			"the same migration", ledger + "insert into kiloshard.ledger values (2, '002_app.sql', 'shared', true)", ledger + "insert into kiloshard.ledger values (2, '002_app.sql', 'shared', true)", nil,
 		},
 		{"the schema is there", "", "create schema shard_00001", []string{"schema shard_00001 is there already: expected none, or drop it once no row is only in it"}},
 	} {

@@ -1,0 +1,31 @@
+package checks
+
+import (
+	"context"
+	"slices"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// sharedFiles names the migrations that ran once on a host, whose objects all its shards share.
+func sharedFiles(ctx context.Context, conn *pgx.Conn) ([]string, error) {
+	var there bool
+	if err := conn.QueryRow(ctx, `SELECT coalesce(has_table_privilege(to_regclass('kiloshard.ledger'), 'SELECT'), false)`).Scan(&there); err != nil || !there {
+		return nil, err
+	}
+	return texts(ctx, conn, `SELECT file FROM kiloshard.ledger WHERE direction = 'shared' AND current ORDER BY version`)
+}
+
+// compareShared finds the migrations of the source that a target has not run.
+func (s *Shard) compareShared(ctx context.Context, conn *pgx.Conn, f *Found) error {
+	if len(s.shared) == 0 {
+		return nil
+	}
+	here, err := sharedFiles(ctx, conn)
+	for _, file := range s.shared {
+		if err == nil && !slices.Contains(here, file) {
+			f.problem("migration %s, which runs once a host, has not run there: expected kiloshard migrate up first", file)
+		}
+	}
+	return err
+}
