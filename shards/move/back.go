@@ -150,7 +150,7 @@ func (m Move) closeWayBack(ctx context.Context, source, target *pgx.Conn, why st
 // changes is what was written on the target since the switch, and the old schema on the source, which it is applied to.
 func (m Move) changes(source, target *pgx.Conn) changes.Stream {
 	return changes.Stream{
-		From: target, To: source, Slot: m.way(), Publication: m.way(), Schema: m.moved(),
+		From: target, To: source, Slot: m.way(), Publication: m.way(), Original: m.Schema, Schema: m.moved(),
 		Applied: func(ctx context.Context, tx pgx.Tx) (changes.LSN, error) {
 			var lsn string
 			const query = `SELECT back ->> 'lsn' FROM kiloshard.moves WHERE id = $1 AND side = 'source' AND outcome = 'moved' AND back ->> 'closed' = '' FOR UPDATE`

@@ -38,8 +38,12 @@ func quoted(text string) string { return strings.ReplaceAll(text, "'", "''") }
 // [RowsError] if they differ.
 func (j *job) compare(ctx context.Context, from, to rows.Querier, which rows.Tables, since [2]string) error {
 	return j.compareSums(ctx,
-		func(ctx context.Context) ([]rows.Sum, error) { return rows.Sums(ctx, from, j.Schema, which, since[0]) },
-		func(ctx context.Context) ([]rows.Sum, error) { return rows.Sums(ctx, to, j.copied(), which, since[1]) })
+		func(ctx context.Context) ([]rows.Sum, error) {
+			return rows.Sums(ctx, from, j.Schema, j.Schema, which, since[0])
+		},
+		func(ctx context.Context) ([]rows.Sum, error) {
+			return rows.Sums(ctx, to, j.copied(), j.Schema, which, since[1])
+		})
 }
 
 // compareSums compares what two functions return, which run at the same time.
@@ -184,8 +188,12 @@ func (j *job) compareTimed(ctx context.Context, source, target *pgx.Conn, since 
 	var err error
 	if j.cfg.Rate > 0 && since == [2]string{} {
 		err = j.compareSums(ctx,
-			func(ctx context.Context) ([]rows.Sum, error) { return rows.Paced(ctx, source, j.Schema, rows.Logged) },
-			func(ctx context.Context) ([]rows.Sum, error) { return rows.Paced(ctx, target, j.copied(), rows.Logged) })
+			func(ctx context.Context) ([]rows.Sum, error) {
+				return rows.Paced(ctx, source, j.Schema, j.Schema, rows.Logged)
+			},
+			func(ctx context.Context) ([]rows.Sum, error) {
+				return rows.Paced(ctx, target, j.copied(), j.Schema, rows.Logged)
+			})
 	} else {
 		err = j.compare(ctx, source, target, rows.Logged, since)
 	}

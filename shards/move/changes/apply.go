@@ -19,21 +19,25 @@ type applier struct {
 	end       LSN // of the last transaction that is applied
 	seen      LSN // of the last transaction
 	relations map[uint32]*relation
-	fixed     map[[2]string]bool // tables and columns that take no value in an UPDATE
+	fixed     map[[2]string]bool   // tables and columns that take no value in an UPDATE
+	types     map[[2]string]string // of columns
 	batch     *pgconn.Batch
 	queued    int
 }
 
-// readFixed reads which columns are GENERATED ALWAYS AS IDENTITY.
-func (a *applier) readFixed(ctx context.Context) error {
-	a.fixed = map[[2]string]bool{}
-	const query = `SELECT c.relname::text, t.attname::text FROM pg_attribute t JOIN pg_class c ON c.oid = t.attrelid WHERE c.relnamespace = $1::regnamespace AND t.attidentity = 'a'`
+// readColumns reads the types of columns, and which are GENERATED ALWAYS AS IDENTITY.
+func (a *applier) readColumns(ctx context.Context) error {
+	a.fixed, a.types = map[[2]string]bool{}, map[[2]string]string{}
+	const query = `SELECT c.relname::text, t.attname::text, t.attidentity = 'a', format_type(t.atttypid, -1) FROM pg_attribute t JOIN pg_class c ON c.oid = t.attrelid
+		WHERE c.relnamespace = $1::regnamespace AND c.relkind = 'r' AND t.attnum > 0 AND NOT t.attisdropped`
 	rows, err := a.tx.Query(ctx, query, a.schema)
 	if err != nil {
 		return err
 	}
 	var at [2]string
-	_, err = pgx.ForEachRow(rows, []any{&at[0], &at[1]}, func() error { a.fixed[at] = true; return nil })
+	var fixed bool
+	var of string
+	_, err = pgx.ForEachRow(rows, []any{&at[0], &at[1], &fixed, &of}, func() error { a.fixed[at], a.types[at] = fixed, of; return nil })
 	return err
 }
 
@@ -51,6 +55,9 @@ func (a *applier) take(ctx context.Context, data []byte) error {
 		}
 	case 'R':
 		oid, rel := r.relation()
+		for i, c := range rel.columns {
+			rel.columns[i].of = a.types[[2]string{rel.name, c.name}]
+		}
 		a.relations[oid] = rel
 	case 'I', 'U', 'D':
 		oid := r.uint32()
@@ -193,10 +200,10 @@ func (s *statement) add(v value) {
 }
 
 // where writes which row it is, by what is known of it: one row, although a table whose identity is the whole row may have two. Of such
-// a table it must be the same to the letter: 1.0 is equal to 1.00, and not all types have an equality.
+// a table it must be the same to the letter: 1.0 is equal to 1.00, and not all types have an equality. A composite of nulls is not NULL.
 func (s *statement) where(rel *relation, table string, row []value) {
 	if rel.full {
-		s.WriteString(" WHERE ctid = (SELECT ctid FROM " + table)
+		s.WriteString(" WHERE ctid OPERATOR(pg_catalog.=) (SELECT ctid FROM " + table)
 	}
 	word := " WHERE "
 	for i, c := range rel.columns {
@@ -207,15 +214,18 @@ func (s *statement) where(rel *relation, table string, row []value) {
 		s.WriteString(word)
 		word = " AND "
 		if row[i].text == nil {
-			s.WriteString(column + " IS NULL")
+			s.WriteString(column + " IS NOT DISTINCT FROM NULL")
 			continue
 		}
 		if rel.full {
-			column += " IS NOT NULL AND concat(" + column + ")"
+			column += " IS DISTINCT FROM NULL AND pg_catalog.concat(" + column + ")"
 		}
 		s.WriteString(column)
-		s.WriteString(" = ")
+		s.WriteString(" OPERATOR(pg_catalog.=) ")
 		s.add(row[i])
+		if !rel.full { // else Postgres might compare a name as a number
+			s.WriteString("::" + c.of)
+		}
 	}
 	if rel.full {
 		s.WriteString(" LIMIT 1)")
@@ -225,6 +235,7 @@ func (s *statement) where(rel *relation, table string, row []value) {
 func (a *applier) queue(s *statement) {
 	if a.batch == nil {
 		a.batch = &pgconn.Batch{}
+		a.batch.ExecParams(pathTo(a.schema), nil, nil, nil, nil)
 	}
 	a.batch.ExecParams(s.String(), s.values, nil, nil, nil)
 	a.queued++
@@ -235,6 +246,7 @@ func (a *applier) flush(ctx context.Context) error {
 	if a.queued == 0 {
 		return nil
 	}
+	a.batch.ExecParams("SET LOCAL search_path = pg_catalog, pg_temp", nil, nil, nil, nil)
 	_, err := a.tx.Conn().PgConn().ExecBatch(ctx, a.batch).ReadAll()
 	a.batch, a.queued = nil, 0
 	var pg *pgconn.PgError

@@ -36,6 +36,7 @@ type Stream struct {
 	To          *pgx.Conn // may set session_replication_role
 	Slot        string    // on From, of pgoutput
 	Publication string    // its tables are of one schema
+	Original    string    // the schema on From
 	Schema      string    // of the copy
 
 	// Applied returns how far the copy has come, and keeps other streams from applying anything until the transaction ends. The changes of
@@ -93,6 +94,12 @@ func inUse(err error) error {
 	return err
 }
 
+// pathTo is the statement for the rest of a transaction with which names of what is in a schema are written and read without it, but for those of
+// Postgres's own.
+func pathTo(schema string) string {
+	return "SET LOCAL search_path = pg_catalog, " + pgx.Identifier{schema}.Sanitize() + ", pg_temp"
+}
+
 // pass applies some transactions, and returns the end of the last one, and whether these were all.
 func (s Stream) pass(ctx context.Context, upto string) (reached LSN, whole bool, err error) {
 	tx, err := s.To.BeginTx(ctx, pgx.TxOptions{IsoLevel: pgx.ReadCommitted, DeferrableMode: pgx.NotDeferrable})
@@ -108,11 +115,20 @@ func (s Stream) pass(ctx context.Context, upto string) (reached LSN, whole bool,
 	if a.done, err = s.Applied(ctx, tx); err != nil {
 		return 0, false, err
 	}
-	if err := a.readFixed(ctx); err != nil {
+	if err := a.readColumns(ctx); err != nil {
+		return 0, false, err
+	}
+	// A value that names something of the schema, such as a regclass, is written without the schema, and read so.
+	from, err := s.From.BeginTx(ctx, pgx.TxOptions{IsoLevel: pgx.ReadCommitted, DeferrableMode: pgx.NotDeferrable})
+	if err != nil {
+		return 0, false, err
+	}
+	defer func() { _ = from.Rollback(context.WithoutCancel(ctx)) }()
+	if _, err := from.Exec(ctx, pathTo(s.Original)); err != nil {
 		return 0, false, err
 	}
 	const peek = `SELECT data FROM pg_logical_slot_peek_binary_changes($1, $2::pg_lsn, $3, 'proto_version', '1', 'publication_names', $4)`
-	rows, err := s.From.Query(ctx, peek, s.Slot, upto, passChanges, s.Publication)
+	rows, err := from.Query(ctx, peek, s.Slot, upto, passChanges, s.Publication)
 	if err != nil {
 		return 0, false, err
 	}

@@ -68,7 +68,8 @@ func (r *reader) tuple() []value {
 // column is one of a table that is replicated.
 type column struct {
 	name string
-	key  bool // of the replica identity
+	key  bool   // of the replica identity
+	of   string // its type, as SQL
 }
 
 // relation is a table that is replicated.

@@ -36,5 +36,8 @@ func (s *Shard) WayBack(ctx context.Context, source, target *pgx.Conn) (onSource
 	if err := onSource.take(ctx, source, returnedQuery, s.Schema, s.Keyless); err != nil {
 		return onSource, onTarget, err
 	}
+	if err := s.namesBack(ctx, source, &onSource); err != nil {
+		return onSource, onTarget, err
+	}
 	return onSource, onTarget, onTarget.take(ctx, target, returnQuery)
 }

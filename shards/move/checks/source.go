@@ -31,6 +31,7 @@ type Shard struct {
 	extensions  []string // as "name version"
 	shared      []string // migrations that ran once a host, by the source's ledger
 	collations  []collation
+	names       []value
 }
 
 // IsKeyless is the condition for a table, c, of whose rows an update or delete cannot be replicated as it is: it has no primary key and no
@@ -182,6 +183,9 @@ func OnSource(ctx context.Context, conn *pgx.Conn, schema string, offline bool) 
 		return nil, err
 	}
 	if err := s.unvalidated(ctx, conn); err != nil {
+		return nil, err
+	}
+	if err := s.readNames(ctx, conn); err != nil {
 		return nil, err
 	}
 	if err := s.outside(ctx, conn); err != nil {

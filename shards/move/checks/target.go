@@ -84,6 +84,9 @@ func (s *Shard) OnTarget(ctx context.Context, conn *pgx.Conn, way Way) (Found, e
 			return f, err
 		}
 	}
+	if err := s.namesOnTarget(ctx, conn, &f); err != nil {
+		return f, err
+	}
 	if err := s.compareDatabases(ctx, conn, &f, way.Offline); err != nil {
 		return f, err
 	}

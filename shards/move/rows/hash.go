@@ -25,10 +25,12 @@ type table struct {
 	Name    string
 	Columns []string
 	Types   []uint32  // those that are not Postgres's own have other OIDs on another host
-	renamed [2]string // a schema, and what values that name something in it are to say instead: a regclass, say
+	names   []string  // columns that have names in them, as a regclass does
+	schema  [2]string // the table's, and the one by which names are compared
 }
 
-func tables(ctx context.Context, conn Querier, schema string, which Tables) ([]table, error) {
+// tables finds those of a schema. Names of what is in it are compared as if it was called like another schema.
+func tables(ctx context.Context, conn Querier, schema, as string, which Tables) ([]table, error) {
 	const query = `
 		SELECT c.relname::text, coalesce(array_agg(a.attname::text ORDER BY a.attnum) FILTER (WHERE a.attnum > 0), '{}'),
 			coalesce(array_agg(a.atttypid ORDER BY a.attnum) FILTER (WHERE a.attnum > 0), '{}')
@@ -38,12 +40,27 @@ func tables(ctx context.Context, conn Querier, schema string, which Tables) ([]t
 	if err != nil {
 		return nil, err
 	}
-	return pgx.CollectRows(found, pgx.RowToStructByPos[table])
+	var all []table
+	var t table
+	_, err = pgx.ForEachRow(found, []any{&t.Name, &t.Columns, &t.Types}, func() error {
+		all = append(all, table{Name: t.Name, Columns: slices.Clone(t.Columns), Types: slices.Clone(t.Types), schema: [2]string{schema, as}})
+		return nil
+	})
+	if err != nil || schema == as {
+		return all, err
+	}
+	parts, err := Parts(ctx, conn, schema, Named)
+	for _, p := range parts {
+		if i := slices.IndexFunc(all, func(t table) bool { return t.Name == p.Table }); i >= 0 {
+			all[i].names = append(all[i].names, p.Column)
+		}
+	}
+	return all, err
 }
 
 // both returns a table with those of its columns that another one has as well, and that are hashed alike.
 func (t table) both(other table) table {
-	common := table{Name: t.Name}
+	common := table{Name: t.Name, names: t.names, schema: t.schema}
 	for i, column := range t.Columns {
 		if k := slices.Index(other.Columns, column); k >= 0 && hashes[other.Types[k]] == hashes[t.Types[i]] {
 			common.Columns, common.Types = append(common.Columns, column), append(common.Types, t.Types[i])
@@ -57,7 +74,9 @@ func (t table) both(other table) table {
 const (
 	hashText  = `hashtextextended(%[1]s::text COLLATE "C", %[2]d)`
 	hashBytes = `hash_record_extended(ROW(%[1]s), %[2]d)` // as the type does it
-	hashAny   = `hashtextextended(replace(ROW(%[1]s)::text, '%[3]s', '%[4]s') COLLATE "C", %[2]d)`
+	hashAny   = `hashtextextended(ROW(%[1]s)::text COLLATE "C", %[2]d)`
+	// A name of what is in the schema, and one of what is in the other, which is something else.
+	hashNames = `hashtextextended(replace(replace(ROW(%[1]s)::text, '%[4]s.', '?.'), '%[3]s', '%[4]s') COLLATE "C", %[2]d)`
 )
 
 // hashes are those of types whose own hashes, or casts to text, tell all values apart that are not the same to the byte: not those of
@@ -88,7 +107,10 @@ func (t table) hash() string {
 		if !ok {
 			how = hashAny
 		}
-		parts = append(parts, fmt.Sprintf("coalesce("+how+", %[2]d)", pgx.Identifier{"kiloshard_row", column}.Sanitize(), i+1, t.renamed[0], t.renamed[1]))
+		if slices.Contains(t.names, column) {
+			how = hashNames
+		}
+		parts = append(parts, fmt.Sprintf("coalesce("+how+", %[2]d)", pgx.Identifier{"kiloshard_row", column}.Sanitize(), i+1, t.schema[0], t.schema[1]))
 	}
 	return strings.Join(parts, " # ")
 }

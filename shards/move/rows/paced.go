@@ -18,8 +18,8 @@ const (
 
 // Paced returns the sums of tables of a schema as [Sums] does, and leaves the server alone for three quarters of the time. The session is
 // in a transaction with one snapshot, in which this sets some settings.
-func Paced(ctx context.Context, conn *pgx.Conn, schema string, which Tables) ([]Sum, error) {
-	tables, err := tables(ctx, conn, schema, which)
+func Paced(ctx context.Context, conn *pgx.Conn, schema, as string, which Tables) ([]Sum, error) {
+	tables, err := tables(ctx, conn, schema, as, which)
 	if err != nil {
 		return nil, err
 	}

@@ -29,9 +29,10 @@ const changed = `CASE WHEN age(kiloshard_row.xmin) <= (SELECT age((pg_snapshot_x
   ELSE false END`
 
 // Sums returns the sums of tables of a schema, in the order of their names. With a snapshot, as pg_current_snapshot writes it,
-// the sums are of the rows that have changed since, and the counts still of all.
-func Sums(ctx context.Context, conn Querier, schema string, which Tables, since string) ([]Sum, error) {
-	tables, err := tables(ctx, conn, schema, which)
+// the sums are of the rows that have changed since, and the counts still of all. Names of what is in the schema count as those of the same in
+// schema as.
+func Sums(ctx context.Context, conn Querier, schema, as string, which Tables, since string) ([]Sum, error) {
+	tables, err := tables(ctx, conn, schema, as, which)
 	if err != nil || len(tables) == 0 {
 		return nil, err
 	}

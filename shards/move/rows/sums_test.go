@@ -53,11 +53,11 @@ func sums(t *testing.T, conn *pgx.Conn) []rows.Sum {
 		t.Fatal(err)
 	}
 	defer func() { _ = tx.Rollback(context.Background()) }() // it has written nothing
-	all, err := rows.Sums(t.Context(), tx, "photos", rows.All, "")
+	all, err := rows.Sums(t.Context(), tx, "photos", "photos", rows.All, "")
 	if err != nil {
 		t.Fatal(err)
 	}
-	paced, err := rows.Paced(t.Context(), conn, "photos", rows.All)
+	paced, err := rows.Paced(t.Context(), conn, "photos", "photos", rows.All)
 	if err != nil {
 		t.Fatal(err)
 	}

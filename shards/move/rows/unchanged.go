@@ -10,11 +10,11 @@ import (
 // Unchanged compares the rows of a copy that nobody has changed since a snapshot with those of the original, where each must be, in the
 // columns that both have. It calls differs for each table that has others. Both hosts sort the hashes of a table, on disk if it is large.
 func Unchanged(ctx context.Context, from *pgx.Conn, original string, to *pgx.Conn, copied, since string, differs func(table string, unknown int64)) error {
-	all, err := tables(ctx, from, original, All)
+	all, err := tables(ctx, from, original, copied, All)
 	if err != nil {
 		return err
 	}
-	here, err := tables(ctx, to, copied, All)
+	here, err := tables(ctx, to, copied, copied, All)
 	if err != nil {
 		return err
 	}
@@ -27,7 +27,10 @@ func Unchanged(ctx context.Context, from *pgx.Conn, original string, to *pgx.Con
 		if !ok { // dropped since
 			continue
 		}
-		unknown, err := unknown(ctx, from, original, to, copied, t.both(now), since)
+		original := t.both(now)
+		copied := original
+		copied.names, copied.schema = now.names, now.schema
+		unknown, err := unknown(ctx, from, original, to, copied, since)
 		if err != nil {
 			return fmt.Errorf("%s: %w", t.Name, err)
 		}
@@ -39,18 +42,16 @@ func Unchanged(ctx context.Context, from *pgx.Conn, original string, to *pgx.Con
 }
 
 // unknown counts the rows of the copy of a table that are not in the original.
-func unknown(ctx context.Context, from *pgx.Conn, original string, to *pgx.Conn, copied string, t table, since string) (int64, error) {
-	query := func(t table, schema, where string) string {
-		return fmt.Sprintf("SELECT %s FROM %s AS kiloshard_row %s ORDER BY 1", t.hash(), pgx.Identifier{schema, t.Name}.Sanitize(), where)
+func unknown(ctx context.Context, from *pgx.Conn, original table, to *pgx.Conn, copied table, since string) (int64, error) {
+	query := func(t table, where string) string {
+		return fmt.Sprintf("SELECT %s FROM %s AS kiloshard_row %s ORDER BY 1", t.hash(), pgx.Identifier{t.schema[0], t.Name}.Sanitize(), where)
 	}
-	in := t
-	in.renamed = [2]string{original + ".", copied + "."}
-	known, err := from.Query(ctx, query(in, original, ""), pgx.QueryExecModeExec)
+	known, err := from.Query(ctx, query(original, ""), pgx.QueryExecModeExec)
 	if err != nil {
 		return 0, err
 	}
 	defer known.Close()
-	rows, err := to.Query(ctx, query(t, copied, "WHERE NOT "+fmt.Sprintf(changed, since)), pgx.QueryExecModeExec)
+	rows, err := to.Query(ctx, query(copied, "WHERE NOT "+fmt.Sprintf(changed, since)), pgx.QueryExecModeExec)
 	if err != nil {
 		return 0, err
 	}
