@@ -53,6 +53,7 @@ func root(a *cli.App) *cobra.Command {
 	)
 	root.AddCommand(topicCommands()...)
 	listTopics(root)
+	fitHelp(root)
 	strict(root)
 	cli.NameArguments(root)
 	cli.RefuseEmpty(root)

@@ -14,7 +14,7 @@ import (
 func topicCommands() []*cobra.Command {
 	var commands []*cobra.Command
 	for _, topic := range help.All() {
-		commands = append(commands, &cobra.Command{Use: topic.Name, Short: topic.Title, Long: topic.Text()})
+		commands = append(commands, &cobra.Command{Use: topic.Name, Short: topic.Title})
 	}
 	return commands
 }
@@ -27,6 +27,30 @@ func unknownTopic(root *cobra.Command, args []string) error {
 		fmt.Fprintf(&text, "\n\t%-12s %s", topic.Name, topic.Title)
 	}
 	return cli.Usagef("%s", text.String())
+}
+
+// pageOf returns what the help of a command begins with: its topic's page, or what it does.
+func pageOf(cmd *cobra.Command) string {
+	if cmd.IsAdditionalHelpTopicCommand() {
+		for _, topic := range help.All() {
+			if topic.Name == cmd.Name() {
+				return topic.Text()
+			}
+		}
+	}
+	if cmd.Long == "" {
+		return cmd.Short
+	}
+	return help.Prose(cmd.Long)
+}
+
+// fitHelp has the help of all commands fit a terminal of 80 columns.
+func fitHelp(root *cobra.Command) {
+	cobra.AddTemplateFunc("pageOf", pageOf)
+	root.SetHelpTemplate(`{{pageOf . | trimTrailingWhitespaces}}
+
+{{if or .Runnable .HasSubCommands}}{{.UsageString}}{{end}}`)
+	root.SetUsageTemplate(strings.ReplaceAll(root.UsageTemplate(), "Flags.FlagUsages ", "Flags.FlagUsagesWrapped 80 "))
 }
 
 // listTopics has the help of the root command list the topics as they are typed: kiloshard help NAME.

@@ -14,17 +14,19 @@ const width = 80
 var (
 	link = regexp.MustCompile(`\[([^\]]+)\]\(([^)]+)\)`)
 	item = regexp.MustCompile(`^(- |\d+\. )`)
+	term = regexp.MustCompile(`^  \S+ {2,}`)
 )
 
 // Text returns the page as a terminal shows it: paragraphs and list items wrapped at 80 columns, code indented as a block, links
 // with their targets in words. A page has no tables: their rows would not fit.
 func (t Topic) Text() string {
 	var b, paragraph strings.Builder
-	indent := ""
+	lead := "" // of a list item
 	flush := func() {
-		b.WriteString(wrap(t.linked(paragraph.String()), indent))
+		b.WriteString(lead)
+		b.WriteString(wrap(t.linked(paragraph.String()), strings.Repeat(" ", len(lead))))
 		paragraph.Reset()
-		indent = ""
+		lead = ""
 	}
 	code := false
 	for line := range strings.Lines(t.Markdown) {
@@ -44,11 +46,41 @@ func (t Topic) Text() string {
 			flush()
 			b.WriteString(strings.ToUpper(strings.TrimLeft(line, "# ")) + "\n")
 		default:
-			if lead := item.FindString(line); lead != "" {
+			found := item.FindString(line)
+			if found != "" {
 				flush()
-				indent = strings.Repeat(" ", len(lead))
+				lead = found
 			}
-			paragraph.WriteString(line + "\n")
+			paragraph.WriteString(line[len(found):] + "\n")
+		}
+	}
+	flush()
+	return strings.TrimRight(b.String(), "\n")
+}
+
+// Prose returns a text whose paragraphs, and what stands behind the words of a list, are wrapped at 80 columns. Other lines that
+// begin with a space or a tab stay as they are.
+func Prose(text string) string {
+	var b, paragraph strings.Builder
+	lead := ""
+	flush := func() {
+		b.WriteString(lead)
+		b.WriteString(wrap(paragraph.String(), strings.Repeat(" ", len(lead))))
+		paragraph.Reset()
+		lead = ""
+	}
+	for line := range strings.Lines(text) {
+		indent := len(line) - len(strings.TrimLeft(line, " "))
+		switch word := term.FindString(line); {
+		case word != "":
+			flush()
+			lead = word
+			paragraph.WriteString(line[len(word):])
+		case strings.TrimSpace(line) != "" && indent == len(lead) && !strings.HasPrefix(line, "\t"):
+			paragraph.WriteString(line)
+		default:
+			flush()
+			b.WriteString(line)
 		}
 	}
 	flush()
@@ -77,14 +109,14 @@ func (t Topic) linked(paragraph string) string {
 	})
 }
 
-// wrap returns a paragraph in lines of at most 80 characters; all but the first are indented.
+// wrap returns a paragraph in lines of at most 80 characters; all but the first are indented, and the first has as much before it.
 func wrap(paragraph, indent string) string {
 	var b strings.Builder
 	used := 0
 	for _, word := range strings.Fields(paragraph) {
 		switch n := runewidth.StringWidth(word); {
 		case used == 0:
-			used = n
+			used = len(indent) + n
 		case used+1+n > width:
 			b.WriteString("\n" + indent)
 			used = len(indent) + n

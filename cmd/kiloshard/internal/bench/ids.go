@@ -20,7 +20,7 @@ func idsCommand(a *cli.App) *cobra.Command {
 	var plots string
 	cmd := &cobra.Command{
 		Use:   "ids",
-		Short: "IDs in every way: cost, rate, WAL, duplicates, and tables keyed by them",
+		Short: "IDs in every way: cost, rate, WAL, duplicates, tables",
 		Long: `Makes IDs in every way, taking turns: next_id() on one shard and on 16, next_ids() and
 leases, the function that Instagram published, tickets, interleaved and central
 sequences, a counter in a row, UUIDs, a bare nextval. All IDs are checked for

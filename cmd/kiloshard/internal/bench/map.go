@@ -24,7 +24,7 @@ func mapCommand(a *cli.App) *cobra.Command {
 	var kinds []string
 	cmd := &cobra.Command{
 		Use:   "map",
-		Short: "The stores of the map: watchers, and what holds when they are killed",
+		Short: "The stores of the map: watchers, and stores that are killed",
 		Long: `Measures the stores of the map, Postgres, etcd and a file, and checks what they promise
 while they are killed with kill -9 and started again.
 

@@ -3,6 +3,7 @@ package cli
 import (
 	"fmt"
 	"io"
+	"strings"
 
 	"golang.org/x/term"
 )
@@ -16,10 +17,11 @@ const (
 // complain prints a line on standard error that begins with a word in a colour, where that is a terminal and NO_COLOR is not set, or
 // CLICOLOR_FORCE is.
 func (a *App) complain(word, colour, rest string) {
+	text := strings.TrimPrefix(broken(a.Stderr, word+Clean(rest)), word)
 	if a.colours(a.Stderr) {
 		word = coloured(word, colour)
 	}
-	fmt.Fprintln(Raw(a.Stderr), word+Clean(rest))
+	fmt.Fprintln(Raw(a.Stderr), word+text)
 }
 
 func coloured(text, colour string) string { return "\x1b[" + colour + "m" + text + "\x1b[0m" }

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"io"
 	"strconv"
 	"strings"
 
@@ -24,10 +25,8 @@ func (a *App) Width() int {
 
 // knownWidth returns the width of the terminal, or what COLUMNS says.
 func (a *App) knownWidth() (int, bool) {
-	if file, ok := FileOf(a.Stdout); ok {
-		if width, _, err := term.GetSize(int(file.Fd())); err == nil && width > 0 {
-			return max(width, narrowest), true
-		}
+	if width, ok := terminalWidth(a.Stdout); ok {
+		return width, true
 	}
 	if text, ok := a.Lookup("COLUMNS"); ok {
 		if width, err := strconv.Atoi(text); err == nil {
@@ -35,6 +34,16 @@ func (a *App) knownWidth() (int, bool) {
 		}
 	}
 	return 0, false
+}
+
+// terminalWidth returns the width of a terminal, and false for what is none.
+func terminalWidth(out io.Writer) (int, bool) {
+	file, ok := FileOf(out)
+	if !ok {
+		return 0, false
+	}
+	width, _, err := term.GetSize(int(file.Fd()))
+	return max(width, narrowest), err == nil && width > 0
 }
 
 // leastCell is the width below which no column is cut.
@@ -76,8 +85,10 @@ func (a *App) fit(rows [][]string, widths []int, marks []byte) {
 }
 
 // Wrapped returns a text behind a lead, on as many lines as it takes, each beginning where the first one does.
-func (a *App) Wrapped(lead, text string) string {
-	indent, room := strings.Repeat(" ", runewidth.StringWidth(lead)), a.Width()-runewidth.StringWidth(lead)
+func (a *App) Wrapped(lead, text string) string { return wrapped(a.Width(), lead, text) }
+
+func wrapped(width int, lead, text string) string {
+	indent, room := strings.Repeat(" ", runewidth.StringWidth(lead)), width-runewidth.StringWidth(lead)
 	var b strings.Builder
 	b.WriteString(lead)
 	used := 0
@@ -103,4 +114,24 @@ func (a *App) Wrapped(lead, text string) string {
 		}
 	}
 	return b.String()
+}
+
+// broken returns a text for out: on a terminal its sentences are broken between words.
+func broken(out io.Writer, text string) string {
+	width, ok := terminalWidth(out)
+	if !ok {
+		return text
+	}
+	lines := strings.Split(text, "\n")
+	for i, line := range lines {
+		if runewidth.StringWidth(line) > width && isSentence(line) {
+			lines[i] = wrapped(width, "", line)
+		}
+	}
+	return strings.Join(lines, "\n")
+}
+
+// isSentence reports whether the spaces of a line mean nothing.
+func isSentence(line string) bool {
+	return !strings.Contains(line, "\t") && !strings.Contains(line, "  ")
 }

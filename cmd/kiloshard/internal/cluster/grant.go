@@ -27,7 +27,7 @@ func GrantCommand(a *cli.App) *cobra.Command {
 	var cfg provision.GrantConfig
 	cmd := &cobra.Command{
 		Use:   "grant ROLE",
-		Short: "Gives the role of a service its rights on all shards, now and later",
+		Short: "Gives the role of a service its rights, on all shards",
 		Long: `Gives a role the rights of a service on all shards: to use their schemas, to make IDs, and to read and write
 rows; with --read-only only to read them. The rights cover tables of later migrations too, and create and
 move give new and moved shards the rights that most others have. The role must exist on each host: only a

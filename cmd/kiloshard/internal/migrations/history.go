@@ -37,7 +37,7 @@ func historyCommand(a *cli.App) *cobra.Command {
 	var limit int
 	cmd := &cobra.Command{
 		Use:   "history",
-		Short: "Prints the ledgers: who ran which file where, when, and how it ended",
+		Short: "Prints who ran which file where and when, and how it ended",
 		Long: `Prints the ledgers of all hosts, the newest run first: a line for each file that a run took up or down, with
 who ran it, when, how long it took, and on how many shards it was done or failed. Versions set by hand are
 listed as force, and changed files that were accepted as accept.`,

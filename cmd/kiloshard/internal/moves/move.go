@@ -80,8 +80,8 @@ kiloshard help rollback.`,
 	cmd.AddCommand(
 		underWayCommand(a, "resume", "Continues moves that were interrupted", "resumed", "", resume(a)),
 		abortCommand(a),
-		underWayCommand(a, "verify", "Compares the rows of interrupted moves, and of shards whose old schemas still exist", "compared", "", move.Verify),
-		underWayCommand(a, "rollback", "Takes shards back to their old hosts, if they moved with --rollback-for", "rolled back", "All shards whose way back is open will go back to their old hosts.", move.Rollback),
+		underWayCommand(a, "verify", "Compares the rows of moves under way, and of ones not cleaned", "compared", "", move.Verify),
+		underWayCommand(a, "rollback", "Takes shards back that moved with --rollback-for", "rolled back", "All shards whose way back is open will go back to their old hosts.", move.Rollback),
 		keepCommand(a), statusCommand(a), cleanCommand(a),
 	)
 	return cmd

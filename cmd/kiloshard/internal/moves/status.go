@@ -99,7 +99,7 @@ func statusCommand(a *cli.App) *cobra.Command {
 	var all bool
 	cmd := &cobra.Command{
 		Use:   "status",
-		Short: "Shows moves under way, and finished ones whose old schemas still exist",
+		Short: "Shows moves under way, and finished ones that are not cleaned",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			_, m, err := a.LoadMap(cmd.Context())
@@ -142,7 +142,7 @@ func cleanCommand(a *cli.App) *cobra.Command {
 	var yes bool
 	cmd := &cobra.Command{
 		Use:   "clean [SHARDS]",
-		Short: "Drops the old schemas of moved shards, their fences, and leftovers of moves",
+		Short: "Drops what moves left: old schemas of moved shards, and fences",
 		Long: `Drops the old schemas of moved shards and the fences in their place. A client without the map then gets the
 error that the tables do not exist, and no longer the name of the new host. It asks first; without a terminal it needs --yes.
 

@@ -25,7 +25,7 @@ func keepCommand(a *cli.App) *cobra.Command {
 	var f moveFlags
 	return &cobra.Command{
 		Use:   "keep [SHARDS]",
-		Short: "Applies new writes to the old schemas of moved shards, for move rollback",
+		Short: "Keeps old schemas up to date, for move rollback",
 		Long: `Applies the writes of moved shards to their old schemas, which stay behind their fences, so that the new host keeps little
 WAL for "move rollback". It closes a way back when its time is over, when its WAL exceeds --rollback-wal, or when a change of
 the tables makes it impossible. "move --rollback-for" does this after the move; after an interrupt, run this command. It
