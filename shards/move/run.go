@@ -142,23 +142,26 @@ func onMoves(ctx context.Context, cfg Config, ask asked, do func(context.Context
 	return report, err
 }
 
-// each works on moves, as many at a time as their hosts may have.
+// each works on moves, as many at a time as their hosts may have, and on one at a time of a shard: they would wait for each other's locks.
 func each(ctx context.Context, cfg Config, all []Move, do func(context.Context, *job) error) (Report, error) {
 	var mu sync.Mutex // guards what follows, and the caller's Events
 	if tell := cfg.Events; tell != nil {
 		cfg.Events = func(e Event) { mu.Lock(); defer mu.Unlock(); tell(e) }
 	}
 	ends := make(chan ended)
-	busy := map[string]int{}
+	busy, shard := map[string]int{}, map[shards.Number]bool{}
 	partial := &shards.PartialError{}
 	var done, resumable, left, interrupted []shards.Number
 	for running := 0; len(all) > 0 || running > 0; {
-		next := slices.IndexFunc(all, func(m Move) bool { return busy[m.Source] < cfg.PerHost && busy[m.Target] < cfg.PerHost })
+		next := slices.IndexFunc(all, func(m Move) bool {
+			return !shard[m.Shard] && busy[m.Source] < cfg.PerHost && busy[m.Target] < cfg.PerHost
+		})
 		if next >= 0 && ctx.Err() == nil {
 			m := all[next]
 			all = slices.Delete(all, next, next+1)
 			busy[m.Source]++
 			busy[m.Target]++
+			shard[m.Shard] = true
 			running++
 			go func() { ends <- one(ctx, cfg, m, do) }()
 			continue
@@ -173,6 +176,7 @@ func each(ctx context.Context, cfg Config, all []Move, do func(context.Context, 
 		running--
 		busy[e.move.Source]--
 		busy[e.move.Target]--
+		shard[e.move.Shard] = false
 		if e.err == nil {
 			done = append(done, e.move.Shard)
 			continue

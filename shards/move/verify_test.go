@@ -140,3 +140,20 @@ func TestVerifyAfterSwitch(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 }
+
+// Moves of a shard that went there and back are compared one after another: they would wait for each other's locks.
+func TestVerifyThereAndBack(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	b.exec(0, fill)
+	for _, to := range []string{"pg-b", "pg-a"} {
+		b.cfg.Map, b.cfg.To = b.load(), to
+		if _, err := move.Run(t.Context(), b.cfg); err != nil {
+			t.Fatal(err)
+		}
+	}
+	b.cfg.Map = b.load()
+	if report, err := move.Verify(t.Context(), b.cfg); err != nil || report.Done.String() != "1" {
+		t.Errorf("got %s, %v", report.Done, err)
+	}
+}
