@@ -78,7 +78,7 @@ func (l *Load) one(ctx context.Context, due time.Duration) {
 func (l *Load) signUp(ctx context.Context) result {
 	name := l.books.newToken("user")
 	var user struct {
-		ID shards.ID `json:"id,string"`
+		ID shards.ID `json:"id"`
 	}
 	r := l.send(ctx, call{kind: signUp, method: "POST", path: "/users", key: name, body: map[string]string{"name": name}}, &user)
 	if r.failure == "" {
@@ -92,7 +92,7 @@ func (l *Load) post(ctx context.Context) result {
 	user := l.books.anyUser()
 	title := l.books.newToken("photo")
 	var made struct {
-		ID shards.ID `json:"id,string"`
+		ID shards.ID `json:"id"`
 	}
 	r := l.send(ctx, call{
 		kind: post, about: user, method: "POST", path: fmt.Sprintf("/users/%d/photos", user),
@@ -122,7 +122,7 @@ func (l *Load) board(ctx context.Context) result {
 	user := l.books.anyUser()
 	name := l.books.newToken("board")
 	var made struct {
-		ID shards.ID `json:"id,string"`
+		ID shards.ID `json:"id"`
 	}
 	r := l.send(ctx, call{
 		kind: board, about: user, method: "POST", path: fmt.Sprintf("/users/%d/boards", user),

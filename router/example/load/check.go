@@ -116,7 +116,7 @@ func (c *check) get(ctx context.Context, into any, path string, args ...any) (th
 // name checks a sign-up: the user is there, and the same request has the same answer.
 func (c *check) name(ctx context.Context, name string, id shards.ID) {
 	var user struct {
-		ID   shards.ID `json:"id,string"`
+		ID   shards.ID `json:"id"`
 		Name string
 	}
 	if id == 0 {
@@ -139,7 +139,7 @@ func (c *check) posts(ctx context.Context, user shards.ID, posts map[string]shar
 	listed := map[string]int{}
 	var page struct {
 		Photos []struct{ Title string }
-		Next   shards.ID `json:"next,string"`
+		Next   shards.ID `json:"next"`
 	}
 	for before := ""; ; before = fmt.Sprint("&before=", page.Next) {
 		page.Photos, page.Next = nil, 0
@@ -156,7 +156,7 @@ func (c *check) posts(ctx context.Context, user shards.ID, posts map[string]shar
 	for title, id := range posts {
 		times := listed[title]
 		var p struct {
-			User  shards.ID `json:"user,string"`
+			User  shards.ID `json:"user"`
 			Title string
 		}
 		if id != 0 && (!c.get(ctx, &p, "/photos/%d", id) || p.User != user || p.Title != title) {

@@ -10,7 +10,7 @@ import (
 // board checks a board, and the photos that are kept on it.
 func (c *check) board(ctx context.Context, name string, made boardOf, keeps map[shards.ID]map[shards.ID]outcome) {
 	var got struct {
-		User shards.ID `json:"user,string"`
+		User shards.ID `json:"user"`
 		Name string
 		Kept []string
 	}

@@ -21,8 +21,8 @@ type board struct {
 }
 
 type boardBody struct {
-	ID   shards.ID `json:"id,string"`
-	User shards.ID `json:"user,string"`
+	ID   shards.ID `json:"id"`
+	User shards.ID `json:"user"`
 	Name string    `json:"name"`
 	Kept []string  `json:"kept"`
 }

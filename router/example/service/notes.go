@@ -18,7 +18,7 @@ var Notes = entities.Definition{Indexes: []entities.IndexDefinition{
 
 type note struct {
 	ID   string    `json:"id,omitempty"` // 32 hexadecimal digits; not in the document
-	User shards.ID `json:"user,string"`
+	User shards.ID `json:"user"`
 	Text string    `json:"text"`
 }
 

@@ -12,8 +12,8 @@ import (
 )
 
 type photoBody struct {
-	ID    shards.ID `json:"id,string"`
-	User  shards.ID `json:"user,string"`
+	ID    shards.ID `json:"id"`
+	User  shards.ID `json:"user"`
 	Title string    `json:"title"`
 	Likes int32     `json:"likes"`
 	At    time.Time `json:"at"` // which is in the ID
@@ -26,7 +26,7 @@ func (s *Service) photoBody(p db.Photo) photoBody {
 // pageBody is a part of a list. Next is what to ask for the next part with, as before; 0 at the end.
 type pageBody struct {
 	Photos     []photoBody `json:"photos"`
-	Next       shards.ID   `json:"next,string,omitzero"`
+	Next       shards.ID   `json:"next,omitzero"`
 	Incomplete bool        `json:"incomplete,omitempty"` // a host is down, and photos from there are lacking
 }
 

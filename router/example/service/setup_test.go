@@ -97,14 +97,14 @@ type reply struct {
 	Status     int
 	RetryAfter string
 
-	ID         shards.ID `json:"id,string"`
-	User       shards.ID `json:"user,string"`
+	ID         shards.ID `json:"id"`
+	User       shards.ID `json:"user"`
 	Name       string
 	Title      string
 	Likes      int
 	At         time.Time
 	Photos     []reply
-	Next       shards.ID `json:"next,string"`
+	Next       shards.ID `json:"next"`
 	Incomplete bool
 	Friends    []string
 	Kept       []string

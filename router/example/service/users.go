@@ -12,7 +12,7 @@ import (
 
 // userBody is a user as clients see one. IDs are texts in JSON: JavaScript's numbers have 53 bits.
 type userBody struct {
-	ID   shards.ID `json:"id,string"`
+	ID   shards.ID `json:"id"`
 	Name string    `json:"name"`
 }
 

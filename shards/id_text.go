@@ -1,0 +1,56 @@
+package shards
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strconv"
+)
+
+var errNullID = errors.New("an ID that is null: expected a pointer to a *shards.ID")
+
+// MarshalJSON returns the ID as a JSON string, because JavaScript and others read JSON numbers as doubles: above 2^53 they
+// round an ID to another one, often that of another shard.
+func (id ID) MarshalJSON() ([]byte, error) {
+	return strconv.AppendQuote(nil, strconv.FormatInt(int64(id), 10)), nil
+}
+
+// UnmarshalJSON reads an ID from a JSON string or a JSON number. It leaves the ID as it is for null.
+func (id *ID) UnmarshalJSON(text []byte) error {
+	if string(text) == "null" {
+		return nil
+	}
+	number := string(text)
+	if text[0] == '"' {
+		if err := json.Unmarshal(text, &number); err != nil {
+			return err
+		}
+	}
+	return id.parse(number, string(text))
+}
+
+// Scan reads an ID from a column of an integer or a text type. It implements [database/sql.Scanner]; for a column that may
+// be null scan into a pointer to a pointer.
+func (id *ID) Scan(src any) error {
+	switch v := src.(type) {
+	case int64:
+		*id = ID(v)
+		return nil
+	case string:
+		return id.parse(v, strconv.Quote(v))
+	case []byte:
+		return id.parse(string(v), strconv.Quote(string(v)))
+	case nil:
+		return errNullID
+	}
+	return fmt.Errorf("an ID of type %T: expected an integer or a text", src)
+}
+
+func (id *ID) parse(number, found string) error {
+	n, err := strconv.ParseInt(number, 10, 64)
+	if err != nil {
+		return fmt.Errorf("the ID %s: expected a whole number of 64 bits, or a string of one", found)
+	}
+	*id = ID(n)
+	return nil
+}
