@@ -49,7 +49,7 @@ type Kind string
 // The types of values, in Go and in Postgres.
 const (
 	Text  Kind = "text"  // string, text in the order of its bytes
-	Int   Kind = "int"   // int64, bigint
+	Int   Kind = "int"   // int64, bigint; a string of decimal digits counts, as shards.ID is one in JSON
 	Float Kind = "float" // float64, double precision
 	Bool  Kind = "bool"  // bool, boolean
 )

@@ -74,6 +74,13 @@ func value(raw json.RawMessage, kind Kind) any {
 		if json.Unmarshal(raw, &text) == nil {
 			v = text
 		}
+	case kind == Int && first == '"': // a shards.ID is a string in JSON
+		var text string
+		if json.Unmarshal(raw, &text) == nil {
+			if n, err := strconv.ParseInt(text, 10, 64); err == nil && strconv.FormatInt(n, 10) == text {
+				v = n
+			}
+		}
 	case kind == Bool && (first == 't' || first == 'f'):
 		v = first == 't'
 	case (kind == Int || kind == Float) && (first == '-' || first >= '0' && first <= '9'):

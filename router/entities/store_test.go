@@ -83,7 +83,8 @@ func TestWhatIsAnIndexRow(t *testing.T) {
 		`{"user_id": "a", "published": 1e2}`, `{"user_id": "a", "published": 3.0}`, `{"user_id": "", "published": -9223372036854775808}`,
 		`{"user_id": "é\u00e9\n\"", "published": 9007199254740993}`,
 		`{"link": "a", "link": "b"}`, `{"link": "😀"}`, `{"link": {"a": 1}}`,
-		`{"public": true, "score": -0.0}`, `{"public": true, "score": 1e-9}`, `{"public": "true", "score": 1}`, `{"public": true, "score": 1E+2}`,
+		`{"user_id": "b", "published": "01"}`, `{"user_id": "b", "published": "+1"}`, `{"user_id": "b", "published": "1.0"}`, `{"user_id": "b", "published": ""}`,
+		`{"public": true, "score": "1"}`, `{"public": true, "score": -0.0}`, `{"public": true, "score": 1e-9}`, `{"public": "true", "score": 1}`, `{"public": true, "score": 1E+2}`,
 	} {
 		if err := b.Put(ctx, newID(), []byte(text)); err != nil {
 			t.Errorf("%s: %v", text, err)
@@ -97,8 +98,8 @@ func TestWhatIsAnIndexRow(t *testing.T) {
 			t.Errorf("%s: %v", text, err)
 		}
 	}
-	if all, err := b.Index("index_user_id").GetAll(ctx, "a", entities.Page{}); err != nil || len(all) != 2 {
-		t.Errorf("%d entities, %v, expected the two with whole numbers", len(all), err)
+	if all, err := b.Index("index_user_id").GetAll(ctx, "a", entities.Page{}); err != nil || len(all) != 3 {
+		t.Errorf("%d entities, %v, expected the three with whole numbers", len(all), err)
 	}
 }
 
