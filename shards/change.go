@@ -90,6 +90,8 @@ func checkGeneratorChange(a, b *Config) error {
 				return changed(field, g.Kind, next.Kind, "it would make IDs of another kind, which could repeat those made so far")
 			case next.Of != g.Of:
 				return changed(field+" of", g.Of, next.Of, "its numbers would be divided differently, and repeat those made so far")
+			case max(next.From, 1) != max(g.From, 1):
+				return changed(field+" from", max(g.From, 1), max(next.From, 1), "its sequences have begun where the map says now")
 			case !isPrefix(g.Hosts, next.Hosts):
 				return changed(field+" hosts", flow(g.Hosts, plain), flow(next.Hosts, plain), "a host would make numbers that another made before; new hosts may only be added at the end of the list")
 			}

@@ -107,6 +107,8 @@ var changes = []struct {
 		name: "one server less", before: both(func(c *shards.Config) { c.Hosts = append(c.Hosts, shards.Host{Name: "pg-c", DSN: "host=c"}) }, makes(shards.Generator{Kind: shards.Tickets, Names: []string{"photo"}, Hosts: []string{"pg-a", "pg-c", "pg-b"}, Of: 4})),
 		change: func(c *shards.Config) { c.Generators[0].Hosts = []string{"pg-a", "pg-c"} }, refused: "hosts: from [pg-a, pg-c, pg-b] to [pg-a, pg-c]",
 	},
+	{name: "another first number", before: makes(photos()), change: func(c *shards.Config) { c.Generators[0].From = 8 }, refused: "generators[0] photo from: from 1 to 8: its sequences have begun"},
+	{name: "the first number by default, written out", before: makes(photos()), change: func(c *shards.Config) { c.Generators[0].From = 1 }},
 	{name: "numbers divided differently", before: makes(photos()), change: func(c *shards.Config) { c.Generators[0].Of = 8 }, refused: "generators[0] photo of: from 4 to 8: its numbers would be divided differently"},
 	{
 		name: "a sequence on another host", before: makes(shards.Generator{Kind: shards.CentralSequence, Names: []string{"n"}, Hosts: []string{"pg-a"}}),

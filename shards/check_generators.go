@@ -34,6 +34,9 @@ func checkGenerators(c Config) error {
 		if err := checkOf(c, field, g); err != nil {
 			return err
 		}
+		if err := checkFrom(field+".from", g); err != nil {
+			return err
+		}
 	}
 	return nil
 }
@@ -78,6 +81,18 @@ func checkOf(c Config, field string, g Generator) error {
 		if g.Of != 0 {
 			return &FieldError{Field: field, Found: fmt.Sprint(g.Of), Expected: "none: only tickets and interleaved divide the numbers"}
 		}
+	}
+	return nil
+}
+
+// checkFrom leaves a generator as many numbers as it could have used up.
+func checkFrom(field string, g Generator) error {
+	const most = 1 << 62
+	switch {
+	case g.From != 0 && (g.Kind == UUIDv4 || g.Kind == UUIDv7):
+		return &FieldError{Field: field, Found: fmt.Sprint(g.From), Expected: "none: UUIDs have no order"}
+	case g.From < 0 || g.From > most:
+		return &FieldError{Field: field, Found: fmt.Sprint(g.From), Expected: fmt.Sprintf("the first number, 1 to %d", int64(most))}
 	}
 	return nil
 }

@@ -154,6 +154,24 @@ func (d *document) number(to *int, least uint64) read {
 	}
 }
 
+// large reads a whole number of up to 63 bits, 1 or more.
+func (d *document) large(to *int64) read {
+	return func(at string, node ast.Node) error {
+		const expected = "a whole number, 1 or more"
+		n, ok := node.(*ast.IntegerNode)
+		if !ok {
+			return d.fail(at, node, kindOf(node), expected)
+		}
+		text := n.GetToken().Value
+		number, err := strconv.ParseInt(text, 10, 64)
+		if err != nil || number < 1 {
+			return d.fail(at, node, text, expected)
+		}
+		*to = number
+		return nil
+	}
+}
+
 // set reads a set of shards, or the number of one.
 func (d *document) set(to *Set) read {
 	return func(at string, node ast.Node) error {

@@ -42,6 +42,9 @@ type Generator struct {
 	// be more than now. Defaults to the number of servers for tickets, and to the number of shards that the layout
 	// holds for interleaved. Only for those two.
 	Of int `json:"of"`
+	// From is the least number that it makes, so that it goes on from an old system's counter. It never changes. Defaults to
+	// 1. Not for UUIDs.
+	From int64 `json:"from,omitempty"`
 }
 
 // withDefaults returns the generator with its empty fields filled in, sharing no slice with g.
@@ -64,18 +67,21 @@ func (g Generator) InShards() bool {
 }
 
 // Progression returns the numbers that one server of tickets, one shard of interleaved, or the host of a sequence
-// makes: start, start+step and so on. i is the server's position in Hosts, or the shard's number. No number is 0.
+// makes: start, start+step and so on. i is the server's position in Hosts, or the shard's number. No number is below From,
+// and none is 0.
 func (g Generator) Progression(i int) (start, step int64) {
-	switch {
-	case g.Kind == Interleaved && i == 0:
-		return int64(g.Of), int64(g.Of)
-	case g.Kind == Interleaved:
-		return int64(i), int64(g.Of)
-	case g.Kind == Tickets:
-		return int64(i) + 1, int64(g.Of)
+	from := max(g.From, 1)
+	switch g.Kind {
+	case Interleaved:
+		return next(from, int64(i), int64(g.Of)), int64(g.Of)
+	case Tickets:
+		return next(from, int64(i)+1, int64(g.Of)), int64(g.Of)
 	}
-	return 1, 1
+	return from, 1
 }
+
+// next returns the least number from a positive one on that has the same remainder as class.
+func next(from, class, of int64) int64 { return from + ((class-from)%of+of)%of }
 
 // Generators returns the generators of the map. The caller must not change the slice.
 func (m *Map) Generators() []Generator { return m.config.Generators }

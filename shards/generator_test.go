@@ -18,6 +18,7 @@ func withGenerators(generators ...shards.Generator) shards.Config {
 func TestProgression(t *testing.T) {
 	t.Parallel()
 	tickets := shards.Generator{Kind: shards.Tickets, Of: 3}
+	ticketsFrom := shards.Generator{Kind: shards.Tickets, Of: 2, From: 72157623227190423}
 	interleaved := shards.Generator{Kind: shards.Interleaved, Of: 64}
 	for _, test := range []struct {
 		name        string
@@ -30,6 +31,12 @@ func TestProgression(t *testing.T) {
 		{"shard 0 does not make 0", interleaved, 0, 64, 64},
 		{"shard 1", interleaved, 1, 1, 64},
 		{"shard 63", interleaved, 63, 63, 64},
+		{"the first of two servers, from a number of its class", ticketsFrom, 0, 72157623227190423, 2},
+		{"the second", ticketsFrom, 1, 72157623227190424, 2},
+		{"shard 0 from 100", shards.Generator{Kind: shards.Interleaved, Of: 64, From: 100}, 0, 128, 64},
+		{"shard 36 from 100", shards.Generator{Kind: shards.Interleaved, Of: 64, From: 100}, 36, 100, 64},
+		{"shard 35 from 100", shards.Generator{Kind: shards.Interleaved, Of: 64, From: 100}, 35, 163, 64},
+		{"a sequence from 1000", shards.Generator{Kind: shards.CentralSequence, From: 1000}, 0, 1000, 1},
 		{"a sequence", shards.Generator{Kind: shards.CentralSequence}, 0, 1, 1},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -61,6 +68,8 @@ func TestGeneratorsAreChecked(t *testing.T) {
 		{"a host twice", shards.Generator{Kind: shards.Tickets, Names: []string{"a"}, Hosts: []string{"pg-a", "pg-a"}}, `generators[0].hosts[1]: "pg-a" a second time`},
 		{"fewer classes than servers", shards.Generator{Kind: shards.Tickets, Names: []string{"a"}, Hosts: both, Of: 1}, "generators[0].of: 1; expected 2"},
 		{"fewer classes than shards", shards.Generator{Kind: shards.Interleaved, Names: []string{"a"}, Of: 7}, "generators[0].of: 7; expected 8"},
+		{"a first number of UUIDs", shards.Generator{Kind: shards.UUIDv7, Names: []string{"a"}, From: 2}, "generators[0].from: 2; expected none"},
+		{"a negative first number", shards.Generator{Kind: shards.Row, Names: []string{"a"}, Hosts: one, From: -1}, "generators[0].from: -1; expected the first number, 1 to"},
 		{"classes where there are none", shards.Generator{Kind: shards.UUIDv4, Names: []string{"a"}, Of: 2}, "generators[0].of: 2; expected none"},
 	} {
 		t.Run(test.name, func(t *testing.T) {

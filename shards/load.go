@@ -130,6 +130,7 @@ func (d *document) parse(data []byte) (Config, error) {
 				return d.text(name, "the name of a host")
 			})},
 			field{"of", d.count(&g.Of)},
+			field{"from", d.large(&g.From)},
 		)
 	}
 	config := d.mapping(

@@ -80,8 +80,8 @@ func Evenly(count int, hosts []Host) []Placement {
 
 // generatorsExample is a comment in a new file without generators.
 const generatorsExample = `Other ways to make IDs, beside next_id(). Each name has functions next_<name>_id() and next_<name>_ids(n), in
-every shard's schema or, if it names hosts, in their schema kiloshard. The order of the hosts of tickets
-and the number of classes (of) must never change.
+every shard's schema or, if it names hosts, in their schema kiloshard. The order of the hosts of tickets,
+the number of classes (of) and the first number (from: 1000, by default 1) must never change.
 generators:
   - {kind: tickets, names: [photo, account], hosts: [pg-a, pg-b], of: 2}  # odd and even numbers, from two servers
   - {kind: interleaved, names: [order], of: 8192}                        # shard k makes k, k + of, k + 2 of …
@@ -224,6 +224,9 @@ func writeGenerator(g Generator) string {
 	}
 	if g.Of != 0 {
 		text += fmt.Sprintf(", of: %d", g.Of)
+	}
+	if g.From != 0 {
+		text += fmt.Sprintf(", from: %d", g.From)
 	}
 	return text + "}"
 }

@@ -88,6 +88,9 @@ func generators(hosts []shards.Host) *rapid.Generator[[]shards.Generator] {
 			case !g.InShards():
 				g.Hosts = []string{hosts[0].Name}
 			}
+			if g.Kind != shards.UUIDv4 && g.Kind != shards.UUIDv7 {
+				g.From = rapid.SampledFrom([]int64{0, 1, 72157623227190423}).Draw(t, "from")
+			}
 			drawn = append(drawn, g)
 		}
 		return drawn

@@ -36,8 +36,15 @@ func (g Generator) Progression(start, step int64) string {
 	return g.versioned("progression.sql", data{g, start, step}, data{anyGenerator, 1, 1})
 }
 
-// Row returns the script that makes a generator of 1, 2 and so on without a gap, kept in the table counters.
-func (g Generator) Row() string { return g.versioned("row.sql", g, anyGenerator) }
+// Row returns the script that makes a generator of start, start+1 and so on without a gap, kept in the table counters. Its
+// version does not depend on the start.
+func (g Generator) Row(start int64) string {
+	type data struct {
+		Generator
+		Before int64
+	}
+	return g.versioned("row.sql", data{g, start - 1}, data{anyGenerator, 0})
+}
 
 // UUIDv4 returns the script that makes a generator of random UUIDs.
 func (g Generator) UUIDv4() string { return g.uuid("pg_catalog.gen_random_uuid") }

@@ -2,6 +2,7 @@ package provision
 
 import (
 	"context"
+	"fmt"
 	"sync"
 
 	"github.com/jackc/pgx/v5"
@@ -20,7 +21,7 @@ type CounterStatus struct {
 // CounterServer is how far a counter has come on one host.
 type CounterServer struct {
 	Host string
-	Last int64 // the last number that was given, 0 before the first
+	Last int64 // the last number that was given; before the first a number below it
 	Err  error // why it is not known
 }
 
@@ -87,7 +88,8 @@ func countersOn(ctx context.Context, host shards.Host, wanted []wantedGenerator)
 	last := map[string]int64{}
 	var batch pgx.Batch
 	for _, w := range wanted {
-		query, arg := `SELECT coalesce(pg_sequence_last_value($1::text::regclass), 0)`, w.Schema+"."+w.Sequence()
+		query := fmt.Sprintf(`SELECT coalesce(pg_sequence_last_value($1::text::regclass), %d)`, max(0, w.start-w.step))
+		arg := w.Schema + "." + w.Sequence()
 		if w.kind == shards.Row {
 			batch.Queue(special.Refuse("kiloshard.counters"))
 			query, arg = `SELECT value FROM kiloshard.counters WHERE name = $1`, w.Name

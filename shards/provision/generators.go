@@ -14,7 +14,7 @@ const helper = "kiloshard"
 type wantedGenerator struct {
 	sql.Generator
 	kind        shards.GeneratorKind
-	start, step int64 // of a progression
+	start, step int64 // of a progression; the step of a row is 0
 }
 
 // script returns what makes it.
@@ -25,7 +25,7 @@ func (w wantedGenerator) script() string {
 	case shards.UUIDv7:
 		return w.UUIDv7()
 	case shards.Row:
-		return w.Row()
+		return w.Row(w.start)
 	}
 	return w.Progression(w.start, w.step)
 }
@@ -65,6 +65,9 @@ func named(g shards.Generator, schema string, i int) []wantedGenerator {
 		if g.Kind == shards.Tickets || g.Kind == shards.Interleaved || g.Kind == shards.CentralSequence {
 			w.start, w.step = g.Progression(i)
 		}
+		if g.Kind == shards.Row {
+			w.start, _ = g.Progression(i)
+		}
 		wanted[k] = w
 	}
 	return wanted
@@ -98,7 +101,7 @@ type ProgressionError struct {
 
 // Error names the sequence and both progressions.
 func (e *ProgressionError) Error() string {
-	return fmt.Sprintf("sequence %s on %s makes %d and then every %d.; expected %d and then every %d.: neither the order of a generator's hosts nor its `of` may change",
+	return fmt.Sprintf("sequence %s on %s makes %d and then every %d.; expected %d and then every %d.: the order of a generator's hosts, its `of` and its `from` may never change",
 		e.Sequence, e.Host, e.Start, e.Step, e.ExpectedStart, e.Expected)
 }
 

@@ -197,3 +197,53 @@ func TestCounters(t *testing.T) {
 		t.Errorf("with pg-a down: %+v", s)
 	}
 }
+
+// Generators go on from an old system's counters.
+func TestGeneratorsFrom(t *testing.T) {
+	t.Parallel()
+	const old = 72157623227190423
+	_, m := withGenerators(t, []shards.Generator{
+		{Kind: shards.Tickets, Names: []string{"photo"}, Hosts: []string{"pg-a", "pg-b"}, From: old},
+		{Kind: shards.Interleaved, Names: []string{"order"}, Of: 64, From: 1000},
+		{Kind: shards.CentralSequence, Names: []string{"message"}, Hosts: []string{"pg-a"}, From: 1000},
+		{Kind: shards.Row, Names: []string{"invoice"}, Hosts: []string{"pg-b"}, From: 1000},
+	})
+	create(t, m)
+	checkComplete(t, m)
+	hosts := m.Hosts()
+	for _, c := range provision.Counters(t.Context(), m) {
+		if c.Apart() > 1 {
+			t.Errorf("%s: %d apart before the first number, expected 0 or 1", c.Name, c.Apart())
+		}
+	}
+	for _, test := range []struct {
+		host  shards.Host
+		query string
+		want  []string
+	}{
+		{hosts[0], "select kiloshard.next_photo_ids(2)", []string{"72157623227190423", "72157623227190425"}},
+		{hosts[1], "select kiloshard.next_photo_ids(2)", []string{"72157623227190424", "72157623227190426"}},
+		{hosts[0], "select shard_00001.next_order_id()", []string{"1025"}},
+		{hosts[0], "select kiloshard.next_message_id()", []string{"1000"}},
+		{hosts[1], "select kiloshard.next_invoice_ids(2)", []string{"1000", "1001"}},
+	} {
+		if got := on(t, test.host, test.query); !slices.Equal(got, test.want) {
+			t.Errorf("%s on %s: got %q, expected %q", test.query, test.host.Name, got, test.want)
+		}
+	}
+	if again := create(t, m); again.Created.Len() != 0 || len(again.Generators) != 0 {
+		t.Errorf("created %v again", again.Generators)
+	}
+	checkComplete(t, m)
+
+	// One value on both servers: one of them makes the numbers of the other from now on.
+	for _, host := range hosts {
+		on(t, host, "select setval('kiloshard.next_photo_id_seq', 72157623227190500)")
+	}
+	differences, err := provision.Verify(t.Context(), m)
+	if err != nil || len(differences) != 1 || differences[0].Host != "pg-a" ||
+		!strings.Contains(differences[0].String(), "next_photo_id_seq is at 72157623227190500, of another server's numbers") ||
+		!strings.Contains(differences[0].String(), "setval('kiloshard.next_photo_id_seq', 72157623227190501)") {
+		t.Errorf("got %+v, %v, expected the sequence of pg-a", differences, err)
+	}
+}

@@ -12,6 +12,7 @@ import (
 type foundGenerators struct {
 	functions map[functionKey]function
 	sequences map[string]sequence // by name
+	last      map[string]int64    // by name, for sequences of the helper schema that were drawn from
 }
 
 // takeGenerators looks for the map's generators in the schemas that look like shards, and in the helper schema.
@@ -41,7 +42,7 @@ func (inv *inventory) takeGenerators(ctx context.Context, conn *pgx.Conn, patter
 func (inv *inventory) generatorsIn(schema string) foundGenerators {
 	found, ok := inv.generators[schema]
 	if !ok {
-		found = foundGenerators{functions: map[functionKey]function{}, sequences: map[string]sequence{}}
+		found = foundGenerators{functions: map[functionKey]function{}, sequences: map[string]sequence{}, last: map[string]int64{}}
 		inv.generators[schema] = found
 	}
 	return found
@@ -66,7 +67,7 @@ func (inv *inventory) takeGeneratorFunctions(ctx context.Context, conn *pgx.Conn
 
 func (inv *inventory) takeProgressions(ctx context.Context, conn *pgx.Conn, pattern string, names []string) error {
 	const query = `
-		SELECT n.nspname, c.relname, ` + sequenceColumns + `
+		SELECT n.nspname, c.relname, CASE WHEN n.nspname = $2 AND has_sequence_privilege(c.oid, 'USAGE') THEN pg_sequence_last_value(c.oid) END, ` + sequenceColumns + `
 		FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace JOIN pg_sequence s ON s.seqrelid = c.oid
 		WHERE (n.nspname ~ $1 OR n.nspname = $2) AND c.relname = ANY ($3)`
 	rows, err := conn.Query(ctx, query, pattern, helper, names)
@@ -75,9 +76,13 @@ func (inv *inventory) takeProgressions(ctx context.Context, conn *pgx.Conn, patt
 	}
 	var (
 		schema, name string
+		last         *int64
 		found        sequence
 	)
-	_, err = pgx.ForEachRow(rows, append([]any{&schema, &name}, found.fields()...), func() error {
+	_, err = pgx.ForEachRow(rows, append([]any{&schema, &name, &last}, found.fields()...), func() error {
+		if last != nil {
+			inv.generatorsIn(schema).last[name] = *last
+		}
 		inv.generatorsIn(schema).sequences[name] = found
 		return nil
 	})

@@ -1,6 +1,7 @@
 package provision
 
 import (
+	"fmt"
 	"math"
 	"slices"
 	"strings"
@@ -58,6 +59,11 @@ func (v *verification) generator(inv *inventory, w wantedGenerator) {
 		v.differ(KindGenerator, inv, w.Schema, w.Sequence()+" is missing", "the sequence; kiloshard create creates it")
 	case sequence != want:
 		v.differ(KindGenerator, inv, w.Schema, w.Sequence()+" has "+sequence.String(), want.String())
+	}
+	if last, ok := found.last[w.Sequence()]; ok && (last-w.start)%w.step != 0 {
+		next := last + w.step - (last-w.start)%w.step
+		v.differ(KindGenerator, inv, w.Schema, fmt.Sprintf("%s is at %d, of another server's numbers", w.Sequence(), last),
+			fmt.Sprintf("one of %d and then every %d.: select setval('%s.%s', %d), once it is above all numbers that were given", w.start, w.step, w.Schema, w.Sequence(), next))
 	}
 }
 

@@ -1,4 +1,4 @@
--- next_{{.Name}}_id() makes 1, 2, 3 and so on without a gap: it adds one to a row, whose lock it holds
+-- next_{{.Name}}_id() makes one number after the other, without a gap: it adds one to a row, whose lock it holds
 -- until the transaction ends. A transaction that rolls back returns its numbers. The price:
 -- transactions that use the same counter run one after the other, including their commits. Under
 -- REPEATABLE READ and SERIALIZABLE one that had to wait fails with a serialization failure and must be retried.
@@ -10,7 +10,7 @@ CREATE TABLE IF NOT EXISTS {{.Schema}}.counters (
   value bigint NOT NULL -- the last one returned
 ) WITH (fillfactor = 10); -- so that the row's next version finds room beside it
 
-INSERT INTO {{.Schema}}.counters (name, value) VALUES ('{{.Name}}', 0) ON CONFLICT (name) DO NOTHING;
+INSERT INTO {{.Schema}}.counters (name, value) VALUES ('{{.Name}}', {{.Before}}) ON CONFLICT (name) DO NOTHING;
 
 CREATE OR REPLACE FUNCTION {{.Schema}}.next_{{.Name}}_id() RETURNS bigint
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $kiloshard$

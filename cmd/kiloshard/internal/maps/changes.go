@@ -108,7 +108,7 @@ func hostChanges(a, b []shards.Host) []mapChange {
 
 func generatorChanges(a, b []shards.Generator) []mapChange {
 	return namedChanges("generators", named(a), named(b), func(g shards.Generator) string { return g.Names[0] }, func(g shards.Generator) []attribute {
-		return []attribute{{name: "kind", shown: string(g.Kind)}, {name: "hosts", shown: fmt.Sprint(g.Hosts)}, {name: "of", shown: fmt.Sprint(g.Of)}}
+		return []attribute{{name: "kind", shown: string(g.Kind)}, {name: "hosts", shown: fmt.Sprint(g.Hosts)}, {name: "of", shown: fmt.Sprint(g.Of)}, {name: "from", shown: fmt.Sprint(g.From)}}
 	})
 }
 
