@@ -111,21 +111,23 @@ func (j *job) copySnapshot(ctx context.Context, snapshot string, from *pgx.Conn,
 		return err
 	}
 	limit := j.limiter(ctx)
-	for _, t := range tables {
-		err := j.despiteLocks(ctx, from, func() error {
-			return run(ctx, from, begin+"; LOCK TABLE "+name(j.Schema, t.Name)+" IN ACCESS SHARE MODE")
-		})
-		if err == nil {
-			err = j.copyTable(ctx, from, to, t, limit)
+	return j.lifting(ctx, to, rows.Logged, func() error {
+		for _, t := range tables {
+			err := j.despiteLocks(ctx, from, func() error {
+				return run(ctx, from, begin+"; LOCK TABLE "+name(j.Schema, t.Name)+" IN ACCESS SHARE MODE")
+			})
+			if err == nil {
+				err = j.copyTable(ctx, from, to, t, limit)
+			}
+			if err == nil {
+				err = run(ctx, from, "COMMIT")
+			}
+			if err != nil {
+				return err
+			}
 		}
-		if err == nil {
-			err = run(ctx, from, "COMMIT")
-		}
-		if err != nil {
-			return err
-		}
-	}
-	return nil
+		return nil
+	})
 }
 
 // enable has the subscription begin, and the ledger say that all rows have been copied.

@@ -42,10 +42,16 @@ func (j *job) copyAgain(ctx context.Context, from *pgx.Conn, which rows.Tables, 
 		if _, err := to.Exec(ctx, heedNothing); err != nil {
 			return err
 		}
-		for _, t := range tables {
-			if err := j.copyTable(ctx, from, to, t, limit); err != nil {
-				return err
+		err := j.lifting(ctx, to, which, func() error {
+			for _, t := range tables {
+				if err := j.copyTable(ctx, from, to, t, limit); err != nil {
+					return err
+				}
 			}
+			return nil
+		})
+		if err != nil {
+			return err
 		}
 		j.event("copied")
 		return last(to)

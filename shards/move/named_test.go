@@ -90,6 +90,10 @@ func TestNamesThatCannotBeCarried(t *testing.T) {
 			_, err = move.Run(t.Context(), b.cfg)
 			if tt.want == "" {
 				if err != nil {
+					t.Fatal(err)
+				}
+				b.cfg.Map = b.load()
+				if _, err := move.Verify(t.Context(), b.cfg); err != nil {
 					t.Error(err)
 				}
 				return

@@ -36,6 +36,10 @@ func (s *Shard) WayBack(ctx context.Context, source, target *pgx.Conn) (onSource
 	if err := onSource.take(ctx, source, returnedQuery, s.Schema, s.Keyless); err != nil {
 		return onSource, onTarget, err
 	}
+	const none = "there is no way back for values that violate it: expected VALIDATE CONSTRAINT, or a move without --rollback-for"
+	if err := onSource.take(ctx, source, unvalidatedQuery, s.Schema, true, none); err != nil {
+		return onSource, onTarget, err
+	}
 	if err := s.namesBack(ctx, source, &onSource); err != nil {
 		return onSource, onTarget, err
 	}

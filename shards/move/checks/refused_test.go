@@ -23,15 +23,11 @@ func TestRefusedRows(t *testing.T) {
 		{"no value", `alter table shard_00001.photos add constraint c check (id < null) not valid`, nil},
 		{
 			"a row that does not", `alter table shard_00001.photos add constraint "C" check (id > 0) not valid`,
-			[]string{"constraint C of photos is NOT VALID, and the target would refuse the rows that violate it: expected none"},
-		},
-		{
-			"a constraint that calls a function", `alter table shard_00001.photos add constraint c check (shard_00001.ok(id)) not valid`,
-			[]string{"note: constraint c of photos is NOT VALID: a row that violates it would be refused by the target"},
+			nil,
 		},
 		{
 			"a domain", `create domain shard_00001.positive as int; alter domain shard_00001.positive add constraint c check (value > 0) not valid`,
-			[]string{"note: constraint c of shard_00001.positive is NOT VALID: a row that violates it would be refused by the target"},
+			[]string{"note: constraint c of domain positive is NOT VALID, so the target refuses rows with values that violate it and that are changed while it moves: expected none; or --offline"},
 		},
 		{"a function that names its schema", `alter table shard_00001.photos add constraint c check (shard_00001.ok(id))`, nil},
 		{
@@ -55,7 +51,11 @@ func TestRefusedRows(t *testing.T) {
 			source := session{t, source.Conn}
 			source.exec("begin; " + tt.change)
 			for _, offline := range []bool{false, true} {
-				equal(t, "source", lines(source.onSource(offline).Found), tt.want...)
+				want := tt.want
+				if offline && tt.name == "a domain" { // nobody changes its values meanwhile
+					want = nil
+				}
+				equal(t, "source", lines(source.onSource(offline).Found), want...)
 			}
 			source.exec("rollback")
 		})
