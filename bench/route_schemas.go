@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
-	"slices"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -18,12 +17,8 @@ const texts = 10
 
 // measureSchemas runs distinct statements, spread uniformly over many shards of one host.
 func measureSchemas(ctx context.Context, b *routeBench) error {
-	all, err := b.newCluster(ctx, slices.Max(b.cfg.Shards), 1)
-	if err != nil {
-		return err
-	}
 	for i, count := range b.cfg.Shards {
-		m, err := routeMap(count, all.Hosts()) // of the first of the shards
+		m, err := b.newCluster(ctx, count, 1)
 		if err != nil {
 			return err
 		}
