@@ -49,6 +49,13 @@ func TestWarnings(t *testing.T) {
 		{"of the server", "create role x; alter database d set work_mem = '1MB'; create event trigger e on ddl_command_end execute function ev(); do 'begin create role x; end'", "leaves-shard 1, leaves-shard 1, leaves-shard 1, leaves-shard 1"},
 		{"extension", "create extension if not exists citext", "create-extension 1"},
 		{"search_path", "select pg_catalog.set_config('search_path', '', false); set search_path = public", "search-path 1, search-path 1"},
+		{
+			"columns that cannot hold IDs", "create table users (id bigint primary key default next_id());\ncreate table p (id int default next_id());\ncreate table q (id bigint default next_id('s'),\na real default shard_00001.next_id()::real,\nu int references users,\nq int references q)",
+			"narrow-id 2, narrow-id 4, narrow-id 5, narrow-id 6",
+		},
+		{
+			"columns that hold IDs", "create table users (id bigint primary key default next_id()); create table p (id numeric default next_id(), n int default 7, m int references old, b int default next_id() % 100, u bigint references users, a int[])", "",
+		},
 		{"harmless", "create table t (id int); select 1; insert into old values (1); comment on table old is 'x'", ""},
 		{"nothing", " -- nothing\n", ""},
 

@@ -187,6 +187,10 @@ var (
 		"shard-by-name", Fails, "names %s whichever shard it runs in: other shards would touch that one, or find that it does not exist on their host",
 		"names without a schema, which mean the shard's own; or {{.schema}}",
 	}
+	narrowRule = rule{
+		"narrow-id", Fails, "column %s gets IDs and cannot hold them: integer overflows, real and double precision round to the ID of another row",
+		"bigint, since an ID has 64 bits",
+	}
 	needsNoTransaction = rule{
 		"not-in-transaction", Fails, "fails: %s cannot run inside a transaction",
 		"mark the file ---- tern: disable-tx ----",

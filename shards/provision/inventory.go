@@ -39,6 +39,7 @@ type inventory struct {
 	// call.
 	schemas  map[string]schema
 	defaults []columnDefault
+	narrow   []narrowColumn
 	leads    []Lead
 }
 
@@ -132,7 +133,7 @@ func take(ctx context.Context, conn *pgx.Conn, m *shards.Map, host shards.Host, 
 		looks = append(looks, inv.takeSettings)
 	}
 	if detailed {
-		looks = append(looks, inv.takeSchemas, inv.takeFunctions, inv.takeDefaults, func(ctx context.Context, conn *pgx.Conn, _ string) (err error) {
+		looks = append(looks, inv.takeSchemas, inv.takeFunctions, inv.takeDefaults, inv.takeColumns, func(ctx context.Context, conn *pgx.Conn, _ string) (err error) {
 			inv.leads, err = leads(ctx, conn, m, host)
 			return err
 		})

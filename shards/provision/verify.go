@@ -24,6 +24,7 @@ const (
 	KindTwice     Kind = "on two hosts" // it is on its host, and on another one as well
 	KindFunction  Kind = "function"     // next_id() or another function is missing or differs from the map; or a column's default calls another shard's
 	KindSequence  Kind = "sequence"     // its sequence, or that of a column's default, is missing, belongs to another shard, has a cache or the like
+	KindColumn    Kind = "column"       // a column that gets IDs is of a type that cannot hold them
 	KindLead      Kind = "lead"         // a sequence leads the clock: a failover that loses WAL could make IDs again
 	KindFenced    Kind = "fenced"       // its move stopped at a step where no host serves it
 	KindStray     Kind = "stray schema" // a schema has the name of a shard that is not in the map
@@ -79,6 +80,7 @@ func Verify(ctx context.Context, m *shards.Map) ([]Difference, error) {
 			v.stray(inv, name)
 		}
 		v.defaults(inv)
+		v.columns(inv)
 		for _, l := range inv.leads {
 			v.differ(KindLead, inv, l.Schema, fmt.Sprintf("%s leads the clock by %s", l.Sequence, l.By.Round(time.Millisecond)),
 				fmt.Sprintf("at most %s; the lead shrinks with time. After a failover during the lead: kiloshard id advance", sql.Lead))
