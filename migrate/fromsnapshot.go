@@ -40,6 +40,7 @@ func (r *run) fromSnapshot(work []fanout.Work) (shards.Set, bool) {
 	}
 	files, err := r.directory.pending(fresh[0], 0, r.target, up)
 	if err == nil {
+		files = slices.DeleteFunc(files, func(f file) bool { return r.directory.once[f.number-1] }) // the hosts have run them
 		err = onlyStructure(files)
 	}
 	if err != nil {

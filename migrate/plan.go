@@ -157,11 +157,8 @@ func (r *run) planFiles(report *PlanReport) error {
 				planned.Shards += g.Shards.Len()
 			}
 		}
-		if i := slices.IndexFunc(r.directory.shared, func(s file) bool { return s.number == f.number }); i >= 0 {
-			planned.Shared = true
-			if r.way == up {
-				planned.SQL = r.directory.shared[i].sql
-			}
+		if i := slices.IndexFunc(r.sharedUp(), func(s file) bool { return s.number == f.number }); i >= 0 {
+			planned.Shared, planned.SQL = true, r.directory.shared[i].sql
 		}
 		report.Files = append(report.Files, planned)
 	}

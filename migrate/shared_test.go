@@ -162,3 +162,20 @@ func TestSharedFilesRefused(t *testing.T) {
 		t.Errorf("got error %v, want one that names the field", err)
 	}
 }
+
+// New shards on a new host are made from a snapshot, once their host has run the files.
+func TestSharedFilesBeforeASnapshot(t *testing.T) {
+	t.Parallel()
+	b := setupShared(t, 16, 2,
+		"001_a.sql", "create table a (id int)", "002_app.sql", once+"create schema app; create table app.countries (code text primary key)",
+		"003_b.sql", "create table b (code text references app.countries)", "004_c.sql", "create table c ()")
+	b.cfg.SnapshotFrom = 2
+	b.cfg.Shards = set(t, "0-7")
+	b.up()
+	b.cfg.Shards = set(t, "0-15")
+	report := b.up()
+	if report.Donor == nil || report.NoSnapshot != nil || report.Done.Len() != 8 || len(report.Shared) != 1 || report.Shared[0].Hosts[0] != b.m.Hosts()[1].Name {
+		t.Errorf("got %+v, want shards 8 to 15 from a snapshot, after the file on their host", report)
+	}
+	equal(t, "tables", b.value(15, "select string_agg(relname, ' ' order by relname) from pg_class where relnamespace = 'shard_00015'::regnamespace and relkind = 'r'"), "a b c schema_version")
+}
