@@ -46,6 +46,7 @@ func TestNames(t *testing.T) {
 	b.exec(1, named("events")+`update naming set p = '(events,8)', ts = '{events_pkey,next_id_seq}' where t = 'photos'::regclass; update naming set t = 'naming' where t = 'likes'::regclass;
 		update whole set t = 'events' where t = 'photos'::regclass; delete from whole where t in ('likes'::regclass, 'naming'::regclass); insert into whole values ('glad', '(events,2)')`)
 	want = b.text(1, read)
+	b.cfg.VerifyUnderFence, b.cfg.Rate = 1, 1e9 // it is compared as a large one
 	if _, err := move.Rollback(t.Context(), b.cfg); err != nil {
 		t.Fatal(err)
 	}
