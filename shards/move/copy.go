@@ -26,8 +26,18 @@ func (j *job) copy(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	lifted, _, err := j.liftScripts(ctx, j.to, rows.Logged)
+	if err != nil {
+		return err
+	}
 	group, both := errgroup.WithContext(ctx)
 	group.Go(func() error { return j.compareStructures(both, identities, copied) }) // what differs is not found after hours of copying
+	if lifted != "" {                                                               // what reads the structure would wait for the copy, and then miss the constraints that it has made again
+		if err := group.Wait(); err != nil {
+			return err
+		}
+		group, both = errgroup.WithContext(ctx)
+	}
 	if !copied {
 		group.Go(func() error { return j.copyFromSlot(both) })
 	}

@@ -22,8 +22,8 @@ WHERE con.connamespace = $1::regnamespace AND con.contype IN ('c', 'n') AND NOT 
 // lifting runs fn in a transaction of the target in which tables have no constraints that are NOT VALID: these hold for new rows, and what fn copies
 // are old ones.
 func (j *job) lifting(ctx context.Context, to pgx.Tx, which rows.Tables, fn func() error) error {
-	var drop, add string
-	if err := to.QueryRow(ctx, liftQuery, j.Schema, which).Scan(&drop, &add); err != nil {
+	drop, add, err := j.liftScripts(ctx, to.Conn(), which)
+	if err != nil {
 		return err
 	}
 	if drop == "" {
@@ -35,6 +35,12 @@ func (j *job) lifting(ctx context.Context, to pgx.Tx, which rows.Tables, fn func
 	if err := fn(); err != nil {
 		return err
 	}
-	_, err := to.Conn().PgConn().Exec(ctx, add).ReadAll()
+	_, err = to.Conn().PgConn().Exec(ctx, add).ReadAll()
 	return err
+}
+
+// liftScripts returns what drops them, and what makes them again: empty if there are none.
+func (j *job) liftScripts(ctx context.Context, to *pgx.Conn, which rows.Tables) (drop, add string, err error) {
+	err = to.QueryRow(ctx, liftQuery, j.Schema, which).Scan(&drop, &add)
+	return drop, add, err
 }
