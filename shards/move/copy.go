@@ -31,8 +31,10 @@ func (j *job) copy(ctx context.Context) error {
 		return err
 	}
 	group, both := errgroup.WithContext(ctx)
-	group.Go(func() error { return j.compareStructures(both, identities, copied) }) // what differs is not found after hours of copying
-	if lifted != "" {                                                               // what reads the structure would wait for the copy, and then miss the constraints that it has made again
+	// What differs is not found after hours of copying.
+	group.Go(func() error { return j.compareStructures(both, identities, copied) })
+	if lifted != "" {
+		// Else what reads the structure would wait for the copy, and then miss the constraints that are made again.
 		if err := group.Wait(); err != nil {
 			return err
 		}
