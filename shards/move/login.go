@@ -2,12 +2,14 @@ package move
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/url"
 	"regexp"
 	"strings"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/kiloshard/kiloshard/shards"
 )
@@ -47,7 +49,11 @@ END $kiloshard$`
 		return forgetStatement(err)
 	}
 	if _, err := tx.Exec(ctx, make); err != nil {
-		return fmt.Errorf("subscription on %s, which logs in to %s: %w", j.Target, j.Source, forgetStatement(err))
+		err = fmt.Errorf("subscription on %s, which logs in to %s: %w", j.Target, j.Source, forgetStatement(err))
+		if pg := (*pgconn.PgError)(nil); errors.As(err, &pg) && pg.Code == "08006" && !j.cfg.LoginWithPassword {
+			err = fmt.Errorf("%w; --login-with-password gives it the password of the source's DSN, --login another way to log in", err)
+		}
+		return err
 	}
 	return tx.Commit(ctx)
 }
