@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"strings"
+	"unicode"
 
 	"github.com/spf13/cobra"
 
@@ -46,10 +47,13 @@ func pageOf(cmd *cobra.Command) string {
 
 // fitHelp has the help of all commands fit a terminal of 80 columns.
 func fitHelp(root *cobra.Command) {
-	cobra.AddTemplateFunc("pageOf", pageOf)
-	root.SetHelpTemplate(`{{pageOf . | trimTrailingWhitespaces}}
-
-{{if or .Runnable .HasSubCommands}}{{.UsageString}}{{end}}`)
+	root.SetHelpFunc(func(cmd *cobra.Command, _ []string) {
+		text := strings.TrimRightFunc(pageOf(cmd), unicode.IsSpace) + "\n\n"
+		if cmd.Runnable() || cmd.HasSubCommands() {
+			text += cmd.UsageString()
+		}
+		fmt.Fprint(cmd.OutOrStdout(), text)
+	})
 	root.SetUsageTemplate(strings.ReplaceAll(root.UsageTemplate(), "Flags.FlagUsages ", "Flags.FlagUsagesWrapped 80 "))
 }
 

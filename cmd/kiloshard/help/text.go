@@ -5,7 +5,7 @@ import (
 	"regexp"
 	"strings"
 
-	"github.com/mattn/go-runewidth"
+	"github.com/kiloshard/kiloshard/cmd/kiloshard/internal/cli"
 )
 
 // width is how many characters a line of prose has at most.
@@ -20,70 +20,56 @@ var (
 // Text returns the page as a terminal shows it: paragraphs and list items wrapped at 80 columns, code indented as a block, links
 // with their targets in words. A page has no tables: their rows would not fit.
 func (t Topic) Text() string {
-	var b, paragraph strings.Builder
-	lead := "" // of a list item
-	flush := func() {
-		b.WriteString(lead)
-		b.WriteString(wrap(t.linked(paragraph.String()), strings.Repeat(" ", len(lead))))
-		paragraph.Reset()
-		lead = ""
-	}
+	b := page{linked: t.linked}
 	code := false
 	for line := range strings.Lines(t.Markdown) {
 		line = strings.TrimRight(line, "\n")
 		switch {
 		case strings.HasPrefix(line, "```"):
-			flush()
+			b.flush()
 			code = !code
 		case code && line == "":
 			b.WriteString("\n")
 		case code:
 			b.WriteString("    " + line + "\n")
 		case line == "":
-			flush()
+			b.flush()
 			b.WriteString("\n")
 		case strings.HasPrefix(line, "#"):
-			flush()
+			b.flush()
 			b.WriteString(strings.ToUpper(strings.TrimLeft(line, "# ")) + "\n")
 		default:
 			found := item.FindString(line)
 			if found != "" {
-				flush()
-				lead = found
+				b.flush()
+				b.lead = found
 			}
-			paragraph.WriteString(line[len(found):] + "\n")
+			b.paragraph.WriteString(line[len(found):] + "\n")
 		}
 	}
-	flush()
+	b.flush()
 	return strings.TrimRight(b.String(), "\n")
 }
 
 // Prose returns a text whose paragraphs, and what stands behind the words of a list, are wrapped at 80 columns. Other lines that
 // begin with a space or a tab stay as they are.
 func Prose(text string) string {
-	var b, paragraph strings.Builder
-	lead := ""
-	flush := func() {
-		b.WriteString(lead)
-		b.WriteString(wrap(paragraph.String(), strings.Repeat(" ", len(lead))))
-		paragraph.Reset()
-		lead = ""
-	}
+	b := page{linked: func(paragraph string) string { return paragraph }}
 	for line := range strings.Lines(text) {
 		indent := len(line) - len(strings.TrimLeft(line, " "))
 		switch word := term.FindString(line); {
 		case word != "":
-			flush()
-			lead = word
-			paragraph.WriteString(line[len(word):])
-		case strings.TrimSpace(line) != "" && indent == len(lead) && !strings.HasPrefix(line, "\t"):
-			paragraph.WriteString(line)
+			b.flush()
+			b.lead = word
+			b.paragraph.WriteString(line[len(word):])
+		case strings.TrimSpace(line) != "" && indent == len(b.lead) && !strings.HasPrefix(line, "\t"):
+			b.paragraph.WriteString(line)
 		default:
-			flush()
+			b.flush()
 			b.WriteString(line)
 		}
 	}
-	flush()
+	b.flush()
 	return strings.TrimRight(b.String(), "\n")
 }
 
@@ -109,25 +95,19 @@ func (t Topic) linked(paragraph string) string {
 	})
 }
 
-// wrap returns a paragraph in lines of at most 80 characters; all but the first are indented, and the first has as much before it.
-func wrap(paragraph, indent string) string {
-	var b strings.Builder
-	used := 0
-	for _, word := range strings.Fields(paragraph) {
-		switch n := runewidth.StringWidth(word); {
-		case used == 0:
-			used = len(indent) + n
-		case used+1+n > width:
-			b.WriteString("\n" + indent)
-			used = len(indent) + n
-		default:
-			b.WriteByte(' ')
-			used += 1 + n
-		}
-		b.WriteString(word)
+// page collects a text whose paragraphs are wrapped at 80 columns.
+type page struct {
+	strings.Builder
+	linked    func(paragraph string) string
+	lead      string // what the paragraph stands behind: the mark of a list item, or its word
+	paragraph strings.Builder
+}
+
+// flush ends the paragraph.
+func (p *page) flush() {
+	if text := strings.TrimSpace(p.linked(p.paragraph.String())); p.lead+text != "" {
+		p.WriteString(cli.Wrap(width, p.lead, text) + "\n")
 	}
-	if used > 0 {
-		b.WriteByte('\n')
-	}
-	return b.String()
+	p.paragraph.Reset()
+	p.lead = ""
 }

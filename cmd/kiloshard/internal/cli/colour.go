@@ -17,7 +17,7 @@ const (
 // complain prints a line on standard error that begins with a word in a colour, where that is a terminal and NO_COLOR is not set, or
 // CLICOLOR_FORCE is.
 func (a *App) complain(word, colour, rest string) {
-	text := strings.TrimPrefix(broken(a.Stderr, word+Clean(rest)), word)
+	text := strings.TrimPrefix(a.forTerminal(word+Clean(rest)), word)
 	if a.colours(a.Stderr) {
 		word = coloured(word, colour)
 	}

@@ -92,8 +92,8 @@ func (a *App) Say(format string, args ...any) {
 		return
 	}
 	text := fmt.Sprintf(format, args...)
-	if width, ok := a.knownWidth(); ok && runewidth.StringWidth(text) > width && !strings.Contains(text, "\n") && isSentence(text) {
-		text = a.Wrapped("", text)
+	if width, ok := a.knownWidth(); ok && !strings.Contains(text, "\n") {
+		text = broken(width, text)
 	}
 	fmt.Fprintln(a.Stdout, text)
 }
@@ -117,5 +117,5 @@ func (a *App) Warn(format string, args ...any) {
 		a.complain("warning:", yellow, rest)
 		return
 	}
-	fmt.Fprintln(a.Stderr, broken(a.Stderr, line))
+	fmt.Fprintln(a.Stderr, a.forTerminal(line))
 }

@@ -85,9 +85,10 @@ func (a *App) fit(rows [][]string, widths []int, marks []byte) {
 }
 
 // Wrapped returns a text behind a lead, on as many lines as it takes, each beginning where the first one does.
-func (a *App) Wrapped(lead, text string) string { return wrapped(a.Width(), lead, text) }
+func (a *App) Wrapped(lead, text string) string { return Wrap(a.Width(), lead, text) }
 
-func wrapped(width int, lead, text string) string {
+// Wrap is [App.Wrapped] for lines of a width.
+func Wrap(width int, lead, text string) string {
 	indent, room := strings.Repeat(" ", runewidth.StringWidth(lead)), width-runewidth.StringWidth(lead)
 	var b strings.Builder
 	b.WriteString(lead)
@@ -116,19 +117,23 @@ func wrapped(width int, lead, text string) string {
 	return b.String()
 }
 
-// broken returns a text for out: on a terminal its sentences are broken between words.
-func broken(out io.Writer, text string) string {
-	width, ok := terminalWidth(out)
-	if !ok {
-		return text
-	}
+// broken returns a text whose sentences are broken between words where they are wider than a line.
+func broken(width int, text string) string {
 	lines := strings.Split(text, "\n")
 	for i, line := range lines {
 		if runewidth.StringWidth(line) > width && isSentence(line) {
-			lines[i] = wrapped(width, "", line)
+			lines[i] = Wrap(width, "", line)
 		}
 	}
 	return strings.Join(lines, "\n")
+}
+
+// forTerminal returns a text as standard error shows it: broken, if that is a terminal.
+func (a *App) forTerminal(text string) string {
+	if width, ok := terminalWidth(a.Stderr); ok {
+		return broken(width, text)
+	}
+	return text
 }
 
 // isSentence reports whether the spaces of a line mean nothing.
