@@ -113,10 +113,7 @@ func readDirectory(m *shards.Map, files fs.FS, sample shards.Number, templateEnv
 			return nil, err
 		}
 	}
-	for i := range d.shared {
-		i := d.shared[i].number - 1
-		rendered[up][i], rendered[down][i] = inShard(rendered[up][i], rendered[down][i])
-	}
+	d.passShared(rendered)
 	if !anyTemplate {
 		d.plain = map[direction][]file{up: d.scanned(rendered[up]), down: d.scanned(rendered[down])}
 	}
@@ -167,10 +164,7 @@ func (d *directory) pending(n shards.Number, from, to int32, way direction) ([]f
 		if err != nil {
 			return nil, err
 		}
-		for _, f := range d.shared {
-			i := f.number - 1
-			rendered[up][i], rendered[down][i] = inShard(rendered[up][i], rendered[down][i])
-		}
+		d.passShared(rendered)
 		files = d.scanned(rendered[way][low:high])
 	}
 	if way == down {

@@ -150,6 +150,7 @@ func (r *run) planFiles(report *PlanReport) error {
 		return err
 	}
 	report.Sample = &SampleShard{Shard: n, Schema: r.cfg.Map.Schema(n), Host: r.cfg.Map.Host(n).Name}
+	shared := r.sharedUp()
 	for _, f := range files {
 		planned := PlanFile{Version: f.number, Name: f.name, SQL: f.sql, Line: f.firstLine, Rendered: f.rendered, MarkAbove: r.markAbove(n, f.number)}
 		for _, g := range report.Groups {
@@ -157,8 +158,8 @@ func (r *run) planFiles(report *PlanReport) error {
 				planned.Shards += g.Shards.Len()
 			}
 		}
-		if i := slices.IndexFunc(r.sharedUp(), func(s file) bool { return s.number == f.number }); i >= 0 {
-			planned.Shared, planned.SQL = true, r.directory.shared[i].sql
+		if i := slices.IndexFunc(shared, func(s file) bool { return s.number == f.number }); i >= 0 {
+			planned.Shared, planned.SQL = true, shared[i].sql
 		}
 		report.Files = append(report.Files, planned)
 	}

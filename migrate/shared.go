@@ -67,12 +67,14 @@ func (d *directory) checkShared(f file, down string) error {
 	return f.check()
 }
 
-// inShard returns the parts of a file that runs once a host for a shard: on the way up the shard only checks that its host
-// has run the file, and on the way down nothing happens.
-func inShard(up, down file) (file, file) {
-	up.sql, down.sql = fmt.Sprintf("select kiloshard.need_shared(%d)", up.number), "select 1"
-	up.disableTx, down.disableTx = false, false
-	return up, down
+// passShared changes the files that run once a host to what a shard runs of them: on the way up it only checks that its host has
+// run the file, and on the way down nothing happens.
+func (d *directory) passShared(rendered map[direction][]file) {
+	for _, f := range d.shared {
+		above, below := &rendered[up][f.number-1], &rendered[down][f.number-1]
+		above.sql, below.sql = fmt.Sprintf("select kiloshard.need_shared(%d)", f.number), "select 1"
+		above.disableTx, below.disableTx = false, false
+	}
 }
 
 // sharedUp returns the files up to the target that run once a host.
