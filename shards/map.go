@@ -40,8 +40,9 @@ func (c Config) Map() (*Map, error) {
 		return nil, err
 	}
 	c.Hosts = slices.Clone(c.Hosts)
+	identity := c.identity()
 	for i := range c.Hosts {
-		c.Hosts[i].identity = c.identity()
+		c.Hosts[i].identity = identity
 	}
 	m := &Map{config: &c, home: make([]int, c.Shards), schemas: make([]string, c.Shards)}
 	for _, p := range c.Placement {

@@ -59,14 +59,17 @@ func CheckKeys(found, expected string) error {
 	return &IdentityError{Field: "strategy", Found: found, Expected: expected, Err: err}
 }
 
-// readIdentity reads a database's settings. Somebody else may have made a relation of this name, so no code of theirs runs.
-var readIdentity = "set local statement_timeout = 0;\n" + special.Refuse("kiloshard.settings") + `
+// beforeSettings stands before a query of the settings: somebody else may have made a relation of this name, and no code of theirs runs.
+var beforeSettings = "set local statement_timeout = 0;\n" + special.Refuse("kiloshard.settings")
+
+// readIdentity reads a database's settings, and of the strategy its SHA-256.
+var readIdentity = beforeSettings + `
 	select pg_catalog.to_jsonb(s) operator(pg_catalog.-) 'keys'::text,
 		pg_catalog.encode(pg_catalog.sha256(pg_catalog.convert_to(pg_catalog.to_jsonb(s) operator(pg_catalog.->>) 'keys'::text, 'UTF8')), 'hex')
 	from kiloshard.settings s`
 
 // readKeys reads the strategy, which may be long, where it is not the same as the map's.
-var readKeys = "set local statement_timeout = 0;\n" + special.Refuse("kiloshard.settings") + `
+var readKeys = beforeSettings + `
 	select pg_catalog.to_jsonb(s) operator(pg_catalog.->>) 'keys'::text from kiloshard.settings s`
 
 // checkIdentity compares a database's encoding with UTF8, and its settings with those that the host's map expects. It accepts a database in which

@@ -7,7 +7,7 @@ import (
 	"github.com/kiloshard/kiloshard/shards/provision"
 )
 
-// Columns that get IDs and cannot hold them are found by the catalog, whatever the file called their types.
+// Verify finds columns that get IDs and cannot hold them, whatever the file calls their types.
 func TestVerifyOfColumns(t *testing.T) {
 	t.Parallel()
 	m := created(t, 16)

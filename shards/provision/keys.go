@@ -3,7 +3,6 @@ package provision
 import (
 	"context"
 	"errors"
-	"sync"
 
 	"github.com/kiloshard/kiloshard/shards"
 	"github.com/kiloshard/kiloshard/shards/connect"
@@ -16,17 +15,7 @@ import (
 //
 // The error joins a [shards.HostError] for each host where that failed; the others are done.
 func RecordKeys(ctx context.Context, m *shards.Map) error {
-	errs := make([]error, len(m.Hosts()))
-	var wg sync.WaitGroup
-	for i, host := range m.Hosts() {
-		wg.Go(func() {
-			if err := recordKeys(ctx, m, host); err != nil {
-				errs[i] = &shards.HostError{Host: host.Name, Err: err}
-			}
-		})
-	}
-	wg.Wait()
-	return errors.Join(errs...)
+	return each(m.Hosts(), func(i int) error { return recordKeys(ctx, m, m.Hosts()[i]) })
 }
 
 func recordKeys(ctx context.Context, m *shards.Map, host shards.Host) error {
