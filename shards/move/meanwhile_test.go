@@ -78,7 +78,7 @@ func TestChangedWhileCutoverWaits(t *testing.T) {
 // glad makes the view as the migration does.
 const glad = `drop view shard_00001.glad; create view shard_00001.glad as select * from shard_00001.photos where mood = 'glad'`
 
-// foundAndUndone resumes a move, with each of some changes made meanwhile by what begin begins, and checks that the shard stays because of that
+// foundAndUndone resumes a move once for each change, which begin makes while the move is under way, and checks that the shard stays because of that
 // change. Each is undone before the next.
 func (b *bundle) foundAndUndone(changes [][2]string, begin func(change string) (wait func())) {
 	b.t.Helper()

@@ -114,7 +114,7 @@ func TestRightsComeBack(t *testing.T) {
 	b.clean()
 }
 
-// A shard moves and is rolled back while services write: no call fails, and all rows are there once. Meanwhile the way back is kept.
+// A shard moves and is rolled back while services write: no call fails, and all rows are there once. The way back is kept as long.
 func TestRollbackUnderLoad(t *testing.T) {
 	t.Parallel()
 	b := setup(t)

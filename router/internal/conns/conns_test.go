@@ -63,7 +63,7 @@ func open(t *testing.T, connections int32, count int) bench {
 	return b
 }
 
-// read asks for a number in a shard, again while it is told to.
+// read asks for a number in a shard, and repeats that as often as the pool says.
 func (b bench) read(ctx context.Context, at *conns.Shard, sql string) (n int, err error) {
 	var attempts conns.Attempts
 	for {

@@ -36,11 +36,11 @@ var unreadable = map[string]string{
 // readNames reads values that name something: those that the copy could not read are problems, and the target is asked for those of what is not
 // the shard's.
 func (s *Shard) readNames(ctx context.Context, conn *pgx.Conn) error {
-	parts, err := rows.Parts(ctx, conn, s.Schema, rows.Named)
-	if err != nil {
+	var err error
+	if s.named, err = rows.Parts(ctx, conn, s.Schema, rows.Named); err != nil {
 		return err
 	}
-	for _, p := range parts {
+	for _, p := range s.named {
 		ours, why := cmp.Or(ofShard[p.Of], "false"), cmp.Or(unreadable[p.Of], "NULL")
 		query := fmt.Sprintf(`SELECT DISTINCT part.v::text, coalesce(%[1]s, '') FROM (SELECT %[2]s FROM %[3]s) part (v) WHERE part.v IS NOT NULL AND $1::text <> '' AND (NOT %[4]s OR %[1]s IS NOT NULL) ORDER BY 1 LIMIT %[5]d`, why, p.Value, p.From, ours, mostValues)
 		found, err := conn.Query(ctx, query, s.Schema)
@@ -98,12 +98,8 @@ WHERE t.typnamespace = to_regnamespace($1) AND t.typname NOT IN (SELECT relname 
 
 // namesBack finds columns whose names cannot come back.
 func (s *Shard) namesBack(ctx context.Context, conn *pgx.Conn, f *Found) error {
-	parts, err := rows.Parts(ctx, conn, s.Schema, rows.Named)
-	if err != nil {
-		return err
-	}
 	named := []string{}
-	for _, p := range parts {
+	for _, p := range s.named {
 		if p.Of == "regnamespace" {
 			f.problem("column %s of %s is of type %s, whose values name the shard's schema, so there is no way back for it: expected another type, or a move without --rollback-for", p.Column, p.Table, p.Type)
 			continue

@@ -52,7 +52,7 @@ func TestRefusedRows(t *testing.T) {
 			source.exec("begin; " + tt.change)
 			for _, offline := range []bool{false, true} {
 				want := tt.want
-				if offline && tt.name == "a domain" { // nobody changes its values meanwhile
+				if offline && tt.name == "a domain" { // an offline move locks its values
 					want = nil
 				}
 				equal(t, "source", lines(source.onSource(offline).Found), want...)

@@ -6,6 +6,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/kiloshard/kiloshard/shards/move/large"
+	"github.com/kiloshard/kiloshard/shards/move/rows"
 )
 
 // Shard is what the source knows of a shard that its target must have, too.
@@ -31,7 +32,8 @@ type Shard struct {
 	extensions  []string // as "name version"
 	shared      []string // migrations that ran once a host, by the source's ledger
 	collations  []collation
-	names       []value
+	named       []rows.Part // values that name something
+	names       []value     // of these, what the target must have
 }
 
 // IsKeyless is the condition for a table, c, of whose rows an update or delete cannot be replicated as it is: it has no primary key and no
