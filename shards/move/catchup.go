@@ -14,6 +14,9 @@ var errMarkerLate = errors.New("the target does not keep up")
 
 // catchUp returns when a marker takes no longer to the target than it may.
 func (j *job) catchUp(ctx context.Context) error {
+	if err := j.dropUnloggedKeys(ctx); err != nil {
+		return err
+	}
 	for {
 		began := time.Now()
 		if err := j.mark(ctx, 0); err != nil {

@@ -102,7 +102,7 @@ func (j *job) startOver(ctx context.Context) error {
 	if err := j.dropSlot(ctx); err != nil {
 		return err
 	}
-	return j.empty(ctx, rows.Logged)
+	return j.empty(ctx, rows.All) // unlogged tables may refer to the others
 }
 
 // copySnapshot copies the rows of a snapshot. Each table has a transaction of the source, so that none is kept from a TRUNCATE once it is

@@ -25,6 +25,9 @@ const firstLockTimeout = 20 * time.Millisecond
 // cutover tries until the shard is fenced. Each try keeps writers waiting for the lock timeout at most until it has all
 // locks, and for the longest pause at most in all; one that comes to nothing leaves no trace.
 func (j *job) cutover(ctx context.Context) error {
+	if err := j.catchUp(ctx); err != nil { // after a resume
+		return err
+	}
 	if err := j.prepareFence(ctx); err != nil {
 		return err
 	}
@@ -46,6 +49,9 @@ func (j *job) cutover(ctx context.Context) error {
 				return err
 			}
 			if err := j.readMap(ctx); err != nil {
+				return err
+			}
+			if err := j.makeUnloggedKeys(ctx); err != nil {
 				return err
 			}
 			if err := j.takeTurn(ctx); err != nil {

@@ -248,7 +248,8 @@ func (j *job) verifyStructure(ctx context.Context) (err error) {
 	return j.compareStructures(ctx, identities, true)
 }
 
-// compareStructures compares the structures of both sides, in sessions of its own, but for the replica identities that the move has changed.
+// compareStructures compares the structures of both sides, in sessions of its own, but for the replica identities that the move has changed, and for
+// what the cutover makes as it is then on the source: see [job.makeUnloggedKeys].
 // Without keys it leaves out keys and indexes, too, and what is about them.
 func (j *job) compareStructures(ctx context.Context, identities map[string]string, keys bool) error {
 	var structures [2]drift.Structure
@@ -261,9 +262,15 @@ func (j *job) compareStructures(ctx context.Context, identities map[string]strin
 			}
 			defer closeConn(reading, conn)
 			found, err := drift.Read(reading, conn, j.cfg.Map, j.Shard)
+			if err != nil {
+				return err
+			}
 			structures[i] = withoutIdentities(found[j.Shard], identities)
 			if !keys {
 				structures[i] = slices.DeleteFunc(structures[i], drift.Line.OfKeys)
+			}
+			if !j.Offline {
+				structures[i], err = withoutUnloggedKeys(reading, conn, j.Schema, structures[i])
 			}
 			return err
 		})

@@ -1,0 +1,51 @@
+package move_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/kiloshard/kiloshard/shards/move"
+)
+
+// A TRUNCATE of a table that an unlogged one refers to is applied to the copy, where the unlogged table gets its foreign keys with its rows.
+func TestTruncatedUnderUnlogged(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	b.exec(0, large+`
+		create table albums (n int primary key, up int references albums, m serial);
+		create table emptied (n int);
+		create function note() returns trigger language plpgsql as 'begin insert into shard_00001.emptied values (1); return null; end';
+		create trigger note after truncate on albums execute function note();
+		create unlogged table drafts (n int primary key, album int references albums, constraint again foreign key (n) references drafts deferrable initially deferred);
+		create unlogged table views (draft int references drafts, album int);
+		alter table views add constraint late foreign key (album) references albums on delete cascade not valid;
+		comment on constraint late on views is 'it''s late';
+		insert into albums values (1, 1), (2, 1); insert into drafts values (1, 1); insert into views values (1, 1)`)
+	b.while(t, "photos", 10e6, func() {
+		b.exec(0, `set lock_timeout = '1s'; truncate shard_00001.albums restart identity cascade; insert into shard_00001.albums values (3); insert into shard_00001.drafts values (3, 3)`)
+	})
+	// Each try of the cutover but the last one fails.
+	tell, failed := b.cfg.Events, false
+	b.cfg.Events = func(e move.Event) {
+		tell(e)
+		if e.What == "locked" && !failed {
+			failed = true
+			b.exec(0, `select pg_terminate_backend(pid) from pg_locks where relation = 'shard_00001.drafts'::regclass and mode = 'AccessExclusiveLock'`)
+		}
+	}
+	cfg := b.cfg
+	if _, err := move.Run(t.Context(), b.cfg); err == nil || !strings.Contains(err.Error(), "terminating connection") {
+		t.Errorf("a cutover whose session was ended: got %v", err)
+	}
+	b.exec(0, `truncate shard_00001.albums cascade; insert into shard_00001.albums values (4); insert into shard_00001.drafts values (4, 4)`)
+	cfg.Events = tell
+	if _, err := move.Resume(t.Context(), cfg); err != nil {
+		t.Fatal(err)
+	}
+	b.equal("rows", b.text(1, `select concat_ws(' ', (select string_agg(concat(n, m), ' ') from shard_00001.albums), (select string_agg(concat(n, album), ' ') from shard_00001.drafts), (select count(*) from shard_00001.emptied))`), "42 44 2")
+	const keys = `select string_agg(concat_ws(' ', conname, pg_get_constraintdef(oid), obj_description(oid, 'pg_constraint')), '; ' order by conname) from pg_constraint where contype = 'f' and conrelid = any ('{shard_00001.drafts,shard_00001.views}'::regclass[])`
+	b.equal("foreign keys", b.text(1, keys),
+		"again FOREIGN KEY (n) REFERENCES shard_00001.drafts(n) DEFERRABLE INITIALLY DEFERRED; drafts_album_fkey FOREIGN KEY (album) REFERENCES shard_00001.albums(n); "+
+			"late FOREIGN KEY (album) REFERENCES shard_00001.albums(n) ON DELETE CASCADE NOT VALID it's late; views_draft_fkey FOREIGN KEY (draft) REFERENCES shard_00001.drafts(n)")
+	b.clean()
+}
