@@ -52,18 +52,20 @@ const columnSettings = `concat(
 				format('; ALTER TABLE %s ALTER COLUMN %I SET (', t.name, a.attname) || (SELECT string_agg(o, ', ' ORDER BY o) FROM unnest(a.attoptions) o WHERE o NOT LIKE 'pg\_%') || ')' END)`
 
 // A column's position counts only columns that were not dropped. A default is deparsed without its table, which no
-// default names: with the table, Postgres would open it.
+// default names: with the table, Postgres would open it. One that calls a function in SQL is set once the column is there:
+// ADD COLUMN would read the function's body, which may name things by the search_path of those who insert rows.
 const columnPart = `
 	SELECT t.relnamespace, 30, 'pg_class'::regclass, t.oid, a.attnum, format('column %s.%I', t.name, a.attname),
 		concat('ALTER TABLE ', t.name, ' ADD COLUMN ', quote_ident(a.attname), ' ', format_type(a.atttypid, a.atttypmod),
 			CASE WHEN a.attcollation <> ty.typcollation THEN format(' COLLATE %s.%I', co.collnamespace::regnamespace, co.collname) END,
-			CASE a.attgenerated WHEN '' THEN ' DEFAULT ' || pg_get_expr(d.adbin, 0)
+			CASE WHEN calls.sql THEN NULL WHEN a.attgenerated = '' THEN ' DEFAULT ' || pg_get_expr(d.adbin, 0)
 				ELSE format(' GENERATED ALWAYS AS (%s) %s', pg_get_expr(d.adbin, d.adrelid), CASE a.attgenerated WHEN 's' THEN 'STORED' ELSE 'VIRTUAL' END) END,
 			CASE WHEN a.attidentity <> '' THEN format(' GENERATED %s AS IDENTITY (SEQUENCE NAME %s%s)',
 				CASE a.attidentity WHEN 'a' THEN 'ALWAYS' ELSE 'BY DEFAULT' END, q.name, CASE WHEN q.type = a.atttypid THEN ' ' || q.options END) END,
 			CASE WHEN a.attnotnull THEN ' NOT NULL' END,
 			CASE WHEN a.attidentity <> '' AND 'u' IN (t.relpersistence, q.persistence) THEN format('; ALTER SEQUENCE %s SET %s', q.name, CASE q.persistence WHEN 'u' THEN 'UNLOGGED' ELSE 'LOGGED' END) END,
 			CASE WHEN q.type <> a.atttypid THEN format('; ALTER SEQUENCE %s AS %s %s RESTART', q.name, format_type(q.type, NULL), q.options) END,
+			CASE WHEN calls.sql THEN format('; ALTER TABLE %s ALTER COLUMN %I SET DEFAULT %s', t.name, a.attname, pg_get_expr(d.adbin, 0)) END,
 			` + columnSettings + `,
 			CASE WHEN NOT a.attislocal THEN ' /* inherited */' END,
 			' /* column ', CASE WHEN gone.oid IS NULL THEN a.attnum ELSE a.attnum - (SELECT count(*) FROM unnest(gone.numbers) n WHERE n < a.attnum) END, ' */')
@@ -72,6 +74,9 @@ const columnPart = `
 	JOIN pg_type ty ON ty.oid = a.atttypid
 	LEFT JOIN pg_collation co ON co.oid = a.attcollation
 	LEFT JOIN pg_attrdef d ON d.adrelid = a.attrelid AND d.adnum = a.attnum
+	CROSS JOIN LATERAL (SELECT a.attgenerated = '' AND EXISTS (
+		SELECT FROM pg_depend p JOIN pg_proc f ON f.oid = p.refobjid JOIN pg_language l ON l.oid = f.prolang AND l.lanname = 'sql'
+		WHERE p.classid = 'pg_attrdef'::regclass AND p.objid = d.oid AND p.refclassid = 'pg_proc'::regclass)) calls (sql)
 	LEFT JOIN (SELECT attrelid, array_agg(attnum) FROM pg_attribute WHERE attisdropped GROUP BY attrelid) gone (oid, numbers) ON gone.oid = t.oid
 	LEFT JOIN (
 		SELECT o.refobjid, o.refobjsubid, c.name, c.relpersistence, s.seqtypid, ` + sequenceOptions + `

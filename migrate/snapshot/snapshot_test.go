@@ -42,6 +42,9 @@ func TestSnapshot(t *testing.T) {
 			create function rows_of(x a) returns text language plpgsql stable security definer set search_path = pg_catalog as $f$ begin return '$$;{{.schema}}'; end $f$;
 			create function first() returns int begin atomic select min(id) from a; select 2; end;
 			create table b (n int default first()); create index on a (double(id)); create procedure p(inout n int) language plpgsql as 'begin n := 1; end'`},
+		{"defaults that name things without a schema", `create sequence s; create function next_name() returns text language sql as $$ select 'n' || nextval('s') $$;
+			create table a (name text not null default next_name(), b varchar(40) default upper(next_name()) collate "C", c text default next_name()); alter table a alter c set storage external;
+			create function first_name() returns text language sql as $$ select name from a limit 1 $$; alter table a add d text; alter table a alter d set default first_name()`},
 		{"triggers", `create table a (id int, name text); create function touch() returns trigger language plpgsql as $$ begin return new; end $$;
 			create trigger one before insert or update of name on a for each row when (new.id > 0) execute function touch();
 			create constraint trigger two after insert on a deferrable initially deferred for each row execute function touch();
