@@ -125,7 +125,7 @@ func (j *job) checkHosts(ctx context.Context, e *CheckError) (space int64, notes
 		return 0, nil, err
 	}
 	add(j.Source, shard.Found)
-	target, err := shard.OnTarget(ctx, j.to, checks.Way{Offline: j.Offline, WithPassword: j.cfg.LoginWithPassword})
+	target, err := shard.OnTarget(ctx, j.to, checks.Way{Offline: j.Offline, WithPassword: j.cfg.LoginWithPassword, Extensions: j.cfg.Map.Extensions()})
 	if err != nil {
 		return 0, nil, err
 	}
