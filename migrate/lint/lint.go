@@ -30,10 +30,11 @@ type Warning struct {
 
 // Options is what [Check] needs to know in addition to the text.
 type Options struct {
-	Schema  string                   // the shard's own schema, which the text may name. Defaults to none
-	Shared  []string                 // schemas that the text may change, since it runs once a host and in no shard. Defaults to none
-	IsShard func(schema string) bool // reports whether a schema is a shard's. Defaults to none
-	Outside bool                     // the text runs outside a transaction even without a mark
+	Schema     string                   // the shard's own schema, which the text may name. Defaults to none
+	Shared     []string                 // schemas that the text may change, since it runs once a host and in no shard. Defaults to none
+	Extensions []string                 // extensions that each host has. Defaults to none
+	IsShard    func(schema string) bool // reports whether a schema is a shard's. Defaults to none
+	Outside    bool                     // the text runs outside a transaction even without a mark
 }
 
 // Check returns the warnings for a migration's SQL, up or down, rendered, in the order of their

@@ -286,6 +286,17 @@ func TestTextsThatCannotBeRead(t *testing.T) {
 	}
 }
 
+func TestExtensionsOfTheConfig(t *testing.T) {
+	t.Parallel()
+	opts := lint.Options{Extensions: []string{"citext"}}
+	if got := found(t, "create extension if not exists citext", opts); got != "" {
+		t.Errorf("got %s", got)
+	}
+	if got := found(t, "create extension citext;\ncreate extension if not exists hstore", opts); got != "create-extension 1, create-extension 2" {
+		t.Errorf("got %s", got)
+	}
+}
+
 func TestTextsThatAreLongOrDeep(t *testing.T) {
 	t.Parallel()
 	for name, sql := range map[string]string{

@@ -172,8 +172,12 @@ var (
 		"names without a schema, which mean the shard's own; what all shards of a host share goes into a file of its own with the first line \"-- kiloshard: once a host\"",
 	}
 	extensionRule = rule{
-		"create-extension", Fails, "makes extension %s in the first shard that runs it, where the others do not find it: migrate up refuses it, unless the extension exists",
-		"no CREATE EXTENSION in a file: make it once on each host with psql, in a schema that search_path of the config names",
+		"create-extension", Fails, "makes extension %s in the first shard that runs it, where the others do not find it: migrate up refuses it",
+		"its name in the config's list of extensions, and kiloshard create, which makes it on each host",
+	}
+	extensionTwice = rule{
+		"create-extension", Fails, "fails: each host has extension %s, as the config says",
+		"CREATE EXTENSION IF NOT EXISTS, or none",
 	}
 	searchPathRule = rule{
 		"search-path", Fails, "the statements after it create objects in another schema than the shard's: migrate up refuses these",
