@@ -48,13 +48,14 @@ func Check(sql string, opts Options) ([]Warning, error) {
 	if err != nil {
 		return nil, err
 	}
-	l := &linter{text: sql, opts: opts, made: map[string]bool{}, ids: map[string]bool{}, notValid: map[string]bool{}, transaction: !opts.Outside && !disablesTx(sql)}
+	l := &linter{text: sql, opts: opts, made: map[string]bool{}, ids: map[string]bool{}, notValid: map[string]bool{}, added: map[string]bool{}, transaction: !opts.Outside && !disablesTx(sql)}
 	for _, s := range statements {
 		l.now = s
 		l.statement(s.node)
 		l.leaves(s.tree)
 		l.anywhere(s.tree)
 		l.narrow(s.tree)
+		l.enumValues(s.tree)
 	}
 	slices.SortStableFunc(l.found, func(a, b Warning) int { return cmp.Compare(a.Line, b.Line) })
 	return l.found, nil
@@ -70,6 +71,7 @@ type linter struct {
 	made     map[string]bool // relations that the text has created so far, by name
 	ids      map[string]bool // of these, tables with a column whose default is an ID
 	notValid map[string]bool // constraints that it has added NOT VALID, by table and name
+	added    map[string]bool // values that it has added to enums
 	found    []Warning
 }
 

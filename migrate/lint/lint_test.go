@@ -56,6 +56,12 @@ func TestWarnings(t *testing.T) {
 		{
 			"columns that hold IDs", "create table users (id bigint primary key default next_id()); create table p (id numeric default next_id(), n int default 7, m int references old, b int default next_id() % 100, u bigint references users, a int[])", "",
 		},
+		{
+			"an enum's new value", "insert into p values ('b');\nalter type m add value 'b' before 'c'; alter type m add value if not exists 'd';\ninsert into p values ('b');\ncreate table q (m m default 'd', n text default 'c');\n" +
+				"update q set m = 'b' where n = 'x'", "enum-value 3, enum-value 4, enum-value 5",
+		},
+		{"an enum's new value, outside", outside + "alter type m add value 'b'; insert into p values ('b')", ""},
+		{"an enum's value with another name", "alter type m rename value 'a' to 'b'; insert into p values ('b'); comment on type m is 'b'", ""},
 		{"harmless", "create table t (id int); select 1; insert into old values (1); comment on table old is 'x'", ""},
 		{"nothing", " -- nothing\n", ""},
 

@@ -195,6 +195,10 @@ var (
 		"narrow-id", Fails, "column %s gets IDs and cannot hold them: integer overflows, real and double precision round to the ID of another row",
 		"bigint, since an ID has 64 bits",
 	}
+	enumValueRule = rule{
+		"enum-value", Fails, "fails if %q is the enum value that an ALTER TYPE of this file adds: Postgres refuses a new value until its transaction is committed",
+		"ALTER TYPE … ADD VALUE in a file of its own, before this one",
+	}
 	needsNoTransaction = rule{
 		"not-in-transaction", Fails, "fails: %s cannot run inside a transaction",
 		"mark the file ---- tern: disable-tx ----",
