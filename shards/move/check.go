@@ -81,7 +81,10 @@ func (j *job) check(ctx context.Context) (space int64, notes []string, err error
 			return space, notes, err
 		}
 	}
-	if len(e.Problems) > 0 {
+	switch {
+	case ctx.Err() != nil: // which may be what was found
+		return space, notes, context.Cause(ctx)
+	case len(e.Problems) > 0:
 		return space, notes, e
 	}
 	return space, notes, nil
