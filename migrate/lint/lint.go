@@ -56,6 +56,7 @@ func Check(sql string, opts Options) ([]Warning, error) {
 		l.anywhere(s.tree)
 		l.narrow(s.tree)
 		l.enumValues(s.tree)
+		l.byName()
 	}
 	slices.SortStableFunc(l.found, func(a, b Warning) int { return cmp.Compare(a.Line, b.Line) })
 	return l.found, nil

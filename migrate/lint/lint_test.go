@@ -62,6 +62,15 @@ func TestWarnings(t *testing.T) {
 		},
 		{"an enum's new value, outside", outside + "alter type m add value 'b'; insert into p values ('b')", ""},
 		{"an enum's value with another name", "alter type m rename value 'a' to 'b'; insert into p values ('b'); comment on type m is 'b'", ""},
+		{
+			"names in catalogs", "do $$ begin\nif not exists (select 1 from pg_type where typname = 'mood') then create type mood as enum ('a'); end if; end $$;\n" +
+				"insert into t select column_name from information_schema.columns where table_name = 't';\ncreate function f() returns text language sql as 'select tablename from pg_tables limit 1'",
+			"catalog-by-name 2, catalog-by-name 3, catalog-by-name 4",
+		},
+		{
+			"names in catalogs, of the shard", "select 1 from pg_class where relname = 't' and relnamespace = current_schema()::regnamespace; select 1 from pg_constraint where conname = 'c' and conrelid = 't'::regclass;" +
+				"select 1 from information_schema.tables where table_schema = current_schema() and table_name = 't'; select 1 from pg_proc where proname = 'f' and pg_function_is_visible(oid); select typname from t; select oid from pg_class", "",
+		},
 		{"harmless", "create table t (id int); select 1; insert into old values (1); comment on table old is 'x'", ""},
 		{"nothing", " -- nothing\n", ""},
 

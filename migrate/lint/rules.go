@@ -179,6 +179,10 @@ var (
 		"create-extension", Fails, "fails: each host has extension %s, as the config says",
 		"CREATE EXTENSION IF NOT EXISTS, or none",
 	}
+	byNameRule = rule{
+		"catalog-by-name", Fails, "looks for a name in %s, where the objects of all shards are: it finds those of other shards on the host",
+		"to_regclass('…') and to_regtype('…'), which find the shard's own; or a condition such as relnamespace = current_schema()::regnamespace",
+	}
 	searchPathRule = rule{
 		"search-path", Fails, "the statements after it create objects in another schema than the shard's: migrate up refuses these",
 		"no search_path: kiloshard sets it to the shard's schema before each file",
