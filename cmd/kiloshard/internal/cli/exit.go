@@ -47,7 +47,8 @@ func (a *App) Exit(cmd *cobra.Command, err error) int {
 		return ExitDone
 	}
 	if !errors.Is(err, ErrSilent) {
-		a.complain("kiloshard:", red, " "+strings.Join(GroupHosts(texts(err, cmd.Context().Err() != nil)), "\n"))
+		ctx := cmd.Context() // nil of a command that was not run
+		a.complain("kiloshard:", red, " "+strings.Join(GroupHosts(texts(err, ctx != nil && ctx.Err() != nil)), "\n"))
 	}
 	var (
 		wrong   UsageError
