@@ -23,13 +23,7 @@ func (l *linter) leaves(tree any) {
 		}
 		switch name {
 		case "CreateExtensionStmt":
-			name, _ := statement["extname"].(string)
-			switch {
-			case !slices.Contains(l.opts.Extensions, name):
-				l.warn(extensionRule, 0, name)
-			case statement["if_not_exists"] != true:
-				l.warn(extensionTwice, 0, name)
-			}
+			l.warn(extensionRule, 0, statement["extname"])
 			return
 		case "VariableSetStmt":
 			if statement["name"] == "search_path" && statement["kind"] == "VAR_SET_VALUE" {
