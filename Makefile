@@ -64,13 +64,11 @@ lint: go ## linters, go.mod, shell scripts; the first run builds golangci-lint, 
 	elif [ "$$CI" = true ]; then echo "make lint: shellcheck is missing: install it" >&2; exit 1; \
 	else echo "make lint: shellcheck is missing, so the scripts go unchecked" >&2; fi
 
-bench: go ## measure IDs, the making of shards, routing, migrations, the map, failovers and moves on this machine
+bench: go ## measure IDs, the making of shards, routing, migrations and moves on this machine
 	go run ./cmd/kiloshard bench ids
 	go run ./cmd/kiloshard bench create
 	go run ./cmd/kiloshard bench route
 	go run ./cmd/kiloshard bench migrate
-	go run ./cmd/kiloshard bench map
-	go run ./cmd/kiloshard bench failover
 	go run ./cmd/kiloshard bench move
 
 build: go ## build bin/kiloshard

@@ -27,7 +27,7 @@ type Config struct {
 	LockTimeout time.Duration // limit for a statement's wait for a lock, unless it builds or drops an index concurrently. Defaults to the server's setting
 
 	StatementTimeout time.Duration // how long a file's statement may take. Defaults to the server's setting
-	Retries          int           // retries of a shard after a lock was not free within LockTimeout. Defaults to 5; negative for none
+	Retries          int           // retries of a shard after a lock was not free within LockTimeout, or a file collided with others. Defaults to 5; negative for none
 
 	Canary      int                                                // number of shards that run first, from all hosts in turn; shards at the target already count. Defaults to none
 	Check       func(ctx context.Context, canary shards.Set) error // called after the canary; an error ends the run. Defaults to none

@@ -33,7 +33,9 @@
 //     below. Each file has a transaction of its own, which locks the shard against other runs, checks that the shard is
 //     still at the version before the file's, runs the file, and records it in the version table and in the ledger. If
 //     another run was first, Up reads the shard's version again. If a lock on a table is not free within
-//     Config.LockTimeout, it retries a little later, so nobody has to wait behind it for long.
+//     Config.LockTimeout, it retries a little later, so nobody has to wait behind it for long. It also runs a file again that
+//     collided with others by chance: in a deadlock, or because both wrote the same row of a catalog, as two GRANTs on one
+//     schema do. A file that runs outside a transaction is not run again after that.
 //  8. At the end each host flushes its commits to disk, once.
 //
 // [Run] goes up or down, as its config says. [Down] does the same with the down parts of the files, the newest first.

@@ -15,7 +15,7 @@ const (
 	PhaseBegan  EventKind = "phase"  // Phase
 	ShardDone   EventKind = "done"   // Shard, Host, From, To, Took
 	ShardFailed EventKind = "failed" // Shard, Host, From, To, Took, Err
-	ShardRetry  EventKind = "retry"  // Shard, Host, Attempt, Err, Blockers: a lock was not free in time, so the shard is retried
+	ShardRetry  EventKind = "retry"  // Shard, Host, Attempt, Err, Blockers: a lock was not free in time, or a file collided with others, so the shard is retried
 
 	// Interrupted says that no further shard starts. ShardWaits says what a shard under way waits for, after an interrupt or
 	// a long wait: Shard, Host, Blockers.

@@ -3,6 +3,7 @@ package migrate
 import (
 	"errors"
 	"fmt"
+	"regexp"
 	"strings"
 
 	"github.com/jackc/pgx/v5/pgconn"
@@ -27,16 +28,18 @@ func (*leftError) Is(target error) bool { return target == ErrLeftShard }
 
 // Error names the objects, and says what to do.
 func (e *leftError) Error() string {
-	if len(e.shared) > 0 {
-		return fmt.Sprintf("it runs once a host, and changes more than the schemas that the config shares, which are %s: %s", strings.Join(e.shared, ", "), e.objects)
-	}
 	text := fmt.Sprintf("%s: %s; ", ErrLeftShard, e.objects)
 	extension, isExtension := strings.CutPrefix(e.objects, "extension ")
+	if len(e.shared) > 0 {
+		text = fmt.Sprintf("it runs once a host, and changes more than the schemas that the config shares, which are %s: %s; ", strings.Join(e.shared, ", "), e.objects)
+	}
 	switch {
 	case isExtension:
 		name, _, _ := strings.Cut(extension, ",")
-		text += fmt.Sprintf("take CREATE EXTENSION out of the file, run \"create schema if not exists extensions; create extension %s schema extensions\" "+
-			"once on each host, with psql, and put \"search_path: [extensions]\" into the config", name)
+		text += fmt.Sprintf("put \"extensions: [%s]\" into the config, and run kiloshard create, which makes it on each host; "+
+			"then CREATE EXTENSION IF NOT EXISTS changes nothing, and may stay in the file", name)
+	case len(e.shared) > 0:
+		return strings.TrimSuffix(text, "; ")
 	case e.schema == "":
 		text += "take it out of the file, and run it once on each host, with psql"
 	default:
@@ -78,12 +81,15 @@ type hostFile struct {
 	number int32
 }
 
-// everyChecked reports whether all files are checked on a host.
+// catalogPattern finds the names of catalogs that a file may change by hand. What it changes there may differ from shard to shard.
+var catalogPattern = regexp.MustCompile(`(?i)\bpg_(index|attribute|constraint|trigger|class|type)\b`)
+
+// everyChecked reports whether all files are checked on a host, and do the same in its other shards.
 func (r *run) everyChecked(host string, files []file) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, f := range files {
-		if !r.checked[hostFile{host, f.number}] {
+		if !r.checked[hostFile{host, f.number}] || catalogPattern.MatchString(f.sql) {
 			return false
 		}
 	}

@@ -2,6 +2,7 @@ package migrate_test
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -32,8 +33,12 @@ var leaving = []struct{ name, sql, want string }{
 	{"a setting of a role", "alter role current_user set work_mem = '5MB'", "settings of a role or a database"},
 	{"a setting of the database", "do $$ begin execute format('alter database %I set work_mem = ''5MB''', current_database()); end $$", "settings of a role or a database"},
 	{"an event trigger", "create function ev() returns event_trigger language plpgsql as 'begin end'; create event trigger ev on ddl_command_end execute function ev()", "event trigger ev"},
-	{"an extension", "create extension citext", `extension citext; take CREATE EXTENSION out of the file, run "create schema if not exists extensions; create extension citext schema extensions"`},
+	{"an extension", "create extension citext", `extension citext; put "extensions: [citext]" into the config, and run kiloshard create, which makes it on each host`},
+	{"an extension in the shard", "create extension citext schema {{.schema}}", `extension citext; put "extensions: [citext]"`},
+	{"outside a transaction: an extension", "---- tern: disable-tx ----\ncreate extension citext", `extension citext; put "extensions: [citext]"`},
 	{"a publication", "create publication p", "publication p"},
+	{"an index, by its catalog", "update pg_index set indisclustered = true where indrelid = 'public.countries'::regclass", "table public.countries"},
+	{"a column, by its catalog", "do $$ begin execute 'update pg_attribute set attstattarget = 7 where attrelid = ''public.countries''::regclass'; end $$", "table public.countries"},
 	{"a cast", "create cast (text as int) with inout", "cast from text to integer"},
 	{"another shard", "create table shard_00001.t ()", "table shard_00001.t"},
 	{"outside a transaction: a table", "---- tern: disable-tx ----\ncreate table public.notes ()", "table public.notes"},
@@ -64,6 +69,19 @@ func TestFilesThatLeaveTheirShard(t *testing.T) {
 	equal(t, "tables in public", b.value(0, "select string_agg(relname, ' ') from pg_class where relnamespace = 'public'::regnamespace and relkind = 'r'"), "countries")
 }
 
+// A file that looks for a table by its name alone finds those of all shards. The first shard of a run has the only one.
+func TestFileThatFindsOtherShards(t *testing.T) {
+	t.Parallel()
+	b := setup(t, 2, 1, "001_a.sql", "create table a (id int primary key)",
+		"002_b.sql", "update pg_index set indisclustered = true where indrelid in (select oid from pg_class where relname = 'a')")
+	b.cfg.PerHost = 1
+	_, partial := b.upFails()
+	if !errors.Is(partial, migrate.ErrLeftShard) || !strings.Contains(partial.Error(), "table shard_00000.a") {
+		t.Errorf("got error %v, want one about shard 0", partial)
+	}
+	equal(t, "versions", fmt.Sprint(b.versions()), "[2 1]")
+}
+
 // A file that stays inside its shard, or only reads what is outside, runs.
 func TestFilesThatStayInTheirShard(t *testing.T) {
 	t.Parallel()
@@ -73,6 +91,8 @@ func TestFilesThatStayInTheirShard(t *testing.T) {
 			insert into a values (1, 'ch');
 			create temporary table t (id int); insert into t select id from a;
 			create type mood as enum ('a'); alter type mood add value 'b';
+			update pg_index set indisclustered = true where indrelid = 'a'::regclass; alter table a alter n set statistics 7;
+			alter table a alter constraint a_code_fkey deferrable; alter table t alter id set statistics 7;
 			create domain d as int check (value > 0);
 			create cast (mood as d) with inout;
 			create extension if not exists plpgsql;

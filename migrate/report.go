@@ -12,16 +12,17 @@ import (
 
 // Report is what [Up] or [Down] did.
 type Report struct {
-	Run      string        // the run's name in the ledger
-	By       string        // Config.By, as in the ledger
-	Began    time.Time     // when it was called
-	Target   int32         // the version to reach
-	Done     shards.Set    // reached the target; another run may have helped
-	UpToDate shards.Set    // were at the target or past it before the run
-	Steps    []Step        // shards whose version changed, by From and To; failed shards as far as the server confirmed
-	Shared   []SharedFile  // files that ran once a host, where they ran
-	Changed  []ChangedFile // files that shards ran in another form than the directory's; the shards keep it
-	Elapsed  time.Duration // from the call to its return
+	Run        string        // the run's name in the ledger
+	By         string        // Config.By, as in the ledger
+	Began      time.Time     // when it was called
+	Target     int32         // the version to reach
+	Done       shards.Set    // reached the target; another run may have helped
+	UpToDate   shards.Set    // were at the target or past it before the run
+	Steps      []Step        // shards whose version changed, by From and To; failed shards as far as the server confirmed
+	Shared     []SharedFile  // files that ran once a host, where they ran
+	Changed    []ChangedFile // files that shards ran in another form than the directory's; the shards keep it
+	TriedAgain int           // attempts for which a shard, or a host, ran a file again: a lock was not free in time, or it collided with others
+	Elapsed    time.Duration // from the call to its return
 
 	// Donor is the shard whose snapshot new shards were made from; nil for none. NoSnapshot says why no snapshot could be
 	// taken, so that new shards ran the files, such as a [snapshot.NoMajorityError].

@@ -20,7 +20,8 @@ const lockNotAvailable = "55P03"
 const firstPause = 100 * time.Millisecond
 
 // withRetries takes one shard to the target, and retries if it did not get a lock in time: all other sessions wait behind a
-// session that waits for a lock, so many short waits are better than a long one.
+// session that waits for a lock, so many short waits are better than a long one. It also retries a file that collided with
+// others; see [collided].
 func (r *run) withRetries(ctx context.Context, s *session, n shards.Number) error {
 	began, from := time.Now(), r.shardVersions[n]
 	r.begin(s, n)
@@ -35,11 +36,17 @@ func (r *run) withRetries(ctx context.Context, s *session, n shards.Number) erro
 			r.tell(ShardDone, s, n, from, at, began, nil)
 			return nil
 		}
-		if waitedInVain(err) && closed(interrupted) {
+		again := !s.conn.IsClosed() && !errors.Is(err, ErrTransactionEnded) &&
+			(waitedInVain(err) && r.cfg.LockTimeout > 0 || collided(err) && !(failed != nil && failed.disableTx))
+		if again && attempt == 1 && r.cfg.Retries > 0 && collided(err) { // the other one has ended
+			r.again(s, n, attempt, err, "")
+			continue
+		}
+		if again && closed(interrupted) {
 			err = fmt.Errorf("%w, and not tried again: %w", fanout.ErrInterrupted, err)
 			attempt = r.cfg.Retries + 1
 		}
-		if attempt > r.cfg.Retries || r.cfg.LockTimeout <= 0 || !waitedInVain(err) || s.conn.IsClosed() {
+		if attempt > r.cfg.Retries || !again {
 			if waitedInVain(err) && !s.conn.IsClosed() {
 				err = fmt.Errorf("%w%s", err, s.blockers(ctx, r.cfg.Map.Schema(n)))
 			}
@@ -49,9 +56,7 @@ func (r *run) withRetries(ctx context.Context, s *session, n shards.Number) erro
 			r.tell(ShardFailed, s, n, from, at, began, err)
 			return err
 		}
-		r.events.send(Event{
-			Kind: ShardRetry, Host: s.host.Name, Shard: n, Attempt: attempt, Err: err, Blockers: s.blockers(ctx, r.cfg.Map.Schema(n)),
-		})
+		r.again(s, n, attempt, err, s.blockers(ctx, r.cfg.Map.Schema(n)))
 		pause := firstPause << (attempt - 1)
 		select {
 		case <-time.After(pause/2 + rand.N(pause)):
@@ -66,6 +71,12 @@ func (r *run) withRetries(ctx context.Context, s *session, n shards.Number) erro
 	}
 }
 
+// again counts an attempt that failed and is followed by another one.
+func (r *run) again(s *session, n shards.Number, attempt int, err error, blockers string) {
+	r.triedAgain.Add(1)
+	r.events.send(Event{Kind: ShardRetry, Host: s.host.Name, Shard: n, Attempt: attempt, Err: err, Blockers: blockers})
+}
+
 func (r *run) tell(kind EventKind, s *session, n shards.Number, from, at shardVersion, began time.Time, err error) {
 	r.events.send(Event{
 		Kind: kind, Host: s.host.Name, Shard: n, From: from.version, To: at.version, Took: time.Since(began), Err: err,
@@ -75,6 +86,25 @@ func (r *run) tell(kind EventKind, s *session, n shards.Number, from, at shardVe
 func waitedInVain(err error) bool {
 	var pg *pgconn.PgError
 	return errors.As(err, &pg) && pg.Code == lockNotAvailable
+}
+
+// collided reports whether a transaction lost against another one by chance, so that it may go through if it runs again: a
+// deadlock, a serialization failure, or two that write the same row of a catalog, as two GRANTs on one schema do. Postgres
+// has no code of its own for the last kind, and does not translate its text.
+func collided(err error) bool {
+	var pg *pgconn.PgError
+	if !errors.As(err, &pg) {
+		return false
+	}
+	switch pg.Code {
+	case "40P01", "40001":
+		return true
+	case "XX000":
+		return pg.Message == "tuple concurrently updated" || pg.Message == "tuple concurrently deleted"
+	case "23505":
+		return pg.SchemaName == "pg_catalog"
+	}
+	return false
 }
 
 // blockers describes the other sessions that hold locks in a schema, or that keep others from writing Kiloshard's tables, as

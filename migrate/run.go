@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/kiloshard/kiloshard/migrate/snapshot"
@@ -28,6 +29,7 @@ type run struct {
 	canaryBefore  shards.Set                     // shards at the target that count as the canary's, as after a failed check
 	steps         steps
 	shares        shares
+	triedAgain    atomic.Int64
 	events        events
 
 	snapshot   *snapshot.Snapshot // new shards are made from it; nil if they run the files

@@ -144,7 +144,12 @@ func (r *run) shareOn(ctx context.Context, host shards.Host, files []file) error
 		if !s.knowsStrings() {
 			return &FileError{File: f.name, Err: errEscapes}
 		}
-		if err := r.shareFile(ctx, s, f); err != nil {
+		err := r.shareFile(ctx, s, f)
+		for attempt := 1; collided(err) && !errors.Is(err, ErrTransactionEnded) && attempt <= r.cfg.Retries && !s.conn.IsClosed(); attempt++ {
+			r.triedAgain.Add(1)
+			err = r.shareFile(ctx, s, f)
+		}
+		if err != nil {
 			return err
 		}
 	}

@@ -76,7 +76,7 @@ func TestSharedFilesThatLeaveTheirSchemas(t *testing.T) {
 		{"create function shard_00000.f() returns int language sql as 'select 1'", "function shard_00000.f()"},
 		{"create table app.ok (); create schema more", "schema more"},
 		{"create role kiloshard_shared_ro", "roles"},
-		{"create extension citext", "extension citext"},
+		{"create extension citext", `put "extensions: [citext]" into the config`},
 		{"set search_path = other; create table x ()", "table other.x"},
 	} {
 		b.cfg.Files = files("001_a.sql", "create table a (id int primary key)", "002_app.sql", once+"select 1", "003_b.sql", once+test.sql)

@@ -74,6 +74,7 @@ func do(ctx context.Context, cfg Config, way direction, target func(newest int32
 	report := Report{Run: r.id, By: r.cfg.By, Began: start, Target: r.target}
 	report.Done, report.UpToDate, err = r.run(ctx)
 	report.Steps, report.Changed, report.NoSnapshot = r.steps.sorted(), r.changes, r.noSnapshot
+	report.TriedAgain = int(r.triedAgain.Load())
 	report.Shared = r.shares.inOrder(r.directory.names)
 	if r.snapshot != nil {
 		donor := r.snapshot.Donor()

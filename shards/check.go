@@ -32,7 +32,7 @@ func (c Config) check() error {
 	}
 	return c.all(
 		checkCluster, checkSchemaPrefix, checkEpoch, checkLayout, checkShards,
-		checkStore, checkHosts, checkStrategy, checkPlacement, checkSearchPath, checkShared, checkGenerators, checkTypes, checkText,
+		checkStore, checkHosts, checkStrategy, checkPlacement, checkSearchPath, checkShared, checkExtensions, checkGenerators, checkTypes, checkText,
 	)
 }
 
@@ -166,9 +166,7 @@ func checkSearchPath(c Config) error {
 // checkShared refuses schemas that are no schema of the services: those of shards, of Kiloshard and of Postgres.
 func checkShared(c Config) error {
 	for i, schema := range c.SharedSchemas {
-		shard, found := strings.CutPrefix(schema, c.SchemaPrefix)
-		if schema == "" || len(schema) > 63 || strings.HasPrefix(schema, "pg_") || strings.HasPrefix(schema, "kiloshard") || schema == "information_schema" ||
-			found && shard != "" && strings.Trim(shard, "0123456789") == "" || slices.Contains(c.SharedSchemas[:i], schema) {
+		if !c.isServices(schema) || slices.Contains(c.SharedSchemas[:i], schema) {
 			return &FieldError{
 				Field: fmt.Sprintf("shared[%d]", i), Found: quoted(schema),
 				Expected: "the name of a schema, once, that is neither a shard's nor Kiloshard's nor Postgres's own",
@@ -176,6 +174,13 @@ func checkShared(c Config) error {
 		}
 	}
 	return nil
+}
+
+// isServices reports whether a schema may be one of the services: none of shards, of Kiloshard and of Postgres.
+func (c Config) isServices(schema string) bool {
+	shard, found := strings.CutPrefix(schema, c.SchemaPrefix)
+	return schema != "" && len(schema) <= 63 && !strings.HasPrefix(schema, "pg_") && !strings.HasPrefix(schema, "kiloshard") &&
+		schema != "information_schema" && !(found && shard != "" && strings.Trim(shard, "0123456789") == "")
 }
 
 // checkText checks that the config can be written as YAML.
@@ -198,6 +203,9 @@ func checkText(c Config) error {
 	}
 	for i, schema := range c.SharedSchemas {
 		texts[fmt.Sprintf("shared[%d]", i)] = schema
+	}
+	for i, e := range c.Extensions {
+		texts[fmt.Sprintf("extensions[%d].schema", i)], texts[fmt.Sprintf("extensions[%d].version", i)] = e.Schema, e.Version
 	}
 	for _, field := range slices.Sorted(maps.Keys(texts)) {
 		if text := texts[field]; !utf8.ValidString(text) || strings.ContainsRune(text, 0) {

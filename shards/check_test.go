@@ -107,6 +107,11 @@ func TestCheck(t *testing.T) {
 		{"shard's schema in shared", "search_path: []", "shared: [app, shard_00001]", `15: shared[1]: "shard_00001"; expected the name of a schema, once, that is neither`},
 		{"Kiloshard's schema in shared", "search_path: []", "shared: [kiloshard]", `15: shared[0]: "kiloshard"`},
 		{"schema twice in shared", "search_path: []", "shared: [app, app]", `15: shared[1]: "app"`},
+		{"extension without a name", "search_path: []", "extensions: [{schema: ext}]", `15: extensions[0]: missing; expected the name of an extension, such as citext`},
+		{"extension twice", "search_path: []", "extensions: [citext, {name: citext, schema: ext}]", `15: extensions[1]: "citext" a second time; expected each extension once`},
+		{"extension in a shard", "search_path: []", "extensions: [{name: citext, schema: shard_00001}]", `15: extensions[0].schema: "shard_00001"; expected the name of a schema that is neither a shard's`},
+		{"version that is a number", "search_path: []", "extensions: [{name: citext, version: 1.6}]", `15: extensions[0].version: a number; expected a version, such as "1.6"; in quotes`},
+		{"extension that is a number", "search_path: []", "extensions: [7]", `15: extensions[0]: a number; expected the name of an extension`},
 		{"long schema in search_path", "search_path: []", "search_path: [" + strings.Repeat("s", 64) + "]", `15: search_path[0]: "sss`},
 	}
 	for _, test := range tests {

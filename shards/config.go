@@ -1,6 +1,7 @@
 package shards
 
 import (
+	"cmp"
 	"path/filepath"
 	"time"
 )
@@ -12,20 +13,21 @@ import (
 // The fields hold the text as written: a DSN with its ${NAME} variables, a directory that may be
 // relative. [Host.ConnString] and [Config.MigrationsDir] return the resolved values.
 type Config struct {
-	Cluster       string      `json:"cluster"`           // a name; keeps two clusters from sharing a database by mistake
-	Version       int         `json:"version,omitempty"` // of the map, rising with each change; 0 for one that was never in a store
-	Shards        int         `json:"shards"`            // how many exist now
-	SchemaPrefix  string      `json:"schema_prefix"`     // defaults to "shard_"
-	Epoch         time.Time   `json:"epoch,omitzero"`    // whole milliseconds; never changes once shards exist; may be left out without a time
-	Layout        Layout      `json:"layout"`            // defaults to DefaultLayout
-	Strategy      Strategy    `json:"strategy"`          // defaults to modulo
-	Store         Store       `json:"store"`             // defaults to file
-	Hosts         []Host      `json:"hosts"`             // at least one
-	Placement     []Placement `json:"placement"`         // every shard exactly once
-	Migrations    string      `json:"migrations"`        // a directory as written; see MigrationsDir
-	SearchPath    []string    `json:"search_path"`       // extra schemas behind the shard's own
-	SharedSchemas []string    `json:"shared,omitempty"`  // schemas that migrations marked "once a host" may change
-	Generators    []Generator `json:"generators"`        // other ways to make IDs, beside next_id()
+	Cluster       string      `json:"cluster"`              // a name; keeps two clusters from sharing a database by mistake
+	Version       int         `json:"version,omitempty"`    // of the map, rising with each change; 0 for one that was never in a store
+	Shards        int         `json:"shards"`               // how many exist now
+	SchemaPrefix  string      `json:"schema_prefix"`        // defaults to "shard_"
+	Epoch         time.Time   `json:"epoch,omitzero"`       // whole milliseconds; never changes once shards exist; may be left out without a time
+	Layout        Layout      `json:"layout"`               // defaults to DefaultLayout
+	Strategy      Strategy    `json:"strategy"`             // defaults to modulo
+	Store         Store       `json:"store"`                // defaults to file
+	Hosts         []Host      `json:"hosts"`                // at least one
+	Placement     []Placement `json:"placement"`            // every shard exactly once
+	Migrations    string      `json:"migrations"`           // a directory as written; see MigrationsDir
+	SearchPath    []string    `json:"search_path"`          // extra schemas behind the shard's own
+	SharedSchemas []string    `json:"shared,omitempty"`     // schemas that migrations marked "once a host" may change
+	Extensions    []Extension `json:"extensions,omitempty"` // of Postgres, on each host; their schemas follow SearchPath
+	Generators    []Generator `json:"generators"`           // other ways to make IDs, beside next_id()
 
 	// Types are the kinds of objects of package router/objects.
 	Types []ObjectType `json:"types,omitempty"`
@@ -82,6 +84,10 @@ func (c Config) withDefaults() Config {
 	c.Placement = append([]Placement(nil), c.Placement...)
 	c.SearchPath = append([]string(nil), c.SearchPath...)
 	c.SharedSchemas = append([]string(nil), c.SharedSchemas...)
+	c.Extensions = append([]Extension(nil), c.Extensions...)
+	for i := range c.Extensions {
+		c.Extensions[i].Schema = cmp.Or(c.Extensions[i].Schema, "public")
+	}
 	c.PasswordCommand = append([]string(nil), c.PasswordCommand...)
 	c.Types = append([]ObjectType(nil), c.Types...)
 	c.Generators = append([]Generator(nil), c.Generators...)

@@ -151,6 +151,7 @@ func (d *document) parse(data []byte) (Config, error) {
 		field{"shared", list(d, &c.SharedSchemas, "a list of schemas, or [] for none", func(schema *string) read {
 			return d.text(schema, "the name of a schema")
 		})},
+		field{"extensions", list(d, &c.Extensions, "a list of extensions, or [] for none", d.extension)},
 		field{"generators", list(d, &c.Generators, "a list of generators", generator)},
 		field{"types", list(d, &c.Types, "a list of types of objects", func(t *ObjectType) read {
 			return d.mapping(field{"name", d.text(&t.Name, expectedGeneratorName)}, field{"number", d.number(&t.Number, 0)})

@@ -107,7 +107,7 @@ func TestParseForms(t *testing.T) {
 
 func TestParseRefuses(t *testing.T) {
 	t.Parallel()
-	const all = "cluster, version, shards, schema_prefix, epoch, layout, strategy, store, hosts, placement, migrations, search_path, shared"
+	const all = "cluster, version, shards, schema_prefix, epoch, layout, strategy, store, hosts, placement, migrations, search_path, shared, extensions"
 	replaced := func(old, new string) string { return strings.Replace(document, old, new, 1) }
 	tests := []struct {
 		name string

@@ -166,12 +166,12 @@ func (m *Map) Time(id ID) time.Time { return m.config.Layout.TimeOf(id, m.config
 func (m *Map) SharedSchemas() []string { return m.config.SharedSchemas }
 
 // SearchPath returns the search_path in which the unqualified names of shard n's tables
-// resolve: its schema, the map's extra schemas, and pg_temp last, so that a temporary table of an
+// resolve: its schema, the map's extra schemas, those of its extensions, and pg_temp last, so that a temporary table of an
 // earlier user of the session cannot hide a table of the shard. It is written as SQL, to follow
 // SET search_path =.
 func (m *Map) SearchPath(n Number) string {
 	path := m.schemas[n]
-	for _, extra := range m.config.SearchPath {
+	for _, extra := range m.config.extraSchemas() {
 		path += `, "` + strings.ReplaceAll(extra, `"`, `""`) + `"`
 	}
 	return path + ", pg_temp"

@@ -228,11 +228,12 @@ func TestMapSearchPath(t *testing.T) {
 	t.Parallel()
 	c := newConfig(8)
 	c.SearchPath = []string{"extensions", `odd "name`}
+	c.Extensions = []shards.Extension{{Name: "hstore", Schema: "extensions"}, {Name: "pg_cron", Schema: "pg_catalog"}, {Name: "citext"}, {Name: "pg_trgm"}}
 	m, err := c.Map()
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got, want := m.SearchPath(7), `shard_00007, "extensions", "odd ""name", pg_temp`; got != want {
+	if got, want := m.SearchPath(7), `shard_00007, "extensions", "odd ""name", "public", pg_temp`; got != want {
 		t.Errorf("got %s, expected %s", got, want)
 	}
 	if got, want := newMap(t, 8).SearchPath(7), `shard_00007, pg_temp`; got != want {

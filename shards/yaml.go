@@ -184,6 +184,12 @@ func (c Config) parts() []part {
 			"shared: " + flow(c.SharedSchemas, plain),
 		})
 	}
+	if len(c.Extensions) > 0 {
+		parts = append(parts, part{
+			"Extensions of Postgres that kiloshard create makes on each host, in schema public or another one.",
+			"extensions:" + lines(c.Extensions, writeExtension),
+		})
+	}
 	if len(c.Generators) > 0 {
 		parts = append(parts, part{
 			"Other ways to make IDs, beside next_id().",

@@ -123,6 +123,12 @@ func configs() *rapid.Generator[shards.Config] {
 			SearchPath:    rapid.SliceOfN(rapid.StringMatching(`[^\x00]{1,10}`), 0, 2).Draw(t, "search path"),
 			SharedSchemas: rapid.SliceOfNDistinct(rapid.SampledFrom([]string{"public", "app", "a b", "null", `o"dd`}), 0, 3, rapid.ID).Draw(t, "shared"),
 		}
+		for _, name := range rapid.SliceOfNDistinct(rapid.SampledFrom([]string{"citext", "uuid-ossp", "null", "7"}), 0, 3, rapid.ID).Draw(t, "extensions") {
+			c.Extensions = append(c.Extensions, shards.Extension{
+				Name:   name,
+				Schema: rapid.SampledFrom([]string{"", "public", "a b", "on", "pg_catalog"}).Draw(t, "schema"), Version: rapid.SampledFrom([]string{"", "1.6", "1e3", `"`}).Draw(t, "version"),
+			})
+		}
 		if layout.Shard > 0 && !layout.HasTime() && rapid.Bool().Draw(t, "no epoch") {
 			c.Epoch = time.Time{}
 		}

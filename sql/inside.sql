@@ -114,6 +114,19 @@ BEGIN
         WHEN 'pg_type' THEN ' AND x.typrelid = 0 AND x.typelem = 0'
         ELSE '' END) USING top, skipped, keys, version, home;
   END LOOP;
+
+  -- DDL locks a table to change its parts. An UPDATE of a catalog does not.
+  FOR catalog IN
+    SELECT t.catalog, t.owner FROM (VALUES ('pg_index'::regclass, 'indrelid'), ('pg_attribute'::regclass, 'attrelid'),
+      ('pg_constraint'::regclass, 'conrelid'), ('pg_trigger'::regclass, 'tgrelid')) t (catalog, owner)
+    WHERE every AND (NOT counts OR pg_stat_get_xact_tuples_updated(t.catalog) > 0)
+  LOOP
+    RETURN QUERY EXECUTE format(
+      'SELECT DISTINCT ''pg_class''::regclass::oid, k.oid, k.relnamespace, NULL::text FROM %s x JOIN pg_class k ON k.oid = x.%I'
+      ' CROSS JOIN (SELECT pg_snapshot_xmax(pg_current_snapshot())::text::bigint OFFSET 0) s (next)'
+      ' WHERE %s AND k.relpersistence <> ''t'' AND NOT k.relnamespace = ANY ($2) AND NOT k.oid = ANY ($3) AND k.oid <> $4',
+      catalog.catalog, catalog.owner, mine) USING top, skipped, keys, version;
+  END LOOP;
 END
 $kiloshard$;
 

@@ -48,7 +48,7 @@ func root(a *cli.App) *cobra.Command {
 		migrations.Command(a), maps.Command(a), ids.Command(a), status.Command(a),
 		cleaner.Command(a), query.RouteCommand(a), query.PsqlCommand(a), query.ExecCommand(a),
 		moves.Command(a), moves.DrainCommand(a), moves.RebalanceCommand(a), moves.SplitCommand(a),
-		bench.Command(a), bench.EtcdServerCommand(a), demo.Command(a, execute),
+		bench.Command(a), demo.Command(a, execute),
 		manCommand(), versionCommand(a),
 	)
 	root.AddCommand(topicCommands()...)

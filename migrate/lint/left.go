@@ -23,7 +23,13 @@ func (l *linter) leaves(tree any) {
 		}
 		switch name {
 		case "CreateExtensionStmt":
-			l.warn(extensionRule, 0, statement["extname"])
+			name, _ := statement["extname"].(string)
+			switch {
+			case !slices.Contains(l.opts.Extensions, name):
+				l.warn(extensionRule, 0, name)
+			case statement["if_not_exists"] != true:
+				l.warn(extensionTwice, 0, name)
+			}
 			return
 		case "VariableSetStmt":
 			if statement["name"] == "search_path" && statement["kind"] == "VAR_SET_VALUE" {

@@ -30,10 +30,11 @@ type Warning struct {
 
 // Options is what [Check] needs to know in addition to the text.
 type Options struct {
-	Schema  string                   // the shard's own schema, which the text may name. Defaults to none
-	Shared  []string                 // schemas that the text may change, since it runs once a host and in no shard. Defaults to none
-	IsShard func(schema string) bool // reports whether a schema is a shard's. Defaults to none
-	Outside bool                     // the text runs outside a transaction even without a mark
+	Schema     string                   // the shard's own schema, which the text may name. Defaults to none
+	Shared     []string                 // schemas that the text may change, since it runs once a host and in no shard. Defaults to none
+	Extensions []string                 // extensions that each host has. Defaults to none
+	IsShard    func(schema string) bool // reports whether a schema is a shard's. Defaults to none
+	Outside    bool                     // the text runs outside a transaction even without a mark
 }
 
 // Check returns the warnings for a migration's SQL, up or down, rendered, in the order of their
@@ -47,13 +48,15 @@ func Check(sql string, opts Options) ([]Warning, error) {
 	if err != nil {
 		return nil, err
 	}
-	l := &linter{text: sql, opts: opts, made: map[string]bool{}, ids: map[string]bool{}, notValid: map[string]bool{}, transaction: !opts.Outside && !disablesTx(sql)}
+	l := &linter{text: sql, opts: opts, made: map[string]bool{}, ids: map[string]bool{}, notValid: map[string]bool{}, added: map[string]bool{}, transaction: !opts.Outside && !disablesTx(sql)}
 	for _, s := range statements {
 		l.now = s
 		l.statement(s.node)
 		l.leaves(s.tree)
 		l.anywhere(s.tree)
 		l.narrow(s.tree)
+		l.enumValues(s.tree)
+		l.byName()
 	}
 	slices.SortStableFunc(l.found, func(a, b Warning) int { return cmp.Compare(a.Line, b.Line) })
 	return l.found, nil
@@ -69,6 +72,7 @@ type linter struct {
 	made     map[string]bool // relations that the text has created so far, by name
 	ids      map[string]bool // of these, tables with a column whose default is an ID
 	notValid map[string]bool // constraints that it has added NOT VALID, by table and name
+	added    map[string]bool // values that it has added to enums
 	found    []Warning
 }
 

@@ -56,6 +56,21 @@ func TestWarnings(t *testing.T) {
 		{
 			"columns that hold IDs", "create table users (id bigint primary key default next_id()); create table p (id numeric default next_id(), n int default 7, m int references old, b int default next_id() % 100, u bigint references users, a int[])", "",
 		},
+		{
+			"an enum's new value", "insert into p values ('b');\nalter type m add value 'b' before 'c'; alter type m add value if not exists 'd';\ninsert into p values ('b');\ncreate table q (m m default 'd', n text default 'c');\n" +
+				"update q set m = 'b' where n = 'x'", "enum-value 3, enum-value 4, enum-value 5",
+		},
+		{"an enum's new value, outside", outside + "alter type m add value 'b'; insert into p values ('b')", ""},
+		{"an enum's value with another name", "alter type m rename value 'a' to 'b'; insert into p values ('b'); comment on type m is 'b'", ""},
+		{
+			"names in catalogs", "do $$ begin\nif not exists (select 1 from pg_type where typname = 'mood') then create type mood as enum ('a'); end if; end $$;\n" +
+				"insert into t select column_name from information_schema.columns where table_name = 't';\ncreate function f() returns text language sql as 'select tablename from pg_tables limit 1'",
+			"catalog-by-name 2, catalog-by-name 3, catalog-by-name 4",
+		},
+		{
+			"names in catalogs, of the shard", "select 1 from pg_class where relname = 't' and relnamespace = current_schema()::regnamespace; select 1 from pg_constraint where conname = 'c' and conrelid = 't'::regclass;" +
+				"select 1 from information_schema.tables where table_schema = current_schema() and table_name = 't'; select 1 from pg_proc where proname = 'f' and pg_function_is_visible(oid); select typname from t; select oid from pg_class", "",
+		},
 		{"harmless", "create table t (id int); select 1; insert into old values (1); comment on table old is 'x'", ""},
 		{"nothing", " -- nothing\n", ""},
 
@@ -283,6 +298,17 @@ func TestTextsThatCannotBeRead(t *testing.T) {
 	}
 	if got := found(t, "truncate x", lint.Options{}); got != "truncate 1" {
 		t.Errorf("after them: got %s", got)
+	}
+}
+
+func TestExtensionsOfTheConfig(t *testing.T) {
+	t.Parallel()
+	opts := lint.Options{Extensions: []string{"citext"}}
+	if got := found(t, "create extension if not exists citext", opts); got != "" {
+		t.Errorf("got %s", got)
+	}
+	if got := found(t, "create extension citext;\ncreate extension if not exists hstore", opts); got != "create-extension 1, create-extension 2" {
+		t.Errorf("got %s", got)
 	}
 }
 

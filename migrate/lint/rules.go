@@ -172,8 +172,16 @@ var (
 		"names without a schema, which mean the shard's own; what all shards of a host share goes into a file of its own with the first line \"-- kiloshard: once a host\"",
 	}
 	extensionRule = rule{
-		"create-extension", Fails, "makes extension %s in the first shard that runs it, where the others do not find it: migrate up refuses it, unless the extension exists",
-		"no CREATE EXTENSION in a file: make it once on each host with psql, in a schema that search_path of the config names",
+		"create-extension", Fails, "makes extension %s in the first shard that runs it, where the others do not find it: migrate up refuses it",
+		"its name in the config's list of extensions, and kiloshard create, which makes it on each host",
+	}
+	extensionTwice = rule{
+		"create-extension", Fails, "fails: each host has extension %s, as the config says",
+		"CREATE EXTENSION IF NOT EXISTS, or none",
+	}
+	byNameRule = rule{
+		"catalog-by-name", Fails, "looks for a name in %s, where the objects of all shards are: it finds those of other shards on the host",
+		"to_regclass('…') and to_regtype('…'), which find the shard's own; or a condition such as relnamespace = current_schema()::regnamespace",
 	}
 	searchPathRule = rule{
 		"search-path", Fails, "the statements after it create objects in another schema than the shard's: migrate up refuses these",
@@ -190,6 +198,10 @@ var (
 	narrowRule = rule{
 		"narrow-id", Fails, "column %s gets IDs and cannot hold them: integer overflows, real and double precision round to the ID of another row",
 		"bigint, since an ID has 64 bits",
+	}
+	enumValueRule = rule{
+		"enum-value", Fails, "fails if %q is the enum value that an ALTER TYPE of this file adds: Postgres refuses a new value until its transaction is committed",
+		"ALTER TYPE … ADD VALUE in a file of its own, before this one",
 	}
 	needsNoTransaction = rule{
 		"not-in-transaction", Fails, "fails: %s cannot run inside a transaction",

@@ -230,24 +230,27 @@ func withoutPositions(structure drift.Structure) drift.Structure {
 	return plain
 }
 
-// outsidePattern matches the end of a CREATE TABLE of a table with a parent or a child in another schema.
-var outsidePattern = regexp.MustCompile(` /\* its parent or child outside the schema: (?s:.*) \*/$`)
+// plainOptions matches the end of a CREATE TABLE whose columns can be added one by one.
+var plainOptions = regexp.MustCompile(`^ \(\)( USING \S+)?( WITH \(.*\))?$`)
 
-// ofShard reports whether a line is a CREATE TABLE of a table whose columns and parents are the shard's own: none of a type, or of another server.
-func ofShard(l drift.Line) bool {
+// plainTable reports whether a line is such a CREATE TABLE.
+func plainTable(l drift.Line) bool {
 	name := strings.TrimPrefix(l.Key, "table ")
 	text := strings.Replace(l.Text, "CREATE UNLOGGED ", "CREATE ", 1)
-	options, ok := strings.CutPrefix(text, "CREATE TABLE "+name+" (")
-	return ok && options != "" && !outsidePattern.MatchString(l.Text)
+	options, ok := strings.CutPrefix(text, "CREATE TABLE "+name)
+	return ok && plainOptions.MatchString(options)
 }
+
+// inheritedPattern matches the end of a line of a table's part that has come from another table.
+var inheritedPattern = regexp.MustCompile(` /\* inherited \*/( /\* column \d+ \*/)?$`)
 
 // unknown returns an [UnknownError] if a structure has objects that a snapshot cannot make.
 func unknown(structure drift.Structure, m *shards.Map, donor shards.Number) error {
 	var things []string
 	for _, l := range structure {
 		switch {
-		case strings.HasPrefix(l.Text, "/*") && !strings.HasPrefix(l.Text, "/* inherited") && !strings.HasPrefix(l.Text, "/* of partitions"),
-			strings.HasSuffix(l.Text, " is invalid */"), strings.HasPrefix(l.Key, "table ") && !ofShard(l):
+		case strings.HasPrefix(l.Text, "/*"), inheritedPattern.MatchString(l.Text), strings.HasSuffix(l.Text, " is invalid */"),
+			strings.HasPrefix(l.Key, "table ") && !plainTable(l):
 			things = append(things, drift.Render(l.Text, m.Schema(donor), donor))
 		}
 	}

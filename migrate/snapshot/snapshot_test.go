@@ -42,6 +42,9 @@ func TestSnapshot(t *testing.T) {
 			create function rows_of(x a) returns text language plpgsql stable security definer set search_path = pg_catalog as $f$ begin return '$$;{{.schema}}'; end $f$;
 			create function first() returns int begin atomic select min(id) from a; select 2; end;
 			create table b (n int default first()); create index on a (double(id)); create procedure p(inout n int) language plpgsql as 'begin n := 1; end'`},
+		{"defaults that name things without a schema", `create sequence s; create function next_name() returns text language sql as $$ select 'n' || nextval('s') $$;
+			create table a (name text not null default next_name(), b varchar(40) default upper(next_name()) collate "C", c text default next_name()); alter table a alter c set storage external;
+			create function first_name() returns text language sql as $$ select name from a limit 1 $$; alter table a add d text; alter table a alter d set default first_name()`},
 		{"triggers", `create table a (id int, name text); create function touch() returns trigger language plpgsql as $$ begin return new; end $$;
 			create trigger one before insert or update of name on a for each row when (new.id > 0) execute function touch();
 			create constraint trigger two after insert on a deferrable initially deferred for each row execute function touch();
@@ -127,7 +130,8 @@ func TestUnknown(t *testing.T) {
 	for _, tt := range []struct{ name, migration, want string }{
 		{"an aggregate", "create aggregate total(int) (sfunc = int4pl, stype = int)", "/* aggregate shard_00013.total(integer): int4pl on integer, then - */"},
 		{"an operator", "create operator === (leftarg = int, rightarg = int, function = int4eq)", "/* operator shard_00013.===(integer,integer) */"},
-		{"a typed table", "create type t as (id int); create table a of t", "CREATE TABLE shard_00013.a OF shard_00013.t ()"},
+		{"a partitioned table", "create table a (id int) partition by range (id)", "CREATE TABLE shard_00013.a () PARTITION BY RANGE (id)"},
+		{"an heir", "create table a (id int); create table b () inherits (a)", "ALTER TABLE shard_00013.b ADD COLUMN id integer /* inherited */ /* column 1 */; CREATE TABLE shard_00013.b () INHERITS (shard_00013.a)"},
 		{"many", "do $$ begin for i in 10..20 loop execute format('create operator %s (leftarg = int, rightarg = int, function = int4eq)', repeat('=', i)); end loop; end $$", "; and 1 more"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

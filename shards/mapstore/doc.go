@@ -10,10 +10,10 @@
 // # A file
 //
 // The document is kiloshard.yaml itself, and its history a directory beside it: kiloshard.yaml.history/000007.yaml is
-// version 7, with a first line that says who, when and why. Swap replaces the file as a whole, keeps the comments of the
-// lines that it does not change, and holds a lock that ends with its process; a process that is killed meanwhile has
-// done all or nothing. An editor takes no lock: what it saves during a Swap becomes the version after it. (On file
-// systems that cannot exchange two files in one step, a save in one short moment is lost.)
+// version 7, with a first line that says who, when and why. Swap replaces the file as a whole, keeps the comments and lines
+// of the top-level fields that do not change, and holds a lock that ends with its process; a process that is killed
+// meanwhile has done all or nothing. An editor takes no lock: what it saves before Swap replaces the file is a version of
+// its own, and Swap returns a [ConflictError]; a save in the very moment of the replacement is lost.
 //
 // An edit by hand makes the next version. While the store is watched, each edit is one, and enters the history by "hand"
 // when the file has not changed for a moment. An edit that is not a map, or may not follow the last one, is an error, and

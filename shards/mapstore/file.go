@@ -10,7 +10,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
-	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/kiloshard/kiloshard/shards"
@@ -18,26 +18,15 @@ import (
 
 // fileStore keeps the map in kiloshard.yaml itself, and its history in a directory beside it, kiloshard.yaml.history.
 //
-// An edit by hand makes the next version: one more than the newest in the history, or what the field version
-// says if that is more. Swap and Watch write such an edit into the history, under its lock, before anything follows it, so
-// that all readers of the file agree on its version. Only Swap writes the file itself.
+// An edit by hand makes the next version: one more than the newest in the history, or what the field version says if that
+// is more. Swap and Watch write it into the history, under the lock, before anything follows it. Only Swap writes the file.
 type fileStore struct {
 	path string
 	docs documents
 	opts Options
 	feed feed
 
-	mu     sync.Mutex // guards what follows
-	closed bool
-	seen   sighting // the last that Load, Swap or Watch returned
-	stuck  error    // why the text of the file cannot become a version; nil if it can
-}
-
-// sighting is the content of the file when it was read.
-type sighting struct {
-	text     []byte // nil for nothing
-	version  int
-	recorded bool // in the history
+	closed atomic.Bool
 }
 
 // byHand is By of a change that was found in the file.
@@ -71,15 +60,8 @@ func (s *fileStore) Load(ctx context.Context) (Entry, error) {
 	if err != nil {
 		return Entry{}, err
 	}
-	e, written, err := s.entry(r, s.docs)
-	if err != nil {
-		return Entry{}, err
-	}
-	if err := s.stuckAt(r, written); err != nil {
-		return Entry{}, err
-	}
-	s.saw(r, e)
-	return e, nil
+	e, _, err := s.entry(r, s.docs)
+	return e, err
 }
 
 // Swap implements [Store].
@@ -140,7 +122,6 @@ func (s *fileStore) swapOnce(h history, from int, next Change) (Entry, error) {
 	if err := h.replace(made, r.text, text); err != nil {
 		return Entry{}, err
 	}
-	s.saw(reading{text: text, recorded: true}, made)
 	return made, nil
 }
 
@@ -193,38 +174,16 @@ func (s *fileStore) Watch(ctx context.Context, after int) iter.Seq2[Entry, error
 
 // Close implements [Store].
 func (s *fileStore) Close() error {
-	s.mu.Lock()
-	s.closed = true
-	s.mu.Unlock()
+	s.closed.Store(true)
 	s.feed.close()
 	return nil
 }
 
 func (s *fileStore) ready(ctx context.Context) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.closed {
+	if s.closed.Load() {
 		return ErrClosed
 	}
 	return ctx.Err()
-}
-
-// saw records what was read.
-func (s *fileStore) saw(r reading, e Entry) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.seen, s.stuck = sighting{r.text, e.version(), r.recorded}, nil
-}
-
-// stuckAt returns why Watch has no version for what was read, so that Load does not return another one.
-func (s *fileStore) stuckAt(r reading, written shards.Config) error {
-	_, own := s.version(r, written.Version)
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if own {
-		return s.stuck
-	}
-	return nil
 }
 
 // reading is the content of file and history at one moment.
@@ -282,11 +241,10 @@ func (s *fileStore) entry(r reading, docs documents) (Entry, shards.Config, erro
 		return Entry{}, written, err
 	}
 	e := Entry{At: r.modified, By: byHand}
-	version, _ := s.version(r, written.Version)
 	if r.recorded {
 		e = Entry{At: r.last.At, By: r.last.By, Why: r.last.Why}
 	}
-	if e.Map, err = docs.parse(s.path, version, r.text); err != nil {
+	if e.Map, err = docs.parse(s.path, r.version(written.Version), r.text); err != nil {
 		return Entry{}, written, err
 	}
 	if r.newest >= 0 && !r.recorded {
@@ -301,26 +259,15 @@ func (s *fileStore) entry(r reading, docs documents) (Entry, shards.Config, erro
 	return e, written, nil
 }
 
-// version returns the version of what was read; written is the file's field version. own reports whether only this process
-// knows it, because it has read another text before that is not in the history.
-func (s *fileStore) version(r reading, written int) (version int, own bool) {
-	version = written
+// version returns the version of what was read; written is the file's field version.
+func (r reading) version(written int) int {
 	switch {
 	case r.recorded:
-		version = r.newest
+		return r.newest
 	case r.newest >= 0:
-		version = max(version, r.newest+1)
+		return max(written, r.newest+1)
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.seen.text == nil || s.seen.recorded && r.newest >= 0 || r.recorded && r.newest > s.seen.version {
-		return version, false
-	}
-	again := s.seen.version
-	if !bytes.Equal(s.seen.text, r.text) {
-		again++
-	}
-	return max(version, again), again > version
+	return written
 }
 
 // target returns the file that the path leads to.

@@ -36,21 +36,6 @@ func unwritable(t *testing.T, text string) (path string) {
 	return path
 }
 
-// Who has loaded a file gives another text another version, and the same text the same one.
-func TestFileLoadedAgain(t *testing.T) {
-	t.Parallel()
-	path := unwritable(t, commented)
-	s := openFile(t, path)
-	for i, text := range []string{commented, weighing("2"), weighing("3")} {
-		write(t, path, []byte(text))
-		for range 3 {
-			if e := load(t, s); e.Map.Version() != i || markOf(e.Map) != i+1 {
-				t.Errorf("version %d with mark %d, want version %d", e.Map.Version(), markOf(e.Map), i)
-			}
-		}
-	}
-}
-
 // An edit that is refused, since nobody could tell its version from the last, is not taken by another way: a service
 // stays on its map, says so, and starts again after the version was written.
 func TestSourceOfAnAmbiguousEdit(t *testing.T) {
@@ -63,6 +48,7 @@ func TestSourceOfAnAmbiguousEdit(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	checkFound(t, watch(t, counted, -1).entry(t)) // the file has been looked at
 	found, failed := make(chan *shards.Map, 10), make(chan error, 10)
 	go func() {
 		defer close(found)

@@ -167,25 +167,31 @@ func (h history) record(e Entry, text []byte) error {
 	return h.rename(filepath.Join(h.dir, pending), h.path(e.version()))
 }
 
-// replace puts a new version in the place of the file, whose text was old, nil for none, and into the history. Whoever is
-// killed in the midst of it has done all or nothing: the record lies ready before the file is there, and complete takes it
-// from there. What somebody saves meanwhile follows the new version. Or the error is errSaved, and nothing was done.
+// errSaved says that somebody saved the file between reading it and replacing it. Nothing was done.
+var errSaved = errors.New("the file was saved meanwhile")
+
+// replace puts a new version in the place of the file, whose text was old, nil for none, and into the history. A process
+// that is killed meanwhile has done all or nothing: the record lies ready before the file is there, and complete takes it
+// from there. The error is errSaved if the file is not as it was. An editor takes no lock: a save between this look and the
+// rename is lost.
 func (h history) replace(e Entry, old, text []byte) error {
 	if err := h.prepare(e, text); err != nil {
 		return err
 	}
-	r := replacement{path: h.file, text: text}
-	done, err := r.exchange(old)
-	if err == nil {
-		err = h.rename(filepath.Join(h.dir, pending), h.path(e.version()))
-	}
-	if err != nil && done {
-		return fmt.Errorf("%w: %w", ErrOutcomeUnknown, errors.Join(err, r.settle(old)))
-	}
+	now, _, err := readDocument(h.file)
 	if err != nil {
 		return err
 	}
-	return r.settle(old)
+	if (now == nil) != (old == nil) || !bytes.Equal(now, old) {
+		return errSaved
+	}
+	if err := replaceFile(h.file, text, 0); err != nil {
+		return err
+	}
+	if err := h.rename(filepath.Join(h.dir, pending), h.path(e.version())); err != nil {
+		return fmt.Errorf("%w: %w", ErrOutcomeUnknown, err)
+	}
+	return nil
 }
 
 func (h history) prepare(e Entry, text []byte) error {

@@ -23,6 +23,8 @@ type fileWatch struct {
 	*fileStore
 	report func(Entry, error)
 
+	last     Entry     // the last that was reported; no Map for none
+	text     []byte    // of last
 	edit     []byte    // found in the file, and not in the history
 	since    time.Time // when it was found
 	reported string    // the last error
@@ -88,17 +90,11 @@ func (w *fileWatch) look(ctx context.Context) (soon bool) {
 		w.fail(err)
 		return false
 	}
-	w.mu.Lock()
-	known := w.seen.text != nil && bytes.Equal(w.seen.text, r.text)
-	first := w.seen.text == nil && r.newest < 0
-	w.mu.Unlock()
-	if r.text != nil && (r.recorded || first || known && r.newest < 0) {
-		e, written, err := w.entry(r, w.docs)
-		if _, own := w.version(r, written.Version); !own && (err == nil || !first) {
-			w.edit = nil
-			w.found(r, e, err)
-			return false
-		}
+	first := w.text == nil && r.newest < 0
+	if r.text != nil && (r.recorded || first || bytes.Equal(w.text, r.text)) {
+		w.edit = nil
+		w.found(r)
+		return false
 	}
 	if w.since.IsZero() || !bytes.Equal(w.edit, r.text) || (w.edit == nil) != (r.text == nil) {
 		w.edit, w.since = r.text, time.Now()
@@ -120,44 +116,29 @@ func (w *fileWatch) look(ctx context.Context) (soon bool) {
 func (w *fileWatch) adopt(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, w.opts.Limit)
 	defer cancel()
-	r, err := w.read()
-	if err != nil {
-		w.fail(err)
+	err := w.recordEdit(ctx)
+	r, readErr := w.read()
+	if readErr != nil {
+		w.fail(readErr)
 		return
 	}
-	e, written, err := w.entry(r, w.docs.keepUnset())
-	if err != nil { // only maps enter the history
-		w.found(r, e, err)
+	e, _, entryErr := w.entry(r, w.docs)
+	if refused := (*shards.FieldError)(nil); entryErr == nil && errors.As(err, &refused) { // it has a password in it
+		w.fail(fmt.Errorf("%s was edited by hand: %w", w.path, err))
 		return
 	}
-	if err := w.recordEdit(ctx); err != nil {
-		if refused := (*shards.FieldError)(nil); errors.As(err, &refused) { // it has a password in it
-			w.fail(fmt.Errorf("%s was edited by hand: %w", w.path, err))
-			return
-		}
-		if again, own := w.version(r, written.Version); own {
-			err := fmt.Errorf("%s was edited by hand, and its history cannot be written "+
-				"(to make the edit a version of its own, write version: %d into it, or more): %w", w.path, again, err)
-			w.mu.Lock()
-			w.stuck = err
-			w.mu.Unlock()
-			w.fail(err)
+	if err != nil && entryErr == nil {
+		if again := w.last.version() + 1; w.text != nil && e.version() < again {
+			w.fail(fmt.Errorf("%s was edited by hand, and its history cannot be written "+
+				"(to make the edit a version of its own, write version: %d into it, or more): %w", w.path, again, err))
 			return
 		}
 		w.opts.Logger.DebugContext(ctx, "an edit by hand is not in the history of the map", slog.Any("error", err))
-		e, _, err := w.entry(r, w.docs)
-		w.found(r, e, err)
-		return
 	}
-	if r, err = w.read(); err != nil {
-		w.fail(err)
-		return
-	}
-	e, _, err = w.entry(r, w.docs)
-	w.found(r, e, err)
+	w.found(r)
 }
 
-// recordEdit records the file as made by hand, after the text that was there first if nothing is recorded.
+// recordEdit records the file as made by hand, after the text that was there before if nothing is recorded.
 func (w *fileWatch) recordEdit(ctx context.Context) error {
 	h, err := w.lockHistory(ctx)
 	if err != nil {
@@ -169,38 +150,34 @@ func (w *fileWatch) recordEdit(ctx context.Context) error {
 		return err
 	}
 	docs := w.docs.keepUnset()
-	e, written, err := w.entry(r, docs)
-	if _, own := w.version(r, written.Version); err != nil || r.recorded && !own {
+	e, _, err := w.entry(r, docs)
+	if err != nil || r.recorded {
 		return err
 	}
-	w.mu.Lock()
-	before := w.seen
-	w.mu.Unlock()
-	if r.newest < 0 && before.text != nil && before.version < e.version() {
-		if m, err := docs.parse(w.path, before.version, before.text); err == nil && checkPasswords(m.Config()) == nil {
-			if err := h.record(Entry{Map: m, At: r.modified, Why: "as it was found"}, before.text); err != nil {
-				return err
-			}
+	if r.newest < 0 && w.text != nil {
+		before, err := docs.parse(w.path, w.last.version(), w.text)
+		if err == nil && checkPasswords(before.Config()) == nil {
+			err = h.record(Entry{Map: before, At: r.modified, Why: "as it was found"}, w.text)
+		}
+		if err != nil {
+			return err
+		}
+		if e.Map, err = docs.parse(w.path, max(e.version(), w.last.version()+1), r.text); err != nil {
+			return err
 		}
 	}
-	if err := h.record(e, r.text); err != nil {
-		return err
-	}
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.seen, w.stuck = sighting{r.text, e.version(), true}, nil
-	return nil
+	return h.record(e, r.text)
 }
 
-// found reports the file, and records that.
-func (w *fileWatch) found(r reading, e Entry, err error) {
-	if err != nil && !errors.Is(err, ErrNoMap) {
+// found reports what was read.
+func (w *fileWatch) found(r reading) {
+	e, _, err := w.entry(r, w.docs)
+	if err != nil {
 		w.fail(err)
 		return
 	}
-	w.saw(r, e)
-	w.reported = ""
-	w.report(e, err)
+	w.last, w.text, w.reported = e, r.text, ""
+	w.report(e, nil)
 }
 
 // fail reports an error, unless it is the last one again.

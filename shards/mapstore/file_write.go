@@ -17,25 +17,12 @@ func writeFile(path string, text []byte, mode fs.FileMode) error {
 	return errors.Join(err, file.Sync(), file.Close())
 }
 
-// replaceFile replaces a file: readers see the old or the new text, whole. The new file has the mode, and the old one's owner
-// if that is allowed.
+// replaceFile replaces a file: readers see the old or the new text, whole. The new file has the mode, or the old one's if
+// mode is 0, and the old one's owner if that is allowed.
 func replaceFile(path string, text []byte, mode fs.FileMode) error {
-	temp, err := besideFile(path, text, mode)
-	if err != nil {
-		return err
-	}
-	if err := os.Rename(temp, path); err != nil {
-		return errors.Join(err, os.Remove(temp))
-	}
-	return syncDir(filepath.Dir(path))
-}
-
-// besideFile writes text to a new file beside another, on the disk when it returns, and returns its path. It has the
-// mode, or the other's if mode is 0, and the other's owner where that is allowed.
-func besideFile(path string, text []byte, mode fs.FileMode) (temp string, err error) {
 	old, err := os.Stat(path)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return "", err
+		return err
 	}
 	switch {
 	case mode != 0:
@@ -46,18 +33,21 @@ func besideFile(path string, text []byte, mode fs.FileMode) (temp string, err er
 	}
 	file, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*")
 	if err != nil {
-		return "", err
+		return err
 	}
-	temp = file.Name()
+	temp := file.Name()
 	_, err = file.Write(text)
 	err = errors.Join(err, file.Chmod(mode), file.Sync(), file.Close())
-	if err != nil {
-		return "", errors.Join(err, os.Remove(temp))
-	}
-	if old != nil {
+	if err == nil && old != nil {
 		keepOwner(temp, old)
 	}
-	return temp, nil
+	if err == nil {
+		err = os.Rename(temp, path)
+	}
+	if err != nil {
+		return errors.Join(err, os.Remove(temp))
+	}
+	return syncDir(filepath.Dir(path))
 }
 
 // syncDir makes renames in a directory last.

@@ -81,7 +81,10 @@ func (j *job) check(ctx context.Context) (space int64, notes []string, err error
 			return space, notes, err
 		}
 	}
-	if len(e.Problems) > 0 {
+	switch {
+	case ctx.Err() != nil: // which may be what was found
+		return space, notes, context.Cause(ctx)
+	case len(e.Problems) > 0:
 		return space, notes, e
 	}
 	return space, notes, nil
@@ -125,7 +128,7 @@ func (j *job) checkHosts(ctx context.Context, e *CheckError) (space int64, notes
 		return 0, nil, err
 	}
 	add(j.Source, shard.Found)
-	target, err := shard.OnTarget(ctx, j.to, checks.Way{Offline: j.Offline, WithPassword: j.cfg.LoginWithPassword})
+	target, err := shard.OnTarget(ctx, j.to, checks.Way{Offline: j.Offline, WithPassword: j.cfg.LoginWithPassword, Extensions: j.cfg.Map.Extensions()})
 	if err != nil {
 		return 0, nil, err
 	}

@@ -39,6 +39,7 @@ type CreateReport struct {
 	Existed   shards.Set // shards that existed in the present version
 	// Generators are those made in the helper schemas, with their hosts, such as "photo on tick-a".
 	Generators []string
+	Extensions []string // those made, with their hosts, such as "citext on pg-a"
 	Copies     []Copies // of shards that are on two hosts; Create does not change them
 }
 
@@ -51,6 +52,7 @@ type CreateReport struct {
 //   - a shard is on no host although a ledger of migrations knows it ([LostError]);
 //   - a schema has the name of a shard but was not made by Kiloshard ([ForeignError]);
 //   - another role owns an object that Create would use, or added a trigger or the like to one (a [shards.HostError] around an [UntrustedError]);
+//   - a host has an extension in another schema or version than the map says, or cannot have it (a [shards.HostError]);
 //   - a generator's sequence makes other numbers than the map says ([ProgressionError]);
 //   - a host holds shards of another cluster, epoch or layout (a [shards.HostError] around a [connect.IdentityError]).
 //
@@ -69,16 +71,19 @@ func Create(ctx context.Context, cfg CreateConfig) (CreateReport, error) {
 	if err := sessions.refuseLost(ctx, cfg.Map, w.inventories, cfg.Empty); err != nil {
 		return CreateReport{}, err
 	}
+	if err := sessions.checkExtensions(ctx, cfg.Map, w.inventories); err != nil {
+		return CreateReport{}, err
+	}
 	if cfg.DryRun {
 		return CreateReport{
 			Created: shards.SetOf(w.missing...), Completed: shards.SetOf(w.incomplete...), Upgraded: shards.SetOf(w.old...), Existed: shards.SetOf(w.current...),
-			Generators: w.generators, Copies: copies(w.m, w.inventories),
+			Generators: w.generators, Extensions: extensionsOf(w.m, w.inventories), Copies: copies(w.m, w.inventories),
 		}, nil
 	}
 	if err := w.install(ctx, sessions); err != nil {
 		return CreateReport{}, err
 	}
-	report := CreateReport{Existed: shards.SetOf(w.current...), Generators: w.generators, Copies: copies(w.m, w.inventories)}
+	report := CreateReport{Existed: shards.SetOf(w.current...), Generators: w.generators, Extensions: extensionsOf(w.m, w.inventories), Copies: copies(w.m, w.inventories)}
 	done, err := w.shards(ctx, cfg, slices.Concat(w.missing, w.incomplete, w.old))
 	report.Created, report.Completed, report.Upgraded = among(done, w.missing), among(done, w.incomplete), among(done, w.old)
 	return report, err

@@ -31,6 +31,8 @@ type inventory struct {
 	ledger     bool                       // whether it has the ledger of migrations
 	fenced     map[string]string          // schemas of shards whose move has stopped at the fence, with its time and target; empty while a mover runs
 
+	extensions map[string]extension // by name: those of the map, and those in shards
+
 	rights []right // of roles other than the owners
 
 	keyTables map[string]map[string]string // by schema and table: its columns
@@ -142,6 +144,7 @@ func take(ctx context.Context, conn *pgx.Conn, m *shards.Map, host shards.Host, 
 		looks = append(looks, inv.takeKeyTables)
 	}
 	looks = append(looks, func(ctx context.Context, conn *pgx.Conn, _ string) error { return inv.takeMoves(ctx, conn, m) })
+	looks = append(looks, func(ctx context.Context, conn *pgx.Conn, _ string) error { return inv.takeExtensions(ctx, conn, m) })
 	for _, look := range looks {
 		if err := look(ctx, conn, pattern); err != nil {
 			return nil, err

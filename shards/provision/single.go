@@ -9,7 +9,7 @@ import (
 	"github.com/kiloshard/kiloshard/shards"
 )
 
-// CreateOne makes one shard on the host where m puts it, with what the host's helper schema lacks, and looks at no other
+// CreateOne makes one shard on the host where m puts it, with what the host's helper schema lacks and the map's extensions, and looks at no other
 // host. It is for a move, which gives it the map that follows the move. It waits for another Create or Upgrade on the host
 // as long as wait lasts: [ErrBusy]. The errors are [shards.HostError].
 func CreateOne(ctx context.Context, m *shards.Map, n shards.Number, wait time.Duration) error {
@@ -18,6 +18,12 @@ func CreateOne(ctx context.Context, m *shards.Map, n shards.Number, wait time.Du
 			if err := retryLocks(ctx, func() error { return execScript(ctx, conn, script) }); err != nil {
 				return err
 			}
+		}
+		if err := inv.checkExtensions(ctx, conn, m); err != nil {
+			return err
+		}
+		if err := inv.makeExtensions(ctx, conn, m); err != nil {
+			return err
 		}
 		return w.make(ctx, conn, []shards.Number{n})
 	})
@@ -28,6 +34,9 @@ func TryOne(ctx context.Context, m *shards.Map, n shards.Number, wait time.Durat
 	return one(ctx, m, n, wait, func(w *work, conn *pgx.Conn, inv *inventory) error {
 		helper, _ := w.helper(presentOf(m), inv, true)
 		delete(inv.found, m.Schema(n))
+		for _, e := range inv.lacking(m) {
+			helper += extensionScript(e)
+		}
 		script := helper + "DROP SCHEMA IF EXISTS " + m.Schema(n) + " CASCADE;\n" + w.makeScript([]shards.Number{n}) + further
 		return retryLocks(ctx, func() error { return endScript(ctx, conn, script, "ROLLBACK") })
 	})

@@ -34,6 +34,8 @@ type HostStatus struct {
 	Sessions     int   // to the database, this one included
 	Transactions int64 // that it has ended so far, as its statistics say
 
+	Lacking []string // names of extensions of the map that it does not have
+
 	Leads []Lead // farthest first; those that the role may see
 }
 
@@ -78,10 +80,11 @@ func hostStatus(ctx context.Context, m *shards.Map, host shards.Host) HostStatus
 		SELECT split_part(current_setting('server_version'), ' ', 1),
 			ARRAY(SELECT nspname::text FROM pg_namespace WHERE nspname ~ $1 EXCEPT ` + fencesQuery + `),
 			pg_database_size(current_database()),
+			ARRAY(SELECT e FROM unnest($3::text[]) WITH ORDINALITY w (e, turn) WHERE e NOT IN (SELECT extname FROM pg_extension) ORDER BY turn),
 			numbackends, xact_commit + xact_rollback, pg_is_in_recovery()
 		FROM pg_stat_database WHERE datname = current_database()`
 	var schemas []string
-	err := conn.QueryRow(ctx, query, schemaPattern(m), sql.FenceMark).Scan(&s.Version, &schemas, &s.Bytes, &s.Sessions, &s.Transactions, &s.Recovery)
+	err := conn.QueryRow(ctx, query, schemaPattern(m), sql.FenceMark, extensionNames(m)).Scan(&s.Version, &schemas, &s.Bytes, &s.Lacking, &s.Sessions, &s.Transactions, &s.Recovery)
 	if err == nil {
 		s.Standbys, err = standbys(ctx, conn)
 	}

@@ -18,10 +18,11 @@ type UpgradeConfig struct {
 
 // UpgradeReport says what [Upgrade] did, or would do.
 type UpgradeReport struct {
-	Helpers  []string   // hosts whose helper schema was upgraded
-	Upgraded shards.Set // shards that were upgraded
-	Current  shards.Set // shards that had the present version
-	Missing  shards.Set // missing or incomplete shards: [Create] creates them
+	Helpers    []string   // hosts whose helper schema was upgraded
+	Upgraded   shards.Set // shards that were upgraded
+	Current    shards.Set // shards that had the present version
+	Extensions []string   // made, or to be made, such as "citext on pg-a"
+	Missing    shards.Set // missing or incomplete shards: [Create] creates them
 }
 
 // Upgrade brings what an older release installed to the present version: the helper schemas, with ledger and central
@@ -29,7 +30,7 @@ type UpgradeReport struct {
 // to the other in one transaction. Writers and migrations go on meanwhile: Upgrade waits for a lock at most a
 // fifth of a second, so that sessions that queue behind it can continue, and retries for half a minute.
 //
-// It does not create missing objects. Errors, locks and the end of ctx are as in [Create]; another Upgrade continues where
+// It makes the map's extensions where they are missing, and no other missing objects. Errors, locks and the end of ctx are as in [Create]; another Upgrade continues where
 // one stopped. A dry run takes no lock and changes nothing.
 func Upgrade(ctx context.Context, cfg UpgradeConfig) (UpgradeReport, error) {
 	cfg.CreateConfig = cfg.withDefaults()
@@ -38,7 +39,10 @@ func Upgrade(ctx context.Context, cfg UpgradeConfig) (UpgradeReport, error) {
 		return UpgradeReport{}, err
 	}
 	defer sessions.close(ctx)
-	report := UpgradeReport{Helpers: w.helpers, Upgraded: shards.SetOf(w.old...), Current: shards.SetOf(w.current...), Missing: shards.SetOf(slices.Concat(w.missing, w.incomplete)...)}
+	if err := sessions.checkExtensions(ctx, cfg.Map, w.inventories); err != nil {
+		return UpgradeReport{}, err
+	}
+	report := UpgradeReport{Extensions: extensionsOf(w.m, w.inventories), Helpers: w.helpers, Upgraded: shards.SetOf(w.old...), Current: shards.SetOf(w.current...), Missing: shards.SetOf(slices.Concat(w.missing, w.incomplete)...)}
 	if cfg.DryRun {
 		return report, nil
 	}

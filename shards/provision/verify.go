@@ -33,6 +33,7 @@ const (
 	KindEngine    Kind = "engine"       // the helper schema is missing, or has another epoch, layout or cluster
 	KindOld       Kind = "old version"  // an older release installed it; kiloshard upgrade installs the present version
 	KindRights    Kind = "rights"       // a role that has rights on most shards has none on this one
+	KindExtension Kind = "extension"    // an extension is missing, or in another schema or version; or it is in a shard
 	KindForeign   Kind = "foreign"      // another role owns it, added a trigger or the like to it, or may do so
 )
 
@@ -75,6 +76,7 @@ func Verify(ctx context.Context, m *shards.Map) ([]Difference, error) {
 			v.differ(KindForeign, inv, f.Schema, f.What, f.Expected)
 		}
 		v.engine(inv)
+		v.extensions(inv)
 		v.generators(inv)
 		for name := range inv.schemas {
 			v.stray(inv, name)

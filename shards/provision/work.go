@@ -90,14 +90,16 @@ func (w *work) helper(p *present, inv *inventory, all bool) (script string, anyO
 	return b.String(), anyOld
 }
 
-// install runs the scripts of the helper schemas on all hosts at once. Its sessions hold the hosts' locks.
+// install runs the scripts of the helper schemas on all hosts at once, and makes the extensions. Its sessions hold the hosts' locks.
 func (w *work) install(ctx context.Context, s *sessions) error {
 	return s.each(func(i int, conn *pgx.Conn) error {
-		if w.scripts[i] == "" {
-			return nil
+		if w.scripts[i] != "" {
+			err := retryLocks(ctx, func() error { return execScript(ctx, conn, w.scripts[i]) })
+			if err != nil {
+				return ofAnother(ctx, w.m.Hosts()[i], err)
+			}
 		}
-		err := retryLocks(ctx, func() error { return execScript(ctx, conn, w.scripts[i]) })
-		return ofAnother(ctx, w.m.Hosts()[i], err)
+		return w.inventories[i].makeExtensions(ctx, conn, w.m)
 	})
 }
 

@@ -21,12 +21,13 @@ var Epoch = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 
 // Config describes the cluster of a test.
 type Config struct {
-	Shards     int             // Defaults to 16
-	Hosts      int             // Defaults to 2; the shards are spread evenly over them, in rising order
-	Epoch      time.Time       // Defaults to Epoch
-	Layout     shards.Layout   // Defaults to shards.DefaultLayout
-	Strategy   shards.Strategy // Defaults to modulo
-	Migrations fs.FS           // tern files to run on every shard. Defaults to none
+	Shards     int                // Defaults to 16
+	Hosts      int                // Defaults to 2; the shards are spread evenly over them, in rising order
+	Epoch      time.Time          // Defaults to Epoch
+	Layout     shards.Layout      // Defaults to shards.DefaultLayout
+	Strategy   shards.Strategy    // Defaults to modulo
+	Extensions []shards.Extension // of Postgres, that the migrations need. Defaults to none
+	Migrations fs.FS              // tern files to run on every shard. Defaults to none
 }
 
 // Cluster is a sharded cluster of one test.
@@ -55,7 +56,7 @@ func MapConfig(count int, hosts []shards.Host) shards.Config {
 func newMap(t testing.TB, cfg Config, hosts []shards.Host) *shards.Map {
 	t.Helper()
 	c := MapConfig(cfg.Shards, hosts)
-	c.Epoch, c.Layout, c.Strategy = cfg.Epoch, cfg.Layout, cfg.Strategy
+	c.Epoch, c.Layout, c.Strategy, c.Extensions = cfg.Epoch, cfg.Layout, cfg.Strategy, cfg.Extensions
 	m, err := c.Map()
 	if err != nil {
 		t.Fatal("shardtest:", err)
@@ -137,7 +138,7 @@ func prepare(ctx context.Context, m *shards.Map, migrations fs.FS) error {
 // key returns a key that differs between configs whose clusters differ.
 func (cfg Config) key() (string, error) {
 	sum := sha256.New()
-	fmt.Fprintf(sum, "%d %d %d %v %+v\n", cfg.Shards, cfg.Hosts, cfg.Epoch.UnixMilli(), cfg.Layout, cfg.Strategy)
+	fmt.Fprintf(sum, "%d %d %d %v %+v %q\n", cfg.Shards, cfg.Hosts, cfg.Epoch.UnixMilli(), cfg.Layout, cfg.Strategy, cfg.Extensions)
 	if cfg.Migrations == nil {
 		return string(sum.Sum(nil)), nil
 	}

@@ -29,7 +29,7 @@ type Shard struct {
 	// The same of large objects.
 	largeOwners []string
 	largeRoles  []string
-	extensions  []string // as "name version"
+	extensions  []extension
 	shared      []string // migrations that ran once a host, by the source's ledger
 	collations  []collation
 	named       []rows.Part // values that name something
@@ -131,9 +131,9 @@ SELECT format('role %s owns table %I, and on the source it has no INSERT on it',
 const forcedQuery = `
 SELECT DISTINCT pg_get_userbyid(relowner)::text FROM pg_class WHERE relnamespace = to_regnamespace($1) AND relkind = 'r' AND relrowsecurity AND relforcerowsecurity`
 
-// extensionsQuery names the extensions that something of a schema needs, with their versions.
+// extensionsQuery names the extensions that something of a schema needs.
 const extensionsQuery = `
-SELECT DISTINCT e.extname || ' ' || e.extversion FROM pg_depend d
+SELECT DISTINCT e.extname::text, e.extversion, e.extnamespace::regnamespace::text FROM pg_depend d
 JOIN pg_depend x ON x.classid = d.refclassid AND x.objid = d.refobjid AND x.deptype = 'e' AND x.refclassid = 'pg_extension'::regclass
 JOIN pg_extension e ON e.oid = x.refobjid
 WHERE d.classid = 'pg_class'::regclass AND d.objid IN (SELECT oid FROM pg_class WHERE relnamespace = to_regnamespace($1))
@@ -193,8 +193,14 @@ func OnSource(ctx context.Context, conn *pgx.Conn, schema string, offline bool) 
 	if err := s.readNames(ctx, conn); err != nil {
 		return nil, err
 	}
-	if err := s.outside(ctx, conn); err != nil {
+	held, err := s.holds(ctx, conn)
+	if err != nil {
 		return nil, err
+	}
+	if !held { // else what belongs to the extension refers to the shard
+		if err := s.outside(ctx, conn); err != nil {
+			return nil, err
+		}
 	}
 	if err := conn.QueryRow(ctx, databaseQuery).Scan(&s.version, &s.encoding, &s.locale, &s.libc); err != nil {
 		return nil, err
@@ -203,10 +209,13 @@ func OnSource(ctx context.Context, conn *pgx.Conn, schema string, offline bool) 
 	if err := conn.QueryRow(ctx, size, schema).Scan(&s.Bytes); err != nil {
 		return nil, err
 	}
-	for query, into := range map[string]*[]string{ownersQuery: &s.owners, barredQuery: &s.barred, forcedQuery: &s.forced, rolesQuery: &s.roles, extensionsQuery: &s.extensions} {
+	for query, into := range map[string]*[]string{ownersQuery: &s.owners, barredQuery: &s.barred, forcedQuery: &s.forced, rolesQuery: &s.roles} {
 		if *into, err = texts(ctx, conn, query, schema); err != nil {
 			return nil, err
 		}
+	}
+	if s.extensions, err = extensions(ctx, conn, extensionsQuery, schema); err != nil {
+		return nil, err
 	}
 	if s.shared, err = sharedFiles(ctx, conn); err != nil {
 		return nil, err

@@ -45,3 +45,15 @@ func TestLeft(t *testing.T) {
 		"note: role pg_monitor has granted rights on table shard_00001.photos: on the target they come from its owner",
 		"note: the comment on sequence shard_00001.next_id_seq stays behind: it belongs to what each shard has")
 }
+
+// An extension in the shard's schema is named once, with the way out, and not by each of its objects.
+func TestExtensionInTheShard(t *testing.T) {
+	t.Parallel()
+	source := connect(t, shardtest.Hosts(t, 1)[0].ConnString())
+	source.shard()
+	source.exec(`create extension citext schema shard_00001; alter table shard_00001.photos add email shard_00001.citext`)
+	equal(t, "source", lines(source.onSource(true).Found),
+		`extension citext is in the shard's schema: expected it in one that is no shard's; run ALTER EXTENSION citext SET SCHEMA public, and put "extensions: [citext]" into the config`)
+	source.exec(`alter extension citext set schema public`)
+	equal(t, "afterwards", lines(source.onSource(true).Found))
+}

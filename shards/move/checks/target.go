@@ -2,11 +2,11 @@ package checks
 
 import (
 	"context"
-	"slices"
 	"strings"
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/kiloshard/kiloshard/shards"
 	"github.com/kiloshard/kiloshard/sql"
 )
 
@@ -60,6 +60,8 @@ WHERE NOT (rolsuper OR rolbypassrls) AND (rolname = current_user OR rolname = AN
 type Way struct {
 	Offline      bool // it is copied while it is locked
 	WithPassword bool // the subscription holds a password
+
+	Extensions []shards.Extension // that the move makes on the target if they are missing
 }
 
 // OnTarget finds what a host lacks for a shard that moves to it.
@@ -90,17 +92,8 @@ func (s *Shard) OnTarget(ctx context.Context, conn *pgx.Conn, way Way) (Found, e
 	if err := s.compareDatabases(ctx, conn, &f, way.Offline); err != nil {
 		return f, err
 	}
-	here, err := texts(ctx, conn, `SELECT extname || ' ' || extversion FROM pg_extension`)
-	if err != nil {
+	if err := s.compareExtensions(ctx, conn, &f, way.Extensions); err != nil {
 		return f, err
-	}
-	for _, want := range s.extensions {
-		switch found, there := version(here, want); {
-		case !there:
-			f.problem("extension %s is missing: expected CREATE EXTENSION", nameOf(want))
-		case found != want:
-			f.problem("extension %s, on the source %s: expected the same version", found, want)
-		}
 	}
 	if err := s.compareShared(ctx, conn, &f); err != nil {
 		return f, err
@@ -133,16 +126,4 @@ func (s *Shard) compareDatabases(ctx context.Context, conn *pgx.Conn, f *Found, 
 		f.note("it is Postgres %d, the source %d", version/10000, s.version/10000)
 	}
 	return nil
-}
-
-// nameOf returns the name out of "name version".
-func nameOf(text string) string { return text[:strings.LastIndexByte(text, ' ')] }
-
-// version finds the one of the same name.
-func version(all []string, want string) (string, bool) {
-	i := slices.IndexFunc(all, func(s string) bool { return nameOf(s) == nameOf(want) })
-	if i < 0 {
-		return "", false
-	}
-	return all[i], true
 }

@@ -31,28 +31,32 @@ func TestTarget(t *testing.T) {
 		{"nothing", "", "", nil},
 		{
 			"an extension is missing", "", "drop extension plpgsql cascade",
-			[]string{"extension plpgsql is missing: expected CREATE EXTENSION"},
+			[]string{"extension plpgsql is missing: expected \"extensions: [plpgsql]\" in the config, and kiloshard create, which makes it on each host"},
 		},
 		{
 			"an extension of another version", "", "update pg_extension set extversion = '0.9' where extname = 'plpgsql'",
 			[]string{"extension plpgsql 0.9, on the source plpgsql 1.0: expected the same version"},
 		},
 		{
+			"an extension in another schema", "", "update pg_extension set extnamespace = 'public'::regnamespace where extname = 'plpgsql'",
+			[]string{"extension plpgsql in schema public, on the source in pg_catalog: expected the same schema"},
+		},
+		{
 			"an extension that the shard does not need", "drop function shard_00001.f()", "drop extension plpgsql cascade", nil,
 		},
 		{
 			"an extension that only a view needs", "drop function shard_00001.f(); create view shard_00001.v as select 1 as n where plpgsql_validator(1) is null", "drop extension plpgsql cascade",
-			[]string{"extension plpgsql is missing: expected CREATE EXTENSION"},
+			[]string{"extension plpgsql is missing: expected \"extensions: [plpgsql]\" in the config, and kiloshard create, which makes it on each host"},
 		},
 		{
 			"an extension that only a trigger needs", "drop function shard_00001.f(); " + extended + "create trigger t before insert on shard_00001.photos for each row execute function public.touch()",
 			"drop extension plpgsql cascade",
-			[]string{"extension plpgsql is missing: expected CREATE EXTENSION"},
+			[]string{"extension plpgsql is missing: expected \"extensions: [plpgsql]\" in the config, and kiloshard create, which makes it on each host"},
 		},
 		{
 			"an extension that only a policy needs", "drop function shard_00001.f(); create policy p on shard_00001.photos using (plpgsql_validator(1) is null)",
 			"drop extension plpgsql cascade",
-			[]string{"extension plpgsql is missing: expected CREATE EXTENSION"},
+			[]string{"extension plpgsql is missing: expected \"extensions: [plpgsql]\" in the config, and kiloshard create, which makes it on each host"},
 		},
 		{
 			"a collation is missing", collations + "alter table shard_00001.photos alter title type text collate public.odd", "",

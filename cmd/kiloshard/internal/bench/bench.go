@@ -24,7 +24,7 @@ KILOSHARD_POSTGRES_DSN names.`,
 		RunE: cli.NeedsCommand,
 	}
 	cmd.AddCommand(
-		idsCommand(a), createCommand(a), routeCommand(a), migrateCommand(a), mapCommand(a), failoverCommand(a), moveCommand(a), storesCommand(a),
+		idsCommand(a), createCommand(a), routeCommand(a), migrateCommand(a), moveCommand(a), storesCommand(a),
 	)
 	return cmd
 }

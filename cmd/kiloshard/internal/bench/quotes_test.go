@@ -8,7 +8,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/kiloshard/kiloshard/bench"
 	"github.com/kiloshard/kiloshard/bench/moves"
 	"github.com/kiloshard/kiloshard/cmd/kiloshard/internal/cli"
 	"github.com/kiloshard/kiloshard/cmd/kiloshard/internal/pages"
@@ -21,20 +20,10 @@ func TestQuotes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	one := 1.0
 	tests := []struct {
 		command string
 		print   func(*cli.App)
 	}{
-		{"kiloshard bench failover", func(a *cli.App) {
-			report := &bench.FailoverReport{Callers: 16, Down: 3, FailAfter: 1.5, Server: "15.18", Fsync: "on"}
-			for _, part := range bench.FailoverParts() {
-				report.Parts = append(report.Parts, bench.FailoverFigure{
-					Part: part, FirstError: &one, FailFast: &one, Errors: map[string]int{"host is down, not sent": 1},
-				})
-			}
-			printFailoverReport(a, report)
-		}},
 		{"kiloshard bench move", func(a *cli.App) {
 			values := []float64{1, 2}
 			report := &moves.Report{Rows: 1_000_000, Callers: 4, Hold: 25, Rate: 10e6, Drain: &moves.Drained{}}

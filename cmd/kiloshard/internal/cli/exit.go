@@ -47,7 +47,8 @@ func (a *App) Exit(cmd *cobra.Command, err error) int {
 		return ExitDone
 	}
 	if !errors.Is(err, ErrSilent) {
-		a.complain("kiloshard:", red, " "+strings.Join(GroupHosts(texts(err)), "\n"))
+		ctx := cmd.Context() // nil of a command that was not run
+		a.complain("kiloshard:", red, " "+strings.Join(GroupHosts(texts(err, ctx != nil && ctx.Err() != nil)), "\n"))
 	}
 	var (
 		wrong   UsageError
@@ -70,21 +71,21 @@ func (a *App) Exit(cmd *cobra.Command, err error) int {
 	return ExitFailed
 }
 
-// texts returns what each error says of those that were joined.
-func texts(err error) []string {
+// texts returns what each error says of those that were joined, by a command that is interrupted or not.
+func texts(err error, isInterrupted bool) []string {
 	if partial, ok := err.(*shards.PartialError); ok && len(partial.Failed) == 0 { //nolint:errorlint // one that is wrapped has more to say
 		return []string{Told(partial).Error()}
 	}
 	many, ok := err.(interface{ Unwrap() []error })
 	if !ok {
-		return []string{said(err)}
+		return []string{said(err, isInterrupted)}
 	}
 	if joined := errors.Join(many.Unwrap()...); joined == nil || joined.Error() != err.Error() {
 		return []string{err.Error()} // it says more than they do
 	}
 	var all []string
 	for _, err := range many.Unwrap() {
-		all = append(all, texts(err)...)
+		all = append(all, texts(err, isInterrupted)...)
 	}
 	return all
 }

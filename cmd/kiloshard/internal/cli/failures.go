@@ -58,7 +58,7 @@ func (e toldError) Error() string {
 	}
 	var causes []string
 	for _, cause := range e.Causes {
-		causes = append(causes, said(cause))
+		causes = append(causes, said(cause, false))
 	}
 	for _, cause := range GroupHosts(causes) {
 		text += separator + cause
@@ -81,12 +81,24 @@ func Left(partial *shards.PartialError) string {
 
 func (e toldError) Unwrap() error { return e.PartialError }
 
-// said returns the text of an error, "interrupted" for the end of a context.
-func said(err error) string {
-	if text := err.Error(); text != context.Canceled.Error() {
+// said returns the text of an error, with "interrupted" for the end of a context. Once the command is interrupted, that is also what servers,
+// sockets and pgx call otherwise.
+func said(err error, isInterrupted bool) string {
+	text, end := err.Error(), context.Canceled.Error()
+	var refused *pgconn.PgError
+	var unconnected *pgconn.ConnectError
+	switch {
+	case !isInterrupted:
+	case errors.As(err, &unconnected) && errors.Is(err, context.Canceled):
+		end = unconnected.Error()
+	case errors.As(err, &refused) && refused.Code == "57014":
+		end = refused.Error()
+	}
+	before, ends := strings.CutSuffix(text, end)
+	if !ends || before != "" && !isInterrupted {
 		return text
 	}
-	return "interrupted"
+	return strings.TrimSuffix(strings.TrimSuffix(before, "context already done: "), "timeout: ") + "interrupted"
 }
 
 var onHost = regexp.MustCompile(`(?s)^host (\S+): (.*)$`)

@@ -53,7 +53,7 @@ func TestTexts(t *testing.T) {
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
-			if got := texts(test.err); !slices.Equal(got, test.want) {
+			if got := texts(test.err, false); !slices.Equal(got, test.want) {
 				t.Errorf("got %q, want %q", got, test.want)
 			}
 		})

@@ -21,8 +21,9 @@ type createResult struct {
 	Completed  shards.Set  `json:"completed"` // that existed without all that the map asks for
 	Upgraded   shards.Set  `json:"upgraded"`  // from an older version
 	Existed    shards.Set  `json:"existed"`
-	Generators []string    `json:"generators"` // made in the helper schemas, such as "photo on tick-a"
-	Copies     []shardCopy `json:"copies"`     // of shards that are on two hosts; they are left alone
+	Generators []string    `json:"generators"`           // made in the helper schemas, such as "photo on tick-a"
+	Extensions []string    `json:"extensions,omitempty"` // made on hosts, such as "citext on pg-a"
+	Copies     []shardCopy `json:"copies"`               // of shards that are on two hosts; they are left alone
 	cli.Work
 }
 
@@ -41,8 +42,8 @@ func CreateCommand(a *cli.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "create",
 		Short: "Creates the shards that the map names and the hosts lack",
-		Long: `Creates the shards and generators that the map names and the hosts do not have, and upgrades those that an
-older release made. It works on all hosts at once. A second run changes nothing. After an interrupt it
+		Long: `Creates the shards, generators and extensions that the map names and the hosts do not have, and upgrades what
+an older release made. It works on all hosts at once. A second run changes nothing. After an interrupt it
 finishes the shards under way; run it again to continue.
 
 It creates nothing anywhere when a host does not answer, or has a schema of that name that is not a shard, or
@@ -75,10 +76,22 @@ to an earlier state. Restore it, or create it again without rows by --empty.`,
 	return cmd
 }
 
+// sayExtensions prints the extensions that were made on hosts.
+func sayExtensions(a *cli.App, dryRun bool, made []string) {
+	if len(made) == 0 {
+		return
+	}
+	did := "created"
+	if dryRun {
+		did = "to be created"
+	}
+	a.Say("extensions %s: %s", did, strings.Join(made, ", "))
+}
+
 func printCreated(a *cli.App, m *shards.Map, dryRun bool, report provision.CreateReport, err error, took time.Duration) error {
 	result := createResult{
 		DryRun: dryRun, Created: report.Created, Completed: report.Completed, Upgraded: report.Upgraded, Existed: report.Existed,
-		Generators: append([]string{}, report.Generators...), Copies: []shardCopy{}, Work: cli.WorkDone(err, took),
+		Generators: append([]string{}, report.Generators...), Extensions: report.Extensions, Copies: []shardCopy{}, Work: cli.WorkDone(err, took),
 	}
 	for _, c := range report.Copies {
 		for n := range c.Shards.All() {
@@ -106,5 +119,6 @@ func printCreated(a *cli.App, m *shards.Map, dryRun bool, report provision.Creat
 		if len(result.Generators) > 0 {
 			a.Say("generators created: %s", strings.Join(result.Generators, ", "))
 		}
+		sayExtensions(a, dryRun, result.Extensions)
 	})
 }

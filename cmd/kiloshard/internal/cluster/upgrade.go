@@ -14,11 +14,12 @@ import (
 
 // upgradeResult is the JSON output of kiloshard upgrade.
 type upgradeResult struct {
-	DryRun   bool       `json:"dry_run"`
-	Helpers  []string   `json:"helpers"` // hosts whose helper schema was old
-	Upgraded shards.Set `json:"upgraded"`
-	Current  shards.Set `json:"current"`
-	Missing  shards.Set `json:"missing"`
+	DryRun     bool       `json:"dry_run"`
+	Helpers    []string   `json:"helpers"`              // hosts whose helper schema was old
+	Extensions []string   `json:"extensions,omitempty"` // made on hosts, such as "citext on pg-a"
+	Upgraded   shards.Set `json:"upgraded"`
+	Current    shards.Set `json:"current"`
+	Missing    shards.Set `json:"missing"`
 	cli.Work
 }
 
@@ -30,8 +31,8 @@ func UpgradeCommand(a *cli.App) *cobra.Command {
 		Short: "Upgrades what an older release installed",
 		Long: `Upgrades what an older release installed: functions of shards, generators, directories, the ledger, the
 helper schema. It works on all hosts at once, while services write. A second run changes nothing; after an
-interrupt it finishes the shards under way, and another run continues. It creates nothing that is missing;
-kiloshard create does, and upgrades too. --repair restores functions that were changed, as by ALTER FUNCTION.`,
+interrupt it finishes the shards under way, and another run continues. It makes missing extensions of the map, and
+no missing shards; kiloshard create does, and upgrades too. --repair restores functions that were changed, as by ALTER FUNCTION.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := cli.CheckWork(cfg.CreateConfig); err != nil {
@@ -58,7 +59,7 @@ kiloshard create does, and upgrades too. --repair restores functions that were c
 
 func printUpgraded(a *cli.App, dryRun bool, report provision.UpgradeReport, err error, took time.Duration) error {
 	result := upgradeResult{
-		DryRun: dryRun, Helpers: append([]string{}, report.Helpers...), Upgraded: report.Upgraded, Current: report.Current,
+		DryRun: dryRun, Helpers: append([]string{}, report.Helpers...), Extensions: report.Extensions, Upgraded: report.Upgraded, Current: report.Current,
 		Missing: report.Missing, Work: cli.WorkDone(err, took),
 	}
 	return a.Print(result, func() {
@@ -67,5 +68,6 @@ func printUpgraded(a *cli.App, dryRun bool, report provision.UpgradeReport, err 
 		if len(report.Helpers) > 0 {
 			a.Say("helper schema of an older version on %s", strings.Join(report.Helpers, ", "))
 		}
+		sayExtensions(a, dryRun, report.Extensions)
 	})
 }

@@ -76,6 +76,7 @@ func changesBetween(from, to *shards.Map) []mapChange {
 	field("migrations", a.Migrations, b.Migrations)
 	field("search_path", a.SearchPath, b.SearchPath)
 	field("shared", a.SharedSchemas, b.SharedSchemas)
+	field("extensions", a.Extensions, b.Extensions)
 	if !slices.Equal(a.PasswordCommand, b.PasswordCommand) { // people put secrets into its arguments
 		changes = append(changes, mapChange{Field: "password_command", From: program(a.PasswordCommand), To: program(b.PasswordCommand) + " (changed)"})
 	}

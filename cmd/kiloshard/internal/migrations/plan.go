@@ -146,6 +146,9 @@ func newPlanResult(m *shards.Map, report migrate.PlanReport, partial *shards.Par
 func newPlanFile(m *shards.Map, f migrate.PlanFile, schema string) planFile {
 	file := planFile{Version: f.Version, File: f.Name, ShardCount: f.Shards, Shared: f.Shared, Rendered: f.Rendered, Warnings: []planWarning{}, SQL: f.SQL}
 	opts := lint.Options{IsShard: func(schema string) bool { _, ok := m.NumberOf(schema); return ok }, Outside: f.MarkAbove}
+	for _, e := range m.Extensions() {
+		opts.Extensions = append(opts.Extensions, e.Name)
+	}
 	if f.Rendered {
 		opts.Schema = schema
 	}

@@ -22,7 +22,8 @@ type runResult struct {
 	NotAttempted shards.Set        `json:"not_attempted"`
 	Shared       []sharedFile      `json:"shared"` // files that ran once a host
 	Changed      []changedFile     `json:"changed"`
-	Donor        *donor            `json:"donor"` // that new shards were made like; null for none
+	TriedAgain   int               `json:"tried_again,omitempty"` // attempts after a lock that was not free, or a collision with others
+	Donor        *donor            `json:"donor"`                 // that new shards were made like; null for none
 	Seconds      float64           `json:"seconds"`
 }
 
@@ -75,7 +76,7 @@ type step struct {
 func printRun(a *cli.App, m *shards.Map, report migrate.Report, partial *shards.PartialError) error {
 	result := runResult{
 		Run: report.Run, Target: report.Target, Changed: changedFiles(report.Changed), Done: report.Done, UpToDate: report.UpToDate,
-		Steps: []step{}, Shared: []sharedFile{}, Failed: []cli.FailedShard{}, Seconds: report.Elapsed.Seconds(),
+		Steps: []step{}, Shared: []sharedFile{}, Failed: []cli.FailedShard{}, TriedAgain: report.TriedAgain, Seconds: report.Elapsed.Seconds(),
 	}
 	for _, s := range report.Steps {
 		result.Steps = append(result.Steps, step(s))
@@ -104,6 +105,9 @@ func printRun(a *cli.App, m *shards.Map, report migrate.Report, partial *shards.
 		}
 		a.Say("%s at version %d now, %s before, %s, in %s",
 			cli.Count(report.Done.Len(), "shard"), report.Target, cli.Thousands(report.UpToDate.Len()), cli.Left(partial), report.Elapsed.Round(time.Millisecond))
+		if report.TriedAgain > 0 {
+			a.Say("tried again: %d, after locks that were not free, or collisions with others", report.TriedAgain)
+		}
 	})
 	warnOfChanges(a, report.Changed)
 	if none := (*snapshot.NoMajorityError)(nil); errors.As(report.NoSnapshot, &none) {

@@ -39,7 +39,7 @@ func (f *runFlags) add(cmd *cobra.Command) {
 	flags.IntVar(&f.parallel, "parallel", cli.DefaultParallel, cli.ParallelUsage)
 	flags.DurationVar(&f.lockTimeout, "lock-timeout", 5*time.Second, "how long a statement waits for a lock; 0 for the server's setting")
 	flags.DurationVar(&f.statementTimeout, "statement-timeout", 0, "how long a statement may take (default the server's setting)")
-	flags.IntVar(&f.retries, "retries", 5, "how often a shard is tried again when a lock is not free in time")
+	flags.IntVar(&f.retries, "retries", 5, "how often a shard is tried again when a lock is not free in time, or others collide with it")
 	flags.IntVar(&f.canary, "canary", 0, "so many shards go first, from all hosts in turn; shards that have run the files before count")
 	flags.StringVar(&f.check, "check", "", "a command that is run after the canary, with its shards in KILOSHARD_CANARY; if it fails the run ends")
 	flags.IntVar(&f.wave, "wave", 0, "so many hosts at a time (default all)")

@@ -4,6 +4,7 @@ package status
 import (
 	"context"
 	"fmt"
+	"strings"
 	"sync"
 	"time"
 
@@ -55,6 +56,7 @@ type hostStatus struct {
 	Expected   int                    `json:"expected"`
 	Missing    shards.Set             `json:"missing"`
 	Strays     shards.Set             `json:"strays"` // whose home is another host
+	Lacking    []string               `json:"lacking_extensions,omitempty"`
 	Versions   []migrations.AtVersion `json:"versions"`
 	Bytes      int64                  `json:"bytes"`
 	Replicas   int                    `json:"replicas"`
@@ -142,6 +144,9 @@ JSON in one line each. The exit code is then 0, whatever the state of the hosts.
 				if n := h.Strays.Len(); n > 0 {
 					fmt.Fprintf(a.Stderr, "host %s has %s whose home is another host (%s): see kiloshard verify\n", h.Host, cli.Count(n, "shard"), h.Strays)
 				}
+				if len(h.Lacking) > 0 {
+					fmt.Fprintf(a.Stderr, "host %s is without %s (%s): run kiloshard create\n", h.Host, cli.Count(len(h.Lacking), "extension"), strings.Join(h.Lacking, ", "))
+				}
 				if h.Recovery {
 					fmt.Fprintf(a.Stderr, "host %s takes no writes: it is a standby that was not promoted\n", h.Host)
 				}
@@ -180,7 +185,7 @@ func lookAtHosts(ctx context.Context, a *cli.App, timeout time.Duration) (status
 	for _, s := range provision.Status(ctx, m) {
 		h := hostStatus{
 			Host: s.Host.Name, Address: s.Host.Address(), Up: s.Err == nil, Postgres: s.Version, ShardCount: s.Shards, Expected: s.Expected,
-			Missing: s.Missing, Strays: s.Strays,
+			Missing: s.Missing, Strays: s.Strays, Lacking: s.Lacking,
 			Versions: []migrations.AtVersion{}, Bytes: s.Bytes, Replicas: s.Replicas, LagSeconds: s.Lag.Seconds(),
 			Sessions: s.Sessions, transactions: s.Transactions,
 			Recovery: s.Recovery, Addresses: addressesOf(&s), Standbys: standbysOf(&s),
