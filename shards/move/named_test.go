@@ -65,6 +65,7 @@ func TestNamesThatCannotBeCarried(t *testing.T) {
 	}{
 		{"a table elsewhere", `create table public.mine (); create table a (t regclass[]); insert into a values ('{public.mine}')`, false, `pg-b: column t of a has the regclass public.mine, which the target does not have`},
 		{"a table elsewhere, in a composite", `create table public.mine (); create type pair as (n int, t regclass); create table a (p pair[]); insert into a values (array[(1, 'public.mine')::pair])`, false, `column p of a has the regclass public.mine`},
+		{"one of many", `create table a (t regclass); insert into a select c.oid::regclass from pg_class c where c.relnamespace = 'pg_catalog'::regnamespace and c.relkind in ('r', 'i'); create table public.zz (); insert into a values ('public.zz')`, false, `column t of a has the regclass public.zz, which`},
 		{"an index", `create table a (t regclass); insert into a values ('photos_title_idx'), (null), (0)`, false, `column t of a has the regclass shard_00001.photos_title_idx, which a move makes after the rows: expected none`},
 		{"the sequence of IDs", `create table a (t regclass); insert into a values ('next_id_seq')`, false, `column t of a has the regclass shard_00001.next_id_seq`},
 		{"a function of two", `create table a (f regproc[]); insert into a select array['shard_00001.next_id()'::regprocedure::oid::regproc]`, false, `column f of a has the regproc shard_00001.next_id, the name of several functions`},
@@ -106,4 +107,40 @@ func TestNamesThatCannotBeCarried(t *testing.T) {
 			b.served("pg-a", "the refusal")
 		})
 	}
+}
+
+// A row that is written while its shard moves, and names what the target lacks, is named. Once the target has that, the move can go on, and else
+// it can be taken back.
+func TestNamedSince(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	b.exec(0, fill+`create table named (n int primary key, t regclass)`)
+	tell, done := b.cfg.Events, false
+	b.cfg.Events = func(e move.Event) {
+		tell(e)
+		if point(e) == "copy: copied" && !done {
+			done = true
+			b.exec(0, `create table public.mine (); insert into shard_00001.named values (1, 'public.mine')`)
+		}
+	}
+	const want = "column t of named has the regclass public.mine, which the target does not have"
+	if _, err := move.Run(t.Context(), b.cfg); err == nil || !strings.Contains(err.Error(), want) {
+		t.Errorf("moved: got %v", err)
+	}
+	b.served("pg-a", "the refusal")
+	if _, err := move.Abort(t.Context(), b.cfg); err != nil {
+		t.Fatal(err)
+	}
+	b.clean()
+	done = false
+	b.exec(0, `delete from shard_00001.named; drop table public.mine`)
+	if _, err := move.Run(t.Context(), b.cfg); err == nil || !strings.Contains(err.Error(), want) {
+		t.Errorf("moved again: got %v", err)
+	}
+	b.exec(1, `create table public.mine ()`)
+	if _, err := move.Resume(t.Context(), b.cfg); err != nil {
+		t.Fatal(err)
+	}
+	b.equal("named", b.text(1, `select t from shard_00001.named`), "mine")
+	b.clean()
 }

@@ -3,7 +3,10 @@ package move
 import (
 	"context"
 	"fmt"
+	"strings"
 	"time"
+
+	"github.com/kiloshard/kiloshard/shards/move/checks"
 )
 
 // maxWorkerErrors is after how many errors of the target's worker a move gives up.
@@ -43,7 +46,16 @@ func (w *workerWatch) look(ctx context.Context) error {
 	}
 	failed := errors - w.errors
 	if failed >= maxWorkerErrors || failed > 0 && j.outOfPatience(w.failing) {
-		return fmt.Errorf("the worker of subscription %s on %s has failed %d times: the log of %[2]s says at which row, and why; put that right there, and see kiloshard move resume, or move abort", j.made(), j.Target, failed)
+		return fmt.Errorf("the worker of subscription %s on %s has failed %d times: %s; put that right there, and see kiloshard move resume, or move abort", j.made(), j.Target, failed, w.why(ctx))
 	}
 	return nil
+}
+
+// why says what is known of why it has failed: a row that was written since the checks may name what the target lacks.
+func (w *workerWatch) why(ctx context.Context) string {
+	lacking, err := checks.NamesOnTarget(ctx, w.job.from, w.job.to, w.job.Schema)
+	if err != nil || len(lacking) == 0 {
+		return fmt.Sprintf("the log of %s says at which row, and why", w.job.Target)
+	}
+	return strings.Join(lacking, "; ")
 }

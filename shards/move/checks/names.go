@@ -12,11 +12,11 @@ import (
 	"github.com/kiloshard/kiloshard/shards/move/rows"
 )
 
-// value is one that names something which is not the shard's.
-type value struct{ Table, Column, Of, Text string }
-
-// mostValues is how many different ones of a column are looked at. One that is not is found by the copy.
-const mostValues = 100
+// names are the values of a column, each once, that name something which is not the shard's.
+type names struct {
+	Table, Column, Of string
+	Texts             []string
+}
 
 // ofShard says of a part whether it is of the shard. What other types name cannot be in one that moves.
 var ofShard = map[string]string{
@@ -42,22 +42,26 @@ func (s *Shard) readNames(ctx context.Context, conn *pgx.Conn) error {
 	}
 	for _, p := range s.named {
 		ours, why := cmp.Or(ofShard[p.Of], "false"), cmp.Or(unreadable[p.Of], "NULL")
-		query := fmt.Sprintf(`SELECT DISTINCT part.v::text, coalesce(%[1]s, '') FROM (SELECT %[2]s FROM %[3]s) part (v) WHERE part.v IS NOT NULL AND $1::text <> '' AND (NOT %[4]s OR %[1]s IS NOT NULL) ORDER BY 1 LIMIT %[5]d`, why, p.Value, p.From, ours, mostValues)
+		query := fmt.Sprintf(`SELECT DISTINCT part.v::text, coalesce(%[1]s, '') FROM (SELECT %[2]s FROM %[3]s) part (v) WHERE part.v IS NOT NULL AND $1::text <> '' AND (NOT %[4]s OR %[1]s IS NOT NULL) ORDER BY 1`, why, p.Value, p.From, ours)
 		found, err := conn.Query(ctx, query, s.Schema)
 		if err != nil {
 			return err
 		}
-		v := value{Table: p.Table, Column: p.Column, Of: p.Of}
-		_, err = pgx.ForEachRow(found, []any{&v.Text, &why}, func() error {
+		v := names{Table: p.Table, Column: p.Column, Of: p.Of}
+		var text string
+		_, err = pgx.ForEachRow(found, []any{&text, &why}, func() error {
 			if why != "" {
-				s.problem("column %s of %s has the %s %s, %s: expected none", v.Column, v.Table, v.Of, v.Text, why)
+				s.problem("column %s of %s has the %s %s, %s: expected none", v.Column, v.Table, v.Of, text, why)
 			} else {
-				s.names = append(s.names, v)
+				v.Texts = append(v.Texts, text)
 			}
 			return nil
 		})
 		if err != nil {
 			return fmt.Errorf("column %s of %s: %w", p.Column, p.Table, err)
+		}
+		if len(v.Texts) > 0 {
+			s.names = append(s.names, v)
 		}
 	}
 	numbers, err := rows.Parts(ctx, conn, s.Schema, rows.Numbers)
@@ -69,21 +73,57 @@ func (s *Shard) readNames(ctx context.Context, conn *pgx.Conn) error {
 	return err
 }
 
-// namesOnTarget asks the target for what is named, by reading each value as the copy will.
+// namesOnTarget asks the target for what is named, by reading the values as the copy will.
 func (s *Shard) namesOnTarget(ctx context.Context, conn *pgx.Conn, f *Found) error {
-	for _, v := range s.names {
-		result := conn.PgConn().ExecParams(ctx, "SELECT $1::"+v.Of+"::text", [][]byte{[]byte(v.Text)}, nil, nil, nil).Read()
-		var refused *pgconn.PgError
-		switch {
-		case errors.As(result.Err, &refused) && (refused.Code[:2] == "42" || refused.Code[:2] == "22"):
-			f.problem("column %s of %s has the %s %s, which the target does not have: expected it there, or no such row (%s)", v.Column, v.Table, v.Of, v.Text, refused.Message)
-		case result.Err != nil:
-			return result.Err
-		case string(result.Rows[0][0]) != v.Text:
-			f.problem("column %s of %s has the %s %s, which is %s on the target: expected no such row", v.Column, v.Table, v.Of, v.Text, result.Rows[0][0])
+	for _, n := range s.names {
+		problems := len(f.Problems)
+		if err := n.onTarget(ctx, conn, f, problems+mostProblems); err != nil {
+			return err
 		}
 	}
 	return nil
+}
+
+// mostProblems is how many values of a column are named.
+const mostProblems = 10
+
+// onTarget reads all values at once. If the target refuses one, it reads both halves, until there are so many problems.
+func (n names) onTarget(ctx context.Context, conn *pgx.Conn, f *Found, most int) error {
+	if len(f.Problems) >= most {
+		return nil
+	}
+	here, err := texts(ctx, conn, `SELECT v::text FROM unnest($1::text[]::text::`+n.Of+`[]) WITH ORDINALITY AS t (v, n) ORDER BY n`, n.Texts)
+	var refused *pgconn.PgError
+	switch {
+	case errors.As(err, &refused) && (refused.Code[:2] == "42" || refused.Code[:2] == "22") && len(n.Texts) > 1:
+		first, second, half := n, n, len(n.Texts)/2
+		first.Texts, second.Texts = n.Texts[:half], n.Texts[half:]
+		if err := first.onTarget(ctx, conn, f, most); err != nil {
+			return err
+		}
+		return second.onTarget(ctx, conn, f, most)
+	case refused != nil && (refused.Code[:2] == "42" || refused.Code[:2] == "22"):
+		f.problem("column %s of %s has the %s %s, which the target does not have: expected it there, or no such row (%s)", n.Column, n.Table, n.Of, n.Texts[0], refused.Message)
+		return nil
+	case err != nil:
+		return err
+	}
+	for i, text := range n.Texts {
+		if here[i] != text && len(f.Problems) < most {
+			f.problem("column %s of %s has the %s %s, which is %s on the target: expected no such row", n.Column, n.Table, n.Of, text, here[i])
+		}
+	}
+	return nil
+}
+
+// NamesOnTarget finds what the rows of a shard name and the target lacks, or the move cannot carry.
+func NamesOnTarget(ctx context.Context, source, target *pgx.Conn, schema string) ([]string, error) {
+	s := &Shard{Schema: schema}
+	err := s.readNames(ctx, source)
+	if err == nil {
+		err = s.namesOnTarget(ctx, target, &s.Found)
+	}
+	return s.Problems, err
 }
 
 // namesBackQuery finds what keeps names from coming back as they are: one of the shard's schema is that of the fence until then, and one of

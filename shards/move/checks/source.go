@@ -33,7 +33,7 @@ type Shard struct {
 	shared      []string // migrations that ran once a host, by the source's ledger
 	collations  []collation
 	named       []rows.Part // values that name something
-	names       []value     // of these, what the target must have
+	names       []names     // of these, what the target must have
 }
 
 // IsKeyless is the condition for a table, c, of whose rows an update or delete cannot be replicated as it is: it has no primary key and no
