@@ -16,6 +16,7 @@ const (
 	Rewrites Kind = "rewrites" // rewrites the whole table while nobody can use it
 	Breaks   Kind = "breaks"   // services that still use the old schema fail
 	Fails    Kind = "fails"    // fails, at least in some shards
+	Stays    Kind = "stays"    // keeps its shard from moving to another host
 )
 
 // Warning is a risk of one statement that its author should know.
@@ -57,6 +58,7 @@ func Check(sql string, opts Options) ([]Warning, error) {
 		l.narrow(s.tree)
 		l.enumValues(s.tree)
 		l.byName()
+		l.stays(s.tree)
 	}
 	slices.SortStableFunc(l.found, func(a, b Warning) int { return cmp.Compare(a.Line, b.Line) })
 	return l.found, nil

@@ -183,6 +183,10 @@ var (
 		"catalog-by-name", Fails, "looks for a name in %s, where the objects of all shards are: it finds those of other shards on the host",
 		"to_regclass('…') and to_regtype('…'), which find the shard's own; or a condition such as relnamespace = current_schema()::regnamespace",
 	}
+	staysRule = rule{
+		"cannot-move", Stays, "makes %s, which keeps its shard on its host: a move refuses it, and new shards run all files instead of being made from a snapshot",
+		"plain tables, types and functions, if shards will move; an extension can bring the rest",
+	}
 	searchPathRule = rule{
 		"search-path", Fails, "the statements after it create objects in another schema than the shard's: migrate up refuses these",
 		"no search_path: kiloshard sets it to the shard's schema before each file",

@@ -54,7 +54,7 @@ const mostNamed = 10
 // Error names them, up to ten.
 func (e *UnknownError) Error() string {
 	things := e.Things[:min(len(e.Things), mostNamed)]
-	text := fmt.Sprintf("shard %d has %s, which no snapshot can make", e.Donor, strings.Join(things, "; "))
+	text := fmt.Sprintf("shard %d has %s, which neither a move nor a snapshot can make", e.Donor, strings.Join(things, "; "))
 	if more := len(e.Things) - len(things); more > 0 {
 		text += fmt.Sprintf("; and %d more", more)
 	}
@@ -241,16 +241,15 @@ func plainTable(l drift.Line) bool {
 	return ok && plainOptions.MatchString(options)
 }
 
-// inheritedPattern matches the end of a line of a table's part that has come from another table.
-var inheritedPattern = regexp.MustCompile(` /\* inherited \*/( /\* column \d+ \*/)?$`)
-
 // unknown returns an [UnknownError] if a structure has objects that a snapshot cannot make.
 func unknown(structure drift.Structure, m *shards.Map, donor shards.Number) error {
 	var things []string
 	for _, l := range structure {
 		switch {
-		case strings.HasPrefix(l.Text, "/*"), inheritedPattern.MatchString(l.Text), strings.HasSuffix(l.Text, " is invalid */"),
-			strings.HasPrefix(l.Key, "table ") && !plainTable(l):
+		case strings.HasPrefix(l.Key, "table ") && !plainTable(l): // and all its parts
+			text, _, _ := strings.Cut(l.Text, " WITH (")
+			things = append(things, drift.Render(text, m.Schema(donor), donor))
+		case strings.HasPrefix(l.Text, "/*"), strings.HasSuffix(l.Text, " is invalid */"):
 			things = append(things, drift.Render(l.Text, m.Schema(donor), donor))
 		}
 	}

@@ -2,12 +2,14 @@ package snapshot_test
 
 import (
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/kiloshard/kiloshard/migrate/drift"
+	"github.com/kiloshard/kiloshard/migrate/lint"
 	"github.com/kiloshard/kiloshard/migrate/snapshot"
 	"github.com/kiloshard/kiloshard/shards"
 )
@@ -124,20 +126,33 @@ func TestMarks(t *testing.T) {
 	}
 }
 
-// TestUnknown is what no snapshot can make.
+// TestUnknown is what no snapshot can make, of which migrate plan warns.
 func TestUnknown(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct{ name, migration, want string }{
 		{"an aggregate", "create aggregate total(int) (sfunc = int4pl, stype = int)", "/* aggregate shard_00013.total(integer): int4pl on integer, then - */"},
 		{"an operator", "create operator === (leftarg = int, rightarg = int, function = int4eq)", "/* operator shard_00013.===(integer,integer) */"},
 		{"a partitioned table", "create table a (id int) partition by range (id)", "CREATE TABLE shard_00013.a () PARTITION BY RANGE (id)"},
-		{"an heir", "create table a (id int); create table b () inherits (a)", "ALTER TABLE shard_00013.b ADD COLUMN id integer /* inherited */ /* column 1 */; CREATE TABLE shard_00013.b () INHERITS (shard_00013.a)"},
+		{
+			"a partition", "create table a (id int primary key, n int not null) partition by range (id); create table b partition of a for values from (1) to (2) with (fillfactor = 50)",
+			"has CREATE TABLE shard_00013.a () PARTITION BY RANGE (id); CREATE TABLE shard_00013.b PARTITION OF shard_00013.a FOR VALUES FROM (1) TO (2), which",
+		},
+		{"an heir", "create table a (id int); create table b () inherits (a)", "has CREATE TABLE shard_00013.b () INHERITS (shard_00013.a), which"},
+		{"a base type", "create type base; create function base_in(cstring) returns base language internal immutable strict as 'textin'; create function base_out(base) returns cstring language internal immutable strict as 'textout'; create type base (input = base_in, output = base_out)", "/* type shard_00013.base */"},
+		{"a collation", `create collation c from "C"`, "/* collation shard_00013.c */"},
+		{"a conversion", "create conversion v for 'LATIN1' to 'UTF8' from iso8859_1_to_utf8", "/* conversion shard_00013.v */"},
+		{"an operator class", "create operator class k for type int using hash as operator 1 =", "operator class shard_00013.k for access method hash"},
+		{"a text search configuration", "create text search configuration s (copy = simple); create text search dictionary y (template = simple)", "/* text search configuration shard_00013.s */; /* text search dictionary shard_00013.y */"},
 		{"many", "do $$ begin for i in 10..20 loop execute format('create operator %s (leftarg = int, rightarg = int, function = int4eq)', repeat('=', i)); end loop; end $$", "; and 1 more"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
+			warnings, err := lint.Check(tt.migration, lint.Options{})
+			if !slices.ContainsFunc(warnings, func(w lint.Warning) bool { return w.Kind == lint.Stays }) != (tt.name == "many") { // which has them in a DO block
+				t.Errorf("got warnings %v, %v", warnings, err)
+			}
 			m := migrated(t, tt.migration, 13)
-			_, err := snapshot.Take(t.Context(), m, 13)
+			_, err = snapshot.Take(t.Context(), m, 13)
 			var unknown *snapshot.UnknownError
 			if !errors.As(err, &unknown) || unknown.Donor != 13 || !strings.Contains(unknown.Error(), tt.want) {
 				t.Errorf("got %v, expected an UnknownError about %s", err, tt.want)

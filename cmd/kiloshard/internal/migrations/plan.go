@@ -76,8 +76,8 @@ func planCommand(a *cli.App) *cobra.Command {
 		Use:   "plan",
 		Short: "Prints what migrate up would do, and warns of risks",
 		Long: `Prints what migrate up would do: which shards go from which version to which, by which files. It warns of each
-statement that locks a table for long, rewrites it, breaks services that still run, or cannot work in every
-shard. It runs nothing. With --down --to N it prints what migrate down would do. Exit code 1 when the run would
+statement that locks a table for long, rewrites it, breaks services that still run, cannot work in every
+shard, or keeps a shard from moving. It runs nothing. With --down --to N it prints what migrate down would do. Exit code 1 when the run would
 be refused; warnings do not change it.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
