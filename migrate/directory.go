@@ -184,8 +184,8 @@ func (d *directory) render(n shards.Number) (map[direction][]file, error) {
 		if errors.Is(err, tern.ErrNoFwMigration) { // it names no file, but tern loads them in order
 			return nil, &FileError{File: d.names[len(migrator.Migrations)], Err: errNoUp}
 		}
-		if strings.Contains(err.Error(), "template: ") {
-			err = fmt.Errorf("%w; a file is a Go template: write {{\"{{\"}} for two braces of its SQL", err)
+		if wrong := d.templateError(err); wrong != nil {
+			return nil, wrong
 		}
 		return nil, fmt.Errorf("migrations for shard %d: %w", n, err)
 	}
@@ -207,7 +207,7 @@ func (d *directory) render(n shards.Number) (map[direction][]file, error) {
 		f.disableTx = f.disableTx || disableTxPattern.MatchString(f.sql)
 		files[down] = append(files[down], f)
 		if d.templates[i] && strings.Contains(migration.UpSQL+migration.DownSQL, "<no value>") {
-			return nil, &FileError{File: migration.Name, Err: errors.New("its template uses an unknown value: expected {{.schema}} or {{.shard}}")}
+			return nil, d.unknownValue(migration.Name)
 		}
 	}
 	return files, nil

@@ -23,13 +23,10 @@ func checkTemplates(files fs.FS) error {
 		if err != nil || !strings.Contains(string(body), "{{") {
 			return err
 		}
-		tree := parse.New(name)
-		tree.Mode = parse.SkipFuncCheck
-		trees := map[string]*parse.Tree{}
-		if _, err := tree.Parse(string(body), "", "", trees); err != nil {
+		trees, err := parseTemplates(name, body)
+		if err != nil {
 			return nil //nolint:nilerr // tern says what is wrong with it
 		}
-		trees[name] = tree
 		for _, t := range trees {
 			if function := outsideIn(t.Root); function != "" {
 				return &FileError{File: name, Err: fmt.Errorf("its template calls %s: expected none of %s, or Config.TemplateEnv (--template-env)", function, strings.Join(outside, ", "))}
@@ -41,40 +38,9 @@ func checkTemplates(files fs.FS) error {
 
 // outsideIn returns the name of the first function of outside that a template node calls, empty for none.
 func outsideIn(node parse.Node) string {
-	var parts []parse.Node
-	switch n := node.(type) {
-	case *parse.IdentifierNode:
-		if slices.Contains(outside, n.Ident) {
-			return n.Ident
-		}
-	case *parse.ListNode:
-		if n != nil {
-			parts = n.Nodes
-		}
-	case *parse.PipeNode:
-		if n != nil {
-			for _, c := range n.Cmds {
-				parts = append(parts, c)
-			}
-		}
-	case *parse.CommandNode:
-		parts = n.Args
-	case *parse.ChainNode:
-		parts = []parse.Node{n.Node}
-	case *parse.ActionNode:
-		parts = []parse.Node{n.Pipe}
-	case *parse.TemplateNode:
-		parts = []parse.Node{n.Pipe}
-	case *parse.IfNode:
-		parts = []parse.Node{n.Pipe, n.List, n.ElseList}
-	case *parse.RangeNode:
-		parts = []parse.Node{n.Pipe, n.List, n.ElseList}
-	case *parse.WithNode:
-		parts = []parse.Node{n.Pipe, n.List, n.ElseList}
-	}
-	for _, part := range parts {
-		if found := outsideIn(part); found != "" {
-			return found
+	for n := range nodesOf(node) {
+		if f, ok := n.(*parse.IdentifierNode); ok && slices.Contains(outside, f.Ident) {
+			return f.Ident
 		}
 	}
 	return ""

@@ -18,6 +18,8 @@ type PlanReport struct {
 	Files    []PlanFile   // all files to run in any shard, in order
 	Sample   *SampleShard // the shard that Files are rendered for; nil without Files
 
+	Templates []TemplateRisk // of Files
+
 	Changed []ChangedFile // files that shards ran in another form than the directory's
 }
 
@@ -147,6 +149,9 @@ func (r *run) planFiles(report *PlanReport) error {
 	n := ranges[len(ranges)-1].Last
 	files, err := r.directory.pending(n, farthest.From, r.target, r.way)
 	if err != nil {
+		return err
+	}
+	if report.Templates, err = r.templateRisks(n, farthest.From, files); err != nil {
 		return err
 	}
 	report.Sample = &SampleShard{Shard: n, Schema: r.cfg.Map.Schema(n), Host: r.cfg.Map.Host(n).Name}

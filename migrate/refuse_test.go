@@ -41,9 +41,15 @@ func TestBadDirectories(t *testing.T) {
 		{"number 0", []string{"000_a.sql", "select 1", "001_b.sql", "select 1"}, "migration 000_a.sql: its number is 000: expected 1, 2, 3 and so on"},
 		{"a date", []string{"20260101_a.sql", "select 1"}, "migration 20260101_a.sql: no file has the number 1: expected numbers without a gap"},
 		{"a long date", []string{"20260101120000_a.sql", "select 1"}, "migration 20260101120000_a.sql: its number is 20260101120000: expected 1, 2, 3 and so on"},
-		{"a broken template", []string{"001_a.sql", "select 1", "002_b.sql", "select {{.shard}"}, "migrations for shard 0: template: 002_b.sql up:1: "},
-		{"a broken shared template", []string{"001_a.sql", "select 1", "shared/b.sql", "{{end}}"}, "migrations for shard 0: template: shared/b.sql:1: "},
-		{"an unknown value", []string{"001_a.sql", "select {{.host}}"}, "migration 001_a.sql: its template uses an unknown value: expected {{.schema}} or {{.shard}}"},
+		{
+			"a broken template", []string{"001_a.sql", "select 1", "002_b.sql", "\n select 1;\nselect {{.shard}"},
+			`migration 002_b.sql, line 3: a file is a Go template, and this one fails: bad character U+007D '}'; write {{"{{"}} for two braces of SQL, as in '{{"{{"}}1,2},{3,4}}'`,
+		},
+		{"an array", []string{"001_a.sql", "create table a ();\n---- create above / drop below ----\n\nselect '{{1,2},{3,4}}'::int[]"}, "migration 001_a.sql, line 4: a file is a Go template, and this one fails: unexpected"},
+		{"an unknown function", []string{"001_a.sql", "select\n'{{a}}'"}, `migration 001_a.sql, line 2: a file is a Go template, and this one fails: function "a" not defined; write {{"{{"}} for`},
+		{"a template that fails", []string{"001_a.sql", `select 1; {{fail "not here"}}`}, "migration 001_a.sql, line 1: a file is a Go template, and this one fails: executing"},
+		{"a broken shared template", []string{"001_a.sql", "select 1", "shared/b.sql", "--\n{{end}}"}, "migration shared/b.sql, line 2: a file is a Go template, and this one fails: unexpected {{end}}; write"},
+		{"an unknown value", []string{"001_a.sql", "select {{.shard}},\n{{.host}}"}, "migration 001_a.sql, line 2: its template uses an unknown value, .host: expected {{.schema}} or {{.shard}}; write {{"},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {

@@ -17,6 +17,7 @@ const (
 	Breaks   Kind = "breaks"   // services that still use the old schema fail
 	Fails    Kind = "fails"    // fails, at least in some shards
 	Stays    Kind = "stays"    // keeps its shard from moving to another host
+	Differs  Kind = "differs"  // the shards may differ afterwards
 )
 
 // Warning is a risk of one statement that its author should know.

@@ -60,6 +60,8 @@ type planWarning struct {
 	Statement string    `json:"statement"`
 	Effect    string    `json:"effect"`
 	Instead   string    `json:"instead"`
+
+	ofFile bool // Line is not that of the rendered text; 0 when unknown
 }
 
 type sampleShard struct {
@@ -128,7 +130,13 @@ func newPlanResult(m *shards.Map, report migrate.PlanReport, partial *shards.Par
 		result.Groups = append(result.Groups, group)
 	}
 	for _, f := range report.Files {
-		result.Files = append(result.Files, newPlanFile(m, f, report.Sample.Schema))
+		file := newPlanFile(m, f, report.Sample.Schema)
+		for _, risk := range report.Templates {
+			if risk.File == f.Name {
+				file.Warnings = append(file.Warnings, templateWarning(risk))
+			}
+		}
+		result.Files = append(result.Files, file)
 	}
 	if partial != nil {
 		result.Failed = cli.Failures(partial)
@@ -165,7 +173,7 @@ func newPlanFile(m *shards.Map, f migrate.PlanFile, schema string) planFile {
 	}
 	for _, w := range warnings {
 		w.Line += f.Line - 1
-		file.Warnings = append(file.Warnings, planWarning(w))
+		file.Warnings = append(file.Warnings, planWarning{w.Rule, w.Kind, w.Line, w.Statement, w.Effect, w.Instead, false})
 	}
 	if f.MarkAbove {
 		file.Warnings = append(file.Warnings, planWarning{
@@ -175,6 +183,23 @@ func newPlanFile(m *shards.Map, f migrate.PlanFile, schema string) planFile {
 		})
 	}
 	return file
+}
+
+// templateWarning says what a template does to the shards.
+func templateWarning(risk migrate.TemplateRisk) planWarning {
+	w := planWarning{Rule: string(risk.Kind), Kind: lint.Differs, Line: risk.Line, Statement: risk.Text, ofFile: true}
+	switch risk.Kind {
+	case migrate.TemplateVaries:
+		w.Effect = "the file is rendered for each shard, and gives another text each time: no two shards run the same"
+		w.Instead = "a function of SQL where rows are to differ, such as now() or gen_random_uuid(), or a fixed value"
+	case migrate.TemplateByShard:
+		w.Effect = "the shards' texts differ in more than their names and numbers: migrate drift reports what differs in their structure"
+		w.Instead = "the same text for all shards; kiloshard exec --shards changes some"
+	case migrate.TemplateConstant:
+		w.Effect = "a constant in double braces is rendered without them: as an array of SQL it is another value"
+		w.Instead = `{{"{{"}} for two braces of SQL`
+	}
+	return w
 }
 
 // printPlan prints a plan, and returns the error that goes with it.
@@ -232,7 +257,14 @@ func sayPlanFile(a *cli.App, f planFile, sample *sampleShard, withSQL bool) {
 		a.Say("  not checked, for it cannot be read%s: %s", of, f.Unread)
 	}
 	for _, w := range f.Warnings {
-		a.Say("  line %d%s: %s (%s): %s", w.Line, of, w.Rule, w.Kind, w.Statement)
+		where := fmt.Sprintf("line %d%s: ", w.Line, of)
+		switch {
+		case w.ofFile && w.Line == 0:
+			where = ""
+		case w.ofFile:
+			where = fmt.Sprintf("line %d: ", w.Line)
+		}
+		a.Say("  %s%s (%s): %s", where, w.Rule, w.Kind, w.Statement)
 		a.Say("    %s", w.Effect)
 		a.Say("    instead: %s", w.Instead)
 	}
