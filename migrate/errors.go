@@ -3,6 +3,7 @@ package migrate
 import (
 	"errors"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -82,7 +83,18 @@ func describe(err error) string {
 	if pg.Hint != "" {
 		text += "; hint: " + shortened(pg.Hint)
 	}
+	if missing(pg) && publicPattern.MatchString(pg.Message) {
+		text += "; names without a schema mean the shard's own"
+	}
 	return text
+}
+
+// publicPattern finds a name in schema public, as messages have it in all languages.
+var publicPattern = regexp.MustCompile(`(^|[ "])public\.`)
+
+// missing reports whether a relation, a function, a type or the like does not exist.
+func missing(pg *pgconn.PgError) bool {
+	return pg.Code == "42P01" || pg.Code == "42883" || pg.Code == "42704"
 }
 
 // shortened returns a text on one line, cut off if it is long.

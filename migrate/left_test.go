@@ -115,6 +115,22 @@ func TestFilesThatStayInTheirShard(t *testing.T) {
 	}
 }
 
+// A name of another schema that does not exist is usually one of the shard's own.
+func TestFileThatNamesPublicInVain(t *testing.T) {
+	t.Parallel()
+	b := setup(t, 1, 1)
+	for _, wrong := range []string{"create index on public.a (id)", "select public.f(1)", "create table b (m public.mood)"} {
+		b.cfg.Files = files("001_a.sql", "create table a (id int); "+wrong)
+		if _, partial := b.upFails(); !strings.Contains(partial.Error(), "; names without a schema mean the shard's own; in: "+wrong) {
+			t.Errorf("%s: got %v", wrong, partial)
+		}
+	}
+	b.cfg.Files = files("001_a.sql", "select 'public.a' from missing")
+	if _, partial := b.upFails(); strings.Contains(partial.Error(), "names without") {
+		t.Errorf("got %v", partial)
+	}
+}
+
 // The run ends with the first shard that a file left, since it does the same in all others.
 func TestRunEndsWhenAFileLeavesItsShard(t *testing.T) {
 	t.Parallel()

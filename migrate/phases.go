@@ -135,8 +135,8 @@ func (r *run) inPhases(ctx context.Context, work []fanout.Work, all shards.Set) 
 		if errors.As(err, &partial) {
 			together.Failed = append(together.Failed, partial.Failed...)
 			for _, cause := range partial.Causes {
-				if errors.Is(cause, ErrLeftShard) {
-					cause = ErrLeftShard // without the end of the context
+				if stop := context.Cause(ctx); errors.Is(cause, stop) && (errors.Is(stop, ErrLeftShard) || errors.Is(stop, ErrTooManyFailures)) {
+					cause = stop // without the end of the context
 				}
 				together.Causes = append(together.Causes, cause)
 			}

@@ -86,6 +86,9 @@ func TestMaxFailures(t *testing.T) {
 	b := setup(t, 40, 1, "001_users.sql", "select 1/({{.shard}}%2)")
 	b.cfg.PerHost, b.cfg.MaxFailures = 1, 3
 	_, partial := b.upFails()
+	if text := partial.Error(); strings.Contains(text, "context canceled: too many") {
+		t.Errorf("got %s", text)
+	}
 	if !errors.Is(partial, migrate.ErrTooManyFailures) || len(partial.Failed) != 4 || partial.NotAttempted.Len() != 40-7 {
 		t.Errorf("%d failed, %d not attempted: %v", len(partial.Failed), partial.NotAttempted.Len(), partial)
 	}
