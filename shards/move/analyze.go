@@ -26,7 +26,7 @@ func (j *job) analyzeTables(ctx context.Context) error {
 	defer closeConn(ctx, conn)
 	const query = `
 		SELECT format('%s (%s)', c.oid::regclass, string_agg(quote_ident(a.attname), ', ')) FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped
-		WHERE c.relnamespace = $1::regnamespace AND c.relkind = 'r' GROUP BY c.oid`
+		WHERE c.relnamespace = $1::regnamespace AND c.relkind IN ('r', 'p') GROUP BY c.oid`
 	tables, err := texts(ctx, conn, query, j.Schema)
 	if err != nil || len(tables) == 0 {
 		return err

@@ -126,7 +126,7 @@ func (j *job) copySnapshot(ctx context.Context, snapshot string, from *pgx.Conn,
 	return j.lifting(ctx, to, rows.Logged, func() error {
 		for _, t := range tables {
 			err := j.despiteLocks(ctx, from, func() error {
-				return run(ctx, from, begin+"; LOCK TABLE "+name(j.Schema, t.Name)+" IN ACCESS SHARE MODE")
+				return run(ctx, from, begin+"; LOCK TABLE ONLY "+name(j.Schema, t.Name)+" IN ACCESS SHARE MODE")
 			})
 			if err == nil {
 				err = j.copyTable(ctx, from, to, t, limit)

@@ -170,10 +170,11 @@ func (j *job) untilQuiet(ctx context.Context, conn *pgx.Conn, began time.Time, s
 	})
 }
 
-// lockTables takes the locks of all tables in a mode.
+// lockTables takes the locks of all tables in a mode. A statement that names a partitioned table has its lock before it waits for those of
+// partitions, and then writes there whatever they are called by now: such tables are locked, too, and parents before their children, as statements do.
 var lockTables = `
-  SELECT 'LOCK TABLE ' || string_agg(oid::regclass::text, ', ') || ' IN %[2]s MODE' INTO s
-  FROM pg_class WHERE ` + checks.In("pg_class", "oid", "to_regnamespace('%[1]s')") + ` AND relkind = 'r';
+  SELECT 'LOCK TABLE ' || string_agg(oid::regclass::text, ', ' ORDER BY relkind = 'r', relispartition, NOT relhassubclass, oid) || ' IN %[2]s MODE' INTO s
+  FROM pg_class WHERE ` + checks.In("pg_class", "oid", "to_regnamespace('%[1]s')") + ` AND relkind IN ('r', 'p');
   IF s IS NOT NULL THEN EXECUTE s; END IF;`
 
 // lockOut keeps everybody out of all tables, and nextval of all sequences: ALTER SEQUENCE changes nothing here.

@@ -17,7 +17,7 @@ WHERE c.relnamespace = to_regnamespace($1) AND t.tgname = '` + guardName + `' AN
 // guardAll returns the statement that makes the trigger on all tables of the shard but Kiloshard's own, on which nobody may have one.
 func (m Move) guardAll() string {
 	return fmt.Sprintf(`DO $kiloshard$ DECLARE t regclass; BEGIN
-  FOR t IN SELECT oid FROM pg_class WHERE relnamespace = '%s'::regnamespace AND relkind = 'r' AND relname <> 'schema_version' AND relname !~ '^kiloshard_' LOOP
+  FOR t IN SELECT oid FROM pg_class WHERE relnamespace = '%s'::regnamespace AND relkind IN ('r', 'p') AND relname <> 'schema_version' AND relname !~ '^kiloshard_' LOOP
     EXECUTE format('CREATE TRIGGER %s BEFORE INSERT OR UPDATE OR DELETE OR TRUNCATE ON %%s FOR EACH STATEMENT EXECUTE FUNCTION kiloshard.refuse_arriving(''%s'')', t);
   END LOOP;
 END $kiloshard$;

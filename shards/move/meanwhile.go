@@ -17,7 +17,7 @@ WITH RECURSIVE parts (class, oid) AS (
   SELECT 'pg_namespace'::regclass::oid, oid FROM pg_namespace WHERE nspname = $1
   UNION
   SELECT d.classid, d.objid FROM parts p JOIN pg_depend d ON d.refclassid = p.class AND d.refobjid = p.oid
-  WHERE d.deptype IN ('a', 'i') OR p.class = 'pg_namespace'::regclass
+  WHERE d.deptype IN ('a', 'i', 'P', 'S') OR p.class = 'pg_namespace'::regclass
 ), written (class, oid, part, by) AS (
   SELECT class, oid, CASE WHEN class IN ('pg_publication_rel'::regclass, 'pg_publication_namespace'::regclass) THEN -1 ELSE 0 END, '' FROM parts
   UNION ALL SELECT class, p.oid, 0, concat_ws(' ', nspowner, nspacl) FROM parts p JOIN pg_namespace n ON n.oid = p.oid WHERE class = 'pg_namespace'::regclass
@@ -27,6 +27,7 @@ WITH RECURSIVE parts (class, oid) AS (
   UNION ALL SELECT class, p.oid, -1, relreplident::text FROM parts p JOIN pg_class c ON c.oid = p.oid WHERE class = 'pg_class'::regclass
   UNION ALL SELECT class, p.oid, -1, relfilenode::text FROM parts p JOIN pg_class c ON c.oid = p.oid WHERE class = 'pg_class'::regclass AND relkind = 'm' AND $2
   UNION ALL SELECT class, oid, attnum, a.xmin::text FROM parts JOIN pg_attribute a ON attrelid = oid WHERE class = 'pg_class'::regclass
+  UNION ALL SELECT class, oid, inhseqno, h.xmin::text FROM parts JOIN pg_inherits h ON inhrelid = oid WHERE class = 'pg_class'::regclass
   UNION ALL SELECT class, oid, 0, i.xmin::text FROM parts JOIN pg_index i ON indexrelid = oid WHERE class = 'pg_class'::regclass
   UNION ALL SELECT class, oid, -1, s.xmin::text FROM parts JOIN pg_sequence s ON seqrelid = oid WHERE class = 'pg_class'::regclass
   UNION ALL SELECT class, p.oid, e.oid::int, e.xmin::text FROM parts p JOIN pg_enum e ON enumtypid = p.oid WHERE class = 'pg_type'::regclass

@@ -29,11 +29,11 @@ DECLARE
   held jsonb;
 BEGIN
   FOR m IN
-    SELECT v.id, v.schema, string_agg(c.oid::regclass::text, ', ') FILTER (WHERE c.relkind = 'r') AS tables,
+    SELECT v.id, v.schema, string_agg(c.oid::regclass::text, ', ' ORDER BY c.relkind = 'r', c.relispartition, NOT c.relhassubclass, c.oid) FILTER (WHERE c.relkind IN ('r', 'p')) AS tables,
       coalesce(jsonb_agg(to_jsonb(s) || jsonb_build_object('name', c.relname, 'path', c.oid::regclass::text)) FILTER (WHERE c.relkind = 'S'), '[]') AS sequences
     FROM kiloshard.moves v JOIN pg_namespace n ON n.nspname = v.schema
       LEFT JOIN pg_depend d ON d.classid = 'pg_class'::regclass AND d.refclassid = 'pg_namespace'::regclass AND d.refobjid = n.oid
-      LEFT JOIN pg_class c ON c.oid = d.objid AND c.relkind IN ('r', 'S') LEFT JOIN pg_sequence s ON s.seqrelid = c.oid
+      LEFT JOIN pg_class c ON c.oid = d.objid AND c.relkind IN ('r', 'p', 'S') LEFT JOIN pg_sequence s ON s.seqrelid = c.oid
     WHERE v.id = ANY ('%[1]s') AND v.step = '%[2]s' AND v.outcome IS NULL GROUP BY v.id ORDER BY v.shard
   LOOP
     IF m.tables IS NOT NULL THEN EXECUTE 'LOCK TABLE ' || m.tables || ' IN ACCESS EXCLUSIVE MODE'; END IF;

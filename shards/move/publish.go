@@ -31,9 +31,10 @@ func (j *job) publish(ctx context.Context) error {
 	return nil
 }
 
-// tablesOf returns the names of a schema's tables that are replicated, as SQL.
+// tablesOf returns the names of a schema's tables that are replicated, as SQL: partitions and children each by themselves, since a partitioned table
+// has no rows.
 func tablesOf(ctx context.Context, conn *pgx.Conn, schema string) ([]string, error) {
-	const query = `SELECT format('%I.%I', $1::text, relname) FROM pg_class WHERE relnamespace = $1::regnamespace AND relkind = 'r' AND relpersistence = 'p' ORDER BY relname`
+	const query = `SELECT format('ONLY %I.%I', $1::text, relname) FROM pg_class WHERE relnamespace = $1::regnamespace AND relkind = 'r' AND relpersistence = 'p' ORDER BY relname`
 	return texts(ctx, conn, query, schema)
 }
 

@@ -18,7 +18,8 @@ WITH RECURSIVE reads (reader, source) AS (
 ), late (oid) AS (
   SELECT oid FROM pg_class WHERE relnamespace = $1::regnamespace AND relkind = 'r' AND relpersistence = 'u'
   UNION
-  SELECT r.reader FROM late l JOIN reads r ON r.source = l.oid
+  SELECT CASE n WHEN 1 THEN r.reader ELSE i.inhparent END FROM late l CROSS JOIN generate_series(1, 2) n
+  LEFT JOIN reads r ON n = 1 AND r.source = l.oid LEFT JOIN pg_inherits i ON n = 2 AND i.inhrelid = l.oid WHERE coalesce(r.reader, i.inhparent) IS NOT NULL
 )
 SELECT c.relname::text FROM depth d JOIN pg_class c ON c.oid = d.oid
 WHERE c.relnamespace = $1::regnamespace AND c.relkind = 'm' AND c.relispopulated AND (NOT $2 OR c.oid IN (SELECT oid FROM late)) GROUP BY c.oid ORDER BY max(d.level), c.oid`

@@ -150,7 +150,7 @@ func (j *job) schemaVersion(ctx context.Context) (string, error) {
 // truncateAll returns a statement that empties tables of a schema, if one has rows: all, since Postgres empties no table without those that refer to it.
 func truncateAll(schema string, which rows.Tables) string {
 	return fmt.Sprintf(`DO $kiloshard$ DECLARE t text; BEGIN
-  SELECT string_agg(c.oid::regclass::text, ', ') INTO t FROM pg_class c WHERE c.relnamespace = '%s'::regnamespace AND c.relkind = 'r' AND position(c.relpersistence IN '%s') > 0
+  SELECT string_agg('ONLY ' || c.oid::regclass, ', ') INTO t FROM pg_class c WHERE c.relnamespace = '%s'::regnamespace AND c.relkind = 'r' AND position(c.relpersistence IN '%s') > 0
     HAVING bool_or(pg_relation_size(c.oid) > 0);
   IF t IS NOT NULL THEN EXECUTE 'TRUNCATE ' || t; END IF;
 END $kiloshard$;

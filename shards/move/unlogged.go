@@ -23,13 +23,13 @@ func (j *job) makeUnloggedKeys(ctx context.Context) error {
 		return nil
 	}
 	var drop, add string
-	if err := j.from.QueryRow(ctx, constraintScripts+unloggedKeys, j.Schema).Scan(nil, &add); err != nil || add == "" {
+	if err := j.from.QueryRow(ctx, constraintScripts(unloggedKeys), j.Schema).Scan(nil, &add); err != nil || add == "" {
 		return err
 	}
 	if err := j.empty(ctx, rows.Unlogged); err != nil {
 		return err
 	}
-	if err := j.to.QueryRow(ctx, constraintScripts+unloggedKeys, j.Schema).Scan(&drop, nil); err != nil {
+	if err := j.to.QueryRow(ctx, constraintScripts(unloggedKeys), j.Schema).Scan(&drop, nil); err != nil {
 		return err
 	}
 	if err := j.onTarget(ctx, drop+add); err != nil {
@@ -46,7 +46,7 @@ func (j *job) dropUnloggedKeys(ctx context.Context) error {
 	began, told := time.Now(), time.Now()
 	return wait(ctx, 0, slowly, nil, func() (bool, error) {
 		var drop string
-		if err := j.to.QueryRow(ctx, constraintScripts+unloggedKeys, j.Schema).Scan(&drop, nil); err != nil || drop == "" {
+		if err := j.to.QueryRow(ctx, constraintScripts(unloggedKeys), j.Schema).Scan(&drop, nil); err != nil || drop == "" {
 			return true, err
 		}
 		err := j.onTarget(ctx, drop)

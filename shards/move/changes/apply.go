@@ -110,7 +110,7 @@ func (a *applier) change(kind byte, rel *relation, before, after []value) {
 			a.replace(s, rel, table, before, after)
 			break
 		}
-		s.WriteString("UPDATE " + table + " SET ")
+		s.WriteString("UPDATE ONLY " + table + " SET ")
 		first := true
 		for i, c := range rel.columns {
 			if !after[i].known || before == nil && c.key || a.fixed[[2]string{rel.name, c.name}] {
@@ -131,7 +131,7 @@ func (a *applier) change(kind byte, rel *relation, before, after []value) {
 		}
 		s.where(rel, table, before)
 	case 'D':
-		s.WriteString("DELETE FROM " + table)
+		s.WriteString("DELETE FROM ONLY " + table)
 		s.where(rel, table, before)
 	}
 	a.queue(s)
@@ -152,7 +152,7 @@ func (a *applier) replace(s *statement, rel *relation, table string, before, aft
 	if before == nil {
 		before = after
 	}
-	s.WriteString("WITH old AS (DELETE FROM " + table)
+	s.WriteString("WITH old AS (DELETE FROM ONLY " + table)
 	s.where(rel, table, before)
 	s.WriteString(" RETURNING *) INSERT INTO " + table + " (" + strings.Join(rel.names(), ", ") + ") OVERRIDING SYSTEM VALUE SELECT ")
 	for i, column := range rel.names() {
@@ -168,7 +168,7 @@ func (a *applier) replace(s *statement, rel *relation, table string, before, aft
 	s.WriteString(" FROM old")
 }
 
-// truncate queues a TRUNCATE. All tables that it cascaded to are named.
+// truncate queues a TRUNCATE. All tables that it cascaded to are named, and so are children.
 func (a *applier) truncate(r *reader) {
 	tables := make([]string, min(r.uint32(), 65535))
 	restart := ""
@@ -177,7 +177,7 @@ func (a *applier) truncate(r *reader) {
 	}
 	for i := range tables {
 		if rel := a.relations[r.uint32()]; rel != nil {
-			tables[i] = pgx.Identifier{a.schema, rel.name}.Sanitize()
+			tables[i] = "ONLY " + pgx.Identifier{a.schema, rel.name}.Sanitize()
 		}
 	}
 	if r.err == nil && !a.skip {
@@ -203,7 +203,7 @@ func (s *statement) add(v value) {
 // a table it must be the same to the letter: 1.0 is equal to 1.00, and not all types have an equality. A composite of nulls is not NULL.
 func (s *statement) where(rel *relation, table string, row []value) {
 	if rel.full {
-		s.WriteString(" WHERE ctid OPERATOR(pg_catalog.=) (SELECT ctid FROM " + table)
+		s.WriteString(" WHERE ctid OPERATOR(pg_catalog.=) (SELECT ctid FROM ONLY " + table)
 	}
 	word := " WHERE "
 	for i, c := range rel.columns {

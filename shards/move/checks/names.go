@@ -29,7 +29,7 @@ var ofShard = map[string]string{
 
 // unreadable says of a part why the copy could not read it, although it is of the shard.
 var unreadable = map[string]string{
-	"regclass": "(SELECT 'which a move makes after the rows' FROM pg_class c WHERE c.oid = part.v AND c.relnamespace = to_regnamespace($1) AND (c.relkind = 'i' OR c.relname = 'next_id_seq'))",
+	"regclass": "(SELECT 'which a move makes after the rows' FROM pg_class c WHERE c.oid = part.v AND c.relnamespace = to_regnamespace($1) AND (c.relkind IN ('i', 'I') OR c.relname = 'next_id_seq'))",
 	"regproc":  "(SELECT 'the name of several functions' FROM pg_proc p WHERE p.oid = part.v AND to_regproc(part.v::text) IS DISTINCT FROM part.v)",
 }
 

@@ -16,7 +16,7 @@ SELECT DISTINCT false, format('%s calls %s, which names %s without its schema: t
 FROM pg_depend d JOIN pg_proc p ON p.oid = d.refobjid JOIN pg_language l ON l.oid = p.prolang
 CROSS JOIN LATERAL (
   SELECT min(name) FROM (
-    SELECT relname FROM pg_class WHERE relnamespace = p.pronamespace AND relkind IN ('r', 'v', 'm', 'S') UNION ALL
+    SELECT relname FROM pg_class WHERE relnamespace = p.pronamespace AND relkind IN ('r', 'p', 'v', 'm', 'S') UNION ALL
     SELECT proname FROM pg_proc WHERE pronamespace = p.pronamespace UNION ALL
     SELECT typname FROM pg_type WHERE typnamespace = p.pronamespace
   ) names (name) WHERE name ~ '^\w+$' AND p.prosrc ~ ('(^|[^.\w"$])' || name || '\M')

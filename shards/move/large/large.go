@@ -15,7 +15,7 @@ import (
 // a domain over it, and is the number of one. It is empty if there is no such column.
 func Columns(ctx context.Context, conn Querier, schema string) (string, error) {
 	const query = `
-		SELECT coalesce(string_agg(format('SELECT DISTINCT m.oid FROM %I.%I t JOIN pg_largeobject_metadata m ON m.oid = t.%I', $1::text, c.relname, a.attname), ' UNION '), '')
+		SELECT coalesce(string_agg(format('SELECT DISTINCT m.oid FROM ONLY %I.%I t JOIN pg_largeobject_metadata m ON m.oid = t.%I', $1::text, c.relname, a.attname), ' UNION '), '')
 		FROM pg_attribute a JOIN pg_class c ON c.oid = a.attrelid JOIN pg_type t ON t.oid = a.atttypid
 		WHERE c.relnamespace = to_regnamespace($1) AND c.relkind = 'r' AND a.attnum > 0 AND NOT a.attisdropped AND 'oid'::regtype IN (t.oid, t.typbasetype)
 			AND has_table_privilege(c.oid, 'SELECT')`

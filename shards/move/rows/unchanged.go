@@ -44,7 +44,7 @@ func Unchanged(ctx context.Context, from *pgx.Conn, original string, to *pgx.Con
 // unknown counts the rows of the copy of a table that are not in the original.
 func unknown(ctx context.Context, from *pgx.Conn, original table, to *pgx.Conn, copied table, since string) (int64, error) {
 	query := func(t table, where string) string {
-		return fmt.Sprintf("SELECT %s FROM %s AS kiloshard_row %s ORDER BY 1", t.hash(), pgx.Identifier{t.schema[0], t.Name}.Sanitize(), where)
+		return fmt.Sprintf("SELECT %s FROM ONLY %s AS kiloshard_row %s ORDER BY 1", t.hash(), pgx.Identifier{t.schema[0], t.Name}.Sanitize(), where)
 	}
 	known, err := from.Query(ctx, query(original, ""), pgx.QueryExecModeExec)
 	if err != nil {
