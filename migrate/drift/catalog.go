@@ -31,8 +31,8 @@ const head = `
 var parts = []string{
 	enumPart, domainPart, compositePart, rangePart, baseTypePart,
 	sequencePart, ownedSequencePart,
-	tablePart, toastPart, rowSecurityPart, replicaIdentityPart, columnPart,
-	constraintPart, domainConstraintPart, disabledConstraintPart, indexPart, statisticsPart,
+	tablePart, attachPart, toastPart, rowSecurityPart, replicaIdentityPart, columnPart,
+	constraintPart, domainConstraintPart, disabledConstraintPart, indexPart, attachIndexPart, statisticsPart,
 	functionPart, aggregatePart, triggerPart, viewColumnPart,
 	relationCommentPart, constraintCommentPart, functionCommentPart, typeCommentPart, triggerCommentPart, statisticsCommentPart, schemaCommentPart,
 	otherPart,

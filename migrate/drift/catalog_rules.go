@@ -2,13 +2,23 @@ package drift
 
 // Constraints, indexes, triggers, rules and policies.
 
-// NOT NULL, a constraint since Postgres 18, is part of its column's line, unless it is not validated.
+// NOT NULL, a constraint since Postgres 18, is part of its column's line, unless it is not validated. A constraint of a partitioned table or
+// of a parent makes those of its children, or takes the ones that are there as its own: a foreign key that a partition has by itself comes first.
+// A foreign key to a partitioned table has others to its partitions, which come and go with these. A key of a partition is attached like an index.
 const constraintPart = `
-	SELECT t.relnamespace, CASE WHEN con.contype = 'f' THEN 55 WHEN con.contype IN ('p', 'u', 'x') THEN 51 ELSE 50 END, 'pg_constraint'::regclass, con.oid, 0, format('constraint %s.%I', t.name, con.conname),
-		concat('ALTER TABLE ', t.name, ' ADD CONSTRAINT ', quote_ident(con.conname), ' ', pg_get_constraintdef(con.oid),
-			CASE WHEN NOT con.conislocal OR con.conparentid <> 0 THEN ' /* inherited */' END)
+	SELECT t.relnamespace, CASE WHEN con.contype = 'f' THEN 55 WHEN con.contype IN ('p', 'u', 'x') THEN 51 ELSE 48 END, 'pg_constraint'::regclass, con.oid, 0, format('constraint %s.%I', t.name, con.conname),
+		CASE WHEN given.oid IS NOT NULL THEN format('ALTER TABLE %s VALIDATE CONSTRAINT %I /* inherited */', t.name, con.conname)
+			ELSE concat('ALTER TABLE ', CASE WHEN t.relkind = 'p' AND con.contype IN ('p', 'u', 'x') THEN 'ONLY ' END, t.name, ' ADD CONSTRAINT ', quote_ident(con.conname), ' ',
+				pg_get_constraintdef(con.oid), CASE WHEN con.contype = 'f' AND con.conparentid <> 0 THEN ' /* inherited */' END) END
 	FROM pg_constraint con JOIN rel t ON t.oid = con.conrelid
-	WHERE con.contype IN ('p', 'u', 'f', 'c', 'x') OR con.contype = 'n' AND NOT con.convalidated`
+	LEFT JOIN (
+		SELECT c.oid, bool_and(u.convalidated = c.convalidated) FROM pg_constraint c
+		JOIN rel t ON t.oid = c.conrelid AND NOT t.relispartition JOIN pg_inherits i ON i.inhrelid = t.oid
+		JOIN pg_constraint u ON u.conrelid = i.inhparent AND u.conname = c.conname AND u.contype = c.contype
+		WHERE c.contype IN ('c', 'n') AND NOT c.conislocal GROUP BY 1
+	) given (oid, alike) ON given.oid = con.oid
+	LEFT JOIN pg_constraint up ON up.oid = con.conparentid
+	WHERE (con.contype IN ('p', 'u', 'f', 'c', 'x') OR con.contype = 'n' AND NOT con.convalidated) AND given.alike IS NOT true AND up.conrelid IS DISTINCT FROM con.conrelid`
 
 const domainConstraintPart = `
 	SELECT ty.typnamespace, 26, 'pg_constraint'::regclass, con.oid, 0, format('constraint %s.%I', ty.oid::regtype, con.conname),
@@ -24,14 +34,15 @@ const disabledConstraintPart = `
 	WHERE tg.tgisinternal AND tg.tgenabled <> 'O'`
 
 // An index of a constraint is part of the constraint's line, unless it has other properties.
-const indexPart = `
+var indexPart = `
 	SELECT t.relnamespace, 60, 'pg_class'::regclass, i.indexrelid, 0, format('index %I.%I', s.name, x.relname),
 		concat_ws('; ',
 			CASE WHEN con.oid IS NULL THEN pg_get_indexdef(i.indexrelid)
 				WHEN x.reloptions IS NOT NULL THEN format('ALTER INDEX %I.%I SET (%s)', s.name, x.relname, array_to_string(x.reloptions, ', ')) END,
 			targets.statements,
 			CASE WHEN i.indisclustered THEN format('ALTER TABLE %s CLUSTER ON %I', t.name, x.relname) END,
-			CASE WHEN NOT (i.indisvalid AND i.indisready AND i.indislive) THEN format('/* index %I.%I is invalid */', s.name, x.relname) END)
+			CASE WHEN i.indisvalid AND i.indisready AND i.indislive THEN NULL WHEN x.relkind = 'I' THEN format('/* of partitions: not all have index %s */', ` + comment("quote_ident(x.relname)") + `)
+				ELSE format('/* index %I.%I is invalid */', s.name, x.relname) END)
 	FROM pg_index i
 	JOIN rel t ON t.oid = i.indrelid
 	JOIN shard s ON s.oid = t.relnamespace
@@ -43,18 +54,24 @@ const indexPart = `
 	) targets (oid, statements) ON targets.oid = i.indexrelid
 	WHERE con.oid IS NULL OR targets.oid IS NOT NULL OR x.reloptions IS NOT NULL OR i.indisclustered OR NOT (i.indisvalid AND i.indisready AND i.indislive)`
 
+// The index of a partitioned table is made without those of its partitions, which are attached to it.
+const attachIndexPart = `
+	SELECT x.relnamespace, 61, 'pg_class'::regclass, x.oid, -5, 'attached index ' || x.name, format('ALTER INDEX %s ATTACH PARTITION %s', i.inhparent::regclass, x.name)
+	FROM rel x JOIN pg_inherits i ON i.inhrelid = x.oid
+	WHERE x.relkind IN ('i', 'I')`
+
 const statisticsPart = `
 	SELECT st.stxnamespace, 62, 'pg_statistic_ext'::regclass, st.oid, 0, format('statistics %I.%I', s.name, st.stxname),
 		concat(pg_get_statisticsobjdef(st.oid), CASE WHEN st.stxstattarget >= 0 THEN format('; ALTER STATISTICS %I.%I SET STATISTICS %s', s.name, st.stxname, st.stxstattarget) END)
 	FROM pg_statistic_ext st JOIN shard s ON s.oid = st.stxnamespace`
 
+// A trigger of a partitioned table makes those of its partitions, which are switched off by themselves.
 const triggerPart = `
 	SELECT t.relnamespace, 80, 'pg_trigger'::regclass, tg.oid, 0, format('trigger %s.%I', t.name, tg.tgname),
-		concat(pg_get_triggerdef(tg.oid), CASE WHEN tg.tgenabled <> 'O' THEN format('; ALTER TABLE %s %s TRIGGER %I', t.name,
-			CASE tg.tgenabled WHEN 'D' THEN 'DISABLE' WHEN 'R' THEN 'ENABLE REPLICA' ELSE 'ENABLE ALWAYS' END, tg.tgname) END,
-			CASE WHEN tg.tgparentid <> 0 THEN ' /* inherited */' END)
+		concat_ws('; ', CASE tg.tgparentid WHEN 0 THEN pg_get_triggerdef(tg.oid) END, CASE WHEN tg.tgenabled <> 'O' THEN
+			format('ALTER TABLE ONLY %s %s TRIGGER %I', t.name, CASE tg.tgenabled WHEN 'D' THEN 'DISABLE' WHEN 'R' THEN 'ENABLE REPLICA' ELSE 'ENABLE ALWAYS' END, tg.tgname) END)
 	FROM pg_trigger tg JOIN rel t ON t.oid = tg.tgrelid
-	WHERE NOT tg.tgisinternal AND tg.tgfoid <> coalesce(to_regprocedure('kiloshard.refuse_arriving()')::oid, 0)` // those of a move are its own
+	WHERE NOT tg.tgisinternal AND (tg.tgparentid = 0 OR tg.tgenabled <> 'O') AND tg.tgfoid <> coalesce(to_regprocedure('kiloshard.refuse_arriving()')::oid, 0)` // those of a move are its own
 
 const rulePart = `
 	SELECT t.relnamespace, 70, 'pg_rewrite'::regclass, r.oid, 0, format('rule %s.%I', t.name, r.rulename),

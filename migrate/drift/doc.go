@@ -33,6 +33,12 @@
 // Major versions of Postgres write some objects differently, such as views in Postgres 18. If the hosts of a cluster have
 // different versions, shards with such objects count as different.
 //
+// # Partitions and children
+//
+// A partition is a table of its own that is attached to its parent, as pg_dump writes it, and so are indexes. What a parent
+// makes in its children has no statement, unless it differs there; columns have one that gives their position, default and settings.
+// The names of NOT NULL constraints, and whether a child would keep them without its parent, do not count.
+//
 // # What it costs
 //
 // Look reads only catalogs, and locks no table except schema_version. A host answers one query for each [Config.Batch]

@@ -40,8 +40,8 @@ type Line struct {
 	locking bool // of [lockingParts]
 }
 
-// keyRanks are those of keys, of indexes, of replica identities, and of comments on constraints and indexes.
-var keyRanks = []int32{51, 60, 77, 91}
+// keyRanks are those of keys, of indexes and what they are attached to, of replica identities, and of comments on constraints and indexes.
+var keyRanks = []int32{51, 60, 61, 77, 91}
 
 // OfKeys reports whether a line makes a key or an index, or is about one: it can wait until its table has rows, which is faster, unless
 // another line needs it.

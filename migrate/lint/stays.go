@@ -22,13 +22,8 @@ func (l *linter) stays(tree any) {
 		case len(l.opts.Shared) > 0: // it runs in no shard
 		case name == "DefineStmt" && definitions[kind] != "":
 			l.warn(staysRule, 0, definitions[kind])
-		case name == "CreateStmt" && isTemporary(statement["relation"]):
-		case name == "CreateStmt" && statement["partspec"] != nil:
-			l.warn(staysRule, 0, "a partitioned table")
-		case name == "CreateStmt" && statement["partbound"] != nil:
-			l.warn(staysRule, 0, "a partition")
-		case name == "CreateStmt" && statement["inhRelations"] != nil:
-			l.warn(staysRule, 0, "a table that inherits")
+		case name == "CreateStmt" && statement["ofTypename"] != nil && !isTemporary(statement["relation"]):
+			l.warn(staysRule, 0, "a table of a type")
 		case what != "":
 			l.warn(staysRule, 0, what)
 		}

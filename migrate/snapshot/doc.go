@@ -18,5 +18,6 @@
 // # Limits
 //
 // A snapshot cannot make objects for which package drift writes no statement: aggregates, operators and the like. It also
-// cannot make partitioned tables, child tables, foreign tables and invalid indexes. Take returns [UnknownError] then.
+// cannot make typed tables, foreign tables, invalid indexes, and tables with a partition, child or parent in another schema. Take returns
+// [UnknownError] then.
 package snapshot

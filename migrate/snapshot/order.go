@@ -81,6 +81,11 @@ func needsOf(ctx context.Context, conn *pgx.Conn, lines drift.Structure) ([][]in
 	if err != nil {
 		return nil, err
 	}
+	tree, err := treeEdges(ctx, conn, objects)
+	if err != nil {
+		return nil, err
+	}
+	edges = append(edges, tree...)
 	for _, e := range edges {
 		from, ok := at[e.from]
 		if !ok {
@@ -103,7 +108,7 @@ func needsOf(ctx context.Context, conn *pgx.Conn, lines drift.Structure) ([][]in
 
 // readEdges reads the dependencies of objects. It replaces a default by its column, a view's rule by the view, the row type
 // of a table by the table, an array type by its element type, and the index of a constraint by the constraint. It leaves
-// out the dependency of an owned sequence on its column, since the column needs the sequence.
+// out the dependency of an owned sequence on its column, since the column needs the sequence, and those of what partitions have on what made it.
 func readEdges(ctx context.Context, conn *pgx.Conn, objects []uint32) ([]edge, error) {
 	const query = `
 		WITH thing AS MATERIALIZED (
@@ -121,9 +126,14 @@ func readEdges(ctx context.Context, conn *pgx.Conn, objects []uint32) ([]edge, e
 			UNION ALL
 			SELECT 'pg_class'::regclass, con.conindid, 0, 'pg_constraint'::regclass, con.oid, 0 FROM pg_constraint con WHERE con.oid = ANY ($1::oid[]) AND con.contype IN ('p', 'u', 'x')
 		), stands (class, object, part, for_class, for_object, for_part) AS (TABLE thing), needs AS MATERIALIZED (
-			SELECT d.* FROM pg_depend d
-			WHERE (d.objid = ANY ($1::oid[]) OR d.objid IN (SELECT object FROM stands)) AND d.refclassid <> 'pg_namespace'::regclass
+			SELECT d.classid, d.objid, d.objsubid, d.refclassid, d.refobjid, d.refobjsubid FROM pg_depend d
+			WHERE (d.objid = ANY ($1::oid[]) OR d.objid IN (SELECT object FROM stands)) AND d.refclassid <> 'pg_namespace'::regclass AND d.deptype NOT IN ('P', 'S')
 				AND NOT (d.classid = 'pg_class'::regclass AND d.deptype IN ('a', 'i') AND d.objid IN (SELECT seqrelid FROM pg_sequence))
+			UNION ALL -- a partitioned table is made with its columns
+			SELECT 'pg_class'::regclass, c.oid, 0, d.refclassid, d.refobjid, d.refobjsubid
+			FROM pg_class c LEFT JOIN pg_attrdef f ON f.adrelid = c.oid
+			JOIN pg_depend d ON d.classid = 'pg_class'::regclass AND d.objid = c.oid AND d.objsubid > 0 OR d.classid = 'pg_attrdef'::regclass AND d.objid = f.oid
+			WHERE c.oid = ANY ($1::oid[]) AND c.relkind = 'p' AND d.refobjid <> c.oid
 		)
 		SELECT coalesce(f.for_class, d.classid), coalesce(f.for_object, d.objid), coalesce(f.for_part, d.objsubid),
 			coalesce(t.for_class, d.refclassid), coalesce(t.for_object, d.refobjid), coalesce(t.for_part, d.refobjsubid)
@@ -131,6 +141,11 @@ func readEdges(ctx context.Context, conn *pgx.Conn, objects []uint32) ([]edge, e
 		LEFT JOIN stands f ON f.class = d.classid AND f.object = d.objid
 		LEFT JOIN stands t ON t.class = d.refclassid AND t.object = d.refobjid
 		WHERE d.classid <> 'pg_class'::regclass OR f.for_class IS DISTINCT FROM 'pg_constraint'::regclass`
+	return queryEdges(ctx, conn, query, objects)
+}
+
+// queryEdges returns the edges that a query finds among objects.
+func queryEdges(ctx context.Context, conn *pgx.Conn, query string, objects []uint32) ([]edge, error) {
 	rows, err := conn.Query(ctx, query, objects)
 	if err != nil {
 		return nil, err

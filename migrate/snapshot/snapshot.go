@@ -230,15 +230,15 @@ func withoutPositions(structure drift.Structure) drift.Structure {
 	return plain
 }
 
-// plainOptions matches the end of a CREATE TABLE whose columns can be added one by one.
-var plainOptions = regexp.MustCompile(`^ \(\)( USING \S+)?( WITH \(.*\))?$`)
+// outsidePattern matches the end of a CREATE TABLE of a table with a parent or a child in another schema.
+var outsidePattern = regexp.MustCompile(` /\* its parent or child outside the schema: (?s:.*) \*/$`)
 
-// plainTable reports whether a line is such a CREATE TABLE.
-func plainTable(l drift.Line) bool {
+// ofShard reports whether a line is a CREATE TABLE of a table whose columns and parents are the shard's own: none of a type, or of another server.
+func ofShard(l drift.Line) bool {
 	name := strings.TrimPrefix(l.Key, "table ")
 	text := strings.Replace(l.Text, "CREATE UNLOGGED ", "CREATE ", 1)
-	options, ok := strings.CutPrefix(text, "CREATE TABLE "+name)
-	return ok && plainOptions.MatchString(options)
+	options, ok := strings.CutPrefix(text, "CREATE TABLE "+name+" (")
+	return ok && options != "" && !outsidePattern.MatchString(l.Text)
 }
 
 // unknown returns an [UnknownError] if a structure has objects that a snapshot cannot make.
@@ -246,10 +246,8 @@ func unknown(structure drift.Structure, m *shards.Map, donor shards.Number) erro
 	var things []string
 	for _, l := range structure {
 		switch {
-		case strings.HasPrefix(l.Key, "table ") && !plainTable(l): // and all its parts
-			text, _, _ := strings.Cut(l.Text, " WITH (")
-			things = append(things, drift.Render(text, m.Schema(donor), donor))
-		case strings.HasPrefix(l.Text, "/*"), strings.HasSuffix(l.Text, " is invalid */"):
+		case strings.HasPrefix(l.Text, "/*") && !strings.HasPrefix(l.Text, "/* inherited") && !strings.HasPrefix(l.Text, "/* of partitions"),
+			strings.HasSuffix(l.Text, " is invalid */"), strings.HasPrefix(l.Key, "table ") && !ofShard(l):
 			things = append(things, drift.Render(l.Text, m.Schema(donor), donor))
 		}
 	}
