@@ -106,6 +106,7 @@ func (r *run) statements(ctx context.Context, s *session, n shards.Number, at sh
 			err = left
 		}
 		if err != nil {
+			s.hintOfExtension(ctx, text, err)
 			e := f.wrong(st.Start+offsetIn(text, err), text, err)
 			e.Kept = i
 			return e

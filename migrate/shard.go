@@ -86,6 +86,7 @@ func (r *run) apply(ctx context.Context, s *session, n shards.Number, at shardVe
 	case out.busy() && !ended:
 		return done, true, r.awaitShard(ctx, s, n)
 	}
+	s.hintOfExtension(ctx, text.text, out.err)
 	return done, false, text.explain(out)
 }
 
