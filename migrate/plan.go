@@ -16,6 +16,7 @@ type PlanReport struct {
 	UpToDate shards.Set   // at the target or past it
 	Groups   []PlanGroup  // shards to migrate, from the lowest version up
 	Files    []PlanFile   // all files to run in any shard, in order
+	Earlier  []PlanFile   // on the way up, the files that the sample shard has run, without Shards
 	Sample   *SampleShard // the shard that Files are rendered for; nil without Files
 
 	Templates []TemplateRisk // of Files
@@ -155,6 +156,15 @@ func (r *run) planFiles(report *PlanReport) error {
 		return err
 	}
 	report.Sample = &SampleShard{Shard: n, Schema: r.cfg.Map.Schema(n), Host: r.cfg.Map.Host(n).Name}
+	if r.way == up && farthest.From > 0 {
+		earlier, err := r.directory.pending(n, 0, farthest.From, up)
+		if err != nil {
+			return err
+		}
+		for _, f := range earlier {
+			report.Earlier = append(report.Earlier, PlanFile{Version: f.number, Name: f.name, SQL: f.sql, Line: f.firstLine, Rendered: f.rendered})
+		}
+	}
 	shared := r.sharedUp()
 	for _, f := range files {
 		planned := PlanFile{Version: f.number, Name: f.name, SQL: f.sql, Line: f.firstLine, Rendered: f.rendered, MarkAbove: r.markAbove(n, f.number)}

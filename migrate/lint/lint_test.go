@@ -50,8 +50,13 @@ func TestWarnings(t *testing.T) {
 		{"extension", "create extension if not exists citext", "create-extension 1"},
 		{"search_path", "select pg_catalog.set_config('search_path', '', false); set search_path = public", "search-path 1, search-path 1"},
 		{
-			"columns that cannot hold IDs", "create table users (id bigint primary key default next_id());\ncreate table p (id int default next_id());\ncreate table q (id bigint default next_id('s'),\na real default shard_00001.next_id()::real,\nu int references users,\nq int references q)",
+			"columns that cannot hold IDs", "create table users (id bigint primary key default next_id());\ncreate table p (id int default next_id());\ncreate table q (id bigint primary key default next_id('s'),\na real default shard_00001.next_id()::real,\nu int references users,\nq int references q)",
 			"narrow-id 2, narrow-id 4, narrow-id 5, narrow-id 6",
+		},
+		{
+			"columns that get IDs by keys", "create table p (id bigint default next_id(), n int unique, primary key (id));\ncreate table q (p bigint primary key references p,\nn int references p (n), m int, foreign key (m) references p);\n" +
+				"alter table q add o smallint references p (id);\nalter table q alter n set default next_id()::int;\ncreate table r (a int,\nforeign key (a) references q (p))",
+			"narrow-id 3, narrow-id 4, narrow-id 5, narrow-id 7",
 		},
 		{
 			"columns that hold IDs", "create table users (id bigint primary key default next_id()); create table p (id numeric default next_id(), n int default 7, m int references old, b int default next_id() % 100, u bigint references users, a int[])", "",
@@ -240,6 +245,32 @@ func TestShardsByName(t *testing.T) {
 				t.Errorf("%s\ngot  %s\nwant %s", test.sql, got, test.want)
 			}
 		})
+	}
+}
+
+// A key may refer to a table of an earlier file.
+func TestColumnsOfEarlierTexts(t *testing.T) {
+	t.Parallel()
+	tables := &lint.Tables{}
+	for _, step := range []struct{ sql, want string }{
+		{"create table photos (id bigint primary key default next_id())", ""},
+		{"create table likes (id bigint primary key, photo bigint, seen int)", ""},
+		{"alter table likes add foreign key (photo) references photos;\nalter table likes add foreign key (seen) references photos", "narrow-id 2"},
+		{"create table tags (photo int references photos (id))", "narrow-id 1"},
+	} {
+		warnings, err := lint.Check(step.sql, lint.Options{Tables: tables})
+		got := ""
+		for _, w := range warnings {
+			if w.Rule == "narrow-id" {
+				got = fmt.Sprintf("%s %d", w.Rule, w.Line)
+			}
+		}
+		if err != nil || got != step.want {
+			t.Errorf("%s: got %s, %v, want %s", step.sql, got, err, step.want)
+		}
+	}
+	if got := found(t, "create table tags (photo int references photos (id))", lint.Options{}); got != "" {
+		t.Errorf("without earlier texts: got %s", got)
 	}
 }
 

@@ -1,81 +1,135 @@
 package lint
 
-import "slices"
+import (
+	"encoding/json"
+	"slices"
+)
 
 // narrowTypes are types, as the parser names them, that cannot hold all IDs.
-var narrowTypes = []string{"int2", "int4", "float4", "float8"}
+var narrowTypes = []string{"int2", "int4", "float4", "float8", "serial", "serial4", "smallserial", "serial2"}
 
-// narrow warns of columns that get IDs and are of a type that cannot hold them: by default, or by a key that refers to a
-// table of this text whose IDs are made by default. verify finds the others in the catalog.
-func (l *linter) narrow(tree any) {
-	walk("", tree, 0, func(name string, body map[string]any, _ int) {
-		if name == "CreateStmt" && makesIDs(body["tableElts"]) {
-			l.ids[l.relationKey(body["relation"])] = true
-		}
-	})
-	walk("", tree, 0, func(name string, body map[string]any, location int) {
-		if name == "ColumnDef" && slices.Contains(narrowTypes, typeOf(body)) && (defaultIsID(body) || l.ids[l.refersTo(body)]) {
-			l.warn(narrowRule, location, body["colname"])
-		}
-	})
+// Tables is what texts say of the columns of tables, so that a later text's keys are understood. The zero value is ready to use.
+// It is not safe for concurrent use.
+type Tables struct{ byName map[string]*table }
+
+type table struct {
+	columns map[string]*column
+	key     []string // the columns of its primary key
 }
 
-// makesIDs reports whether a table has a column whose default is an ID.
-func makesIDs(columns any) bool {
-	found := false
-	walk("", columns, 0, func(name string, body map[string]any, _ int) {
-		found = found || name == "ColumnDef" && defaultIsID(body)
-	})
-	return found
+type column struct {
+	narrow bool // of a type that cannot hold all IDs
+	ids    bool // it gets IDs: by default, or by a key that refers to such a column
 }
 
-// typeOf returns the last part of the name of a column's type.
-func typeOf(column map[string]any) string {
-	if typ, ok := column["typeName"].(map[string]any); ok && typ["arrayBounds"] == nil {
-		return lastOf(namesIn(typ["names"]))
+func (t *Tables) table(name string) *table {
+	if t.byName == nil {
+		t.byName = map[string]*table{}
 	}
-	return ""
-}
-
-// defaultIsID reports whether a column's default is next_id(), perhaps with a cast.
-func defaultIsID(column map[string]any) bool {
-	for _, c := range constraintsOf(column) {
-		expr, _ := c["raw_expr"].(map[string]any)
-		if cast, ok := expr["TypeCast"].(map[string]any); ok {
-			expr, _ = cast["arg"].(map[string]any)
-		}
-		call, _ := expr["FuncCall"].(map[string]any)
-		if c["contype"] == "CONSTR_DEFAULT" && lastOf(namesIn(call["funcname"])) == "next_id" {
-			return true
-		}
+	if t.byName[name] == nil {
+		t.byName[name] = &table{columns: map[string]*column{}}
 	}
-	return false
+	return t.byName[name]
 }
 
-// refersTo returns the key of the table that a column's REFERENCES names, empty for none.
-func (l *linter) refersTo(column map[string]any) string {
-	for _, c := range constraintsOf(column) {
-		if c["contype"] == "CONSTR_FOREIGN" {
-			return l.relationKey(c["pktable"])
+// narrow warns of columns that get IDs and are of a type that cannot hold them. verify finds those of all shards in the catalog.
+func (l *linter) narrow(n node) {
+	switch {
+	case n.CreateTable != nil:
+		t := l.tables.table(l.key(n.CreateTable.Relation.Schema, n.CreateTable.Relation.Name))
+		for _, e := range n.CreateTable.Elements {
+			l.note(t, e)
+		}
+		for _, e := range n.CreateTable.Elements { // a key may refer to the table itself
+			l.refer(t, e)
+		}
+	case n.AlterTable != nil:
+		t := l.tables.table(l.key(n.AlterTable.Relation.Schema, n.AlterTable.Relation.Name))
+		for _, c := range n.AlterTable.Commands {
+			if cmd := c.AlterTableCmd; cmd != nil {
+				if cmd.Subtype == "AT_ColumnDefault" && cmd.Def.isID() {
+					l.getsIDs(t.columns[cmd.Name], cmd.Name, 0)
+				}
+				l.note(t, cmd.Def)
+				l.refer(t, cmd.Def)
+			}
 		}
 	}
-	return ""
 }
 
-func (l *linter) relationKey(relation any) string {
-	r, _ := relation.(map[string]any)
-	table, _ := r["relname"].(string)
-	return l.key(schemaOf(relation), table)
-}
-
-func constraintsOf(column map[string]any) []map[string]any {
-	list, _ := column["constraints"].([]any)
-	var found []map[string]any
-	for _, element := range list {
-		node, _ := element.(map[string]any)
-		if c, ok := node["Constraint"].(map[string]any); ok {
-			found = append(found, c)
+// note adds a column, or a primary key, to a table.
+func (l *linter) note(t *table, n node) {
+	if c := n.Constraint; c != nil && c.Type == "CONSTR_PRIMARY" {
+		t.key = names(c.Keys)
+	}
+	def := n.ColumnDef
+	if def == nil || def.Name == "" {
+		return
+	}
+	c := &column{narrow: def.Type.Bounds == nil && slices.Contains(narrowTypes, lastOf(names(def.Type.Names)))}
+	t.columns[def.Name] = c
+	for _, n := range def.Constraints {
+		switch {
+		case n.Constraint == nil:
+		case n.Constraint.Type == "CONSTR_PRIMARY":
+			t.key = []string{def.Name}
+		case n.Constraint.Type == "CONSTR_DEFAULT" && exprNode(n.Constraint.Expr).isID():
+			l.getsIDs(c, def.Name, def.Location)
 		}
 	}
-	return found
+}
+
+// refer follows the foreign keys of a column, or of a table.
+func (l *linter) refer(t *table, n node) {
+	if def := n.ColumnDef; def != nil {
+		for _, c := range def.Constraints {
+			if c.Constraint != nil && c.Constraint.Type == "CONSTR_FOREIGN" {
+				l.follow(t, []string{def.Name}, c.Constraint, def.Location)
+			}
+		}
+	}
+	if c := n.Constraint; c != nil && c.Type == "CONSTR_FOREIGN" {
+		l.follow(t, names(c.Own), c, c.Location)
+	}
+}
+
+func (l *linter) follow(t *table, own []string, c *constraint, location int) {
+	if c.Other == nil {
+		return
+	}
+	other := l.tables.table(l.key(c.Other.Schema, c.Other.Name))
+	referred := names(c.OtherColumns)
+	if len(referred) == 0 {
+		referred = other.key
+	}
+	for i, name := range own {
+		if i < len(referred) && other.columns[referred[i]] != nil && other.columns[referred[i]].ids {
+			l.getsIDs(t.columns[name], name, location)
+		}
+	}
+}
+
+// getsIDs notes that a column gets IDs.
+func (l *linter) getsIDs(c *column, name string, location int) {
+	if c == nil {
+		return // of an older text
+	}
+	if c.narrow && !c.ids {
+		l.warn(narrowRule, location, name)
+	}
+	c.ids = true
+}
+
+// isID reports whether an expression is next_id(), perhaps with a cast.
+func (n node) isID() bool {
+	if n.TypeCast != nil {
+		return n.TypeCast.Arg.isID()
+	}
+	return n.FuncCall != nil && lastOf(names(n.FuncCall.Name)) == "next_id"
+}
+
+// exprNode returns the part of an expression that the rules know.
+func exprNode(expr json.RawMessage) (n node) {
+	_ = json.Unmarshal(expr, &n) // it was read once already
+	return n
 }

@@ -1,5 +1,7 @@
 package lint
 
+import "encoding/json"
+
 // The types in this file are the parts of Postgres's parse tree that the rules use, with the names of the parser's JSON and
 // of src/include/nodes/parsenodes.h. The JSON omits default values.
 
@@ -16,7 +18,7 @@ type node struct {
 	CreateDatabase   *struct{}     `json:"CreatedbStmt"`
 	CreateIndex      *createIndex  `json:"IndexStmt"`
 	CreateSequence   *alterSeq     `json:"CreateSeqStmt"`
-	CreateTable      *onRelation   `json:"CreateStmt"`
+	CreateTable      *createTable  `json:"CreateStmt"`
 	CreateTableAs    *createAs     `json:"CreateTableAsStmt"`
 	CreateTablespace *struct{}     `json:"CreateTableSpaceStmt"`
 	CreateTrigger    *onRelation   `json:"CreateTrigStmt"`
@@ -24,6 +26,7 @@ type node struct {
 	Drop             *drop         `json:"DropStmt"`
 	DropDatabase     *struct{}     `json:"DropdbStmt"`
 	DropTablespace   *struct{}     `json:"DropTableSpaceStmt"`
+	FuncCall         *funcCall     `json:"FuncCall"`
 	Integer          *integer      `json:"Integer"`
 	List             *list         `json:"List"`
 	Lock             *lock         `json:"LockStmt"`
@@ -36,6 +39,7 @@ type node struct {
 	Select           *selectStmt   `json:"SelectStmt"`
 	String           *str          `json:"String"`
 	Truncate         *truncate     `json:"TruncateStmt"`
+	TypeCast         *typeCast     `json:"TypeCast"`
 	Vacuum           *vacuum       `json:"VacuumStmt"`
 	VacuumRelation   *onRelation   `json:"VacuumRelation"`
 }
@@ -61,6 +65,19 @@ type list struct {
 
 type onRelation struct {
 	Relation *rangeVar `json:"relation"`
+}
+
+type createTable struct {
+	Relation *rangeVar `json:"relation"`
+	Elements []node    `json:"tableElts"`
+}
+
+type funcCall struct {
+	Name []node `json:"funcname"`
+}
+
+type typeCast struct {
+	Arg node `json:"arg"`
 }
 
 type relations struct {
@@ -90,22 +107,28 @@ type alterCmd struct {
 }
 
 type columnDef struct {
+	Name        string   `json:"colname"`
 	Type        typeName `json:"typeName"`
 	Constraints []node   `json:"constraints"`
 	Location    int      `json:"location"`
 }
 
 type typeName struct {
-	Names []node `json:"names"`
+	Names  []node `json:"names"`
+	Bounds []node `json:"arrayBounds"`
 }
 
 type constraint struct {
-	Type           string `json:"contype"`
-	Name           string `json:"conname"`
-	SkipValidation bool   `json:"skip_validation"`
-	Expr           any    `json:"raw_expr"`
-	Index          string `json:"indexname"` // of USING INDEX
-	Location       int    `json:"location"`
+	Type           string          `json:"contype"`
+	Name           string          `json:"conname"`
+	SkipValidation bool            `json:"skip_validation"`
+	Expr           json.RawMessage `json:"raw_expr"`
+	Index          string          `json:"indexname"` // of USING INDEX
+	Keys           []node          `json:"keys"`
+	Own            []node          `json:"fk_attrs"`
+	Other          *rangeVar       `json:"pktable"`
+	OtherColumns   []node          `json:"pk_attrs"`
+	Location       int             `json:"location"`
 }
 
 type partitionCmd struct {

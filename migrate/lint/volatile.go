@@ -1,15 +1,18 @@
 package lint
 
 import (
+	"encoding/json"
 	"slices"
 	"strings"
 )
 
 // volatileCall returns the first function call in an expression that may return different values for the rows of a
 // statement, or the empty text.
-func volatileCall(expr any) string {
+func volatileCall(expr json.RawMessage) string {
 	found := ""
-	walk("", expr, 0, func(name string, body map[string]any, _ int) {
+	var tree any
+	_ = json.Unmarshal(expr, &tree) // it was read once already
+	walk("", tree, 0, func(name string, body map[string]any, _ int) {
 		if name != "FuncCall" || found != "" {
 			return
 		}

@@ -129,8 +129,14 @@ func newPlanResult(m *shards.Map, report migrate.PlanReport, partial *shards.Par
 		}
 		result.Groups = append(result.Groups, group)
 	}
+	tables := &lint.Tables{}
+	for _, f := range report.Earlier {
+		if strings.Contains(f.SQL, "next_id") { // it may make IDs
+			_, _ = lint.Check(f.SQL, lintOptions(m, f, report.Sample.Schema, tables)) // for its tables alone
+		}
+	}
 	for _, f := range report.Files {
-		file := newPlanFile(m, f, report.Sample.Schema)
+		file := newPlanFile(m, f, report.Sample.Schema, tables)
 		for _, risk := range report.Templates {
 			if risk.File == f.Name {
 				file.Warnings = append(file.Warnings, templateWarning(risk))
@@ -149,11 +155,10 @@ func newPlanResult(m *shards.Map, report migrate.PlanReport, partial *shards.Par
 	return result
 }
 
-// newPlanFile checks a file's SQL for risks. A text that is the same for all shards may
-// name none of their schemas.
-func newPlanFile(m *shards.Map, f migrate.PlanFile, schema string) planFile {
-	file := planFile{Version: f.Version, File: f.Name, ShardCount: f.Shards, Shared: f.Shared, Rendered: f.Rendered, Warnings: []planWarning{}, SQL: f.SQL}
-	opts := lint.Options{IsShard: func(schema string) bool { _, ok := m.NumberOf(schema); return ok }, Outside: f.MarkAbove}
+// lintOptions returns what the check of a file needs to know. A text that is the same for all shards may name none of their
+// schemas.
+func lintOptions(m *shards.Map, f migrate.PlanFile, schema string, tables *lint.Tables) lint.Options {
+	opts := lint.Options{Tables: tables, IsShard: func(schema string) bool { _, ok := m.NumberOf(schema); return ok }, Outside: f.MarkAbove}
 	for _, e := range m.Extensions() {
 		opts.Extensions = append(opts.Extensions, e.Name)
 	}
@@ -163,7 +168,13 @@ func newPlanFile(m *shards.Map, f migrate.PlanFile, schema string) planFile {
 	if f.Shared {
 		opts.Shared = m.SharedSchemas()
 	}
-	warnings, err := lint.Check(f.SQL, opts)
+	return opts
+}
+
+// newPlanFile checks a file's SQL for risks.
+func newPlanFile(m *shards.Map, f migrate.PlanFile, schema string, tables *lint.Tables) planFile {
+	file := planFile{Version: f.Version, File: f.Name, ShardCount: f.Shards, Shared: f.Shared, Rendered: f.Rendered, Warnings: []planWarning{}, SQL: f.SQL}
+	warnings, err := lint.Check(f.SQL, lintOptions(m, f, schema, tables))
 	var unread *lint.ParseError
 	switch {
 	case errors.As(err, &unread) && unread.Line > 0:
