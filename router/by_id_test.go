@@ -28,7 +28,7 @@ func TestSignUpByID(t *testing.T) {
 	ids := make([]shards.ID, room)
 	for i := range ids {
 		signing.Go(func() {
-			shard, err := b.ForNew(ctx)
+			shard, err := b.NewShard(ctx)
 			if err == nil {
 				ids[i], err = shard.NextID(ctx)
 			}
@@ -60,7 +60,7 @@ func TestSignUpByID(t *testing.T) {
 			t.Errorf("shard %d has %d users and counts %d, expected %d", n, users[n], b.usage(ctx, t, int(n)), want)
 		}
 	}
-	if _, err := b.ForNew(ctx); !errors.Is(err, router.ErrFull) {
+	if _, err := b.NewShard(ctx); !errors.Is(err, router.ErrFull) {
 		t.Errorf("one more: %v", err)
 	}
 	if path, err := b.Explain(ctx, shards.NumberKey(int64(ids[0]))); err != nil || path.How != router.ByArithmetic || !strings.Contains(path.String(), "was made by shard") || path.Note != "" {
@@ -88,11 +88,8 @@ func TestSignUpByAddress(t *testing.T) {
 			t.Errorf("key %s: %v, %v, expected %v", key, s, err, home)
 		}
 	}
-	if _, err := b.ForNew(ctx); err != nil {
+	if _, err := b.NewShard(ctx); err != nil {
 		t.Errorf("without a key: %v", err)
-	}
-	if _, err := b.ForNew(ctx, address, address); err == nil {
-		t.Error("two keys were taken")
 	}
 }
 
@@ -116,7 +113,7 @@ func TestIDAsKey(t *testing.T) {
 	if _, err := b.ForNew(ctx, key); !errors.Is(err, shards.ErrIsID) {
 		t.Errorf("ForNew: %v", err)
 	}
-	if _, err := b.ForNew(ctx); !errors.Is(err, router.ErrNeedsKey) {
+	if _, err := b.NewShard(ctx); !errors.Is(err, router.ErrNeedsKey) {
 		t.Errorf("ForNew without a key: %v", err)
 	}
 	if s, err := b.ForKey(ctx, shards.NumberKey(31341)); err != nil || s.Number() != 31341%shardCount {

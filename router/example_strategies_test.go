@@ -115,7 +115,7 @@ func ExampleRouter_ForNew_id() {
 	r := exampleStrategy(ctx, shards.Strategy{By: shards.ByID})
 	defer r.Close()
 
-	given, err := r.ForNew(ctx)
+	given, err := r.NewShard(ctx)
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -71,7 +71,8 @@ func (f Failover) withDefaults() (Failover, error) {
 // ErrHostDown says that a call was not sent because its host is down. See [DownError].
 var ErrHostDown = failure.ErrHostDown
 
-// DownError is the error of a call that was not sent because its host is down. It wraps [ErrHostDown].
+// DownError is the error of a call that was not sent because its host is down. It wraps [ErrHostDown] and the cause. Since
+// is when the host was found down, Err is why.
 type DownError = failure.DownError
 
 // Breaker is the state of a host's breaker. It says whether calls may go to the host.

@@ -63,11 +63,6 @@ func (r *Router) inDirectory(ctx context.Context, key shards.Key) (Shard, error)
 // of the key, in this process or another, returns that shard. Concurrent calls for one key get the same shard. A key that
 // has an entry keeps it. With the other strategies ForNew is the same as [Router.ForKey].
 //
-// Without a key it chooses an open shard in the same way, for a user whose number is an ID that the shard makes, by the
-// default of a column or by [Shard.NextID]. The ID is the key from then on. This works with the strategy id, and with a
-// directory where keys without an entry are IDs; with other strategies the error is [ErrNeedsKey]. Each call counts one
-// key in the shard that it returns, even if no row is inserted.
-//
 // If the map uses another strategy for keys without an entry, ForNew cannot tell an old key of that kind from a new one.
 // Call it only for keys that have no rows yet.
 //
@@ -81,22 +76,29 @@ func (r *Router) inDirectory(ctx context.Context, key shards.Key) (Shard, error)
 // shard, write its entry. If the process dies between the last two, the count is one too high, never too low. The router
 // reads the counts of all shards once per [Config.DirectoryMaxAge] and adds its own keys. Keys that others add in between
 // make the shards less even, but break nothing.
-func (r *Router) ForNew(ctx context.Context, key ...shards.Key) (Shard, error) {
+func (r *Router) ForNew(ctx context.Context, key shards.Key) (Shard, error) {
 	m := r.Map()
-	var n shards.Number
-	var err error
-	switch {
-	case len(key) > 1:
-		return Shard{}, &shards.FieldError{Field: "key", Found: fmt.Sprintf("%d keys", len(key)), Expected: "one, or none"}
-	case len(key) == 0 && !m.MakesKeys():
-		return Shard{}, fmt.Errorf("strategy %s: %w; {by: id} does, and so does a directory with otherwise: {by: id}", m.Strategy(), ErrNeedsKey)
-	case len(key) == 0:
-		n, err = r.directory.Place(ctx)
-	case m.HasDirectory():
-		n, err = r.directory.Allocate(ctx, key[0])
-	default:
-		n, err = m.For(key[0])
+	if !m.HasDirectory() {
+		return r.ForKey(ctx, key)
 	}
+	n, err := r.directory.Allocate(ctx, key)
+	if err != nil {
+		return Shard{}, err
+	}
+	return r.ForShard(n)
+}
+
+// NewShard returns an open shard for a new key that is an ID: the shard makes it, by the default of a column or by
+// [Shard.NextID]. It chooses as [Router.ForNew] does and counts one key in the shard, even if no row is inserted.
+//
+// This works with the strategy id, and with a directory where keys without an entry are IDs; with other strategies the
+// error is [ErrNeedsKey]. The other errors are those of [Router.ForNew].
+func (r *Router) NewShard(ctx context.Context) (Shard, error) {
+	m := r.Map()
+	if !m.MakesKeys() {
+		return Shard{}, fmt.Errorf("strategy %s: %w; {by: id} does, and so does a directory with otherwise: {by: id}", m.Strategy(), ErrNeedsKey)
+	}
+	n, err := r.directory.Place(ctx)
 	if err != nil {
 		return Shard{}, err
 	}

@@ -79,7 +79,7 @@ func (r Reads) withDefaults() Reads {
 
 // want returns what a replica must meet.
 func (r Reads) want() replica.Want {
-	return replica.Want{MaxLag: r.MaxLag, After: r.After, Wait: r.Wait, ReplicaOnly: r.ReplicaOnly}
+	return replica.Want{MaxLag: r.MaxLag, After: r.After.at, Wait: r.Wait, ReplicaOnly: r.ReplicaOnly}
 }
 
 // Reader is the read-only handle of a shard. It reads from replicas of the shard's host that qualify, else from the primary.
@@ -115,7 +115,19 @@ func (r Reader) Shard() Shard { return r.shard }
 // Its text can be stored where the next request of the same user finds it, such as in a cookie. It holds only the system
 // identifier of the host's cluster, its timeline and the WAL position. A forged text does no harm: at worst it sends reads
 // to the primary.
-type Position = replica.Position
+type Position struct{ at replica.Position }
+
+// IsZero reports whether the position is the zero Position.
+func (p Position) IsZero() bool { return p.at.IsZero() }
+
+// String returns the position as a text, such as 7434811045227790337/1/0/16B3748, and "" for the zero Position.
+func (p Position) String() string { return p.at.String() }
+
+// MarshalText returns what [Position.String] does.
+func (p Position) MarshalText() ([]byte, error) { return p.at.MarshalText() }
+
+// UnmarshalText parses what [Position.String] returned. For anything else it returns an error and changes nothing.
+func (p *Position) UnmarshalText(text []byte) error { return p.at.UnmarshalText(text) }
 
 // Position returns the primary's current WAL position. A read with it as [Reads.After] sees everything that was committed
 // before the call:
@@ -131,5 +143,6 @@ type Position = replica.Position
 //
 // It returns the errors of a [Shard].
 func (s Shard) Position(ctx context.Context) (Position, error) {
-	return replica.ScanPosition(s.QueryRow(ctx, replica.PositionQuery))
+	at, err := replica.ScanPosition(s.QueryRow(ctx, replica.PositionQuery))
+	return Position{at}, err
 }
