@@ -55,6 +55,7 @@ ifdef IMAGE
 	@PROVE_FULL=1 PROVE=$(PROVE) sql/prove/in-image.sh $(IMAGE) ./sql/prove -test.v -test.timeout=15m
 else
 	PROVE_FULL=1 PROVE=$(PROVE) go test -count=1 -timeout=3h $(if $(PROVE),./sql/prove/...,$(PROOFS))
+	$(if $(PROVE),,PROVE_FULL=1 go test -count=1 -timeout=1h -run='^TestDrainHost$$' ./shards/move)
 endif
 
 lint: go ## linters, go.mod, shell scripts; the first run builds golangci-lint, which takes minutes
