@@ -1,6 +1,7 @@
 package provision
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -172,7 +173,7 @@ func extensionsOf(m *shards.Map, inventories []*inventory) []string {
 	return names
 }
 
-// extensions compares those of a host with the map's, and names those that are in a shard.
+// extensions compares those of a host with the map's and with the first host's versions, and names those that are in a shard.
 func (v *verification) extensions(inv *inventory) {
 	for _, e := range v.m.Extensions() {
 		have, ok := inv.extensions[e.Name]
@@ -180,6 +181,7 @@ func (v *verification) extensions(inv *inventory) {
 			v.differ(KindExtension, inv, e.Schema, "extension "+e.Name+" is missing", "the extension; kiloshard create makes it")
 			continue
 		}
+		e.Version = cmp.Or(e.Version, v.versionOf(e.Name))
 		if found, want := have.otherwise(v.m, e); found != "" {
 			v.differ(KindExtension, inv, have.schema, "extension "+e.Name+": "+found, want)
 		}
@@ -192,6 +194,16 @@ func (v *verification) extensions(inv *inventory) {
 			v.differ(KindExtension, inv, have.schema, "extension "+name+": "+found, want)
 		}
 	}
+}
+
+// versionOf returns the version that the first host with an extension has.
+func (v *verification) versionOf(name string) string {
+	for _, inv := range v.inventories {
+		if have, ok := inv.extensions[name]; ok {
+			return have.version
+		}
+	}
+	return ""
 }
 
 // shown is a name in a statement that a message proposes.

@@ -68,6 +68,22 @@ func TestExtensions(t *testing.T) {
 	checkComplete(t, m)
 }
 
+// TestExtensionsOfTwoVersions: verify names a host with another version than the first, since shards do not move between them.
+func TestExtensionsOfTwoVersions(t *testing.T) {
+	t.Parallel()
+	c := shardtest.MapConfig(4, shardtest.Hosts(t, 2))
+	c.Extensions = []shards.Extension{{Name: "citext"}}
+	m := build(t, c)
+	on(t, m.Hosts()[1], "create extension citext schema public version '1.4'")
+	create(t, m)
+	differences, err := provision.Verify(t.Context(), m)
+	if err != nil || len(differences) != 1 || !strings.HasPrefix(differences[0].String(), "public on "+m.Hosts()[1].Name+": extension: extension citext: it is of version 1.4; expected version 1.") {
+		t.Errorf("got %v, %v", differences, err)
+	}
+	on(t, m.Hosts()[1], "alter extension citext update")
+	checkComplete(t, m)
+}
+
 // TestExtensionsThatCannotBe: the error says what the host has and what to do, and nothing is changed.
 func TestExtensionsThatCannotBe(t *testing.T) {
 	t.Parallel()

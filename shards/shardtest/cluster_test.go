@@ -83,3 +83,15 @@ func TestDatabasesAreDropped(t *testing.T) {
 		t.Errorf("database %s is still there", gone)
 	}
 }
+
+// Migrations find the extensions of the config, and clusters with others are made from other templates.
+func TestExtensions(t *testing.T) {
+	t.Parallel()
+	files := fstest.MapFS{"001_users.sql": {Data: []byte("create extension if not exists citext; create table users (email citext unique)")}}
+	for _, schema := range []string{"public", "ext"} {
+		c := shardtest.New(t, shardtest.Config{Shards: 2, Hosts: 1, Migrations: files, Extensions: []shards.Extension{{Name: "citext", Schema: schema}}})
+		if n := count(t, c.Map.Hosts()[0], "select count(*) from pg_type where oid = to_regtype('"+schema+".citext')"); n != 1 {
+			t.Errorf("%d types in schema %s", n, schema)
+		}
+	}
+}
