@@ -25,7 +25,7 @@ func (s script) explain(out outcome) error {
 	if !errors.As(out.err, &pg) {
 		return s.lost(committed, out.err)
 	}
-	pg = withoutScript(pg)
+	pg = withAdvice(withoutScript(pg))
 	if left := leftShard(pg); left != nil {
 		return p.file.outside(left)
 	}
@@ -53,6 +53,23 @@ func withoutScript(pg *pgconn.PgError) *pgconn.PgError {
 	short := *pg
 	short.Message = before + ": it is open to the end of the file"
 	return &short
+}
+
+// advice says what to do about an error that has its cause in how a file is run, by SQLSTATE.
+var advice = map[string]string{
+	"25001": "mark the file \"---- tern: disable-tx ----\", to run it outside a transaction", // active_sql_transaction
+	"55P04": "put ALTER TYPE … ADD VALUE into a file of its own, before this one",            // unsafe_new_enum_value_usage
+}
+
+// withAdvice returns an error with our hint in place of the server's, if there is one.
+func withAdvice(pg *pgconn.PgError) *pgconn.PgError {
+	hint, ok := advice[pg.Code]
+	if !ok {
+		return pg
+	}
+	advised := *pg
+	advised.Hint = hint
+	return &advised
 }
 
 // lost is the error of a shard whose session broke off. The server sends its answers after it has run all files, so it may

@@ -84,3 +84,18 @@ func TestFailureTellsDetailAndHint(t *testing.T) {
 	equal(t, "error", partial.Failed[0].Error(), `shard 0 (shard_00000 on pg-a): migration 001_a.sql, line 3: `+
 		`duplicate key value violates unique constraint "a_pkey" (SQLSTATE 23505); detail: Key (id)=(1) already exists.; in: insert into a values (1)`)
 }
+
+// Where Postgres refuses what a file does in a transaction, the error says how to run it.
+func TestErrorsOfTransactionsSayWhatToDo(t *testing.T) {
+	t.Parallel()
+	b := setup(t, 1, 1)
+	for wrong, want := range map[string]string{
+		"create index concurrently on a (id)": `hint: mark the file "---- tern: disable-tx ----"`,
+		"insert into b values ('y')":          "hint: put ALTER TYPE … ADD VALUE into a file of its own, before this one",
+	} {
+		b.cfg.Files = files("001_a.sql", "create table a (id int); create type m as enum ('x'); create table b (m m)", "002_b.sql", "alter type m add value 'y'; "+wrong)
+		if _, partial := b.upFails(); !strings.Contains(partial.Error(), want) || !strings.Contains(partial.Error(), "in: "+wrong) {
+			t.Errorf("%s: got %v", wrong, partial)
+		}
+	}
+}
