@@ -36,7 +36,7 @@ func (e *leftError) Error() string {
 	switch {
 	case isExtension:
 		name, _, _ := strings.Cut(extension, ",")
-		text += fmt.Sprintf("put \"extensions: [%s]\" into the config, and run kiloshard create, which makes it on each host; "+
+		text += fmt.Sprintf("put \"extensions: [%s]\" into the config, and run kiloshard create, which makes it on each host, in schema public; "+
 			"then CREATE EXTENSION IF NOT EXISTS changes nothing, and may stay in the file", name)
 	case len(e.shared) > 0:
 		return strings.TrimSuffix(text, "; ")
