@@ -24,6 +24,7 @@ type WayBack struct {
 	For       time.Duration `json:"for"`       // from the fence on, in nanoseconds
 	WAL       int64         `json:"wal"`       // bytes that the slot may keep
 	LSN       string        `json:"lsn"`       // on the target: what was committed there before is in the old schema
+	Timeline  int           `json:"timeline"`  // of the LSN; 0 if an older release has noted that
 	Structure string        `json:"structure"` // a hash of the shard's structure at the fence
 	Closed    string        `json:"closed"`    // why there is no way back any more; empty while there is
 }
@@ -112,7 +113,7 @@ func (j *job) wayBackFrom(ctx context.Context) (*WayBack, error) {
 	if j.Back == nil {
 		return nil, nil
 	}
-	return j.Back, j.to.QueryRow(ctx, `SELECT pg_current_wal_insert_lsn()::text`).Scan(&j.Back.LSN)
+	return j.Back, j.to.QueryRow(ctx, `SELECT pg_current_wal_insert_lsn()::text, `+timeline).Scan(&j.Back.LSN, &j.Back.Timeline)
 }
 
 // removeWayBack drops the slot and the publication on the host that the shard has moved to.
@@ -149,20 +150,30 @@ func (m Move) closeWayBack(ctx context.Context, source, target *pgx.Conn, why st
 
 // changes is what was written on the target since the switch, and the old schema on the source, which it is applied to.
 func (m Move) changes(source, target *pgx.Conn) changes.Stream {
+	var now int // the target's timeline
 	return changes.Stream{
 		From: target, To: source, Slot: m.way(), Publication: m.way(), Original: m.Schema, Schema: m.moved(),
 		Applied: func(ctx context.Context, tx pgx.Tx) (changes.LSN, error) {
 			var lsn string
-			const query = `SELECT back ->> 'lsn' FROM kiloshard.moves WHERE id = $1 AND side = 'source' AND outcome = 'moved' AND back ->> 'closed' = '' FOR UPDATE`
-			if err := tx.QueryRow(ctx, query, m.ID).Scan(&lsn); errors.Is(err, pgx.ErrNoRows) {
+			var of int
+			const query = `SELECT back ->> 'lsn', coalesce((back ->> 'timeline')::int, 0) FROM kiloshard.moves
+				WHERE id = $1 AND side = 'source' AND outcome = 'moved' AND back ->> 'closed' = '' FOR UPDATE`
+			if err := tx.QueryRow(ctx, query, m.ID).Scan(&lsn, &of); errors.Is(err, pgx.ErrNoRows) {
 				return 0, errWayClosed
 			} else if err != nil {
 				return 0, err
 			}
-			return changes.ParseLSN(lsn)
+			applied, err := changes.ParseLSN(lsn)
+			if err != nil {
+				return 0, err
+			}
+			if now, err = m.onTimeline(ctx, target, of, applied); err != nil {
+				return 0, err
+			}
+			return applied, nil
 		},
 		Note: func(ctx context.Context, tx pgx.Tx, lsn changes.LSN) error {
-			_, err := tx.Exec(ctx, `UPDATE kiloshard.moves SET back = back || jsonb_build_object('lsn', $2::text) WHERE id = $1`, m.ID, lsn.String())
+			_, err := tx.Exec(ctx, `UPDATE kiloshard.moves SET back = back || jsonb_build_object('lsn', $2::text, 'timeline', $3::int) WHERE id = $1`, m.ID, lsn.String(), now)
 			return err
 		},
 	}

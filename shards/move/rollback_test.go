@@ -259,6 +259,26 @@ func TestWayBackCloses(t *testing.T) {
 	b.clean()
 }
 
+// Standbys of the new host that sync slots have that of the way back. One that was promoted without all that the old host has closes the way.
+func TestWayBackAfterFailover(t *testing.T) {
+	t.Parallel()
+	b := movedWithWayBack(t, "")
+	b.equal("a failover slot", b.text(1, `select coalesce((to_jsonb(s) ->> 'failover')::boolean, false) = (current_setting('server_version_num')::int >= 170000) from pg_replication_slots s where database = current_database()`), "t")
+	b.equal("timeline", b.text(0, `select back ->> 'timeline' from kiloshard.moves`), "1")
+	b.exec(0, `update kiloshard.moves set back = back || '{"timeline": 2}'`)
+	if _, err := move.Rollback(t.Context(), b.cfg); !errors.Is(err, move.ErrNoWayBack) || !strings.Contains(err.Error(), "a failover of pg-b has lost some that were applied before") {
+		t.Errorf("got %v", err)
+	}
+	if _, err := move.Abort(t.Context(), b.cfg); err != nil {
+		t.Fatal(err)
+	}
+	if err := move.Keep(t.Context(), b.cfg); err != nil {
+		t.Fatal(err)
+	}
+	b.clean()
+	b.served("pg-b", "the end")
+}
+
 // While shards still move, the way back of one that has moved is kept, and closed past its cap.
 func TestKeepBeside(t *testing.T) {
 	t.Parallel()

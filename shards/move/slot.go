@@ -126,7 +126,7 @@ func (w *blockerWatch) note(ctx context.Context, waits string) error {
 	return err
 }
 
-// makeSlot makes a slot on a host, in a session of its own.
+// makeSlot makes a slot on a host, in a session of its own. From Postgres 17 on standbys with sync_replication_slots have it, too.
 func (j *job) makeSlot(ctx context.Context, host shards.Host, on *pgx.Conn, slot string) error {
 	conn, err := open(ctx, host)
 	if err != nil {
@@ -135,7 +135,14 @@ func (j *job) makeSlot(ctx context.Context, host shards.Host, on *pgx.Conn, slot
 	defer closeConn(ctx, conn)
 	return j.untilMade(ctx, host, on, slot, func(ctx context.Context) error {
 		return j.untilFree(ctx, host.Name, func() error {
-			_, err := conn.Exec(ctx, `SELECT pg_create_logical_replication_slot($1, 'pgoutput')`, slot)
+			const query = `
+				SELECT CASE WHEN current_setting('server_version_num')::int >= 170000 THEN 'SELECT pg_create_logical_replication_slot($1, ''pgoutput'', failover => true)'
+					ELSE 'SELECT pg_create_logical_replication_slot($1, ''pgoutput'')' END`
+			var create string
+			if err := conn.QueryRow(ctx, query).Scan(&create); err != nil {
+				return err
+			}
+			_, err := conn.Exec(ctx, create, slot)
 			return err
 		})
 	})
