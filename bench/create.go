@@ -8,8 +8,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/jackc/pgx/v5"
-
+	"github.com/kiloshard/kiloshard/bench/internal/server"
+	"github.com/kiloshard/kiloshard/bench/stats"
 	"github.com/kiloshard/kiloshard/shards"
 	"github.com/kiloshard/kiloshard/shards/provision"
 	"github.com/kiloshard/kiloshard/sql"
@@ -87,8 +87,8 @@ func Create(ctx context.Context, cfg CreateConfig) (*CreateReport, error) {
 			}
 		}
 	}
-	report.Loop, report.Ours, report.Again, report.Verify = median(loop), median(ours), median(again), median(verify)
-	report.VsLoop = medianRatio(ours, loop)
+	report.Loop, report.Ours, report.Again, report.Verify = stats.Median(loop), stats.Median(ours), stats.Median(again), stats.Median(verify)
+	report.VsLoop = stats.MedianRatio(ours, loop)
 	return report, nil
 }
 
@@ -99,7 +99,7 @@ func newMap(ctx context.Context, cfg CreateConfig) (*shards.Map, error) {
 		return nil, err
 	}
 	return shards.Config{
-		Cluster: "bench", Shards: cfg.Shards, Epoch: epoch, Layout: layout, Hosts: hosts,
+		Cluster: "bench", Shards: cfg.Shards, Epoch: server.Epoch, Layout: server.Layout, Hosts: hosts,
 		Placement: shards.Evenly(cfg.Shards, hosts),
 	}.Map()
 }
@@ -127,24 +127,11 @@ func createByLoop(ctx context.Context, m *shards.Map) error {
 						IF n %% 64 = 63 THEN COMMIT; END IF;
 					END LOOP;
 				END $loop$`, numbers[0], numbers[len(numbers)-1], "$format$"+script+"$format$")
-			errs[i] = execOn(ctx, host, engine, loop)
+			errs[i] = server.Exec(ctx, host, engine, loop)
 		})
 	}
 	wg.Wait()
 	return errors.Join(errs...)
-}
-
-func execOn(ctx context.Context, host shards.Host, statements ...string) error {
-	conn, err := pgx.Connect(ctx, host.ConnString())
-	if err != nil {
-		return err
-	}
-	for _, statement := range statements {
-		if _, err = conn.Exec(ctx, statement); err != nil {
-			break
-		}
-	}
-	return errors.Join(err, conn.Close(ctx))
 }
 
 // verified returns an error when the shards are not as the map says.
@@ -164,7 +151,7 @@ func timed(fn func() error) (seconds float64, err error) {
 
 func sqlParams() sql.Params {
 	return sql.Params{
-		Cluster: "bench", SchemaPrefix: "shard_", Epoch: epoch, End: layout.End(epoch),
-		TimeBits: layout.TimeBits(), ShardBits: layout.Shard, SequenceBits: layout.Sequence,
+		Cluster: "bench", SchemaPrefix: "shard_", Epoch: server.Epoch, End: server.Layout.End(server.Epoch),
+		TimeBits: server.Layout.TimeBits(), ShardBits: server.Layout.Shard, SequenceBits: server.Layout.Sequence,
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"runtime"
 	"time"
 
+	"github.com/kiloshard/kiloshard/bench/stats"
 	"github.com/kiloshard/kiloshard/router/ids"
 	"github.com/kiloshard/kiloshard/shards"
 )
@@ -44,7 +45,7 @@ func handOut(ctx context.Context, count int) (LeaseFigure, error) {
 		}
 		hundred = append(hundred, float64(count)/time.Since(start).Seconds())
 	}
-	return LeaseFigure{NextPerSecond: median(one), NextIDsPerSecond: median(hundred)}, nil
+	return LeaseFigure{NextPerSecond: stats.Median(one), NextIDsPerSecond: stats.Median(hundred)}, nil
 }
 
 // countUp returns 1, 2, 3 and so on.

@@ -7,6 +7,8 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/kiloshard/kiloshard/bench/internal/server"
+	"github.com/kiloshard/kiloshard/bench/stats"
 	"github.com/kiloshard/kiloshard/shards"
 )
 
@@ -81,8 +83,8 @@ func IDs(ctx context.Context, cfg IDsConfig) (*IDsReport, error) {
 		return nil, err
 	}
 	defer closeAll()
-	report := &IDsReport{Ceiling: layout.Slots()}
-	if report.Server, err = serverVersion(ctx, m.Hosts()[0]); err != nil {
+	report := &IDsReport{Ceiling: server.Layout.Slots()}
+	if report.Server, err = server.Version(ctx, m.Hosts()[0]); err != nil {
 		return nil, err
 	}
 	turn := cfg.Duration / time.Duration(idsRounds*len(contenders())*len(cfg.Sessions))
@@ -113,11 +115,11 @@ func IDs(ctx context.Context, cfg IDsConfig) (*IDsReport, error) {
 
 // compareIDs measures all ways in turns with one number of sessions.
 func compareIDs(ctx context.Context, host shards.Host, e *environment, sessions int, turn time.Duration) ([]IDsFigure, error) {
-	conns, err := open(ctx, host, sessions)
+	conns, err := server.Open(ctx, host, sessions)
 	if err != nil {
 		return nil, err
 	}
-	defer closeConns(conns)
+	defer server.Close(conns)
 
 	all := contenders()
 	takings := make([]taking, len(all))
@@ -140,9 +142,9 @@ func compareIDs(ctx context.Context, host shards.Host, e *environment, sessions 
 		figures[i] = IDsFigure{
 			Function: c.name, Sessions: sessions, IDs: t.ids.len(),
 			Microseconds: float64(sessions) * float64(t.elapsed.Microseconds()) / float64(t.ids.len()),
-			PerMs:        t.perMs(), OfCeiling: t.perMs() / float64(layout.Slots()),
+			PerMs:        t.perMs(), OfCeiling: t.perMs() / float64(server.Layout.Slots()),
 			WALBytes:   float64(t.wal) / float64(t.ids.len()),
-			Duplicates: t.ids.duplicates(), VsPublished: medianRatio(perMs[i], perMs[0]), VsOneShard: medianRatio(perMs[i], perMs[1]),
+			Duplicates: t.ids.duplicates(), VsPublished: stats.MedianRatio(perMs[i], perMs[0]), VsOneShard: stats.MedianRatio(perMs[i], perMs[1]),
 		}
 	}
 	return figures, nil
@@ -177,7 +179,7 @@ func takeTurn(ctx context.Context, e *environment, conns []*pgx.Conn, c contende
 	}
 	sets := make([]idSet, len(conns))
 	start := time.Now()
-	err = together(len(conns), func(i int) (err error) {
+	err = stats.Together(len(conns), func(i int) (err error) {
 		for time.Since(start) < turn && err == nil {
 			err = draws[i](ctx, idsPerStatement(len(conns)), &sets[i])
 		}

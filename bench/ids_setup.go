@@ -2,22 +2,17 @@ package bench
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"github.com/kiloshard/kiloshard/bench/internal/server"
 	"github.com/kiloshard/kiloshard/router"
 	"github.com/kiloshard/kiloshard/router/ids"
 	"github.com/kiloshard/kiloshard/shards"
 	"github.com/kiloshard/kiloshard/shards/provision"
-)
-
-var (
-	epoch  = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
-	layout = shards.DefaultLayout
 )
 
 // idsMap returns a map with 16 shards on the first host, generators of every kind, and the other two hosts as ticket servers.
@@ -27,7 +22,7 @@ func idsMap(hosts []shards.Host) (*shards.Map, error) {
 	}
 	main := []string{hosts[0].Name}
 	return shards.Config{
-		Cluster: "bench", Shards: 16, Epoch: epoch, Layout: layout, Hosts: hosts,
+		Cluster: "bench", Shards: 16, Epoch: server.Epoch, Layout: server.Layout, Hosts: hosts,
 		Placement: shards.Evenly(16, hosts[:1]),
 		Generators: []shards.Generator{
 			{Kind: shards.Tickets, Names: []string{"photo"}, Hosts: []string{hosts[1].Name, hosts[2].Name}},
@@ -45,7 +40,7 @@ func setUpIDs(ctx context.Context, m *shards.Map) (_ *environment, closeAll func
 	if _, err := provision.Create(ctx, provision.CreateConfig{Map: m}); err != nil {
 		return nil, nil, err
 	}
-	err = execOn(ctx, m.Hosts()[0], "CREATE SCHEMA bench", published, "CREATE SEQUENCE bench.bare_seq")
+	err = server.Exec(ctx, m.Hosts()[0], "CREATE SCHEMA bench", published, "CREATE SEQUENCE bench.bare_seq")
 	if err != nil {
 		return nil, nil, err
 	}
@@ -86,42 +81,8 @@ func setUpIDs(ctx context.Context, m *shards.Map) (_ *environment, closeAll func
 	return &environment{leased: leased, photo: photo, tickets: tickets}, closeAll, nil
 }
 
-// open opens sessions whose commits do not wait for the disk.
-func open(ctx context.Context, host shards.Host, n int) ([]*pgx.Conn, error) {
-	cfg, err := pgx.ParseConfig(host.ConnString())
-	if err != nil {
-		return nil, shards.ErrBadDSN
-	}
-	cfg.RuntimeParams["synchronous_commit"] = "off"
-	var conns []*pgx.Conn
-	for range n {
-		conn, err := pgx.ConnectConfig(ctx, cfg)
-		if err != nil {
-			closeConns(conns)
-			return nil, fmt.Errorf("session %d of %d: %w", len(conns)+1, n, err)
-		}
-		conns = append(conns, conn)
-	}
-	return conns, nil
-}
-
-func closeConns(conns []*pgx.Conn) {
-	for _, conn := range conns {
-		_ = conn.Close(context.Background())
-	}
-}
-
 // walPosition returns how many bytes of WAL the server has written since initdb.
 func walPosition(ctx context.Context, conn *pgx.Conn) (bytes int64, err error) {
 	err = conn.QueryRow(ctx, "SELECT pg_wal_lsn_diff(pg_current_wal_insert_lsn(), '0/0')::bigint").Scan(&bytes)
 	return bytes, err
-}
-
-func serverVersion(ctx context.Context, host shards.Host) (version string, err error) {
-	conn, err := pgx.Connect(ctx, host.ConnString())
-	if err != nil {
-		return "", err
-	}
-	err = conn.QueryRow(ctx, "SELECT split_part(current_setting('server_version'), ' ', 1)").Scan(&version)
-	return version, errors.Join(err, conn.Close(ctx))
 }

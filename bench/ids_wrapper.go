@@ -7,6 +7,8 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/kiloshard/kiloshard/bench/internal/server"
+	"github.com/kiloshard/kiloshard/bench/stats"
 	"github.com/kiloshard/kiloshard/shards"
 )
 
@@ -25,11 +27,11 @@ type WrapperFigure struct {
 
 // measureWrapper measures it on all 16 shards of the host.
 func measureWrapper(ctx context.Context, host shards.Host) (WrapperFigure, error) {
-	conns, err := open(ctx, host, 1)
+	conns, err := server.Open(ctx, host, 1)
 	if err != nil {
 		return WrapperFigure{}, err
 	}
-	defer closeConns(conns)
+	defer server.Close(conns)
 	conn := conns[0]
 	f, err := wrapperMemory(ctx, conn)
 	if err != nil {
@@ -62,8 +64,8 @@ func measureWrapper(ctx context.Context, host shards.Host) (WrapperFigure, error
 			}
 		}
 	}
-	f.ID, f.IDInLine = median(burstTimes[0]), median(burstTimes[1])
-	f.Change, f.ChangeInLine = median(changeTimes[0]), median(changeTimes[1])
+	f.ID, f.IDInLine = stats.Median(burstTimes[0]), stats.Median(burstTimes[1])
+	f.Change, f.ChangeInLine = stats.Median(changeTimes[0]), stats.Median(changeTimes[1])
 	return f, nil
 }
 

@@ -7,6 +7,8 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/kiloshard/kiloshard/bench/internal/server"
+	"github.com/kiloshard/kiloshard/bench/stats"
 	"github.com/kiloshard/kiloshard/shards"
 )
 
@@ -47,11 +49,11 @@ var insertKeys = []struct{ name, key string }{
 
 // fillTables fills a table of photos for each kind of key with INSERT … SELECT of many rows, in turns, step by step.
 func fillTables(ctx context.Context, host shards.Host, cfg IDsConfig) ([]InsertFigure, error) {
-	conns, err := open(ctx, host, 1)
+	conns, err := server.Open(ctx, host, 1)
 	if err != nil {
 		return nil, err
 	}
-	defer closeConns(conns)
+	defer server.Close(conns)
 	conn := conns[0]
 	figures := make([]InsertFigure, len(insertKeys))
 	seconds := make([][]float64, len(insertKeys)) // by key and step
@@ -79,7 +81,7 @@ func fillTables(ctx context.Context, host shards.Host, cfg IDsConfig) ([]InsertF
 			total += s
 		}
 		f.PerSecond = float64(f.Rows) / total
-		f.VsBigserial = medianRatio(seconds[i], seconds[0])
+		f.VsBigserial = stats.MedianRatio(seconds[i], seconds[0])
 		f.WALBytes /= float64(f.Rows)
 		query := fmt.Sprintf("SELECT pg_relation_size('bench.t%d_pkey'), pg_relation_size('bench.t%d')", i, i)
 		if err := conn.QueryRow(ctx, query).Scan(&f.IndexBytes, &f.TableBytes); err != nil {

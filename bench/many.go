@@ -7,6 +7,8 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/kiloshard/kiloshard/bench/internal/server"
+	"github.com/kiloshard/kiloshard/bench/stats"
 	"github.com/kiloshard/kiloshard/shards"
 )
 
@@ -29,11 +31,11 @@ const (
 // compareMany makes bursts of IDs on idle shards, one after the other. A burst ends before it reaches the format's ceiling,
 // which is the same for all ways.
 func compareMany(ctx context.Context, host shards.Host) (ManyFigure, error) {
-	conns, err := open(ctx, host, 1)
+	conns, err := server.Open(ctx, host, 1)
 	if err != nil {
 		return ManyFigure{}, err
 	}
-	defer closeConns(conns)
+	defer server.Close(conns)
 	conn := conns[0]
 	var set idSet
 	ways := []func(schema string) error{
@@ -67,9 +69,9 @@ func compareMany(ctx context.Context, host shards.Host) (ManyFigure, error) {
 		return ManyFigure{}, fmt.Errorf("bench: %d duplicates in bursts of IDs", n)
 	}
 	return ManyFigure{
-		IDs: burst, Singly: median(micros[0]), Calls: median(micros[1]), Many: median(micros[2]),
-		VsSingly: medianRatio(micros[2], micros[0]), VsCalls: medianRatio(micros[2], micros[1]),
-		Milliseconds: median(micros[2]) * burst / 1000,
+		IDs: burst, Singly: stats.Median(micros[0]), Calls: stats.Median(micros[1]), Many: stats.Median(micros[2]),
+		VsSingly: stats.MedianRatio(micros[2], micros[0]), VsCalls: stats.MedianRatio(micros[2], micros[1]),
+		Milliseconds: stats.Median(micros[2]) * burst / 1000,
 	}, nil
 }
 

@@ -6,6 +6,9 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/kiloshard/kiloshard/bench/internal/network"
+	"github.com/kiloshard/kiloshard/bench/internal/server"
+	"github.com/kiloshard/kiloshard/bench/stats"
 	"github.com/kiloshard/kiloshard/migrate"
 	"github.com/kiloshard/kiloshard/shards"
 )
@@ -97,7 +100,7 @@ func Migrate(ctx context.Context, cfg MigrateConfig) (*MigrateReport, error) {
 	}
 	b.report = MigrateReport{Shards: cfg.Shards, Hosts: len(b.base.Hosts()), Workers: cfg.Workers, Rounds: migrateRounds}
 	var err error
-	if b.report.Server, err = serverVersion(ctx, b.base.Hosts()[0]); err != nil {
+	if b.report.Server, err = server.Version(ctx, b.base.Hosts()[0]); err != nil {
 		return nil, err
 	}
 	delays := []time.Duration{0}
@@ -127,14 +130,14 @@ type migrateBench struct {
 func (b *migrateBench) compare(ctx context.Context, delay time.Duration) (MigrateTable, error) {
 	table := MigrateTable{Delay: delay.Seconds() * 1000}
 	sample := min(b.cfg.Sample, b.cfg.Shards/len(b.controls)/len(otherWays()))
-	var far *network
+	var far *network.Network
 	if delay > 0 {
 		sample = max(1, sample/2)
 		var err error
-		if far, err = openNetwork(b.base.Hosts(), delay); err != nil {
+		if far, err = network.Open(b.base.Hosts(), delay); err != nil {
 			return table, err
 		}
-		defer far.close()
+		defer far.Close()
 	}
 	var err error
 	if table.RoundTrip, err = b.roundTrip(ctx, far); err != nil {
@@ -177,7 +180,7 @@ func (b *migrateBench) compare(ctx context.Context, delay time.Duration) (Migrat
 		}
 	}
 	perShard[wayUp] = up[0]
-	table.Again, table.Status = median(up[1]), median(up[2])
+	table.Again, table.Status = stats.Median(up[1]), stats.Median(up[2])
 	table.Ways = b.figures(perShard, sample*len(b.controls))
 	return table, nil
 }
@@ -188,8 +191,8 @@ func (b *migrateBench) figures(perShard map[string][]float64, measured int) []Mi
 	for _, way := range []string{wayLoop, wayLoops, wayUp, wayGoose, wayTern} {
 		own := perShard[way]
 		figure := MigrateFigure{
-			Way: way, Measured: measured, PerShard: median(own), Seconds: median(own) * float64(b.cfg.Shards) / 1000,
-			VsTern: medianRatio(perShard[wayTern], own), VsFloor: medianRatio(own, perShard[wayLoop]),
+			Way: way, Measured: measured, PerShard: stats.Median(own), Seconds: stats.Median(own) * float64(b.cfg.Shards) / 1000,
+			VsTern: stats.MedianRatio(perShard[wayTern], own), VsFloor: stats.MedianRatio(own, perShard[wayLoop]),
 		}
 		if way == wayUp {
 			figure.Measured = b.cfg.Shards
@@ -201,13 +204,13 @@ func (b *migrateBench) figures(perShard map[string][]float64, measured int) []Mi
 
 // turn clones the databases, calls fn with the map of the clones and with the same map over the network, and then checks
 // the number of migrated shards.
-func (b *migrateBench) turn(ctx context.Context, far *network, migrated int, fn func(near, m *shards.Map) error) (err error) {
+func (b *migrateBench) turn(ctx context.Context, far *network.Network, migrated int, fn func(near, m *shards.Map) error) (err error) {
 	near, drop, err := b.clone(ctx)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, drop()) }()
-	m, err := far.through(near)
+	m, err := far.Through(near)
 	if err != nil {
 		return err
 	}

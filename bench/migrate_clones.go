@@ -7,8 +7,10 @@ import (
 	"slices"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgconn"
 
+	"github.com/kiloshard/kiloshard/bench/internal/network"
+	"github.com/kiloshard/kiloshard/bench/internal/server"
+	"github.com/kiloshard/kiloshard/bench/stats"
 	"github.com/kiloshard/kiloshard/migrate"
 	"github.com/kiloshard/kiloshard/shards"
 	"github.com/kiloshard/kiloshard/shards/provision"
@@ -35,8 +37,8 @@ func (b *migrateBench) clone(ctx context.Context) (*shards.Map, func() error, er
 	names := make([]string, len(hosts))
 	drop := func() error {
 		ctx := context.WithoutCancel(ctx)
-		return together(len(names), func(i int) error {
-			return execOn(ctx, b.controls[i], "drop database if exists "+pgx.Identifier{names[i]}.Sanitize()+" with (force)")
+		return stats.Together(len(names), func(i int) error {
+			return server.Exec(ctx, b.controls[i], "drop database if exists "+pgx.Identifier{names[i]}.Sanitize()+" with (force)")
 		})
 	}
 	for i, host := range hosts {
@@ -45,40 +47,23 @@ func (b *migrateBench) clone(ctx context.Context) (*shards.Map, func() error, er
 			return nil, nil, shards.ErrBadDSN
 		}
 		names[i] = fmt.Sprintf("%s_turn_%d", base.Database, b.clones)
-		hosts[i].DSN = redirected(host.ConnString(), "", names[i])
+		hosts[i].DSN = network.Redirect(host.ConnString(), "", names[i])
 	}
-	err := together(len(names), func(i int) error {
+	err := stats.Together(len(names), func(i int) error {
 		base, err := pgx.ParseConfig(b.base.Hosts()[i].ConnString())
 		if err != nil {
 			return err
 		}
 		create := fmt.Sprintf("create database %s template %s", pgx.Identifier{names[i]}.Sanitize(), pgx.Identifier{base.Database}.Sanitize())
-		return errors.Join(execOn(ctx, b.controls[i], create), checkpoint(ctx, b.controls[i]))
+		return errors.Join(server.Exec(ctx, b.controls[i], create), server.Checkpoint(ctx, b.controls[i]))
 	})
 	if err == nil {
 		var m *shards.Map
-		if m, err = onHosts(b.base, hosts); err == nil {
+		if m, err = server.On(b.base, hosts); err == nil {
 			return m, drop, nil
 		}
 	}
 	return nil, nil, errors.Join(err, drop())
-}
-
-// checkpoint runs a checkpoint, so that every turn begins right after one, if the user is allowed to.
-func checkpoint(ctx context.Context, host shards.Host) error {
-	err := execOn(ctx, host, "checkpoint")
-	var pg *pgconn.PgError
-	if errors.As(err, &pg) && pg.Code == "42501" { // insufficient_privilege
-		return nil
-	}
-	return err
-}
-
-// onHosts returns the map with other hosts of the same names.
-func onHosts(m *shards.Map, hosts []shards.Host) (*shards.Map, error) {
-	cfg := m.Config()
-	cfg.Hosts = hosts
-	return cfg.Map()
 }
 
 // checkVersions returns an error unless the given number of shards is at version 1 and has the table with its two indexes,

@@ -1,17 +1,14 @@
 package bench
 
 import (
-	"bytes"
 	"context"
-	"fmt"
 	"os"
 	"runtime/debug"
-	"strconv"
-	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/kiloshard/kiloshard/bench/internal/server"
 	"github.com/kiloshard/kiloshard/shards"
 )
 
@@ -29,19 +26,7 @@ func peakRSS() int64 {
 	if err != nil {
 		return 0
 	}
-	return statusBytes(status, "VmHWM")
-}
-
-// statusBytes returns a field of a /proc/<pid>/status in bytes; 0 if there is none.
-func statusBytes(status []byte, field string) int64 {
-	for line := range strings.Lines(string(status)) {
-		name, value, _ := strings.Cut(line, ":")
-		if number, ok := strings.CutSuffix(strings.TrimSpace(value), " kB"); ok && name == field {
-			kib, _ := strconv.ParseInt(number, 10, 64)
-			return kib << 10
-		}
-	}
-	return 0
+	return server.StatusBytes(status, "VmHWM")
 }
 
 // view measures the sessions of a run of Up near its end. It is the fanout.Progress of that run.
@@ -56,7 +41,7 @@ type view struct {
 func openView(ctx context.Context, m *shards.Map) (*view, error) {
 	v := &view{ctx: ctx}
 	for _, host := range m.Hosts() {
-		conns, err := open(ctx, host, 1)
+		conns, err := server.Open(ctx, host, 1)
 		if err != nil {
 			v.close()
 			return nil, err
@@ -66,7 +51,7 @@ func openView(ctx context.Context, m *shards.Map) (*view, error) {
 	return v, nil
 }
 
-func (v *view) close() { closeConns(v.conns) }
+func (v *view) close() { server.Close(v.conns) }
 
 func (v *view) Begin(_ string, total int) { v.total += total }
 func (v *view) End()                      {}
@@ -82,30 +67,7 @@ func (v *view) Finished(string, shards.Number, error, time.Duration) {
 
 // look reads the sessions' memory; what it cannot read stays unknown.
 func (v *view) look(conn *pgx.Conn) {
-	for _, size := range sessionMemory(v.ctx, conn, "kiloshard migrate") {
+	for _, size := range server.SessionMemory(v.ctx, conn, "kiloshard migrate") {
 		v.largest = max(v.largest, size)
 	}
-}
-
-// sessionMemory returns the private memory in bytes of each readable session with an application_name in the connection's
-// database.
-func sessionMemory(ctx context.Context, conn *pgx.Conn, application string) []int64 {
-	const query = "select pid from pg_stat_activity where datname = current_database() and application_name = $1"
-	rows, _ := conn.Query(ctx, query, application)
-	pids, err := pgx.CollectRows(rows, pgx.RowTo[int32])
-	if err != nil {
-		return nil
-	}
-	var sizes []int64
-	for _, pid := range pids {
-		// The process ID may belong to another process here; the title of a session's process contains the database.
-		title, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
-		if err != nil || !bytes.Contains(title, []byte(conn.Config().Database)) {
-			continue
-		}
-		if status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid)); err == nil {
-			sizes = append(sizes, statusBytes(status, "RssAnon"))
-		}
-	}
-	return sizes
 }

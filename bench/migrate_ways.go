@@ -9,6 +9,8 @@ import (
 	"github.com/jackc/pgx/v5"
 	tern "github.com/jackc/tern/v2/migrate"
 
+	"github.com/kiloshard/kiloshard/bench/internal/server"
+	"github.com/kiloshard/kiloshard/bench/stats"
 	"github.com/kiloshard/kiloshard/shards"
 	"github.com/kiloshard/kiloshard/shards/fanout"
 )
@@ -120,14 +122,14 @@ func inLoops(ctx context.Context, m *shards.Map, set shards.Set, loops int, stat
 		execute += "execute $sql$" + statement + "$sql$;\n"
 	}
 	plan := fanout.Plan(m, set)
-	return together(len(plan), func(i int) error {
+	return stats.Together(len(plan), func(i int) error {
 		host, numbers := plan[i].Host, plan[i].Shards
-		err := together(loops, func(k int) error {
+		err := stats.Together(loops, func(k int) error {
 			part := numbers[k*len(numbers)/loops : (k+1)*len(numbers)/loops]
 			if len(part) == 0 {
 				return nil
 			}
-			return execOn(ctx, host, fmt.Sprintf(`
+			return server.Exec(ctx, host, fmt.Sprintf(`
 				do $loop$ begin
 					set synchronous_commit = off;
 					for n in %d .. %d loop
@@ -137,7 +139,7 @@ func inLoops(ctx context.Context, m *shards.Map, set shards.Set, loops int, stat
 					end loop;
 				end $loop$`, part[0], part[len(part)-1], execute))
 		})
-		return errors.Join(err, execOn(ctx, host, onDisk))
+		return errors.Join(err, server.Exec(ctx, host, onDisk))
 	})
 }
 

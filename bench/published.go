@@ -1,8 +1,12 @@
 package bench
 
-import "fmt"
+import (
+	"fmt"
 
-// published is the function of "Sharding & IDs at Instagram" (Instagram Engineering, 2012) with our epoch, for shard 5.
+	"github.com/kiloshard/kiloshard/bench/internal/server"
+)
+
+// published is the function of "Sharding & IDs at Instagram" (Instagram Engineering, 2012) with our server.Epoch, for shard 5.
 var published = fmt.Sprintf(`
 	CREATE SEQUENCE bench.table_id_seq;
 	CREATE FUNCTION bench.published(OUT result bigint) AS $$
@@ -18,4 +22,4 @@ var published = fmt.Sprintf(`
 		result := result | (shard_id << 10);
 		result := result | (seq_id);
 	END;
-	$$ LANGUAGE PLPGSQL;`, epoch.UnixMilli())
+	$$ LANGUAGE PLPGSQL;`, server.Epoch.UnixMilli())

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/kiloshard/kiloshard/bench/stats"
 	"github.com/kiloshard/kiloshard/shards"
 	"github.com/kiloshard/kiloshard/shards/move"
 )
@@ -34,8 +35,8 @@ func measure(ctx context.Context, cfg Config, p moving) (Figure, error) {
 	for _, values := range [][]float64{f.Stalls, f.Fences, f.Seconds, f.Bare, f.Ratios} {
 		slices.Sort(values)
 	}
-	f.Usual, f.Copied = Median(r.usual), Median(r.copied)
-	f.OtherUsual, f.OtherBare, f.OtherDuring, f.OtherRatio = Median(r.otherUsual), Median(r.otherBare), Median(r.otherDuring), Median(r.otherRatio)
+	f.Usual, f.Copied = stats.Median(r.usual), stats.Median(r.copied)
+	f.OtherUsual, f.OtherBare, f.OtherDuring, f.OtherRatio = stats.Median(r.otherUsual), stats.Median(r.otherBare), stats.Median(r.otherDuring), stats.Median(r.otherRatio)
 	return f, nil
 }
 
@@ -157,17 +158,4 @@ func sleep(ctx context.Context, d time.Duration) error {
 	case <-ctx.Done():
 		return ctx.Err()
 	}
-}
-
-// Median returns the middle of some values, 0 of none.
-func Median(values []float64) float64 {
-	if len(values) == 0 {
-		return 0
-	}
-	sorted := slices.Sorted(slices.Values(values))
-	middle := len(sorted) / 2
-	if len(sorted)%2 == 1 {
-		return sorted[middle]
-	}
-	return (sorted[middle-1] + sorted[middle]) / 2
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"github.com/kiloshard/kiloshard/bench/stats"
 	"github.com/kiloshard/kiloshard/migrate"
 	"github.com/kiloshard/kiloshard/router"
 	"github.com/kiloshard/kiloshard/router/entities"
@@ -197,7 +198,7 @@ func (b *bench) compare(ctx context.Context, what string, calls int, ours, byHan
 	for i := range ratios {
 		ratios[i] = took[0][i] / took[1][i]
 	}
-	b.report.Points = append(b.report.Points, Figure{what, median(took[0]), median(took[1]), median(ratios), sent[0], sent[1]})
+	b.report.Points = append(b.report.Points, Figure{what, stats.Median(took[0]), stats.Median(took[1]), stats.Median(ratios), sent[0], sent[1]})
 	return nil
 }
 
@@ -223,9 +224,4 @@ func (b *bench) all(calls int, call func(i int) error) error {
 		}
 	}
 	return first
-}
-
-func median(values []float64) float64 {
-	sorted := slices.Sorted(slices.Values(values))
-	return (sorted[(len(sorted)-1)/2] + sorted[len(sorted)/2]) / 2
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/kiloshard/kiloshard/bench/moves"
+	"github.com/kiloshard/kiloshard/bench/stats"
 	"github.com/kiloshard/kiloshard/cmd/kiloshard/internal/cli"
 	"github.com/kiloshard/kiloshard/cmd/kiloshard/internal/throwaway"
 	"github.com/kiloshard/kiloshard/internal/localpg"
@@ -94,7 +95,7 @@ func printMoveReport(a *cli.App, report *moves.Report) {
 		}
 		rows := [][]string{{"PART", "WHAT", ">MEDIAN", ">WORST"}}
 		add := func(what string, values []float64) {
-			rows = append(rows, []string{f.Part, what, figure(moves.Median(values)), figure(slices.Max(values))})
+			rows = append(rows, []string{f.Part, what, figure(stats.Median(values)), figure(slices.Max(values))})
 		}
 		one := func(what, value string) { rows = append(rows, []string{f.Part, what, value, ""}) }
 		add("longest stall of a client, ms", f.Stalls)

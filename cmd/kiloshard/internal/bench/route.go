@@ -7,7 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/kiloshard/kiloshard/bench"
+	"github.com/kiloshard/kiloshard/bench/routes"
 	"github.com/kiloshard/kiloshard/cmd/kiloshard/internal/cli"
 	"github.com/kiloshard/kiloshard/cmd/kiloshard/internal/throwaway"
 	"github.com/kiloshard/kiloshard/internal/localpg"
@@ -15,7 +15,7 @@ import (
 )
 
 func routeCommand(a *cli.App) *cobra.Command {
-	cfg := bench.RouteConfig{Progress: func(what string) { fmt.Fprintln(a.Stderr, "measuring:", what) }}
+	cfg := routes.Config{Progress: func(what string) { fmt.Fprintln(a.Stderr, "measuring:", what) }}
 	var seconds float64
 	var plots string
 	cmd := &cobra.Command{
@@ -56,7 +56,7 @@ better, of times less. --plot DIR draws the calls a second of the part many, for
 goroutines unless --goroutines says otherwise, as SVG and PNG.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := checkOnly(cfg.Only, bench.RouteParts()); err != nil {
+			if err := checkOnly(cfg.Only, routes.Parts()); err != nil {
 				return err
 			}
 			switch {
@@ -86,7 +86,7 @@ goroutines unless --goroutines says otherwise, as SVG and PNG.`,
 			return benchRoute(a, cmd, cfg, plots)
 		},
 	}
-	onlyFlag(cmd, &cfg.Only, bench.RouteParts())
+	onlyFlag(cmd, &cfg.Only, routes.Parts())
 	cmd.Flags().Float64Var(&seconds, "seconds", 1, "how long one side's turn takes in each round")
 	cmd.Flags().IntVar(&cfg.Rounds, "rounds", 5, "in each of which both sides take a turn")
 	cmd.Flags().IntSliceVar(&cfg.Goroutines, "goroutines", []int{16, 64, 256}, "of the part many")
@@ -97,13 +97,13 @@ goroutines unless --goroutines says otherwise, as SVG and PNG.`,
 	return cmd
 }
 
-func benchRoute(a *cli.App, cmd *cobra.Command, cfg bench.RouteConfig, plots string) error {
+func benchRoute(a *cli.App, cmd *cobra.Command, cfg routes.Config, plots string) error {
 	servers := throwaway.LocalConfig()
 	servers.Settings = map[string]string{"fsync": "on"}
 	return throwaway.WithServersOf(cmd.Context(), a, 2, servers, func(servers []*localpg.Server) error {
 		cfg.NewHosts = throwaway.NewHosts(servers)
 		cfg.NewStandby = throwaway.NewStandby(servers[0])
-		report, err := bench.Route(cmd.Context(), cfg)
+		report, err := routes.Run(cmd.Context(), cfg)
 		if err != nil {
 			return err
 		}
@@ -114,7 +114,7 @@ func benchRoute(a *cli.App, cmd *cobra.Command, cfg bench.RouteConfig, plots str
 	})
 }
 
-func printRouteReport(a *cli.App, report *bench.RouteReport) {
+func printRouteReport(a *cli.App, report *routes.Report) {
 	rows := [][]string{{"PART", "WHAT", ">GOROUTINES", "METRIC", ">OURS", ">PLAIN", ">RATIO"}}
 	for _, f := range report.Rows {
 		row := []string{f.Part, f.What, "", f.Metric, figure(f.Ours), "", ""}

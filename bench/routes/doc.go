@@ -1,0 +1,2 @@
+// Package routes is kiloshard bench route: package router beside pgxpool.
+package routes
