@@ -56,8 +56,11 @@ func (l *linter) leaves(tree any) {
 				return
 			}
 		}
-		if schema := l.target(name, statement); schema != "" && schema != l.opts.Schema && schema != "pg_temp" && !l.isForeign(schema) && !slices.Contains(l.opts.Shared, schema) {
-			l.warn(leavesShard, 0, "an object of schema "+schema)
+		for _, schema := range append(parentSchemas(statement), l.target(name, statement)) {
+			if schema != "" && schema != l.opts.Schema && schema != "pg_temp" && !l.isForeign(schema) && !slices.Contains(l.opts.Shared, schema) {
+				l.warn(leavesShard, 0, "an object of schema "+schema)
+				break
+			}
 		}
 	}
 }
@@ -124,6 +127,16 @@ func (l *linter) target(name string, statement map[string]any) string {
 		}
 	}
 	return ""
+}
+
+// parentSchemas returns the schemas in the names of the tables that a CREATE TABLE inherits from, or is a partition of: it locks them.
+func parentSchemas(statement map[string]any) (schemas []string) {
+	parents, _ := statement["inhRelations"].([]any)
+	for _, p := range parents {
+		parent, _ := p.(map[string]any)
+		schemas = append(schemas, schemaOf(parent["RangeVar"]))
+	}
+	return schemas
 }
 
 // schemaOfObject returns the schema in the name of an object, empty if there is none.

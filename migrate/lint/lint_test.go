@@ -46,6 +46,10 @@ func TestWarnings(t *testing.T) {
 			"leaves-shard 1, leaves-shard 1, leaves-shard 1, leaves-shard 1, leaves-shard 1, leaves-shard 1, leaves-shard 1, leaves-shard 1, leaves-shard 1",
 		},
 		{"reads of other schemas", "create view v as select * from public.old; create table t (a int references public.old, b public.citext default public.f()); insert into t select * from public.old", ""},
+		{
+			"parents", "create table a () inherits (old, public.b);\ncreate table c partition of public.d default;\ncreate table public.e partition of old default; create table g () inherits (old)",
+			"leaves-shard 1, leaves-shard 2, leaves-shard 3",
+		},
 		{"of the server", "create role x; alter database d set work_mem = '1MB'; create event trigger e on ddl_command_end execute function ev(); do 'begin create role x; end'", "leaves-shard 1, leaves-shard 1, leaves-shard 1, leaves-shard 1"},
 		{"extension", "create extension if not exists citext", "create-extension 1"},
 		{"search_path", "select pg_catalog.set_config('search_path', '', false); set search_path = public", "search-path 1, search-path 1"},
