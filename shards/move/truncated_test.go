@@ -49,3 +49,28 @@ func TestTruncatedUnderUnlogged(t *testing.T) {
 			"late FOREIGN KEY (album) REFERENCES shard_00001.albums(n) ON DELETE CASCADE NOT VALID it's late; views_draft_fkey FOREIGN KEY (draft) REFERENCES shard_00001.drafts(n)")
 	b.clean()
 }
+
+// One of a table that a partitioned one refers to is refused by the target: this is said before, and the move can be taken back.
+func TestTruncatedUnderPartitioned(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	b.exec(0, fill+`
+		create table albums (n int primary key); create table parts (n int references albums) partition by range (n);
+		create table parts_1 partition of parts for values from (0) to (100); insert into albums values (1); insert into parts values (1)`)
+	tell, said := b.cfg.Events, false
+	b.cfg.Events = func(e move.Event) {
+		tell(e)
+		said = said || strings.HasPrefix(e.What, "note: pg-a: partitioned table shard_00001.parts refers to shard_00001.albums: ")
+		if point(e) == "copy: copied" {
+			b.exec(0, `truncate shard_00001.albums cascade`)
+		}
+	}
+	if _, err := move.Run(t.Context(), b.cfg); !said || err == nil || !strings.Contains(err.Error(), "on pg-b has failed") {
+		t.Errorf("said %t, got %v", said, err)
+	}
+	if _, err := move.Abort(t.Context(), b.cfg); err != nil {
+		t.Fatal(err)
+	}
+	b.served("pg-a", "after the abort")
+	b.clean()
+}

@@ -67,6 +67,10 @@ UNION ALL
 SELECT false, format('table %I has no replica identity: while it moves it has REPLICA IDENTITY FULL, and each update or delete of it reads the whole table on the target', relname)
   FROM pg_class WHERE relnamespace = to_regnamespace($1) AND relname = ANY ($2)
 UNION ALL
+SELECT false, format('partitioned table %s refers to %s: a TRUNCATE … CASCADE of that while it moves is refused by the target, and ends the move: expected none until then, or --offline',
+    con.conrelid::regclass, con.confrelid::regclass)
+  FROM pg_constraint con JOIN pg_class c ON c.oid = con.conrelid WHERE c.relnamespace = to_regnamespace($1) AND c.relkind = 'p' AND con.contype = 'f' AND con.conparentid = 0
+UNION ALL
 SELECT true, format('unlogged tables and large objects take %s, and are copied while callers wait: expected at most %s; or --offline', pg_size_pretty($3::bigint), pg_size_pretty($4::bigint)) WHERE $3 > $4`
 
 // shardQuery finds what is wrong with the shard and the role.
