@@ -14,30 +14,32 @@ const partitionEdges = `
 	WITH RECURSIVE part (oid, parent) AS MATERIALIZED (
 		SELECT i.inhrelid, i.inhparent FROM pg_inherits i JOIN pg_class c ON c.oid = i.inhrelid
 		WHERE c.relispartition AND c.relkind IN ('r', 'p') AND c.oid = ANY ($1::oid[])
+	), side (oid, of) AS MATERIALIZED (
+		SELECT p.oid, o.oid FROM part p CROSS JOIN LATERAL (VALUES (p.oid), (p.parent)) o (oid)
 	), attached (oid, parent) AS MATERIALIZED (
 		SELECT i.inhrelid, i.inhparent FROM pg_inherits i JOIN pg_index x ON x.indexrelid = i.inhrelid JOIN part p ON p.oid = x.indrelid
 	), line (index, class, object) AS MATERIALIZED (
 		SELECT a.index, 'pg_class'::regclass::oid, a.index FROM (SELECT oid FROM attached UNION SELECT parent FROM attached) a (index)
 		UNION ALL
-		SELECT con.conindid, 'pg_constraint'::regclass, con.oid FROM pg_constraint con JOIN attached a ON con.conindid IN (a.oid, a.parent) WHERE con.contype IN ('p', 'u', 'x')
+		SELECT con.conindid, 'pg_constraint'::regclass, con.oid FROM pg_constraint con WHERE con.oid = ANY ($1::oid[]) AND con.contype IN ('p', 'u', 'x')
 	), below (key, index) AS (
 		SELECT con.oid, con.conindid FROM pg_constraint con WHERE con.oid = ANY ($1::oid[]) AND con.contype = 'f'
 		UNION
 		SELECT b.key, a.oid FROM below b JOIN attached a ON a.parent = b.index
 	)
-	SELECT 'pg_class'::regclass::oid, p.oid, -4, 'pg_class'::regclass::oid, a.attrelid, a.attnum::int FROM part p JOIN pg_attribute a ON a.attrelid IN (p.oid, p.parent) AND a.attnum >= 0
+	SELECT 'pg_class'::regclass::oid, p.oid, -4, 'pg_class'::regclass::oid, a.attrelid, a.attnum::int FROM side p JOIN pg_attribute a ON a.attrelid = p.of AND a.attnum >= 0
 	UNION ALL
-	SELECT 'pg_class'::regclass, p.oid, -4, 'pg_class'::regclass, o.oid, 0 FROM part p CROSS JOIN LATERAL (VALUES (p.oid), (p.parent)) o (oid)
+	SELECT 'pg_class'::regclass, p.oid, -4, 'pg_class'::regclass, p.of, 0 FROM side p
 	UNION ALL
-	SELECT 'pg_class'::regclass, p.oid, -4, 'pg_constraint'::regclass, con.oid, 0 FROM part p JOIN pg_constraint con ON con.conrelid IN (p.oid, p.parent) AND con.contype IN ('c', 'n')
+	SELECT 'pg_class'::regclass, p.oid, -4, 'pg_constraint'::regclass, con.oid, 0 FROM side p JOIN pg_constraint con ON con.conrelid = p.of AND con.contype IN ('c', 'n')
 	UNION ALL
-	SELECT 'pg_constraint'::regclass, con.oid, 0, 'pg_class'::regclass, p.oid, -4 FROM part p JOIN pg_constraint con ON con.conrelid IN (p.oid, p.parent) AND con.contype NOT IN ('c', 'n')
+	SELECT 'pg_constraint'::regclass, con.oid, 0, 'pg_class'::regclass, p.oid, -4 FROM side p JOIN pg_constraint con ON con.conrelid = p.of AND con.contype NOT IN ('c', 'n')
 	UNION ALL
-	SELECT 'pg_class'::regclass, x.indexrelid, 0, 'pg_class'::regclass, p.oid, -4 FROM part p JOIN pg_index x ON x.indrelid IN (p.oid, p.parent)
+	SELECT 'pg_class'::regclass, x.indexrelid, 0, 'pg_class'::regclass, p.oid, -4 FROM side p JOIN pg_index x ON x.indrelid = p.of
 	UNION ALL
-	SELECT 'pg_trigger'::regclass, t.oid, 0, 'pg_class'::regclass, p.oid, -4 FROM part p JOIN pg_trigger t ON t.tgrelid IN (p.oid, p.parent)
+	SELECT 'pg_trigger'::regclass, t.oid, 0, 'pg_class'::regclass, p.oid, -4 FROM side p JOIN pg_trigger t ON t.tgrelid = p.of
 	UNION ALL
-	SELECT 'pg_class'::regclass, a.oid, -5, l.class, l.object, 0 FROM attached a JOIN line l ON l.index IN (a.oid, a.parent)
+	SELECT 'pg_class'::regclass, a.oid, -5, l.class, l.object, 0 FROM attached a CROSS JOIN LATERAL (VALUES (a.oid), (a.parent)) o (oid) JOIN line l ON l.index = o.oid
 	UNION ALL
 	SELECT 'pg_constraint'::regclass, b.key, 0, 'pg_class'::regclass, b.index, -5 FROM below b JOIN attached a ON a.oid = b.index
 	UNION ALL
