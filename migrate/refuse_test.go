@@ -42,7 +42,8 @@ func TestBadDirectories(t *testing.T) {
 		{"a date", []string{"20260101_a.sql", "select 1"}, "migration 20260101_a.sql: no file has the number 1: expected numbers without a gap"},
 		{"a long date", []string{"20260101120000_a.sql", "select 1"}, "migration 20260101120000_a.sql: its number is 20260101120000: expected 1, 2, 3 and so on"},
 		{
-			"a broken template", []string{"001_a.sql", "select 1", "002_b.sql", "\n select 1;\nselect {{.shard}"},
+			"a broken template",
+			[]string{"001_a.sql", "select 1", "002_b.sql", "\n select 1;\nselect {{.shard}"},
 			`migration 002_b.sql, line 3: a file is a Go template, and this one fails: bad character U+007D '}'; write {{"{{"}} for two braces of SQL, as in '{{"{{"}}1,2},{3,4}}'`,
 		},
 		{"an array", []string{"001_a.sql", "create table a ();\n---- create above / drop below ----\n\nselect '{{1,2},{3,4}}'::int[]"}, "migration 001_a.sql, line 4: a file is a Go template, and this one fails: unexpected"},
