@@ -49,8 +49,6 @@ func TestEmptyFlags(t *testing.T) {
 func TestEmptyValues(t *testing.T) {
 	t.Parallel()
 	for _, line := range [][]string{
-		{"bench", "map", "--stores", "file,,etcd"},
-		{"bench", "map", "--stores", "file", "--stores", ""},
 		{"migrate", "down", "--to", "3", "--to", ""},
 		{"migrate", "down", "--to", "0", "--shards", ",", "--yes"},
 		{"-c", "", "status"},
