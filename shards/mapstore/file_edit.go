@@ -10,7 +10,7 @@ import (
 )
 
 // keepComments returns plain, the text of a new config, with the fields of the file's old text that do not change: their
-// comments, quotes and lines stay as somebody wrote them. from is the config of the old text. If the result would not be
+// comments, quotes and lines stay as they are. from is the config of the old text. If the result would not be
 // the new config, it returns plain. The YAML library can keep comments too, but formats everything else in its own way.
 func keepComments(old, plain []byte, from shards.Config) []byte {
 	before, err := from.YAML()
@@ -76,7 +76,7 @@ func merge(old, before, after []topField) string {
 		fields = append(fields, f)
 	}
 	for i, f := range after { // what is new, after the field that precedes it in the canonical order
-		if find(old, f.name) >= 0 || was(before, f) {
+		if find(old, f.name) >= 0 || isDefault(before, f) {
 			continue
 		}
 		at := 0
@@ -95,8 +95,8 @@ func merge(old, before, after []topField) string {
 	return strings.Join(lines, "\n") + "\n"
 }
 
-// was reports whether a field was the same before, as a default that the file does not need to say.
-func was(before []topField, f topField) bool {
+// isDefault reports whether a field that the file does not have was the same before.
+func isDefault(before []topField, f topField) bool {
 	i := find(before, f.name)
 	return i >= 0 && slices.Equal(before[i].body, f.body)
 }

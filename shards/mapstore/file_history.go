@@ -167,8 +167,8 @@ func (h history) record(e Entry, text []byte) error {
 	return h.rename(filepath.Join(h.dir, pending), h.path(e.version()))
 }
 
-// errSaved says that somebody saved the file between reading it and replacing it. Nothing was done.
-var errSaved = errors.New("the file was saved meanwhile")
+// errSaved says that an editor has saved the file between reading it and replacing it. Nothing was done.
+var errSaved = errors.New("an editor has saved the file")
 
 // replace puts a new version in the place of the file, whose text was old, nil for none, and into the history. A process
 // that is killed meanwhile has done all or nothing: the record lies ready before the file is there, and complete takes it

@@ -93,7 +93,8 @@ func (w *fileWatch) look(ctx context.Context) (soon bool) {
 	first := w.text == nil && r.newest < 0
 	if r.text != nil && (r.recorded || first || bytes.Equal(w.text, r.text)) {
 		w.edit = nil
-		w.found(r)
+		e, _, err := w.entry(r, w.docs)
+		w.found(r, e, err)
 		return false
 	}
 	if w.since.IsZero() || !bytes.Equal(w.edit, r.text) || (w.edit == nil) != (r.text == nil) {
@@ -135,7 +136,7 @@ func (w *fileWatch) adopt(ctx context.Context) {
 		}
 		w.opts.Logger.DebugContext(ctx, "an edit by hand is not in the history of the map", slog.Any("error", err))
 	}
-	w.found(r)
+	w.found(r, e, entryErr)
 }
 
 // recordEdit records the file as made by hand, after the text that was there before if nothing is recorded.
@@ -169,9 +170,8 @@ func (w *fileWatch) recordEdit(ctx context.Context) error {
 	return h.record(e, r.text)
 }
 
-// found reports what was read.
-func (w *fileWatch) found(r reading) {
-	e, _, err := w.entry(r, w.docs)
+// found reports the entry of what was read.
+func (w *fileWatch) found(r reading, e Entry, err error) {
 	if err != nil {
 		w.fail(err)
 		return
