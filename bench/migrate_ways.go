@@ -44,12 +44,11 @@ func otherWays() []migrateWay {
 // migrated before.
 const (
 	versionTable = "create table schema_version(version int4 not null primary key); insert into schema_version values (0)"
-	photosTable  = "create table photos (id bigint primary key, owner bigint not null, title text not null)"
 	photosIndex  = "create index photos_owner on photos (owner)"
 )
 
 // migration is the directory of migrations.
-var migration = fstest.MapFS{"001_photos.sql": {Data: []byte(photosTable + ";\n" + photosIndex + ";\n")}}
+var migration = fstest.MapFS{"001_photos.sql": {Data: []byte(server.PhotosTable + ";\n" + photosIndex + ";\n")}}
 
 // byTern calls tern as documented, one shard after the other.
 func byTern(ctx context.Context, m *shards.Map, set shards.Set, workers int) error {
@@ -75,7 +74,7 @@ func byGooseStyle(ctx context.Context, m *shards.Map, set shards.Set, workers in
 			"begin",
 			"set local search_path = " + m.SearchPath(n),
 			"select coalesce(max(version), 0) from schema_version",
-			photosTable,
+			server.PhotosTable,
 			photosIndex,
 			"update schema_version set version = 1",
 			"commit",
@@ -112,7 +111,7 @@ const onDisk = "set synchronous_commit = on; select pg_logical_emit_message(true
 
 // byLoops migrates the shards of every host in loops inside the server, each with an equal part of them.
 func byLoops(ctx context.Context, m *shards.Map, set shards.Set, loops int) error {
-	return inLoops(ctx, m, set, loops, photosTable, photosIndex+"; update schema_version set version = 1")
+	return inLoops(ctx, m, set, loops, server.PhotosTable, photosIndex+"; update schema_version set version = 1")
 }
 
 // inLoops runs statements in the shards of every host, in loops inside the server which commit after 64 shards.

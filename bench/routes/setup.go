@@ -29,7 +29,7 @@ const (
 )
 
 // photosFiles creates the table of photos. The hosts are migrated, so they have everything that migrations leave there.
-var photosFiles = fstest.MapFS{"001_photos.sql": {Data: []byte("create table photos (id bigint primary key, owner bigint not null, title text not null);\n")}}
+var photosFiles = fstest.MapFS{"001_photos.sql": {Data: []byte(server.PhotosTable + ";\n")}}
 
 // photosLoop fills the table of photos in each shard of a host, with the shard's number as their owner, and creates a table
 // for inserts in the first shards.

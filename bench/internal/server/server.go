@@ -20,6 +20,9 @@ var (
 	Layout = shards.DefaultLayout
 )
 
+// PhotosTable creates the table that benchmarks of shards read and write.
+const PhotosTable = "create table photos (id bigint primary key, owner bigint not null, title text not null)"
+
 // Open opens sessions whose commits do not wait for the disk.
 func Open(ctx context.Context, host shards.Host, n int) ([]*pgx.Conn, error) {
 	cfg, err := pgx.ParseConfig(host.ConnString())
