@@ -93,17 +93,18 @@ func (n names) onTarget(ctx context.Context, conn *pgx.Conn, f *Found, most int)
 		return nil
 	}
 	here, err := texts(ctx, conn, `SELECT v::text FROM unnest($1::text[]::text::`+n.Of+`[]) WITH ORDINALITY AS t (v, n) ORDER BY n`, n.Texts)
-	var refused *pgconn.PgError
+	var pg *pgconn.PgError
+	refused := errors.As(err, &pg) && (pg.Code[:2] == "42" || pg.Code[:2] == "22")
 	switch {
-	case errors.As(err, &refused) && (refused.Code[:2] == "42" || refused.Code[:2] == "22") && len(n.Texts) > 1:
+	case refused && len(n.Texts) > 1:
 		first, second, half := n, n, len(n.Texts)/2
 		first.Texts, second.Texts = n.Texts[:half], n.Texts[half:]
 		if err := first.onTarget(ctx, conn, f, most); err != nil {
 			return err
 		}
 		return second.onTarget(ctx, conn, f, most)
-	case refused != nil && (refused.Code[:2] == "42" || refused.Code[:2] == "22"):
-		f.problem("column %s of %s has the %s %s, which the target does not have: expected it there, or no such row (%s)", n.Column, n.Table, n.Of, n.Texts[0], refused.Message)
+	case refused:
+		f.problem("column %s of %s has the %s %s, which the target does not have: expected it there, or no such row (%s)", n.Column, n.Table, n.Of, n.Texts[0], pg.Message)
 		return nil
 	case err != nil:
 		return err
