@@ -8,7 +8,7 @@ import (
 	"github.com/kiloshard/kiloshard/migrate"
 )
 
-// collisions are files that somebody else's transaction collides with. It ends once the file waits for it.
+// collisions are files that collide with another transaction. It ends once the file waits for it.
 var collisions = []struct{ name, other, sql, want string }{
 	{"rights", "grant usage on schema shard_00001 to pg_monitor", "grant usage on schema {{.schema}} to pg_read_all_stats", "pg_monitor, pg_read_all_stats"},
 	{"names", "create table shard_00001.b ()", "create table if not exists b (id int)", ""},
