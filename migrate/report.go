@@ -22,6 +22,7 @@ type Report struct {
 	Shared     []SharedFile  // files that ran once a host, where they ran
 	Changed    []ChangedFile // files that shards ran in another form than the directory's; the shards keep it
 	TriedAgain int           // attempts for which a shard, or a host, ran a file again: a lock was not free in time, or it collided with others
+	BareNames  []BareName    // in the first shard that is done, on the way up
 	Elapsed    time.Duration // from the call to its return
 
 	// Donor is the shard whose snapshot new shards were made from; nil for none. NoSnapshot says why no snapshot could be

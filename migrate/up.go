@@ -80,6 +80,9 @@ func do(ctx context.Context, cfg Config, way direction, target func(newest int32
 		donor := r.snapshot.Donor()
 		report.Donor = &donor
 	}
+	if way == up && len(report.Steps) > 0 && report.Done.Len() > 0 {
+		report.BareNames = r.findBareNames(ctx, first(report.Done))
+	}
 	report.Elapsed = time.Since(start)
 	return report, err
 }

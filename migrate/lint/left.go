@@ -107,6 +107,9 @@ func (l *linter) target(name string, statement map[string]any) string {
 		return schemaOf(into["rel"])
 	}
 	for _, field := range []string{"funcname", "typeName", "domainname", "defnames", "opclassname", "opfamilyname"} {
+		if name == "CreateDomainStmt" && field == "typeName" {
+			continue // it is the type that the domain is of
+		}
 		if names := textsIn(statement[field]); len(names) > 1 {
 			return names[len(names)-2]
 		}

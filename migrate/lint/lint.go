@@ -36,7 +36,7 @@ type Options struct {
 	Shared     []string                 // schemas that the text may change, since it runs once a host and in no shard. Defaults to none
 	Extensions []string                 // extensions that each host has. Defaults to none
 	IsShard    func(schema string) bool // reports whether a schema is a shard's. Defaults to none
-	Tables     *Tables                  // what the texts before this one say; Check adds what this one says. Defaults to none
+	Known      *Known                   // what the texts before this one make; Check adds what this one makes. Defaults to none
 	Outside    bool                     // the text runs outside a transaction even without a mark
 }
 
@@ -44,16 +44,16 @@ type Options struct {
 // lines. The error is a [ParseError] for a text that cannot be parsed; then there are no warnings.
 // The server may still accept it, since its version may be newer than the parser's.
 //
-// It is safe for concurrent use, with different Options.Tables. The first call takes seconds, since it compiles the
+// It is safe for concurrent use, with different Options.Known. The first call takes seconds, since it compiles the
 // parser; so do concurrent calls. After a text that crashes the parser, all other calls fail.
 func Check(sql string, opts Options) ([]Warning, error) {
 	statements, err := parse(sql)
 	if err != nil {
 		return nil, err
 	}
-	l := &linter{text: sql, opts: opts, made: map[string]bool{}, tables: opts.Tables, notValid: map[string]bool{}, added: map[string]bool{}, transaction: !opts.Outside && !disablesTx(sql)}
-	if l.tables == nil {
-		l.tables = &Tables{}
+	l := &linter{text: sql, opts: opts, made: map[string]bool{}, known: opts.Known, notValid: map[string]bool{}, added: map[string]bool{}, transaction: !opts.Outside && !disablesTx(sql)}
+	if l.known == nil {
+		l.known = &Known{}
 	}
 	for _, s := range statements {
 		l.now = s
@@ -61,6 +61,7 @@ func Check(sql string, opts Options) ([]Warning, error) {
 		l.leaves(s.tree)
 		l.anywhere(s.tree)
 		l.narrow(s.node)
+		l.bareNames(s.tree)
 		l.enumValues(s.tree)
 		l.byName()
 		l.stays(s.tree)
@@ -77,7 +78,7 @@ type linter struct {
 
 	now      statement
 	made     map[string]bool // relations that the text has created so far, by name
-	tables   *Tables
+	known    *Known
 	notValid map[string]bool // constraints that it has added NOT VALID, by table and name
 	added    map[string]bool // values that it has added to enums
 	found    []Warning

@@ -45,7 +45,7 @@ func TestWarnings(t *testing.T) {
 				"create type public.m as enum ('a'); drop function public.f(); insert into public.old values (1); grant select on public.old to x; create schema app",
 			"leaves-shard 1, leaves-shard 1, leaves-shard 1, leaves-shard 1, leaves-shard 1, leaves-shard 1, leaves-shard 1, leaves-shard 1, leaves-shard 1",
 		},
-		{"reads of other schemas", "create view v as select * from public.old; create table t (a int references public.old, b public.citext default public.f()); insert into t select * from public.old", ""},
+		{"reads of other schemas", "create domain d as bigint; create domain e as public.citext; create view v as select * from public.old; create table t (a int references public.old, b public.citext default public.f()); insert into t select * from public.old", ""},
 		{
 			"parents", "create table a () inherits (old, public.b);\ncreate table c partition of public.d default;\ncreate table public.e partition of old default; create table g () inherits (old)",
 			"leaves-shard 1, leaves-shard 2, leaves-shard 3",
@@ -255,14 +255,14 @@ func TestShardsByName(t *testing.T) {
 // A key may refer to a table of an earlier file.
 func TestColumnsOfEarlierTexts(t *testing.T) {
 	t.Parallel()
-	tables := &lint.Tables{}
+	known := &lint.Known{}
 	for _, step := range []struct{ sql, want string }{
 		{"create table photos (id bigint primary key default next_id())", ""},
 		{"create table likes (id bigint primary key, photo bigint, seen int)", ""},
 		{"alter table likes add foreign key (photo) references photos;\nalter table likes add foreign key (seen) references photos", "narrow-id 2"},
 		{"create table tags (photo int references photos (id))", "narrow-id 1"},
 	} {
-		warnings, err := lint.Check(step.sql, lint.Options{Tables: tables})
+		warnings, err := lint.Check(step.sql, lint.Options{Known: known})
 		got := ""
 		for _, w := range warnings {
 			if w.Rule == "narrow-id" {
@@ -275,6 +275,48 @@ func TestColumnsOfEarlierTexts(t *testing.T) {
 	}
 	if got := found(t, "create table tags (photo int references photos (id))", lint.Options{}); got != "" {
 		t.Errorf("without earlier texts: got %s", got)
+	}
+}
+
+// A function that names another one without its schema cannot be found by a move, which has no schema in its search_path.
+func TestBareNames(t *testing.T) {
+	t.Parallel()
+	const bare = "create type mood as enum ('a'); create function ok(n bigint) returns bool language sql as 'select n < 10';\n" +
+		"create function f(n bigint) returns bool immutable language plpgsql as $$begin return %s; end$$;\n"
+	for _, tt := range []struct{ name, body, sql, want string }{
+		{"a check", "ok(n)", "create table t (n bigint check (f(n)))", "bare-names 3"},
+		{"a check of a table", "ok(n)", "create table t (n bigint,\nconstraint c check (n > 0 and f(n)))", "bare-names 4"},
+		{"a check that is added", "ok(n)", "alter table t add check (f(n)) not valid", "bare-names 3"},
+		{"a domain", "ok(n)", "create domain d as bigint check (f(value))", "bare-names 3"},
+		{"a generated column", "ok(n)", "create table t (n bigint, b bool generated always as (f(n)) stored)", "bare-names 3"},
+		{"an index", "ok(n)", "create table t (n bigint); create index on t (f(n))", "bare-names 3"},
+		{"an index of some rows", "ok(n)", "create table t (n bigint); create index on t (n) where f(n)", "bare-names 3"},
+		{"a type", "n::mood = 'a'", "create table t (n bigint check (f(n)))", "bare-names 3"},
+		{"a table", "exists (select from t where t.n = f.n)", "create table t (n bigint check (f(n)))", "bare-names 3"},
+		{"a qualified name", "shard_00001.ok(n)", "create table t (n bigint check (f(n)))", ""},
+		{"only Postgres's own", "length(n::text) > 1", "create table t (n bigint check (f(n)))", ""},
+		{"no call", "n > 1 or 'ok(n)' = 'x' /* ok(n) */", "create table t (ok bigint check (f(ok)))", ""},
+		{"a default", "ok(n)", "create table t (n bigint, b bool default f(1))", ""},
+		{"another function", "ok(n)", "create table t (n bigint check (ok(n)))", ""},
+		{"a path of its own", "ok(n)", "alter function f(bigint) set search_path from current; create table t (n bigint check (f(n)))", ""},
+		{"a path that is taken away", "ok(n)", "alter function f set search_path from current; alter function f reset search_path; create table t (n bigint check (f(n)))", "bare-names 3"},
+		{"replaced before", "ok(n)", "create or replace function f(n bigint) returns bool immutable language sql return ok(n); create table t (n bigint check (f(n)))", ""},
+		{"replaced after", "n > 1", "create table t (n bigint check (f(n)));\ncreate or replace function f(n bigint) returns bool immutable language sql as 'select ok(n)'", "bare-names 4"},
+		{"dropped", "ok(n)", "drop function f; create function f(n bigint) returns bool immutable language sql set search_path = shard_00001 as 'select ok(n)'; create table t (n bigint check (f(n)))", ""},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			if got := found(t, fmt.Sprintf(bare, tt.body)+tt.sql, lint.Options{}); got != tt.want {
+				t.Errorf("%s: got %q, want %q", tt.sql, got, tt.want)
+			}
+		})
+	}
+	known := &lint.Known{}
+	if got := found(t, fmt.Sprintf(bare, "ok(n)"), lint.Options{Known: known}); got != "" {
+		t.Errorf("the functions alone: got %q", got)
+	}
+	if got := found(t, "create domain d as bigint check (f(value))", lint.Options{Known: known}); got != "bare-names 1" {
+		t.Errorf("functions of an earlier text: got %q", got)
 	}
 }
 

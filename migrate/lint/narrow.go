@@ -8,35 +8,11 @@ import (
 // narrowTypes are types, as the parser names them, that cannot hold all IDs.
 var narrowTypes = []string{"int2", "int4", "float4", "float8", "serial", "serial4", "smallserial", "serial2"}
 
-// Tables is what texts say of the columns of tables, so that a later text's keys are understood. The zero value is ready to use.
-// It is not safe for concurrent use.
-type Tables struct{ byName map[string]*table }
-
-type table struct {
-	columns map[string]*column
-	key     []string // the columns of its primary key
-}
-
-type column struct {
-	narrow bool // of a type that cannot hold all IDs
-	ids    bool // it gets IDs: by default, or by a key that refers to such a column
-}
-
-func (t *Tables) table(name string) *table {
-	if t.byName == nil {
-		t.byName = map[string]*table{}
-	}
-	if t.byName[name] == nil {
-		t.byName[name] = &table{columns: map[string]*column{}}
-	}
-	return t.byName[name]
-}
-
 // narrow warns of columns that get IDs and are of a type that cannot hold them. verify finds those of all shards in the catalog.
 func (l *linter) narrow(n node) {
 	switch {
 	case n.CreateTable != nil:
-		t := l.tables.table(l.key(n.CreateTable.Relation.Schema, n.CreateTable.Relation.Name))
+		t := l.known.table(l.key(n.CreateTable.Relation.Schema, n.CreateTable.Relation.Name))
 		for _, e := range n.CreateTable.Elements {
 			l.note(t, e)
 		}
@@ -44,7 +20,7 @@ func (l *linter) narrow(n node) {
 			l.refer(t, e)
 		}
 	case n.AlterTable != nil:
-		t := l.tables.table(l.key(n.AlterTable.Relation.Schema, n.AlterTable.Relation.Name))
+		t := l.known.table(l.key(n.AlterTable.Relation.Schema, n.AlterTable.Relation.Name))
 		for _, c := range n.AlterTable.Commands {
 			if cmd := c.AlterTableCmd; cmd != nil {
 				if cmd.Subtype == "AT_ColumnDefault" && cmd.Def.isID() {
@@ -97,7 +73,7 @@ func (l *linter) follow(t *table, own []string, c *constraint, location int) {
 	if c.Other == nil {
 		return
 	}
-	other := l.tables.table(l.key(c.Other.Schema, c.Other.Name))
+	other := l.known.table(l.key(c.Other.Schema, c.Other.Name))
 	referred := names(c.OtherColumns)
 	if len(referred) == 0 {
 		referred = other.key

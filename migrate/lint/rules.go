@@ -187,6 +187,10 @@ var (
 		"cannot-move", Stays, "makes %s, which keeps its shard on its host: a move refuses it, and new shards run all files instead of being made from a snapshot",
 		"plain tables, types and functions, if shards will move; an extension can bring the rest",
 	}
+	bareNamesRule = rule{
+		"bare-names", Stays, "%s calls %s(), which names %s without its schema: a move and a restore of the shard do not find it, since they write rows with an empty search_path",
+		"SET search_path FROM CURRENT in the CREATE FUNCTION, which keeps the shard's own; or {{.schema}} before the name",
+	}
 	searchPathRule = rule{
 		"search-path", Fails, "the statements after it create objects in another schema than the shard's: migrate up refuses these",
 		"no search_path: kiloshard sets it to the shard's schema before each file",

@@ -44,6 +44,15 @@ func TestRefusedRows(t *testing.T) {
 			[]string{"note: default value for column ok of table shard_00001.photos calls " + bare},
 		},
 		{
+			"a word that is a table's column", `create function shard_00001.word(ok bigint) returns bool language sql immutable as 'select ok < 10'; alter table shard_00001.photos add constraint c check (shard_00001.word(id))`, nil,
+		},
+		{
+			"a function of an extension", `create function public.fold(t text) returns text language sql immutable as 'select t'; create function public.lower(t bigint) returns text language sql immutable as $$select ''$$;
+				alter extension plpgsql add function public.fold(text); alter extension plpgsql add function public.lower(bigint);
+				create function shard_00001.folded(t text) returns text language plpgsql immutable as 'begin return fold (lower(t)); end'; create table shard_00001.none (id bigint primary key, title text); create index i on shard_00001.none (shard_00001.folded(title))`,
+			[]string{"note: index shard_00001.i calls shard_00001.folded(text), which names fold without its schema: the copy would not find it on the target; expected the schema, or a search_path of the function's own"},
+		},
+		{
 			"a function with a path of its own", `alter function shard_00001.bare(bigint) set search_path = shard_00001; alter table shard_00001.photos add constraint c check (shard_00001.bare(id))`, nil,
 		},
 	} {

@@ -129,14 +129,14 @@ func newPlanResult(m *shards.Map, report migrate.PlanReport, partial *shards.Par
 		}
 		result.Groups = append(result.Groups, group)
 	}
-	tables := &lint.Tables{}
+	known := &lint.Known{}
 	for _, f := range report.Earlier {
-		if strings.Contains(f.SQL, "next_id") { // it may make IDs
-			_, _ = lint.Check(f.SQL, lintOptions(m, f, report.Sample.Schema, tables)) // for its tables alone
+		if lower := strings.ToLower(f.SQL); strings.Contains(lower, "next_id") || strings.Contains(lower, "function") {
+			_, _ = lint.Check(f.SQL, lintOptions(m, f, report.Sample.Schema, known)) // for what it makes alone
 		}
 	}
 	for _, f := range report.Files {
-		file := newPlanFile(m, f, report.Sample.Schema, tables)
+		file := newPlanFile(m, f, report.Sample.Schema, known)
 		for _, risk := range report.Templates {
 			if risk.File == f.Name {
 				file.Warnings = append(file.Warnings, templateWarning(risk))
@@ -157,8 +157,8 @@ func newPlanResult(m *shards.Map, report migrate.PlanReport, partial *shards.Par
 
 // lintOptions returns what the check of a file needs to know. A text that is the same for all shards may name none of their
 // schemas.
-func lintOptions(m *shards.Map, f migrate.PlanFile, schema string, tables *lint.Tables) lint.Options {
-	opts := lint.Options{Tables: tables, IsShard: func(schema string) bool { _, ok := m.NumberOf(schema); return ok }, Outside: f.MarkAbove}
+func lintOptions(m *shards.Map, f migrate.PlanFile, schema string, known *lint.Known) lint.Options {
+	opts := lint.Options{Known: known, IsShard: func(schema string) bool { _, ok := m.NumberOf(schema); return ok }, Outside: f.MarkAbove}
 	for _, e := range m.Extensions() {
 		opts.Extensions = append(opts.Extensions, e.Name)
 	}
@@ -172,9 +172,9 @@ func lintOptions(m *shards.Map, f migrate.PlanFile, schema string, tables *lint.
 }
 
 // newPlanFile checks a file's SQL for risks.
-func newPlanFile(m *shards.Map, f migrate.PlanFile, schema string, tables *lint.Tables) planFile {
+func newPlanFile(m *shards.Map, f migrate.PlanFile, schema string, known *lint.Known) planFile {
 	file := planFile{Version: f.Version, File: f.Name, ShardCount: f.Shards, Shared: f.Shared, Rendered: f.Rendered, Warnings: []planWarning{}, SQL: f.SQL}
-	warnings, err := lint.Check(f.SQL, lintOptions(m, f, schema, tables))
+	warnings, err := lint.Check(f.SQL, lintOptions(m, f, schema, known))
 	var unread *lint.ParseError
 	switch {
 	case errors.As(err, &unread) && unread.Line > 0:

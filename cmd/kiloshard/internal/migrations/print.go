@@ -22,6 +22,7 @@ type runResult struct {
 	NotAttempted shards.Set        `json:"not_attempted"`
 	Shared       []sharedFile      `json:"shared"` // files that ran once a host
 	Changed      []changedFile     `json:"changed"`
+	BareNames    []bareName        `json:"bare_names"`            // what moves and restores do not find
 	TriedAgain   int               `json:"tried_again,omitempty"` // attempts after a lock that was not free, or a collision with others
 	Donor        *donor            `json:"donor"`                 // that new shards were made like; null for none
 	Seconds      float64           `json:"seconds"`
@@ -31,6 +32,13 @@ type runResult struct {
 type sharedFile struct {
 	File  string   `json:"file"`
 	Hosts []string `json:"hosts"`
+}
+
+// bareName is a function that names what is in its shard without its schema, and is called for each row that is written.
+type bareName struct {
+	Caller   string `json:"caller"`
+	Function string `json:"function"`
+	Name     string `json:"name"`
 }
 
 // donor is the shard that new shards were made like.
@@ -76,13 +84,16 @@ type step struct {
 func printRun(a *cli.App, m *shards.Map, report migrate.Report, partial *shards.PartialError) error {
 	result := runResult{
 		Run: report.Run, Target: report.Target, Changed: changedFiles(report.Changed), Done: report.Done, UpToDate: report.UpToDate,
-		Steps: []step{}, Shared: []sharedFile{}, Failed: []cli.FailedShard{}, TriedAgain: report.TriedAgain, Seconds: report.Elapsed.Seconds(),
+		Steps: []step{}, Shared: []sharedFile{}, Failed: []cli.FailedShard{}, BareNames: []bareName{}, TriedAgain: report.TriedAgain, Seconds: report.Elapsed.Seconds(),
 	}
 	for _, s := range report.Steps {
 		result.Steps = append(result.Steps, step(s))
 	}
 	for _, f := range report.Shared {
 		result.Shared = append(result.Shared, sharedFile(f))
+	}
+	for _, b := range report.BareNames {
+		result.BareNames = append(result.BareNames, bareName(b))
 	}
 	if report.Donor != nil {
 		result.Donor = (*donor)(report.Donor)
@@ -110,6 +121,10 @@ func printRun(a *cli.App, m *shards.Map, report migrate.Report, partial *shards.
 		}
 	})
 	warnOfChanges(a, report.Changed)
+	for _, b := range report.BareNames {
+		a.Warn("warning: %s calls %s, which names %s without its schema: a move and a restore do not find it, since they write rows with an empty search_path; expected SET search_path FROM CURRENT in the function",
+			b.Caller, b.Function, b.Name)
+	}
 	if none := (*snapshot.NoMajorityError)(nil); errors.As(report.NoSnapshot, &none) {
 		a.Warn("warning: new shards ran all files, none was made like another: %v", none)
 	}
