@@ -4,6 +4,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"os"
 	"strings"
@@ -78,47 +79,59 @@ func TestInterruptChecks(t *testing.T) {
 	onCommand := func(tag string) string {
 		return fmt.Sprintf(heldCommand, tag) + `; commit; begin; select pg_advisory_xact_lock(7)`
 	}
-	for _, tt := range []struct {
-		name, host, hold, waits string
-		commands                [][]string
-	}{
-		{"the ledger of the source", "PG_A_DSN", `begin; lock kiloshard.moves`, waitsForLock, [][]string{move, dry, offline, verify, split}},
-		{"the ledger of the target", "PG_B_DSN", `begin; lock kiloshard.moves`, waitsForLock, [][]string{dry}},
-		{"a table", "PG_A_DSN", `begin; lock shard_00001.counts`, waitsForLock, [][]string{move, dry, split}},
-		{"a column with names", "PG_A_DSN", `begin; lock shard_00001.names`, waitsForLock, [][]string{offline}},
-		{"the catalogs of the source", "PG_A_DSN", `begin; lock pg_constraint`, waitsForLock, [][]string{dry, verify}},
-		{"the catalogs of the target", "PG_B_DSN", `begin; lock pg_collation`, waitsForLock, [][]string{dry}},
-		{"a fence that is tried", "PG_A_DSN", onCommand("CREATE VIEW"), waitsForLock, [][]string{move, dry}},
-		{"a login that is tried", "PG_B_DSN", onCommand("CREATE SUBSCRIPTION"), waitsForLock, [][]string{move, dry}},
-		{"a shard that is tried", "PG_B_DSN", onCommand("CREATE TABLE"), waitsForLock, [][]string{dry}},
-		{"a create", "PG_B_DSN", fmt.Sprintf(`begin; select pg_advisory_xact_lock(%d, 1)`, sql.LockClass), waitsForCreate, [][]string{dry}},
+	for _, c := range []checkCase{
+		{"the ledger of the source", "PG_A_DSN", `begin; lock kiloshard.moves`, waitsForLock, [][]string{move, dry, offline, verify, split}, ""},
+		{"the ledger of the target", "PG_B_DSN", `begin; lock kiloshard.moves`, waitsForLock, [][]string{dry}, ""},
+		{"a table", "PG_A_DSN", `begin; lock shard_00001.counts`, waitsForLock, [][]string{move, dry, split}, ""},
+		{"a column with names", "PG_A_DSN", `begin; lock shard_00001.names`, waitsForLock, [][]string{offline}, ""},
+		{"the catalogs of the source", "PG_A_DSN", `begin; lock pg_constraint`, waitsForLock, [][]string{dry, verify}, ""},
+		{"the catalogs of the target", "PG_B_DSN", `begin; lock pg_collation`, waitsForLock, [][]string{dry}, ""},
+		{"a fence that is tried", "PG_A_DSN", onCommand("CREATE VIEW"), waitsForLock, [][]string{move, dry}, ""},
+		{"a login that is tried", "PG_B_DSN", onCommand("CREATE SUBSCRIPTION"), waitsForLock, [][]string{move, dry}, ""},
+		{"a shard that is tried", "PG_B_DSN", onCommand("CREATE TABLE"), waitsForLock, [][]string{dry}, ""},
+		{"a create", "PG_B_DSN", fmt.Sprintf(`begin; select pg_advisory_xact_lock(%d, 1)`, sql.LockClass), waitsForCreate, [][]string{dry}, ""},
 	} {
-		holder, watcher := m.hostConn(tt.host), m.hostConn(tt.host)
-		m.exec(watcher, `select 1 from pg_locks, pg_stat_activity, pg_database`) // it reads catalogs that are about to be locked
-		m.exec(holder, tt.hold)
-		for _, args := range tt.commands {
-			cmd := m.command(args...)
-			var said bytes.Buffer
-			cmd.Stdout, cmd.Stderr = &said, &said
-			if err := cmd.Start(); err != nil {
-				t.Fatal(err)
-			}
-			m.awaits(watcher, tt.waits, tt.name)
-			if err := cmd.Process.Signal(os.Interrupt); err != nil {
-				t.Fatal(err)
-			}
-			if code := exitCode(cmd.Wait()); code != cli.ExitFailed {
-				t.Errorf("%s, %v: exit code %d", tt.name, args, code)
-			}
-			text := said.String()
-			if !strings.Contains(text, "interrupted\n") || strings.Contains(text, "cancel") || strings.Contains(text, "57014") || strings.Contains(text, "SHARD") {
-				t.Errorf("%s, %v: got\n%s", tt.name, args, text)
-			}
-		}
-		m.exec(holder, `rollback; drop event trigger if exists held; drop function if exists public.hold()`)
-		_, _ = holder.Close(t.Context()), watcher.Close(t.Context())
+		m.interrupts(c)
 	}
 	if status := m.run(cli.ExitDone, "move", "status"); strings.Contains(status, "under way") {
 		t.Errorf("got %s", status)
 	}
+}
+
+// checkCase is something that keeps checks waiting.
+type checkCase struct {
+	name, host string
+	hold       string // holds them up on the host
+	waits      string // a query that is true there once they wait
+	commands   [][]string
+	watch      string // where the query is asked instead
+}
+
+// interrupts interrupts commands that are held up by what a session does.
+func (m *mover) interrupts(c checkCase) {
+	m.Helper()
+	holder, watcher := m.hostConn(c.host), m.hostConn(cmp.Or(c.watch, c.host))
+	m.exec(watcher, `select 1 from pg_locks, pg_stat_activity, pg_database`) // it reads catalogs that are about to be locked
+	m.exec(holder, c.hold)
+	for _, args := range c.commands {
+		cmd := m.command(args...)
+		var said bytes.Buffer
+		cmd.Stdout, cmd.Stderr = &said, &said
+		if err := cmd.Start(); err != nil {
+			m.Fatal(err)
+		}
+		m.awaits(watcher, c.waits, c.name)
+		if err := cmd.Process.Signal(os.Interrupt); err != nil {
+			m.Fatal(err)
+		}
+		if code := exitCode(cmd.Wait()); code != cli.ExitFailed {
+			m.Errorf("%s, %v: exit code %d", c.name, args, code)
+		}
+		text := said.String()
+		if !strings.Contains(text, "interrupted\n") || strings.Contains(text, "cancel") || strings.Contains(text, "57014") || strings.Contains(text, "SHARD") {
+			m.Errorf("%s, %v: got\n%s", c.name, args, text)
+		}
+	}
+	m.exec(holder, `rollback; drop event trigger if exists held; drop function if exists public.hold()`)
+	_, _ = holder.Close(m.Context()), watcher.Close(m.Context())
 }

@@ -64,7 +64,10 @@ func (p *promotion) check(ctx context.Context) (notes []string, err error) {
 	}
 	slices.Sort(e.Problems)
 	slices.Sort(notes)
-	if len(e.Problems) > 0 {
+	switch {
+	case ctx.Err() != nil: // which may be what was found
+		return notes, context.Cause(ctx)
+	case len(e.Problems) > 0:
 		return notes, e
 	}
 	return notes, nil
