@@ -4,8 +4,8 @@ import "strings"
 
 // Ours names the objects that Kiloshard makes and uses in the schemas of shards. Those in its helper schema are built in.
 type Ours struct {
-	Schemas   []string // of shards, plain identifiers; or else Prefix
-	Prefix    string   // of all schemas that are named like shards
+	Schemas   []string // of shards, plain identifiers; or else Pattern
+	Pattern   string   // a regular expression for the names of shards' schemas
 	Relations []string // tables and sequences
 	Functions []string // without their parameters
 
@@ -31,8 +31,8 @@ func (trustData) FenceMark() string { return FenceMark }
 
 // Shards is a condition on the name of a schema.
 func (d trustData) Shards() string {
-	if d.Prefix != "" {
-		return "n.nspname ~ '^" + d.Prefix + "[0-9]+$'"
+	if d.Pattern != "" {
+		return "n.nspname ~ '" + d.Pattern + "'"
 	}
 	return "n.nspname = ANY (" + names(d.Schemas) + ")"
 }

@@ -105,7 +105,9 @@ var columnPart = `
 		CROSS JOIN LATERAL (SELECT EXISTS (
 			SELECT FROM pg_depend p JOIN pg_proc f ON f.oid = p.refobjid JOIN pg_language l ON l.oid = f.prolang AND l.lanname = 'sql'
 			WHERE p.classid = 'pg_attrdef'::regclass AND p.objid = d.oid AND p.refclassid = 'pg_proc'::regclass)) calls (sql)
-		LEFT JOIN (SELECT attrelid, array_agg(attnum) FROM pg_attribute WHERE attisdropped GROUP BY attrelid) gone (oid, numbers) ON gone.oid = t.oid
+		LEFT JOIN (
+			SELECT r.oid, array_agg(a.attnum) FROM rel r JOIN pg_attribute a ON a.attrelid = r.oid WHERE a.attisdropped GROUP BY r.oid
+		) gone (oid, numbers) ON gone.oid = t.oid
 		LEFT JOIN (
 			SELECT o.refobjid, o.refobjsubid, c.name, c.relpersistence, s.seqtypid, ` + sequenceOptions + `
 			FROM owned o JOIN pg_sequence s ON s.seqrelid = o.seqrelid JOIN rel c ON c.oid = o.seqrelid WHERE o.deptype = 'i'

@@ -13,6 +13,10 @@ import (
 	"github.com/kiloshard/kiloshard/sql"
 )
 
+// few is the number of shards whose objects indexes find faster than a scan of the catalogs. For more, Postgres must not choose an index for each
+// object: the catalogs may have thousands of new rows that no ANALYZE has seen.
+const few = 16
+
 // closeLimit bounds the end of a session after the caller's context has ended.
 const closeLimit = 5 * time.Second
 
@@ -22,8 +26,6 @@ func Connect(ctx context.Context, host shards.Host) (*pgx.Conn, error) {
 		connect.LimitLocks(cfg)
 		for name, value := range map[string]string{
 			"application_name": "kiloshard drift",
-			// The catalogs may have thousands of new rows that no ANALYZE has seen.
-			"enable_nestloop":                 "off",
 			"work_mem":                        "32MB",
 			"max_parallel_workers_per_gather": "0",
 		} {
@@ -63,6 +65,11 @@ func with(ctx context.Context, m *shards.Map, host shards.Host, numbers []shards
 		defer cancel()
 		_ = conn.Close(ctx) // there is nothing to commit
 	}()
+	if len(numbers) > few {
+		if _, err := conn.Exec(ctx, "SET enable_nestloop = off"); err != nil {
+			return err
+		}
+	}
 	return connect.NameHolders(ctx, conn.PgConn(), fn(newSession(conn, m, numbers)))
 }
 

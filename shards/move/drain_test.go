@@ -13,12 +13,12 @@ import (
 	"github.com/kiloshard/kiloshard/shards/shardtest"
 )
 
-// All shards of a host move to two others at once, half of them to each: 512 in the full test.
+// All shards of a host move to two others at once, half of them to each: 2048 in the full test.
 func TestDrainHost(t *testing.T) {
 	t.Parallel()
 	count := 6
 	if pgtest.Full() {
-		count = 512
+		count = 2048
 	}
 	config := shardtest.MapConfig(count, shardtest.Hosts(t, 3))
 	all := shards.SetOfRanges(shards.Range{Last: shards.Number(count - 1)})

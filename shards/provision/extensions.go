@@ -19,12 +19,12 @@ import (
 type extension struct{ schema, version string }
 
 // takeExtensions reads the extensions that the map names, and those in schemas with the names of shards.
-func (inv *inventory) takeExtensions(ctx context.Context, conn *pgx.Conn, m *shards.Map) error {
+func (inv *inventory) takeExtensions(ctx context.Context, conn *pgx.Conn, m *shards.Map, pattern string) error {
 	inv.extensions = map[string]extension{}
 	const query = `
 		SELECT x.extname::text, n.nspname::text, x.extversion FROM pg_extension x JOIN pg_namespace n ON n.oid = x.extnamespace
 		WHERE x.extname = ANY ($1) OR n.nspname ~ $2`
-	rows, err := conn.Query(ctx, query, extensionNames(m), schemaPattern(m))
+	rows, err := conn.Query(ctx, query, extensionNames(m), pattern)
 	if err != nil {
 		return err
 	}

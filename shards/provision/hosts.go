@@ -97,7 +97,7 @@ func (s *sessions) takeAll(ctx context.Context, m *shards.Map, detailed bool) ([
 		inventories[i] = &inventory{host: host} // of one that is not reached
 	}
 	err := s.each(func(i int, conn *pgx.Conn) error {
-		inv, err := take(ctx, conn, m, s.hosts[i], detailed)
+		inv, err := take(ctx, conn, m, s.hosts[i], schemaPattern(m), detailed)
 		if err == nil {
 			inventories[i] = inv
 		}

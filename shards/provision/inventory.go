@@ -115,9 +115,8 @@ type function struct {
 // schemaPattern matches the names of shards' schemas.
 func schemaPattern(m *shards.Map) string { return "^" + m.Config().SchemaPrefix + "[0-9]+$" }
 
-// take reads what a host has: all schemas whose names are the map's prefix and digits.
-func take(ctx context.Context, conn *pgx.Conn, m *shards.Map, host shards.Host, detailed bool) (*inventory, error) {
-	pattern := schemaPattern(m)
+// take reads what a host has of shards whose schemas' names match a pattern: for all of them, [schemaPattern].
+func take(ctx context.Context, conn *pgx.Conn, m *shards.Map, host shards.Host, pattern string, detailed bool) (*inventory, error) {
 	inv := &inventory{host: host, found: map[string]foundSchema{}, versions: map[string]string{}, schemas: map[string]schema{}}
 	for _, f := range sql.Functions(sql.Shard(params(m), 0, m.Schema(0))) {
 		inv.names, inv.args = append(inv.names, f.Name), append(inv.args, f.Args)
@@ -127,7 +126,7 @@ func take(ctx context.Context, conn *pgx.Conn, m *shards.Map, host shards.Host, 
 	for _, f := range sql.Functions(engine) {
 		inv.detail = append(inv.detail, f.Name)
 	}
-	if err := inv.takeForeign(ctx, conn, m); err != nil {
+	if err := inv.takeForeign(ctx, conn, m, pattern); err != nil {
 		return nil, err
 	}
 	looks := []func(context.Context, *pgx.Conn, string) error{inv.takeFound, inv.takeVersions, inv.takeRights}
@@ -143,8 +142,9 @@ func take(ctx context.Context, conn *pgx.Conn, m *shards.Map, host shards.Host, 
 	if m.Allocates() {
 		looks = append(looks, inv.takeKeyTables)
 	}
-	looks = append(looks, func(ctx context.Context, conn *pgx.Conn, _ string) error { return inv.takeMoves(ctx, conn, m) })
-	looks = append(looks, func(ctx context.Context, conn *pgx.Conn, _ string) error { return inv.takeExtensions(ctx, conn, m) })
+	for _, look := range []func(context.Context, *pgx.Conn, *shards.Map, string) error{inv.takeMoves, inv.takeExtensions} {
+		looks = append(looks, func(ctx context.Context, conn *pgx.Conn, pattern string) error { return look(ctx, conn, m, pattern) })
+	}
 	for _, look := range looks {
 		if err := look(ctx, conn, pattern); err != nil {
 			return nil, err

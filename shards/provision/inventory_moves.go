@@ -20,8 +20,8 @@ const fencesQuery = `SELECT n.nspname::text FROM pg_class c JOIN pg_namespace n 
 // takeMoves leaves out the schemas that are no shards although they are named like one: the fences of shards that have moved
 // away, and what a move under way has made of a shard so far. It notes the shards that the map has here and whose move has
 // stopped at the fence.
-func (inv *inventory) takeMoves(ctx context.Context, conn *pgx.Conn, m *shards.Map) error {
-	rows, err := conn.Query(ctx, fencesQuery, schemaPattern(m), sql.FenceMark)
+func (inv *inventory) takeMoves(ctx context.Context, conn *pgx.Conn, m *shards.Map, pattern string) error {
+	rows, err := conn.Query(ctx, fencesQuery, pattern, sql.FenceMark)
 	if err != nil {
 		return err
 	}

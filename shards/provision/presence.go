@@ -25,7 +25,7 @@ func Present(ctx context.Context, m *shards.Map, hosts []shards.Host) ([]Presenc
 	defer sessions.close(ctx)
 	found := make([]Presence, len(hosts))
 	err = sessions.each(func(i int, conn *pgx.Conn) error {
-		inv, err := take(ctx, conn, m, hosts[i], false)
+		inv, err := take(ctx, conn, m, hosts[i], schemaPattern(m), false)
 		if err != nil {
 			return err
 		}

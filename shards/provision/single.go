@@ -53,7 +53,10 @@ func one(ctx context.Context, m *shards.Map, n shards.Number, wait time.Duration
 		return err
 	}
 	return s.each(func(_ int, conn *pgx.Conn) error {
-		inv, err := take(ctx, conn, m, m.Host(n), false)
+		if _, err := conn.Exec(ctx, "SET enable_nestloop = on"); err != nil { // indexes find the objects of one shard
+			return err
+		}
+		inv, err := take(ctx, conn, m, m.Host(n), "^"+m.Schema(n)+"$", false)
 		if err != nil {
 			return err
 		}

@@ -36,9 +36,9 @@ func (e *UntrustedError) Error() string {
 	return text
 }
 
-// ours are the names of what a map's shards hold of Kiloshard's.
-func ours(m *shards.Map) sql.Ours {
-	o := sql.Ours{Prefix: m.Config().SchemaPrefix, Relations: []string{"next_id_seq", "schema_version"}, Functions: []string{"next_id", "next_ids"}}
+// ours are the names of what shards hold of Kiloshard's, in schemas whose names match a pattern.
+func ours(m *shards.Map, pattern string) sql.Ours {
+	o := sql.Ours{Pattern: pattern, Relations: []string{"next_id_seq", "schema_version"}, Functions: []string{"next_id", "next_ids"}}
 	o.Relations = append(o.Relations, slices.Sorted(maps.Keys(keyTablesOf(m).columns))...)
 	for _, g := range m.Generators() {
 		if g.Kind == shards.Row {
@@ -52,8 +52,8 @@ func ours(m *shards.Map) sql.Ours {
 }
 
 // takeForeign reads only catalogs, before anything in a schema is used.
-func (inv *inventory) takeForeign(ctx context.Context, conn *pgx.Conn, m *shards.Map) error {
-	rows, err := conn.Query(ctx, sql.Foreign(ours(m))+" ORDER BY kind <> 'owner', what NOT LIKE 'schema %', schema, what", pgx.QueryExecModeSimpleProtocol)
+func (inv *inventory) takeForeign(ctx context.Context, conn *pgx.Conn, m *shards.Map, pattern string) error {
+	rows, err := conn.Query(ctx, sql.Foreign(ours(m, pattern))+" ORDER BY kind <> 'owner', what NOT LIKE 'schema %', schema, what", pgx.QueryExecModeSimpleProtocol)
 	if err != nil {
 		return err
 	}
