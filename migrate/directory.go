@@ -74,11 +74,6 @@ func readDirectory(m *shards.Map, files fs.FS, sample shards.Number, templateEnv
 	if d.files, unwritten, err = inMemory(files); err != nil {
 		return nil, err
 	}
-	if !templateEnv {
-		if err := checkTemplates(d.files); err != nil {
-			return nil, err
-		}
-	}
 	anyTemplate := false
 	for _, name := range names {
 		body, err := fs.ReadFile(d.files, name)
@@ -102,6 +97,11 @@ func readDirectory(m *shards.Map, files fs.FS, sample shards.Number, templateEnv
 		template := strings.Contains(string(body), "{{")
 		d.templates = append(d.templates, template)
 		anyTemplate = anyTemplate || template
+	}
+	if !templateEnv {
+		if err := d.checkTemplates(); err != nil {
+			return nil, err
+		}
 	}
 	rendered, err := d.render(sample)
 	if err != nil {

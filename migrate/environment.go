@@ -1,47 +1,59 @@
 package migrate
 
 import (
+	"cmp"
 	"fmt"
 	"io/fs"
+	"maps"
 	"path"
 	"slices"
+	"strconv"
 	"strings"
-	"text/template/parse"
+	"text/template"
+
+	"github.com/Masterminds/sprig/v3"
 )
 
 // outside are the functions of tern's templates that read something other than the files.
 var outside = []string{"env", "expandenv", "getHostByName"}
 
 // checkTemplates returns a [FileError] for the first file whose template reads the environment or looks up addresses: the
-// author of a file must not read the environment of the process that migrates.
-func checkTemplates(files fs.FS) error {
-	return fs.WalkDir(files, ".", func(name string, entry fs.DirEntry, err error) error {
-		if err != nil || entry.IsDir() || path.Ext(name) != ".sql" {
+// author of a file must not read the environment of the process that migrates. It parses each text that tern parses, without these functions,
+// and a template does not parse if it calls a function that is not there.
+func (d *directory) checkTemplates() error {
+	all := sprig.TxtFuncMap()
+	all["install_snapshot"] = func(string) string { return "" } // of tern; it parses files in a directory below, which are looked at like all
+	without := maps.Clone(all)
+	for _, name := range outside {
+		delete(without, name)
+	}
+	return fs.WalkDir(d.files, ".", func(name string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() {
 			return err
 		}
-		body, err := fs.ReadFile(files, name)
-		if err != nil || !strings.Contains(string(body), "{{") {
-			return err
+		if path.Dir(name) == "." && !namePattern.MatchString(name) { // tern leaves it out
+			return nil
 		}
-		trees, err := parseTemplates(name, body)
+		body, err := fs.ReadFile(d.files, name)
 		if err != nil {
-			return nil //nolint:nilerr // tern says what is wrong with it
+			return err
 		}
-		for _, t := range trees {
-			if function := outsideIn(t.Root); function != "" {
-				return &FileError{File: name, Err: fmt.Errorf("its template calls %s: expected none of %s, or Config.TemplateEnv (--template-env)", function, strings.Join(outside, ", "))}
+		parts := [][2]string{{name, string(body)}}
+		if path.Dir(name) == "." {
+			upPart, downPart, _ := strings.Cut(string(body), upDownSeparator)
+			parts = [][2]string{{name + " up", strings.TrimSpace(upPart)}, {name + " down", strings.TrimSpace(downPart)}}
+		}
+		for _, part := range parts {
+			_, err := template.New(part[0]).Funcs(without).Parse(part[1])
+			if err == nil {
+				continue
 			}
+			if _, otherwise := template.New(part[0]).Funcs(all).Parse(part[1]); otherwise != nil {
+				return cmp.Or(d.templateError(otherwise), otherwise)
+			}
+			called := slices.IndexFunc(outside, func(f string) bool { return strings.Contains(err.Error(), strconv.Quote(f)) })
+			return &FileError{File: name, Err: fmt.Errorf("its template calls %s: expected none of %s, or Config.TemplateEnv (--template-env)", outside[max(called, 0)], strings.Join(outside, ", "))}
 		}
 		return nil
 	})
-}
-
-// outsideIn returns the name of the first function of outside that a template node calls, empty for none.
-func outsideIn(node parse.Node) string {
-	for n := range nodesOf(node) {
-		if f, ok := n.(*parse.IdentifierNode); ok && slices.Contains(outside, f.Ident) {
-			return f.Ident
-		}
-	}
-	return ""
 }

@@ -22,8 +22,19 @@ func TestTemplatesDoNotReadTheEnvironment(t *testing.T) {
 		`select '{{ "$KILOSHARD_TEST_SECRET" | expandenv }}'`,
 		`select '{{getHostByName "localhost"}}'`,
 		`select 1 {{/* x */}} {{define "x"}}{{env "KILOSHARD_TEST_SECRET"}}{{end}} {{template "x" .}}`,
+		"{{define \"x\"}}a{{end}} select '{{env \"KILOSHARD_TEST_SECRET\"}}';\n---- create above / drop below ----\n{{define \"x\"}}b{{end}} select 2", // one name in both parts
+		"select 1;\n---- create above / drop below ----\nselect '{{env \"KILOSHARD_TEST_SECRET\"}}'",
+		`select '{{template "sub/x.sql"}}'`,
+		`select '{{install_snapshot "y"}}'`,
 	} {
+		defined := `{{define "sub/x.sql"}}{{env "KILOSHARD_TEST_SECRET"}}{{end}}` // a template of its own file's name
 		cfg := migrate.Config{Map: m, Files: files("001_users.sql", text)}
+		if strings.Contains(text, "sub/x.sql") {
+			cfg.Files = files("001_users.sql", text, "sub/x.sql", defined)
+		}
+		if strings.Contains(text, "install_snapshot") {
+			cfg.Files = files("001_users.sql", text, "snapshots/y/install.sql", `{{expandenv "$KILOSHARD_TEST_SECRET"}}`)
+		}
 		_, err := migrate.Status(t.Context(), cfg)
 		var file *migrate.FileError
 		if !errors.As(err, &file) || !strings.Contains(err.Error(), "its template calls ") || strings.Contains(err.Error(), "hunter2") {

@@ -25,7 +25,7 @@ func Connect(ctx context.Context, host shards.Host) (*pgx.Conn, error) {
 	return connect.Open(ctx, host, func(cfg *pgx.ConnConfig) {
 		connect.LimitLocks(cfg)
 		for name, value := range map[string]string{
-			"application_name": "kiloshard drift",
+			"application_name":                "kiloshard drift",
 			"work_mem":                        "32MB",
 			"max_parallel_workers_per_gather": "0",
 		} {
