@@ -82,7 +82,11 @@ func (j *job) takeOver(ctx context.Context, outcomes ...Outcome) (bool, error) {
 		return false, err
 	}
 	row := j.from.QueryRow(ctx, `SELECT `+moveColumns+` FROM kiloshard.moves m WHERE id = $1 AND side = 'source'`, j.ID)
-	if err := row.Scan(j.fields()...); err != nil {
+	var now Move
+	if err := row.Scan(now.fields()...); err != nil {
+		return false, err
+	}
+	if err := j.reread(now); err != nil {
 		return false, err
 	}
 	j.entered = j.Outcome == UnderWay
@@ -90,9 +94,9 @@ func (j *job) takeOver(ctx context.Context, outcomes ...Outcome) (bool, error) {
 }
 
 // abandoned returns the moves to a host that were aborted without it.
-func abandoned(onTarget []Move, onSource map[string]Move) (left []Move) {
+func abandoned(onTarget []Move, truth map[ledgerKey]Move) (left []Move) {
 	for _, m := range onTarget {
-		if m.Outcome == UnderWay && onSource[m.ID].Outcome == Aborted {
+		if m.Outcome == UnderWay && truth[ledgerKey{m.Source, m.ID}].Outcome == Aborted {
 			left = append(left, m)
 		}
 	}

@@ -21,6 +21,9 @@ type thing struct {
 	Back bool   // it is of a way back
 }
 
+// ledgerKey names a move by what a ledger says: the host whose ledger it is, and the ID.
+type ledgerKey struct{ host, id string }
+
 const thingsQuery = `
 SELECT * FROM (
   SELECT 'subscription', subname::text, substring(subname from $1), subname ~ '_back$' FROM pg_subscription WHERE subdbid = (SELECT oid FROM pg_database WHERE datname = current_database())
@@ -64,8 +67,7 @@ func (c *CleanReport) sweep(ctx context.Context, m *shards.Map, conns *hostConns
 	// A subscription uses its slot.
 	order := []string{"subscription", "slot", "publication", "fence", "schema"}
 	slices.SortStableFunc(all, func(a, b thing) int { return cmp.Compare(slices.Index(order, a.Kind), slices.Index(order, b.Kind)) })
-	truth := map[string]Move{}
-	known := map[[2]string]bool{}
+	truth, known := map[ledgerKey]Move{}, map[ledgerKey]Move{}
 	var onTarget []Move
 	for _, host := range m.Hosts() {
 		conn, err := conns.of(ctx, host.Name)
@@ -73,24 +75,26 @@ func (c *CleanReport) sweep(ctx context.Context, m *shards.Map, conns *hostConns
 			return err
 		}
 		for _, side := range []string{sourceSide, targetSide} {
-			rows, err := moves(ctx, conn, side)
+			rows, err := moves(ctx, conn, m, side)
 			if err != nil {
 				return err
 			}
 			for _, row := range rows {
-				known[[2]string{host.Name, row.ID}] = true
-				if side == sourceSide {
-					truth[row.ID] = row
-				} else if row.Target == host.Name {
+				known[ledgerKey{host.Name, row.ID}] = row
+				switch {
+				case side == sourceSide && row.Source == host.Name:
+					truth[ledgerKey{host.Name, row.ID}] = row
+				case side == targetSide && row.Target == host.Name:
 					onTarget = append(onTarget, row)
 				}
 			}
 		}
 	}
 	for _, t := range all {
-		owner, owned := truth[t.ID]
+		here, listed := known[ledgerKey{t.Host, t.ID}]
+		owner, owned := truth[ledgerKey{here.Source, t.ID}] // of the host that this one's ledger names, and of no other
 		switch {
-		case !known[[2]string{t.Host, t.ID}]:
+		case !listed:
 			c.Unknown = append(c.Unknown, t.String())
 		case owned && t.needed(owner, truth):
 		case !owned && t.Kind == "schema": // it may be all that is left of the shard
@@ -117,7 +121,7 @@ func (c *CleanReport) sweep(ctx context.Context, m *shards.Map, conns *hostConns
 func (t thing) String() string { return t.Host + ": " + t.Kind + " " + t.Name }
 
 // needed reports whether a move that is in the ledger of its source needs something.
-func (t thing) needed(owner Move, all map[string]Move) bool {
+func (t thing) needed(owner Move, all map[ledgerKey]Move) bool {
 	for _, m := range all {
 		if m.Outcome == UnderWay && (m.ID == owner.ID || m.Returns == owner.ID) {
 			return true

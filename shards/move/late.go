@@ -17,6 +17,9 @@ func (j *job) resume(ctx context.Context) error {
 		return err
 	}
 	home, onTarget := j.home(now), j.Step == Switched || j.Step == Finished
+	if err := j.agreed(ctx); err != nil {
+		return j.noted(ctx, err)
+	}
 	switch {
 	case home == j.Target && !onTarget && j.Step != Fenced:
 		if err := j.fenceLate(ctx); err != nil {

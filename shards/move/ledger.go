@@ -218,7 +218,7 @@ func (j *job) noted(ctx context.Context, err error) error {
 }
 
 // moves returns the rows of one side on a host, the newest last. Without a ledger there are none.
-func moves(ctx context.Context, conn *pgx.Conn, side string) ([]Move, error) {
+func moves(ctx context.Context, conn *pgx.Conn, of *shards.Map, side string) ([]Move, error) {
 	var there bool
 	if err := conn.QueryRow(ctx, `SELECT to_regclass('kiloshard.moves') IS NOT NULL`).Scan(&there); err != nil || !there {
 		return nil, err
@@ -229,7 +229,10 @@ func moves(ctx context.Context, conn *pgx.Conn, side string) ([]Move, error) {
 	batch.Queue(`SELECT `+moveColumns+`, outcome IS NULL AND `+sql.MoverAtWork+` FROM kiloshard.moves m WHERE side = $1 ORDER BY began, id`, side).Query(func(rows pgx.Rows) (err error) {
 		found, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (Move, error) {
 			var m Move
-			return m, row.Scan(append(m.fields(), &m.Working)...)
+			if err := row.Scan(append(m.fields(), &m.Working)...); err != nil {
+				return m, err
+			}
+			return m, m.wellFormed(of)
 		})
 		return err
 	})

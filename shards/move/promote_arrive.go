@@ -109,7 +109,7 @@ func (p *promotion) finish(ctx context.Context) error {
 		}
 	}
 	p.event("fences dropped")
-	copies, err := moves(ctx, p.to, sourceSide)
+	copies, err := moves(ctx, p.to, p.cfg.Map, sourceSide)
 	if err != nil {
 		return err
 	}

@@ -90,7 +90,15 @@ func (p *promotion) read(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	p.moves, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (m Move, err error) { return m, row.Scan(m.fields()...) })
+	p.moves, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (m Move, err error) {
+		if err := row.Scan(m.fields()...); err != nil {
+			return m, err
+		}
+		if m.Source != p.Source || m.Target != p.Target {
+			return m, fmt.Errorf("the ledger of %s has shard %d leave %q for %q in promotion %s: expected %[1]s and %[6]s as for the others", p.Source, m.Shard, m.Source, m.Target, p.Split, p.Target)
+		}
+		return m, m.wellFormed(p.cfg.Map)
+	})
 	if err != nil {
 		return err
 	}

@@ -64,12 +64,13 @@ var ErrNoWayBack = errors.New("expected one that was moved with a way back (--ro
 
 // readReturned reads the move that this one rolls back, from the ledger of the host that the shard comes back to.
 func (j *job) readReturned(ctx context.Context) error {
-	j.back = &Move{}
+	j.back = &Move{ID: j.Returns, Shard: j.Shard, Schema: j.Schema, Source: j.Target, Target: j.Source}
 	row := j.to.QueryRow(ctx, `SELECT `+moveColumns+` FROM kiloshard.moves m WHERE id = $1 AND side = 'source'`, j.Returns)
-	if err := row.Scan(j.back.fields()...); err != nil {
+	var now Move
+	if err := row.Scan(now.fields()...); err != nil {
 		return fmt.Errorf("move %s on %s, which is to be rolled back: %w", j.Returns, j.Target, err)
 	}
-	return nil
+	return j.back.reread(now)
 }
 
 // mayReturn reports why a rollback cannot begin.

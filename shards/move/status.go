@@ -16,21 +16,15 @@ import (
 func Status(ctx context.Context, m *shards.Map) ([]Move, error) {
 	var mu sync.Mutex
 	var all []Move
-	at := map[string]int{} // indexes in all, by the IDs of moves
 	err := eachHost(ctx, m, func(host shards.Host, conn *pgx.Conn) error {
-		found, err := moves(ctx, conn, sourceSide)
+		found, err := moves(ctx, conn, m, sourceSide)
+		if err != nil {
+			return err
+		}
+		found, err = ofSource(found, m, host.Name)
 		mu.Lock()
 		defer mu.Unlock()
-		for _, row := range found {
-			// A standby that is about to be promoted, or was a moment ago, has a copy of its primary's row.
-			switch i, twice := at[row.ID]; {
-			case !twice:
-				at[row.ID] = len(all)
-				all = append(all, row)
-			case host.Name == row.Source:
-				all[i] = row
-			}
-		}
+		all = append(all, found...)
 		return err
 	})
 	slices.SortStableFunc(all, func(a, b Move) int { return a.Began.Compare(b.Began) })

@@ -1,0 +1,72 @@
+package move
+
+import (
+	"context"
+	"fmt"
+	"regexp"
+	"slices"
+
+	"github.com/kiloshard/kiloshard/shards"
+)
+
+var idPattern = regexp.MustCompile(`^[0-9a-f]{8}$`)
+
+// A ledger is data of its host, which another role, or all of that host, may have changed. So its rows are checked where they are read: the
+// names in them become parts of statements, also on other hosts. A row is believed about the host that it lies on, and what it says of
+// the other one only if that one's ledger agrees.
+
+// wellFormed returns an error unless the names in a row are those that a mover gives to a shard of the map.
+func (m Move) wellFormed(of *shards.Map) error {
+	ids := []string{m.ID}
+	for _, optional := range []string{m.Returns, m.Split} {
+		if optional != "" {
+			ids = append(ids, optional)
+		}
+	}
+	for _, id := range ids {
+		if !idPattern.MatchString(id) {
+			return fmt.Errorf("the ledger of moves has the ID %q: expected 8 hexadecimal digits", id)
+		}
+	}
+	if n, ok := of.NumberOf(m.Schema); !ok || n != m.Shard {
+		return fmt.Errorf("the ledger of moves has schema %q in move %s of shard %d: expected %s and five digits", m.Schema, m.ID, m.Shard, of.Config().SchemaPrefix)
+	}
+	return nil
+}
+
+// ofSource returns the moves whose source is a host, out of that host's ledger. Rows of other hosts are copies, which a standby of another
+// host had when it was promoted: those hosts are asked themselves.
+func ofSource(found []Move, of *shards.Map, host string) (own []Move, err error) {
+	for _, m := range found {
+		if m.Source == host {
+			own = append(own, m)
+		} else if !slices.ContainsFunc(of.Hosts(), func(h shards.Host) bool { return h.Name == m.Source }) && m.Outcome == UnderWay {
+			err = fmt.Errorf("the ledger of moves has a move of shard %d from host %q under way: expected %s, or another host of the map", m.Shard, m.Source, host)
+		}
+	}
+	return own, err
+}
+
+// reread puts what the ledger says now in place of what it said before. What identifies the move must be the same.
+func (m *Move) reread(now Move) error {
+	if now.ID != m.ID || now.Shard != m.Shard || now.Schema != m.Schema || now.Source != m.Source || now.Target != m.Target || now.Returns != m.Returns || now.Split != m.Split {
+		return fmt.Errorf("the ledger of %s has changed move %s of shard %d from %s to %s into one of shard %d from %q to %q: expected the same move", m.Source, m.ID, m.Shard, m.Source, m.Target, now.Shard, now.Source, now.Target)
+	}
+	now.Working = m.Working
+	*m = now
+	return nil
+}
+
+// agreed returns an error unless the target's ledger has the move, too: the source alone cannot have anything dropped or changed there.
+func (j *job) agreed(ctx context.Context) error {
+	if j.Step == Prepare || j.Step == Aborting {
+		return nil // the target may have no row yet, and what is taken back there is looked up
+	}
+	var there bool
+	const query = `SELECT EXISTS (SELECT FROM kiloshard.moves WHERE id = $1 AND side = 'target' AND shard = $2 AND schema = $3 AND source = $4 AND target = $5)`
+	err := j.to.QueryRow(ctx, query, j.ID, j.Shard, j.Schema, j.Source, j.Target).Scan(&there)
+	if err == nil && !there {
+		err = fmt.Errorf("the ledger of %s does not have %s, which is at step %s in that of %s: expected the same move in both; see kiloshard move abort", j.Target, j.moving(), j.Step, j.Source)
+	}
+	return err
+}
