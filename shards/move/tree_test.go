@@ -170,6 +170,24 @@ func TestTreeIsGuarded(t *testing.T) {
 	b.clean()
 }
 
+// A row may belong to another partition on the target, which takes it by no name of a partition: such a shard stays where it is.
+func TestTreeHashedByOIDs(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	b.exec(0, fill+`create type kind as enum ('a', 'b', 'c', 'd', 'e', 'f', 'g', 'h', 'i', 'j'); create table hashed (k kind) partition by hash (k);
+		create table hashed_0 partition of hashed for values with (modulus 2, remainder 0); create table hashed_1 partition of hashed for values with (modulus 2, remainder 1);
+		insert into hashed select unnest(enum_range(null::kind))`)
+	for _, offline := range []bool{false, true} {
+		b.cfg.Offline = offline
+		_, err := move.Run(t.Context(), b.cfg)
+		var problems *move.CheckError
+		if !errors.As(err, &problems) || !strings.Contains(err.Error(), "pg-a: partitioned table shard_00001.hashed: the HASH of column k depends on OIDs") {
+			t.Errorf("got %v", err)
+		}
+	}
+	b.clean()
+}
+
 // A partition or a child in another schema keeps the shard where it is.
 func TestTreeOutside(t *testing.T) {
 	t.Parallel()

@@ -182,11 +182,10 @@ func OnSource(ctx context.Context, conn *pgx.Conn, schema string, offline bool) 
 	if err := s.take(ctx, conn, shardQuery, schema); err != nil {
 		return nil, err
 	}
-	if err := s.take(ctx, conn, leftQuery, schema); err != nil {
-		return nil, err
-	}
-	if err := s.take(ctx, conn, bareNamesQuery, schema); err != nil {
-		return nil, err
+	for _, query := range []string{leftQuery, partitionsQuery, bareNamesQuery} {
+		if err := s.take(ctx, conn, query, schema); err != nil {
+			return nil, err
+		}
 	}
 	if !offline {
 		const late = "the target refuses rows with values that violate it and that are changed while it moves: expected none; or --offline"
