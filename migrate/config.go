@@ -36,7 +36,7 @@ type Config struct {
 
 	TemplateEnv bool // templates may call env, expandenv and getHostByName
 
-	SnapshotFrom int  // with at least this many files, new shards are made from a snapshot of a migrated one. Defaults to 10
+	SnapshotFrom int  // with at least this many files, new shards are made from a snapshot of the first ones. Defaults to 10
 	Replay       bool // new shards always run all files
 
 	By     string      // name for the ledger. Defaults to user@machine

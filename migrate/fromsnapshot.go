@@ -15,17 +15,18 @@ import (
 	"github.com/kiloshard/kiloshard/sql"
 )
 
-// firstShards is how many new shards run the files if no shard is at the target yet, so that the others can be copied from
-// them. The difference between two shards shows where the structure holds a shard's number.
+// firstShards is how many new shards run the files, so that the others can be copied from them: only what files have just made shows
+// whether they leave rows. The difference between two shards shows where the structure holds a shard's number.
 const firstShards = 2
 
 // fresh reports whether no file ever ran in a shard.
 func (s shardVersion) fresh() bool { return s.version == 0 && !s.table && s.err == nil }
 
-// fromSnapshot returns the new shards to make from a snapshot, and false if all of them run the files.
-func (r *run) fromSnapshot(work []fanout.Work) (shards.Set, bool) {
+// fromSnapshot returns the new shards of the work, of which all but the first ones are to be made from a snapshot; none if all run the
+// files.
+func (r *run) fromSnapshot(work []fanout.Work) shards.Set {
 	if r.way != up || r.cfg.Replay || int(r.target) < r.cfg.SnapshotFrom {
-		return shards.Set{}, false
+		return shards.Set{}
 	}
 	var fresh []shards.Number
 	for _, w := range work {
@@ -36,44 +37,30 @@ func (r *run) fromSnapshot(work []fanout.Work) (shards.Set, bool) {
 		}
 	}
 	if len(fresh) <= firstShards {
-		return shards.Set{}, false
+		return shards.Set{}
 	}
-	files, err := r.directory.pending(fresh[0], 0, r.target, up)
-	if err == nil {
-		files = slices.DeleteFunc(files, func(f file) bool { return r.directory.once[f.number-1] }) // the hosts have run them
-		err = onlyStructure(files)
-	}
-	if err != nil {
-		r.cfg.Logger.Info("new shards run all files, since a snapshot would not hold what they do", slog.Any("because", err))
-		return shards.Set{}, false
-	}
-	return shards.SetOf(fresh...), true
+	return shards.SetOf(fresh...)
 }
 
-// donors returns the shards that are at the target and ran the directory's files unchanged.
-func (r *run) donors() []shards.Number {
-	var donors []shards.Number
-	for n, at := range r.shardVersions {
-		if at.err != nil || at.version != r.target {
-			continue
-		}
-		changed := false
-		for _, c := range r.changes {
-			changed = changed || c.Shards.Has(n)
-		}
-		if !changed {
-			donors = append(donors, n)
-		}
-	}
-	return slices.Sorted(slices.Values(donors))
-}
+// errNoDonor says that there is no shard to take a snapshot of.
+var errNoDonor = errors.New("none of the first ones is done")
 
-// takeSnapshot takes a snapshot of the structure that most shards at the target have. To check it, it makes one new shard
-// from it, compares that with the donor, and rolls back. Without a snapshot, new shards run the files.
-func (r *run) takeSnapshot(ctx context.Context, donors []shards.Number, fresh shards.Number) {
+// takeSnapshot takes a snapshot of the structure that most new shards have that are done. To check it, it makes one more
+// from it, compares that with the donor, and rolls back: a donor with rows, or with rights of its own, differs. Without a
+// snapshot, new shards run the files. It cannot see that files write rows only in some other shards, by their names or numbers.
+func (r *run) takeSnapshot(ctx context.Context, fresh, done shards.Set) {
+	rest := without(fresh, done)
+	donors := slices.Collect(without(fresh, rest).All())
+	if rest.Len() == 0 {
+		return
+	}
+	if len(donors) == 0 {
+		r.noSnapshot = errNoDonor
+		return
+	}
 	s, err := snapshot.Take(ctx, r.cfg.Map, donors...)
 	if err == nil {
-		err = s.Check(ctx, fresh)
+		err = s.Check(ctx, first(rest))
 	}
 	if err == nil && s.Version() != r.target {
 		err = fmt.Errorf("shard %d is at version %d by now", s.Donor().Shard, s.Version())

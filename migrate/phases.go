@@ -25,9 +25,9 @@ type phase struct {
 	work []fanout.Work
 }
 
-// phases divides the work: the canary first, if any; then the first shards, if new shards will be copied from them and the
-// canary is too small for that; then the hosts in waves.
-func (r *run) phases(work []fanout.Work, snapshot bool) []phase {
+// phases divides the work: the canary first, if any; then the first of the fresh shards, if the canary has too few of them for the others to
+// be copied from; then the hosts in waves.
+func (r *run) phases(work []fanout.Work, fresh shards.Set) []phase {
 	var phases []phase
 	rest := work
 	if r.cfg.Canary > 0 {
@@ -35,10 +35,18 @@ func (r *run) phases(work []fanout.Work, snapshot bool) []phase {
 		canary, rest = some(work, r.cfg.Canary, fanout.Plan(r.cfg.Map, r.canaryBefore))
 		phases = append(phases, phase{"canary", canary})
 	}
-	if snapshot && len(r.donors()) == 0 && r.cfg.Canary < firstShards {
-		var first []fanout.Work
-		first, rest = some(rest, firstShards-r.cfg.Canary, nil)
-		phases = append(phases, phase{"first shards", first})
+	left := without(fresh, without(fresh, shardsOf(rest))) // not in the canary
+	if more := firstShards - (fresh.Len() - left.Len()); left.Len() > 0 && more > 0 {
+		begin, _ := some(fanout.Plan(r.cfg.Map, left), more, nil)
+		phases = append(phases, phase{"first shards", begin})
+		taken := shardsOf(begin)
+		var after []fanout.Work
+		for _, w := range rest {
+			if w.Shards = slices.DeleteFunc(slices.Clone(w.Shards), taken.Has); len(w.Shards) > 0 {
+				after = append(after, w)
+			}
+		}
+		rest = after
 	}
 	wave := r.cfg.Wave
 	if wave <= 0 {
@@ -55,24 +63,6 @@ func (r *run) phases(work []fanout.Work, snapshot bool) []phase {
 		phases = append(phases, phase{name, hosts})
 	}
 	return phases
-}
-
-// prepare takes the snapshot from which the remaining fresh shards are made.
-func (r *run) prepare(ctx context.Context, fresh shards.Set, done []shards.Range) {
-	donors := r.donors()
-	if len(donors) == 0 {
-		for n := range shards.SetOfRanges(done...).All() {
-			if fresh.Has(n) {
-				donors = append(donors, n)
-			}
-		}
-	}
-	for n := range without(fresh, shards.SetOfRanges(done...)).All() {
-		if len(donors) > 0 {
-			r.takeSnapshot(ctx, donors, n)
-		}
-		return
-	}
 }
 
 // some takes shards out of the work, from all hosts in turn: count of them together with those that were taken before.
@@ -119,11 +109,11 @@ func (r *run) inPhases(ctx context.Context, work []fanout.Work, all shards.Set) 
 	together := &shards.PartialError{}
 	settled, _ := some(fanout.Plan(r.cfg.Map, without(r.cfg.Shards, all)), r.cfg.Canary, nil)
 	r.canaryBefore = shardsOf(settled)
-	fresh, wanted := r.fromSnapshot(work)
-	for _, p := range r.phases(work, wanted) {
-		if wanted && r.snapshot == nil && p.name != "first shards" {
-			r.prepare(ctx, fresh, done)
-			wanted = false
+	fresh := r.fromSnapshot(work)
+	for _, p := range r.phases(work, fresh) {
+		if fresh.Len() > 0 && p.name != "first shards" && p.name != "canary" {
+			r.takeSnapshot(ctx, fresh, shards.SetOfRanges(done...))
+			fresh = shards.Set{}
 		}
 		r.events.send(Event{Kind: PhaseBegan, Phase: p.name})
 		finished, err := fanout.Run(ctx, fanout.Config[*session]{

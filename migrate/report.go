@@ -25,8 +25,8 @@ type Report struct {
 	BareNames  []BareName    // in the first shard that is done, on the way up
 	Elapsed    time.Duration // from the call to its return
 
-	// Donor is the shard whose snapshot new shards were made from; nil for none. NoSnapshot says why no snapshot could be
-	// taken, so that new shards ran the files, such as a [snapshot.NoMajorityError].
+	// Donor is the new shard whose snapshot the others were made from; nil for none. NoSnapshot says why no snapshot could be
+	// taken, so that all new shards ran the files, such as a [snapshot.BeyondError].
 	Donor      *snapshot.Donor
 	NoSnapshot error
 }

@@ -46,7 +46,7 @@ type session struct {
 // newSession returns a session for the given shards.
 func newSession(conn *pgx.Conn, m *shards.Map, numbers []shards.Number) *session {
 	s := &session{conn: conn, byName: map[string]shards.Number{}}
-	s.tables, s.functions = toolkit(m)
+	s.tables, s.functions = Toolkit(m)
 	for _, n := range numbers {
 		s.schemas, s.numbers = append(s.schemas, m.Schema(n)), append(s.numbers, int32(n))
 		s.byName[m.Schema(n)] = n
@@ -79,8 +79,8 @@ func Read(ctx context.Context, conn *pgx.Conn, m *shards.Map, numbers ...shards.
 	return newSession(conn, m, numbers).structures(ctx)
 }
 
-// toolkit returns the names of the relations and functions that Kiloshard makes in a shard.
-func toolkit(m *shards.Map) (relations, functions []string) {
+// Toolkit returns the names of the relations and functions that Kiloshard makes in a shard.
+func Toolkit(m *shards.Map) (relations, functions []string) {
 	relations, functions = []string{"schema_version", "next_id_seq", sql.FenceMark, sql.ArrivingSequence}, []string{"next_id", "next_ids"}
 	relations = slices.AppendSeq(relations, maps.Keys(sql.DirectoryTables))
 	for _, g := range m.Generators() {

@@ -12,8 +12,8 @@
 //	if err != nil { … } // run the files
 //	done, err := snapshot.Apply(ctx, snapshot.Config{Snapshot: s, Shards: newShards})
 //
-// A snapshot has no rows, so migrations that may insert rows must run; only their files show that. It has no owners and
-// privileges either; new shards get the defaults.
+// A snapshot has no rows, values of sequences, owners, rights and tablespaces of its own; new shards get the defaults. [Snapshot.Check]
+// returns a [BeyondError] if the donor has some, so take a donor that the files have just made: its rows are theirs.
 //
 // # Limits
 //

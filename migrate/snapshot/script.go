@@ -80,10 +80,11 @@ func (e *DifferenceError) Error() string {
 	return text
 }
 
-// Check makes shard n, which must be at version 0, in a transaction, compares it with the donor's structure, and rolls the
-// transaction back. Its error wraps a [DifferenceError], or the server's error.
+// Check makes shard n, which must be at version 0, in a transaction, compares it with the donor, and rolls the
+// transaction back. Its error wraps a [DifferenceError], a [BeyondError], or the server's error.
 func (s *Snapshot) Check(ctx context.Context, n shards.Number) error {
-	return on(ctx, s.m, n, func(conn *pgx.Conn) error {
+	var made []string
+	err := on(ctx, s.m, n, func(conn *pgx.Conn) error {
 		if err := keepLedger(ctx, conn); err != nil {
 			return err
 		}
@@ -94,6 +95,9 @@ func (s *Snapshot) Check(ctx context.Context, n shards.Number) error {
 		if err != nil {
 			return err
 		}
+		if made, err = beyond(ctx, conn, s.m, n); err != nil {
+			return err
+		}
 		_, err = conn.Exec(ctx, "rollback")
 		want := s.structure.Of(n)
 		if !found[n].Equal(want) {
@@ -101,4 +105,8 @@ func (s *Snapshot) Check(ctx context.Context, n shards.Number) error {
 		}
 		return err
 	})
+	if err != nil {
+		return err
+	}
+	return compareBeyond(s.donor.Shard, s.beyond, n, made)
 }

@@ -27,6 +27,7 @@ type Snapshot struct {
 	donor     Donor
 	version   int32
 	structure drift.Structure // in the order of creation, with marks for the schema and the number
+	beyond    []string        // what the donor has beyond its structure
 }
 
 // Donor is the shard whose structure a snapshot holds.
@@ -101,6 +102,9 @@ func Take(ctx context.Context, m *shards.Map, candidates ...shards.Number) (*Sna
 			return err
 		}
 		structure = found[donor.Shard]
+		if s.beyond, err = beyond(ctx, conn, m, donor.Shard); err != nil {
+			return err
+		}
 		if err := unknown(structure, m, donor.Shard); err != nil {
 			return err
 		}

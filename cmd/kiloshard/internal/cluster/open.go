@@ -19,15 +19,16 @@ import (
 type openResult struct {
 	Host    string     `json:"host"`
 	Opened  shards.Set `json:"opened"`
-	Created shards.Set `json:"created"` // of them, those that were not there yet
-	Version int        `json:"version"` // of the map
+	Created shards.Set `json:"created"`        // of them, those that were not there yet
+	Version int        `json:"version"`        // of the map
+	Made    string     `json:"made,omitempty"` // from a snapshot or not, and why, if there are many files
 	DryRun  bool       `json:"dry_run,omitempty"`
 }
 
 // OpenCommand is kiloshard open.
 func OpenCommand(a *cli.App) *cobra.Command {
 	var text, host, by, why string
-	var dryRun bool
+	var dryRun, replay bool
 	cmd := &cobra.Command{
 		Use:   "open --shards FIRST-LAST --host HOST",
 		Short: "Opens a new range of shards on a host",
@@ -41,13 +42,14 @@ strategy that divides by the number of shards is refused, because keys would map
 			if by == "" {
 				by = cli.Whoami()
 			}
-			return open(cmd.Context(), a, text, host, mapstore.Change{By: by, Why: why}, dryRun)
+			return open(cmd.Context(), a, text, host, mapstore.Change{By: by, Why: why}, dryRun, replay)
 		},
 	}
 	cmd.Flags().StringVar(&text, "shards", "", "the range, such as 2048-4095")
 	cmd.Flags().StringVar(&host, "host", "", "where they are opened")
 	cmd.Flags().StringVar(&by, "by", "", "who opens them, for the history (default user@machine)")
 	cmd.Flags().StringVar(&why, "why", "", "why, for the history")
+	cmd.Flags().BoolVar(&replay, "replay", false, "they run all files, instead of being made like one that has run them")
 	cmd.Flags().BoolVar(&dryRun, "dry-run", false, "make all checks, and change nothing")
 	_ = cmd.MarkFlagRequired("shards")                         // fails only for a flag that is not there
 	_ = cmd.MarkFlagRequired("host")                           // likewise
@@ -55,7 +57,7 @@ strategy that divides by the number of shards is refused, because keys would map
 	return cmd
 }
 
-func open(ctx context.Context, a *cli.App, text, host string, change mapstore.Change, dryRun bool) error {
+func open(ctx context.Context, a *cli.App, text, host string, change mapstore.Change, dryRun, replay bool) error {
 	file, store, now, err := a.OpenMap(ctx)
 	if err != nil {
 		return err
@@ -83,6 +85,7 @@ func open(ctx context.Context, a *cli.App, text, host string, change mapstore.Ch
 	if err != nil {
 		return err
 	}
+	run.Replay = replay
 	result := openResult{Host: host, Opened: set, Version: now.Map.Version() + 1, DryRun: dryRun}
 	began := time.Now()
 	if checker, ok := store.(mapstore.Checker); ok { // before anything is made
@@ -91,7 +94,7 @@ func open(ctx context.Context, a *cli.App, text, host string, change mapstore.Ch
 		}
 	}
 	if !dryRun {
-		if result.Created, err = ready(ctx, a, run, next.WithCredentials(cli.PasswordCommand(file)), set); err != nil {
+		if result.Created, result.Made, err = ready(ctx, a, run, next.WithCredentials(cli.PasswordCommand(file)), set); err != nil {
 			return err
 		}
 		made, err := store.Swap(ctx, now.Map.Version(), change)
@@ -104,6 +107,9 @@ func open(ctx context.Context, a *cli.App, text, host string, change mapstore.Ch
 		if dryRun {
 			a.Say("%s (%s) would be opened on %s; nothing is changed", cli.Count(set.Len(), "shard"), set, host)
 			return
+		}
+		if result.Made != "" {
+			a.Say("%s", result.Made)
 		}
 		a.Say("%s (%s) opened on %s in %s, with version %d of the map", cli.Count(set.Len(), "shard"), set, host, time.Since(began).Round(time.Millisecond), result.Version)
 	})
@@ -126,15 +132,15 @@ func newRange(m *shards.Map, text, host string) (shards.Set, error) {
 	return set, cli.Usagef("--host %s: expected the name of a host of the map; kiloshard map edit adds one", host)
 }
 
-// ready creates the shards of the next map, and runs the migrations on them. It returns those that it created.
-func ready(ctx context.Context, a *cli.App, run migrate.Config, next *shards.Map, set shards.Set) (shards.Set, error) {
+// ready creates the shards of the next map, and runs the migrations on them. It returns those that it created, and how they were made.
+func ready(ctx context.Context, a *cli.App, run migrate.Config, next *shards.Map, set shards.Set) (created shards.Set, made string, err error) {
 	report, err := provision.Create(ctx, provision.CreateConfig{Map: next, Progress: a.Progress("create")})
 	if err != nil || run.To == 0 {
-		return report.Created, err
+		return report.Created, "", err
 	}
 	run.Map, run.Shards, run.By, run.Progress = next, set, cli.Whoami(), a.Progress("migrate")
-	_, err = migrate.Up(ctx, run)
-	return report.Created, err
+	done, err := migrate.Up(ctx, run)
+	return report.Created, migrations.NewShards(done), err
 }
 
 // toRun returns the migrations that new shards need to be like the others: To is the highest version of those. It warns when

@@ -2,12 +2,12 @@ package migrations
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 	"time"
 
 	"github.com/kiloshard/kiloshard/cmd/kiloshard/internal/cli"
 	"github.com/kiloshard/kiloshard/migrate"
-	"github.com/kiloshard/kiloshard/migrate/snapshot"
 	"github.com/kiloshard/kiloshard/shards"
 )
 
@@ -25,6 +25,7 @@ type runResult struct {
 	BareNames    []bareName        `json:"bare_names"`            // what moves and restores do not find
 	TriedAgain   int               `json:"tried_again,omitempty"` // attempts after a lock that was not free, or a collision with others
 	Donor        *donor            `json:"donor"`                 // that new shards were made like; null for none
+	NoSnapshot   string            `json:"no_snapshot,omitempty"` // why all new shards ran the files, though there are many
 	Seconds      float64           `json:"seconds"`
 }
 
@@ -98,6 +99,9 @@ func printRun(a *cli.App, m *shards.Map, report migrate.Report, partial *shards.
 	if report.Donor != nil {
 		result.Donor = (*donor)(report.Donor)
 	}
+	if report.NoSnapshot != nil {
+		result.NoSnapshot = report.NoSnapshot.Error()
+	}
 	if partial != nil {
 		result.Failed, result.NotAttempted = cli.Failures(partial), partial.NotAttempted
 	}
@@ -108,8 +112,8 @@ func printRun(a *cli.App, m *shards.Map, report migrate.Report, partial *shards.
 		for _, s := range report.Steps {
 			a.Say("%s %d→%d", cli.Count(s.Shards.Len(), "shard"), s.From, s.To)
 		}
-		if d := result.Donor; d != nil {
-			a.Say("new shards made like shard %d: %d of %s at its version have its structure", d.Shard, d.Alike, cli.Count(d.Of, "shard"))
+		if text := NewShards(report); text != "" {
+			a.Say("%s", text)
 		}
 		if errors.Is(partialOrNil(partial), migrate.ErrNothingRun) {
 			return // the error says why; no host was asked for its versions
@@ -125,9 +129,6 @@ func printRun(a *cli.App, m *shards.Map, report migrate.Report, partial *shards.
 		a.Warn("warning: %s calls %s, which names %s without its schema: a move and a restore do not find it, since they write rows with an empty search_path; expected SET search_path FROM CURRENT in the function",
 			b.Caller, b.Function, b.Name)
 	}
-	if none := (*snapshot.NoMajorityError)(nil); errors.As(report.NoSnapshot, &none) {
-		a.Warn("warning: new shards ran all files, none was made like another: %v", none)
-	}
 	if partial == nil {
 		return err
 	}
@@ -136,6 +137,17 @@ func printRun(a *cli.App, m *shards.Map, report migrate.Report, partial *shards.
 		return errors.Join(err, cli.Partly(cli.Told(partial)))
 	}
 	return errors.Join(err, cli.Told(partial))
+}
+
+// NewShards says how new shards were made if there are many files; empty if there were no new shards.
+func NewShards(report migrate.Report) string {
+	switch {
+	case report.Donor != nil:
+		return fmt.Sprintf("new shards made like shard %d, which ran the files", report.Donor.Shard)
+	case report.NoSnapshot != nil:
+		return fmt.Sprintf("new shards ran all files, none was made like another: %v", report.NoSnapshot)
+	}
+	return ""
 }
 
 // partialOrNil returns the error, and nil for none.
