@@ -150,7 +150,11 @@ func (b *bundle) whileFencing(host int, statements string, later ...string) (wai
 	b.exec(host, `
 		create or replace function public.wait_for_change() returns event_trigger language plpgsql as $$ begin
 			perform pg_advisory_xact_lock(1, 1);
-			while exists (select from pg_event_trigger) and not exists (select from pg_locks where (classid, objid) = (1, 2) and database = (select oid from pg_database where datname = current_database())) loop perform pg_sleep(0.001); end loop;
+			while exists (select from pg_event_trigger) and not exists (select from pg_locks where (classid, objid) = (1, 2) and database = (select oid from pg_database where datname = current_database())) loop
+				-- Some releases, such as 17.12, lock a schema that gets another name: the other session waits for that until this one gives up, as after its longest pause.
+				if exists (select from pg_locks where not granted and classid = 'pg_namespace'::regclass and database = (select oid from pg_database where datname = current_database())) then raise lock_not_available; end if;
+				perform pg_sleep(0.001);
+			end loop;
 		end $$;
 		create event trigger wait_for_change on ddl_command_end when tag in ('ALTER SCHEMA') execute function public.wait_for_change()`)
 	const fencing = `do $$ begin while not exists (select from pg_locks where (classid, objid) = (1, 1) and database = (select oid from pg_database where datname = current_database())) loop perform pg_sleep(0.001); end loop; end $$`
