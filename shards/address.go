@@ -1,17 +1,14 @@
 package shards
 
 import (
-	"net/url"
-	"path/filepath"
 	"regexp"
 	"strings"
+
+	"github.com/kiloshard/kiloshard/internal/dsn"
 )
 
-// addressPattern is one or more of host or host:port, with commas between them, as in a URL.
-var addressPattern = regexp.MustCompile(`^[A-Za-z0-9._-]+(:[0-9]+)?(,[A-Za-z0-9._-]+(:[0-9]+)?)*$|^\[[0-9A-Fa-f:.]+\](:[0-9]+)?$`)
-
-// onePattern is one host: a name, an IP, or the directory of a Unix socket.
-var onePattern = regexp.MustCompile(`^(?:[A-Za-z0-9._-]+|/[A-Za-z0-9._/-]*|[0-9A-Fa-f:.]+)$`)
+// hostPattern is one host: a name, an IP, or the directory of a Unix socket.
+var hostPattern = regexp.MustCompile(`^(?:[A-Za-z0-9._-]+|/[A-Za-z0-9._/-]*|[0-9A-Fa-f:.]+)$`)
 
 var (
 	portPattern     = regexp.MustCompile(`^[0-9]*$`)
@@ -22,72 +19,29 @@ var (
 // and with a Unix socket its directory, /run/postgresql:5432/app. Of a DSN that names a service it is service:NAME. It is
 // empty for a DSN that names none of them or could be misread.
 func (h Host) Address() string {
-	dsn := h.ConnString()
-	if isURL(dsn) {
-		return urlAddress(dsn)
-	}
-	values, ok := keywords(dsn)
-	if !ok {
+	text := h.ConnString()
+	d, err := dsn.Parse(text)
+	// With a / or @ in a password that is not escaped, a part of it is where the address belongs, before another @.
+	if err != nil || d.IsURL() && strings.ContainsRune(text[dsn.Userinfo(text)+1:], '@') {
 		return ""
 	}
-	return keywordAddress(values)
-}
-
-func urlAddress(dsn string) string {
-	_, rest, _ := strings.Cut(dsn, "://")
-	authority, path := rest, ""
-	if end := strings.IndexAny(rest, "/?#"); end >= 0 {
-		authority, path = rest[:end], rest[end:]
-	}
-	address := authority[strings.LastIndexByte(authority, '@')+1:]
-	// An unescaped slash in a password puts the @ after the authority.
-	if strings.ContainsRune(path, '@') {
+	database := d.Get("dbname")
+	if !databasePattern.MatchString(database) {
 		return ""
-	}
-	query := ""
-	if end := strings.IndexAny(path, "?#"); end >= 0 {
-		path, query = path[:end], path[end:]
-	}
-	values, err := url.ParseQuery(strings.TrimPrefix(query, "?"))
-	if err == nil && (values.Has("host") || values.Has("service") && address == "") { // these count, not the authority's
-		return keywordAddress(map[string]string{
-			"host": values.Get("host"), "port": values.Get("port"), "service": values.Get("service"), "dbname": strings.TrimPrefix(path, "/"),
-		})
-	}
-	if strings.Contains(address, "%") { // the directory of a socket
-		escaped, port, _ := strings.Cut(address, ":")
-		if directory, err := url.PathUnescape(escaped); err == nil && filepath.IsAbs(directory) {
-			return keywordAddress(map[string]string{"host": directory, "port": port, "dbname": strings.TrimPrefix(path, "/")})
-		}
-	}
-	if !addressPattern.MatchString(address) {
-		return ""
-	}
-	return address + path
-}
-
-// keywordAddress returns the address that the keywords of a DSN name.
-func keywordAddress(values map[string]string) string {
-	database := values["dbname"]
-	if database == "" {
-		database = values["database"]
 	}
 	if database != "" {
-		if !databasePattern.MatchString(database) {
-			return ""
-		}
 		database = "/" + database
 	}
-	if values["host"] == "" {
-		if service := values["service"]; service != "" && databasePattern.MatchString(service) {
+	if d.Get("host") == "" {
+		if service := d.Get("service"); service != "" && databasePattern.MatchString(service) {
 			return "service:" + service + database
 		}
 		return ""
 	}
-	hosts, ports := strings.Split(values["host"], ","), strings.Split(values["port"], ",")
+	hosts, ports := strings.Split(d.Get("host"), ","), strings.Split(d.Get("port"), ",")
 	for i, host := range hosts {
 		port := ports[min(i, len(ports)-1)]
-		if !onePattern.MatchString(host) || !portPattern.MatchString(port) {
+		if !hostPattern.MatchString(host) || !portPattern.MatchString(port) {
 			return ""
 		}
 		if strings.Contains(host, ":") {

@@ -21,13 +21,13 @@ func TestFilesAreBesideTheConfig(t *testing.T) {
 		name, dsn, want string
 	}{
 		{"URL", "postgres://app@h/app?sslmode=verify-full&sslrootcert=ca.pem", "postgres://app@h/app?sslmode=verify-full&sslrootcert=DIR%2Fca.pem"},
-		{"all of them", "postgres://h?sslcert=a&sslkey=b%20c&passfile=d&servicefile=./e", "postgres://h?sslcert=DIR%2Fa&sslkey=DIR%2Fb%20c&passfile=DIR%2Fd&servicefile=DIR%2Fe"},
+		{"all of them", "postgres://h?sslcert=a&sslkey=b%20c&passfile=d&servicefile=./e", "postgres://h/?sslcert=DIR%2Fa&sslkey=DIR%2Fb%20c&passfile=DIR%2Fd&servicefile=DIR%2Fe"},
 		{"absolute", "postgres://h?sslrootcert=/etc/ca.pem", "postgres://h?sslrootcert=/etc/ca.pem"},
 		{"the system's CAs", "postgres://h?sslrootcert=system", "postgres://h?sslrootcert=system"},
-		{"in a password", "postgres://app:x?sslkey=y@h/app?sslcert=z", "postgres://app:x?sslkey=y@h/app?sslcert=DIR%2Fz"},
+		{"in a password", "postgres://app:x?sslkey=y@h/app?sslcert=z", "postgres://app:x%3Fsslkey%3Dy@h/app?sslcert=DIR%2Fz"},
 		{"nothing", "postgres://app@h/app", "postgres://app@h/app"},
-		{"keywords and values", "host=h sslrootcert = ca.pem user=app", "host=h sslrootcert = ca.pem user=app sslrootcert='DIR/ca.pem'"},
-		{"in quotes", `host=h sslrootcert='my \'ca' password='sslkey=x'`, `host=h sslrootcert='my \'ca' password='sslkey=x' sslrootcert='DIR/my \'ca'`},
+		{"keywords and values", "host=h sslrootcert = ca.pem user=app", "host=h sslrootcert=DIR/ca.pem user=app"},
+		{"in quotes", `host=h sslrootcert='my \'ca' password='sslkey=x'`, `host=h sslrootcert='DIR/my \'ca' password=sslkey=x`},
 		{"absolute keywords", "host=h sslrootcert=/etc/ca.pem", "host=h sslrootcert=/etc/ca.pem"},
 		{"nonsense", "hunter2", "hunter2"},
 	}

@@ -2,12 +2,12 @@ package shards
 
 import (
 	"maps"
-	"net/url"
 	"os"
 	"slices"
-	"strings"
 
 	"github.com/goccy/go-yaml/ast"
+
+	"github.com/kiloshard/kiloshard/internal/dsn"
 )
 
 // LocalKeys are the settings that [Store.Local] may have. A DSN from a store may have none of them but sslmode: they name
@@ -36,56 +36,18 @@ func (d *document) local(to *map[string]string) read {
 }
 
 // withLocal returns a DSN with settings that override its own.
-func withLocal(dsn string, local map[string]string) string {
-	keys := slices.Sorted(maps.Keys(local))
-	if len(keys) == 0 {
-		return dsn
+func withLocal(text string, local map[string]string) string {
+	var pairs []string
+	for _, key := range slices.Sorted(maps.Keys(local)) {
+		pairs = append(pairs, key, local[key])
 	}
-	if !isURL(dsn) { // the last of two equal keywords counts
-		quote := strings.NewReplacer(`\`, `\\`, `'`, `\'`)
-		for _, key := range keys {
-			dsn += " " + key + "='" + quote.Replace(local[key]) + "'"
-		}
-		return dsn
-	}
-	at := max(0, endOfUserinfo(dsn))
-	head, query := dsn, ""
-	if i := strings.IndexByte(dsn[at:], '?'); i >= 0 {
-		head, query = dsn[:at+i], dsn[at+i+1:]
-	}
-	pairs := slices.DeleteFunc(strings.Split(query, "&"), func(pair string) bool {
-		key, _, _ := strings.Cut(pair, "=")
-		_, ok := local[key]
-		return ok || pair == ""
-	})
-	for _, key := range keys {
-		pairs = append(pairs, key+"="+url.QueryEscape(local[key]))
-	}
-	return head + "?" + strings.Join(pairs, "&")
+	return dsn.With(text, pairs...)
 }
 
 // Passfile returns the password file that the DSN of the primary names, empty if it names none.
 func (h Host) Passfile() string {
-	dsn := h.ConnString()
-	if isURL(dsn) {
-		u, err := url.Parse(dsn)
-		if err != nil {
-			return ""
-		}
-		return u.Query().Get("passfile")
-	}
-	var file string
-	for rest := strings.TrimLeft(dsn, " \t\r\n"); rest != ""; {
-		key, value, ok := strings.Cut(rest, "=")
-		if !ok {
-			return file
-		}
-		value, rest = nextValue(strings.TrimLeft(value, " \t\r\n"))
-		if strings.TrimSpace(key) == "passfile" {
-			file = value
-		}
-	}
-	return file
+	d, _ := dsn.Parse(h.ConnString())
+	return d.Get("passfile")
 }
 
 // WithPassfile returns the host with another password file.

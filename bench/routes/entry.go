@@ -9,6 +9,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 
+	"github.com/kiloshard/kiloshard/internal/dsn"
 	"github.com/kiloshard/kiloshard/router"
 	"github.com/kiloshard/kiloshard/shards"
 )
@@ -33,7 +34,7 @@ func openEntered(ctx context.Context, r *router.Router, m *shards.Map) (_ *enter
 		return nil, fmt.Errorf("the entry of a router's reads: %w", err)
 	}
 	e := &enteredByHand{arguments: [][]byte{[]byte(path), []byte(m.Schema(0)), {}, []byte(oid)}}
-	if e.conn, err = pgx.Connect(ctx, withSettings(m.Hosts()[0].ConnString(), []string{"search_path", ""})); err != nil {
+	if e.conn, err = pgx.Connect(ctx, dsn.With(m.Hosts()[0].ConnString(), "search_path", "")); err != nil {
 		return nil, err
 	}
 	defer func() {

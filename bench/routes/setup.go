@@ -3,17 +3,15 @@ package routes
 import (
 	"context"
 	"fmt"
-	"net/url"
 	"slices"
-	"strings"
 	"testing/fstest"
 	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
-	"github.com/kiloshard/kiloshard/bench/internal/network"
 	"github.com/kiloshard/kiloshard/bench/internal/server"
 	"github.com/kiloshard/kiloshard/bench/stats"
+	"github.com/kiloshard/kiloshard/internal/dsn"
 	"github.com/kiloshard/kiloshard/migrate"
 	"github.com/kiloshard/kiloshard/router"
 	"github.com/kiloshard/kiloshard/shards"
@@ -141,26 +139,9 @@ func openPlainWith(ctx context.Context, host shards.Host, conns int) (*pgxpool.P
 	return openPlain(ctx, host, plainName, "pool_max_conns", fmt.Sprint(conns))
 }
 
-func poolDSN(dsn, name string, settings []string) string {
-	return withSettings(dsn, append([]string{"application_name", name, "pool_max_conns", fmt.Sprint(connsPerHost)}, settings...))
-}
-
-// withSettings returns a DSN with settings, which are names and values in turn.
-func withSettings(dsn string, settings []string) string {
-	u, err := url.Parse(dsn)
-	if err != nil || u.Scheme == "" { // keywords and values: of a keyword given twice the last one counts
-		quote := strings.NewReplacer(`\`, `\\`, `'`, `\'`)
-		for pair := range slices.Chunk(settings, 2) {
-			dsn += fmt.Sprintf(" %s='%s'", pair[0], quote.Replace(pair[1]))
-		}
-		return dsn
-	}
-	query := u.Query()
-	for pair := range slices.Chunk(settings, 2) {
-		query.Set(pair[0], pair[1])
-	}
-	u.RawQuery = network.Encode(query)
-	return u.String()
+func poolDSN(text, name string, settings []string) string {
+	text = dsn.With(text, "application_name", name, "pool_max_conns", fmt.Sprint(connsPerHost))
+	return dsn.With(text, settings...)
 }
 
 // forKey asks the router for the shard of a key, as all parts but one do.

@@ -4,10 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/url"
-	"regexp"
-	"strings"
 
+	"github.com/kiloshard/kiloshard/internal/dsn"
 	"github.com/kiloshard/kiloshard/shards"
 )
 
@@ -42,9 +40,10 @@ func Environment(ctx context.Context, host shards.Host) ([]string, error) {
 	if config.Password != "" {
 		environment = append(environment, "PGPASSWORD="+config.Password)
 	}
-	for name, value := range settings(host.ConnString()) {
-		if variable, ok := libpqVariables[name]; ok {
-			environment = append(environment, variable+"="+value)
+	d, _ := dsn.Parse(host.ConnString()) // which the parser above accepts
+	for _, s := range d.All() {
+		if variable, ok := libpqVariables[s.Key]; ok {
+			environment = append(environment, variable+"="+s.Value)
 		}
 	}
 	return environment, nil
@@ -62,27 +61,4 @@ func answering(ctx context.Context, host shards.Host, all []address) (shards.Hos
 		errs = append(errs, err)
 	}
 	return host, errors.Join(errs...)
-}
-
-// keywordValue is a keyword of a DSN that is not a URL, with its value, quoted or not.
-var keywordValue = regexp.MustCompile(`([A-Za-z_][A-Za-z0-9_.]*)\s*=\s*(?:'((?:[^'\\]|\\.)*)'|((?:[^\s'\\]|\\.)*))`)
-
-// settings returns what a DSN that could be parsed sets by name.
-func settings(dsn string) map[string]string {
-	found := map[string]string{}
-	if strings.HasPrefix(dsn, "postgres://") || strings.HasPrefix(dsn, "postgresql://") {
-		_, query, _ := strings.Cut(dsn, "?")
-		values, err := url.ParseQuery(query)
-		if err != nil {
-			return found
-		}
-		for name := range values {
-			found[name] = values.Get(name)
-		}
-		return found
-	}
-	for _, m := range keywordValue.FindAllStringSubmatch(dsn, -1) {
-		found[m[1]] = strings.NewReplacer(`\\`, `\`, `\'`, `'`).Replace(m[2] + m[3])
-	}
-	return found
 }

@@ -1,38 +1,18 @@
 package network
 
 import (
-	"fmt"
 	"net"
-	"net/url"
-	"strings"
+
+	"github.com/kiloshard/kiloshard/internal/dsn"
 )
 
 // Redirect returns the DSN with another address and database; an empty string keeps the old one.
-func Redirect(dsn, address, database string) string {
-	u, err := url.Parse(dsn)
-	if err != nil || u.Scheme == "" { // keywords and values: the last of two equal keywords counts
-		if host, port, err := net.SplitHostPort(address); err == nil {
-			dsn += fmt.Sprintf(" host='%s' port=%s", host, port)
-		}
-		if database != "" {
-			dsn += " dbname='" + strings.NewReplacer(`\`, `\\`, `'`, `\'`).Replace(database) + "'"
-		}
-		return dsn
-	}
-	query := u.Query()
-	if address != "" {
-		u.Host = address
-		query.Del("host")
-		query.Del("port")
+func Redirect(text, address, database string) string {
+	if host, port, err := net.SplitHostPort(address); err == nil {
+		text = dsn.With(text, "host", host, "port", port)
 	}
 	if database != "" {
-		u.Path, u.RawPath = "/"+database, ""
-		query.Del("dbname")
-		query.Del("database")
+		text = dsn.With(text, "dbname", database)
 	}
-	u.RawQuery = Encode(query)
-	return u.String()
+	return text
 }
-
-// Encode encodes a space as %20: pgx, like libpq, does not decode a plus as a space.
-func Encode(query url.Values) string { return strings.ReplaceAll(query.Encode(), "+", "%20") }

@@ -1,0 +1,7 @@
+package dsn
+
+// Format returns the DSN as if a setting had changed.
+func (d DSN) Format() string {
+	d.text = ""
+	return d.String()
+}
