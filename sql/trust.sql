@@ -29,7 +29,8 @@ WITH RECURSIVE mine (role) AS (
   SELECT nspname AS schema, 'schema ' || quote_ident(nspname) AS name, a.grantee, a.privilege_type FROM schemas, aclexplode(nspacl) a WHERE a.privilege_type = 'CREATE' OR nspname = 'kiloshard_locks'
   UNION ALL
   SELECT nspname, name, a.grantee, a.privilege_type FROM relations, aclexplode(relacl) a
-  WHERE a.privilege_type IN ('TRIGGER', 'TRUNCATE', 'MAINTAIN', 'REFERENCES') OR helper AND (relname = 'settings' AND a.privilege_type <> 'SELECT' OR relname ~ '^(setter|lock)_')
+  WHERE a.privilege_type IN ('TRIGGER', 'TRUNCATE', 'MAINTAIN', 'REFERENCES') OR helper AND relname ~ '^(setter|lock)_'
+    OR a.privilege_type <> 'SELECT' AND relname IN ('settings', 'ledger', 'moves', 'move_markers', 'schema_version')
 ), found (kind, schema, what, expected) AS (
   SELECT 'owner', nspname, format('schema %I belongs to role %s', nspname, nspowner::regrole), 'owner'
   FROM schemas WHERE nspowner NOT IN (SELECT role FROM trusted)
@@ -51,6 +52,8 @@ WITH RECURSIVE mine (role) AS (
   SELECT 'trigger', nspname, format('foreign key %I of %s on %s', k.conname, k.conrelid::regclass, name), 'none of another role there'
   FROM relations r JOIN pg_catalog.pg_constraint k ON k.confrelid = r.oid AND k.contype = 'f' JOIN pg_catalog.pg_class t ON t.oid = k.conrelid
   WHERE t.relowner NOT IN (SELECT role FROM trusted)
+  UNION ALL
+  SELECT 'trigger', '', format('event trigger %I belongs to role %s', evtname, evtowner::regrole), 'owner' FROM pg_catalog.pg_event_trigger WHERE evtowner NOT IN (SELECT role FROM trusted)
   UNION ALL
   SELECT 'rule', nspname, format('rule %I on %s', w.rulename, name), 'no rule there' FROM relations r JOIN pg_catalog.pg_rewrite w ON w.ev_class = r.oid
   UNION ALL

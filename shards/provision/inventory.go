@@ -90,6 +90,12 @@ const sequenceColumns = `coalesce(format_type(s.seqtypid, NULL), ''), coalesce(s
 	coalesce(s.seqmin, 0), coalesce(s.seqmax, 0), coalesce(s.seqcache, 0), coalesce(s.seqcycle, false),
 	CASE c.relpersistence WHEN 'p' THEN 'permanent' WHEN 'u' THEN 'unlogged' ELSE 'temporary' END`
 
+// strangers says which roles but the owner of schema sn may set the sequence c there, and so have IDs repeat. It is two arguments of concat_ws.
+const strangers = `CASE WHEN c.relowner <> sn.nspowner THEN 'it belongs to role ' || c.relowner::regrole END,
+				(SELECT string_agg('role ' || coalesce(r.rolname, 'PUBLIC') || ' may set it', ', ' ORDER BY r.rolname)
+				FROM aclexplode(c.relacl) a LEFT JOIN pg_roles r ON r.oid = a.grantee
+				WHERE a.privilege_type = 'UPDATE' AND a.grantee <> c.relowner)`
+
 // fields returns the scan targets of sequenceColumns.
 func (s *sequence) fields() []any {
 	return []any{&s.Type, &s.Start, &s.Increment, &s.Min, &s.Max, &s.Cache, &s.Cycle, &s.Persistence}
@@ -230,18 +236,15 @@ func (inv *inventory) takeVersions(ctx context.Context, conn *pgx.Conn, pattern 
 
 func (inv *inventory) takeSchemas(ctx context.Context, conn *pgx.Conn, pattern string) error {
 	const query = `
-		SELECT n.nspname, s.seqrelid IS NOT NULL, concat_ws(', ',
-				CASE WHEN c.relowner <> n.nspowner THEN 'it belongs to role ' || c.relowner::regrole END,
+		SELECT sn.nspname, s.seqrelid IS NOT NULL, concat_ws(', ',
+				` + strangers + `,
 				CASE WHEN EXISTS (SELECT FROM pg_depend d WHERE d.classid = 'pg_class'::regclass AND d.objid = c.oid AND d.deptype IN ('a', 'i'))
-					THEN 'it belongs to a column' END,
-				(SELECT string_agg('role ' || coalesce(r.rolname, 'PUBLIC') || ' may set it', ', ' ORDER BY r.rolname)
-				FROM aclexplode(c.relacl) a LEFT JOIN pg_roles r ON r.oid = a.grantee
-				WHERE a.privilege_type = 'UPDATE' AND a.grantee <> c.relowner)),
+					THEN 'it belongs to a column' END),
 			` + sequenceColumns + `
-		FROM pg_namespace n
-		LEFT JOIN pg_class c ON c.relnamespace = n.oid AND c.relname = 'next_id_seq'
+		FROM pg_namespace sn
+		LEFT JOIN pg_class c ON c.relnamespace = sn.oid AND c.relname = 'next_id_seq'
 		LEFT JOIN pg_sequence s ON s.seqrelid = c.oid
-		WHERE n.nspname ~ $1`
+		WHERE sn.nspname ~ $1`
 	rows, err := conn.Query(ctx, query, pattern)
 	if err != nil {
 		return err

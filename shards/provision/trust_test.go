@@ -9,6 +9,7 @@ import (
 	"github.com/kiloshard/kiloshard/internal/localpg"
 	"github.com/kiloshard/kiloshard/shards"
 	"github.com/kiloshard/kiloshard/shards/provision"
+	"github.com/kiloshard/kiloshard/sql"
 )
 
 // squatter creates a role that may only create schemas on a host, and returns its name.
@@ -108,12 +109,14 @@ func TestGrants(t *testing.T) {
 	m := created(t, 8)
 	host := m.Host(2)
 	role := squatter(t, host)
-	for _, grant := range []string{"create on schema kiloshard", "trigger on kiloshard.settings", "references on kiloshard.settings", "create on schema shard_00002"} {
+	on(t, host, "begin; "+sql.Ledger()+sql.Moves()+"; commit; create table shard_00002.schema_version (version int)")
+	for _, grant := range []string{"create on schema kiloshard", "trigger on kiloshard.settings", "references on kiloshard.settings", "create on schema shard_00002",
+		"update on kiloshard.ledger", "insert on kiloshard.moves", "update on shard_00002.schema_version"} {
 		on(t, host, fmt.Sprintf("grant %s to %q", grant, role))
 	}
 	differences, err := provision.Verify(t.Context(), m)
-	if err != nil || len(differences) != 4 {
-		t.Errorf("got %v, %v, expected four grants", differences, err)
+	if err != nil || len(differences) != 7 {
+		t.Errorf("got %v, %v, expected seven grants", differences, err)
 	}
 	if _, err := provision.Create(t.Context(), provision.CreateConfig{Map: m}); err != nil {
 		t.Error(err)
@@ -143,5 +146,20 @@ func TestTheOwnerIsNoSuperuser(t *testing.T) {
 	// A superuser does not take over objects of another role.
 	if _, err := provision.Create(t.Context(), provision.CreateConfig{Map: m}); err == nil || !strings.Contains(err.Error(), "belongs to role owner_") {
 		t.Errorf("as superuser: got %v", err)
+	}
+}
+
+// TestEventTriggers: what another role has run at each DDL statement runs with the rights of whoever creates shards.
+func TestEventTriggers(t *testing.T) {
+	t.Parallel()
+	m := newMap(t, 8)
+	host := m.Host(2)
+	role := squatter(t, host)
+	t.Cleanup(func() { on(t, host, "drop event trigger grab") })
+	on(t, host, fmt.Sprintf(`create function public.grab() returns event_trigger language plpgsql as 'begin end'; alter role %[1]q superuser; set role %[1]q;
+		create event trigger grab on ddl_command_end execute function public.grab(); reset role; alter role %[1]q nosuperuser`, role))
+	_, err := provision.Create(t.Context(), provision.CreateConfig{Map: m})
+	if want := "event trigger grab belongs to role " + role; err == nil || !strings.Contains(err.Error(), want) {
+		t.Errorf("got %v, expected %q", err, want)
 	}
 }

@@ -57,6 +57,8 @@ func TestVerifyNamesEachDifference(t *testing.T) {
 		{"another owner of the sequence", b, "alter sequence shard_00010.next_id_seq owner to pg_monitor", provision.KindSequence, "pg-b shard_00010"},
 		{"a column's sequence", b, "create table shard_00010.t (id bigint); alter sequence shard_00010.next_id_seq owned by shard_00010.t.id", provision.KindSequence, "pg-b shard_00010"},
 		{"whoever may set it", b, "grant update on sequence shard_00010.next_id_seq to pg_monitor", provision.KindSequence, "pg-b shard_00010"},
+		{"whoever may set a table's own", b, `create sequence shard_00010.own maxvalue 1125899906842623; create table shard_00010.t (id bigint default shard_00010.next_id('shard_00010.own')); grant update on sequence shard_00010.own to pg_monitor`, provision.KindSequence, "pg-b shard_00010"},
+		{"another owner of a table's own", b, `create sequence shard_00010.own maxvalue 1125899906842623; create table shard_00010.t (id bigint default shard_00010.next_id('shard_00010.own')); alter sequence shard_00010.own owner to pg_monitor`, provision.KindSequence, "pg-b shard_00010"},
 		{"not in the WAL", b, "alter sequence shard_00010.next_id_seq set unlogged", provision.KindSequence, "pg-b shard_00010"},
 		{"no engine", b, "drop table kiloshard.settings", provision.KindEngine, "pg-b kiloshard"},
 	}
