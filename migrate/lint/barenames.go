@@ -49,6 +49,9 @@ func (l *linter) named(statement string, body map[string]any) {
 			if r, ok := body[field].(map[string]any); ok {
 				name, _ := r["relname"].(string)
 				l.known.named[name] = true
+				if statement == "ViewStmt" && body["replace"] != true {
+					l.create(rangeVar{Schema: schemaOf(r), Name: name}, false)
+				}
 			}
 		}
 	case "CreateFunctionStmt", "CreateEnumStmt", "CreateDomainStmt":

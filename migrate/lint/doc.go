@@ -6,7 +6,7 @@
 // had, or which functions are volatile. When in doubt, it warns. It does not look into text that
 // Postgres parses later: the body of a function or of a DO block, and EXECUTE.
 //
-// Tables that the text itself creates are empty and unused, so it gives no warnings for them. It also
+// Tables that the text itself creates, or one before it that no shard has run, are empty and unused, so it gives no warnings for them. It also
 // gives none for locks that are held only briefly, such as that of ADD COLUMN; a lock timeout limits the
 // wait for them.
 //

@@ -6,7 +6,12 @@ type Known struct {
 	tables    map[string]*table
 	functions map[string]*function // by name; its versions with other arguments count as one
 	named     map[string]bool      // names of functions, tables and types
+	made      map[string]bool      // relations of texts that no shard has run: they have no rows, and nobody uses them
+	run       bool                 // shards have run some of the texts
 }
+
+// HaveRun says that shards to which the next texts go have run the texts before: the tables that these make may have rows.
+func (k *Known) HaveRun() { k.made, k.run = nil, true }
 
 type table struct {
 	columns map[string]*column

@@ -100,10 +100,24 @@ func (l *linter) warn(r rule, location int, args ...any) {
 	})
 }
 
-// isNew reports whether the text has created the relation.
-func (l *linter) isNew(r rangeVar) bool { return l.made[l.key(r.Schema, r.Name)] }
+// isNew reports whether the text has created the relation, or one before it that no shard has run.
+func (l *linter) isNew(r rangeVar) bool {
+	key := l.key(r.Schema, r.Name)
+	return l.made[key] || l.known.made[key]
+}
 
-func (l *linter) create(r rangeVar) { l.made[l.key(r.Schema, r.Name)] = true }
+// create notes a relation that is new; for the texts after this one only if it is in the shard, and cannot have been there before.
+func (l *linter) create(r rangeVar, ifNotExists bool) {
+	key := l.key(r.Schema, r.Name)
+	l.made[key] = true
+	if len(l.opts.Shared) > 0 || ifNotExists && l.known.run {
+		return
+	}
+	if l.known.made == nil {
+		l.known.made = map[string]bool{}
+	}
+	l.known.made[key] = true
+}
 
 // key is a relation's name, qualified unless its schema is the shard's own.
 func (l *linter) key(schema, name string) string {

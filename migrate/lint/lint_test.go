@@ -278,6 +278,42 @@ func TestColumnsOfEarlierTexts(t *testing.T) {
 	}
 }
 
+// Nobody waits for the locks of a table that an earlier text of the same run makes, and it has no rows.
+func TestTablesOfEarlierTexts(t *testing.T) {
+	t.Parallel()
+	const later = "create index on ours (name); alter table ours alter name type int; alter table ours rename column name to n; create index on made (id); update ours set id = 1; drop table made;\ncreate index on others (id)"
+	known := &lint.Known{}
+	for _, step := range []struct{ sql, want string }{
+		{ours + "create table if not exists made as select 1 as id; create table old (id int); create view v as select 1", ""},
+		{"alter table old rename to others; create index on others (id)", ""},
+		{"create index on theirs (id)", "create-index 1"},
+		{"drop view v", ""},
+		{later, ""},
+		{"create table made (id int); create index on made (id)", ""},
+	} {
+		if got := found(t, step.sql, lint.Options{Known: known}); got != step.want {
+			t.Errorf("%s: got %q, want %q", step.sql, got, step.want)
+		}
+	}
+	if got := found(t, "create table app.t (id int)", lint.Options{Known: known, Shared: []string{"app"}}); got != "" {
+		t.Errorf("got %q", got)
+	}
+	if got := found(t, "create index on app.t (id)", lint.Options{Known: known, Shared: []string{"app"}}); got != "create-index 1" {
+		t.Errorf("a table that is there on hosts that ran the file: got %q", got)
+	}
+	known.HaveRun()
+	const all = "create-index 1, alter-column-type 1, rename-column 1, create-index 1, update-without-where 1, drop-table 1, create-index 2"
+	if got := found(t, later, lint.Options{Known: known}); got != all {
+		t.Errorf("tables of shards that have run the texts: got %q, want %q", got, all)
+	}
+	if got := found(t, "create table if not exists ours (id int)", lint.Options{Known: known}); got != "" {
+		t.Errorf("got %q", got)
+	}
+	if got := found(t, "create index on ours (id)", lint.Options{Known: known}); got != "create-index 1" {
+		t.Errorf("a table that may have been there: got %q", got)
+	}
+}
+
 // A function that names another one without its schema cannot be found by a move, which has no schema in its search_path.
 func TestBareNames(t *testing.T) {
 	t.Parallel()

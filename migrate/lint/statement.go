@@ -4,13 +4,13 @@ package lint
 func (l *linter) statement(n node) {
 	switch {
 	case n.CreateTable != nil:
-		l.create(*n.CreateTable.Relation)
+		l.create(*n.CreateTable.Relation, n.CreateTable.IfNotExists)
 	case n.CreateSequence != nil:
-		l.create(n.CreateSequence.Sequence)
+		l.create(n.CreateSequence.Sequence, n.CreateSequence.IfNotExists)
 	case n.CreateTableAs != nil:
-		l.create(n.CreateTableAs.Into.Relation)
+		l.create(n.CreateTableAs.Into.Relation, n.CreateTableAs.IfNotExists)
 	case n.Select != nil && n.Select.Into != nil:
-		l.create(n.Select.Into.Relation)
+		l.create(n.Select.Into.Relation, false)
 	case n.CreateIndex != nil:
 		l.createIndex(n.CreateIndex)
 	case n.Reindex != nil:
@@ -83,7 +83,7 @@ func (l *linter) createIndex(s *createIndex) {
 		return
 	}
 	if s.Name != "" { // an index is in the schema of its table
-		l.create(rangeVar{Schema: s.Relation.Schema, Name: s.Name})
+		l.create(rangeVar{Schema: s.Relation.Schema, Name: s.Name}, s.IfNotExists)
 	}
 }
 
@@ -142,7 +142,7 @@ func (l *linter) rename(s *rename) {
 		if !isNew {
 			l.warn(renameTableRule, s.Relation.Location)
 		} else {
-			l.create(rangeVar{Schema: s.Relation.Schema, Name: s.NewName})
+			l.create(rangeVar{Schema: s.Relation.Schema, Name: s.NewName}, !l.known.made[l.key(s.Relation.Schema, s.Relation.Name)])
 		}
 	case "OBJECT_COLUMN", "OBJECT_ATTRIBUTE":
 		if !isNew {

@@ -68,8 +68,9 @@ type onRelation struct {
 }
 
 type createTable struct {
-	Relation *rangeVar `json:"relation"`
-	Elements []node    `json:"tableElts"`
+	Relation    *rangeVar `json:"relation"`
+	Elements    []node    `json:"tableElts"`
+	IfNotExists bool      `json:"if_not_exists"`
 }
 
 type funcCall struct {
@@ -90,8 +91,9 @@ type truncate struct {
 }
 
 type alterSeq struct {
-	Sequence rangeVar `json:"sequence"`
-	Options  []node   `json:"options"`
+	Sequence    rangeVar `json:"sequence"`
+	Options     []node   `json:"options"`
+	IfNotExists bool     `json:"if_not_exists"`
 }
 
 type alterTable struct {
@@ -141,13 +143,15 @@ type alterSchema struct {
 }
 
 type createIndex struct {
-	Name       string   `json:"idxname"`
-	Relation   rangeVar `json:"relation"`
-	Concurrent bool     `json:"concurrent"`
+	Name        string   `json:"idxname"`
+	Relation    rangeVar `json:"relation"`
+	Concurrent  bool     `json:"concurrent"`
+	IfNotExists bool     `json:"if_not_exists"`
 }
 
 type createAs struct {
-	Into into `json:"into"`
+	Into        into `json:"into"`
+	IfNotExists bool `json:"if_not_exists"`
 }
 
 type into struct {

@@ -135,7 +135,13 @@ func newPlanResult(m *shards.Map, report migrate.PlanReport, partial *shards.Par
 			_, _ = lint.Check(f.SQL, lintOptions(m, f, report.Sample.Schema, known)) // for what it makes alone
 		}
 	}
-	for _, f := range report.Files {
+	if len(report.Earlier) > 0 {
+		known.HaveRun()
+	}
+	for i, f := range report.Files {
+		if i > 0 && f.Shards != report.Files[i-1].Shards { // more shards than those to which the files before go
+			known.HaveRun()
+		}
 		file := newPlanFile(m, f, report.Sample.Schema, known)
 		for _, risk := range report.Templates {
 			if risk.File == f.Name {
