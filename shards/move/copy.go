@@ -16,6 +16,9 @@ func (j *job) copy(ctx context.Context) error {
 		if err := j.copyLedger(ctx); err != nil {
 			return err
 		}
+		if err := j.nameAwaited(ctx); err != nil {
+			return err
+		}
 		return j.catchUp(ctx)
 	}
 	var copied bool

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/kiloshard/kiloshard/shards"
@@ -148,6 +149,18 @@ func (j *job) nameReader(ctx context.Context) error {
 	readers, err := texts(ctx, j.from, query, j.back.way())
 	if err == nil && len(readers) > 0 {
 		j.event("waits for %s on %s, which reads slot %s", readers[0], j.Source, j.back.way())
+	}
+	return err
+}
+
+// nameAwaited reports the standbys that Postgres waits for, from 17 on, before it hands out a change: one that was promoted may still name itself.
+func (j *job) nameAwaited(ctx context.Context) error {
+	const query = `
+		SELECT slot FROM (SELECT trim(both ' "' from s) FROM unnest(string_to_array(current_setting('synchronized_standby_slots', true), ',')) s) named (slot)
+		WHERE slot <> '' AND NOT EXISTS (SELECT FROM pg_replication_slots WHERE slot_name = slot AND active)`
+	slots, err := texts(ctx, j.from, query)
+	if err == nil && len(slots) > 0 {
+		j.event("waits for a standby to read slot %s on %s: expected one, or synchronized_standby_slots without it", strings.Join(slots, ", "), j.Source)
 	}
 	return err
 }
