@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -110,9 +111,12 @@ func psql(ctx context.Context, a *cli.App, m *shards.Map, n shards.Number, args 
 	if err != nil {
 		return &shards.HostError{Host: host.Name, Err: err}
 	}
+	if err := keepsPassword(environment); err != nil {
+		return &shards.HostError{Host: host.Name, Err: err}
+	}
 	path := strings.NewReplacer(`\`, `\\`, " ", `\ `).Replace(m.SearchPath(n))
 	cmd := exec.Command("psql", append(prompts(m.Schema(n), host.Name), args...)...) //nolint:noctx // Ctrl-C is psql's own
-	cmd.Env = append(append(os.Environ(), environment...), "PGOPTIONS=-c search_path="+path)
+	cmd.Env = append(append(withoutLibpq(os.Environ()), environment...), "PGOPTIONS=-c search_path="+path)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = a.Stdin, cli.Raw(a.Stdout), cli.Raw(a.Stderr)
 	a.Warn("shard %d (%s on %s)", n, m.Schema(n), host.Name)
 	err = cmd.Run()
@@ -123,6 +127,41 @@ func psql(ctx context.Context, a *cli.App, m *shards.Map, n shards.Number, args 
 		return cli.ErrSilent // psql has said why
 	}
 	return err
+}
+
+// harmless are the variables of libpq and psql that do not say where, as whom or how to connect.
+var harmless = []string{"PGAPPNAME", "PGCLIENTENCODING", "PGDATESTYLE", "PGTZ"}
+
+// withoutLibpq leaves out of an environment what would have psql connect otherwise than we did, such as PGSERVICE and PGHOSTADDR.
+func withoutLibpq(environment []string) []string {
+	return slices.DeleteFunc(environment, func(variable string) bool {
+		name, _, _ := strings.Cut(variable, "=")
+		return strings.HasPrefix(name, "PG") && !slices.Contains(harmless, name)
+	})
+}
+
+// keepsPassword returns an error if psql would send the password as clear text to a server that asks for it and that no certificate verifies:
+// the one that answers psql need not be the one that has answered us.
+func keepsPassword(environment []string) error {
+	var password, requires, socket bool
+	for _, variable := range environment {
+		name, value, _ := strings.Cut(variable, "=")
+		password = password || name == "PGPASSWORD"
+		requires = requires || name == "PGREQUIREAUTH" && value != "" && !slices.Contains(strings.Split(value, ","), "password")
+		socket = socket || name == "PGHOST" && strings.HasPrefix(value, "/")
+	}
+	if !password || !requires || socket {
+		return nil
+	}
+	out, err := exec.Command("psql", "--version").Output() //nolint:noctx // it takes no time
+	if err != nil {
+		return nil //nolint:nilerr // starting it fails as well
+	}
+	var major int
+	if _, err := fmt.Sscanf(string(out), "psql (PostgreSQL) %d", &major); err == nil && major >= 16 {
+		return nil
+	}
+	return fmt.Errorf("%s would send the password as clear text if asked: expected psql 16 or later, or in the DSN sslmode=verify-full, or a require_auth with password", strings.TrimSpace(string(out)))
 }
 
 // prompts are arguments of psql whose prompt says which shard on which host it is in, such as "shard_00042@pg-a=>". What begins with a percent
