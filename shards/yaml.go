@@ -96,12 +96,24 @@ for minutes. KILOSHARD_HOST has the host's name, or store for the control databa
 PGUSER and PGDATABASE say where the connection goes. It runs without a shell, in the directory of this file.
 password_command: [sh, -c, 'aws rds generate-db-auth-token --hostname "$PGHOST" --port "$PGPORT" --username "$PGUSER"']`
 
+// sharedExample and extensionsExample are comments in a new file without these.
+const (
+	sharedExample     = `shared: [app]  # schemas that the shards of a host share; migrations marked "once a host" may change them`
+	extensionsExample = `extensions: [citext, {name: hstore, schema: ext}]  # made on each host, in schema public or another one`
+)
+
 // part is a top-level field of the file, with the comment before it.
 type part struct{ comment, text string }
 
 // write writes a config whose defaults are filled in.
 func (c Config) write(commented bool) []byte {
 	text := write(c.parts(), commented)
+	if commented && len(c.SharedSchemas) == 0 {
+		text = append(text, "\n"+comment(sharedExample)...)
+	}
+	if commented && len(c.Extensions) == 0 {
+		text = append(text, "\n"+comment(extensionsExample)...)
+	}
 	if commented && len(c.PasswordCommand) == 0 {
 		text = append(text, "\n"+comment(passwordCommandExample)...)
 	}
