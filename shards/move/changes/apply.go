@@ -8,21 +8,24 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/kiloshard/kiloshard/shards/move/checks"
 )
 
 // applier applies messages in a transaction of the copy.
 type applier struct {
-	schema    string
-	tx        pgx.Tx
-	done      LSN // what was committed before is in the copy
-	skip      bool
-	end       LSN // of the last transaction that is applied
-	seen      LSN // of the last transaction
-	relations map[uint32]*relation
-	fixed     map[[2]string]bool   // tables and columns that take no value in an UPDATE
-	types     map[[2]string]string // of columns
-	batch     *pgconn.Batch
-	queued    int
+	schema      string
+	tx          pgx.Tx
+	done        LSN // what was committed before is in the copy
+	skip        bool
+	end         LSN // of the last transaction that is applied
+	seen        LSN // of the last transaction
+	relations   map[uint32]*relation
+	fixed       map[[2]string]bool   // tables and columns that take no value in an UPDATE
+	types       map[[2]string]string // of columns
+	partitioned map[string][]string  // tables, as SQL, that refer to a table; nil until a TRUNCATE
+	batch       *pgconn.Batch
+	queued      int
 }
 
 // readColumns reads the types of columns, and which are GENERATED ALWAYS AS IDENTITY.
@@ -38,6 +41,26 @@ func (a *applier) readColumns(ctx context.Context) error {
 	var fixed bool
 	var of string
 	_, err = pgx.ForEachRow(rows, []any{&at[0], &at[1], &fixed, &of}, func() error { a.fixed[at], a.types[at] = fixed, of; return nil })
+	return err
+}
+
+// partitionedQuery reads which partitioned tables refer to a table.
+var partitionedQuery = `
+	SELECT DISTINCT t.relname::text, format('%I.%I', $1::text, p.relname)
+	FROM pg_class p JOIN pg_constraint con ON con.conrelid = p.oid AND con.contype = 'f' JOIN pg_class t ON t.oid = con.confrelid
+	WHERE ` + checks.In("pg_class", "p.oid", "$1::regnamespace") + ` AND p.relkind = 'p' AND t.relkind = 'r' AND t.relnamespace = p.relnamespace`
+
+func (a *applier) readPartitioned(ctx context.Context) error {
+	a.partitioned = map[string][]string{}
+	rows, err := a.tx.Query(ctx, partitionedQuery, a.schema)
+	if err != nil {
+		return err
+	}
+	var table, partitioned string
+	_, err = pgx.ForEachRow(rows, []any{&table, &partitioned}, func() error {
+		a.partitioned[table] = append(a.partitioned[table], partitioned)
+		return nil
+	})
 	return err
 }
 
@@ -76,6 +99,11 @@ func (a *applier) take(ctx context.Context, data []byte) error {
 			a.change(kind, rel, before, after)
 		}
 	case 'T':
+		if a.partitioned == nil {
+			if err := a.readPartitioned(ctx); err != nil {
+				return err
+			}
+		}
 		a.truncate(r)
 	}
 	if r.err != nil {
@@ -168,16 +196,19 @@ func (a *applier) replace(s *statement, rel *relation, table string, before, aft
 	s.WriteString(" FROM old")
 }
 
-// truncate queues a TRUNCATE. All tables that it cascaded to are named, and so are children.
+// truncate queues a TRUNCATE. All tables that it cascaded to are named, and so are children, but no partitioned table: one that refers to a
+// table is named here. All its partitions are named, too, or the TRUNCATE had failed.
 func (a *applier) truncate(r *reader) {
 	tables := make([]string, min(r.uint32(), 65535))
+	named := len(tables)
 	restart := ""
 	if r.byte()&2 != 0 {
 		restart = " RESTART IDENTITY"
 	}
-	for i := range tables {
+	for i := range named {
 		if rel := a.relations[r.uint32()]; rel != nil {
 			tables[i] = "ONLY " + pgx.Identifier{a.schema, rel.name}.Sanitize()
+			tables = append(tables, a.partitioned[rel.name]...)
 		}
 	}
 	if r.err == nil && !a.skip {
