@@ -26,8 +26,8 @@ func TestFilesAreBesideTheConfig(t *testing.T) {
 		{"the system's CAs", "postgres://h?sslrootcert=system", "postgres://h?sslrootcert=system"},
 		{"in a password", "postgres://app:x?sslkey=y@h/app?sslcert=z", "postgres://app:x%3Fsslkey%3Dy@h/app?sslcert=DIR%2Fz"},
 		{"nothing", "postgres://app@h/app", "postgres://app@h/app"},
-		{"keywords and values", "host=h sslrootcert = ca.pem user=app", "host=h sslrootcert=DIR/ca.pem user=app"},
-		{"in quotes", `host=h sslrootcert='my \'ca' password='sslkey=x'`, `host=h sslrootcert='DIR/my \'ca' password=sslkey=x`},
+		{"keywords and values", "host=h sslrootcert = ca.pem user=app", "host='h' sslrootcert='DIR/ca.pem' user='app'"},
+		{"in quotes", `host=h sslrootcert='my \'ca' password='sslkey=x'`, `host='h' sslrootcert='DIR/my \'ca' password='sslkey=x'`},
 		{"absolute keywords", "host=h sslrootcert=/etc/ca.pem", "host=h sslrootcert=/etc/ca.pem"},
 		{"nonsense", "hunter2", "hunter2"},
 	}

@@ -65,7 +65,7 @@ func TestStoreFilesAreBesideTheConfig(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := "service=maps sslrootcert=" + filepath.Join(filepath.Dir(path), "ca.pem") + " passfile=/etc/pgpass"
+	want := "service='maps' sslrootcert='" + filepath.Join(filepath.Dir(path), "ca.pem") + "' passfile='/etc/pgpass'"
 	if got := c.Store.Host().ConnString(); got != want || c.Store.ConnString() != want {
 		t.Errorf("got %q, expected %q", got, want)
 	}
@@ -283,7 +283,7 @@ func TestTrustIsSaidByTheFileAlone(t *testing.T) {
 	for dsn, want := range map[string]string{
 		"postgres://app@10.0.0.1/app":                            "postgres://app@10.0.0.1/app?passfile=pass&sslmode=verify-full&sslrootcert=ca.pem",
 		"postgres://app@10.0.0.1/app?sslmode=disable&dbname=app": "postgres://app@10.0.0.1/app?sslmode=verify-full&passfile=pass&sslrootcert=ca.pem",
-		"host=10.0.0.1 sslmode=disable":                          "host=10.0.0.1 sslmode=verify-full passfile=pass sslrootcert=ca.pem",
+		"host=10.0.0.1 sslmode=disable":                          "host='10.0.0.1' sslmode='verify-full' passfile='pass' sslrootcert='ca.pem'",
 	} {
 		h := shards.Config{Hosts: []shards.Host{{Name: "pg-a", DSN: dsn}}}.WithLocal(c).Hosts[0]
 		if got := h.ConnString(); got != want || !h.IsShared() {

@@ -6,6 +6,9 @@ import (
 	"strings"
 )
 
+// Modes are the values of sslmode, the weakest first.
+var Modes = []string{"disable", "allow", "prefer", "require", "verify-ca", "verify-full"}
+
 // Setting is a key, such as sslmode, with its value.
 type Setting struct{ Key, Value string }
 
@@ -36,6 +39,15 @@ func Parse(text string) (DSN, error) {
 		return DSN{}, ErrSyntax
 	}
 	return d, nil
+}
+
+// New returns keywords and values, which come in turn.
+func New(pairs ...string) DSN {
+	var d DSN
+	for pair := range slices.Chunk(pairs, 2) {
+		d.Set(pair[0], pair[1])
+	}
+	return d
 }
 
 // With returns a DSN with other values of some keys, which come with their values in turn. It returns a DSN that cannot be

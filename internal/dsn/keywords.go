@@ -60,9 +60,6 @@ func cutValue(text string) (value, rest string, ok bool) {
 
 // Quote returns a value as it is written after a keyword.
 func Quote(value string) string {
-	if value != "" && !strings.ContainsAny(value, spaces+`'\`) {
-		return value
-	}
 	return "'" + strings.NewReplacer(`\`, `\\`, `'`, `\'`).Replace(value) + "'"
 }
 

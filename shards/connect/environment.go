@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/kiloshard/kiloshard/internal/dsn"
 	"github.com/kiloshard/kiloshard/shards"
 )
 
@@ -13,7 +12,7 @@ import (
 // the user.
 var libpqVariables = map[string]string{
 	"sslmode": "PGSSLMODE", "sslrootcert": "PGSSLROOTCERT", "sslcert": "PGSSLCERT", "sslkey": "PGSSLKEY",
-	"sslnegotiation": "PGSSLNEGOTIATION", "sslsni": "PGSSLSNI", "connect_timeout": "PGCONNECT_TIMEOUT",
+	"sslcertmode": "PGSSLCERTMODE", "require_auth": "PGREQUIREAUTH", "sslnegotiation": "PGSSLNEGOTIATION", "sslsni": "PGSSLSNI", "connect_timeout": "PGCONNECT_TIMEOUT",
 	"target_session_attrs": "PGTARGETSESSIONATTRS", "channel_binding": "PGCHANNELBINDING", "passfile": "PGPASSFILE",
 }
 
@@ -41,10 +40,13 @@ func Environment(ctx context.Context, host shards.Host) ([]string, error) {
 	if config.Password != "" {
 		environment = append(environment, "PGPASSWORD="+config.Password)
 	}
-	d, _ := dsn.Parse(host.ConnString()) // which the parser above accepts
-	for _, s := range d.All() {
-		if variable, ok := libpqVariables[s.Key]; ok {
-			environment = append(environment, variable+"="+s.Value)
+	values, err := settingsOf(host)
+	if err != nil {
+		return nil, err
+	}
+	for key, variable := range libpqVariables {
+		if value, ok := values[key]; ok {
+			environment = append(environment, variable+"="+value)
 		}
 	}
 	return environment, nil

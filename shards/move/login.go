@@ -4,14 +4,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/url"
-	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 
+	"github.com/kiloshard/kiloshard/internal/dsn"
 	"github.com/kiloshard/kiloshard/shards"
+	"github.com/kiloshard/kiloshard/shards/connect"
 )
 
 // beginner is a session, or a transaction, in which it begins a savepoint.
@@ -53,27 +54,22 @@ END $kiloshard$`
 		if pg := (*pgconn.PgError)(nil); errors.As(err, &pg) && pg.Code == "08006" && !j.cfg.LoginWithPassword {
 			err = fmt.Errorf("%w; --login-with-password gives it the password of the source's DSN, --login another way to log in", err)
 		}
+		if pg := (*pgconn.PgError)(nil); errors.As(err, &pg) && strings.Contains(pg.Message, "certificate file") {
+			err = fmt.Errorf("%w; the files that the source's DSN names are read on %s: --login names others there, as in sslrootcert=FILE", err, j.Target)
+		}
 		return err
 	}
 	return tx.Commit(ctx)
 }
 
-// keywords are the settings of a DSN that mean the same to the target as to us: others name files of this machine, or are
-// for pools.
-var keywords = regexp.MustCompile(`(?:^|[\s?&])(sslmode|connect_timeout|target_session_attrs)=([A-Za-z0-9-]+)`)
-
-var (
-	quotedValues = regexp.MustCompile(`'(?:[^'\\]|\\.)*'`)
-	passwordName = regexp.MustCompile(`(?:^|\s)(?:ssl)?password\s*=`)
-)
-
-// hasPassword reports whether keywords and values of libpq hold a password, as a URL may, which is neither.
+// hasPassword reports whether a text holds a password, as a URL may, which is neither keywords nor values of libpq.
 func hasPassword(login string) bool {
-	return strings.Contains(login, "://") || passwordName.MatchString(quotedValues.ReplaceAllString(login, "''"))
+	d, err := dsn.Parse(login)
+	return err != nil || d.IsURL() || slices.ContainsFunc(d.All(), func(s dsn.Setting) bool { return s.Key == "password" || s.Key == "sslpassword" })
 }
 
-// conninfo returns how the target logs in to the source: the addresses, the database and the user of the source's DSN, and
-// [Config.Login]; with a password only as [Config.LoginWithPassword] says.
+// conninfo returns how the target logs in to the source: the addresses, the database and the user of the source's DSN, with TLS and
+// checks as strict as ours, and [Config.Login]; with a password only as [Config.LoginWithPassword] says.
 func (j *job) conninfo(ctx context.Context) (string, error) {
 	c := j.from.Config()
 	addresses, ports := []string{c.Host}, []string{fmt.Sprint(c.Port)}
@@ -82,33 +78,57 @@ func (j *job) conninfo(ctx context.Context) (string, error) {
 			addresses, ports = append(addresses, f.Host), append(ports, fmt.Sprint(f.Port))
 		}
 	}
-	values := [][2]string{
-		{"host", strings.Join(addresses, ",")},
-		{"port", strings.Join(ports, ",")},
-		{"dbname", c.Database},
-		{"user", c.User},
-		{"application_name", j.made()},
+	var release int
+	if _, err := fmt.Sscan(j.to.PgConn().ParameterStatus("server_version"), &release); err != nil {
+		return "", fmt.Errorf("release of Postgres on %s: %w", j.Target, err)
 	}
-	dsn := j.src.ConnString()
-	if u, err := url.Parse(dsn); err == nil && u.Host != "" {
-		dsn = u.RawQuery
+	secure, err := connect.Secure(j.src, release)
+	if err != nil {
+		return "", err
 	}
-	for _, found := range keywords.FindAllStringSubmatch(dsn, -1) {
-		values = append(values, [2]string{found[1], found[2]})
+	d := dsn.New("host", strings.Join(addresses, ","), "port", strings.Join(ports, ","), "dbname", c.Database, "user", c.User, "application_name", j.made())
+	settings, err := dsn.Parse(secure)
+	if err != nil {
+		return "", err
+	}
+	for _, s := range settings.All() {
+		d.Set(s.Key, s.Value)
 	}
 	if j.cfg.LoginWithPassword {
 		password, err := passwordOf(ctx, j.src, c)
 		if err != nil {
 			return "", err
 		}
-		values = append(values, [2]string{"password", password})
+		d.Set("password", password)
 	}
-	quote := strings.NewReplacer(`\`, `\\`, `'`, `\'`)
-	var parts []string
-	for _, v := range values {
-		parts = append(parts, v[0]+"='"+quote.Replace(v[1])+"'")
+	login, err := dsn.Parse(j.cfg.Login)
+	if err != nil {
+		return "", err
 	}
-	return strings.TrimSpace(strings.Join(parts, " ") + " " + j.cfg.Login), nil
+	for _, s := range login.All() {
+		if err := notWeaker(s, d.Get(s.Key)); err != nil {
+			return "", err
+		}
+		d.Set(s.Key, s.Value)
+	}
+	return d.String(), nil
+}
+
+// notWeaker returns an error for a setting of [Config.Login] that checks less than the source's DSN does.
+func notWeaker(s dsn.Setting, ours string) error {
+	switch {
+	case s.Value == ours:
+		return nil
+	case s.Key == "sslmode" && slices.Index(dsn.Modes, s.Value) < slices.Index(dsn.Modes, ours):
+	case s.Key == "channel_binding" && ours == "require":
+	case s.Key == "require_auth" && ours != "" && ours != "!password":
+	default:
+		return nil
+	}
+	return &shards.FieldError{
+		Field: "login", Found: s.Key + "=" + s.Value + ", which checks less than " + s.Key + "=" + ours + " of the source's DSN",
+		Expected: "none, or one as strict; or another DSN of the source",
+	}
 }
 
 func passwordOf(ctx context.Context, host shards.Host, c *pgx.ConnConfig) (string, error) {
