@@ -72,14 +72,22 @@ func TestFilesThatLeaveTheirShard(t *testing.T) {
 // A file that looks for a table by its name alone finds those of all shards. The first shard of a run has the only one.
 func TestFileThatFindsOtherShards(t *testing.T) {
 	t.Parallel()
-	b := setup(t, 2, 1, "001_a.sql", "create table a (id int primary key)",
-		"002_b.sql", "update pg_index set indisclustered = true where indrelid in (select oid from pg_class where relname = 'a')")
-	b.cfg.PerHost = 1
-	_, partial := b.upFails()
-	if !errors.Is(partial, migrate.ErrLeftShard) || !strings.Contains(partial.Error(), "table shard_00000.a") {
-		t.Errorf("got error %v, want one about shard 0", partial)
+	const named = "where indrelid in (select oid from pg_class where relname = 'a')"
+	for name, file := range map[string]string{
+		"update":   "update pg_index set indisclustered = true " + named,
+		"composed": "do $$ begin execute 'update pg_' || 'index set indisclustered = true ' || $x$" + named + "$x$; end $$",
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := setup(t, 2, 1, "001_a.sql", "create table a (id int primary key)", "002_b.sql", file)
+			b.cfg.PerHost = 1
+			_, partial := b.upFails()
+			if !errors.Is(partial, migrate.ErrLeftShard) || !strings.Contains(partial.Error(), "table shard_00000.a") {
+				t.Errorf("got error %v, want one about shard 0", partial)
+			}
+			equal(t, "versions", fmt.Sprint(b.versions()), "[2 1]")
+		})
 	}
-	equal(t, "versions", fmt.Sprint(b.versions()), "[2 1]")
 }
 
 // A file that stays inside its shard, or only reads what is outside, runs.

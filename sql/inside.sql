@@ -32,7 +32,7 @@ $kiloshard$;
 -- changed_objects returns the objects that this transaction created, altered, dropped or wrote to since watch_locks, each
 -- with its schema, or 0 if it is in none, as a role is. It does not return the shard's version table, temporary tables, what
 -- was only read, sequences that values were drawn from, tables that keys of the shard's tables reference, nor Kiloshard's
--- rows. The schema is the shard's, or null for none. Unless every is true, it reads a catalog only if the transaction wrote to it by the server's counters, and none that
+-- rows. The schema is the shard's, or null for none. Unless every is true, or a statement wrote to one of the catalogs itself, it reads a catalog only if the transaction wrote to it by the server's counters, and none that
 -- each CREATE TABLE writes to: it may then miss a type, and a GRANT on a relation. Call it with a search_path of pg_catalog.
 CREATE OR REPLACE FUNCTION kiloshard.changed_objects(schema text, every boolean)
 RETURNS TABLE (class oid, object oid, place oid, name text) LANGUAGE plpgsql SET plan_cache_mode = force_generic_plan AS $kiloshard$
@@ -61,6 +61,9 @@ BEGIN
   END IF;
   FETCH locked INTO classes, objects, modes, places, names;
   CLOSE locked;
+  every := every OR EXISTS ( -- DDL gives these locks back, an UPDATE keeps them
+    SELECT FROM unnest(classes, objects) l (class, object) WHERE l.class = 'pg_class'::regclass
+    AND l.object IN ('pg_class'::regclass, 'pg_type'::regclass, 'pg_index'::regclass, 'pg_attribute'::regclass, 'pg_constraint'::regclass, 'pg_trigger'::regclass));
   keys := ARRAY(
     SELECT l.object FROM unnest(classes, objects) l (class, object) WHERE l.class = 0 AND home <> 0
     UNION
