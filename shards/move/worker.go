@@ -46,7 +46,7 @@ func (w *workerWatch) look(ctx context.Context) error {
 	}
 	failed := errors - w.errors
 	if failed >= maxWorkerErrors || failed > 0 && j.outOfPatience(w.failing) {
-		return fmt.Errorf("the worker of subscription %s on %s has failed %d times: %s; put that right there, and see kiloshard move resume, or move abort", j.made(), j.Target, failed, w.why(ctx))
+		return fmt.Errorf("the worker of subscription %s on %s has failed %d times: %s; put that right there, and see kiloshard move resume, or move abort%s", j.made(), j.Target, failed, w.why(ctx), w.lost(ctx))
 	}
 	return nil
 }
@@ -58,4 +58,13 @@ func (w *workerWatch) why(ctx context.Context) string {
 		return fmt.Sprintf("the log of %s says at which row, and why", w.job.Target)
 	}
 	return strings.Join(lacking, "; ")
+}
+
+// lost says what cannot be put right.
+func (w *workerWatch) lost(ctx context.Context) (text string) {
+	refused, err := texts(ctx, w.job.from, checks.RefusedTruncates, w.job.Schema)
+	if err == nil && len(refused) > 0 {
+		text = fmt.Sprintf("; a TRUNCATE … CASCADE of %s, takes move abort, and another move", strings.Join(refused, ", or of "))
+	}
+	return text
 }

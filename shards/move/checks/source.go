@@ -44,6 +44,12 @@ const IsKeyless = `c.relkind = 'r' AND c.relpersistence = 'p' AND (c.relrepliden
 // keyless names such tables.
 const keyless = `SELECT c.relname::text FROM pg_class c WHERE c.relnamespace = to_regnamespace($1) AND ` + IsKeyless + ` ORDER BY 1`
 
+// RefusedTruncates names the tables whose TRUNCATE … CASCADE a subscription cannot apply: Postgres sends it the partitions of a table that refers to
+// one, but not that table, and empties none without it.
+const RefusedTruncates = `
+SELECT DISTINCT format('%s, to which partitioned table %s refers', con.confrelid::regclass, con.conrelid::regclass)
+  FROM pg_constraint con JOIN pg_class c ON c.oid = con.conrelid WHERE c.relnamespace = to_regnamespace($1) AND c.relkind = 'p' AND con.contype = 'f' AND con.conparentid = 0 ORDER BY 1`
+
 // logicalQuery finds what logical replication lacks on the source.
 const logicalQuery = `
 SELECT true, 'wal_level is ' || current_setting('wal_level') || ': expected logical, which takes a restart; or --offline' WHERE current_setting('wal_level') <> 'logical'
@@ -67,9 +73,7 @@ UNION ALL
 SELECT false, format('table %I has no replica identity: while it moves it has REPLICA IDENTITY FULL, and each update or delete of it reads the whole table on the target', relname)
   FROM pg_class WHERE relnamespace = to_regnamespace($1) AND relname = ANY ($2)
 UNION ALL
-SELECT false, format('partitioned table %s refers to %s: a TRUNCATE … CASCADE of that while it moves is refused by the target, and ends the move: expected none until then, or --offline',
-    con.conrelid::regclass, con.confrelid::regclass)
-  FROM pg_constraint con JOIN pg_class c ON c.oid = con.conrelid WHERE c.relnamespace = to_regnamespace($1) AND c.relkind = 'p' AND con.contype = 'f' AND con.conparentid = 0
+SELECT false, format('a TRUNCATE … CASCADE of %s, is refused by the target while the shard moves, and ends the move: expected none until then, or --offline', t) FROM (` + RefusedTruncates + `) refused (t)
 UNION ALL
 SELECT true, format('unlogged tables and large objects take %s, and are copied while callers wait: expected at most %s; or --offline', pg_size_pretty($3::bigint), pg_size_pretty($4::bigint)) WHERE $3 > $4`
 
