@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"net/url"
 	"path"
-	"regexp"
 	"slices"
 	"strings"
 	"unicode"
@@ -46,10 +45,14 @@ func checkTrustOf(local shards.Store, field, dsn string) error {
 				}
 			}
 		}
-		if p.key != "sslmode" && (slices.Contains(shards.LocalKeys, p.key) || fromLocalAlone.MatchString(p.key)) {
+		switch {
+		case p.key == "" || slices.Contains(fromStore, p.key):
+		case slices.Contains(shards.LocalKeys, p.key):
 			return &shards.FieldError{
 				Field: field, Found: p.key + " in a DSN from the store", Expected: "none; kiloshard.yaml sets it in store.local",
 			}
+		default:
+			return &shards.FieldError{Field: field, Found: fmt.Sprintf("%.100q in a DSN from the store", p.key), Expected: "only " + strings.Join(fromStore, ", ")}
 		}
 		if p.key == "host" && len(local.Hosts) > 0 && !named(local.Hosts, p.value) {
 			return &shards.FieldError{
@@ -60,8 +63,13 @@ func checkTrustOf(local shards.Store, field, dsn string) error {
 	return nil
 }
 
-// fromLocalAlone are settings that a DSN from a store must not have.
-var fromLocalAlone = regexp.MustCompile(`^(ssl(cert|key|root|crl|password|keylog).*|gss.*|krb.*|oauth.*|scram.*|hostaddr)$`)
+// fromStore are the settings that a DSN from a store may have: others change what statements do in every session, or name files.
+var fromStore = []string{
+	"host", "port", "dbname", "database", "user", "password", "sslmode", "sslnegotiation", "sslsni", "channel_binding", "connect_timeout", "target_session_attrs",
+	"application_name", "statement_timeout", "lock_timeout", "idle_in_transaction_session_timeout",
+	"pool_max_conns", "pool_min_conns", "pool_min_idle_conns", "pool_max_conn_lifetime", "pool_max_conn_lifetime_jitter", "pool_max_conn_idle_time", "pool_health_check_period",
+	"default_query_exec_mode", "statement_cache_capacity", "description_cache_capacity",
+}
 
 func variableName(variable string) string {
 	return strings.TrimSuffix(strings.TrimPrefix(variable, "${"), "}")
@@ -111,7 +119,7 @@ func takeApart(dsn string) ([]setting, bool) {
 	for _, pair := range strings.FieldsFunc(query, func(r rune) bool { return r == '&' }) {
 		key, value, _ := strings.Cut(pair, "=")
 		key, err := url.PathUnescape(key)
-		if err != nil {
+		if err != nil || keyOf(key) == "" {
 			return nil, false
 		}
 		if plain, err := url.PathUnescape(value); err == nil {

@@ -23,6 +23,7 @@ func FuzzTrust(f *testing.F) {
 		"postgres://evil/app?%73ervice=photos", "postgres://app:x@y:${P_PASSWORD}@evil/", "password='x ${P_PASSWORD}' host=evil", "password=x\\ ${P_PASSWORD} host=evil", "postgres://a:b?${P_PASSWORD}@c/",
 		"password=${P_PASSWORD}' host='evil", "postgres://[::1]:${P_PASSWORD}/", "postgresql://app:${P_PASSWORD}/x@evil/a", "password = ${P_PASSWORD}\thost=evil", "passfile=/x", "A= pAssword='${_PASSWORD}'", "postgres:///?sslcert=/x",
 		"postgres://:@${_PASSWORD}@", "host=a\vservice=x", "host=evil pAssword='${_PASSWORD}'", "postgres://app@evil/?Password=${_PASSWORD}", "postgres://app@evil%2Cpg.example.com/", "host=evil\\,pg.example.com",
+		"postgres://a/?options=-cx%3Dy", "host=a sEarch_path=x", "postgres://a/?=x", "host=a =x",
 	} {
 		f.Add(seed)
 	}
@@ -49,6 +50,11 @@ func FuzzTrust(f *testing.F) {
 				if !strings.HasSuffix(to.Host, ".example.com") {
 					t.Errorf("%q: leads to %q", dsn, to.Host)
 				}
+			}
+		}
+		for name := range config.RuntimeParams { // Postgres knows them by any case
+			if name = strings.ToLower(name); name != "application_name" && !strings.HasSuffix(name, "_timeout") && !strings.HasPrefix(name, "pool_") {
+				t.Errorf("%q: sets %q in each session", dsn, name)
 			}
 		}
 		config.Password = ""

@@ -52,7 +52,12 @@ func TestTrust(t *testing.T) {
 		{"a host behind two @", shards.Store{}, "postgres://:@${PG_A_PASSWORD}@", "a DSN that cannot be parsed"},
 		{"a service behind a vertical tab", shards.Store{}, "host=10.0.0.1\vservice=photos", "a DSN that cannot be parsed"},
 		{"no host", wide, "user=app", `host ""`},
-		{"an address", wide, "host=10.0.0.1 hostaddr=6.6.6.6", "hostaddr in a DSN"},
+		{"an address", wide, "host=10.0.0.1 hostaddr=6.6.6.6", `"hostaddr" in a DSN`},
+		{"triggers that do not fire", shards.Store{}, "postgres://10.0.0.1/app?session_replication_role=replica", `"session_replication_role" in a DSN`},
+		{"commits that wait for no disk", shards.Store{}, "host=10.0.0.1 synchronous_commit=off", `"synchronous_commit" in a DSN`},
+		{"a path", shards.Store{}, "host=10.0.0.1 Search_Path=evil", `"search_path" in a DSN`},
+		{"options", shards.Store{}, "postgres://10.0.0.1/app?options=-csession_preload_libraries%3Devil", `"options" in a DSN`},
+		{"a time limit and a pool", shards.Store{}, "postgres://10.0.0.1/app?statement_timeout=5s&pool_max_conns=9&connect_timeout=3", ""},
 	} {
 		c := newChange(1).Config
 		c.Hosts = []shards.Host{{Name: c.Hosts[0].Name, DSN: test.dsn, Weight: 1}}
