@@ -2,10 +2,11 @@ package mapstore
 
 import (
 	"fmt"
-	"net/url"
 	"regexp"
+	"slices"
 	"strings"
 
+	"github.com/kiloshard/kiloshard/internal/dsn"
 	"github.com/kiloshard/kiloshard/shards"
 )
 
@@ -27,9 +28,9 @@ func checkPasswords(c shards.Config) error {
 
 var notInVariable = regexp.MustCompile(`[^A-Z0-9]+`)
 
-func checkPassword(field, host, dsn string) error {
+func checkPassword(field, host, text string) error {
 	var found string
-	switch inspect(dsn) {
+	switch inspect(text) {
 	case noPassword:
 		return nil
 	case literalPassword:
@@ -56,85 +57,43 @@ const (
 	unreadable
 )
 
-// mark replaces each variable while a DSN is parsed.
-const mark = "\x01"
-
 var (
-	variables   = regexp.MustCompile(`\$\{[A-Za-z_][A-Za-z0-9_]*\}`)
-	addressPart = regexp.MustCompile(`^([A-Za-z0-9._%/\x01-]*|\[[0-9A-Fa-f:.%\x01]*\])(:[0-9\x01]*)?$`)
+	keyPattern  = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_.]*$`)
+	hostPattern = regexp.MustCompile(`^[A-Za-z0-9._:/%,-]*$`)
+	portPattern = regexp.MustCompile(`^[0-9,]*$`)
 	secretNames = map[string]bool{"password": true, "sslpassword": true, "oauth_client_secret": true, "scram_client_key": true, "scram_server_key": true}
 )
 
 // inspect looks for a password in an unexpanded DSN. If in doubt it returns unreadable.
-func inspect(dsn string) finding {
-	if strings.ContainsAny(dsn, mark+"\v") { // pgx takes \v for a space
+func inspect(text string) finding {
+	d, err := dsn.Parse(text)
+	if literal(strings.TrimSpace(text)) && (err != nil || !plain(d)) {
 		return unreadable
 	}
-	dsn = variables.ReplaceAllString(dsn, mark)
-	if strings.Trim(dsn, mark+" ") == "" {
-		return noPassword // it is in the variables
-	}
-	if scheme, rest, ok := strings.Cut(dsn, "://"); ok && (scheme == "postgres" || scheme == "postgresql") {
-		return inspectURL(rest)
-	}
-	return inspectKeywords(dsn)
-}
-
-// literal reports whether a secret value is more than variables.
-func literal(value string) bool { return strings.Trim(value, mark) != "" }
-
-func inspectURL(dsn string) finding {
-	authority, rest := dsn, ""
-	if end := strings.IndexAny(dsn, "/?#"); end >= 0 {
-		authority, rest = dsn[:end], dsn[end:]
-	}
-	at := strings.IndexByte(authority, '@')
-	if at >= 0 {
-		if strings.IndexByte(authority[at+1:], '@') >= 0 {
-			return unreadable
-		}
-		if _, password, ok := strings.Cut(authority[:at], ":"); ok && literal(password) {
-			return literalPassword
-		}
-	}
-	path, query, _ := strings.Cut(rest, "?")
-	// A /, ? or # in a password that is not escaped puts the @ behind it.
-	if strings.ContainsAny(path, "@#") || strings.ContainsRune(query, '#') || at < 0 && strings.ContainsRune(query, '@') {
-		return unreadable
-	}
-	for _, address := range strings.Split(authority[at+1:], ",") {
-		if !addressPart.MatchString(address) {
-			return unreadable
-		}
-	}
-	values, err := url.ParseQuery(query)
-	if err != nil {
-		return unreadable
-	}
-	for name, all := range values {
-		if secretNames[strings.ToLower(strings.TrimSpace(name))] && literal(strings.Join(all, "")) {
+	for _, s := range d.All() {
+		if secretNames[strings.ToLower(strings.TrimSpace(s.Key))] && literal(s.Value) {
 			return literalPassword
 		}
 	}
 	return noPassword
 }
 
-// keyword is one keyword with its value, quoted or not, or a variable in the place of any number of them.
-var keyword = regexp.MustCompile(`^\s*(?:\x01+(?:\s|$)|([A-Za-z_][A-Za-z0-9_.]*)\s*=\s*('(?:[^'\\]|\\.)*'|(?:[^\s'\\]|\\.)*)(?:\s|$))`)
+// literal reports whether a value is more than variables.
+func literal(value string) bool { return dsn.Variable.ReplaceAllString(value, "") != "" }
 
-func inspectKeywords(dsn string) finding {
-	for strings.TrimSpace(dsn) != "" {
-		at := keyword.FindStringSubmatchIndex(dsn)
-		if at == nil || novalue(dsn, at) {
-			return unreadable
-		}
-		if at[2] >= 0 {
-			name, value := dsn[at[2]:at[3]], strings.Trim(dsn[at[4]:at[5]], "'")
-			if secretNames[strings.ToLower(name)] && literal(value) {
-				return literalPassword
-			}
-		}
-		dsn = dsn[at[1]:]
+// plain reports whether the settings of a DSN are what its author means by them: a / or @ in a password that is not escaped puts a part
+// of it into another setting, with the @ before the address.
+func plain(d dsn.DSN) bool {
+	if !d.IsURL() {
+		return !slices.ContainsFunc(d.All(), func(s dsn.Setting) bool { return s.Key != "" && !keyPattern.MatchString(s.Key) })
 	}
-	return noPassword
+	_, user := d.Lookup("user")
+	for _, s := range d.All() {
+		value := dsn.Variable.ReplaceAllString(s.Value, "")
+		if s.Key == "host" && !hostPattern.MatchString(value) || s.Key == "port" && !portPattern.MatchString(value) ||
+			s.Key == "dbname" && strings.ContainsAny(value, "@#") || !user && s.Key != "password" && strings.Contains(value, "@") {
+			return false
+		}
+	}
+	return true
 }
