@@ -76,8 +76,17 @@ var securing = []struct {
 	key   string
 	since int
 }{
-	{"sslmode", 0}, {"sslrootcert", 0}, {"sslcert", 0}, {"sslkey", 0}, {"sslsni", 14}, {"sslcertmode", 16}, {"sslnegotiation", 17},
-	{"channel_binding", 13}, {"require_auth", 16}, {"connect_timeout", 0}, {"target_session_attrs", 0},
+	{"sslmode", 0},
+	{"sslrootcert", 0},
+	{"sslcert", 0},
+	{"sslkey", 0},
+	{"sslsni", 14},
+	{"sslcertmode", 16},
+	{"sslnegotiation", 17},
+	{"channel_binding", 13},
+	{"require_auth", 16},
+	{"connect_timeout", 0},
+	{"target_session_attrs", 0},
 }
 
 // Secure returns keywords and values with which libpq of this major release, on another machine, checks the host and what it asks for

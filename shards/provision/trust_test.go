@@ -110,8 +110,10 @@ func TestGrants(t *testing.T) {
 	host := m.Host(2)
 	role := squatter(t, host)
 	on(t, host, "begin; "+sql.Ledger()+sql.Moves()+"; commit; create table shard_00002.schema_version (version int)")
-	for _, grant := range []string{"create on schema kiloshard", "trigger on kiloshard.settings", "references on kiloshard.settings", "create on schema shard_00002",
-		"update on kiloshard.ledger", "insert on kiloshard.moves", "update on shard_00002.schema_version"} {
+	for _, grant := range []string{
+		"create on schema kiloshard", "trigger on kiloshard.settings", "references on kiloshard.settings", "create on schema shard_00002",
+		"update on kiloshard.ledger", "insert on kiloshard.moves", "update on shard_00002.schema_version",
+	} {
 		on(t, host, fmt.Sprintf("grant %s to %q", grant, role))
 	}
 	differences, err := provision.Verify(t.Context(), m)

@@ -2,6 +2,7 @@ package prove_test
 
 import (
 	"context"
+	"errors"
 	"testing"
 	"time"
 
@@ -52,7 +53,9 @@ func TestWayBackAfterPromotion(t *testing.T) {
 		return c.text("standby", `select exists (select from pg_replication_slots where synced and not temporary and invalidation_reason is null)`) == "t"
 	})
 	stop()
-	<-ended
+	if err := <-ended; err != nil && !errors.Is(err, context.Canceled) {
+		t.Error(err)
+	}
 	c.exec("pg-b", `insert into shard_00001.photos (title) values ('after')`)
 	c.eventually(func() string { return "the standby is late" }, func() bool {
 		return c.text("standby", `select exists (select from shard_00001.photos where title = 'after')`) == "t"
