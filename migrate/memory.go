@@ -22,6 +22,9 @@ func inMemory(files fs.FS) (_ fs.FS, unwritten map[string]bool, err error) {
 		if err != nil || entry.IsDir() || path.Ext(name) != ".sql" {
 			return err
 		}
+		if err := checkFile(files, name); err != nil {
+			return err
+		}
 		body, err := fs.ReadFile(files, name)
 		if err != nil {
 			return err
@@ -44,6 +47,23 @@ func inMemory(files fs.FS) (_ fs.FS, unwritten map[string]bool, err error) {
 	}
 	reader, err := zip.NewReader(bytes.NewReader(buffer.Bytes()), int64(buffer.Len()))
 	return reader, unwritten, err
+}
+
+// largest is how many bytes a file may have: it is kept in memory, and sent to each shard as one message.
+const largest = 64 << 20
+
+// checkFile returns a [FileError] for what is no regular file, such as a named pipe, whose reader waits for a writer, and for one that is too large.
+func checkFile(files fs.FS, name string) error {
+	info, err := fs.Stat(files, name)
+	switch {
+	case err != nil:
+		return &FileError{File: name, Err: fmt.Errorf("%w: expected a file in the directory, or a link to one", err)}
+	case !info.Mode().IsRegular():
+		return &FileError{File: name, Err: fmt.Errorf("it is no regular file (%s): expected one, or a link to one", info.Mode().Type())}
+	case info.Size() > largest:
+		return &FileError{File: name, Err: fmt.Errorf("it has %d bytes: expected at most %d", info.Size(), int64(largest))}
+	}
+	return nil
 }
 
 // isUnwritten reports whether the up part has no SQL by tern's rule: all its lines are empty or comments.

@@ -48,5 +48,14 @@ func ConfigOf(a *cli.App, cfg shards.Config, m *shards.Map, narrowed string) (mi
 	if info, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) || err == nil && !info.IsDir() {
 		return migrate.Config{}, cli.Usagef("no directory of migrations%s: expected one, see migrations in %s", named, a.ConfigFile)
 	}
-	return migrate.Config{Map: m, Shards: set, Files: os.DirFS(dir), TemplateEnv: a.TemplateEnv}, nil
+	return migrate.Config{Map: m, Shards: set, Files: within(dir), TemplateEnv: a.TemplateEnv}, nil
+}
+
+// within returns the files in a directory and below it. A link that leads out of it cannot be read.
+func within(dir string) fs.FS {
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return os.DirFS(dir) // which says what is wrong when it is read
+	}
+	return root.FS()
 }
