@@ -24,16 +24,21 @@ func (a *App) Completions(cmd *cobra.Command) {
 	}
 }
 
-// BeforeCompletion finds the config, which is done before a command is run, but not before its words are completed.
-func (a *App) BeforeCompletion(cmd *cobra.Command) {
+// BeforeCompletion finds the config, which is done before a command is run, but not before its words are completed. It reports whether the map can be
+// read without a program that the config names: nobody has run a command yet.
+func (a *App) BeforeCompletion(cmd *cobra.Command) bool {
 	if !cmd.Flags().Changed("config") {
 		a.ConfigFile = a.findConfig(cmd)
 	}
+	file, err := a.LocalOffline()
+	return err == nil && (!file.Remote() || len(file.PasswordCommand) == 0)
 }
 
 // completionMap returns the map, or nil when it cannot be loaded.
 func (a *App) completionMap(cmd *cobra.Command) (shards.Config, *shards.Map) {
-	a.BeforeCompletion(cmd)
+	if !a.BeforeCompletion(cmd) {
+		return shards.Config{}, nil
+	}
 	cfg, m, err := a.LoadMapOffline(cmd.Context())
 	if err != nil {
 		return cfg, nil

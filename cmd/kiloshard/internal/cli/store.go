@@ -28,6 +28,10 @@ func (a *App) Local() (shards.Config, error) {
 func (a *App) LoadFile(lookup func(name string) (string, bool)) (shards.Config, error) {
 	if info, err := os.Stat(a.ConfigFile); err == nil && !info.Mode().IsRegular() {
 		return shards.Config{}, Usagef("config %s: expected a regular file, since it is read more than once", a.ConfigFile)
+	} else if err == nil && a.found {
+		if whose := othersOf(info, a.Lookup); whose != "" {
+			return shards.Config{}, Usagef("config %s %s, and a config names programs to run: expected one that is yours or root's alone; -c %[1]s uses it all the same", a.ConfigFile, whose)
+		}
 	}
 	return shards.Load(a.ConfigFile, lookup)
 }

@@ -12,7 +12,9 @@ import (
 // completeVersion offers the versions of the map, the newest first.
 func completeVersion(a *cli.App) cobra.CompletionFunc {
 	return func(cmd *cobra.Command, _ []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
-		a.BeforeCompletion(cmd)
+		if !a.BeforeCompletion(cmd) {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
 		var found []cobra.Completion
 		_ = onMap(a, cmd, func(ctx context.Context, s *session) error { // what cannot be read is not offered
 			entries, err := s.versions(ctx)
