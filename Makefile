@@ -49,7 +49,7 @@ test-programs:
 # What make test has in short.
 PROOFS := ./sql/prove/... ./shards/move/prove ./router/prove ./shards/mapstore ./bench/... ./router/example/... ./cmd/kiloshard
 
-prove: go ## all faults and benchmarks in full, twenty minutes or more; IMAGE=postgres:17 or PROVE=published for IDs alone, elsewhere or to see it fail
+prove: go ## all faults and benchmarks in full, an hour; IMAGE=postgres:17 or PROVE=published for IDs alone, elsewhere or to see it fail
 ifdef IMAGE
 	go test -v -count=1 ./sql/prove/model
 	@PROVE_FULL=1 PROVE=$(PROVE) sql/prove/in-image.sh $(IMAGE) ./sql/prove -test.v -test.timeout=15m
