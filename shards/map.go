@@ -134,6 +134,16 @@ func (m *Map) NumberOf(schema string) (Number, bool) {
 	return Number(n), err == nil
 }
 
+// HostNamed returns the host with a name, and whether there is one.
+func (m *Map) HostNamed(name string) (Host, bool) {
+	for _, h := range m.Hosts() {
+		if h.Name == name {
+			return h, true
+		}
+	}
+	return Host{}, false
+}
+
 // NumbersOn returns the shards on the named host, in rising order.
 func (m *Map) NumbersOn(host string) []Number {
 	var numbers []Number

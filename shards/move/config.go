@@ -120,10 +120,8 @@ func (c Config) withDefaults() (Config, error) {
 
 // host returns a host of the map.
 func (c Config) host(name string) (shards.Host, error) {
-	for _, h := range c.Map.Hosts() {
-		if h.Name == name {
-			return h, nil
-		}
+	if h, ok := c.Map.HostNamed(name); ok {
+		return h, nil
 	}
 	return shards.Host{}, &shards.FieldError{Field: "host", Found: fmt.Sprintf("%q", name), Expected: "the name of a host of the map"}
 }

@@ -124,10 +124,8 @@ func newRange(m *shards.Map, text, host string) (shards.Set, error) {
 	if ranges := set.Ranges(); len(ranges) != 1 || int(ranges[0].First) != m.Len() {
 		return set, cli.Usagef("--shards %s: expected one range that begins with %d, since the map has shards 0 to %d", text, m.Len(), m.Len()-1)
 	}
-	for _, h := range m.Hosts() {
-		if h.Name == host {
-			return set, nil
-		}
+	if _, ok := m.HostNamed(host); ok {
+		return set, nil
 	}
 	return set, cli.Usagef("--host %s: expected the name of a host of the map; kiloshard map edit adds one", host)
 }

@@ -89,10 +89,8 @@ func checkAdvance(m *shards.Map, host string, at time.Time) error {
 	if _, err := m.Layout().Milliseconds(at, m.Epoch()); err != nil {
 		return cli.Usage(fmt.Errorf("--beyond: %w", err))
 	}
-	for _, h := range m.Hosts() {
-		if h.Name == host {
-			return nil
-		}
+	if _, ok := m.HostNamed(host); ok {
+		return nil
 	}
 	return cli.Usagef("--host %q: expected a host of the map", host)
 }

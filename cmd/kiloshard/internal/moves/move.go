@@ -187,10 +187,8 @@ func onMoves(ctx context.Context, a *cli.App, f *moveFlags, set string, run func
 
 // knownHost checks the name of a host, which an argument or a flag gives.
 func knownHost(m *shards.Map, given, name string) error {
-	for _, h := range m.Hosts() {
-		if h.Name == name {
-			return nil
-		}
+	if _, ok := m.HostNamed(name); ok {
+		return nil
 	}
 	return cli.Usagef("%s %s: expected the name of a host of the map, see kiloshard status", given, name)
 }
