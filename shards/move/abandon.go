@@ -81,12 +81,7 @@ func (j *job) takeOver(ctx context.Context, outcomes ...Outcome) (bool, error) {
 	if err := claim(ctx, j.from, j.ID); err != nil {
 		return false, err
 	}
-	row := j.from.QueryRow(ctx, `SELECT `+moveColumns+` FROM kiloshard.moves m WHERE id = $1 AND side = 'source'`, j.ID)
-	var now Move
-	if err := row.Scan(now.fields()...); err != nil {
-		return false, err
-	}
-	if err := j.reread(now); err != nil {
+	if err := j.reread(ctx, j.from); err != nil {
 		return false, err
 	}
 	j.entered = j.Outcome == UnderWay

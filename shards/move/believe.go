@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"regexp"
 
+	"github.com/jackc/pgx/v5"
+
 	"github.com/kiloshard/kiloshard/shards"
 )
 
@@ -46,8 +48,13 @@ func ofSource(found []Move, of *shards.Map, host string) (own []Move, err error)
 	return own, err
 }
 
-// reread puts what the ledger says now in place of what it said before. What identifies the move must be the same.
-func (m *Move) reread(now Move) error {
+// reread reads the move again from the ledger of its source. Its shard, its hosts and its IDs must not have changed.
+func (m *Move) reread(ctx context.Context, source *pgx.Conn) error {
+	var now Move
+	row := source.QueryRow(ctx, `SELECT `+moveColumns+` FROM kiloshard.moves m WHERE id = $1 AND side = 'source'`, m.ID)
+	if err := row.Scan(now.fields()...); err != nil {
+		return err
+	}
 	if now.ID != m.ID || now.Shard != m.Shard || now.Schema != m.Schema || now.Source != m.Source || now.Target != m.Target || now.Returns != m.Returns || now.Split != m.Split {
 		return fmt.Errorf("the ledger of %s has changed move %s of shard %d from %s to %s into one of shard %d from %q to %q: expected the same move", m.Source, m.ID, m.Shard, m.Source, m.Target, now.Shard, now.Source, now.Target)
 	}

@@ -66,12 +66,10 @@ var ErrNoWayBack = errors.New("expected one that was moved with a way back (--ro
 // readReturned reads the move that this one rolls back, from the ledger of the host that the shard comes back to.
 func (j *job) readReturned(ctx context.Context) error {
 	j.back = &Move{ID: j.Returns, Shard: j.Shard, Schema: j.Schema, Source: j.Target, Target: j.Source}
-	row := j.to.QueryRow(ctx, `SELECT `+moveColumns+` FROM kiloshard.moves m WHERE id = $1 AND side = 'source'`, j.Returns)
-	var now Move
-	if err := row.Scan(now.fields()...); err != nil {
+	if err := j.back.reread(ctx, j.to); err != nil {
 		return fmt.Errorf("move %s on %s, which is to be rolled back: %w", j.Returns, j.Target, err)
 	}
-	return j.back.reread(now)
+	return nil
 }
 
 // mayReturn reports why a rollback cannot begin.
