@@ -24,22 +24,23 @@ func (a *App) Completions(cmd *cobra.Command) {
 	}
 }
 
-// BeforeCompletion finds the config, which is done before a command is run, but not before its words are completed. It reports whether the map can be
-// read without a program that the config names: nobody has run a command yet.
-func (a *App) BeforeCompletion(cmd *cobra.Command) bool {
+// BeforeCompletion finds and reads the config, since cobra completes words without the steps before a command. It returns false if the config cannot
+// be read, or if its password_command would have to run to read the map: TAB runs no program.
+func (a *App) BeforeCompletion(cmd *cobra.Command) (shards.Config, bool) {
 	if !cmd.Flags().Changed("config") {
 		a.ConfigFile = a.findConfig(cmd)
 	}
 	file, err := a.LocalOffline()
-	return err == nil && (!file.Remote() || len(file.PasswordCommand) == 0)
+	return file, err == nil && (!file.Remote() || len(file.PasswordCommand) == 0)
 }
 
 // completionMap returns the map, or nil when it cannot be loaded.
 func (a *App) completionMap(cmd *cobra.Command) (shards.Config, *shards.Map) {
-	if !a.BeforeCompletion(cmd) {
+	file, ok := a.BeforeCompletion(cmd)
+	if !ok {
 		return shards.Config{}, nil
 	}
-	cfg, m, err := a.LoadMapOffline(cmd.Context())
+	cfg, m, err := a.mapOffline(cmd.Context(), file)
 	if err != nil {
 		return cfg, nil
 	}

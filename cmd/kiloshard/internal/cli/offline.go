@@ -33,6 +33,11 @@ func (a *App) LoadMapOffline(ctx context.Context) (shards.Config, *shards.Map, e
 	if err != nil {
 		return file, nil, err
 	}
+	return a.mapOffline(ctx, file)
+}
+
+// mapOffline loads the map from the store that a config names.
+func (a *App) mapOffline(ctx context.Context, file shards.Config) (shards.Config, *shards.Map, error) {
 	store, err := a.OpenStore(ctx, file, mapstore.Options{KeepUnset: true})
 	if err != nil {
 		return file, nil, err

@@ -26,12 +26,15 @@ func (a *App) Local() (shards.Config, error) {
 
 // LoadFile reads the config file with the variables that lookup has. A pipe is refused: reading it could wait for good.
 func (a *App) LoadFile(lookup func(name string) (string, bool)) (shards.Config, error) {
-	if info, err := os.Stat(a.ConfigFile); err == nil && !info.Mode().IsRegular() {
+	info, err := os.Stat(a.ConfigFile)
+	if err != nil {
+		return shards.Load(a.ConfigFile, lookup) // it says what is wrong
+	}
+	if !info.Mode().IsRegular() {
 		return shards.Config{}, Usagef("config %s: expected a regular file, since it is read more than once", a.ConfigFile)
-	} else if err == nil && a.found {
-		if whose := othersOf(info, a.Lookup); whose != "" {
-			return shards.Config{}, Usagef("config %s %s, and a config names programs to run: expected one that is yours or root's alone; -c %[1]s uses it all the same", a.ConfigFile, whose)
-		}
+	}
+	if others := othersOf(info, a.Lookup); a.found && others != "" {
+		return shards.Config{}, Usagef("config %s %s, and a config names programs to run: expected one that is yours or root's alone; -c %[1]s uses it all the same", a.ConfigFile, others)
 	}
 	return shards.Load(a.ConfigFile, lookup)
 }

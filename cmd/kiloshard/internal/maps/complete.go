@@ -12,7 +12,7 @@ import (
 // completeVersion offers the versions of the map, the newest first.
 func completeVersion(a *cli.App) cobra.CompletionFunc {
 	return func(cmd *cobra.Command, _ []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
-		if !a.BeforeCompletion(cmd) {
+		if _, ok := a.BeforeCompletion(cmd); !ok {
 			return nil, cobra.ShellCompDirectiveNoFileComp
 		}
 		var found []cobra.Completion
