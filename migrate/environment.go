@@ -18,8 +18,8 @@ import (
 var outside = []string{"env", "expandenv", "getHostByName"}
 
 // checkTemplates returns a [FileError] for the first file whose template reads the environment or looks up addresses: the
-// author of a file must not read the environment of the process that migrates. It parses each text that tern parses, without these functions,
-// and a template does not parse if it calls a function that is not there.
+// author of a file must not read the environment of the process that migrates. It parses each text that tern parses, without these functions:
+// text/template refuses an undefined function.
 func (d *directory) checkTemplates() error {
 	all := sprig.TxtFuncMap()
 	all["install_snapshot"] = func(string) string { return "" } // of tern; it parses files in a directory below, which are looked at like all

@@ -48,7 +48,7 @@ func TestNewShardsFromASnapshot(t *testing.T) {
 	equal(t, "nothing to do", b.up().UpToDate.String(), "0-11")
 }
 
-// TestNewShardsBesideMigratedOnes has a column that somebody added by hand to most shards. It must not spread to new ones.
+// TestNewShardsBesideMigratedOnes adds a column by hand to most shards. New shards must not get it.
 func TestNewShardsBesideMigratedOnes(t *testing.T) {
 	t.Parallel()
 	b := setup(t, 8, 1)

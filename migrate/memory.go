@@ -52,7 +52,7 @@ func inMemory(files fs.FS) (_ fs.FS, unwritten map[string]bool, err error) {
 // largest is how many bytes a file may have: it is kept in memory, and sent to each shard as one message.
 const largest = 64 << 20
 
-// checkFile returns a [FileError] for what is no regular file, such as a named pipe, whose reader waits for a writer, and for one that is too large.
+// checkFile returns a [FileError] unless name is a regular file of at most [largest] bytes. A named pipe would block its reader.
 func checkFile(files fs.FS, name string) error {
 	info, err := fs.Stat(files, name)
 	switch {

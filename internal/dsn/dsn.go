@@ -22,8 +22,8 @@ type DSN struct {
 // ErrSyntax is the error of [Parse]. It has no cause, for a part of a malformed DSN may be a part of its password.
 var ErrSyntax = errors.New("neither a postgres:// URL nor keywords and values")
 
-// Parse returns the settings of a DSN. It accepts the DSNs that pgx can parse, whatever their values are; and variables in the place
-// of keywords and values, as settings without a key.
+// Parse returns the settings of a DSN. It accepts every DSN that pgx can parse, and does not check values. A variable in place of keywords
+// and values becomes a setting without a key.
 func Parse(text string) (DSN, error) {
 	d := DSN{text: text, scheme: Scheme(text)}
 	var ok bool

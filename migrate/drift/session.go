@@ -13,9 +13,9 @@ import (
 	"github.com/kiloshard/kiloshard/sql"
 )
 
-// few is the number of shards whose objects indexes find faster than a scan of the catalogs. For more, Postgres must not choose an index for each
-// object: the catalogs may have thousands of new rows that no ANALYZE has seen.
-const few = 16
+// indexLimit is the number of shards up to which a session may use indexes of the catalogs. For more it must scan them: without statistics of
+// thousands of new rows, Postgres expects few and would look up each by an index.
+const indexLimit = 16
 
 // closeLimit bounds the end of a session after the caller's context has ended.
 const closeLimit = 5 * time.Second
@@ -65,7 +65,7 @@ func with(ctx context.Context, m *shards.Map, host shards.Host, numbers []shards
 		defer cancel()
 		_ = conn.Close(ctx) // there is nothing to commit
 	}()
-	if len(numbers) > few {
+	if len(numbers) > indexLimit {
 		if _, err := conn.Exec(ctx, "SET enable_nestloop = off"); err != nil {
 			return err
 		}

@@ -7,7 +7,7 @@ import (
 )
 
 // bareNames warns of a check, an index or a generated column that calls a function which names what is in the shard without its
-// schema. migrate up finds more of them in the catalogs; see sql.BareNames.
+// schema. migrate up finds more of them in the catalogs; see sql.BareNamesQuery.
 func (l *linter) bareNames(tree any) {
 	fields, _ := tree.(map[string]any)
 	for name, body := range fields {

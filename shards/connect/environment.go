@@ -35,7 +35,7 @@ func Environment(ctx context.Context, host shards.Host) ([]string, error) {
 	}
 	environment := []string{
 		"PGHOST=" + config.Host, fmt.Sprintf("PGPORT=%d", config.Port), "PGUSER=" + config.User, "PGDATABASE=" + config.Database,
-		"PGREQUIREAUTH=" + config.RequireAuth, // empty for any way to log in; libpq knows it since 16
+		"PGREQUIREAUTH=" + config.RequireAuth, // empty allows all methods; libpq 16 and later read it
 	}
 	if config.Password != "" {
 		environment = append(environment, "PGPASSWORD="+config.Password)

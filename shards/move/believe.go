@@ -12,11 +12,10 @@ import (
 
 var idPattern = regexp.MustCompile(`^[0-9a-f]{8}$`)
 
-// A ledger is data of its host, which another role, or all of that host, may have changed. So its rows are checked where they are read: the
-// names in them become parts of statements, also on other hosts. A row is believed about the host that it lies on, and what it says of
-// the other one only if that one's ledger agrees.
+// Another role, or a compromised host, can write anything into its ledger, and names in a row become parts of statements on other hosts. So
+// every reader checks the form of a row, uses it for the host of that ledger only, and acts on the other host only if that one's ledger agrees.
 
-// wellFormed returns an error unless the names in a row are those that a mover gives to a shard of the map.
+// wellFormed returns an error unless the row has the IDs and the schema that a mover writes for a shard of the map.
 func (m Move) wellFormed(of *shards.Map) error {
 	ids := []string{m.ID}
 	for _, optional := range []string{m.Returns, m.Split} {
@@ -35,8 +34,8 @@ func (m Move) wellFormed(of *shards.Map) error {
 	return nil
 }
 
-// ofSource returns the moves whose source is a host, out of that host's ledger. Rows of other hosts are copies, which a standby of another
-// host had when it was promoted: those hosts are asked themselves.
+// ofSource returns the rows of a host's ledger whose source is that host. A promoted standby also has copies of its primary's rows; they are left
+// out, since Status reads the primary's ledger itself.
 func ofSource(found []Move, of *shards.Map, host string) (own []Move, err error) {
 	for _, m := range found {
 		if _, known := of.HostNamed(m.Source); m.Source == host {
@@ -63,7 +62,7 @@ func (m *Move) reread(ctx context.Context, source *pgx.Conn) error {
 	return nil
 }
 
-// agreed returns an error unless the target's ledger has the move, too: the source alone cannot have anything dropped or changed there.
+// agreed returns an error unless the target's ledger has the move, too. So a forged row on the source cannot change or drop a schema on the target.
 func (j *job) agreed(ctx context.Context) error {
 	if j.Step == Prepare || j.Step == Aborting {
 		return nil // the target may have no row yet, and what is taken back there is looked up

@@ -13,7 +13,7 @@ type columnDefault struct {
 	Schema, Table, Column        string
 	FunctionSchema, Function     string
 	SequenceSchema, SequenceName string // empty when it names none
-	Strangers                    string // who may set the sequence, and should not; empty for nobody
+	OtherSetters                 string // other roles that can set the sequence; empty for none
 	sequence
 }
 
@@ -23,7 +23,7 @@ func (inv *inventory) takeDefaults(ctx context.Context, conn *pgx.Conn, pattern 
 	const query = `
 		WITH shard AS MATERIALIZED (SELECT oid, nspname FROM pg_namespace WHERE nspname ~ $1)
 		SELECT ts.nspname, t.relname, a.attname, fs.nspname, f.proname,
-			coalesce(sn.nspname, ''), coalesce(c.relname, ''), concat_ws(', ', ` + strangers + `), ` + sequenceColumns + `
+			coalesce(sn.nspname, ''), coalesce(c.relname, ''), concat_ws(', ', ` + otherSetters + `), ` + sequenceColumns + `
 		FROM pg_depend df
 		JOIN pg_proc f ON f.oid = df.refobjid AND f.proname IN ('next_id', 'next_ids')
 		JOIN shard fs ON fs.oid = f.pronamespace
@@ -43,7 +43,7 @@ func (inv *inventory) takeDefaults(ctx context.Context, conn *pgx.Conn, pattern 
 		return err
 	}
 	var d columnDefault
-	fields := []any{&d.Schema, &d.Table, &d.Column, &d.FunctionSchema, &d.Function, &d.SequenceSchema, &d.SequenceName, &d.Strangers}
+	fields := []any{&d.Schema, &d.Table, &d.Column, &d.FunctionSchema, &d.Function, &d.SequenceSchema, &d.SequenceName, &d.OtherSetters}
 	_, err = pgx.ForEachRow(rows, append(fields, d.fields()...), func() error {
 		inv.defaults = append(inv.defaults, d)
 		return nil
@@ -69,8 +69,8 @@ func (v *verification) defaults(inv *inventory) {
 		case d.SequenceName == "":
 		case d.SequenceSchema != d.Schema:
 			v.differ(KindSequence, inv, d.Schema, fmt.Sprintf("%s draws from %s", column, name), "a sequence of "+d.Schema)
-		case d.Strangers != "" && d.SequenceName != ownSequence:
-			v.differ(KindSequence, inv, d.Schema, fmt.Sprintf("%s draws from %s: %s", column, name, d.Strangers), "only its owner, that of the schema")
+		case d.OtherSetters != "" && d.SequenceName != ownSequence:
+			v.differ(KindSequence, inv, d.Schema, fmt.Sprintf("%s draws from %s: %s", column, name, d.OtherSetters), "only its owner, that of the schema")
 		case d.sequence != want && d.SequenceName != ownSequence:
 			v.differ(KindSequence, inv, d.Schema, fmt.Sprintf("%s draws from %s, which has %s", column, name, d.sequence), want.String())
 		}

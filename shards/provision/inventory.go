@@ -90,8 +90,8 @@ const sequenceColumns = `coalesce(format_type(s.seqtypid, NULL), ''), coalesce(s
 	coalesce(s.seqmin, 0), coalesce(s.seqmax, 0), coalesce(s.seqcache, 0), coalesce(s.seqcycle, false),
 	CASE c.relpersistence WHEN 'p' THEN 'permanent' WHEN 'u' THEN 'unlogged' ELSE 'temporary' END`
 
-// strangers says which roles but the owner of schema sn may set the sequence c there, and so have IDs repeat. It is two arguments of concat_ws.
-const strangers = `CASE WHEN c.relowner <> sn.nspowner THEN 'it belongs to role ' || c.relowner::regrole END,
+// otherSetters names the roles, other than the owner of schema sn, that can set sequence c there and so repeat IDs. It is two arguments of concat_ws.
+const otherSetters = `CASE WHEN c.relowner <> sn.nspowner THEN 'it belongs to role ' || c.relowner::regrole END,
 				(SELECT string_agg('role ' || coalesce(r.rolname, 'PUBLIC') || ' may set it', ', ' ORDER BY r.rolname)
 				FROM aclexplode(c.relacl) a LEFT JOIN pg_roles r ON r.oid = a.grantee
 				WHERE a.privilege_type = 'UPDATE' AND a.grantee <> c.relowner)`
@@ -237,7 +237,7 @@ func (inv *inventory) takeVersions(ctx context.Context, conn *pgx.Conn, pattern 
 func (inv *inventory) takeSchemas(ctx context.Context, conn *pgx.Conn, pattern string) error {
 	const query = `
 		SELECT sn.nspname, s.seqrelid IS NOT NULL, concat_ws(', ',
-				` + strangers + `,
+				` + otherSetters + `,
 				CASE WHEN EXISTS (SELECT FROM pg_depend d WHERE d.classid = 'pg_class'::regclass AND d.objid = c.oid AND d.deptype IN ('a', 'i'))
 					THEN 'it belongs to a column' END),
 			` + sequenceColumns + `

@@ -151,7 +151,7 @@ func TestTheOwnerIsNoSuperuser(t *testing.T) {
 	}
 }
 
-// TestEventTriggers: what another role has run at each DDL statement runs with the rights of whoever creates shards.
+// TestEventTriggers: Create refuses an event trigger of another role, which would run with the rights of the role that creates shards.
 func TestEventTriggers(t *testing.T) {
 	t.Parallel()
 	m := newMap(t, 8)

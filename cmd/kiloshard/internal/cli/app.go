@@ -20,7 +20,7 @@ type App struct {
 	Lookup func(name string) (string, bool) // of environment variables that the config names
 
 	ConfigFile string
-	found      bool   // ConfigFile is where it was looked for, and nobody has named it
+	found      bool   // a search found ConfigFile; neither -c nor the environment names it
 	Output     string // Table, JSON or Plain
 	storeLimit time.Duration
 	Quiet      bool // nothing is printed but what was asked for, and errors

@@ -4,5 +4,5 @@ package cli
 
 import "os"
 
-// othersOf would say who but this user may write a file.
+// othersOf returns nothing here: the owner of a file is known on Unix only.
 func othersOf(os.FileInfo, func(string) (string, bool)) string { return "" }

@@ -9,7 +9,7 @@ import (
 	"syscall"
 )
 
-// othersOf says who but this user and root may write a file; empty for nobody. Of root by way of sudo, the user is the one who has called sudo.
+// othersOf names the users, other than this one and root, that can write a file; empty for none. Under sudo, the caller of sudo counts as this user.
 func othersOf(info os.FileInfo, lookup func(string) (string, bool)) string {
 	if info.Mode()&0o002 != 0 {
 		return "may be written by all users"

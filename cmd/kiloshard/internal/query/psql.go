@@ -129,19 +129,19 @@ func psql(ctx context.Context, a *cli.App, m *shards.Map, n shards.Number, args 
 	return err
 }
 
-// harmless are the variables of libpq and psql that do not say where, as whom or how to connect.
-var harmless = []string{"PGAPPNAME", "PGCLIENTENCODING", "PGDATESTYLE", "PGTZ"}
+// keptVariables are libpq's variables that do not change the server, the role or the way of a connection.
+var keptVariables = []string{"PGAPPNAME", "PGCLIENTENCODING", "PGDATESTYLE", "PGTZ"}
 
-// withoutLibpq leaves out of an environment what would have psql connect otherwise than we did, such as PGSERVICE and PGHOSTADDR.
+// withoutLibpq returns an environment without libpq's other variables: PGSERVICE or PGHOSTADDR would send psql to another server.
 func withoutLibpq(environment []string) []string {
 	return slices.DeleteFunc(environment, func(variable string) bool {
 		name, _, _ := strings.Cut(variable, "=")
-		return strings.HasPrefix(name, "PG") && !slices.Contains(harmless, name)
+		return strings.HasPrefix(name, "PG") && !slices.Contains(keptVariables, name)
 	})
 }
 
-// keepsPassword returns an error if psql would send the password as clear text to a server that asks for it and that no certificate verifies:
-// the one that answers psql need not be the one that has answered us.
+// keepsPassword returns an error if psql could send the password in clear text over a connection without verified TLS. Our own check of the
+// server does not help: another server may answer psql.
 func keepsPassword(environment []string) error {
 	var password, requires, socket bool
 	for _, variable := range environment {
