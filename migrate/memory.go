@@ -3,6 +3,7 @@ package migrate
 import (
 	"archive/zip"
 	"bytes"
+	"errors"
 	"fmt"
 	"io/fs"
 	"path"
@@ -41,6 +42,9 @@ func inMemory(files fs.FS) (_ fs.FS, unwritten map[string]bool, err error) {
 	})
 	if err == nil {
 		err = archive.Close()
+	}
+	if file := (*FileError)(nil); errors.As(err, &file) {
+		return nil, nil, file // it names the file
 	}
 	if err != nil {
 		return nil, nil, fmt.Errorf("the migrations directory: %w", err)

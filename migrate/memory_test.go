@@ -54,7 +54,7 @@ func TestFilesThatAreNone(t *testing.T) {
 			defer func() { _ = root.Close() }()
 			_, err = migrate.Status(t.Context(), migrate.Config{Map: m, Files: root.FS()})
 			var file *migrate.FileError
-			if is := errors.As(err, &file); is != (test.want != "") || is && (!strings.Contains(err.Error(), test.want) || file.File != "001_users.sql") {
+			if is := errors.As(err, &file); is != (test.want != "") || is && (!strings.HasPrefix(err.Error(), "migration 001_users.sql: ") || !strings.Contains(err.Error(), test.want) || file.File != "001_users.sql") {
 				t.Errorf("got %v, want %q", err, test.want)
 			}
 		})
