@@ -10,7 +10,7 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/kiloshard/kiloshard/cmd/kiloshard/internal/cli"
+	"github.com/kiloshard/kiloshard/cmd/internal/cli"
 )
 
 // A move abort that is stopped by a signal, wherever it waits, ends well when it is run again, and leaves nothing.

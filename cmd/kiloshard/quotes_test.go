@@ -11,9 +11,9 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
-	"github.com/kiloshard/kiloshard/cmd/kiloshard/internal/cli"
-	"github.com/kiloshard/kiloshard/cmd/kiloshard/internal/demo"
-	"github.com/kiloshard/kiloshard/cmd/kiloshard/internal/pages"
+	"github.com/kiloshard/kiloshard/cmd/internal/cli"
+	"github.com/kiloshard/kiloshard/cmd/internal/demo"
+	"github.com/kiloshard/kiloshard/cmd/internal/pages"
 	"github.com/kiloshard/kiloshard/shards/shardtest"
 )
 

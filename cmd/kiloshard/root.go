@@ -8,17 +8,17 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/kiloshard/kiloshard/cmd/kiloshard/internal/bench"
-	"github.com/kiloshard/kiloshard/cmd/kiloshard/internal/cleaner"
-	"github.com/kiloshard/kiloshard/cmd/kiloshard/internal/cli"
-	"github.com/kiloshard/kiloshard/cmd/kiloshard/internal/cluster"
-	"github.com/kiloshard/kiloshard/cmd/kiloshard/internal/demo"
-	"github.com/kiloshard/kiloshard/cmd/kiloshard/internal/ids"
-	"github.com/kiloshard/kiloshard/cmd/kiloshard/internal/maps"
-	"github.com/kiloshard/kiloshard/cmd/kiloshard/internal/migrations"
-	"github.com/kiloshard/kiloshard/cmd/kiloshard/internal/moves"
-	"github.com/kiloshard/kiloshard/cmd/kiloshard/internal/query"
-	"github.com/kiloshard/kiloshard/cmd/kiloshard/internal/status"
+	"github.com/kiloshard/kiloshard/cmd/internal/bench"
+	"github.com/kiloshard/kiloshard/cmd/internal/cleaner"
+	"github.com/kiloshard/kiloshard/cmd/internal/cli"
+	"github.com/kiloshard/kiloshard/cmd/internal/cluster"
+	"github.com/kiloshard/kiloshard/cmd/internal/demo"
+	"github.com/kiloshard/kiloshard/cmd/internal/ids"
+	"github.com/kiloshard/kiloshard/cmd/internal/maps"
+	"github.com/kiloshard/kiloshard/cmd/internal/migrations"
+	"github.com/kiloshard/kiloshard/cmd/internal/moves"
+	"github.com/kiloshard/kiloshard/cmd/internal/query"
+	"github.com/kiloshard/kiloshard/cmd/internal/status"
 )
 
 // run runs one command line and returns the program's exit code.

@@ -9,7 +9,7 @@ import (
 	"sync"
 	"syscall"
 
-	"github.com/kiloshard/kiloshard/cmd/kiloshard/internal/cli"
+	"github.com/kiloshard/kiloshard/cmd/internal/cli"
 	"github.com/kiloshard/kiloshard/shards/fanout"
 )
 

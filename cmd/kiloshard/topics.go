@@ -7,8 +7,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/kiloshard/kiloshard/cmd/internal/cli"
 	"github.com/kiloshard/kiloshard/cmd/kiloshard/help"
-	"github.com/kiloshard/kiloshard/cmd/kiloshard/internal/cli"
 )
 
 // topicCommands returns a command for each help topic. It has no Run, so cobra lists it as a topic.

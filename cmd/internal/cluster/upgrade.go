@@ -1,0 +1,73 @@
+package cluster
+
+import (
+	"errors"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/kiloshard/kiloshard/cmd/internal/cli"
+	"github.com/kiloshard/kiloshard/shards"
+	"github.com/kiloshard/kiloshard/shards/provision"
+)
+
+// upgradeResult is the JSON output of kiloshard upgrade.
+type upgradeResult struct {
+	DryRun     bool       `json:"dry_run"`
+	Helpers    []string   `json:"helpers"`              // hosts whose helper schema was old
+	Extensions []string   `json:"extensions,omitempty"` // made on hosts, such as "citext on pg-a"
+	Upgraded   shards.Set `json:"upgraded"`
+	Current    shards.Set `json:"current"`
+	Missing    shards.Set `json:"missing"`
+	cli.Work
+}
+
+// UpgradeCommand is kiloshard upgrade.
+func UpgradeCommand(a *cli.App) *cobra.Command {
+	var cfg provision.UpgradeConfig
+	cmd := &cobra.Command{
+		Use:   "upgrade",
+		Short: "Upgrades what an older release installed",
+		Long: `Upgrades what an older release installed: functions of shards, generators, directories, the ledger, the
+helper schema. It works on all hosts at once, while services write. A second run changes nothing; after an
+interrupt it finishes the shards under way, and another run continues. It makes missing extensions of the map, and
+no missing shards; kiloshard create does, and upgrades too. --repair restores functions that were changed, as by ALTER FUNCTION.`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := cli.CheckWork(cfg.CreateConfig); err != nil {
+				return err
+			}
+			_, m, err := a.LoadMap(cmd.Context())
+			if err != nil {
+				return err
+			}
+			cfg.Map = m
+			cfg.Progress = a.Progress("upgrade")
+			start := time.Now()
+			report, err := provision.Upgrade(cmd.Context(), cfg)
+			if report.Upgraded.Len()+report.Current.Len()+report.Missing.Len() == 0 && err != nil {
+				return err
+			}
+			return errors.Join(printUpgraded(a, cfg.DryRun, report, err, time.Since(start)), err)
+		},
+	}
+	cli.WorkFlags(cmd, &cfg.CreateConfig)
+	cmd.Flags().BoolVar(&cfg.Repair, "repair", false, "also restore functions that were changed, as verify names them")
+	return cmd
+}
+
+func printUpgraded(a *cli.App, dryRun bool, report provision.UpgradeReport, err error, took time.Duration) error {
+	result := upgradeResult{
+		DryRun: dryRun, Helpers: append([]string{}, report.Helpers...), Extensions: report.Extensions, Upgraded: report.Upgraded, Current: report.Current,
+		Missing: report.Missing, Work: cli.WorkDone(err, took),
+	}
+	return a.Print(result, func() {
+		a.Say("%s %s, %s of the present version, %d missing, %s", cli.Count(report.Upgraded.Len(), "shard"),
+			result.Did("upgraded", dryRun), cli.Thousands(report.Current.Len()), report.Missing.Len(), result.Rest())
+		if len(report.Helpers) > 0 {
+			a.Say("helper schema of an older version on %s", strings.Join(report.Helpers, ", "))
+		}
+		sayExtensions(a, dryRun, report.Extensions)
+	})
+}
