@@ -5,8 +5,8 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/kiloshard/kiloshard/shards/move/large"
-	"github.com/kiloshard/kiloshard/shards/move/rows"
+	"github.com/kiloshard/kiloshard/shards/move/internal/large"
+	"github.com/kiloshard/kiloshard/shards/move/internal/rows"
 )
 
 // apart is what of a shard is not replicated, and is copied while callers wait.

@@ -14,7 +14,7 @@ import (
 
 	"github.com/kiloshard/kiloshard/migrate/drift"
 	"github.com/kiloshard/kiloshard/shards"
-	"github.com/kiloshard/kiloshard/shards/move/changes"
+	"github.com/kiloshard/kiloshard/shards/move/internal/changes"
 )
 
 // WayBack is how a shard that has moved can go back without a copy. Before the cutover the target gets a publication of the shard's

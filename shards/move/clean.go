@@ -10,7 +10,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/kiloshard/kiloshard/shards"
-	"github.com/kiloshard/kiloshard/shards/move/checks"
+	"github.com/kiloshard/kiloshard/shards/move/internal/checks"
 	"github.com/kiloshard/kiloshard/sql"
 )
 

@@ -7,7 +7,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"golang.org/x/sync/errgroup"
 
-	"github.com/kiloshard/kiloshard/shards/move/rows"
+	"github.com/kiloshard/kiloshard/shards/move/internal/rows"
 )
 
 // copy has the target get all rows, and whatever is written from then on, and returns once it keeps up.

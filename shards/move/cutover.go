@@ -12,7 +12,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/kiloshard/kiloshard/shards/mapstore"
-	"github.com/kiloshard/kiloshard/shards/move/checks"
+	"github.com/kiloshard/kiloshard/shards/move/internal/checks"
 )
 
 // cutoverPause is the longest pause between two tries of a cutover.

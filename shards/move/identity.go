@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/kiloshard/kiloshard/migrate/drift"
-	"github.com/kiloshard/kiloshard/shards/move/checks"
+	"github.com/kiloshard/kiloshard/shards/move/internal/checks"
 )
 
 // identify gives tables without a key the whole row as their replica identity, for as long as they move. What they had is in

@@ -9,7 +9,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/kiloshard/kiloshard/shards"
-	"github.com/kiloshard/kiloshard/shards/move/changes"
+	"github.com/kiloshard/kiloshard/shards/move/internal/changes"
 )
 
 // keepPause is the pause between two looks at the ways back.

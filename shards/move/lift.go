@@ -5,7 +5,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/kiloshard/kiloshard/shards/move/rows"
+	"github.com/kiloshard/kiloshard/shards/move/internal/rows"
 )
 
 // constraintScripts returns a query that writes what drops some constraints of a schema ($1), and what makes them again as they were. Either is empty if

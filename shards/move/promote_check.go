@@ -11,7 +11,7 @@ import (
 
 	"github.com/kiloshard/kiloshard/shards"
 	"github.com/kiloshard/kiloshard/shards/connect"
-	"github.com/kiloshard/kiloshard/shards/move/checks"
+	"github.com/kiloshard/kiloshard/shards/move/internal/checks"
 )
 
 // check finds all that is known beforehand against a promotion, as a [CheckError], and what one should know.

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/kiloshard/kiloshard/shards"
-	"github.com/kiloshard/kiloshard/shards/move/changes"
+	"github.com/kiloshard/kiloshard/shards/move/internal/changes"
 )
 
 // Rollback takes shards back to the hosts that they have left, those of cfg.Shards or all if it is empty, whose way back is open. No

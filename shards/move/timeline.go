@@ -8,7 +8,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/kiloshard/kiloshard/shards/move/changes"
+	"github.com/kiloshard/kiloshard/shards/move/internal/changes"
 )
 
 // timeline is an expression for the timeline that a primary writes.

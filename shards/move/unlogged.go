@@ -9,7 +9,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/kiloshard/kiloshard/migrate/drift"
-	"github.com/kiloshard/kiloshard/shards/move/rows"
+	"github.com/kiloshard/kiloshard/shards/move/internal/rows"
 )
 
 // unloggedKeys is a condition for foreign keys of unlogged tables to tables that are replicated. A subscription applies a TRUNCATE … CASCADE to the

@@ -13,7 +13,7 @@ import (
 
 	"github.com/kiloshard/kiloshard/migrate/drift"
 	"github.com/kiloshard/kiloshard/shards"
-	"github.com/kiloshard/kiloshard/shards/move/rows"
+	"github.com/kiloshard/kiloshard/shards/move/internal/rows"
 )
 
 // RowsError says that the rows on the target are not those on the source.

@@ -9,7 +9,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/kiloshard/kiloshard/shards/move/rows"
+	"github.com/kiloshard/kiloshard/shards/move/internal/rows"
 )
 
 // Verify compares the rows of moves whose movers have ended. The error wraps a [RowsError] or a [StructureError] for each shard

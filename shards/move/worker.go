@@ -6,7 +6,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/kiloshard/kiloshard/shards/move/checks"
+	"github.com/kiloshard/kiloshard/shards/move/internal/checks"
 )
 
 // maxWorkerErrors is after how many errors of the target's worker a move gives up.

@@ -9,7 +9,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 
-	"github.com/kiloshard/kiloshard/shards/move/checks"
+	"github.com/kiloshard/kiloshard/shards/move/internal/checks"
 )
 
 // applier applies messages in a transaction of the copy.

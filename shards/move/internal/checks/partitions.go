@@ -1,6 +1,6 @@
 package checks
 
-import "github.com/kiloshard/kiloshard/shards/move/rows"
+import "github.com/kiloshard/kiloshard/shards/move/internal/rows"
 
 // partitionsQuery finds partitioned tables whose rows belong to other partitions on the target. Postgres hashes a label of an enum by its OID, and
 // hashes and orders what a regclass or the like names by its OID, too: the target has others. Its parameter: the schema.

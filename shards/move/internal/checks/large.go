@@ -5,7 +5,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/kiloshard/kiloshard/shards/move/large"
+	"github.com/kiloshard/kiloshard/shards/move/internal/large"
 )
 
 // largeOwnersQuery names the roles that own large objects.
