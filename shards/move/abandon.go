@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/kiloshard/kiloshard/shards"
+	"github.com/kiloshard/kiloshard/shards/move/internal/session"
 )
 
 // answerLimit is how long a host that is said to be gone may take to answer.
@@ -62,14 +63,14 @@ func (c Config) isGone(ctx context.Context, name string) error {
 	}
 	probing, cancel := context.WithTimeout(ctx, answerLimit)
 	defer cancel()
-	conn, err := open(probing, host)
-	closeConn(ctx, conn)
+	conn, err := session.Open(probing, host)
+	session.Close(ctx, conn)
 	switch {
 	case ctx.Err() != nil:
 		return context.Cause(ctx)
 	case err == nil:
 		return fmt.Errorf("%s answers: expected move abort", name)
-	case code(err) == "57P03": // it is starting
+	case session.Code(err) == "57P03": // it is starting
 		return fmt.Errorf("%w: expected a host that is gone, or move abort", err)
 	}
 	return nil

@@ -6,6 +6,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/kiloshard/kiloshard/shards/move/internal/session"
 	"github.com/kiloshard/kiloshard/sql"
 )
 
@@ -75,7 +76,7 @@ func (j *job) abort(ctx context.Context) error {
 			return err
 		}
 	}
-	if err := run(ctx, j.from, dropFence(j.fence())); err != nil {
+	if err := session.Run(ctx, j.from, dropFence(j.fence())); err != nil {
 		return err
 	}
 	if err := j.takeBack(ctx); err != nil {
@@ -128,7 +129,7 @@ func (m Move) dropAborted(ctx context.Context, to *pgx.Conn) error {
 	if err := to.QueryRow(ctx, query, m.ID, m.Schema).Scan(&ours); err != nil || !ours {
 		return err
 	}
-	err := inTx(ctx, to, func(tx pgx.Tx) error {
+	err := session.InTx(ctx, to, func(tx pgx.Tx) error {
 		if err := m.replaceLarge(ctx, tx, nil); err != nil {
 			return err
 		}
@@ -139,7 +140,7 @@ func (m Move) dropAborted(ctx context.Context, to *pgx.Conn) error {
 		return err
 	}
 	_, err = to.Exec(ctx, `UPDATE kiloshard.ledger SET current = false WHERE shard = $1 AND current AND to_regclass('kiloshard.ledger') IS NOT NULL`, m.Shard)
-	if code(err) == "42P01" { // no ledger
+	if session.Code(err) == "42P01" { // no ledger
 		return nil
 	}
 	return err

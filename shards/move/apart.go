@@ -7,6 +7,7 @@ import (
 
 	"github.com/kiloshard/kiloshard/shards/move/internal/large"
 	"github.com/kiloshard/kiloshard/shards/move/internal/rows"
+	"github.com/kiloshard/kiloshard/shards/move/internal/session"
 )
 
 // apart is what of a shard is not replicated, and is copied while callers wait.
@@ -48,7 +49,7 @@ func (j *job) copyLarge(ctx context.Context, from pgx.Tx) error {
 	if err != nil {
 		return err
 	}
-	return inTx(ctx, j.to, func(to pgx.Tx) error {
+	return session.InTx(ctx, j.to, func(to pgx.Tx) error {
 		if err := j.replaceLarge(ctx, to, large.OIDs(objects)); err != nil || len(objects) == 0 {
 			return err
 		}

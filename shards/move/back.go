@@ -15,6 +15,8 @@ import (
 	"github.com/kiloshard/kiloshard/migrate/drift"
 	"github.com/kiloshard/kiloshard/shards"
 	"github.com/kiloshard/kiloshard/shards/move/internal/changes"
+	"github.com/kiloshard/kiloshard/shards/move/internal/session"
+	"github.com/kiloshard/kiloshard/shards/move/internal/wait"
 )
 
 // WayBack is how a shard that has moved can go back without a copy. Before the cutover the target gets a publication of the shard's
@@ -68,11 +70,11 @@ func (j *job) openWayBack(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	statement := "CREATE PUBLICATION " + name(j.way())
+	statement := "CREATE PUBLICATION " + session.Name(j.way())
 	if len(tables) > 0 {
 		statement += " FOR TABLE " + strings.Join(tables, ", ")
 	}
-	if err := run(ctx, j.to, statement); err != nil {
+	if err := session.Run(ctx, j.to, statement); err != nil {
 		return fmt.Errorf("publication of the way back on %s: %w", j.Target, err)
 	}
 	if err := j.makeSlot(ctx, j.dst, j.to, j.way()); err != nil {
@@ -94,7 +96,7 @@ func structureOn(ctx context.Context, host shards.Host, m *shards.Map, n shards.
 	if err != nil {
 		return "", err
 	}
-	defer closeConn(ctx, conn)
+	defer session.Close(ctx, conn)
 	found, err := drift.Read(ctx, conn, m, n)
 	if err != nil {
 		return "", err
@@ -121,9 +123,9 @@ func (m Move) removeWayBack(ctx context.Context, target *pgx.Conn) error {
 	const drop = `
 		SELECT CASE WHEN active THEN pg_terminate_backend(active_pid)::text ELSE pg_drop_replication_slot(slot_name)::text END
 		FROM pg_replication_slots WHERE slot_name = $1 AND database = current_database()`
-	err := wait(ctx, cleanUpLimit, slowly, fmt.Errorf("slot %s on %s is still in use", m.way(), m.Target), func() (bool, error) {
+	err := wait.Until(ctx, session.CleanUpLimit, wait.Slowly, fmt.Errorf("slot %s on %s is still in use", m.way(), m.Target), func() (bool, error) {
 		tag, err := target.Exec(ctx, drop, m.way())
-		if code(err) == "55006" { // it has become active
+		if session.Code(err) == "55006" { // it has become active
 			return false, nil
 		}
 		return err == nil && tag.RowsAffected() == 0, err
@@ -131,7 +133,7 @@ func (m Move) removeWayBack(ctx context.Context, target *pgx.Conn) error {
 	if err != nil {
 		return err
 	}
-	return run(ctx, target, "DROP PUBLICATION IF EXISTS "+name(m.way()))
+	return session.Run(ctx, target, "DROP PUBLICATION IF EXISTS "+session.Name(m.way()))
 }
 
 // closeWayBack ends the way back of a move, and says why in the ledger. It returns errWayClosed if the move is rolled back already, or a

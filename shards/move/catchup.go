@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/kiloshard/kiloshard/shards/move/internal/wait"
 )
 
 // errMarkerLate says that the target did not show a marker in time.
@@ -42,7 +44,7 @@ func (j *job) mark(ctx context.Context, limit time.Duration) error {
 		return err
 	}
 	slot, worker := slotWatch{job: j}, workerWatch{job: j}
-	return wait(ctx, limit, quickly, errMarkerLate, func() (there bool, err error) {
+	return wait.Until(ctx, limit, wait.Quickly, errMarkerLate, func() (there bool, err error) {
 		if limit == 0 { // else nobody has time for it
 			err := slot.look(ctx)
 			if err == nil {

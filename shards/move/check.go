@@ -13,6 +13,7 @@ import (
 	"github.com/kiloshard/kiloshard/shards"
 	"github.com/kiloshard/kiloshard/shards/mapstore"
 	"github.com/kiloshard/kiloshard/shards/move/internal/checks"
+	"github.com/kiloshard/kiloshard/shards/move/internal/session"
 	"github.com/kiloshard/kiloshard/sql"
 )
 
@@ -66,7 +67,7 @@ func (j *job) check(ctx context.Context) (space int64, notes []string, err error
 		return space, notes, err
 	}
 	if fence {
-		err := run(ctx, j.to, onlyFence(j.Schema))
+		err := session.Run(ctx, j.to, onlyFence(j.Schema))
 		if err == nil {
 			err = j.nothingOutside(ctx)
 		}
@@ -75,7 +76,7 @@ func (j *job) check(ctx context.Context) (space int64, notes []string, err error
 		}
 	}
 	if len(e.Problems) == 0 { // else what was found may be why there is no fence
-		if err := j.tryFence(ctx); code(err) != "" {
+		if err := j.tryFence(ctx); session.Code(err) != "" {
 			e.Problems = append(e.Problems, fmt.Sprintf("%s: what is to take the shard's place cannot be made: %v", j.Source, err))
 		} else if err != nil {
 			return space, notes, err
@@ -144,7 +145,7 @@ func (j *job) checkHosts(ctx context.Context, e *CheckError) (space int64, notes
 	if j.cfg.lost.Has(j.Shard) {
 		notes = append(notes, "its way back of an earlier move is of no use any more, and will be closed")
 	} else {
-		open, err := texts(ctx, j.from, openWays, fmt.Sprintf("kiloshard_move_%05d_%%_back", j.Shard))
+		open, err := session.Texts(ctx, j.from, openWays, fmt.Sprintf("kiloshard_move_%05d_%%_back", j.Shard))
 		if err != nil {
 			return 0, nil, err
 		}
@@ -173,7 +174,7 @@ const openWays = `
 
 // checkLogin has the target log in to the source, by a subscription that is rolled back.
 func (j *job) checkLogin(ctx context.Context) error {
-	tx, err := begun(ctx, j.to)
+	tx, err := session.Begin(ctx, j.to)
 	if err != nil {
 		return err
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/kiloshard/kiloshard/shards"
 	"github.com/kiloshard/kiloshard/shards/move/internal/checks"
+	"github.com/kiloshard/kiloshard/shards/move/internal/session"
 	"github.com/kiloshard/kiloshard/sql"
 )
 
@@ -123,7 +124,7 @@ func (m Move) drop(ctx context.Context, conn *pgx.Conn) error {
 	if len(newcomers) > 0 {
 		return fmt.Errorf("%s: not there when the shard was fenced, so not on %s: expected them to be moved elsewhere or dropped", strings.Join(newcomers, "; "), m.Target)
 	}
-	held, err := texts(ctx, conn, preparedIn, gone)
+	held, err := session.Texts(ctx, conn, preparedIn, gone)
 	if err != nil {
 		return err
 	}
@@ -135,5 +136,5 @@ func (m Move) drop(ctx context.Context, conn *pgx.Conn) error {
 		script += dropFence(m.Schema)
 	}
 	script += fmt.Sprintf("DROP SCHEMA IF EXISTS %s CASCADE; UPDATE kiloshard.moves SET outcome = '%s' WHERE id = '%s'; COMMIT", m.moved(), Cleaned, m.ID)
-	return run(ctx, conn, script)
+	return session.Run(ctx, conn, script)
 }

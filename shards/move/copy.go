@@ -8,6 +8,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/kiloshard/kiloshard/shards/move/internal/rows"
+	"github.com/kiloshard/kiloshard/shards/move/internal/session"
 )
 
 // copy has the target get all rows, and whatever is written from then on, and returns once it keeps up.
@@ -74,12 +75,12 @@ func (j *job) copyFromSlot(ctx context.Context) error {
 		return err
 	}
 	j.event("subscribed")
-	from, err := open(ctx, j.src)
+	from, err := session.Open(ctx, j.src)
 	if err != nil {
 		return err
 	}
-	defer closeConn(ctx, from)
-	err = inTx(ctx, j.to, func(to pgx.Tx) error {
+	defer session.Close(ctx, from)
+	err = session.InTx(ctx, j.to, func(to pgx.Tx) error {
 		err := j.watched(ctx, j.slotWorksYet, func(ctx context.Context) error { return j.copySnapshot(ctx, s.snapshot, from, to) })
 		if err != nil {
 			return err
@@ -112,16 +113,16 @@ func (j *job) startOver(ctx context.Context) error {
 // copySnapshot copies the rows of a snapshot. Each table has a transaction of the source, so that none is kept from a TRUNCATE once it is
 // copied.
 func (j *job) copySnapshot(ctx context.Context, snapshot string, from *pgx.Conn, to pgx.Tx) error {
-	begin := fmt.Sprintf("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; SET TRANSACTION SNAPSHOT '%s'; SET LOCAL lock_timeout = %d", quoted(snapshot), lockedFor.Milliseconds())
+	begin := fmt.Sprintf("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; SET TRANSACTION SNAPSHOT '%s'; SET LOCAL lock_timeout = %d", session.Quoted(snapshot), lockedFor.Milliseconds())
 	if _, err := to.Exec(ctx, heedNothing); err != nil {
 		return err
 	}
-	if err := run(ctx, from, begin); err != nil {
+	if err := session.Run(ctx, from, begin); err != nil {
 		return err
 	}
 	tables, err := tablesWith(ctx, from, j.Schema, rows.Logged)
 	if err == nil {
-		err = run(ctx, from, "COMMIT")
+		err = session.Run(ctx, from, "COMMIT")
 	}
 	if err != nil {
 		return err
@@ -130,13 +131,13 @@ func (j *job) copySnapshot(ctx context.Context, snapshot string, from *pgx.Conn,
 	return j.lifting(ctx, to, rows.Logged, func() error {
 		for _, t := range tables {
 			err := j.despiteLocks(ctx, from, func() error {
-				return run(ctx, from, begin+"; LOCK TABLE ONLY "+name(j.Schema, t.Name)+" IN ACCESS SHARE MODE")
+				return session.Run(ctx, from, begin+"; LOCK TABLE ONLY "+session.Name(j.Schema, t.Name)+" IN ACCESS SHARE MODE")
 			})
 			if err == nil {
 				err = j.copyTable(ctx, from, to, t, limit)
 			}
 			if err == nil {
-				err = run(ctx, from, "COMMIT")
+				err = session.Run(ctx, from, "COMMIT")
 			}
 			if err != nil {
 				return err
@@ -153,7 +154,7 @@ func (j *job) enable(ctx context.Context, to pgx.Tx) error {
 		err = fmt.Errorf("somebody has enabled or dropped subscription %s on %s while rows were copied: expected move resume, which begins the copy anew", j.made(), j.Target)
 	}
 	if err == nil {
-		_, err = to.Exec(ctx, "ALTER SUBSCRIPTION "+name(j.made())+" ENABLE")
+		_, err = to.Exec(ctx, "ALTER SUBSCRIPTION "+session.Name(j.made())+" ENABLE")
 	}
 	if err == nil {
 		_, err = to.Exec(ctx, `UPDATE kiloshard.moves SET copied = clock_timestamp() WHERE id = $1`, j.ID)

@@ -12,6 +12,7 @@ import (
 	"golang.org/x/time/rate"
 
 	"github.com/kiloshard/kiloshard/shards/move/internal/rows"
+	"github.com/kiloshard/kiloshard/shards/move/internal/session"
 )
 
 // tableToCopy is a table, with those of its columns that are not generated, as SQL.
@@ -38,7 +39,7 @@ func (j *job) copyAgain(ctx context.Context, from *pgx.Conn, which rows.Tables, 
 	if err != nil {
 		return err
 	}
-	return inTx(ctx, j.to, func(to pgx.Tx) error {
+	return session.InTx(ctx, j.to, func(to pgx.Tx) error {
 		if _, err := to.Exec(ctx, heedNothing); err != nil {
 			return err
 		}
@@ -63,7 +64,7 @@ const heedNothing = "SET LOCAL session_replication_role = replica"
 
 // empty removes what earlier tries have copied into tables.
 func (j *job) empty(ctx context.Context, which rows.Tables) error {
-	return inTx(ctx, j.to, func(to pgx.Tx) error {
+	return session.InTx(ctx, j.to, func(to pgx.Tx) error {
 		if _, err := to.Exec(ctx, heedNothing); err != nil {
 			return err
 		}
@@ -74,7 +75,7 @@ func (j *job) empty(ctx context.Context, which rows.Tables) error {
 
 // copyTable copies the rows of a table that a session sees.
 func (j *job) copyTable(ctx context.Context, from *pgx.Conn, to pgx.Tx, t tableToCopy, limit func(bytes int) error) error {
-	text := name(j.Schema, t.Name) + " " + t.Columns
+	text := session.Name(j.Schema, t.Name) + " " + t.Columns
 	reader, writer := io.Pipe()
 	read := make(chan error, 1)
 	go func() {

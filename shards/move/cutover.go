@@ -13,6 +13,8 @@ import (
 
 	"github.com/kiloshard/kiloshard/shards/mapstore"
 	"github.com/kiloshard/kiloshard/shards/move/internal/checks"
+	"github.com/kiloshard/kiloshard/shards/move/internal/session"
+	"github.com/kiloshard/kiloshard/shards/move/internal/wait"
 )
 
 // cutoverPause is the longest pause between two tries of a cutover.
@@ -127,12 +129,12 @@ func (j *job) tryAgain(ctx context.Context, what string, began time.Time, pause 
 		return fmt.Errorf("no %s within %s: %w", what, j.cfg.Patience, err)
 	}
 	j.event("tries again: %v", err)
-	return sleep(ctx, pause)
+	return wait.Sleep(ctx, pause)
 }
 
 // mayTryAgain reports whether a cutover failed because of locks, time, a store that does not answer, or what somebody did meanwhile.
 func mayTryAgain(err error) bool {
-	switch code(err) {
+	switch session.Code(err) {
 	case "55P03", "40P01", "57014", "25P03": // lock not available, deadlock, statement timeout, idle in a transaction
 		return true
 	case "XX000": // somebody has granted something at the same moment
@@ -149,7 +151,7 @@ var errPauseOver = errors.New("writers have waited for as long as they may")
 // that waits for such a transaction would have others wait behind it in vain.
 func (j *job) untilQuiet(ctx context.Context, conn *pgx.Conn, began time.Time, schemas ...string) error {
 	told := time.Time{}
-	return wait(ctx, 0, slowly, nil, func() (bool, error) {
+	return wait.Until(ctx, 0, wait.Slowly, nil, func() (bool, error) {
 		const query = `
 			SELECT DISTINCT CASE WHEN l.pid IS NULL THEN format('prepared transaction %L', p.gid) ELSE format('a transaction of process %s, %s', a.pid, a.state) END
 			FROM pg_locks l LEFT JOIN pg_class c ON c.oid = l.relation LEFT JOIN pg_stat_activity a ON a.pid = l.pid AND a.backend_type = 'client backend' AND a.pid <> pg_backend_pid()
@@ -158,8 +160,8 @@ func (j *job) untilQuiet(ctx context.Context, conn *pgx.Conn, began time.Time, s
 			WHERE l.database = (SELECT oid FROM pg_database WHERE datname = current_database()) AND l.granted
 				AND coalesce(c.relnamespace, CASE l.classid WHEN 'pg_namespace'::regclass THEN l.objid END) IN (SELECT to_regnamespace(s) FROM unnest($1::text[]) s)
 				AND coalesce(p.prepared, a.xact_start) < clock_timestamp() - make_interval(secs => $2)`
-		blockers, err := texts(ctx, conn, query, schemas, j.cfg.LockTimeout.Seconds())
-		if err == nil && len(blockers) > 0 && time.Since(told) > tellEvery {
+		blockers, err := session.Texts(ctx, conn, query, schemas, j.cfg.LockTimeout.Seconds())
+		if err == nil && len(blockers) > 0 && time.Since(told) > wait.Interval {
 			told = time.Now()
 			j.event("waits for %s", strings.Join(blockers, "; "))
 		}
@@ -209,16 +211,16 @@ func keepOutVacuum(schema string) string {
 func (j *job) cutOnce(ctx context.Context, lockTimeout time.Duration, locks string, fn func(context.Context, pgx.Tx) error) error {
 	if j.cut == nil || j.cut.IsClosed() {
 		var err error
-		if j.cut, err = open(ctx, j.src); err != nil {
+		if j.cut, err = session.Open(ctx, j.src); err != nil {
 			return err
 		}
 	}
-	tx, err := begun(ctx, j.cut)
+	tx, err := session.Begin(ctx, j.cut)
 	if err != nil {
 		return err
 	}
 	defer func() { _ = tx.Rollback(context.WithoutCancel(ctx)) }()
-	if err := run(ctx, j.cut, keepOutVacuum(j.Schema)); err != nil {
+	if err := session.Run(ctx, j.cut, keepOutVacuum(j.Schema)); err != nil {
 		return err
 	}
 	limited, cancel := context.WithTimeout(ctx, j.cfg.LockTimeout+j.cfg.MaxPause)

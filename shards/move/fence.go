@@ -7,6 +7,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/kiloshard/kiloshard/shards/move/internal/checks"
+	"github.com/kiloshard/kiloshard/shards/move/internal/session"
 	"github.com/kiloshard/kiloshard/sql"
 )
 
@@ -81,7 +82,7 @@ func dropFence(schema string) string {
 
 // prepareFence makes the fence, so that two renames are all that is left to do while writers wait.
 func (j *job) prepareFence(ctx context.Context) error {
-	if err := run(ctx, j.from, j.makeFence(j.Schema)); err != nil {
+	if err := session.Run(ctx, j.from, j.makeFence(j.Schema)); err != nil {
 		return fmt.Errorf("fence on %s: %w", j.Source, err)
 	}
 	return nil
@@ -89,7 +90,7 @@ func (j *job) prepareFence(ctx context.Context) error {
 
 // tryFence makes the fence, and takes it back.
 func (j *job) tryFence(ctx context.Context) error {
-	return run(ctx, j.from, "BEGIN;"+j.makeFence(j.Schema)+"; ROLLBACK")
+	return session.Run(ctx, j.from, "BEGIN;"+j.makeFence(j.Schema)+"; ROLLBACK")
 }
 
 // makeFence returns the script that makes the fence in front of a schema.
@@ -128,7 +129,7 @@ const partsOf = `(SELECT array_agg(objid) FROM pg_depend WHERE refclassid = 'pg_
 
 // isFenced reports whether the source is known to refuse, once nobody is about to make it do so.
 func (j *job) isFenced(ctx context.Context) bool {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanUpLimit)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), session.CleanUpLimit)
 	defer cancel()
 	var step Step
 	err := j.from.QueryRow(ctx, `SELECT step FROM kiloshard.moves WHERE id = $1 FOR UPDATE`, j.ID).Scan(&step)
@@ -156,7 +157,7 @@ DO $kiloshard$ BEGIN
   IF NOT FOUND THEN RAISE 'the ledger has another step, or another mover, by now'; END IF;
 END $kiloshard$; COMMIT`
 	script := "BEGIN;\n" + j.unfenceScript(held) + fmt.Sprintf(note, step, j.ID, Fenced)
-	if err := run(ctx, j.from, script); err != nil {
+	if err := session.Run(ctx, j.from, script); err != nil {
 		return fmt.Errorf("taking the fence down on %s: %w", j.Source, err)
 	}
 	j.Step = step

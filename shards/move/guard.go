@@ -4,6 +4,9 @@ import (
 	"context"
 	"fmt"
 	"time"
+
+	"github.com/kiloshard/kiloshard/shards/move/internal/session"
+	"github.com/kiloshard/kiloshard/shards/move/internal/wait"
 )
 
 // guardName is the name of the trigger that refuses writes to a table of the target until the source refuses them. Whoever believes that
@@ -27,17 +30,17 @@ END $kiloshard$;
 // removeGuards drops the triggers, which do nothing any more. Each waits for its table for a moment only, so that nobody waits behind it.
 func (j *job) removeGuards(ctx context.Context) error {
 	said := time.Now()
-	return wait(ctx, 0, slowly, nil, func() (bool, error) {
-		tables, err := texts(ctx, j.to, guards, j.Schema)
+	return wait.Until(ctx, 0, wait.Slowly, nil, func() (bool, error) {
+		tables, err := session.Texts(ctx, j.to, guards, j.Schema)
 		if err != nil {
 			return false, err
 		}
 		for _, table := range tables {
-			err := run(ctx, j.to, fmt.Sprintf("BEGIN; SET LOCAL lock_timeout = %d; DROP TRIGGER %s ON %s; COMMIT",
-				firstLockTimeout.Milliseconds(), guardName, name(j.Schema, table)))
+			err := session.Run(ctx, j.to, fmt.Sprintf("BEGIN; SET LOCAL lock_timeout = %d; DROP TRIGGER %s ON %s; COMMIT",
+				firstLockTimeout.Milliseconds(), guardName, session.Name(j.Schema, table)))
 			switch {
-			case code(err) == "55P03" || code(err) == "40P01":
-				if time.Since(said) > tellEvery {
+			case session.IsLockTimeout(err):
+				if time.Since(said) > wait.Interval {
 					said = time.Now()
 					j.event("waits for table %s, to drop trigger %s", table, guardName)
 				}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/kiloshard/kiloshard/shards"
+	"github.com/kiloshard/kiloshard/shards/move/internal/wait"
 )
 
 // loadLimit is how long one load of the map may take.
@@ -44,7 +45,7 @@ func (j *job) newest(ctx context.Context) (*shards.Map, error) {
 			told = true
 			j.event("waits for %v", err)
 		}
-		if sleep(ctx, pause) != nil {
+		if wait.Sleep(ctx, pause) != nil {
 			return nil, err
 		}
 	}

@@ -8,6 +8,8 @@ import (
 
 	"github.com/kiloshard/kiloshard/migrate/drift"
 	"github.com/kiloshard/kiloshard/shards/move/internal/checks"
+	"github.com/kiloshard/kiloshard/shards/move/internal/session"
+	"github.com/kiloshard/kiloshard/shards/move/internal/wait"
 )
 
 // identify gives tables without a key the whole row as their replica identity, for as long as they move. What they had is in
@@ -21,7 +23,7 @@ func (j *job) identify(ctx context.Context) error {
 	if err := j.from.QueryRow(ctx, query, j.Schema).Scan(&alter, &were); err != nil || alter == "" {
 		return err
 	}
-	note := fmt.Sprintf("UPDATE kiloshard.moves SET identities = coalesce(identities, '{}') || '%s' WHERE id = '%s'; ", quoted(were), j.ID)
+	note := fmt.Sprintf("UPDATE kiloshard.moves SET identities = coalesce(identities, '{}') || '%s' WHERE id = '%s'; ", session.Quoted(were), j.ID)
 	if err := j.alter(ctx, note+alter); err != nil {
 		return fmt.Errorf("replica identities on %s: %w", j.Source, err)
 	}
@@ -38,7 +40,7 @@ func (j *job) restoreIdentities(ctx context.Context) error {
 	const query = `
 		SELECT format('ALTER TABLE %s REPLICA IDENTITY %s', c.oid::regclass, CASE was WHEN 'd' THEN 'DEFAULT' ELSE 'NOTHING' END) -- an index that was dropped is none
 		FROM jsonb_each_text($3) t (name, was) JOIN pg_class c ON c.relname = name AND c.relkind = 'r' AND c.relnamespace IN (to_regnamespace($1), to_regnamespace($2))`
-	statements, err := texts(ctx, j.from, query, j.Schema, j.moved(), identities)
+	statements, err := session.Texts(ctx, j.from, query, j.Schema, j.moved(), identities)
 	if err != nil {
 		return err
 	}
@@ -72,14 +74,14 @@ func (j *job) alter(ctx context.Context, statements string) error {
 		if err := j.untilQuiet(ctx, j.from, began, j.Schema); err != nil {
 			return err
 		}
-		err := run(ctx, j.from, script)
+		err := session.Run(ctx, j.from, script)
 		if err == nil || !mayTryAgain(err) || ctx.Err() != nil {
 			return err
 		}
 		if j.outOfPatience(began) {
 			return fmt.Errorf("no lock within %s: %w", j.cfg.Patience, err)
 		}
-		if err := sleep(ctx, cutoverPause/10); err != nil {
+		if err := wait.Sleep(ctx, cutoverPause/10); err != nil {
 			return err
 		}
 	}

@@ -10,6 +10,8 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/kiloshard/kiloshard/shards"
+	"github.com/kiloshard/kiloshard/shards/move/internal/session"
+	"github.com/kiloshard/kiloshard/shards/move/internal/wait"
 )
 
 // thing is something that is named as moves name what they make.
@@ -141,21 +143,14 @@ func (t thing) remove(ctx context.Context, conn *pgx.Conn) error {
 	case "subscription":
 		return dropSubscription(ctx, conn, t.Name)
 	case "slot":
-		return wait(ctx, lockWait, slowly, errors.New("it is still in use"), func() (bool, error) {
+		return wait.Until(ctx, lockWait, wait.Slowly, errors.New("it is still in use"), func() (bool, error) {
 			_, err := conn.Exec(ctx, `SELECT pg_drop_replication_slot(slot_name)::text FROM pg_replication_slots WHERE slot_name = $1`, t.Name)
-			return err == nil, ignoringCode(err, "55006")
+			return err == nil, session.Ignoring(err, "55006")
 		})
 	case "publication":
-		return run(ctx, conn, "DROP PUBLICATION IF EXISTS "+name(t.Name))
+		return session.Run(ctx, conn, "DROP PUBLICATION IF EXISTS "+session.Name(t.Name))
 	case "fence":
-		return run(ctx, conn, dropFence(t.Name))
+		return session.Run(ctx, conn, dropFence(t.Name))
 	}
-	return run(ctx, conn, "DROP SCHEMA IF EXISTS "+name(t.Name)+" CASCADE")
-}
-
-func ignoringCode(err error, harmless string) error {
-	if code(err) == harmless {
-		return nil
-	}
-	return err
+	return session.Run(ctx, conn, "DROP SCHEMA IF EXISTS "+session.Name(t.Name)+" CASCADE")
 }

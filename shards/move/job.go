@@ -12,6 +12,7 @@ import (
 
 	"github.com/kiloshard/kiloshard/migrate/snapshot"
 	"github.com/kiloshard/kiloshard/shards"
+	"github.com/kiloshard/kiloshard/shards/move/internal/session"
 )
 
 // ErrUnderWay says that the ledger has a move of the shard that has not ended: it is to be resumed or aborted first.
@@ -62,9 +63,9 @@ func begin(ctx context.Context, cfg Config, m Move) (*job, error) {
 		return j, err
 	}
 	if cfg.withoutTarget {
-		j.from, err = open(ctx, j.src)
+		j.from, err = session.Open(ctx, j.src)
 	} else {
-		j.from, j.to, err = openBoth(ctx, j.src, j.dst)
+		j.from, j.to, err = session.OpenBoth(ctx, j.src, j.dst)
 	}
 	if err != nil {
 		return j, err
@@ -105,10 +106,7 @@ func (j *job) limitLockTimeout(ctx context.Context) error {
 
 func (j *job) close(ctx context.Context) {
 	j.letGo()
-	closeConn(ctx, j.from)
-	closeConn(ctx, j.to)
-	closeConn(ctx, j.cut)
-	closeConn(ctx, j.opening)
+	session.Close(ctx, j.from, j.to, j.cut, j.opening)
 }
 
 func (j *job) event(what string, args ...any) {

@@ -10,6 +10,8 @@ import (
 
 	"github.com/kiloshard/kiloshard/shards"
 	"github.com/kiloshard/kiloshard/shards/move/internal/changes"
+	"github.com/kiloshard/kiloshard/shards/move/internal/session"
+	"github.com/kiloshard/kiloshard/shards/move/internal/wait"
 )
 
 // keepPause is the pause between two looks at the ways back.
@@ -37,7 +39,7 @@ func keepWays(ctx context.Context, cfg Config, beside bool) error {
 		if err != nil {
 			cfg.Logger.Warn("ways back", "err", err)
 		}
-		_ = sleep(ctx, keepPause) // whether ctx has ended is looked at above
+		_ = wait.Sleep(ctx, keepPause) // whether ctx has ended is looked at above
 	}
 	return nil
 }
@@ -186,7 +188,7 @@ func (c *hostConns) of(ctx context.Context, name string) (*pgx.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	conn, err := open(ctx, host)
+	conn, err := session.Open(ctx, host)
 	if err != nil {
 		return nil, fmt.Errorf("host %s: %w", name, err)
 	}
@@ -196,6 +198,6 @@ func (c *hostConns) of(ctx context.Context, name string) (*pgx.Conn, error) {
 
 func (c *hostConns) close(ctx context.Context) {
 	for _, conn := range c.open {
-		closeConn(ctx, conn)
+		session.Close(ctx, conn)
 	}
 }

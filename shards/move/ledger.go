@@ -9,6 +9,8 @@ import (
 
 	"github.com/kiloshard/kiloshard/shards"
 	"github.com/kiloshard/kiloshard/shards/connect"
+	"github.com/kiloshard/kiloshard/shards/move/internal/session"
+	"github.com/kiloshard/kiloshard/shards/move/internal/wait"
 	"github.com/kiloshard/kiloshard/sql"
 	"github.com/kiloshard/kiloshard/sql/special"
 )
@@ -61,14 +63,14 @@ const (
 
 // install makes the ledger on a host if it is not there.
 func install(ctx context.Context, conn *pgx.Conn) error {
-	if err := run(ctx, conn, sql.RefuseForeign(sql.Ours{})); err != nil {
+	if err := session.Run(ctx, conn, sql.RefuseForeign(sql.Ours{})); err != nil {
 		return err
 	}
 	var there bool
 	if err := conn.QueryRow(ctx, sql.MovesAreThere()).Scan(&there); err != nil || there {
 		return err
 	}
-	return run(ctx, conn, "BEGIN;\n"+sql.Moves()+"COMMIT")
+	return session.Run(ctx, conn, "BEGIN;\n"+sql.Moves()+"COMMIT")
 }
 
 // enter adds a row to the ledger of a host, unless it is there.
@@ -77,7 +79,7 @@ func (m Move) enter(ctx context.Context, conn *pgx.Conn, side string) error {
 		INSERT INTO kiloshard.moves (id, shard, schema, side, source, target, step, who, offline, back, returns, split, began, stepped, mover)
 		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, nullif($11, ''), nullif($12, ''), clock_timestamp(), clock_timestamp(), pg_backend_pid()) ON CONFLICT (id) DO NOTHING`
 	_, err := conn.Exec(ctx, query, m.ID, m.Shard, m.Schema, side, m.Source, m.Target, m.Step, m.Who, m.Offline, m.Back, m.Returns, m.Split)
-	if code(err) == "23505" { // of the index on the shard
+	if session.Code(err) == "23505" { // of the index on the shard
 		return fmt.Errorf("%w: the ledger of %s has a move of the shard under way; see kiloshard move status", ErrUnderWay, m.hostOf(side))
 	}
 	return err
@@ -87,14 +89,14 @@ func (m Move) enter(ctx context.Context, conn *pgx.Conn, side string) error {
 // then, and none begins later.
 func enterAlone(ctx context.Context, from *pgx.Conn, moves ...Move) error {
 	turn := moves[0].turn()
-	err := wait(ctx, lockWait, slowly, ErrBusy, func() (bool, error) {
-		got, err := "true", run(ctx, from, "BEGIN")
+	err := wait.Until(ctx, lockWait, wait.Slowly, ErrBusy, func() (bool, error) {
+		got, err := "true", session.Run(ctx, from, "BEGIN")
 		for _, m := range moves {
 			if err != nil || got != "true" {
 				break
 			}
 			turn = m.turn()
-			if got, err = last(ctx, from, turn.Try()); err == nil && got == "true" {
+			if got, err = session.Last(ctx, from, turn.Try()); err == nil && got == "true" {
 				err = m.enter(ctx, from, sourceSide)
 			}
 		}
@@ -102,7 +104,7 @@ func enterAlone(ctx context.Context, from *pgx.Conn, moves ...Move) error {
 		if err != nil || got != "true" {
 			end = "ROLLBACK"
 		}
-		if ended := run(ctx, from, end); err == nil {
+		if ended := session.Run(ctx, from, end); err == nil {
 			err = ended
 		}
 		return got == "true", err
@@ -113,7 +115,7 @@ func enterAlone(ctx context.Context, from *pgx.Conn, moves ...Move) error {
 // claim makes the session the one that works on moves that are in the ledger of the source. Another mover keeps them as long as
 // its session lives.
 func claim(ctx context.Context, conn *pgx.Conn, ids ...string) error {
-	return wait(ctx, lockWait, slowly, errMoverAtWork, func() (bool, error) {
+	return wait.Until(ctx, lockWait, wait.Slowly, errMoverAtWork, func() (bool, error) {
 		const query = `
 			UPDATE kiloshard.moves m SET mover = pg_backend_pid() WHERE id = ANY ($1) AND side = 'source' AND NOT EXISTS (
 				SELECT FROM pg_stat_activity a WHERE a.pid = m.mover AND a.pid <> pg_backend_pid() AND a.datname = current_database()
@@ -178,7 +180,7 @@ func (j *job) confirm(ctx context.Context) error {
 
 // reconnect opens a session to the source in place of one that was lost, and claims the move.
 func (j *job) reconnect(ctx context.Context) error {
-	from, err := open(ctx, j.src)
+	from, err := session.Open(ctx, j.src)
 	if err != nil {
 		return err
 	}
@@ -187,13 +189,13 @@ func (j *job) reconnect(ctx context.Context) error {
 	}
 	var ids []string
 	if err == nil {
-		ids, err = texts(ctx, from, `SELECT id FROM kiloshard.moves WHERE (id = $1 OR split = $2) AND side = 'source'`, j.ID, j.Split)
+		ids, err = session.Texts(ctx, from, `SELECT id FROM kiloshard.moves WHERE (id = $1 OR split = $2) AND side = 'source'`, j.ID, j.Split)
 	}
 	if err == nil {
 		err = claim(ctx, from, ids...)
 	}
 	if err != nil {
-		closeConn(ctx, from)
+		session.Close(ctx, from)
 		return err
 	}
 	j.from = from
@@ -211,7 +213,7 @@ func (j *job) noted(ctx context.Context, err error) error {
 	if err == nil || j.from.IsClosed() {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cancelLimit)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), session.CancelLimit)
 	defer cancel()
 	_, _ = j.from.Exec(ctx, `UPDATE kiloshard.moves SET error = $2 WHERE id = $1 AND outcome IS NULL`, j.ID, err.Error()) // there is an error already
 	return err

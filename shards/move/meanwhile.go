@@ -6,6 +6,8 @@ import (
 	"fmt"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/kiloshard/kiloshard/shards/move/internal/session"
 )
 
 // catalogQuery hashes what the catalogs say of a schema and all that is in it. Each catalog row is known by the transaction that wrote
@@ -178,7 +180,7 @@ func (j *job) unlessAsFenced(ctx context.Context) (down bool, err error) {
 		}
 	}
 	if j.opening != nil { // whoever makes a slot on the target waits for its transactions
-		_ = run(ctx, j.opening, "ROLLBACK")
+		_ = session.Run(ctx, j.opening, "ROLLBACK")
 	}
 	j.event("tries again: %v", changed)
 	return true, j.unfence(ctx, Cutover)
@@ -208,5 +210,5 @@ func (m Move) newcomers(ctx context.Context, source *pgx.Conn) ([]string, error)
 		SELECT pg_describe_object(d.classid, d.objid, 0)
 		FROM kiloshard.moves v JOIN pg_depend d ON d.refclassid = 'pg_namespace'::regclass AND d.refobjid = to_regnamespace($2)
 		WHERE v.id = $1 AND v.side = 'source' AND NOT d.objid = ANY (v.parts) ORDER BY 1`
-	return texts(ctx, source, query, m.ID, m.moved())
+	return session.Texts(ctx, source, query, m.ID, m.moved())
 }

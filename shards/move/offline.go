@@ -8,6 +8,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/kiloshard/kiloshard/shards/move/internal/rows"
+	"github.com/kiloshard/kiloshard/shards/move/internal/session"
 )
 
 // cutoverOffline copies the shard while it is locked, for hosts without logical replication: readers and writers wait as long as the
@@ -58,17 +59,17 @@ func (j *job) untilFenced(ctx context.Context, try func() error) error {
 
 // fenceLocked takes the locks of all tables and sequences, and has fn fence the source in their transaction.
 func (j *job) fenceLocked(ctx context.Context, fn func(ctx context.Context, tx pgx.Tx) error) error {
-	cut, err := open(ctx, j.src)
+	cut, err := session.Open(ctx, j.src)
 	if err != nil {
 		return err
 	}
-	defer closeConn(ctx, cut)
-	tx, err := begun(ctx, cut)
+	defer session.Close(ctx, cut)
+	tx, err := session.Begin(ctx, cut)
 	if err != nil {
 		return err
 	}
 	defer func() { _ = tx.Rollback(context.WithoutCancel(ctx)) }()
-	if err := run(ctx, cut, keepOutVacuum(j.Schema)); err != nil {
+	if err := session.Run(ctx, cut, keepOutVacuum(j.Schema)); err != nil {
 		return err
 	}
 	if _, err := tx.Exec(ctx, fmt.Sprintf("SET LOCAL lock_timeout = %d", j.cfg.LockTimeout.Milliseconds())); err != nil {

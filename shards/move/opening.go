@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/kiloshard/kiloshard/shards/move/internal/session"
 	"github.com/kiloshard/kiloshard/sql"
 )
 
@@ -27,11 +28,11 @@ func (m Move) show() string {
 // are there before anybody waits, whatever reads the sequence for long, such as pg_dump. The owners and grants are those of the source until then.
 func (j *job) prepareOpening(ctx context.Context) (err error) {
 	if j.opening == nil || j.opening.IsClosed() {
-		if j.opening, err = open(ctx, j.dst); err != nil {
+		if j.opening, err = session.Open(ctx, j.dst); err != nil {
 			return err
 		}
 	}
-	if err := run(ctx, j.opening, "ROLLBACK"); err != nil {
+	if err := session.Run(ctx, j.opening, "ROLLBACK"); err != nil {
 		return err
 	}
 	if err := j.carryRights(ctx); err != nil {
@@ -43,7 +44,7 @@ func (j *job) prepareOpening(ctx context.Context) (err error) {
 			return err
 		}
 	}
-	if err := run(ctx, j.opening, fmt.Sprintf("BEGIN; SET LOCAL lock_timeout = %d; ", j.cfg.LockTimeout.Milliseconds())+show); err != nil {
+	if err := session.Run(ctx, j.opening, fmt.Sprintf("BEGIN; SET LOCAL lock_timeout = %d; ", j.cfg.LockTimeout.Milliseconds())+show); err != nil {
 		return fmt.Errorf("opening the shard on %s: %w", j.Target, err)
 	}
 	return nil
@@ -57,7 +58,7 @@ func (j *job) whileOpen(ctx context.Context, try func() error) error {
 	}
 	err := try()
 	if err != nil {
-		_ = run(ctx, j.opening, "ROLLBACK") // the next try does so, too
+		_ = session.Run(ctx, j.opening, "ROLLBACK") // the next try does so, too
 	}
 	return err
 }
@@ -67,13 +68,13 @@ func (j *job) whileOpen(ctx context.Context, try func() error) error {
 func (j *job) openTarget(ctx context.Context) error {
 	script := "BEGIN; SET LOCAL synchronous_commit = off; " + j.show() + j.opens() + "COMMIT"
 	if j.opening != nil { // all but the update is done there
-		err := run(ctx, j.opening, script)
-		closeConn(ctx, j.opening)
+		err := session.Run(ctx, j.opening, script)
+		session.Close(ctx, j.opening)
 		if j.opening = nil; err == nil {
 			return nil
 		}
 	}
-	return run(ctx, j.to, script)
+	return session.Run(ctx, j.to, script)
 }
 
 // opens returns the statement that notes that the host which the shard goes to takes writes, unless another mover takes the move back.
@@ -113,5 +114,5 @@ func (j *job) isOpen(ctx context.Context) (open bool, err error) {
 
 // settle returns when all that the target has committed is on its disk.
 func (j *job) settle(ctx context.Context) error {
-	return run(ctx, j.to, "SELECT pg_logical_emit_message(true, 'kiloshard', 'moved')")
+	return session.Run(ctx, j.to, "SELECT pg_logical_emit_message(true, 'kiloshard', 'moved')")
 }

@@ -7,15 +7,18 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"golang.org/x/sync/errgroup"
+
+	"github.com/kiloshard/kiloshard/shards/move/internal/session"
+	"github.com/kiloshard/kiloshard/shards/move/internal/wait"
 )
 
 // watched calls copying, and says once a second how far the target is. It ends copying when works returns an error.
 func (j *job) watched(ctx context.Context, works func(context.Context) error, copying func(context.Context) error) error {
-	to, err := open(ctx, j.dst)
+	to, err := session.Open(ctx, j.dst)
 	if err != nil {
 		return err
 	}
-	defer closeConn(ctx, to)
+	defer session.Close(ctx, to)
 	j.tell(Event{What: "copying", Total: j.bytes})
 	began := time.Now()
 	group, both := errgroup.WithContext(ctx)
@@ -25,7 +28,7 @@ func (j *job) watched(ctx context.Context, works func(context.Context) error, co
 		return copying(both)
 	})
 	group.Go(func() error {
-		for sleep(copied, slotEvery) == nil {
+		for wait.Sleep(copied, slotEvery) == nil {
 			if err := works(both); err != nil {
 				return err
 			}
@@ -47,7 +50,7 @@ func (j *job) watched(ctx context.Context, works func(context.Context) error, co
 // measure notes how large the shard's tables are.
 func (j *job) measure(ctx context.Context) error {
 	return j.despiteLocks(ctx, j.from, func() error {
-		return inTx(ctx, j.from, func(from pgx.Tx) error {
+		return session.InTx(ctx, j.from, func(from pgx.Tx) error {
 			_, err := from.Exec(ctx, fmt.Sprintf("SET LOCAL lock_timeout = %d", lockedFor.Milliseconds()))
 			if err == nil {
 				j.bytes, err = tablesSize(ctx, from.Conn(), j.Schema)

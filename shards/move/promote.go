@@ -10,6 +10,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/kiloshard/kiloshard/shards"
+	"github.com/kiloshard/kiloshard/shards/move/internal/session"
 )
 
 // promotion is the job of all shards that leave a host at once, since a standby of it becomes the host that they are on. Its Move is
@@ -125,7 +126,7 @@ func (p *promotion) connect(ctx context.Context) (err error) {
 		return err
 	}
 	if p.to == nil || p.to.IsClosed() {
-		if p.to, err = open(ctx, p.dst, anyRole); err != nil {
+		if p.to, err = session.Open(ctx, p.dst, anyRole); err != nil {
 			return err
 		}
 	}
@@ -137,7 +138,7 @@ func (p *promotion) connectSource(ctx context.Context) error {
 	if p.from != nil && !p.from.IsClosed() {
 		return nil
 	}
-	from, err := open(ctx, p.src)
+	from, err := session.Open(ctx, p.src)
 	if err != nil {
 		return err
 	}
@@ -147,7 +148,7 @@ func (p *promotion) connectSource(ctx context.Context) error {
 		}
 	}
 	if err != nil { // a session that has not taken them up must not be used
-		closeConn(ctx, from)
+		session.Close(ctx, from)
 		return err
 	}
 	p.from = from

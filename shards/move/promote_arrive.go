@@ -8,6 +8,9 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/kiloshard/kiloshard/shards/move/internal/session"
+	"github.com/kiloshard/kiloshard/shards/move/internal/wait"
 )
 
 // settled is after how long what a mover has sent before it was killed is under way.
@@ -73,9 +76,9 @@ func (p *promotion) promote(ctx context.Context) error {
 		ids, schemas, numbers = append(ids, newID()), append(schemas, now.Map.Schema(n)), append(numbers, fmt.Sprint(n))
 	}
 	array := func(texts []string) string { return "{" + strings.Join(texts, ",") + "}" }
-	script := fmt.Sprintf(promoteScript, p.Split, quoted(p.Source), quoted(p.Target), stand, int(promoteLimit.Seconds()/2), Promoting,
-		array(ids), array(numbers), array(schemas), Switched, Moved, quoted(p.Who), fmt.Sprintf(fences, p.Split))
-	if err := run(ctx, p.to, script); err != nil {
+	script := fmt.Sprintf(promoteScript, p.Split, session.Quoted(p.Source), session.Quoted(p.Target), stand, int(promoteLimit.Seconds()/2), Promoting,
+		array(ids), array(numbers), array(schemas), Switched, Moved, session.Quoted(p.Who), fmt.Sprintf(fences, p.Split))
+	if err := session.Run(ctx, p.to, script); err != nil {
 		return fmt.Errorf("promoting %s: %w", p.Target, err)
 	}
 	p.event("promoted")
@@ -104,7 +107,7 @@ func (p *promotion) finish(ctx context.Context) error {
 		return err
 	}
 	for _, m := range p.moves {
-		if err := run(ctx, p.to, dropFence(m.fence())); err != nil {
+		if err := session.Run(ctx, p.to, dropFence(m.fence())); err != nil {
 			return err
 		}
 	}
@@ -119,7 +122,7 @@ func (p *promotion) finish(ctx context.Context) error {
 			return err
 		}
 		if m.Split == p.Split && free {
-			if err := run(ctx, p.to, m.makeFence(m.moved())+fmt.Sprintf("; ALTER SCHEMA %s RENAME TO %s", m.fence(), m.Schema)); err != nil {
+			if err := session.Run(ctx, p.to, m.makeFence(m.moved())+fmt.Sprintf("; ALTER SCHEMA %s RENAME TO %s", m.fence(), m.Schema)); err != nil {
 				return fmt.Errorf("fence of %s on %s: %w", m.Schema, p.Target, err)
 			}
 		}
@@ -168,7 +171,7 @@ func (p *promotion) abort(ctx context.Context) error {
 		}
 	}
 	for _, m := range p.moves {
-		if err := run(ctx, p.from, dropFence(m.fence())); err != nil {
+		if err := session.Run(ctx, p.from, dropFence(m.fence())); err != nil {
 			return err
 		}
 	}
@@ -198,14 +201,14 @@ func (p *promotion) abortUnserved(ctx context.Context) error {
 func (p *promotion) notPromoted(ctx context.Context) error {
 	err := p.connect(ctx)
 	if err == nil { // a mover that was killed may have sent it a moment ago
-		err = sleep(ctx, settled)
+		err = wait.Sleep(ctx, settled)
 	}
 	standby := true
 	if err == nil {
 		const query = `
 			SELECT pg_is_in_recovery(), EXISTS (SELECT FROM pg_stat_activity WHERE pid <> pg_backend_pid() AND datname = current_database()
 				AND application_name = 'kiloshard move' AND state = 'active' AND query LIKE '%pg_promote%')`
-		err = wait(ctx, 0, slowly, nil, func() (bool, error) {
+		err = wait.Until(ctx, 0, wait.Slowly, nil, func() (bool, error) {
 			var busy bool
 			err := p.to.QueryRow(ctx, query).Scan(&standby, &busy)
 			return !busy, err

@@ -12,6 +12,7 @@ import (
 	"github.com/kiloshard/kiloshard/shards"
 	"github.com/kiloshard/kiloshard/shards/connect"
 	"github.com/kiloshard/kiloshard/shards/move/internal/checks"
+	"github.com/kiloshard/kiloshard/shards/move/internal/session"
 )
 
 // check finds all that is known beforehand against a promotion, as a [CheckError], and what one should know.
@@ -87,7 +88,7 @@ func (p *promotion) reached(ctx context.Context) (problems []string, err error) 
 		ways[fmt.Sprintf("replica %d of %s in the map", i, p.Source)] = p.src.Replica(i)
 	}
 	for what, host := range ways {
-		conn, err := open(ctx, host, anyRole)
+		conn, err := session.Open(ctx, host, anyRole)
 		if err != nil && ctx.Err() != nil {
 			return nil, err
 		}
@@ -96,7 +97,7 @@ func (p *promotion) reached(ctx context.Context) (problems []string, err error) 
 			continue
 		}
 		same, _, err := connect.Same(ctx, p.Target, p.to, host.Name, conn)
-		closeConn(ctx, conn)
+		session.Close(ctx, conn)
 		if err != nil {
 			return nil, err
 		}

@@ -9,6 +9,9 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/kiloshard/kiloshard/shards/move/internal/session"
+	"github.com/kiloshard/kiloshard/shards/move/internal/wait"
 )
 
 var (
@@ -76,7 +79,7 @@ $kiloshard$`
 func (p *promotion) some(ctx context.Context, conn *pgx.Conn, settings, script string, args ...any) error {
 	for ids := range slices.Chunk(p.ids(), fencesAtOnce) {
 		all := append([]any{"{" + strings.Join(ids, ",") + "}"}, args...)
-		if err := run(ctx, conn, "BEGIN; "+settings+fmt.Sprintf(script, all...)+"; COMMIT"); err != nil {
+		if err := session.Run(ctx, conn, "BEGIN; "+settings+fmt.Sprintf(script, all...)+"; COMMIT"); err != nil {
 			return err
 		}
 	}
@@ -103,7 +106,7 @@ func (p *promotion) cutover(ctx context.Context) error {
 		return err
 	}
 	for _, m := range p.moves {
-		if err := run(ctx, p.from, m.makeFence(m.Schema)); err != nil {
+		if err := session.Run(ctx, p.from, m.makeFence(m.Schema)); err != nil {
 			return fmt.Errorf("fence of %s on %s: %w", m.Schema, p.Source, err)
 		}
 	}
@@ -158,7 +161,7 @@ func (p *promotion) ready(ctx context.Context, began time.Time) error {
 		return fmt.Errorf("%s: %w", p.Target, err)
 	}
 	for _, schema := range schemas {
-		if err := run(ctx, p.from, "BEGIN; "+keepOutVacuum(schema)+"COMMIT"); err != nil {
+		if err := session.Run(ctx, p.from, "BEGIN; "+keepOutVacuum(schema)+"COMMIT"); err != nil {
 			return err
 		}
 	}
@@ -187,14 +190,14 @@ func (p *promotion) follows(ctx context.Context, limit time.Duration) error {
 	defer func() {
 		_ = dropMarkers(context.WithoutCancel(ctx), p.from, p.Split) // also at the end
 	}()
-	err := wait(ctx, limit, quickly, errMarkerLate, func() (there bool, err error) {
+	err := wait.Until(ctx, limit, wait.Quickly, errMarkerLate, func() (there bool, err error) {
 		const query = `SELECT pg_is_in_recovery(), EXISTS (SELECT FROM kiloshard.move_markers WHERE move = $1 AND attempt = $2)`
 		standby := true
 		err = p.to.QueryRow(ctx, query, p.Split, attempt).Scan(&standby, &there)
 		if err == nil && !standby {
 			return false, fmt.Errorf("%s: %w: expected a standby of %s", p.Target, errNoStandby, p.Source)
 		}
-		return there, ignoringCode(ignoringCode(err, "40001"), "42P01") // it replays a lock; it has no ledger yet
+		return there, session.Ignoring(session.Ignoring(err, "40001"), "42P01") // it replays a lock; it has no ledger yet
 	})
 	if errors.Is(err, errMarkerLate) {
 		return fmt.Errorf("%w: %s", err, p.standby().Behind(ctx))
@@ -252,11 +255,11 @@ func (p *promotion) replayed(ctx context.Context, limit time.Duration) (stand st
 	if err != nil {
 		return "", err
 	}
-	return stand, wait(ctx, limit, quickly, errStandbyLate, func() (bool, error) {
+	return stand, wait.Until(ctx, limit, wait.Quickly, errStandbyLate, func() (bool, error) {
 		there, standby, err := p.fencesOn(ctx, p.to)
 		switch {
 		case err != nil:
-			return false, ignoringCode(err, "40001") // it replays a lock
+			return false, session.Ignoring(err, "40001") // it replays a lock
 		case !standby:
 			return false, errNoStandby
 		}

@@ -7,6 +7,9 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/kiloshard/kiloshard/shards/move/internal/session"
+	"github.com/kiloshard/kiloshard/shards/move/internal/wait"
 )
 
 // publish makes the publication of the shard's tables, one by one since FOR TABLES IN SCHEMA takes a superuser, and of this
@@ -23,8 +26,8 @@ func (j *job) publish(ctx context.Context) error {
 		return err
 	}
 	tables = append(tables, fmt.Sprintf("kiloshard.move_markers WHERE (move = '%s')", j.ID))
-	statement := fmt.Sprintf("CREATE PUBLICATION %s FOR TABLE %s", name(j.made()), strings.Join(tables, ", "))
-	if err := run(ctx, j.from, statement); err != nil {
+	statement := fmt.Sprintf("CREATE PUBLICATION %s FOR TABLE %s", session.Name(j.made()), strings.Join(tables, ", "))
+	if err := session.Run(ctx, j.from, statement); err != nil {
 		return fmt.Errorf("publication on %s: %w", j.Source, err)
 	}
 	j.event("published")
@@ -35,7 +38,7 @@ func (j *job) publish(ctx context.Context) error {
 // has no rows.
 func tablesOf(ctx context.Context, conn *pgx.Conn, schema string) ([]string, error) {
 	const query = `SELECT format('ONLY %I.%I', $1::text, relname) FROM pg_class WHERE relnamespace = $1::regnamespace AND relkind = 'r' AND relpersistence = 'p' ORDER BY relname`
-	return texts(ctx, conn, query, schema)
+	return session.Texts(ctx, conn, query, schema)
 }
 
 // unpublish drops the slot and the publication, as far as they are there.
@@ -43,7 +46,7 @@ func (j *job) unpublish(ctx context.Context) error {
 	if err := j.dropSlot(ctx); err != nil {
 		return err
 	}
-	return run(ctx, j.from, "DROP PUBLICATION IF EXISTS "+name(j.made()))
+	return session.Run(ctx, j.from, "DROP PUBLICATION IF EXISTS "+session.Name(j.made()))
 }
 
 // dropSlot drops the slot if it is there.
@@ -51,9 +54,9 @@ func (j *job) dropSlot(ctx context.Context) error {
 	const drop = `
 		SELECT CASE WHEN active THEN pg_terminate_backend(active_pid)::text ELSE pg_drop_replication_slot(slot_name)::text END
 		FROM pg_replication_slots WHERE slot_name = $1 AND database = current_database()`
-	return wait(ctx, cleanUpLimit, slowly, fmt.Errorf("slot %s on %s is still in use", j.made(), j.Source), func() (bool, error) {
+	return wait.Until(ctx, session.CleanUpLimit, wait.Slowly, fmt.Errorf("slot %s on %s is still in use", j.made(), j.Source), func() (bool, error) {
 		tag, err := j.from.Exec(ctx, drop, j.made())
-		if code(err) == "55006" { // it has become active
+		if session.Code(err) == "55006" { // it has become active
 			return false, nil
 		}
 		return err == nil && tag.RowsAffected() == 0, err
@@ -83,9 +86,9 @@ func (j *job) unsubscribe(ctx context.Context) error {
 
 // dropSubscription drops a subscription, and not its slot.
 func dropSubscription(ctx context.Context, conn *pgx.Conn, subscription string) error {
-	n := name(subscription)
+	n := session.Name(subscription)
 	for _, statement := range []string{"ALTER SUBSCRIPTION " + n + " DISABLE", "ALTER SUBSCRIPTION " + n + " SET (slot_name = NONE)", "DROP SUBSCRIPTION " + n} {
-		if err := run(ctx, conn, statement); err != nil {
+		if err := session.Run(ctx, conn, statement); err != nil {
 			return err
 		}
 	}

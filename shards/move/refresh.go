@@ -3,6 +3,8 @@ package move
 import (
 	"context"
 	"fmt"
+
+	"github.com/kiloshard/kiloshard/shards/move/internal/session"
 )
 
 // matviews names the materialised views of a schema that have rows, each behind those that it reads: all, or with $2 those that read
@@ -27,18 +29,18 @@ WHERE c.relnamespace = $1::regnamespace AND c.relkind = 'm' AND c.relispopulated
 // refresh fills the shard's materialised views on the target, or those that read unlogged tables, in a session of its own, with the rows that their owners see. Nobody reads
 // them there yet.
 func (j *job) refresh(ctx context.Context, unlogged bool) error {
-	conn, err := open(ctx, j.dst)
+	conn, err := session.Open(ctx, j.dst)
 	if err != nil {
 		return err
 	}
-	defer closeConn(ctx, conn)
-	views, err := texts(ctx, conn, matviews, j.copied(), unlogged)
+	defer session.Close(ctx, conn)
+	views, err := session.Texts(ctx, conn, matviews, j.copied(), unlogged)
 	if err != nil {
 		return err
 	}
 	for _, view := range views {
-		of := name(j.copied(), view)
-		if err := run(ctx, conn, "SET row_security = on; REFRESH MATERIALIZED VIEW "+of+"; ANALYZE "+of); err != nil {
+		of := session.Name(j.copied(), view)
+		if err := session.Run(ctx, conn, "SET row_security = on; REFRESH MATERIALIZED VIEW "+of+"; ANALYZE "+of); err != nil {
 			return fmt.Errorf("refreshing materialised view %s on %s: %w", view, j.Target, err)
 		}
 	}

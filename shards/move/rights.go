@@ -8,6 +8,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/kiloshard/kiloshard/shards/move/internal/session"
 	"github.com/kiloshard/kiloshard/sql"
 )
 
@@ -79,7 +80,7 @@ SELECT statement FROM (
 
 // rights returns the statements that give a schema the owners and grants that one has on a host.
 func rights(ctx context.Context, on *pgx.Conn, has, gets string) ([]string, error) {
-	return texts(ctx, on, rightsQuery, has, gets)
+	return session.Texts(ctx, on, rightsQuery, has, gets)
 }
 
 // carryRights gives the shard on the target the owners and grants that it has on the source now, if somebody has changed them there
@@ -97,12 +98,12 @@ func (j *job) carryRights(ctx context.Context) error {
 	if err != nil || slices.Equal(want, have) {
 		return err
 	}
-	none, err := texts(ctx, j.to, noRightsQuery, there, there)
+	none, err := session.Texts(ctx, j.to, noRightsQuery, there, there)
 	if err != nil {
 		return err
 	}
 	limit := fmt.Sprintf("SET LOCAL lock_timeout = %d;\n", j.cfg.LockTimeout.Milliseconds())
-	if err := run(ctx, j.to, "BEGIN; "+limit+show+strings.Join(append(none, want...), ";\n")+";\n"+hide+"COMMIT"); err != nil {
+	if err := session.Run(ctx, j.to, "BEGIN; "+limit+show+strings.Join(append(none, want...), ";\n")+";\n"+hide+"COMMIT"); err != nil {
 		return fmt.Errorf("owners and grants on %s: %w", j.Target, err)
 	}
 	j.event("granted")

@@ -10,6 +10,8 @@ import (
 
 	"github.com/kiloshard/kiloshard/shards"
 	"github.com/kiloshard/kiloshard/shards/move/internal/changes"
+	"github.com/kiloshard/kiloshard/shards/move/internal/session"
+	"github.com/kiloshard/kiloshard/shards/move/internal/wait"
 )
 
 // Rollback takes shards back to the hosts that they have left, those of cfg.Shards or all if it is empty, whose way back is open. No
@@ -120,7 +122,7 @@ func (j *job) drain(ctx context.Context) error {
 		return err
 	}
 	began, told := time.Now(), time.Now()
-	err := wait(ctx, 0, slowly, nil, func() (bool, error) {
+	err := wait.Until(ctx, 0, wait.Slowly, nil, func() (bool, error) {
 		err := j.back.changes(j.to, j.from).Drain(ctx)
 		if !errors.Is(err, changes.ErrInUse) {
 			return true, err
@@ -129,7 +131,7 @@ func (j *job) drain(ctx context.Context) error {
 			return false, fmt.Errorf("%w: waited %s", err, j.cfg.Patience)
 		}
 		if time.Since(told) > slotEvery {
-			told = told.Add(tellEvery)
+			told = told.Add(wait.Interval)
 			return false, j.nameReader(ctx)
 		}
 		return false, nil
@@ -144,7 +146,7 @@ func (j *job) drain(ctx context.Context) error {
 // nameReader reports who reads the slot of the way back.
 func (j *job) nameReader(ctx context.Context) error {
 	const query = `SELECT format('process %s (%s)', a.pid, coalesce(nullif(a.application_name, ''), a.usename::text)) FROM pg_replication_slots s JOIN pg_stat_activity a ON a.pid = s.active_pid WHERE s.slot_name = $1`
-	readers, err := texts(ctx, j.from, query, j.back.way())
+	readers, err := session.Texts(ctx, j.from, query, j.back.way())
 	if err == nil && len(readers) > 0 {
 		j.event("waits for %s on %s, which reads slot %s", readers[0], j.Source, j.back.way())
 	}
@@ -156,7 +158,7 @@ func (j *job) nameAwaited(ctx context.Context) error {
 	const query = `
 		SELECT slot FROM (SELECT trim(both ' "' from s) FROM unnest(string_to_array(current_setting('synchronized_standby_slots', true), ',')) s) named (slot)
 		WHERE slot <> '' AND NOT EXISTS (SELECT FROM pg_replication_slots WHERE slot_name = slot AND active)`
-	slots, err := texts(ctx, j.from, query)
+	slots, err := session.Texts(ctx, j.from, query)
 	if err == nil && len(slots) > 0 {
 		j.event("waits for a standby to read slot %s on %s: expected one, or synchronized_standby_slots without it", strings.Join(slots, ", "), j.Source)
 	}
@@ -186,8 +188,8 @@ func (j *job) reopen(ctx context.Context) error {
 	end := setSequences(j.Schema, is) + j.opens() + fmt.Sprintf("UPDATE kiloshard.moves SET outcome = '%s', stepped = clock_timestamp() WHERE id = '%s'; COMMIT", Returned, j.back.ID)
 	done := false
 	if j.opening != nil { // the fence is down there
-		done = run(ctx, j.opening, end) == nil
-		closeConn(ctx, j.opening)
+		done = session.Run(ctx, j.opening, end) == nil
+		session.Close(ctx, j.opening)
 		j.opening = nil
 	}
 	if !done { // unless the answer to its COMMIT was lost
@@ -199,7 +201,7 @@ func (j *job) reopen(ctx context.Context) error {
 	if !done {
 		show, err := j.showBack(ctx)
 		if err == nil {
-			err = run(ctx, j.to, "BEGIN;\n"+show+end)
+			err = session.Run(ctx, j.to, "BEGIN;\n"+show+end)
 		}
 		if err != nil {
 			return fmt.Errorf("taking the fence down on %s: %w", j.Target, err)

@@ -6,6 +6,9 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/kiloshard/kiloshard/shards/move/internal/session"
+	"github.com/kiloshard/kiloshard/shards/move/internal/wait"
 )
 
 // rooms keeps the moves of one command from beginning while their hosts have no replication slot, WAL sender or worker left for them: they
@@ -25,7 +28,7 @@ const (
 // checks say what is lacking. The returned function gives the place back.
 func (r *rooms) admit(ctx context.Context, j *job) (leave func(), err error) {
 	told := time.Now()
-	err = wait(ctx, 0, slowly, nil, func() (bool, error) {
+	err = wait.Until(ctx, 0, wait.Slowly, nil, func() (bool, error) {
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		lacking, err := r.lacking(ctx, j)
@@ -33,7 +36,7 @@ func (r *rooms) admit(ctx context.Context, j *job) (leave func(), err error) {
 			r.admitted = append(r.admitted, j.Move)
 			return true, nil
 		}
-		if err == nil && time.Since(told) > tellEvery {
+		if err == nil && time.Since(told) > wait.Interval {
 			told = time.Now()
 			j.event("waits for %s", lacking)
 		}
@@ -106,9 +109,9 @@ func made(moves []Move) []string {
 // untilFree calls make until it no longer fails because all slots or WAL senders are in use: others may have taken them since [rooms.admit].
 func (j *job) untilFree(ctx context.Context, host string, make func() error) error {
 	began, told := time.Now(), time.Now()
-	return wait(ctx, 0, slowly, nil, func() (bool, error) {
+	return wait.Until(ctx, 0, wait.Slowly, nil, func() (bool, error) {
 		err := make()
-		switch code(err) {
+		switch session.Code(err) {
 		default:
 			return true, err
 		case "53400", "53300": // all slots are in use; all WAL senders are
@@ -116,7 +119,7 @@ func (j *job) untilFree(ctx context.Context, host string, make func() error) err
 		if j.outOfPatience(began) {
 			return false, err
 		}
-		if time.Since(told) > tellEvery {
+		if time.Since(told) > wait.Interval {
 			told = time.Now()
 			j.event("waits for %s: %v", host, err)
 		}

@@ -13,6 +13,7 @@ import (
 	"github.com/kiloshard/kiloshard/shards"
 	"github.com/kiloshard/kiloshard/shards/move/internal/checks"
 	"github.com/kiloshard/kiloshard/shards/move/internal/rows"
+	"github.com/kiloshard/kiloshard/shards/move/internal/session"
 	"github.com/kiloshard/kiloshard/shards/provision"
 	"github.com/kiloshard/kiloshard/sql"
 )
@@ -71,9 +72,9 @@ func (j *job) makeSchema(ctx context.Context) error {
 	if j.Offline { // the copy may be tried several times
 		script, later = script+later, ""
 	}
-	err = inTx(ctx, j.to, func(to pgx.Tx) error {
+	err = session.InTx(ctx, j.to, func(to pgx.Tx) error {
 		// Rows that were made with the shard come with the copy.
-		if err := run(ctx, to.Conn(), script+truncateAll(j.Schema, rows.All)+j.guardAll()+j.hide()); err != nil {
+		if err := session.Run(ctx, to.Conn(), script+truncateAll(j.Schema, rows.All)+j.guardAll()+j.hide()); err != nil {
 			return err
 		}
 		_, err := to.Exec(ctx, `UPDATE kiloshard.moves SET keys = nullif($2, '') WHERE id = $1`, j.ID, later)
@@ -109,7 +110,7 @@ func (j *job) makeKeys(ctx context.Context, to pgx.Tx) error {
 	if err := to.QueryRow(ctx, query, j.ID).Scan(nil, &keys); err != nil || keys == "" {
 		return err
 	}
-	if err := run(ctx, to.Conn(), keys); err != nil {
+	if err := session.Run(ctx, to.Conn(), keys); err != nil {
 		return err
 	}
 	_, err := to.Exec(ctx, `UPDATE kiloshard.moves SET keys = NULL WHERE id = $1`, j.ID)
@@ -132,7 +133,7 @@ func (j *job) readStatements(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	defer closeConn(ctx, conn)
+	defer session.Close(ctx, conn)
 	j.statements, err = snapshot.Exact(ctx, conn, j.cfg.Map, j.Shard)
 	return err
 }
@@ -173,9 +174,9 @@ func (j *job) dropTarget(ctx context.Context) error {
 		if err := j.nothingOutside(ctx); err != nil {
 			return err
 		}
-		return run(ctx, j.to, dropFence(j.Schema))
+		return session.Run(ctx, j.to, dropFence(j.Schema))
 	}
-	return run(ctx, j.to, "DROP SCHEMA "+j.Schema+" CASCADE")
+	return session.Run(ctx, j.to, "DROP SCHEMA "+j.Schema+" CASCADE")
 }
 
 // nothingOutside returns an error if something outside the fence of an earlier move, on the target, refers to it: that would be dropped, too.
@@ -198,7 +199,7 @@ func (j *job) copyLedger(ctx context.Context) error {
 		return err
 	}
 	if !has {
-		if err := run(ctx, j.to, "BEGIN;\n"+sql.Ledger()+"COMMIT"); err != nil {
+		if err := session.Run(ctx, j.to, "BEGIN;\n"+sql.Ledger()+"COMMIT"); err != nil {
 			return err
 		}
 	}

@@ -5,6 +5,8 @@ import (
 	"fmt"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/kiloshard/kiloshard/shards/move/internal/session"
 )
 
 // sequence is one of the shard's. In the ledger it is what [sequence.release] needs.
@@ -22,17 +24,17 @@ type sequence struct {
 // hold returns the statements after which a sequence gives nothing, whoever knows its OID: it is at its end. ALTER SEQUENCE gives it a new
 // file, so that the setval is undone as well if the transaction comes to nothing.
 func (s sequence) hold(schema string) string {
-	at, end := name(schema, s.Name), max(s.Last, s.Start, s.Min+1)
-	return fmt.Sprintf("ALTER SEQUENCE %s MAXVALUE %d INCREMENT 1 NO CYCLE; SELECT setval('%s', %[2]d);\n", at, end, quoted(at))
+	at, end := session.Name(schema, s.Name), max(s.Last, s.Start, s.Min+1)
+	return fmt.Sprintf("ALTER SEQUENCE %s MAXVALUE %d INCREMENT 1 NO CYCLE; SELECT setval('%s', %[2]d);\n", at, end, session.Quoted(at))
 }
 
 // release returns the statements that undo [sequence.hold].
 func (s sequence) release(schema string) string {
-	at, cycle := name(schema, s.Name), "NO CYCLE"
+	at, cycle := session.Name(schema, s.Name), "NO CYCLE"
 	if s.Cycle {
 		cycle = "CYCLE"
 	}
-	return fmt.Sprintf("ALTER SEQUENCE %s MAXVALUE %d INCREMENT %d %s; SELECT setval('%s', %d, %t);\n", at, s.Max, s.Increment, cycle, quoted(at), s.Last, s.Called)
+	return fmt.Sprintf("ALTER SEQUENCE %s MAXVALUE %d INCREMENT %d %s; SELECT setval('%s', %d, %t);\n", at, s.Max, s.Increment, cycle, session.Quoted(at), s.Last, s.Called)
 }
 
 // heldBy returns the sequences as they were before a move has held them, from the ledger of its source.
@@ -54,7 +56,7 @@ func sequencesOf(ctx context.Context, tx pgx.Tx, schema string) ([]sequence, err
 	for i := range sequences {
 		s := &sequences[i]
 		if err == nil {
-			err = tx.QueryRow(ctx, "SELECT last_value, is_called FROM "+name(schema, s.Name), pgx.QueryExecModeExec).Scan(&s.Last, &s.Called)
+			err = tx.QueryRow(ctx, "SELECT last_value, is_called FROM "+session.Name(schema, s.Name), pgx.QueryExecModeExec).Scan(&s.Last, &s.Called)
 		}
 	}
 	return sequences, err
@@ -66,9 +68,9 @@ func (j *job) carry(ctx context.Context, sequences []sequence) error {
 	if len(sequences) > 0 { // in the session that has locked them; with new files, as in [sequence.hold]
 		script := ""
 		for _, s := range sequences {
-			script += fmt.Sprintf("ALTER SEQUENCE %s MAXVALUE %d;\n", name(j.Schema, s.Name), s.Max)
+			script += fmt.Sprintf("ALTER SEQUENCE %s MAXVALUE %d;\n", session.Name(j.Schema, s.Name), s.Max)
 		}
-		if err := run(ctx, j.opening, script+setSequences(j.Schema, sequences)); err != nil {
+		if err := session.Run(ctx, j.opening, script+setSequences(j.Schema, sequences)); err != nil {
 			return err
 		}
 	}
@@ -82,8 +84,8 @@ func (j *job) carry(ctx context.Context, sequences []sequence) error {
 func setSequences(schema string, sequences []sequence) string {
 	script := ""
 	for _, s := range sequences {
-		at := name(schema, s.Name)
-		script += fmt.Sprintf("SELECT setval('%s', %d, %t)", quoted(at), s.Last, s.Called)
+		at := session.Name(schema, s.Name)
+		script += fmt.Sprintf("SELECT setval('%s', %d, %t)", session.Quoted(at), s.Last, s.Called)
 		if s.Name == "next_id_seq" {
 			script += fmt.Sprintf(" FROM %s WHERE NOT is_called OR last_value < %d", at, s.Last)
 		}

@@ -9,6 +9,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/kiloshard/kiloshard/shards"
+	"github.com/kiloshard/kiloshard/shards/move/internal/wait"
 )
 
 // Sizes returns how large the shards of a map are, in bytes on the hosts' disks, with their indexes and TOAST tables.
@@ -44,7 +45,7 @@ func Writes(ctx context.Context, m *shards.Map, over time.Duration) (map[shards.
 			return err
 		}
 		began := time.Now()
-		if err := sleep(ctx, over); err != nil {
+		if err := wait.Sleep(ctx, over); err != nil {
 			return err
 		}
 		after, err := ofShards(ctx, m, host, conn, query)

@@ -10,12 +10,13 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/kiloshard/kiloshard/shards"
+	"github.com/kiloshard/kiloshard/shards/move/internal/session"
+	"github.com/kiloshard/kiloshard/shards/move/internal/wait"
 )
 
 const (
-	slotEvery  = time.Second     // how often the slot is looked at
-	tellEvery  = 5 * time.Second // how often a wait says for whom it waits, or for what
-	lostStatus = "lost"          // of WAL that the slot needs
+	slotEvery  = time.Second // how often the slot is looked at
+	lostStatus = "lost"      // of WAL that the slot needs
 )
 
 // slotWatch looks at a move's slot while the move waits for the target. A target that cannot connect to the source counts no
@@ -50,10 +51,10 @@ func (w *slotWatch) look(ctx context.Context) error {
 	case !there:
 		return fmt.Errorf("subscription %s is not on %s any more: expected move abort, and another move", j.made(), j.Target)
 	case !enabled:
-		return fmt.Errorf("somebody has disabled subscription %s on %s: expected ALTER SUBSCRIPTION %s ENABLE there, and move resume", j.made(), j.Target, name(j.made()))
-	case now.Sub(w.used) > tellEvery && j.outOfPatience(w.used):
+		return fmt.Errorf("somebody has disabled subscription %s on %s: expected ALTER SUBSCRIPTION %s ENABLE there, and move resume", j.made(), j.Target, session.Name(j.made()))
+	case now.Sub(w.used) > wait.Interval && j.outOfPatience(w.used):
 		return fmt.Errorf("%s has not connected to %s within %s: its server's log says why", j.Target, j.Source, j.cfg.Patience)
-	case now.Sub(w.told) > tellEvery:
+	case now.Sub(w.told) > wait.Interval:
 		w.told = now
 		j.event("waits for %s to connect to %s: its server's log says why it does not", j.Target, j.Source)
 	}
@@ -103,7 +104,7 @@ func (w *blockerWatch) look(ctx context.Context) error {
 		SELECT DISTINCT coalesce('process ' || b.pid || coalesce(', ' || b.state, ''), 'a prepared transaction')
 		FROM pg_replication_slots s CROSS JOIN unnest(pg_blocking_pids(s.active_pid)) p LEFT JOIN pg_stat_activity b ON b.pid = p
 		WHERE s.slot_name = $1`
-	blockers, err := texts(ctx, w.on, query, w.slot)
+	blockers, err := session.Texts(ctx, w.on, query, w.slot)
 	switch {
 	case err != nil:
 		return err
@@ -111,7 +112,7 @@ func (w *blockerWatch) look(ctx context.Context) error {
 		w.began = now
 	case j.outOfPatience(w.began):
 		return fmt.Errorf("no slot on %s within %s: an older transaction of %s is open", w.host, j.cfg.Patience, strings.Join(blockers, "; "))
-	case now.Sub(w.told) > tellEvery:
+	case now.Sub(w.told) > wait.Interval:
 		w.told = now
 		waits := fmt.Sprintf("waits for an older transaction of %s, on %s", strings.Join(blockers, "; "), w.host)
 		j.event("%s", waits)
@@ -128,11 +129,11 @@ func (w *blockerWatch) note(ctx context.Context, waits string) error {
 
 // makeSlot makes a slot on a host, in a session of its own. From Postgres 17 on standbys with sync_replication_slots have it, too.
 func (j *job) makeSlot(ctx context.Context, host shards.Host, on *pgx.Conn, slot string) error {
-	conn, err := open(ctx, host)
+	conn, err := session.Open(ctx, host)
 	if err != nil {
 		return err
 	}
-	defer closeConn(ctx, conn)
+	defer session.Close(ctx, conn)
 	return j.untilMade(ctx, host, on, slot, func(ctx context.Context) error {
 		return j.untilFree(ctx, host.Name, func() error {
 			const query = `
@@ -154,12 +155,12 @@ type exportedSlot struct {
 	snapshot string // its name
 }
 
-func (s exportedSlot) close(ctx context.Context) { closeConn(ctx, s.conn) }
+func (s exportedSlot) close(ctx context.Context) { session.Close(ctx, s.conn) }
 
 // makeExportedSlot makes the move's slot.
 func (j *job) makeExportedSlot(ctx context.Context) (s exportedSlot, err error) {
 	err = j.untilFree(ctx, j.Source, func() (err error) {
-		s.conn, err = open(ctx, j.src, func(cfg *pgx.ConnConfig) { cfg.RuntimeParams["replication"] = "database" })
+		s.conn, err = session.Open(ctx, j.src, func(cfg *pgx.ConnConfig) { cfg.RuntimeParams["replication"] = "database" })
 		return err
 	})
 	if err != nil {
@@ -167,7 +168,7 @@ func (j *job) makeExportedSlot(ctx context.Context) (s exportedSlot, err error) 
 	}
 	err = j.untilMade(ctx, j.src, j.from, j.made(), func(ctx context.Context) error {
 		return j.untilFree(ctx, j.Source, func() error {
-			results, err := s.conn.PgConn().Exec(ctx, "CREATE_REPLICATION_SLOT "+name(j.made())+" LOGICAL pgoutput (SNAPSHOT 'export')").ReadAll()
+			results, err := s.conn.PgConn().Exec(ctx, "CREATE_REPLICATION_SLOT "+session.Name(j.made())+" LOGICAL pgoutput (SNAPSHOT 'export')").ReadAll()
 			if err == nil {
 				s.snapshot = string(results[0].Rows[0][snapshotColumn])
 			}
@@ -194,7 +195,7 @@ func (j *job) untilMade(ctx context.Context, host shards.Host, on *pgx.Conn, slo
 	}()
 	defer func() { giveUp(); <-done }()
 	watch := blockerWatch{job: j, on: on, host: host.Name, slot: slot}
-	return wait(ctx, 0, slowly, nil, func() (bool, error) {
+	return wait.Until(ctx, 0, wait.Slowly, nil, func() (bool, error) {
 		select {
 		case <-done:
 			if made == nil && !watch.told.IsZero() {

@@ -9,6 +9,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/kiloshard/kiloshard/shards"
+	"github.com/kiloshard/kiloshard/shards/move/internal/session"
 )
 
 // Status returns all moves that the ledgers of a map's hosts know, the newest last. It asks all hosts at once; if one does
@@ -37,12 +38,12 @@ func eachHost(ctx context.Context, m *shards.Map, fn func(shards.Host, *pgx.Conn
 	var wg sync.WaitGroup
 	for i, host := range m.Hosts() {
 		wg.Go(func() {
-			conn, err := open(ctx, host)
+			conn, err := session.Open(ctx, host)
 			if err != nil {
 				errs[i] = err
 				return
 			}
-			defer closeConn(ctx, conn)
+			defer session.Close(ctx, conn)
 			if err := fn(host, conn); err != nil {
 				errs[i] = &shards.HostError{Host: host.Name, Err: err}
 			}

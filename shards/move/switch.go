@@ -8,6 +8,7 @@ import (
 
 	"github.com/kiloshard/kiloshard/shards"
 	"github.com/kiloshard/kiloshard/shards/mapstore"
+	"github.com/kiloshard/kiloshard/shards/move/internal/wait"
 )
 
 // switchLimit is how long a store that does not answer is asked again while the shard is fenced.
@@ -84,7 +85,7 @@ func (j *job) swap(ctx context.Context, why string, read func(context.Context) (
 		case !errors.As(err, &conflict):
 			j.event("%v", err)
 		}
-		if sleep(ctx, pause) != nil {
+		if wait.Sleep(ctx, pause) != nil {
 			return err
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/kiloshard/kiloshard/shards/move/internal/changes"
+	"github.com/kiloshard/kiloshard/shards/move/internal/session"
 )
 
 // timeline is an expression for the timeline that a primary writes.
@@ -40,7 +41,7 @@ func leftAt(ctx context.Context, server *pgx.Conn, now, earlier int) (changes.LS
 	if err != nil {
 		return 0, err
 	}
-	defer closeConn(ctx, conn)
+	defer session.Close(ctx, conn)
 	results, err := conn.PgConn().Exec(ctx, fmt.Sprintf("TIMELINE_HISTORY %d", now)).ReadAll()
 	if err != nil {
 		return 0, err

@@ -6,6 +6,8 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/kiloshard/kiloshard/shards/move/internal/session"
+	"github.com/kiloshard/kiloshard/shards/move/internal/wait"
 	"github.com/kiloshard/kiloshard/sql"
 )
 
@@ -21,7 +23,7 @@ const turnLimit = 10 * time.Second
 func (j *job) takeTurn(ctx context.Context) error {
 	const longest = 20 * time.Millisecond
 	began := time.Now()
-	return wait(ctx, 0, longest, nil, func() (bool, error) {
+	return wait.Until(ctx, 0, longest, nil, func() (bool, error) {
 		for _, conn := range []*pgx.Conn{j.from, j.to} {
 			var got bool
 			if err := conn.QueryRow(ctx, `SELECT pg_try_advisory_lock($1, $2)`, sql.ShardLock, hostTurn).Scan(&got); err != nil {
@@ -39,7 +41,7 @@ func (j *job) takeTurn(ctx context.Context) error {
 
 // endTurn lets the next cutover go on. A session that was lost has no lock any more.
 func (j *job) endTurn(ctx context.Context) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cancelLimit)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), session.CancelLimit)
 	defer cancel()
 	for _, conn := range j.turns {
 		if !conn.IsClosed() {

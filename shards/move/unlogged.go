@@ -10,6 +10,8 @@ import (
 
 	"github.com/kiloshard/kiloshard/migrate/drift"
 	"github.com/kiloshard/kiloshard/shards/move/internal/rows"
+	"github.com/kiloshard/kiloshard/shards/move/internal/session"
+	"github.com/kiloshard/kiloshard/shards/move/internal/wait"
 )
 
 // unloggedKeys is a condition for foreign keys of unlogged tables to tables that are replicated. A subscription applies a TRUNCATE … CASCADE to the
@@ -44,18 +46,18 @@ func (j *job) dropUnloggedKeys(ctx context.Context) error {
 		return nil
 	}
 	began, told := time.Now(), time.Now()
-	return wait(ctx, 0, slowly, nil, func() (bool, error) {
+	return wait.Until(ctx, 0, wait.Slowly, nil, func() (bool, error) {
 		var drop string
 		if err := j.to.QueryRow(ctx, constraintScripts(unloggedKeys), j.Schema).Scan(&drop, nil); err != nil || drop == "" {
 			return true, err
 		}
 		err := j.onTarget(ctx, drop)
 		switch {
-		case err == nil || code(err) != "55P03" && code(err) != "40P01":
+		case err == nil || !session.IsLockTimeout(err):
 			return true, err
 		case j.outOfPatience(began):
 			return false, fmt.Errorf("no locks on %s within %s, to drop foreign keys of unlogged tables: %w", j.Target, j.cfg.Patience, err)
-		case time.Since(told) > tellEvery:
+		case time.Since(told) > wait.Interval:
 			told = time.Now()
 			j.event("waits for locks on %s, to drop foreign keys of unlogged tables", j.Target)
 		}
@@ -65,7 +67,7 @@ func (j *job) dropUnloggedKeys(ctx context.Context) error {
 
 // onTarget runs statements in a transaction of the target in which nobody waits for long behind a lock.
 func (j *job) onTarget(ctx context.Context, statements string) error {
-	return run(ctx, j.to, fmt.Sprintf("BEGIN; SET LOCAL lock_timeout = %d; %s COMMIT", j.cfg.LockTimeout.Milliseconds(), statements))
+	return session.Run(ctx, j.to, fmt.Sprintf("BEGIN; SET LOCAL lock_timeout = %d; %s COMMIT", j.cfg.LockTimeout.Milliseconds(), statements))
 }
 
 // withoutUnloggedKeys leaves them out of the structure of a schema, with what is about them.

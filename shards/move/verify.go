@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -14,6 +13,7 @@ import (
 	"github.com/kiloshard/kiloshard/migrate/drift"
 	"github.com/kiloshard/kiloshard/shards"
 	"github.com/kiloshard/kiloshard/shards/move/internal/rows"
+	"github.com/kiloshard/kiloshard/shards/move/internal/session"
 )
 
 // RowsError says that the rows on the target are not those on the source.
@@ -29,9 +29,6 @@ func (e *RowsError) Error() string {
 	}
 	return text
 }
-
-// quoted doubles the quotes of a text between quotes.
-func quoted(text string) string { return strings.ReplaceAll(text, "'", "''") }
 
 // compare compares tables of the shard on both hosts, at the same time, with since, a snapshot of the source and one of the target,
 // only the rows that have changed since, and how many there are. The error is a
@@ -162,18 +159,18 @@ const (
 // after limit.
 func (j *job) pass(ctx context.Context, limit time.Duration) (took time.Duration, inTime bool, err error) {
 	source, target, err := j.snapshots(ctx)
-	defer func() { closeAll(ctx, source, target) }()
+	defer func() { session.Close(ctx, source, target) }()
 	if err != nil {
 		return 0, false, err
 	}
 	for _, conn := range []*pgx.Conn{source, target} {
-		if err := run(ctx, conn, fmt.Sprintf("SET LOCAL statement_timeout = %d", max(1, limit.Milliseconds()))); err != nil {
+		if err := session.Run(ctx, conn, fmt.Sprintf("SET LOCAL statement_timeout = %d", max(1, limit.Milliseconds()))); err != nil {
 			return 0, false, err
 		}
 	}
 	took, err = j.compareTimed(ctx, source, target, j.seen)
 	switch {
-	case code(err) == "57014" && ctx.Err() == nil:
+	case session.Code(err) == "57014" && ctx.Err() == nil:
 		return limit, false, nil
 	case err != nil:
 		return 0, false, err
@@ -216,14 +213,14 @@ func (j *job) saw(ctx context.Context, source, target *pgx.Conn) error {
 
 // snapshots returns sessions in transactions that see the same rows on both sides.
 func (j *job) snapshots(ctx context.Context) (source, target *pgx.Conn, err error) {
-	if source, target, err = openBoth(ctx, j.src, j.dst); err != nil {
+	if source, target, err = session.OpenBoth(ctx, j.src, j.dst); err != nil {
 		return source, target, err
 	}
 	err = j.retry(ctx, func(lockTimeout time.Duration) error {
 		return j.cutOnce(ctx, lockTimeout, lockAll(j.Schema, "SHARE"), func(ctx context.Context, _ pgx.Tx) error {
 			for _, conn := range []*pgx.Conn{source, target} {
 				const begin = "ROLLBACK; BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; SELECT 1"
-				if err := run(ctx, conn, begin); err != nil {
+				if err := session.Run(ctx, conn, begin); err != nil {
 					return err
 				}
 			}
@@ -260,7 +257,7 @@ func (j *job) compareStructures(ctx context.Context, identities map[string]strin
 			if err != nil {
 				return err
 			}
-			defer closeConn(reading, conn)
+			defer session.Close(reading, conn)
 			found, err := drift.Read(reading, conn, j.cfg.Map, j.Shard)
 			if err != nil {
 				return err

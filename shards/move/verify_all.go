@@ -7,9 +7,8 @@ import (
 	"slices"
 	"time"
 
-	"github.com/jackc/pgx/v5"
-
 	"github.com/kiloshard/kiloshard/shards/move/internal/rows"
+	"github.com/kiloshard/kiloshard/shards/move/internal/session"
 )
 
 // Verify compares the rows of moves whose movers have ended. The error wraps a [RowsError] or a [StructureError] for each shard
@@ -70,7 +69,7 @@ func (j *job) compareWithFenced(ctx context.Context) error {
 // snapshots are taken on both sides, and writers go on while these are compared. It returns how long that took.
 func (j *job) compareAsOfOneMoment(ctx context.Context) (time.Duration, error) {
 	source, target, err := j.snapshots(ctx)
-	defer func() { closeAll(ctx, source, target) }()
+	defer func() { session.Close(ctx, source, target) }()
 	if err != nil {
 		return 0, err
 	}
@@ -93,10 +92,4 @@ func (j *job) compareAsOfOneMoment(ctx context.Context) (time.Duration, error) {
 		j.event("compared")
 	}
 	return took, err
-}
-
-func closeAll(ctx context.Context, conns ...*pgx.Conn) {
-	for _, conn := range conns {
-		closeConn(ctx, conn)
-	}
 }

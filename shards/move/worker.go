@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/kiloshard/kiloshard/shards/move/internal/checks"
+	"github.com/kiloshard/kiloshard/shards/move/internal/session"
 )
 
 // maxWorkerErrors is after how many errors of the target's worker a move gives up.
@@ -62,7 +63,7 @@ func (w *workerWatch) why(ctx context.Context) string {
 
 // lost says what cannot be put right.
 func (w *workerWatch) lost(ctx context.Context) (text string) {
-	refused, err := texts(ctx, w.job.from, checks.RefusedTruncates, w.job.Schema)
+	refused, err := session.Texts(ctx, w.job.from, checks.RefusedTruncates, w.job.Schema)
 	if err == nil && len(refused) > 0 {
 		text = fmt.Sprintf("; a TRUNCATE … CASCADE of %s, takes move abort, and another move", strings.Join(refused, ", or of "))
 	}

@@ -44,14 +44,6 @@ func (f *Found) take(ctx context.Context, conn *pgx.Conn, query string, args ...
 	return err
 }
 
-func texts(ctx context.Context, conn *pgx.Conn, query string, args ...any) ([]string, error) {
-	rows, err := conn.Query(ctx, query, args...)
-	if err != nil {
-		return nil, err
-	}
-	return pgx.CollectRows(rows, pgx.RowTo[string])
-}
-
 // The differences of clocks from which on they are worth a word, and keep a shard from moving: IDs of a clock that is far
 // ahead stay ahead for ever.
 const (

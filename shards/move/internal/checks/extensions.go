@@ -7,6 +7,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/kiloshard/kiloshard/shards"
+	"github.com/kiloshard/kiloshard/shards/move/internal/session"
 )
 
 // extension is one of a host.
@@ -27,7 +28,7 @@ func (s *Shard) holds(ctx context.Context, conn *pgx.Conn) (bool, error) {
 			THEN format('ALTER EXTENSION %I SET SCHEMA public', extname)
 			ELSE format('DROP EXTENSION %I and CREATE EXTENSION %1$I SCHEMA public, since Postgres does not move it', extname) END) || format(', and put "extensions: [%s]" into the config', extname)
 		FROM pg_extension WHERE extnamespace = to_regnamespace($1) ORDER BY 1`
-	found, err := texts(ctx, conn, query, s.Schema)
+	found, err := session.Texts(ctx, conn, query, s.Schema)
 	for _, what := range found {
 		s.problem("%s", what)
 	}

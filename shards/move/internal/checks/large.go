@@ -6,6 +6,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/kiloshard/kiloshard/shards/move/internal/large"
+	"github.com/kiloshard/kiloshard/shards/move/internal/session"
 )
 
 // largeOwnersQuery names the roles that own large objects.
@@ -39,8 +40,8 @@ func (s *Shard) largeObjects(ctx context.Context, conn *pgx.Conn) error {
 		s.apart += o.Size
 	}
 	s.note("%d large objects move, too: who writes to one without a table of the shard is not held up; those on the source stay until lo_unlink or vacuumlo", len(s.large))
-	if s.largeOwners, err = texts(ctx, conn, largeOwnersQuery, large.OIDs(s.large)); err == nil {
-		s.largeRoles, err = texts(ctx, conn, largeRolesQuery, large.OIDs(s.large))
+	if s.largeOwners, err = session.Texts(ctx, conn, largeOwnersQuery, large.OIDs(s.large)); err == nil {
+		s.largeRoles, err = session.Texts(ctx, conn, largeRolesQuery, large.OIDs(s.large))
 	}
 	return err
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/kiloshard/kiloshard/shards/move/internal/rows"
+	"github.com/kiloshard/kiloshard/shards/move/internal/session"
 )
 
 // names are the values of a column, each once, that name something which is not the shard's.
@@ -92,7 +93,7 @@ func (n names) onTarget(ctx context.Context, conn *pgx.Conn, f *Found, most int)
 	if len(f.Problems) >= most {
 		return nil
 	}
-	here, err := texts(ctx, conn, `SELECT v::text FROM unnest($1::text[]::text::`+n.Of+`[]) WITH ORDINALITY AS t (v, n) ORDER BY n`, n.Texts)
+	here, err := session.Texts(ctx, conn, `SELECT v::text FROM unnest($1::text[]::text::`+n.Of+`[]) WITH ORDINALITY AS t (v, n) ORDER BY n`, n.Texts)
 	var pg *pgconn.PgError
 	refused := errors.As(err, &pg) && (pg.Code[:2] == "42" || pg.Code[:2] == "22")
 	switch {
@@ -147,7 +148,7 @@ func (s *Shard) namesBack(ctx context.Context, conn *pgx.Conn, f *Found) error {
 		}
 		named = append(named, p.Column+" of "+p.Table)
 	}
-	hidden, err := texts(ctx, conn, namesBackQuery, s.Schema, named)
+	hidden, err := session.Texts(ctx, conn, namesBackQuery, s.Schema, named)
 	for _, text := range hidden {
 		f.problem("%s", text)
 	}

@@ -4,6 +4,8 @@ import (
 	"context"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/kiloshard/kiloshard/shards/move/internal/session"
 )
 
 // outsideQuery names what is outside some schemas, or in none, and refers to something in them, as Postgres itself keeps track of it;
@@ -40,7 +42,7 @@ WHERE d.classid NOT IN ('pg_publication_rel'::regclass, 'pg_publication_namespac
 
 // Outside names what is outside some schemas and refers to something in them. A fence that is not up yet does not count.
 func Outside(ctx context.Context, conn *pgx.Conn, schemas ...string) ([]string, error) {
-	return texts(ctx, conn, outsideQuery, schemas)
+	return session.Texts(ctx, conn, outsideQuery, schemas)
 }
 
 // outside finds what refers to the shard from outside.

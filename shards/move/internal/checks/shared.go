@@ -5,6 +5,8 @@ import (
 	"slices"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/kiloshard/kiloshard/shards/move/internal/session"
 )
 
 // sharedFiles names the migrations that ran once on a host, whose objects all its shards share.
@@ -13,7 +15,7 @@ func sharedFiles(ctx context.Context, conn *pgx.Conn) ([]string, error) {
 	if err := conn.QueryRow(ctx, `SELECT coalesce(has_table_privilege(to_regclass('kiloshard.ledger'), 'SELECT'), false)`).Scan(&there); err != nil || !there {
 		return nil, err
 	}
-	return texts(ctx, conn, `SELECT file FROM kiloshard.ledger WHERE direction = 'shared' AND current ORDER BY version`)
+	return session.Texts(ctx, conn, `SELECT file FROM kiloshard.ledger WHERE direction = 'shared' AND current ORDER BY version`)
 }
 
 // compareShared finds the migrations of the source that a target has not run.

@@ -7,6 +7,7 @@ import (
 
 	"github.com/kiloshard/kiloshard/shards/move/internal/large"
 	"github.com/kiloshard/kiloshard/shards/move/internal/rows"
+	"github.com/kiloshard/kiloshard/shards/move/internal/session"
 )
 
 // Shard is what the source knows of a shard that its target must have, too.
@@ -168,7 +169,7 @@ const mostApart int64 = 16 << 20
 func OnSource(ctx context.Context, conn *pgx.Conn, schema string, offline bool) (*Shard, error) {
 	s := &Shard{Schema: schema}
 	var err error
-	if s.Keyless, err = texts(ctx, conn, keyless, schema); err != nil {
+	if s.Keyless, err = session.Texts(ctx, conn, keyless, schema); err != nil {
 		return nil, err
 	}
 	const unloggedSize = `SELECT coalesce(sum(pg_table_size(oid)), 0)::bigint FROM pg_class WHERE relnamespace = to_regnamespace($1) AND relkind = 'r' AND relpersistence = 'u'`
@@ -217,7 +218,7 @@ func OnSource(ctx context.Context, conn *pgx.Conn, schema string, offline bool) 
 		return nil, err
 	}
 	for query, into := range map[string]*[]string{ownersQuery: &s.owners, barredQuery: &s.barred, forcedQuery: &s.forced, rolesQuery: &s.roles} {
-		if *into, err = texts(ctx, conn, query, schema); err != nil {
+		if *into, err = session.Texts(ctx, conn, query, schema); err != nil {
 			return nil, err
 		}
 	}

@@ -1,0 +1,67 @@
+package session
+
+import (
+	"context"
+	"errors"
+	"strings"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+)
+
+// Run runs statements as one message, and so as one transaction unless they say otherwise. After an error no transaction is open.
+func Run(ctx context.Context, conn *pgx.Conn, statements string) error {
+	_, err := conn.PgConn().Exec(ctx, statements).ReadAll()
+	if err != nil && !conn.IsClosed() && conn.PgConn().TxStatus() != 'I' {
+		rollback, cancel := context.WithTimeout(context.WithoutCancel(ctx), CleanUpLimit) // ctx may have ended by now
+		defer cancel()
+		if _, rollbackErr := conn.PgConn().Exec(rollback, "ROLLBACK").ReadAll(); rollbackErr != nil {
+			Close(ctx, conn)
+		}
+	}
+	return err
+}
+
+// Last runs statements and returns the first value of the last one's row.
+func Last(ctx context.Context, conn *pgx.Conn, statements string) (string, error) {
+	results, err := conn.PgConn().Exec(ctx, statements).ReadAll()
+	if err != nil {
+		return "", err
+	}
+	return string(results[len(results)-1].Rows[0][0]), nil
+}
+
+// Texts returns the one column of a query's rows.
+func Texts(ctx context.Context, conn *pgx.Conn, query string, args ...any) ([]string, error) {
+	rows, err := conn.Query(ctx, query, args...)
+	if err != nil {
+		return nil, err
+	}
+	return pgx.CollectRows(rows, pgx.RowTo[string])
+}
+
+// Name quotes an identifier, with its schema if there are two parts.
+func Name(parts ...string) string { return pgx.Identifier(parts).Sanitize() }
+
+// Quoted doubles the quotes of a text that is to stand between quotes.
+func Quoted(text string) string { return strings.ReplaceAll(text, "'", "''") }
+
+// Code returns the SQLSTATE of an error, empty for none.
+func Code(err error) string {
+	var pg *pgconn.PgError
+	if errors.As(err, &pg) {
+		return pg.Code
+	}
+	return ""
+}
+
+// Ignoring returns an error, nil if its SQLSTATE is the one given.
+func Ignoring(err error, code string) error {
+	if Code(err) == code {
+		return nil
+	}
+	return err
+}
+
+// IsLockTimeout reports whether a statement failed because it did not get a lock in time, or was chosen to end a deadlock.
+func IsLockTimeout(err error) bool { return Code(err) == "55P03" || Code(err) == "40P01" }
