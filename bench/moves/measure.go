@@ -4,13 +4,14 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
 	"github.com/kiloshard/kiloshard/bench/stats"
 	"github.com/kiloshard/kiloshard/shards"
 	"github.com/kiloshard/kiloshard/shards/move"
+	"github.com/kiloshard/kiloshard/shards/move/ledger"
+	"github.com/kiloshard/kiloshard/shards/move/progress"
 )
 
 // measure measures one part.
@@ -103,15 +104,15 @@ func (r *rounds) underLoad(ctx context.Context, l *load, m *shards.Map, home, ot
 	var locked time.Time
 	_, err = move.Run(ctx, move.Config{
 		Map: m, Store: r.store, Shards: shards.SetOf(moves), To: other.Name, LoginWithPassword: true, By: "bench", Rate: rate,
-		Events: func(e move.Event) {
-			switch what := string(e.Step) + ": " + e.What; {
-			case what == "copy: copied":
+		Events: func(e progress.Event) {
+			switch {
+			case e.Step == ledger.Copy && e.Kind == progress.Copied:
 				r.copied = append(r.copied, time.Since(began).Seconds())
-			case what == "cutover: locked":
+			case e.Step == ledger.Cutover && e.Kind == progress.Locked:
 				locked = time.Now()
-			case strings.HasPrefix(what, "cutover: tries again"):
+			case e.Step == ledger.Cutover && e.Kind == progress.Retrying:
 				f.Tried++
-			case what == "fenced: begun":
+			case e.Step == ledger.Fenced && e.Kind == progress.Begun:
 				f.Fences = append(f.Fences, float64(time.Since(locked))/float64(time.Millisecond))
 			}
 		},

@@ -3,30 +3,41 @@ package move
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/kiloshard/kiloshard/shards/move/internal/claim"
+	"github.com/kiloshard/kiloshard/shards/move/internal/cleanup"
+	"github.com/kiloshard/kiloshard/shards/move/internal/fence"
+	"github.com/kiloshard/kiloshard/shards/move/internal/replicate"
 	"github.com/kiloshard/kiloshard/shards/move/internal/session"
-	"github.com/kiloshard/kiloshard/sql"
+	"github.com/kiloshard/kiloshard/shards/move/internal/wayback"
+	"github.com/kiloshard/kiloshard/shards/move/ledger"
+	"github.com/kiloshard/kiloshard/shards/move/progress"
 )
+
+// abortLimit is how long an abort of a shard that no host serves may take after ctx has ended.
+const abortLimit = 2 * time.Minute
 
 // cleanUp removes what the move made beside the shard itself: the subscription, the slot, the publication, the markers.
 func (j *job) cleanUp(ctx context.Context) error {
+	s := j.stream()
 	if j.to != nil {
-		if err := j.unsubscribe(ctx); err != nil {
+		if err := s.Unsubscribe(ctx); err != nil {
 			return err
 		}
-		j.event("unsubscribed")
+		j.event(progress.Unsubscribed)
 	}
-	if err := j.unpublish(ctx); err != nil {
+	if err := s.Unpublish(ctx); err != nil {
 		return err
 	}
-	j.event("unpublished")
-	if err := j.restoreIdentities(ctx); err != nil {
-		return fmt.Errorf("replica identities on %s: %w", j.Source, err)
+	j.event(progress.Unpublished)
+	if err := s.RestoreIdentities(ctx); err != nil {
+		return err
 	}
-	if j.back != nil && j.Step == Switched {
-		if err := j.back.removeWayBack(ctx, j.from); err != nil {
+	if j.back != nil && j.Step == ledger.Switched {
+		if err := wayback.Remove(ctx, j.from, *j.back); err != nil {
 			return err
 		}
 	}
@@ -34,7 +45,7 @@ func (j *job) cleanUp(ctx context.Context) error {
 		if conn == nil {
 			continue
 		}
-		if err := dropMarkers(ctx, conn, j.ID); err != nil {
+		if err := replicate.DropMarkers(ctx, conn, j.ID); err != nil {
 			return err
 		}
 	}
@@ -48,58 +59,59 @@ func (j *job) abort(ctx context.Context) error {
 		return err
 	}
 	working := ctx
-	if j.Step == Fenced { // nobody serves the shard, so an interrupt has to wait
-		j.hold()
+	if j.Step == ledger.Fenced { // no host serves the shard, so an interrupt has to wait
+		j.hold.Take()
 		var cancel context.CancelFunc
-		working, cancel = anyway(ctx)
+		working, cancel = context.WithTimeout(context.WithoutCancel(ctx), abortLimit)
 		defer cancel()
 		if err := j.keepClosed(working); err != nil {
 			return err
 		}
-	} else if err := j.setStep(ctx, Aborting); err != nil {
+	} else if err := j.setStep(ctx, ledger.Aborting); err != nil {
 		return err
 	}
-	if err := j.stay(working, "is aborted"); err != nil {
+	if err := j.change().Stay(working, "is aborted"); err != nil {
 		return err
 	}
-	if j.Step == Fenced {
-		if err := j.unfence(working, Aborting); err != nil {
+	if j.Step == ledger.Fenced {
+		if err := j.unfence(working, ledger.Aborting); err != nil {
 			return err
 		}
-		j.letGo()
+		j.hold.Release()
 	}
 	if err := j.cleanUp(ctx); err != nil {
 		return err
 	}
 	if j.Back != nil && j.to != nil {
-		if err := j.removeWayBack(ctx, j.to); err != nil {
+		if err := wayback.Remove(ctx, j.to, j.Move); err != nil {
 			return err
 		}
 	}
-	if err := session.Run(ctx, j.from, dropFence(j.fence())); err != nil {
+	if err := session.Run(ctx, j.from, fence.Drop(j.FenceSchema())); err != nil {
 		return err
 	}
 	if err := j.takeBack(ctx); err != nil {
 		return err
 	}
-	if err := j.setOutcome(ctx, j.from, Aborted); err != nil {
+	if err := claim.SetOutcome(ctx, j.from, j.Move, ledger.Aborted); err != nil {
 		return err
 	}
-	j.Outcome = Aborted
-	j.event("aborted")
+	j.Outcome = ledger.Aborted
+	j.event(progress.Aborted)
 	return nil
 }
 
 // mayAbort returns an error if the target serves the shard, or is about to.
 func (j *job) mayAbort(ctx context.Context) error {
-	now, err := j.newest(ctx)
+	change := j.change()
+	now, err := change.Newest(ctx)
 	if err != nil {
 		return err
 	}
-	if err := j.notOnTarget(now); err != nil {
+	if err := change.NotOnTarget(now); err != nil {
 		return err
 	}
-	if j.Step == Switched || j.Step == Finished {
+	if j.Step == ledger.Switched || j.Step == ledger.Finished {
 		return fmt.Errorf("%s serves the shard already: expected move resume, and then a move back to %s", j.Target, j.Source)
 	}
 	return nil
@@ -108,40 +120,16 @@ func (j *job) mayAbort(ctx context.Context) error {
 // takeBack drops what the move has made of the shard on the target, and ends it there; a target that is gone keeps it.
 func (j *job) takeBack(ctx context.Context) error {
 	if j.to == nil {
-		j.event("note: subscription %s and schema %s may be left on %s: move clean drops them if that comes back", j.made(), j.Schema, j.Target)
+		j.note("subscription %s and schema %s may be left on %s: move clean drops them if that comes back", j.Slot(), j.Schema, j.Target)
 		return nil
 	}
 	if j.Returns == "" {
 		if err := j.mayAbort(ctx); err != nil {
 			return err
 		}
-		if err := j.dropAborted(ctx, j.to); err != nil {
+		if err := cleanup.DropAborted(ctx, j.to, j.Move); err != nil {
 			return err
 		}
 	}
-	return j.setOutcome(ctx, j.to, Aborted)
-}
-
-// dropAborted drops the shard on the target, if the target's ledger says that this move made it. The fence of an earlier move stays.
-func (m Move) dropAborted(ctx context.Context, to *pgx.Conn) error {
-	var ours bool
-	query := `SELECT EXISTS (SELECT FROM kiloshard.moves WHERE id = $1 AND side = 'target' AND outcome IS NULL) AND NOT ` + sql.IsOldFence("$2::text")
-	if err := to.QueryRow(ctx, query, m.ID, m.Schema).Scan(&ours); err != nil || !ours {
-		return err
-	}
-	err := session.InTx(ctx, to, func(tx pgx.Tx) error {
-		if err := m.replaceLarge(ctx, tx, nil); err != nil {
-			return err
-		}
-		_, err := tx.Exec(ctx, "DROP SCHEMA IF EXISTS "+m.Schema+" CASCADE")
-		return err
-	})
-	if err != nil {
-		return err
-	}
-	_, err = to.Exec(ctx, `UPDATE kiloshard.ledger SET current = false WHERE shard = $1 AND current AND to_regclass('kiloshard.ledger') IS NOT NULL`, m.Shard)
-	if session.Code(err) == "42P01" { // no ledger
-		return nil
-	}
-	return err
+	return claim.SetOutcome(ctx, j.to, j.Move, ledger.Aborted)
 }

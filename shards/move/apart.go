@@ -6,8 +6,8 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/kiloshard/kiloshard/shards/move/internal/large"
-	"github.com/kiloshard/kiloshard/shards/move/internal/rows"
 	"github.com/kiloshard/kiloshard/shards/move/internal/session"
+	"github.com/kiloshard/kiloshard/shards/move/progress"
 )
 
 // apart is what of a shard is not replicated, and is copied while callers wait.
@@ -16,7 +16,7 @@ type apart struct {
 	large    string // the query of [large.Columns]
 }
 
-// readApart looks for what is not replicated. A shard that comes back by its way back has nothing of the kind.
+// readApart looks for what is not replicated. A shard that goes back by its way back has nothing of the kind.
 func (j *job) readApart(ctx context.Context) error {
 	if j.back != nil {
 		return nil
@@ -29,17 +29,6 @@ func (j *job) readApart(ctx context.Context) error {
 	return err
 }
 
-// copyUnlogged copies the unlogged tables, which are locked, and refreshes the materialised views that read them.
-func (j *job) copyUnlogged(ctx context.Context, from pgx.Tx) error {
-	if !j.apart.unlogged {
-		return nil
-	}
-	if err := j.copyAgain(ctx, from.Conn(), rows.Unlogged, unlimited, func(pgx.Tx) error { return nil }); err != nil {
-		return err
-	}
-	return j.refresh(ctx, true)
-}
-
 // copyLarge copies the large objects, in place of those that an earlier try has made: the target's ledger has their numbers.
 func (j *job) copyLarge(ctx context.Context, from pgx.Tx) error {
 	if j.apart.large == "" {
@@ -50,23 +39,13 @@ func (j *job) copyLarge(ctx context.Context, from pgx.Tx) error {
 		return err
 	}
 	return session.InTx(ctx, j.to, func(to pgx.Tx) error {
-		if err := j.replaceLarge(ctx, to, large.OIDs(objects)); err != nil || len(objects) == 0 {
+		if err := large.Replace(ctx, to, j.ID, large.OIDs(objects)); err != nil || len(objects) == 0 {
 			return err
 		}
 		if err := large.Copy(ctx, from, to, objects); err != nil {
 			return err
 		}
-		j.event("copied %d large objects", len(objects))
+		j.eventf(progress.CopiedLarge, "copied %d large objects", len(objects))
 		return nil
 	})
-}
-
-// replaceLarge removes the large objects that a move has made on its target, and notes the numbers of those that it is about to make.
-func (m Move) replaceLarge(ctx context.Context, to pgx.Tx, by []uint32) error {
-	const query = `
-		WITH made AS (SELECT unnest(large_objects) AS oid FROM kiloshard.moves WHERE id = $1 AND side = 'target' AND outcome IS NULL),
-			noted AS (UPDATE kiloshard.moves SET large_objects = $2::oid[] WHERE id = $1 AND side = 'target' AND outcome IS NULL)
-		SELECT count(lo_unlink(oid)) FROM made JOIN pg_largeobject_metadata USING (oid)`
-	_, err := to.Exec(ctx, query, m.ID, by)
-	return err
 }

@@ -10,25 +10,25 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/kiloshard/kiloshard/migrate/snapshot"
-	"github.com/kiloshard/kiloshard/shards"
-	"github.com/kiloshard/kiloshard/shards/mapstore"
 	"github.com/kiloshard/kiloshard/shards/move/internal/checks"
+	"github.com/kiloshard/kiloshard/shards/move/internal/fence"
 	"github.com/kiloshard/kiloshard/shards/move/internal/session"
+	"github.com/kiloshard/kiloshard/shards/move/internal/structure"
 	"github.com/kiloshard/kiloshard/sql"
 )
 
-// CheckError says why a shard cannot be moved: all that was found, so that it can be put right at once.
+// CheckError has all reasons found why a shard cannot be moved.
 type CheckError struct{ Problems []string }
 
 // Error joins what was found.
 func (e *CheckError) Error() string { return strings.Join(e.Problems, "; ") }
 
-// check finds all that is known beforehand to keep the shard from being moved, as a [CheckError], what one should know,
+// check finds what would keep the shard from being moved, as a [CheckError], what an operator should know,
 // and how many bytes the shard takes. It changes nothing.
 func (j *job) check(ctx context.Context) (space int64, notes []string, err error) {
 	for _, conn := range []*pgx.Conn{j.from, j.to} {
 		var under bool
-		var split *string // what a move makes on a host while that is split would be on two
+		var split *string // a host that is split while a move makes things there would have them twice
 		const query = `SELECT coalesce(bool_or(shard = $1), false), max(split) FROM kiloshard.moves WHERE outcome IS NULL`
 		err = conn.QueryRow(ctx, query, j.Shard).Scan(&under, &split)
 		switch {
@@ -59,31 +59,31 @@ func (j *job) check(ctx context.Context) (space int64, notes []string, err error
 	if unknown != nil {
 		e.Problems = append(e.Problems, j.Source+": "+unknown.Error())
 	}
-	if err := j.checkStore(ctx); err != nil {
+	if err := j.change().Check(ctx); err != nil {
 		e.Problems = append(e.Problems, err.Error())
 	}
-	var fence bool
-	if err := j.to.QueryRow(ctx, `SELECT `+sql.IsOldFence("$1::text"), j.Schema).Scan(&fence); err != nil {
+	var fenced bool
+	if err := j.to.QueryRow(ctx, `SELECT `+sql.IsOldFence("$1::text"), j.Schema).Scan(&fenced); err != nil {
 		return space, notes, err
 	}
-	if fence {
-		err := session.Run(ctx, j.to, onlyFence(j.Schema))
+	if fenced {
+		err := session.Run(ctx, j.to, fence.Only(j.Schema))
 		if err == nil {
-			err = j.nothingOutside(ctx)
+			err = structure.NothingOutside(ctx, j.to, j.Move)
 		}
 		if err != nil {
 			e.Problems = append(e.Problems, j.Target+": "+err.Error())
 		}
 	}
-	if len(e.Problems) == 0 { // else what was found may be why there is no fence
-		if err := j.tryFence(ctx); session.Code(err) != "" {
+	if len(e.Problems) == 0 { // otherwise a problem may be the reason why there is no fence
+		if err := fence.Try(ctx, j.from, j.Move); session.Code(err) != "" {
 			e.Problems = append(e.Problems, fmt.Sprintf("%s: what is to take the shard's place cannot be made: %v", j.Source, err))
 		} else if err != nil {
 			return space, notes, err
 		}
 	}
 	switch {
-	case ctx.Err() != nil: // which may be what was found
+	case ctx.Err() != nil: // which may be the problem
 		return space, notes, context.Cause(ctx)
 	case len(e.Problems) > 0:
 		return space, notes, e
@@ -91,30 +91,7 @@ func (j *job) check(ctx context.Context) (space int64, notes []string, err error
 	return space, notes, nil
 }
 
-// checkStore returns an error if the store would not take the change that the move ends with: it would be known only behind the fence.
-func (j *job) checkStore(ctx context.Context) error {
-	now, err := j.load(ctx)
-	if err != nil {
-		return err
-	}
-	return j.takes(ctx, now)
-}
-
-// takes returns an error if the store would not take that change to a map.
-func (j *job) takes(ctx context.Context, now *shards.Map) error {
-	store, ok := j.cfg.Store.(mapstore.Checker)
-	if !ok {
-		return nil
-	}
-	c := now.Config()
-	c.Placement = placement(now, j.numbers(), j.Target)
-	if err := store.Check(ctx, mapstore.Change{Config: c, By: j.cfg.By, Why: j.moves()}); err != nil {
-		return &storeError{fmt.Errorf("it would not take the new map: %w", err)}
-	}
-	return nil
-}
-
-// checkHosts adds to e what else there is to find, by the job's own sessions.
+// checkHosts adds the problems of the hosts to e, by the job's own sessions.
 func (j *job) checkHosts(ctx context.Context, e *CheckError) (space int64, notes []string, err error) {
 	add := func(host string, f checks.Found) {
 		for _, p := range f.Problems {
@@ -156,7 +133,7 @@ func (j *job) checkHosts(ctx context.Context, e *CheckError) (space int64, notes
 		return 0, nil, err
 	}
 	add(j.Target, clocks)
-	// What was found may be why it cannot log in.
+	// A problem may be the reason why it cannot log in.
 	if !j.Offline {
 		if err := j.checkLogin(ctx); err != nil && (ctx.Err() != nil || len(e.Problems) == 0) {
 			return shard.Bytes, notes, err
@@ -179,5 +156,5 @@ func (j *job) checkLogin(ctx context.Context) error {
 		return err
 	}
 	defer func() { _ = tx.Rollback(context.WithoutCancel(ctx)) }()
-	return j.makeSubscription(ctx, tx)
+	return j.stream().Subscribe(ctx, tx)
 }

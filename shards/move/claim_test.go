@@ -11,6 +11,7 @@ import (
 	"github.com/kiloshard/kiloshard/shards"
 	"github.com/kiloshard/kiloshard/shards/mapstore"
 	"github.com/kiloshard/kiloshard/shards/move"
+	"github.com/kiloshard/kiloshard/shards/move/progress"
 	"github.com/kiloshard/kiloshard/sql"
 )
 
@@ -173,7 +174,7 @@ func TestAbortedMeanwhile(t *testing.T) {
 	b.exec(0, fill)
 	cfg := b.cfg
 	aborted := false
-	cfg.Events = func(e move.Event) {
+	cfg.Events = func(e progress.Event) {
 		b.cfg.Events(e)
 		if aborted || point(e) != "fenced: begun" {
 			return
@@ -209,7 +210,7 @@ func TestStoreDownBeforeFence(t *testing.T) {
 		}
 		return nil
 	}}
-	cfg.Events = func(e move.Event) {
+	cfg.Events = func(e progress.Event) {
 		switch p := point(e); {
 		case p == "copy: caught up":
 			down = true
@@ -245,7 +246,7 @@ func TestMovedMeanwhile(t *testing.T) {
 	cfg := b.cfg
 	cfg.Shards, cfg.PerHost = shards.SetOf(0, 1), 1
 	tell, moved := b.cfg.Events, false
-	cfg.Events = func(e move.Event) {
+	cfg.Events = func(e progress.Event) {
 		tell(e)
 		if !moved {
 			moved = true
@@ -305,7 +306,7 @@ func TestSourceLostBehindFence(t *testing.T) {
 	b := setup(t)
 	b.exec(0, fill)
 	tell, lost := b.cfg.Events, false
-	b.cfg.Events = func(e move.Event) {
+	b.cfg.Events = func(e progress.Event) {
 		tell(e)
 		if point(e) == "fenced: begun" {
 			lost = true

@@ -8,6 +8,9 @@ import (
 
 	"github.com/kiloshard/kiloshard/shards"
 	"github.com/kiloshard/kiloshard/shards/mapstore"
+	"github.com/kiloshard/kiloshard/shards/move/internal/replicate"
+	"github.com/kiloshard/kiloshard/shards/move/ledger"
+	"github.com/kiloshard/kiloshard/shards/move/progress"
 )
 
 // Config says which shards are moved and how.
@@ -65,8 +68,8 @@ type Config struct {
 	// returned function is called, so the program must not end in between. Several goroutines may call it at once. Defaults to nothing.
 	Hold func() (release func())
 
-	By     string      // who moves, for the ledger and the history of the map. Defaults to kiloshard
-	Events func(Event) // called with what happens, by one goroutine at a time. Defaults to none
+	By     string               // who moves, for the ledger and the history of the map. Defaults to kiloshard
+	Events func(progress.Event) // called by one goroutine at a time. Defaults to none
 	Logger *slog.Logger
 }
 
@@ -86,7 +89,7 @@ func (c Config) withDefaults() (Config, error) {
 	if c.Rate < 0 {
 		return c, fmt.Errorf("move: Config.Rate %d: expected bytes a second, or 0 for no limit", c.Rate)
 	}
-	if hasPassword(c.Login) {
+	if replicate.HasPassword(c.Login) {
 		return c, &shards.FieldError{Field: "login", Found: "a password, which the list of processes and the history of the shell would show", Expected: "passfile=… or sslcert=… and sslkey=…, of files on the target, or LoginWithPassword (--login-with-password)"}
 	}
 	if c.LockTimeout <= 0 {
@@ -118,24 +121,10 @@ func (c Config) withDefaults() (Config, error) {
 	return c, nil
 }
 
-// host returns a host of the map.
-func (c Config) host(name string) (shards.Host, error) {
-	if h, ok := c.Map.HostNamed(name); ok {
-		return h, nil
+// wayBack returns the way back of a new move, nil for none.
+func (c Config) wayBack() *ledger.WayBack {
+	if c.RollbackFor <= 0 {
+		return nil
 	}
-	return shards.Host{}, &shards.FieldError{Field: "host", Found: fmt.Sprintf("%q", name), Expected: "the name of a host of the map"}
-}
-
-// Event is something that happens in a move.
-type Event struct {
-	Shard shards.Number
-	Split shards.Set // all that leave the host, of [Promote]; empty for a move
-	From  string     // the host that the shard leaves
-	To    string     // the host that it moves to
-	Step  Step       // that the move is in
-	What  string     // such as "begun", or what is waited for
-	Bytes int64      // that are copied so far, of Total; 0 if it is about something else
-	Total int64
-	Left  time.Duration // until all is copied, at the speed so far; 0 if that is unknown
-	Lag   time.Duration // that the target was behind; 0 if it is about something else
+	return &ledger.WayBack{For: c.RollbackFor, WAL: c.RollbackWAL}
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/kiloshard/kiloshard/shards/move"
+	"github.com/kiloshard/kiloshard/shards/move/progress"
 )
 
 // large is a shard whose last table by name is too large for the buffers between source, mover and target.
@@ -17,9 +18,9 @@ func (b *bundle) while(t *testing.T, table string, rate int64, do func()) {
 	t.Helper()
 	b.cfg.Rate = rate
 	tell, begun := b.cfg.Events, false
-	b.cfg.Events = func(e move.Event) {
+	b.cfg.Events = func(e progress.Event) {
 		tell(e)
-		if begun || !strings.HasPrefix(e.What, "copying") {
+		if begun || e.Kind != progress.Copying {
 			return
 		}
 		begun = true
@@ -101,7 +102,7 @@ func TestLockedBeforeCopy(t *testing.T) {
 	})
 	want := fmt.Sprintf("process %d, idle in transaction", holder.PgConn().PID())
 	tell, said := b.cfg.Events, false
-	b.cfg.Events = func(e move.Event) {
+	b.cfg.Events = func(e progress.Event) {
 		tell(e)
 		said = said || e.What == "waits for a lock of "+want
 	}
@@ -139,7 +140,7 @@ func TestSubscriptionChanged(t *testing.T) {
 		b := setup(t)
 		b.exec(0, fill+`create table keyless (n int); insert into keyless select generate_series(1, 100)`)
 		cfg := b.cfg
-		b.cfg.Events = func(e move.Event) {
+		b.cfg.Events = func(e progress.Event) {
 			cfg.Events(e)
 			if point(e) == test.at {
 				b.exec(1, of+test.does)

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"testing"
 	"time"
 
@@ -12,6 +11,7 @@ import (
 
 	"github.com/kiloshard/kiloshard/router"
 	"github.com/kiloshard/kiloshard/shards/move"
+	"github.com/kiloshard/kiloshard/shards/move/progress"
 )
 
 // stream is a source of rows for COPY that cannot be read twice. It stops in the middle until it is told to go on.
@@ -113,7 +113,7 @@ func TestCopyAcrossCutover(t *testing.T) {
 				b.cfg.LockTimeout = time.Minute // a transaction that is older is waited for without locks
 			}
 			tell, waited := b.cfg.Events, false
-			b.cfg.Events = func(e move.Event) {
+			b.cfg.Events = func(e progress.Event) {
 				tell(e)
 				switch p := point(e); {
 				case p == test.begins:
@@ -121,7 +121,7 @@ func TestCopyAcrossCutover(t *testing.T) {
 					if test.old {
 						b.text(0, `select pg_sleep(0.5)`) // longer than the lock timeout
 					}
-				case !waited && (!test.old && strings.HasPrefix(p, "cutover: tries again: ") || strings.HasPrefix(p, "cutover: waits for a transaction of process ")):
+				case !waited && (!test.old && p == "cutover: tries again" || p == "cutover: waits"):
 					waited = true
 					c.some("calls while rows are copied")
 					close(source.goOn)
@@ -157,7 +157,7 @@ func TestCopyInCutover(t *testing.T) {
 	}
 	tell, locked := b.cfg.Events, false
 	b.cfg.MaxPause = time.Minute // the calls below are waited for under locks
-	b.cfg.Events = func(e move.Event) {
+	b.cfg.Events = func(e progress.Event) {
 		tell(e)
 		switch p := point(e); {
 		case p == "cutover: marked" && !locked:

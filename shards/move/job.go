@@ -2,9 +2,6 @@ package move
 
 import (
 	"context"
-	"crypto/rand"
-	"encoding/hex"
-	"errors"
 	"fmt"
 	"time"
 
@@ -12,54 +9,51 @@ import (
 
 	"github.com/kiloshard/kiloshard/migrate/snapshot"
 	"github.com/kiloshard/kiloshard/shards"
+	"github.com/kiloshard/kiloshard/shards/move/internal/claim"
+	"github.com/kiloshard/kiloshard/shards/move/internal/fence"
+	"github.com/kiloshard/kiloshard/shards/move/internal/hold"
+	"github.com/kiloshard/kiloshard/shards/move/internal/hosts"
+	"github.com/kiloshard/kiloshard/shards/move/internal/locks"
+	"github.com/kiloshard/kiloshard/shards/move/internal/placing"
+	"github.com/kiloshard/kiloshard/shards/move/internal/replicate"
+	"github.com/kiloshard/kiloshard/shards/move/internal/rows"
 	"github.com/kiloshard/kiloshard/shards/move/internal/session"
+	"github.com/kiloshard/kiloshard/shards/move/internal/wait"
+	"github.com/kiloshard/kiloshard/shards/move/ledger"
+	"github.com/kiloshard/kiloshard/shards/move/progress"
 )
-
-// ErrUnderWay says that the ledger has a move of the shard that has not ended: it is to be resumed or aborted first.
-var ErrUnderWay = errors.New("a move of the shard is under way")
 
 // job is one shard's move while this program works on it. Each of its sessions is used by one goroutine at a time.
 type job struct {
-	Move
-	cfg        Config
-	src, dst   shards.Host
-	from, to   *pgx.Conn // they hold the shard's advisory lock; to is nil if the target is gone
-	cut        *pgx.Conn // to the source, for tries of a cutover; nil before the first
-	opening    *pgx.Conn // to the target, in the transaction that has it serve; nil before a cutover and after it
-	bytes      int64     // of the shard's tables
-	rows       int64     // of them, as they were compared last
-	small      bool      // it is compared while writers wait
-	apart      apart
-	final      bool                // what has changed since seen is
-	carried    string              // the snapshot of the target when it had all
-	seen       [2]string           // the snapshots of source and target as of which the rows are known to be the same
-	compared   catalogs            // as they were when both structures were compared
-	again      int                 // how often they were compared once more
-	tried      time.Time           // when the first try of a cutover began
-	entered    bool                // it is in the ledger
+	ledger.Move
+
+	cfg      Config
+	src, dst shards.Host
+	from, to *pgx.Conn // they hold the shard's advisory lock; to is nil if the target is gone
+	cut      *pgx.Conn // to the source, for tries of a cutover; nil before the first
+	opening  *pgx.Conn // to the target, in the transaction that opens the shard there; nil before a cutover and after it
+
+	back       *ledger.Move        // the move that this one rolls back: its old schema is brought up to date instead of a copy
 	statements snapshot.Statements // that make the shard, without rows; empty before they are read
-	back       *Move               // the move that this one rolls back: its old schema is brought up to date instead of a copy
-	mapped     *shards.Map         // as it was before the fence; nil for a move that was fenced by another mover
-	release    func()              // of [Config.Hold]; nil while that is not in force
-	turns      []*pgx.Conn         // that hold the turn of a cutover
-	leaving    shards.Set          // the shards of a promotion, which change their host together; empty for a move
+	bytes      int64               // of the shard's tables
+	apart      apart
+	comparison comparison
+	carried    string      // the snapshot of the target when it had all rows
+	mapped     *shards.Map // as it was before the fence; nil for a move that was fenced by another mover
+	tried      time.Time   // when the first try of a cutover began
+	entered    bool        // the ledger has the move
+	turn       locks.Turn
+	hold       hold.Hold
 }
 
-// newID returns 8 hexadecimal digits.
-func newID() string {
-	var b [4]byte
-	_, _ = rand.Read(b[:]) // it never fails
-	return hex.EncodeToString(b[:])
-}
-
-// begin opens the sessions of a move and takes the shard's lock on both hosts. The job is to be closed in any case.
-func begin(ctx context.Context, cfg Config, m Move) (*job, error) {
-	j := &job{Move: m, cfg: cfg}
+// begin opens the sessions of a move and takes the shard's lock on both hosts. The caller closes the job also after an error.
+func begin(ctx context.Context, cfg Config, m ledger.Move) (*job, error) {
+	j := &job{Move: m, cfg: cfg, hold: hold.Hold{Begin: cfg.Hold}}
 	var err error
-	if j.src, err = cfg.host(m.Source); err != nil {
+	if j.src, err = hosts.Host(cfg.Map, m.Source); err != nil {
 		return j, err
 	}
-	if j.dst, err = cfg.host(m.Target); err != nil {
+	if j.dst, err = hosts.Host(cfg.Map, m.Target); err != nil {
 		return j, err
 	}
 	if cfg.withoutTarget {
@@ -77,14 +71,14 @@ func begin(ctx context.Context, cfg Config, m Move) (*job, error) {
 		if side.conn == nil {
 			continue
 		}
-		if err = lockShard(ctx, side.conn, m.turn()); err == nil {
-			err = install(ctx, side.conn)
+		if err = claim.Lock(ctx, side.conn, m.Turn()); err == nil {
+			err = ledger.Install(ctx, side.conn)
 		}
 		if err != nil {
 			return j, &shards.HostError{Host: side.host.Name, Err: err}
 		}
 	}
-	if err := j.limitLockTimeout(ctx); err != nil {
+	if j.cfg.LockTimeout, err = locks.BelowDeadlock(ctx, j.from, j.cfg.LockTimeout); err != nil {
 		return j, &shards.HostError{Host: m.Source, Err: err}
 	}
 	if m.Returns != "" && j.to != nil {
@@ -93,57 +87,97 @@ func begin(ctx context.Context, cfg Config, m Move) (*job, error) {
 	return j, err
 }
 
-// limitLockTimeout has a cutover wait for locks for a shorter time than after which a caller that it waits for, and that waits for it, would
-// be ended as one of a deadlock.
-func (j *job) limitLockTimeout(ctx context.Context) error {
-	var limit float64
-	err := j.from.QueryRow(ctx, `SELECT 0.9 * setting::float8 FROM pg_settings WHERE name = 'deadlock_timeout'`).Scan(&limit)
-	if err == nil {
-		j.cfg.LockTimeout = min(j.cfg.LockTimeout, max(time.Millisecond, time.Duration(limit*float64(time.Millisecond))))
-	}
-	return err
-}
-
 func (j *job) close(ctx context.Context) {
-	j.letGo()
+	j.hold.Release()
 	session.Close(ctx, j.from, j.to, j.cut, j.opening)
 }
 
-func (j *job) event(what string, args ...any) {
-	j.tell(Event{What: fmt.Sprintf(what, args...)})
+// event reports an event whose text is its kind.
+func (j *job) event(kind progress.Kind) { j.report(progress.Event{Kind: kind, What: string(kind)}) }
+
+// eventf reports an event with a text.
+func (j *job) eventf(kind progress.Kind, format string, args ...any) {
+	j.report(progress.Event{Kind: kind, What: fmt.Sprintf(format, args...)})
 }
 
-func (j *job) tell(e Event) {
+func (j *job) report(e progress.Event) {
 	if j.cfg.Events != nil {
-		e.Shard, e.Split, e.From, e.To, e.Step = j.Shard, j.leaving, j.Source, j.Target, j.Step
+		e.Shard, e.From, e.To, e.Step = j.Shard, j.Source, j.Target, j.Step
 		j.cfg.Events(e)
 	}
 }
 
-// advance takes a move from the step that it is in to its end. From the fence until the map has changed nobody is served, so
+// released reports how long writers have waited.
+func (j *job) released(after time.Duration) {
+	j.report(progress.Event{Kind: progress.Released, What: fmt.Sprintf("released after %s", after), Waited: after})
+}
+
+func (j *job) note(format string, args ...any) {
+	j.eventf(progress.Note, "note: "+format, args...)
+}
+
+func (j *job) waits(format string, args ...any) {
+	j.eventf(progress.Waiting, format, args...)
+}
+
+// limits are those of waits for others.
+func (j *job) limits() wait.Limits {
+	return wait.Limits{Lock: j.cfg.LockTimeout, Retry: j.cfg.Patience, Report: j.waits}
+}
+
+// stream is the replication from the source to the target.
+func (j *job) stream() replicate.Stream {
+	return replicate.Stream{
+		Move: j.Move, SourceHost: j.src, TargetHost: j.dst, From: j.from, To: j.to, Limits: j.limits(),
+		Login: replicate.Login{Settings: j.cfg.Login, WithPassword: j.cfg.LoginWithPassword},
+	}
+}
+
+// change is the change of the map that the move ends with.
+func (j *job) change() placing.Change {
+	return placing.Change{
+		Store: j.cfg.Store, By: j.cfg.By, Shards: shards.SetOf(j.Shard), Source: j.Source, Target: j.Target,
+		Waits: j.waits, Failed: func(err error) { j.eventf(progress.StoreFailed, "%v", err) },
+	}
+}
+
+// copyOf copies rows at the rate of the config.
+func (j *job) copyOf(ctx context.Context) rows.Copy {
+	return rows.Copy{Schema: j.Schema, Source: j.Source, Target: j.Target, Limit: rows.Limit(ctx, j.cfg.Rate)}
+}
+
+// copied is the schema on the target that the rows come to.
+func (j *job) copied() string {
+	if j.back != nil {
+		return j.back.OldSchema()
+	}
+	return j.Schema
+}
+
+// advance takes a move from the step that it is in to its end. From the fence until the map has changed no host serves the shard, so
 // an interrupt has to wait.
 func (j *job) advance(ctx context.Context) error {
 	for {
 		working := ctx
-		if j.Step == Fenced {
-			j.hold()
+		if j.Step == ledger.Fenced {
+			j.hold.Take()
 			working = context.WithoutCancel(ctx)
 		}
 		next, err := j.do(working)
-		if next == Fenced {
+		if next == ledger.Fenced {
 			working = context.WithoutCancel(ctx)
 		} else {
-			j.letGo()
+			j.hold.Release()
 		}
 		switch {
 		case err != nil:
 			return j.noted(ctx, err)
-		case next == Finished:
+		case next == ledger.Finished:
 			return j.finish(ctx)
 		}
-		if next == Fenced { // the fence's own transaction has written it
+		if next == ledger.Fenced { // the fence's own transaction has written it
 			j.Step = next
-			j.event("begun")
+			j.event(progress.Begun)
 			continue
 		}
 		if err := j.setStep(working, next); err != nil {
@@ -152,37 +186,38 @@ func (j *job) advance(ctx context.Context) error {
 	}
 }
 
-// do does what the step says, and returns the step that follows. What a killed mover left of the step is no hindrance.
-func (j *job) do(ctx context.Context) (Step, error) {
+// do does the work of the step, and returns the step that follows. It may find the same work half done by a mover that was killed.
+func (j *job) do(ctx context.Context) (ledger.Step, error) {
 	switch j.Step {
-	case Prepare:
+	case ledger.Prepare:
+		next := ledger.Schema
 		if j.back != nil {
-			return Copy, j.enter(ctx, j.to, targetSide)
+			next = ledger.Copy
 		}
-		return Schema, j.enter(ctx, j.to, targetSide)
-	case Schema:
+		return next, claim.Enter(ctx, j.to, j.Move, ledger.TargetSide)
+	case ledger.Schema:
 		if j.Offline {
-			return Cutover, j.makeSchema(ctx)
+			return ledger.Cutover, j.makeSchema(ctx)
 		}
-		return Publish, j.makeSchema(ctx)
-	case Publish:
-		return Copy, j.publish(ctx)
-	case Copy:
-		return Cutover, j.copy(ctx)
-	case Cutover:
+		return ledger.Publish, j.makeSchema(ctx)
+	case ledger.Publish:
+		return ledger.Copy, j.publish(ctx)
+	case ledger.Copy:
+		return ledger.Cutover, j.copy(ctx)
+	case ledger.Cutover:
 		cut := j.cutover
 		if j.Offline {
 			cut = j.cutoverOffline
 		}
 		err := cut(ctx)
-		if err != nil && j.isFenced(ctx) { // the answer to its COMMIT was lost
+		if err != nil && fence.IsUp(ctx, j.from, j.Move) { // the answer to its COMMIT was lost
 			err = nil
 		}
-		return Fenced, err
-	case Fenced:
-		defer j.endTurn(ctx)
-		if down, err := j.unlessAsFenced(ctx); err != nil || down {
-			return Cutover, err
+		return ledger.Fenced, err
+	case ledger.Fenced:
+		defer j.turn.End(ctx)
+		if down, err := j.unfenceIfChanged(ctx); err != nil || down {
+			return ledger.Cutover, err
 		}
 		if j.back != nil {
 			if err := j.reopen(ctx); err != nil {
@@ -191,34 +226,34 @@ func (j *job) do(ctx context.Context) (Step, error) {
 		} else if err := j.openTarget(ctx); err != nil {
 			return "", err
 		}
-		if err := j.switchMap(ctx); err != nil {
+		if err := j.change().Switch(ctx, j.mapped, j.confirm); err != nil {
 			return "", err
 		}
-		return Switched, j.settle(ctx)
-	case Switched:
+		j.event(progress.Switched)
+		return ledger.Switched, settle(ctx, j.to)
+	case ledger.Switched:
 		if err := j.noteLate(ctx); err != nil {
 			return "", err
 		}
 		if j.Offline { // the others have done it before their cutover
 			j.analyze(ctx)
 		}
-		return Finished, j.cleanUp(ctx)
+		return ledger.Finished, j.cleanUp(ctx)
 	}
 	return "", fmt.Errorf("the move is at step %q, which cannot be continued; see kiloshard move abort", j.Step)
 }
 
-// finish ends the move in both ledgers, the target's first: the source's is the one that is looked at.
+// finish ends the move in both ledgers, the target's first: commands look at the source's.
 func (j *job) finish(ctx context.Context) error {
-	if err := j.removeGuards(ctx); err != nil {
+	if err := fence.Unguard(ctx, j.to, j.limits(), j.Move); err != nil {
 		return j.noted(ctx, err)
 	}
-	if err := j.setOutcome(ctx, j.to, Moved); err != nil {
-		return err
+	for _, conn := range []*pgx.Conn{j.to, j.from} {
+		if err := claim.SetOutcome(ctx, conn, j.Move, ledger.Moved); err != nil {
+			return err
+		}
 	}
-	if err := j.setOutcome(ctx, j.from, Moved); err != nil {
-		return err
-	}
-	j.Step, j.Outcome = Finished, Moved
-	j.event("done")
+	j.Step, j.Outcome = ledger.Finished, ledger.Moved
+	j.event(progress.Done)
 	return nil
 }

@@ -3,15 +3,15 @@ package move
 import (
 	"context"
 	"errors"
-	"fmt"
 	"time"
-
-	"github.com/jackc/pgx/v5"
 
 	"github.com/kiloshard/kiloshard/shards"
 	"github.com/kiloshard/kiloshard/shards/move/internal/changes"
-	"github.com/kiloshard/kiloshard/shards/move/internal/session"
+	"github.com/kiloshard/kiloshard/shards/move/internal/hosts"
 	"github.com/kiloshard/kiloshard/shards/move/internal/wait"
+	"github.com/kiloshard/kiloshard/shards/move/internal/wayback"
+	"github.com/kiloshard/kiloshard/shards/move/ledger"
+	"github.com/kiloshard/kiloshard/shards/move/progress"
 )
 
 // keepPause is the pause between two looks at the ways back.
@@ -19,7 +19,7 @@ const keepPause = 2 * time.Second
 
 // Keep keeps the ways back of some shards short, of all if cfg.Shards is empty: it applies what is written on the new hosts to the old
 // schemas, so that little WAL is kept for it. It closes a way back whose time is over, that keeps more WAL than it may, or that has
-// become impossible, and tells so by an event. It returns once none is open, or when ctx ends, without an error: what is
+// become impossible, and reports that by an event. It returns once none is open, or when ctx ends, without an error: what is
 // open then stays so, and its WAL piles up until [Rollback], [Clean], or another Keep. A host that does not answer is tried again.
 func Keep(ctx context.Context, cfg Config) error { return keepWays(ctx, cfg, false) }
 
@@ -47,8 +47,8 @@ func keepWays(ctx context.Context, cfg Config, beside bool) error {
 // keepOnce looks at each way back once, and returns how many are open.
 func keepOnce(ctx context.Context, cfg Config) (open int, err error) {
 	all, err := Status(ctx, cfg.Map)
-	conns := hostConns{cfg: cfg, open: map[string]*pgx.Conn{}}
-	defer conns.close(ctx)
+	conns := hosts.New(cfg.Map)
+	defer conns.Close(ctx)
 	errs := []error{err}
 	for _, m := range all {
 		if m.BackUntil().IsZero() || cfg.Shards.Len() > 0 && !cfg.Shards.Has(m.Shard) {
@@ -56,11 +56,11 @@ func keepOnce(ctx context.Context, cfg Config) (open int, err error) {
 		}
 		open++
 		j := &job{Move: m, cfg: cfg}
-		j.Step = Finished
-		if err := j.keep(ctx, &conns); err != nil {
+		j.Step = ledger.Finished
+		if err := j.keep(ctx, conns); err != nil {
 			errs = append(errs, &shards.ShardError{Shard: m.Shard, Schema: m.Schema, Host: m.Target, Err: err})
 			if ctx.Err() == nil {
-				j.event("the way back: %v", err)
+				j.eventf(progress.WayBack, "the way back: %v", err)
 			}
 		}
 	}
@@ -68,31 +68,31 @@ func keepOnce(ctx context.Context, cfg Config) (open int, err error) {
 }
 
 // keep brings one way back up to date, or closes it.
-func (j *job) keep(ctx context.Context, conns *hostConns) error {
-	source, err := conns.of(ctx, j.Source)
+func (j *job) keep(ctx context.Context, conns *hosts.Conns) error {
+	source, err := conns.Get(ctx, j.Source)
 	if err != nil {
 		return err
 	}
-	target, err := conns.of(ctx, j.Target)
+	target, err := conns.Get(ctx, j.Target)
 	if err != nil {
 		return err
 	}
-	why, err := j.wayLost(ctx, target)
+	why, err := wayback.Lost(ctx, target, j.Move)
 	if err != nil {
 		return err
 	}
 	if why == "" {
-		err = j.changes(source, target).Drain(ctx)
+		err = wayback.Changes(source, target, j.Move).Drain(ctx)
 		var refused *changes.Error
 		if !errors.As(err, &refused) {
-			return ignoring(ignoring(err, errWayClosed), changes.ErrInUse)
+			return ignoring(ignoring(err, wayback.ErrClosed), changes.ErrInUse)
 		}
 		why = refused.Error()
 	}
-	if err := j.closeWayBack(ctx, source, target, why); err != nil {
-		return ignoring(err, errWayClosed)
+	if err := wayback.Close(ctx, source, target, j.Move, why); err != nil {
+		return ignoring(err, wayback.ErrClosed)
 	}
-	j.event("the way back to %s is closed: %s", j.Source, why)
+	j.eventf(progress.WayBack, "the way back to %s is closed: %s", j.Source, why)
 	return nil
 }
 
@@ -104,13 +104,13 @@ func CloseLost(ctx context.Context, cfg Config, dryRun bool) (lost shards.Set, e
 	}
 	all, err := Status(ctx, cfg.Map)
 	errs := []error{err}
-	conns := hostConns{cfg: cfg, open: map[string]*pgx.Conn{}}
-	defer conns.close(ctx)
+	conns := hosts.New(cfg.Map)
+	defer conns.Close(ctx)
 	var found []shards.Number
 	for _, m := range openWaysOf(all) {
 		j := &job{Move: m, cfg: cfg}
-		j.Step = Finished
-		why, err := j.closeLost(ctx, &conns, dryRun)
+		j.Step = ledger.Finished
+		why, err := j.closeLost(ctx, conns, dryRun)
 		switch {
 		case err != nil:
 			errs = append(errs, &shards.ShardError{Shard: m.Shard, Schema: m.Schema, Host: m.Target, Err: err})
@@ -122,30 +122,30 @@ func CloseLost(ctx context.Context, cfg Config, dryRun bool) (lost shards.Set, e
 }
 
 // closeLost closes a way back if it is of no use any more, and says why.
-func (j *job) closeLost(ctx context.Context, conns *hostConns, dryRun bool) (why string, err error) {
-	target, err := conns.of(ctx, j.Target)
+func (j *job) closeLost(ctx context.Context, conns *hosts.Conns, dryRun bool) (why string, err error) {
+	target, err := conns.Get(ctx, j.Target)
 	if err != nil {
 		return "", err
 	}
-	if why, err = j.wayLost(ctx, target); err != nil || why == "" || dryRun {
+	if why, err = wayback.Lost(ctx, target, j.Move); err != nil || why == "" || dryRun {
 		return why, err
 	}
-	source, err := conns.withLedger(ctx, j.Source)
+	source, err := conns.GetWithLedger(ctx, j.Source)
 	if err != nil {
 		return "", err
 	}
-	if err := j.closeWayBack(ctx, source, target, why); err != nil {
-		return "", ignoring(err, errWayClosed)
+	if err := wayback.Close(ctx, source, target, j.Move, why); err != nil {
+		return "", ignoring(err, wayback.ErrClosed)
 	}
-	j.event("the way back to %s is closed: %s", j.Source, why)
+	j.eventf(progress.WayBack, "the way back to %s is closed: %s", j.Source, why)
 	return why, nil
 }
 
 // openWaysOf returns the moves whose way back is open, and on which no shard is going back.
-func openWaysOf(all []Move) (open []Move) {
+func openWaysOf(all []ledger.Move) (open []ledger.Move) {
 	returning := map[string]bool{}
 	for _, m := range all {
-		if m.Outcome == UnderWay && m.Returns != "" {
+		if m.Outcome == ledger.UnderWay && m.Returns != "" {
 			returning[m.Returns] = true
 		}
 	}
@@ -157,47 +157,10 @@ func openWaysOf(all []Move) (open []Move) {
 	return open
 }
 
-// hostConns is a session to each host that was asked for.
-type hostConns struct {
-	cfg    Config
-	open   map[string]*pgx.Conn
-	ledger map[*pgx.Conn]bool // whether its ledger is known to be of this release
-}
-
-// withLedger returns a session to a host whose ledger is of this release. That is looked up once a session, since it reads the catalogs.
-func (c *hostConns) withLedger(ctx context.Context, name string) (*pgx.Conn, error) {
-	conn, err := c.of(ctx, name)
-	if err != nil || c.ledger[conn] {
-		return conn, err
+// ignoring returns an error, nil if it is a harmless one.
+func ignoring(err, harmless error) error {
+	if errors.Is(err, harmless) {
+		return nil
 	}
-	if err := install(ctx, conn); err != nil {
-		return nil, &shards.HostError{Host: name, Err: err}
-	}
-	if c.ledger == nil {
-		c.ledger = map[*pgx.Conn]bool{}
-	}
-	c.ledger[conn] = true
-	return conn, nil
-}
-
-func (c *hostConns) of(ctx context.Context, name string) (*pgx.Conn, error) {
-	if conn := c.open[name]; conn != nil && !conn.IsClosed() {
-		return conn, nil
-	}
-	host, err := c.cfg.host(name)
-	if err != nil {
-		return nil, err
-	}
-	conn, err := session.Open(ctx, host)
-	if err != nil {
-		return nil, fmt.Errorf("host %s: %w", name, err)
-	}
-	c.open[name] = conn
-	return conn, nil
-}
-
-func (c *hostConns) close(ctx context.Context) {
-	for _, conn := range c.open {
-		session.Close(ctx, conn)
-	}
+	return err
 }

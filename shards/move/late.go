@@ -5,43 +5,36 @@ import (
 	"fmt"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgconn"
 
+	"github.com/kiloshard/kiloshard/shards/move/internal/fence"
+	"github.com/kiloshard/kiloshard/shards/move/internal/wayback"
+	"github.com/kiloshard/kiloshard/shards/move/ledger"
+	"github.com/kiloshard/kiloshard/shards/move/progress"
 	"github.com/kiloshard/kiloshard/sql"
 )
 
 // resume continues a move. The map decides, and not the ledger: in a failover of the source the last steps may have been lost.
 func (j *job) resume(ctx context.Context) error {
-	now, err := j.newest(ctx)
+	change := j.change()
+	now, err := change.Newest(ctx)
 	if err != nil {
 		return err
 	}
-	home, onTarget := j.home(now), j.Step == Switched || j.Step == Finished
+	home, onTarget := change.Home(now), j.Step == ledger.Switched || j.Step == ledger.Finished
 	if err := j.agreed(ctx); err != nil {
 		return j.noted(ctx, err)
 	}
 	switch {
-	case home == j.Target && !onTarget && j.Step != Fenced:
+	case home == j.Target && !onTarget && j.Step != ledger.Fenced:
 		if err := j.fenceLate(ctx); err != nil {
 			return j.noted(ctx, err)
 		}
 	case home != j.Target && (home != j.Source || onTarget):
-		return j.noted(ctx, fmt.Errorf("version %d of the map puts %s on %s, and the ledger of %s has the move at step %s: expected %s; see kiloshard map edit", now.Version(), j.moving(), home, j.Source, j.Step, j.Target))
-	case j.Step == Aborting:
+		return j.noted(ctx, fmt.Errorf("version %d of the map puts %s on %s, and the ledger of %s has the move at step %s: expected %s; see kiloshard map edit", now.Version(), change.Names(), home, j.Source, j.Step, j.Target))
+	case j.Step == ledger.Aborting:
 		return j.abort(ctx)
 	}
 	return j.advance(ctx)
-}
-
-// executor is a session, or a transaction.
-type executor interface {
-	Exec(ctx context.Context, query string, args ...any) (pgconn.CommandTag, error)
-}
-
-// noteCutover has the target's ledger say that all rows have come, but for what is written until the fence.
-func (j *job) noteCutover(ctx context.Context, to executor) error {
-	_, err := to.Exec(ctx, `UPDATE kiloshard.moves SET step = $2, stepped = clock_timestamp() WHERE id = $1 AND side = 'target' AND outcome IS NULL`, j.ID, Cutover)
-	return err
 }
 
 // fenceLate fences a source that has lost its fence, in a failover to a standby that had not replayed it. The map has the shard on the
@@ -49,23 +42,23 @@ func (j *job) noteCutover(ctx context.Context, to executor) error {
 func (j *job) fenceLate(ctx context.Context) error {
 	var whole bool
 	query := `SELECT EXISTS (SELECT FROM kiloshard.moves WHERE id = $1 AND side = 'target' AND step = $3) AND to_regnamespace($2) IS NOT NULL AND NOT ` + sql.IsOldFence("$2::text")
-	if err := j.to.QueryRow(ctx, query, j.ID, j.Schema, Cutover).Scan(&whole); err != nil {
+	if err := j.to.QueryRow(ctx, query, j.ID, j.Schema, ledger.Cutover).Scan(&whole); err != nil {
 		return err
 	}
 	if !whole {
-		return fmt.Errorf("the map has %s on %s, whose ledger does not say that its rows have come: expected %s; compare the hosts, and see kiloshard map edit", j.moving(), j.Target, j.Source)
+		return fmt.Errorf("the map has shard %d on %s, whose ledger does not say that its rows have come: expected %s; compare the hosts, and see kiloshard map edit", j.Shard, j.Target, j.Source)
 	}
-	j.event("note: %s has lost its fence, and %s serves: what was written on %[1]s since is in schema %s there only", j.Source, j.Target, j.moved())
-	if err := j.unsubscribe(ctx); err != nil {
+	j.note("%s has lost its fence, and %s serves: what was written on %[1]s since is in schema %s there only", j.Source, j.Target, j.OldSchema())
+	if err := j.stream().Unsubscribe(ctx); err != nil {
 		return err
 	}
-	if j.Step != Cutover {
-		if err := j.setStep(ctx, Cutover); err != nil {
+	if j.Step != ledger.Cutover {
+		if err := j.setStep(ctx, ledger.Cutover); err != nil {
 			return err
 		}
 	}
 	if j.Back != nil {
-		if err := j.removeWayBack(ctx, j.to); err != nil {
+		if err := wayback.Remove(ctx, j.to, j.Move); err != nil {
 			return err
 		}
 		j.Back.Closed = j.Source + " has lost its fence"
@@ -73,19 +66,19 @@ func (j *job) fenceLate(ctx context.Context) error {
 	if err := j.prepareFence(ctx); err != nil {
 		return err
 	}
-	err := j.untilFenced(ctx, func() error {
+	err := j.retryLocked(ctx, func() error {
 		return j.fenceLocked(ctx, func(ctx context.Context, tx pgx.Tx) error {
-			sequences, err := sequencesOf(ctx, tx, j.Schema)
+			sequences, err := fence.Sequences(ctx, tx, j.Schema)
 			if err != nil {
 				return err
 			}
-			return j.erect(ctx, tx, sequences)
+			return j.raiseFence(ctx, tx, sequences)
 		})
 	})
-	if err != nil && !j.isFenced(ctx) {
+	if err != nil && !fence.IsUp(ctx, j.from, j.Move) {
 		return err
 	}
-	j.Step = Fenced
-	j.event("begun")
+	j.Step = ledger.Fenced
+	j.event(progress.Begun)
 	return nil
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/kiloshard/kiloshard/router"
 	"github.com/kiloshard/kiloshard/shards/move"
+	"github.com/kiloshard/kiloshard/shards/move/progress"
 )
 
 // callBreak is how long a caller waits after each call, so that the move beside it gets the processor. Several calls are under way at
@@ -211,9 +212,9 @@ func TestUnfencedUnderLoad(t *testing.T) {
 	c := b.crowd(t, allWays...)
 	wait := b.whileFencing(0, `grant execute on function shard_00001.next_id() to pg_monitor`)
 	down, tell := false, b.cfg.Events
-	b.cfg.Events = func(e move.Event) {
+	b.cfg.Events = func(e progress.Event) {
 		tell(e)
-		down = down || e.What == "unfenced"
+		down = down || e.Kind == progress.Unfenced
 	}
 	if _, err := move.Resume(t.Context(), b.cfg); err != nil {
 		t.Fatal(err)

@@ -14,6 +14,7 @@ import (
 	"github.com/kiloshard/kiloshard/internal/dsn"
 	"github.com/kiloshard/kiloshard/shards"
 	"github.com/kiloshard/kiloshard/shards/move"
+	"github.com/kiloshard/kiloshard/shards/move/progress"
 	"github.com/kiloshard/kiloshard/shards/shardtest"
 )
 
@@ -53,7 +54,7 @@ func TestLoginHasTheModeOfTheDSN(t *testing.T) {
 			b := setupOn(t, c)
 			b.cfg.Shards = shards.SetOf(shards.Number(i))
 			var conninfo string
-			b.cfg.Events = func(move.Event) {
+			b.cfg.Events = func(progress.Event) {
 				if conninfo == "" {
 					conninfo = subscriptions(t, b.m.Hosts()[1])
 				}

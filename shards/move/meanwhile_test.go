@@ -11,6 +11,7 @@ import (
 
 	"github.com/kiloshard/kiloshard/shards"
 	"github.com/kiloshard/kiloshard/shards/move"
+	"github.com/kiloshard/kiloshard/shards/move/progress"
 )
 
 // afterWait makes a transaction that a cutover on a host waits for, and has statements run when it begins to wait, before the transaction
@@ -22,9 +23,9 @@ func (b *bundle) afterWait(host int, statements string) {
 		b.t.Fatal(err)
 	}
 	tell, done := b.cfg.Events, false
-	b.cfg.Events = func(e move.Event) {
+	b.cfg.Events = func(e progress.Event) {
 		tell(e)
-		if done || !strings.HasPrefix(e.What, "waits for a transaction of process ") {
+		if done || e.Kind != progress.Waiting {
 			return
 		}
 		done = true
@@ -209,9 +210,9 @@ func TestMadeWhileFencing(t *testing.T) {
 		b.exec(0, fill)
 		b.copied(offline)
 		locked, tell := 0, b.cfg.Events
-		b.cfg.Events = func(e move.Event) {
+		b.cfg.Events = func(e progress.Event) {
 			tell(e)
-			if e.What == "locked" {
+			if e.Kind == progress.Locked {
 				locked++
 			}
 		}

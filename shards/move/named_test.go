@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/kiloshard/kiloshard/shards/move"
+	"github.com/kiloshard/kiloshard/shards/move/progress"
 )
 
 // naming is a table of all types that name something by its OID, and of those that mean something only in their own database, alone and in
@@ -116,7 +117,7 @@ func TestNamedSince(t *testing.T) {
 	b := setup(t)
 	b.exec(0, fill+`create table named (n int primary key, t regclass)`)
 	tell, done := b.cfg.Events, false
-	b.cfg.Events = func(e move.Event) {
+	b.cfg.Events = func(e progress.Event) {
 		tell(e)
 		if point(e) == "copy: copied" && !done {
 			done = true

@@ -12,6 +12,7 @@ import (
 	"github.com/kiloshard/kiloshard/internal/pgtest"
 	"github.com/kiloshard/kiloshard/shards"
 	"github.com/kiloshard/kiloshard/shards/move"
+	"github.com/kiloshard/kiloshard/shards/move/progress"
 	"github.com/kiloshard/kiloshard/shards/shardtest"
 )
 
@@ -81,13 +82,13 @@ func TestHostCutOff(t *testing.T) {
 	beside.Shards, beside.To, beside.Login = shards.SetOf(3), "pg-c", "host=pg-b port=5432"
 	b.cfg.Login = "host=pg-a port=5432"
 	tell, cut, back := b.cfg.Events, false, false
-	b.cfg.Events = func(e move.Event) {
+	b.cfg.Events = func(e progress.Event) {
 		tell(e)
 		switch p := point(e); {
 		case !cut && p == "cutover: locked":
 			cut = true
 			network.unplug("pg-a")
-		case cut && !back && strings.HasPrefix(p, "cutover: tries again"):
+		case cut && !back && p == "cutover: tries again":
 			back = true
 			c.some("calls while the host is cut off")
 			if _, err := move.Run(t.Context(), beside); err != nil {

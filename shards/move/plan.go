@@ -6,6 +6,7 @@ import (
 	"errors"
 
 	"github.com/kiloshard/kiloshard/shards"
+	"github.com/kiloshard/kiloshard/shards/move/ledger"
 )
 
 // Planned is what [Run] would do with a shard.
@@ -16,7 +17,7 @@ type Planned struct {
 	Bytes    int64    // of its tables
 	Space    int64    // bytes that it takes, with indexes
 	Problems []string // why it cannot be moved; empty if nothing is known against it
-	Notes    []string // what one should know, such as tables without a primary key
+	Notes    []string // what an operator should know, such as tables without a primary key
 }
 
 // Plan makes all checks that [Run] makes, the target's login on the source included. If they find nothing, it also makes each shard on its
@@ -68,6 +69,6 @@ func (j *job) plan(ctx context.Context, p *Planned) error {
 }
 
 // newMove returns a move that is about to begin.
-func (c Config) newMove(n shards.Number) Move {
-	return Move{ID: newID(), Shard: n, Schema: c.Map.Schema(n), Source: c.Map.Host(n).Name, Target: cmp.Or(c.Targets[n], c.To), Step: Prepare, Who: c.By, Offline: c.Offline, Back: c.wayBack()}
+func (c Config) newMove(n shards.Number) ledger.Move {
+	return ledger.Move{ID: ledger.NewID(), Shard: n, Schema: c.Map.Schema(n), Source: c.Map.Host(n).Name, Target: cmp.Or(c.Targets[n], c.To), Step: ledger.Prepare, Who: c.By, Offline: c.Offline, Back: c.wayBack()}
 }

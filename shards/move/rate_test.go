@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/kiloshard/kiloshard/shards/move"
+	"github.com/kiloshard/kiloshard/shards/move/progress"
 )
 
 // A rate holds up what is copied.
@@ -73,7 +74,7 @@ func TestRateWithoutSlot(t *testing.T) {
 	b := setup(t)
 	b.exec(0, `insert into shard_00001.photos (title) select repeat('x', 1000) from generate_series(1, 1000)`)
 	b.cfg.Rate = 10e3 // for 100 s
-	b.cfg.Events = func(e move.Event) {
+	b.cfg.Events = func(e progress.Event) {
 		if point(e) == "copy: slot made" {
 			slots := b.text(0, `select count(pg_drop_replication_slot(slot_name)) from pg_replication_slots where database = current_database()`)
 			b.equal("slots", slots, "1")

@@ -10,8 +10,15 @@ import (
 
 	"github.com/kiloshard/kiloshard/shards"
 	"github.com/kiloshard/kiloshard/shards/move/internal/changes"
+	"github.com/kiloshard/kiloshard/shards/move/internal/claim"
+	"github.com/kiloshard/kiloshard/shards/move/internal/fence"
+	"github.com/kiloshard/kiloshard/shards/move/internal/placing"
 	"github.com/kiloshard/kiloshard/shards/move/internal/session"
+	"github.com/kiloshard/kiloshard/shards/move/internal/structure"
 	"github.com/kiloshard/kiloshard/shards/move/internal/wait"
+	"github.com/kiloshard/kiloshard/shards/move/internal/wayback"
+	"github.com/kiloshard/kiloshard/shards/move/ledger"
+	"github.com/kiloshard/kiloshard/shards/move/progress"
 )
 
 // Rollback takes shards back to the hosts that they have left, those of cfg.Shards or all if it is empty, whose way back is open. No
@@ -26,14 +33,14 @@ func Rollback(ctx context.Context, cfg Config) (Report, error) {
 	if err != nil {
 		return Report{}, err
 	}
-	var todo []Move
+	var todo []ledger.Move
 	var found []shards.Number
 	for _, m := range all {
 		if m.BackUntil().IsZero() || cfg.Shards.Len() > 0 && !cfg.Shards.Has(m.Shard) {
 			continue
 		}
 		found = append(found, m.Shard)
-		todo = append(todo, Move{ID: newID(), Shard: m.Shard, Schema: m.Schema, Source: m.Target, Target: m.Source, Step: Prepare, Who: cfg.By, Returns: m.ID})
+		todo = append(todo, ledger.Move{ID: ledger.NewID(), Shard: m.Shard, Schema: m.Schema, Source: m.Target, Target: m.Source, Step: ledger.Prepare, Who: cfg.By, Returns: m.ID})
 	}
 	var without []shards.Number
 	for n := range cfg.Shards.All() {
@@ -42,22 +49,24 @@ func Rollback(ctx context.Context, cfg Config) (Report, error) {
 		}
 	}
 	for _, n := range without {
-		if i := slices.IndexFunc(all, func(m Move) bool { return m.Shard == n && m.Outcome == Moved && m.Back != nil && m.Back.Closed != "" }); i >= 0 {
+		if i := slices.IndexFunc(all, func(m ledger.Move) bool {
+			return m.Shard == n && m.Outcome == ledger.Moved && m.Back != nil && m.Back.Closed != ""
+		}); i >= 0 {
 			return Report{}, fmt.Errorf("the way back of shard %d is closed: %s: %w", n, all[i].Back.Closed, ErrNoWayBack)
 		}
 	}
 	if len(without) > 0 {
-		return Report{}, fmt.Errorf("shards %s have no way back: %w", shards.SetOf(without...).Short(namesLimit), ErrNoWayBack)
+		return Report{}, fmt.Errorf("shards %s have no way back: %w", shards.SetOf(without...).Short(placing.NamesLimit), ErrNoWayBack)
 	}
 	return each(ctx, cfg, todo, func(ctx context.Context, j *job) error {
 		if err := j.mayReturn(ctx); err != nil {
 			return err
 		}
-		if err := enterAlone(ctx, j.from, j.Move); err != nil {
+		if err := claim.EnterAll(ctx, j.from, j.Move); err != nil {
 			return err
 		}
 		j.entered = true
-		j.event("begun")
+		j.event(progress.Begun)
 		return j.advance(ctx)
 	})
 }
@@ -67,8 +76,8 @@ var ErrNoWayBack = errors.New("expected one that was moved with a way back (--ro
 
 // readReturned reads the move that this one rolls back, from the ledger of the host that the shard comes back to.
 func (j *job) readReturned(ctx context.Context) error {
-	j.back = &Move{ID: j.Returns, Shard: j.Shard, Schema: j.Schema, Source: j.Target, Target: j.Source}
-	if err := j.back.reread(ctx, j.to); err != nil {
+	j.back = &ledger.Move{ID: j.Returns, Shard: j.Shard, Schema: j.Schema, Source: j.Target, Target: j.Source}
+	if err := j.back.Reread(ctx, j.to); err != nil {
 		return fmt.Errorf("move %s on %s, which is to be rolled back: %w", j.Returns, j.Target, err)
 	}
 	return nil
@@ -86,17 +95,17 @@ func (j *job) mayReturn(ctx context.Context) error {
 	if home := j.cfg.Map.Host(j.Shard).Name; home != j.Source {
 		return fmt.Errorf("the map has the shard on %s, not on %s any more: %w", home, j.Source, ErrNoWayBack)
 	}
-	why, err := j.back.wayLost(ctx, j.from)
+	why, err := wayback.Lost(ctx, j.from, *j.back)
 	if err != nil {
 		return err
 	}
 	if why != "" {
-		if err := j.back.closeWayBack(ctx, j.to, j.from, why); err != nil && !errors.Is(err, errWayClosed) {
+		if err := wayback.Close(ctx, j.to, j.from, *j.back, why); err != nil && !errors.Is(err, wayback.ErrClosed) {
 			return err
 		}
 		return fmt.Errorf("%s: %w", why, ErrNoWayBack)
 	}
-	if err := j.checkStore(ctx); err != nil {
+	if err := j.change().Check(ctx); err != nil {
 		return err
 	}
 	return j.verifyUnchanged(ctx)
@@ -104,7 +113,7 @@ func (j *job) mayReturn(ctx context.Context) error {
 
 // verifyUnchanged compares the shard's structure with what it was at the fence: the old schema still is like that.
 func (j *job) verifyUnchanged(ctx context.Context) error {
-	now, err := structureOn(ctx, j.src, j.cfg.Map, j.Shard)
+	now, err := structure.Hash(ctx, j.src, j.cfg.Map, j.Shard)
 	if err != nil {
 		return err
 	}
@@ -114,25 +123,25 @@ func (j *job) verifyUnchanged(ctx context.Context) error {
 	return nil
 }
 
-// drain brings the old schema up to date with all that is committed. Where [Keep] is at it, it waits: all that a long transaction,
-// of any database, keeps in the WAL is read anew each time.
+// drain brings the old schema up to date with all that is committed. It waits while [Keep] reads the slot, which may take long: with a long transaction,
+// of any database, each reader starts at the same WAL position.
 func (j *job) drain(ctx context.Context) error {
-	// What was committed without waiting for the disk is on it then.
+	// Commits that did not wait for the disk are on it then.
 	if _, err := j.from.Exec(ctx, `SELECT pg_logical_emit_message(true, 'kiloshard', 'marker')`); err != nil {
 		return err
 	}
-	began, told := time.Now(), time.Now()
+	began, reported := time.Now(), time.Now()
 	err := wait.Until(ctx, 0, wait.Slowly, nil, func() (bool, error) {
-		err := j.back.changes(j.to, j.from).Drain(ctx)
+		err := wayback.Changes(j.to, j.from, *j.back).Drain(ctx)
 		if !errors.Is(err, changes.ErrInUse) {
 			return true, err
 		}
-		if j.outOfPatience(began) {
+		if j.limits().Exceeded(began) {
 			return false, fmt.Errorf("%w: waited %s", err, j.cfg.Patience)
 		}
-		if time.Since(told) > slotEvery {
-			told = told.Add(wait.Interval)
-			return false, j.nameReader(ctx)
+		if time.Since(reported) > watchInterval {
+			reported = reported.Add(wait.Interval)
+			return false, j.reportReader(ctx)
 		}
 		return false, nil
 	})
@@ -143,49 +152,49 @@ func (j *job) drain(ctx context.Context) error {
 	return err
 }
 
-// nameReader reports who reads the slot of the way back.
-func (j *job) nameReader(ctx context.Context) error {
+// reportReader reports the process that reads the slot of the way back.
+func (j *job) reportReader(ctx context.Context) error {
 	const query = `SELECT format('process %s (%s)', a.pid, coalesce(nullif(a.application_name, ''), a.usename::text)) FROM pg_replication_slots s JOIN pg_stat_activity a ON a.pid = s.active_pid WHERE s.slot_name = $1`
-	readers, err := session.Texts(ctx, j.from, query, j.back.way())
+	readers, err := session.Texts(ctx, j.from, query, j.back.BackSlot())
 	if err == nil && len(readers) > 0 {
-		j.event("waits for %s on %s, which reads slot %s", readers[0], j.Source, j.back.way())
+		j.waits("waits for %s on %s, which reads slot %s", readers[0], j.Source, j.back.BackSlot())
 	}
 	return err
 }
 
-// nameAwaited reports the standbys that Postgres waits for, from 17 on, before it hands out a change: one that was promoted may still name itself.
-func (j *job) nameAwaited(ctx context.Context) error {
+// reportStandbys reports the standbys that Postgres waits for, from 17 on, before it hands out a change: one that was promoted may still name itself.
+func (j *job) reportStandbys(ctx context.Context) error {
 	const query = `
 		SELECT slot FROM (SELECT trim(both ' "' from s) FROM unnest(string_to_array(current_setting('synchronized_standby_slots', true), ',')) s) named (slot)
 		WHERE slot <> '' AND NOT EXISTS (SELECT FROM pg_replication_slots WHERE slot_name = slot AND active)`
 	slots, err := session.Texts(ctx, j.from, query)
 	if err == nil && len(slots) > 0 {
-		j.event("waits for a standby to read slot %s on %s: expected one, or synchronized_standby_slots without it", strings.Join(slots, ", "), j.Source)
+		j.waits("waits for a standby to read slot %s on %s: expected one, or synchronized_standby_slots without it", strings.Join(slots, ", "), j.Source)
 	}
 	return err
 }
 
-// showBack returns the statements that take down the fence of the move that is rolled back, and drop it, unless that would drop what is
-// somebody's.
+// showBack returns the statements that take down the fence of the move that is rolled back, and drop it, unless that would drop
+// something else.
 func (j *job) showBack(ctx context.Context) (string, error) {
-	if err := j.nothingOutside(ctx); err != nil {
+	if err := structure.NothingOutside(ctx, j.to, j.Move); err != nil {
 		return "", err
 	}
-	was, err := heldBy(ctx, j.to, j.back.ID)
-	return onlyFence(j.Schema) + j.back.unfenceScript(was) + "DROP SCHEMA " + j.back.fence() + " CASCADE;\n", err
+	was, err := fence.Held(ctx, j.to, *j.back)
+	return fence.Only(j.Schema) + fence.Lower(*j.back, was) + "DROP SCHEMA " + j.back.FenceSchema() + " CASCADE;\n", err
 }
 
 // reopen makes the old host take writes again, in one transaction: the fence of the move that is rolled back comes down, the sequences go on
 // from where they are behind the fence of the host that the shard leaves, and its ledger says so.
 func (j *job) reopen(ctx context.Context) error {
-	if j.back.Outcome == Returned {
+	if j.back.Outcome == ledger.Returned {
 		return nil
 	}
-	is, err := heldBy(ctx, j.from, j.ID)
+	is, err := fence.Held(ctx, j.from, j.Move)
 	if err != nil {
 		return err
 	}
-	end := setSequences(j.Schema, is) + j.opens() + fmt.Sprintf("UPDATE kiloshard.moves SET outcome = '%s', stepped = clock_timestamp() WHERE id = '%s'; COMMIT", Returned, j.back.ID)
+	end := fence.Set(j.Schema, is) + fence.Open(j.Move) + fmt.Sprintf("UPDATE kiloshard.moves SET outcome = '%s', stepped = clock_timestamp() WHERE id = '%s'; COMMIT", ledger.Returned, j.back.ID)
 	done := false
 	if j.opening != nil { // the fence is down there
 		done = session.Run(ctx, j.opening, end) == nil
@@ -196,7 +205,7 @@ func (j *job) reopen(ctx context.Context) error {
 		if err := j.readReturned(ctx); err != nil {
 			return err
 		}
-		done = j.back.Outcome == Returned
+		done = j.back.Outcome == ledger.Returned
 	}
 	if !done {
 		show, err := j.showBack(ctx)
@@ -207,7 +216,24 @@ func (j *job) reopen(ctx context.Context) error {
 			return fmt.Errorf("taking the fence down on %s: %w", j.Target, err)
 		}
 	}
-	j.back.Outcome = Returned
-	j.event("reopened")
+	j.back.Outcome = ledger.Returned
+	j.event(progress.Reopened)
 	return nil
+}
+
+// openWayBack makes the publication and the slot on the target, and notes the shard's structure. The slot also has what is written before the fence, which is
+// passed over.
+func (j *job) openWayBack(ctx context.Context) (err error) {
+	if j.Back == nil {
+		return nil
+	}
+	if err := wayback.Publish(ctx, j.to, j.Move); err != nil {
+		return err
+	}
+	if err := j.stream().MakeSlot(ctx, j.dst, j.to, j.BackSlot()); err != nil {
+		return fmt.Errorf("slot of the way back on %s: %w", j.Target, err)
+	}
+	j.event(progress.WayBackMade)
+	j.Back.Structure, err = structure.Hash(ctx, j.dst, j.cfg.Map, j.Shard)
+	return err
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/kiloshard/kiloshard/shards"
 	"github.com/kiloshard/kiloshard/shards/move"
+	"github.com/kiloshard/kiloshard/shards/move/progress"
 )
 
 // movedWithWayBack is a bundle whose shard 1 has moved to pg-b, and can go back.
@@ -161,7 +162,7 @@ func TestRollbackWaitsForReader(t *testing.T) {
 		return b.text(1, `select active from pg_replication_slots where slot_name = '`+slot+`'`) == "t"
 	})
 	tell, said := b.cfg.Events, ""
-	b.cfg.Events = func(e move.Event) {
+	b.cfg.Events = func(e progress.Event) {
 		tell(e)
 		if strings.HasPrefix(e.What, "waits for process ") {
 			said = e.What
@@ -213,10 +214,9 @@ func stopped(t *testing.T, b *bundle, at string, run func(context.Context, move.
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	cfg, tell, there := b.cfg, b.cfg.Events, false
-	cfg.Events = func(e move.Event) {
+	cfg.Events = func(e progress.Event) {
 		tell(e)
-		what, _, _ := strings.Cut(e.What, " after")
-		if string(e.Step)+": "+what == at {
+		if point(e) == at {
 			there = true
 			cancel()
 		}
@@ -287,7 +287,7 @@ func TestKeepBeside(t *testing.T) {
 	b.cfg.RollbackFor, b.cfg.RollbackWAL = time.Hour, 1
 	closed := make(chan struct{})
 	beside := b.cfg
-	beside.Events = func(e move.Event) {
+	beside.Events = func(e progress.Event) {
 		if strings.Contains(e.What, "the way back to pg-a is closed: ") {
 			close(closed)
 		}

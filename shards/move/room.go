@@ -7,15 +7,15 @@ import (
 	"sync"
 	"time"
 
-	"github.com/kiloshard/kiloshard/shards/move/internal/session"
 	"github.com/kiloshard/kiloshard/shards/move/internal/wait"
+	"github.com/kiloshard/kiloshard/shards/move/ledger"
 )
 
-// rooms keeps the moves of one command from beginning while their hosts have no replication slot, WAL sender or worker left for them: they
-// wait for their turn instead of failing half-way. It is safe for concurrent use.
+// rooms makes the moves of one command wait while their hosts have no replication slot, WAL sender or worker left for them. Otherwise
+// they would fail half-way. It is safe for concurrent use.
 type rooms struct {
-	mu       sync.Mutex // guards admitted; held while hosts are asked, so that no two moves take the last place
-	admitted []Move
+	mu       sync.Mutex // guards admitted; held while hosts are asked, so that no two moves take the last slot
+	admitted []ledger.Move
 }
 
 // The most that one move needs at a time: a check logs in beside a copy, and each check expects one more of all to be free.
@@ -24,33 +24,33 @@ const (
 	spare         = 1
 )
 
-// admit waits until there is room for a move. It does not wait for other programs: with no move of its own under way on these hosts, the
-// checks say what is lacking. The returned function gives the place back.
+// admit waits until there is room for a move. It does not wait for other programs: with no move of this command under way on these hosts, the
+// checks report what is missing. The returned function ends the move's use of the room.
 func (r *rooms) admit(ctx context.Context, j *job) (leave func(), err error) {
-	told := time.Now()
+	reported := time.Now()
 	err = wait.Until(ctx, 0, wait.Slowly, nil, func() (bool, error) {
 		r.mu.Lock()
 		defer r.mu.Unlock()
-		lacking, err := r.lacking(ctx, j)
-		if err == nil && lacking == "" {
+		missing, err := r.missing(ctx, j)
+		if err == nil && missing == "" {
 			r.admitted = append(r.admitted, j.Move)
 			return true, nil
 		}
-		if err == nil && time.Since(told) > wait.Interval {
-			told = time.Now()
-			j.event("waits for %s", lacking)
+		if err == nil && time.Since(reported) > wait.Interval {
+			reported = time.Now()
+			j.waits("waits for %s", missing)
 		}
 		return false, err
 	})
 	return func() {
 		r.mu.Lock()
 		defer r.mu.Unlock()
-		r.admitted = slices.DeleteFunc(r.admitted, func(m Move) bool { return m.ID == j.ID })
+		r.admitted = slices.DeleteFunc(r.admitted, func(m ledger.Move) bool { return m.ID == j.ID })
 	}, err
 }
 
-// lacking says what a move would wait for; empty if there is room, or nobody to wait for.
-func (r *rooms) lacking(ctx context.Context, j *job) (string, error) {
+// missing names what a move would wait for; empty if there is room, or no move to wait for.
+func (r *rooms) missing(ctx context.Context, j *job) (string, error) {
 	if j.Offline || j.Returns != "" {
 		return "", nil
 	}
@@ -88,7 +88,7 @@ func (r *rooms) lacking(ctx context.Context, j *job) (string, error) {
 }
 
 // with returns the moves that leave a host, or arrive at one.
-func (r *rooms) with(source, target string) (found []Move) {
+func (r *rooms) with(source, target string) (found []ledger.Move) {
 	for _, m := range r.admitted {
 		if m.Source == source || m.Target == target {
 			found = append(found, m)
@@ -98,31 +98,10 @@ func (r *rooms) with(source, target string) (found []Move) {
 }
 
 // made names what moves make: slots, subscriptions, and the slots of ways back.
-func made(moves []Move) []string {
+func made(moves []ledger.Move) []string {
 	names := []string{}
 	for _, m := range moves {
-		names = append(names, m.made(), m.way())
+		names = append(names, m.Slot(), m.BackSlot())
 	}
 	return names
-}
-
-// untilFree calls make until it no longer fails because all slots or WAL senders are in use: others may have taken them since [rooms.admit].
-func (j *job) untilFree(ctx context.Context, host string, make func() error) error {
-	began, told := time.Now(), time.Now()
-	return wait.Until(ctx, 0, wait.Slowly, nil, func() (bool, error) {
-		err := make()
-		switch session.Code(err) {
-		default:
-			return true, err
-		case "53400", "53300": // all slots are in use; all WAL senders are
-		}
-		if j.outOfPatience(began) {
-			return false, err
-		}
-		if time.Since(told) > wait.Interval {
-			told = time.Now()
-			j.event("waits for %s: %v", host, err)
-		}
-		return false, nil
-	})
 }

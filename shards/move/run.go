@@ -10,13 +10,18 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/kiloshard/kiloshard/shards"
+	"github.com/kiloshard/kiloshard/shards/move/internal/claim"
+	"github.com/kiloshard/kiloshard/shards/move/internal/hosts"
+	"github.com/kiloshard/kiloshard/shards/move/internal/promote"
+	"github.com/kiloshard/kiloshard/shards/move/ledger"
+	"github.com/kiloshard/kiloshard/shards/move/progress"
 )
 
-// Report says what became of some moves.
+// Report is the result of some moves.
 type Report struct {
 	Done      shards.Set // on the target, or where they were after Abort
 	Unmoved   shards.Set // that were on the target already
-	Resumable shards.Set // whose move is under way still: it is in the ledger
+	Resumable shards.Set // whose move is still under way: the ledger has it
 }
 
 // Run moves shards to a host, some at a time, while services write. A shard that is on the host already is left alone.
@@ -29,7 +34,7 @@ func Run(ctx context.Context, cfg Config) (Report, error) {
 	if err != nil {
 		return Report{}, err
 	}
-	var todo []Move
+	var todo []ledger.Move
 	var unmoved []shards.Number
 	for n := range cfg.Shards.All() {
 		m := cfg.newMove(n)
@@ -37,7 +42,7 @@ func Run(ctx context.Context, cfg Config) (Report, error) {
 			unmoved = append(unmoved, n)
 			continue
 		}
-		if _, err := cfg.host(m.Target); err != nil {
+		if _, err := hosts.Host(cfg.Map, m.Target); err != nil {
 			return Report{}, err
 		}
 		todo = append(todo, m)
@@ -49,25 +54,26 @@ func Run(ctx context.Context, cfg Config) (Report, error) {
 		if err != nil {
 			return err
 		}
-		now, err := j.newest(ctx)
+		change := j.change()
+		now, err := change.Newest(ctx)
 		if err != nil {
 			return err
 		}
-		if err := j.onSource(now); err != nil {
+		if err := change.OnSource(now); err != nil {
 			return err
 		}
 		_, notes, err := j.check(ctx)
 		if err != nil {
 			return err
 		}
-		if err := enterAlone(ctx, j.from, j.Move); err != nil {
+		if err := claim.EnterAll(ctx, j.from, j.Move); err != nil {
 			return err
 		}
 		j.entered = true
 		for _, note := range notes {
-			j.event("note: %s", note)
+			j.note("%s", note)
 		}
-		j.event("begun")
+		j.event(progress.Begun)
 		return j.advance(ctx)
 	})
 	report.Unmoved = shards.SetOf(unmoved...)
@@ -85,34 +91,33 @@ func Resume(ctx context.Context, cfg Config) (Report, error) {
 		}
 		return j.resume(ctx)
 	}
-	return onMoves(ctx, cfg, asked{of: []Outcome{UnderWay}, end: Moved}, resume,
-		func(ctx context.Context, p *promotion) error { return p.resume(ctx) })
+	return onMoves(ctx, cfg, asked{of: []ledger.Outcome{ledger.UnderWay}, end: ledger.Moved}, resume,
+		(*promote.Promotion).Resume)
 }
 
 // Abort takes back the moves of some shards that are under way, of all if cfg.Shards is empty. The shards stay where they
 // are. A move whose target serves already cannot be taken back.
 func Abort(ctx context.Context, cfg Config) (Report, error) {
-	return onMoves(ctx, cfg, asked{of: []Outcome{UnderWay}, end: Aborted}, func(ctx context.Context, j *job) error { return j.noted(ctx, j.abort(ctx)) },
-		func(ctx context.Context, p *promotion) error { return p.noted(ctx, p.abortUnserved(ctx)) })
+	return onMoves(ctx, cfg, asked{of: []ledger.Outcome{ledger.UnderWay}, end: ledger.Aborted}, func(ctx context.Context, j *job) error { return j.noted(ctx, j.abort(ctx)) },
+		(*promote.Promotion).Abort)
 }
 
-// asked are the outcomes of the moves that something is to be done to. One that another mover has ended meanwhile, as end, is done.
+// asked selects the moves that a command works on: those with one of some outcomes. A move that another mover has ended meanwhile, as end, is done.
 type asked struct {
-	of  []Outcome
-	end Outcome
+	of  []ledger.Outcome
+	end ledger.Outcome
 }
 
-// endedAs returns an error unless a move that has ended meanwhile has ended so.
-func (a asked) endedAs(outcome Outcome) error {
+// endedAs returns an error unless a move that has ended meanwhile has ended as the command would.
+func (a asked) endedAs(outcome ledger.Outcome) error {
 	if outcome == a.end {
 		return nil
 	}
 	return fmt.Errorf("another command has ended the move meanwhile: it is %s", outcome)
 }
 
-// onMoves does something to moves, and to promotions that are under way. Of a promotion all shards go together, also if only some are
-// asked for.
-func onMoves(ctx context.Context, cfg Config, ask asked, do func(context.Context, *job) error, split func(context.Context, *promotion) error) (Report, error) {
+// onMoves calls do for moves, and split for promotions under way. All shards of a promotion go together, also if the config names only some of them.
+func onMoves(ctx context.Context, cfg Config, ask asked, do func(context.Context, *job) error, split func(*promote.Promotion, context.Context) error) (Report, error) {
 	cfg, err := cfg.withDefaults()
 	if err != nil {
 		return Report{}, err
@@ -121,11 +126,11 @@ func onMoves(ctx context.Context, cfg Config, ask asked, do func(context.Context
 	if err != nil {
 		return Report{}, err
 	}
-	wanted := func(m Move) bool {
+	wanted := func(m ledger.Move) bool {
 		return slices.Contains(ask.of, m.Outcome) && (cfg.Shards.Len() == 0 || cfg.Shards.Has(m.Shard))
 	}
 	splits := promotionsUnderWay(all, wanted)
-	all = slices.DeleteFunc(all, func(m Move) bool { return !wanted(m) || m.Split != "" && m.Outcome == UnderWay })
+	all = slices.DeleteFunc(all, func(m ledger.Move) bool { return !wanted(m) || m.Split != "" && m.Outcome == ledger.UnderWay })
 	report, err := each(ctx, cfg, all, func(ctx context.Context, j *job) error {
 		switch wanted, err := j.takeOver(ctx, ask.of...); {
 		case err != nil:
@@ -142,18 +147,18 @@ func onMoves(ctx context.Context, cfg Config, ask asked, do func(context.Context
 	return report, err
 }
 
-// each works on moves, as many at a time as their hosts may have, and on one at a time of a shard: they would wait for each other's locks.
-func each(ctx context.Context, cfg Config, all []Move, do func(context.Context, *job) error) (Report, error) {
-	var mu sync.Mutex // guards what follows, and the caller's Events
-	if tell := cfg.Events; tell != nil {
-		cfg.Events = func(e Event) { mu.Lock(); defer mu.Unlock(); tell(e) }
+// each calls do for moves, as many at a time as their hosts may have, and one at a time for a shard: two would wait for each other's locks.
+func each(ctx context.Context, cfg Config, all []ledger.Move, do func(context.Context, *job) error) (Report, error) {
+	var mu sync.Mutex // guards the caller's Events
+	if report := cfg.Events; report != nil {
+		cfg.Events = func(e progress.Event) { mu.Lock(); defer mu.Unlock(); report(e) }
 	}
 	ends := make(chan ended)
 	busy, shard := map[string]int{}, map[shards.Number]bool{}
 	partial := &shards.PartialError{}
 	var done, resumable, left, interrupted []shards.Number
 	for running := 0; len(all) > 0 || running > 0; {
-		next := slices.IndexFunc(all, func(m Move) bool {
+		next := slices.IndexFunc(all, func(m ledger.Move) bool {
 			return !shard[m.Shard] && busy[m.Source] < cfg.PerHost && busy[m.Target] < cfg.PerHost
 		})
 		if next >= 0 && ctx.Err() == nil {
@@ -203,24 +208,24 @@ func each(ctx context.Context, cfg Config, all []Move, do func(context.Context, 
 	return report, partial
 }
 
-// byInterrupt reports whether a move ended since ctx did, and not by an error of its own.
+// byInterrupt reports whether a move ended because ctx did, and not by an error of its own.
 func byInterrupt(ctx context.Context, err error) bool {
 	var pg *pgconn.PgError
 	return ctx.Err() != nil && (errors.Is(err, ctx.Err()) || errors.As(err, &pg) && pg.Code == "57014")
 }
 
-// ended is what became of a move.
+// ended is the result of a move.
 type ended struct {
-	move      Move
-	resumable bool // it is in the ledger, and has not ended
+	move      ledger.Move
+	resumable bool // the ledger has it, and it has not ended
 	err       error
 }
 
-func one(ctx context.Context, cfg Config, m Move, do func(context.Context, *job) error) ended {
+func one(ctx context.Context, cfg Config, m ledger.Move, do func(context.Context, *job) error) ended {
 	j, err := begin(ctx, cfg, m)
 	defer j.close(ctx)
 	if err == nil {
 		err = do(ctx, j)
 	}
-	return ended{move: m, resumable: j.entered && j.Outcome == UnderWay, err: err}
+	return ended{move: m, resumable: j.entered && j.Outcome == ledger.UnderWay, err: err}
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/kiloshard/kiloshard/shards"
 	"github.com/kiloshard/kiloshard/shards/mapstore"
 	"github.com/kiloshard/kiloshard/shards/move"
+	"github.com/kiloshard/kiloshard/shards/move/progress"
 	"github.com/kiloshard/kiloshard/shards/provision"
 	"github.com/kiloshard/kiloshard/shards/shardtest"
 	"github.com/kiloshard/kiloshard/shards/shardtest/leak"
@@ -87,7 +88,7 @@ func setupOn(t testing.TB, config shards.Config) *bundle {
 		b.cfg.Login = b.text(0, `select format('host=%s port=%s', host(inet_server_addr()), inet_server_port())`)
 	}
 	if s, ok := t.(*testing.T); ok {
-		b.cfg.Events = func(e move.Event) { s.Logf("shard %d, %s: %s", e.Shard, e.Step, e.What) }
+		b.cfg.Events = func(e progress.Event) { s.Logf("shard %d, %s: %s", e.Shard, e.Step, e.What) }
 	}
 	return b
 }

@@ -10,25 +10,26 @@ import (
 
 	"github.com/kiloshard/kiloshard/shards"
 	"github.com/kiloshard/kiloshard/shards/move/internal/session"
+	"github.com/kiloshard/kiloshard/shards/move/ledger"
 )
 
 // Status returns all moves that the ledgers of a map's hosts know, the newest last. It asks all hosts at once; if one does
 // not answer, the others' moves come with the error.
-func Status(ctx context.Context, m *shards.Map) ([]Move, error) {
+func Status(ctx context.Context, m *shards.Map) ([]ledger.Move, error) {
 	var mu sync.Mutex
-	var all []Move
+	var all []ledger.Move
 	err := eachHost(ctx, m, func(host shards.Host, conn *pgx.Conn) error {
-		found, err := moves(ctx, conn, m, sourceSide)
+		found, err := ledger.Read(ctx, conn, m, ledger.SourceSide)
 		if err != nil {
 			return err
 		}
-		found, err = ofSource(found, m, host.Name)
+		found, err = ledger.OfSource(found, m, host.Name)
 		mu.Lock()
 		defer mu.Unlock()
 		all = append(all, found...)
 		return err
 	})
-	slices.SortStableFunc(all, func(a, b Move) int { return a.Began.Compare(b.Began) })
+	slices.SortStableFunc(all, func(a, b ledger.Move) int { return a.Began.Compare(b.Began) })
 	return all, err
 }
 

@@ -12,14 +12,12 @@ import (
 	"github.com/kiloshard/kiloshard/migrate"
 	"github.com/kiloshard/kiloshard/shards"
 	"github.com/kiloshard/kiloshard/shards/move"
+	"github.com/kiloshard/kiloshard/shards/move/progress"
 	"github.com/kiloshard/kiloshard/shards/provision"
 )
 
-// point names what happens in a move, without what differs from one to the next.
-func point(e move.Event) string {
-	what, _, _ := strings.Cut(e.What, " after")
-	return string(e.Step) + ": " + what
-}
+// point names what happens in a move: the step, and the kind of event.
+func point(e progress.Event) string { return string(e.Step) + ": " + string(e.Kind) }
 
 // interrupted begins a move and leaves it at a point, as a mover does that is interrupted there.
 func (b *bundle) interrupted(at string) {
@@ -27,7 +25,7 @@ func (b *bundle) interrupted(at string) {
 	ctx, stop := context.WithCancel(b.t.Context())
 	defer stop()
 	cfg, reached := b.cfg, false
-	cfg.Events = func(e move.Event) {
+	cfg.Events = func(e progress.Event) {
 		if point(e) == at {
 			reached = true
 			stop()
@@ -170,8 +168,8 @@ func TestLongTransaction(t *testing.T) {
 	c := b.crowd(t, returning, reading(`select count(*) from photos`))
 	waits := make(chan struct{}, 1000)
 	cfg := b.cfg
-	cfg.Events = func(e move.Event) {
-		if strings.HasPrefix(e.What, "waits for a transaction of process ") {
+	cfg.Events = func(e progress.Event) {
+		if e.Kind == progress.Waiting {
 			waits <- struct{}{}
 		}
 	}
@@ -217,12 +215,12 @@ func TestTransactionAtCutover(t *testing.T) {
 	c := b.crowd(t, returning, inTx, reading(`select n from events order by n limit 1`))
 	b.cfg.LockTimeout = time.Minute // a transaction that is older is waited for without locks
 	tell, ended := b.cfg.Events, false
-	b.cfg.Events = func(e move.Event) {
+	b.cfg.Events = func(e progress.Event) {
 		tell(e)
 		switch p := point(e); {
 		case p == "cutover: begun":
 			hold(`begin; select from shard_00001.events where n = 1 for update`)
-		case !ended && (strings.HasPrefix(p, "cutover: tries again: ") || strings.HasPrefix(p, "cutover: waits for a transaction of process ")):
+		case !ended && (p == "cutover: tries again" || p == "cutover: waits"):
 			ended = true
 			c.some("calls while the transaction goes on")
 			hold(`rollback`)
@@ -268,7 +266,7 @@ func TestDeadlock(t *testing.T) {
 		return err
 	}
 	tell, begun, free := b.cfg.Events, false, false
-	b.cfg.Events = func(e move.Event) {
+	b.cfg.Events = func(e progress.Event) {
 		tell(e)
 		switch p := point(e); {
 		case !begun && p == "cutover: begun":
@@ -277,7 +275,7 @@ func TestDeadlock(t *testing.T) {
 				t.Error(err)
 			}
 			go func() { ended <- call() }()
-		case begun && !free && (strings.HasPrefix(p, "cutover: tries again: ") || strings.HasPrefix(p, "cutover: waits for a transaction of process ")):
+		case begun && !free && (p == "cutover: tries again" || p == "cutover: waits"):
 			free = true
 			close(gaveUp)
 		}
@@ -301,7 +299,7 @@ func TestPauseOver(t *testing.T) {
 	b.cfg.MaxPause, b.cfg.LockTimeout = pause, pause
 	late := map[string]bool{}
 	tell := b.cfg.Events
-	b.cfg.Events = func(e move.Event) {
+	b.cfg.Events = func(e progress.Event) {
 		tell(e)
 		if p := point(e); (p == "cutover: marked" || p == "cutover: carried") && !late[p] {
 			late[p] = true

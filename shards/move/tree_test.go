@@ -9,6 +9,7 @@ import (
 
 	"github.com/kiloshard/kiloshard/router"
 	"github.com/kiloshard/kiloshard/shards/move"
+	"github.com/kiloshard/kiloshard/shards/move/progress"
 )
 
 // tree has partitions of ranges, and of hashes within one, a list with a default and without a key, a foreign key from and to a partitioned table, and
@@ -70,9 +71,9 @@ func TestTree(t *testing.T) {
 	}
 	c := b.crowd(t, returning, batch, begun, changing)
 	b.cfg.RollbackFor = time.Hour
-	b.cfg.Events = func(tell func(move.Event)) func(move.Event) {
-		return func(e move.Event) {
-			if tell(e); e.What == "subscribed" { // a TRUNCATE of a parent is one of its children
+	b.cfg.Events = func(tell func(progress.Event)) func(progress.Event) {
+		return func(e progress.Event) {
+			if tell(e); e.Kind == progress.Subscribed { // a TRUNCATE of a parent is one of its children
 				b.exec(0, `truncate shard_00001.animals, shard_00001.kinds; insert into shard_00001.lions values (1, 'late', 1); insert into shard_00001.kinds values (1, 'a', 1)`)
 			}
 		}

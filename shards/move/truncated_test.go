@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/kiloshard/kiloshard/shards/move"
+	"github.com/kiloshard/kiloshard/shards/move/progress"
 )
 
 // A TRUNCATE of a table that an unlogged one refers to is applied to the copy, where the unlogged table gets its foreign keys with its rows.
@@ -29,9 +30,9 @@ func TestTruncatedUnderUnlogged(t *testing.T) {
 	})
 	// Each try of the cutover but the last one fails.
 	tell, failed := b.cfg.Events, false
-	b.cfg.Events = func(e move.Event) {
+	b.cfg.Events = func(e progress.Event) {
 		tell(e)
-		if e.What == "locked" && !failed {
+		if e.Kind == progress.Locked && !failed {
 			failed = true
 			b.exec(0, `select pg_terminate_backend(pid) from pg_locks where relation = 'shard_00001.drafts'::regclass and mode = 'AccessExclusiveLock'`)
 		}
@@ -65,7 +66,7 @@ func TestTruncatedUnderPartitioned(t *testing.T) {
 		create table notes (n int, k int, primary key (n, k), foreign key (n, k) references parts) partition by list (k); create table notes_1 partition of notes for values in (1); create table notes_rest partition of notes default;
 		insert into albums values (1), (100); insert into parts values (1, 1), (100, 1); insert into notes values (100, 1); insert into other values (1)`)
 	tell, said := b.cfg.Events, false
-	b.cfg.Events = func(e move.Event) {
+	b.cfg.Events = func(e progress.Event) {
 		tell(e)
 		said = said || strings.HasPrefix(e.What, "note: pg-a: a TRUNCATE … CASCADE of shard_00001.albums, to which partitioned table shard_00001.parts refers, is refused by the target")
 		if point(e) == "copy: copied" {

@@ -4,16 +4,16 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 	"golang.org/x/sync/errgroup"
 
-	"github.com/kiloshard/kiloshard/migrate/drift"
-	"github.com/kiloshard/kiloshard/shards"
+	"github.com/kiloshard/kiloshard/shards/move/internal/locks"
 	"github.com/kiloshard/kiloshard/shards/move/internal/rows"
 	"github.com/kiloshard/kiloshard/shards/move/internal/session"
+	"github.com/kiloshard/kiloshard/shards/move/internal/structure"
+	"github.com/kiloshard/kiloshard/shards/move/progress"
 )
 
 // RowsError says that the rows on the target are not those on the source.
@@ -30,9 +30,18 @@ func (e *RowsError) Error() string {
 	return text
 }
 
-// compare compares tables of the shard on both hosts, at the same time, with since, a snapshot of the source and one of the target,
-// only the rows that have changed since, and how many there are. The error is a
-// [RowsError] if they differ.
+// comparison is what is known of the two sides.
+type comparison struct {
+	catalogs structure.Catalogs // of the source, when the structures were compared
+	again    int                // how often the structures were compared once more
+	seen     [2]string          // the snapshots of source and target as of which the rows are known to be the same
+	rows     int64              // in the tables that were compared last
+	small    bool               // all rows are compared while writers wait
+	final    bool               // the rows that have changed since seen are compared while writers wait
+}
+
+// compare compares tables of the shard on both hosts, at the same time. With since, a snapshot of the source and one of the target, it compares
+// only the rows that have changed since, and how many there are. The error is a [RowsError] if they differ.
 func (j *job) compare(ctx context.Context, from, to rows.Querier, which rows.Tables, since [2]string) error {
 	return j.compareSums(ctx,
 		func(ctx context.Context) ([]rows.Sum, error) {
@@ -63,13 +72,13 @@ func (j *job) compareSums(ctx context.Context, ofSource, ofTarget func(context.C
 		return err
 	}
 	e := &RowsError{}
-	j.rows = 0
+	j.comparison.rows = 0
 	found := map[string]rows.Sum{}
 	for _, t := range target {
 		found[t.Table] = t
 	}
 	for _, s := range source {
-		j.rows += s.Rows
+		j.comparison.rows += s.Rows
 		switch t, ok := found[s.Table]; {
 		case !ok:
 			e.Differences = append(e.Differences, fmt.Sprintf("%s is not on %s", s.Table, j.Target))
@@ -85,10 +94,10 @@ func (j *job) compareSums(ctx context.Context, ofSource, ofTarget func(context.C
 	return nil
 }
 
-// verifyUnderFence compares all rows of a shard that is small, and of a large one those that were copied just now, and those that have
+// verifyUnderFence compares all rows of a small shard, and of a large one those that were copied just now, and those that have
 // changed since it was compared, if that is fast enough.
 func (j *job) verifyUnderFence(ctx context.Context, tx pgx.Tx) error {
-	if j.small {
+	if j.comparison.small {
 		return j.compare(ctx, tx, j.to, rows.All, [2]string{})
 	}
 	if j.apart.unlogged {
@@ -96,58 +105,59 @@ func (j *job) verifyUnderFence(ctx context.Context, tx pgx.Tx) error {
 			return err
 		}
 	}
-	if !j.final {
+	if !j.comparison.final {
 		return nil
 	}
-	err := j.compare(ctx, tx, j.to, rows.Logged, j.seen)
+	err := j.compare(ctx, tx, j.to, rows.Logged, j.comparison.seen)
 	if differs := (*RowsError)(nil); errors.As(err, &differs) {
 		return &lastPassError{differs}
 	}
 	return err
 }
 
-// lastPassError says that the rows which changed last differ. It may be wrong about what a transaction wrote in a savepoint that
-// it had begun before, so all rows are compared before it is believed.
+// lastPassError says that the rows which changed last differ. It may be wrong about rows that a transaction wrote in a savepoint that
+// it had set before, so the mover compares all rows before it gives up.
 type lastPassError struct{ *RowsError }
 
 func (e *lastPassError) Unwrap() error { return e.RowsError }
 
-// verifyBefore compares what can be compared while nobody waits: the structure, which somebody may have changed by hand, and
+// verifyBefore compares what can be compared while nobody waits: the structure, which a person may have changed, and
 // the rows of a large shard: all, and then those that have changed since, until that is fast enough to be done once more while
 // writers wait, or gets no faster.
 func (j *job) verifyBefore(ctx context.Context) error {
 	if err := j.measure(ctx); err != nil {
 		return err
 	}
-	if j.small = j.bytes <= j.cfg.VerifyUnderFence; j.small {
+	c := &j.comparison
+	if c.small = j.bytes <= j.cfg.VerifyUnderFence; c.small {
 		return j.verifyStructure(ctx)
 	}
 	took, err := j.compareAsOfOneMoment(ctx)
 	if err != nil {
 		return err
 	}
-	j.final = took <= j.cfg.VerifyPause
-	for pass, inTime := 0, true; inTime && !j.final && pass < maxPasses; pass++ {
+	c.final = took <= j.cfg.VerifyPause
+	for pass, inTime := 0, true; inTime && !c.final && pass < maxPasses; pass++ {
 		limit := j.cfg.VerifyPause
 		if took > longPass*limit && j.cfg.Rate == 0 {
 			limit = took / 2
 		}
-		if time.Duration(j.rows)*passPerRow > limit {
+		if time.Duration(c.rows)*passPerRow > limit {
 			break
 		}
 		if took, inTime, err = j.pass(ctx, limit); err != nil {
 			return err
 		}
-		j.final = inTime && took <= j.cfg.VerifyPause
+		c.final = inTime && took <= j.cfg.VerifyPause
 	}
-	if !j.final {
-		j.event("too large to compare its last writes under the fence within %s: compared as of a moment ago", j.cfg.VerifyPause)
+	if !c.final {
+		j.eventf(progress.TooLarge, "too large to compare its last writes under the fence within %s: compared as of a moment ago", j.cfg.VerifyPause)
 	}
 	return j.catchUp(ctx)
 }
 
 // The last changes of a large shard are compared before its cutover maxPasses times at most. A pass that takes longer than it may under
-// the fence is of use only after one that took longPass times as long: what has changed since that is much; with a rate it is spared the hosts. It reads all rows to find those that have
+// the fence helps only after one that took longPass times as long, since which much has changed; with a rate the hosts are spared it. A pass reads all rows to find those that have
 // changed, which takes passPerRow each at least: one that is sure to take too long is not begun.
 const (
 	maxPasses  = 4
@@ -168,14 +178,14 @@ func (j *job) pass(ctx context.Context, limit time.Duration) (took time.Duration
 			return 0, false, err
 		}
 	}
-	took, err = j.compareTimed(ctx, source, target, j.seen)
+	took, err = j.compareTimed(ctx, source, target, j.comparison.seen)
 	switch {
 	case session.Code(err) == "57014" && ctx.Err() == nil:
 		return limit, false, nil
 	case err != nil:
 		return 0, false, err
 	}
-	j.event("compared the last changes in %s", took.Round(time.Millisecond))
+	j.eventf(progress.ComparedLast, "compared the last changes in %s", took.Round(time.Millisecond))
 	return took, true, nil
 }
 
@@ -201,10 +211,10 @@ func (j *job) compareTimed(ctx context.Context, source, target *pgx.Conn, since 
 	return took, j.saw(ctx, source, target)
 }
 
-// saw notes as of which moment the rows are known to be the same.
+// saw notes the snapshots as of which the rows are known to be the same.
 func (j *job) saw(ctx context.Context, source, target *pgx.Conn) error {
 	for i, conn := range []*pgx.Conn{source, target} {
-		if err := conn.QueryRow(ctx, `SELECT pg_current_snapshot()::text`).Scan(&j.seen[i]); err != nil {
+		if err := conn.QueryRow(ctx, `SELECT pg_current_snapshot()::text`).Scan(&j.comparison.seen[i]); err != nil {
 			return err
 		}
 	}
@@ -216,8 +226,8 @@ func (j *job) snapshots(ctx context.Context) (source, target *pgx.Conn, err erro
 	if source, target, err = session.OpenBoth(ctx, j.src, j.dst); err != nil {
 		return source, target, err
 	}
-	err = j.retry(ctx, func(lockTimeout time.Duration) error {
-		return j.cutOnce(ctx, lockTimeout, lockAll(j.Schema, "SHARE"), func(ctx context.Context, _ pgx.Tx) error {
+	err = j.retry(ctx, func(ctx context.Context, lockTimeout time.Duration) error {
+		return j.cutOnce(ctx, lockTimeout, locks.Tables(j.Schema, "SHARE"), func(ctx context.Context, _ pgx.Tx) error {
 			for _, conn := range []*pgx.Conn{source, target} {
 				const begin = "ROLLBACK; BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; SELECT 1"
 				if err := session.Run(ctx, conn, begin); err != nil {
@@ -230,53 +240,28 @@ func (j *job) snapshots(ctx context.Context) (source, target *pgx.Conn, err erro
 	return source, target, err
 }
 
-// verifyStructure compares the structures of both sides: see [job.isAsCompared] for what is changed after that.
+// verifyStructure compares the structures of both sides. [job.unchanged] finds what is changed after that.
 func (j *job) verifyStructure(ctx context.Context) (err error) {
-	if j.compared, err = j.readCatalogs(ctx, j.Schema); err != nil {
+	if j.comparison.catalogs, err = structure.ReadCatalogs(ctx, j.from, j.Schema, j.countsViews()); err != nil {
 		return err
 	}
 	if j.back != nil {
 		return j.verifyUnchanged(ctx)
 	}
-	identities, err := j.identities(ctx)
+	identities, err := j.stream().Identities(ctx)
 	if err != nil {
 		return err
 	}
 	return j.compareStructures(ctx, identities, true)
 }
 
-// compareStructures compares the structures of both sides, in sessions of its own, but for the replica identities that the move has changed, and for
-// what the cutover makes as it is then on the source: see [job.makeUnloggedKeys].
-// Without keys it leaves out keys and indexes, too, and what is about them.
-func (j *job) compareStructures(ctx context.Context, identities map[string]string, keys bool) error {
-	var structures [2]drift.Structure
-	group, reading := errgroup.WithContext(ctx)
-	for i, host := range []shards.Host{j.src, j.dst} {
-		group.Go(func() error {
-			conn, err := drift.Connect(reading, host)
-			if err != nil {
-				return err
-			}
-			defer session.Close(reading, conn)
-			found, err := drift.Read(reading, conn, j.cfg.Map, j.Shard)
-			if err != nil {
-				return err
-			}
-			structures[i] = withoutIdentities(found[j.Shard], identities)
-			if !keys {
-				structures[i] = slices.DeleteFunc(structures[i], drift.Line.OfKeys)
-			}
-			if !j.Offline {
-				structures[i], err = withoutUnloggedKeys(reading, conn, j.Schema, structures[i])
-			}
-			return err
-		})
+// compareStructures compares the structures of both sides, except the replica identities that the move has changed and what the cutover makes. The error is a
+// [StructureError]. The target has keys and indexes once its rows are copied.
+func (j *job) compareStructures(ctx context.Context, identities map[string]string, copied bool) error {
+	without := structure.Without{Identities: identities, Keys: !copied, UnloggedKeys: !j.Offline}
+	differences, err := structure.Compare(ctx, j.src, j.dst, j.cfg.Map, j.Shard, without)
+	if err == nil && len(differences) > 0 {
+		return &StructureError{Differences: differences}
 	}
-	if err := group.Wait(); err != nil {
-		return err
-	}
-	if !structures[0].Equal(structures[1]) {
-		return &StructureError{Differences: drift.Differences(structures[0], structures[1])}
-	}
-	return nil
+	return err
 }

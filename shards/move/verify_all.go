@@ -7,8 +7,11 @@ import (
 	"slices"
 	"time"
 
+	"github.com/kiloshard/kiloshard/shards/move/internal/promote"
 	"github.com/kiloshard/kiloshard/shards/move/internal/rows"
 	"github.com/kiloshard/kiloshard/shards/move/internal/session"
+	"github.com/kiloshard/kiloshard/shards/move/ledger"
+	"github.com/kiloshard/kiloshard/shards/move/progress"
 )
 
 // Verify compares the rows of moves whose movers have ended. The error wraps a [RowsError] or a [StructureError] for each shard
@@ -18,20 +21,20 @@ import (
 // After the switch, and until [Clean], it compares the rows that nobody has changed on the target since: each must be
 // among those that the source had when it was fenced. Whether a row that is no longer on the target was deleted there, it cannot tell.
 func Verify(ctx context.Context, cfg Config) (Report, error) {
-	return onMoves(ctx, cfg, asked{of: []Outcome{UnderWay, Moved}, end: Cleaned}, func(ctx context.Context, j *job) error {
+	return onMoves(ctx, cfg, asked{of: []ledger.Outcome{ledger.UnderWay, ledger.Moved}, end: ledger.Cleaned}, func(ctx context.Context, j *job) error {
 		switch {
-		case j.Outcome == Moved && j.cfg.Map.Host(j.Shard).Name != j.Target: // it has moved on
+		case j.Outcome == ledger.Moved && j.cfg.Map.Host(j.Shard).Name != j.Target: // it has moved on
 			return nil
-		case j.Outcome == Moved:
+		case j.Outcome == ledger.Moved:
 			return j.compareWithFenced(ctx)
 		case j.Offline:
 			return errors.New("nothing to compare: it copies the shard anew, while that is locked")
-		case !slices.Contains([]Step{Copy, Cutover}, j.Step):
+		case !slices.Contains([]ledger.Step{ledger.Copy, ledger.Cutover}, j.Step):
 			return errors.New("nothing to compare: the move is at step " + string(j.Step))
 		}
 		_, err := j.compareAsOfOneMoment(ctx)
 		return err
-	}, func(context.Context, *promotion) error {
+	}, func(*promote.Promotion, context.Context) error {
 		return errors.New("nothing to compare: a promotion copies nothing")
 	})
 }
@@ -41,18 +44,18 @@ func (j *job) compareWithFenced(ctx context.Context) error {
 	var there bool
 	var carried string
 	const query = `SELECT to_regnamespace($2) IS NOT NULL, coalesce(carried, '') FROM kiloshard.moves WHERE id = $1`
-	if err := j.from.QueryRow(ctx, query, j.ID, j.moved()).Scan(&there, &carried); err != nil {
+	if err := j.from.QueryRow(ctx, query, j.ID, j.OldSchema()).Scan(&there, &carried); err != nil {
 		return err
 	}
-	if carried == "" && j.Split != "" { // it is a copy of what has stayed
+	if carried == "" && j.Split != "" { // it is a copy of a shard that has stayed
 		return nil
 	}
 	if !there || carried == "" {
-		return fmt.Errorf("nothing to compare: schema %s is not on %s any more", j.moved(), j.Source)
+		return fmt.Errorf("nothing to compare: schema %s is not on %s any more", j.OldSchema(), j.Source)
 	}
-	j.event("comparing")
+	j.event(progress.Comparing)
 	e := &RowsError{}
-	err := rows.Unchanged(ctx, j.from, j.moved(), j.to, j.Schema, carried, func(table string, unknown int64) {
+	err := rows.Unchanged(ctx, j.from, j.OldSchema(), j.to, j.Schema, carried, func(table string, unknown int64) {
 		e.Differences = append(e.Differences, fmt.Sprintf("%s: %d rows on %s that nobody has changed since the move are not those of %s", table, unknown, j.Target, j.Source))
 	})
 	switch {
@@ -61,19 +64,19 @@ func (j *job) compareWithFenced(ctx context.Context) error {
 	case len(e.Differences) > 0:
 		return e
 	}
-	j.event("compared")
+	j.event(progress.Compared)
 	return nil
 }
 
-// compareAsOfOneMoment compares structures and rows. Writers are held up until the target has all that they have done,
-// snapshots are taken on both sides, and writers go on while these are compared. It returns how long that took.
+// compareAsOfOneMoment compares structures and rows. Writers wait until the target has all that they have written and both sides have snapshots, and
+// go on while these are compared. It returns how long that took.
 func (j *job) compareAsOfOneMoment(ctx context.Context) (time.Duration, error) {
 	source, target, err := j.snapshots(ctx)
 	defer func() { session.Close(ctx, source, target) }()
 	if err != nil {
 		return 0, err
 	}
-	j.event("comparing")
+	j.event(progress.Comparing)
 	comparing, stop := context.WithCancel(ctx)
 	defer stop()
 	structures := make(chan error, 1)
@@ -89,7 +92,7 @@ func (j *job) compareAsOfOneMoment(ctx context.Context) (time.Duration, error) {
 		return 0, differ
 	}
 	if err == nil {
-		j.event("compared")
+		j.event(progress.Compared)
 	}
 	return took, err
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/kiloshard/kiloshard/shards/move"
+	"github.com/kiloshard/kiloshard/shards/move/progress"
 )
 
 // A row that somebody puts on the target, and that the source gets as well, ends the move with an error instead of hanging it.
@@ -15,7 +16,7 @@ func TestDuplicateOnTarget(t *testing.T) {
 	b := setup(t)
 	b.exec(0, fill)
 	cfg := b.cfg
-	cfg.Events = func(e move.Event) {
+	cfg.Events = func(e progress.Event) {
 		t.Log(point(e))
 		if point(e) == "copy: copied" {
 			b.exec(1, asReplica+`insert into shard_00001.events values (11, 'by hand')`)

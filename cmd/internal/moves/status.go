@@ -13,6 +13,7 @@ import (
 	"github.com/kiloshard/kiloshard/cmd/internal/cli"
 	"github.com/kiloshard/kiloshard/shards"
 	"github.com/kiloshard/kiloshard/shards/move"
+	"github.com/kiloshard/kiloshard/shards/move/ledger"
 )
 
 // movePlan is a shard that move --dry-run has looked at, as JSON has it.
@@ -88,7 +89,7 @@ type Row struct {
 	unserved bool // by any host: it is fenced, no mover is at work, and the map names the source
 }
 
-func rowOf(v move.Move) Row {
+func rowOf(v ledger.Move) Row {
 	return Row{
 		ID: v.ID, Shard: v.Shard, Source: v.Source, Target: v.Target, Step: string(v.Step), Outcome: string(v.Outcome), By: v.Who,
 		Began: v.Began.UTC(), Since: v.Stepped.UTC(), Error: v.Error, Working: v.Working, Back: wayBackOf(v), Returns: v.Returns,
@@ -113,13 +114,13 @@ func statusCommand(a *cli.App) *cobra.Command {
 			result := []Row{}
 			rows := [][]string{{">SHARD", "FROM", "TO", "STEP", "SINCE", "~OUTCOME", "~WAY BACK", "~ERROR"}}
 			for _, v := range moves {
-				if !all && v.Outcome != move.UnderWay && v.Outcome != move.Moved {
+				if !all && v.Outcome != ledger.UnderWay && v.Outcome != ledger.Moved {
 					continue
 				}
 				row := rowOf(v)
 				result = append(result, row)
 				outcome := string(v.Outcome)
-				if v.Outcome == move.UnderWay {
+				if v.Outcome == ledger.UnderWay {
 					outcome = "under way, mover " + row.mover()
 				}
 				rows = append(rows, []string{cli.Thousands(int(v.Shard)), v.Source, v.Target, string(v.Step), cli.Stamp(v.Stepped), outcome, cli.OneLine(row.Back), cli.OneLine(v.Error)})

@@ -3,12 +3,12 @@ package moves
 import (
 	"fmt"
 	"io"
-	"strings"
 	"time"
 
 	"github.com/kiloshard/kiloshard/cmd/internal/cli"
 	"github.com/kiloshard/kiloshard/shards"
 	"github.com/kiloshard/kiloshard/shards/move"
+	"github.com/kiloshard/kiloshard/shards/move/progress"
 )
 
 // copyingEvery is how often it is said how far the copy of a shard is, unless each step is.
@@ -46,7 +46,7 @@ func newTeller(a *cli.App, cfg move.Config, verbose bool) *teller {
 }
 
 // event takes what happens in a move. It is called by one goroutine at a time.
-func (t *teller) event(e move.Event) {
+func (t *teller) event(e progress.Event) {
 	what, of := cli.Clean(e.What), t.shards[e.Shard]
 	if of == nil {
 		of = &told{began: time.Now(), copying: time.Now()}
@@ -62,20 +62,17 @@ func (t *teller) event(e move.Event) {
 	if e.Split.Len() > 0 {
 		who = "shards " + t.app.ShortSet(e.Split)
 	}
-	if held, ok := strings.CutPrefix(what, "released after "); ok {
-		if d, err := time.ParseDuration(held); err == nil {
-			held = short(d)
-		}
-		of.held = ", writers waited " + held
+	if e.Kind == progress.Released {
+		of.held = ", writers waited " + short(e.Waited)
 	}
 	if t.verbose {
 		fmt.Fprintf(t.out, "%s, %s: %s\n", who, e.Step, what)
 	}
 	switch {
-	case what == "done", e.Step == move.Finished && what == string(move.Moved):
+	case e.Kind == progress.Done:
 		t.ended++
 		fmt.Fprintf(t.out, "%s moved to %s in %s%s%s\n", who, e.To, short(time.Since(of.began)), of.held, t.left())
-	case what == string(move.Aborted):
+	case e.Kind == progress.Aborted:
 		fmt.Fprintf(t.out, "%s stays on %s\n", who, e.From)
 	case t.verbose:
 	case e.Bytes > 0:
@@ -83,17 +80,16 @@ func (t *teller) event(e move.Event) {
 			of.copying = time.Now()
 			fmt.Fprintf(t.out, "%s: %s\n", who, what)
 		}
-	case holdsUp(what):
+	case holdsUp(e.Kind):
 		fmt.Fprintf(t.out, "%s: %s\n", who, what)
 	}
 }
 
 // holdsUp reports whether an event is more than a step that a move goes through.
-func holdsUp(what string) bool {
-	for _, lead := range []string{"note: ", "waits for ", "tries again: ", "compares again: ", "the way back", "too large to compare"} {
-		if strings.HasPrefix(what, lead) {
-			return true
-		}
+func holdsUp(kind progress.Kind) bool {
+	switch kind {
+	case progress.Note, progress.Waiting, progress.Retrying, progress.Recomparing, progress.WayBack, progress.TooLarge:
+		return true
 	}
 	return false
 }

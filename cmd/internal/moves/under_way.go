@@ -8,6 +8,7 @@ import (
 	"github.com/kiloshard/kiloshard/cmd/internal/cli"
 	"github.com/kiloshard/kiloshard/shards"
 	"github.com/kiloshard/kiloshard/shards/move"
+	"github.com/kiloshard/kiloshard/shards/move/ledger"
 )
 
 // UnderWay returns the moves that have not ended, as far as hosts answer.
@@ -15,7 +16,7 @@ func UnderWay(ctx context.Context, m *shards.Map) []Row {
 	all, _ := move.Status(ctx, m) // what it holds is right also with an error
 	result := []Row{}
 	for _, v := range all {
-		if v.Outcome == move.UnderWay {
+		if v.Outcome == ledger.UnderWay {
 			row := rowOf(v)
 			row.unserved = row.Fenced() && !row.Working && m.Has(v.Shard) && m.Host(v.Shard).Name == v.Source
 			result = append(result, row)
@@ -42,7 +43,9 @@ func (v Row) mover() string {
 }
 
 // Fenced reports whether the source of a move under way refuses. The target serves once the map names it.
-func (v Row) Fenced() bool { return v.Step == string(move.Fenced) || v.Step == string(move.Promoting) }
+func (v Row) Fenced() bool {
+	return v.Step == string(ledger.Fenced) || v.Step == string(ledger.Promoting)
+}
 
 // movesShown is how many moves without a mover are named; JSON has all.
 const movesShown = 10

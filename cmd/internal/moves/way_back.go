@@ -11,6 +11,8 @@ import (
 	"github.com/kiloshard/kiloshard/cmd/internal/cli"
 	"github.com/kiloshard/kiloshard/shards"
 	"github.com/kiloshard/kiloshard/shards/move"
+	"github.com/kiloshard/kiloshard/shards/move/ledger"
+	"github.com/kiloshard/kiloshard/shards/move/progress"
 )
 
 // addWayBack adds the flags of moves that can be rolled back.
@@ -90,7 +92,7 @@ func resume(a *cli.App) func(context.Context, move.Config) (move.Report, error) 
 func keepBeside(ctx context.Context, cfg *move.Config) (end func()) {
 	var mu sync.Mutex
 	events := cfg.Events
-	cfg.Events = func(e move.Event) {
+	cfg.Events = func(e progress.Event) {
 		mu.Lock()
 		defer mu.Unlock()
 		if events != nil {
@@ -139,9 +141,9 @@ func keep(ctx context.Context, a *cli.App, cfg move.Config) error {
 }
 
 // wayBackOf says how a move that has ended can be rolled back; empty if it cannot.
-func wayBackOf(m move.Move) string {
+func wayBackOf(m ledger.Move) string {
 	switch until := m.BackUntil(); {
-	case m.Outcome != move.Moved || m.Back == nil:
+	case m.Outcome != ledger.Moved || m.Back == nil:
 		return ""
 	case m.Back.Closed != "":
 		return "closed: " + m.Back.Closed

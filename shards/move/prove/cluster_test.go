@@ -18,6 +18,7 @@ import (
 	"github.com/kiloshard/kiloshard/shards"
 	"github.com/kiloshard/kiloshard/shards/mapstore"
 	"github.com/kiloshard/kiloshard/shards/move"
+	"github.com/kiloshard/kiloshard/shards/move/progress"
 	"github.com/kiloshard/kiloshard/shards/provision"
 	"github.com/kiloshard/kiloshard/shards/shardtest"
 )
@@ -208,7 +209,7 @@ func (c *cluster) config(from, to string) move.Config {
 	return move.Config{
 		Map: c.load(c.mover), Store: c.mover, Shards: shards.SetOf(1), To: to,
 		LoginWithPassword: true, Login: "port=" + c.links[to+" "+from].port(),
-		Events: func(e move.Event) { c.t.Logf("%s: %s", e.Step, e.What) },
+		Events: func(e progress.Event) { c.t.Logf("%s: %s", e.Step, e.What) },
 	}
 }
 

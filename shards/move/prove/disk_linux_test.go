@@ -9,6 +9,7 @@ import (
 
 	"github.com/kiloshard/kiloshard/internal/localpg"
 	"github.com/kiloshard/kiloshard/shards/move"
+	"github.com/kiloshard/kiloshard/shards/move/progress"
 )
 
 // A target whose disk is full, for its WAL as well, may go down. The shard stays where it is, and moves once there is room.
@@ -20,7 +21,7 @@ func TestFullDisk(t *testing.T) {
 	w := c.callers()
 	cfg := c.config("pg-a", "pg-b")
 	ballast, tell := filepath.Join(disk, "ballast"), cfg.Events
-	cfg.Events = func(e move.Event) {
+	cfg.Events = func(e progress.Event) {
 		tell(e)
 		if point(e) == "copy: begun" {
 			useUp(t, ballast)

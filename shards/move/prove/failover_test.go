@@ -8,6 +8,7 @@ import (
 
 	"github.com/kiloshard/kiloshard/shards"
 	"github.com/kiloshard/kiloshard/shards/move"
+	"github.com/kiloshard/kiloshard/shards/move/progress"
 )
 
 // A way back goes on after its new host was lost and a standby promoted that syncs slots, which Postgres does from 17 on: what was written on
@@ -73,7 +74,7 @@ func TestWayBackAfterPromotion(t *testing.T) {
 	want := c.text("pg-b", `select count(*) || ' ' || sum(hashtext(p::text)) from shard_00001.photos p`)
 	cfg = c.config("pg-b", "pg-a")
 	tell := cfg.Events
-	cfg.Events = func(e move.Event) {
+	cfg.Events = func(e progress.Event) {
 		tell(e)
 		if e.What == "waits for a standby to read slot standby on pg-b: expected one, or synchronized_standby_slots without it" {
 			c.exec("pg-b", `alter system reset synchronized_standby_slots`)

@@ -11,6 +11,7 @@ import (
 	"github.com/kiloshard/kiloshard/internal/localpg"
 	"github.com/kiloshard/kiloshard/internal/pgtest"
 	"github.com/kiloshard/kiloshard/shards/move"
+	"github.com/kiloshard/kiloshard/shards/move/progress"
 )
 
 // fault is what befalls a move.
@@ -52,7 +53,7 @@ var unseen = []fault{
 		name: "hosts cut off at the cutover", at: []string{"cutover: locked", "cutover: begun"},
 		strike: func(c *cluster, from, to string) { c.links[to+" "+from].cut() },
 		mend:   func(c *cluster, from, to string) { c.links[to+" "+from].heal() },
-		until:  "cutover: tries again",
+		until:  "tries again",
 	},
 	{
 		name: "hosts cut off after the cutover", at: []string{"switched: begun", "fenced: begun"},
@@ -63,7 +64,7 @@ var unseen = []fault{
 		name: "hosts silent at the cutover", at: []string{"cutover: locked", "cutover: begun"},
 		strike: func(c *cluster, from, to string) { c.links[to+" "+from].hush() },
 		mend:   func(c *cluster, from, to string) { c.links[to+" "+from].heal() },
-		until:  "cutover: tries again",
+		until:  "tries again",
 	},
 	{
 		name: "migrate up", at: []string{"copy: copied", "schema: made", "cutover: released", "fenced: switched"},
@@ -74,7 +75,7 @@ var unseen = []fault{
 		name: "a transaction left open", at: []string{"copy: copied"},
 		strike: func(c *cluster, from, _ string) { c.leaveOpen(from) },
 		mend:   func(c *cluster, _, _ string) { c.holder.end() },
-		until:  "cutover: waits for a transaction",
+		until:  "waits for a transaction",
 	},
 	{
 		name: "another mover", at: []string{"copy: copied"},
@@ -189,13 +190,13 @@ func (c *cluster) struckMove(f fault, from, to, at string) error {
 		}
 	}
 	tell := cfg.Events
-	cfg.Events = func(e move.Event) {
+	cfg.Events = func(e progress.Event) {
 		tell(e)
-		switch p := point(e); {
-		case !struck && p == at:
+		switch {
+		case !struck && point(e) == at:
 			struck = true
 			f.strike(c, from, to)
-		case struck && f.until != "" && strings.Contains(p, f.until):
+		case struck && f.until != "" && strings.Contains(e.What, f.until):
 			mend()
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/kiloshard/kiloshard/internal/pgtest"
 	"github.com/kiloshard/kiloshard/shards"
 	"github.com/kiloshard/kiloshard/shards/move"
+	"github.com/kiloshard/kiloshard/shards/move/progress"
 )
 
 // The target of a move is gone for good: the move is taken back without it, and leaves nothing on the source. Should the target come back,
@@ -69,11 +70,11 @@ func TestPreparedTransaction(t *testing.T) {
 	c := start(t, map[string]localpg.Config{"pg-a": {Settings: map[string]string{"max_prepared_transactions": "5"}}})
 	cfg := c.config("pg-a", "pg-b")
 	said := false
-	cfg.Events = func(e move.Event) {
+	cfg.Events = func(e progress.Event) {
 		switch p := point(e); {
 		case p == "copy: copied":
 			c.exec("pg-a", `begin; insert into shard_00001.events (what) values ('prepared'); prepare transaction 'left over'`)
-		case p == "cutover: waits for prepared transaction 'left over'" && !said:
+		case e.What == "waits for prepared transaction 'left over'" && !said:
 			said = true
 			c.exec("pg-a", `commit prepared 'left over'`)
 		}

@@ -13,6 +13,7 @@ import (
 	"github.com/kiloshard/kiloshard/shards"
 	"github.com/kiloshard/kiloshard/shards/mapstore"
 	"github.com/kiloshard/kiloshard/shards/move"
+	"github.com/kiloshard/kiloshard/shards/move/progress"
 )
 
 // briefStore takes a change only if its why is short, as if mapstore.MaxNote were as low: few shards do for a test of many.
@@ -70,7 +71,7 @@ func TestManyLeave(t *testing.T) {
 	go func() {
 		defer close(died)
 		dies := cfg
-		dies.Events = func(e move.Event) {
+		dies.Events = func(e progress.Event) {
 			if point(e) == "cutover: fenced" {
 				runtime.Goexit()
 			}
@@ -96,7 +97,7 @@ func TestManyLeave(t *testing.T) {
 
 	began = time.Now()
 	tell := cfg.Events
-	cfg.Events = func(e move.Event) {
+	cfg.Events = func(e progress.Event) {
 		switch tell(e); point(e) {
 		case "cutover: fences made":
 			took("fences", began)
@@ -136,7 +137,7 @@ func TestStoreRefuses(t *testing.T) {
 	cfg := c.promotion()
 	asked := 0
 	tell := cfg.Events
-	cfg.Events = func(e move.Event) {
+	cfg.Events = func(e progress.Event) {
 		tell(e)
 		if strings.Contains(e.What, "4096 bytes at most") {
 			asked++
@@ -179,7 +180,7 @@ func TestPromotedByOthers(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), waitTime)
 	defer cancel()
 	tell := cfg.Events
-	cfg.Events = func(e move.Event) {
+	cfg.Events = func(e progress.Event) {
 		if tell(e); point(e) == "cutover: fences made" {
 			c.exec("pg-b", `select pg_promote()`)
 		}

@@ -7,11 +7,12 @@ import (
 	"os"
 	"os/exec"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/kiloshard/kiloshard/shards"
 	"github.com/kiloshard/kiloshard/shards/move"
+	"github.com/kiloshard/kiloshard/shards/move/ledger"
+	"github.com/kiloshard/kiloshard/shards/move/progress"
 )
 
 // The variables that make this test binary a mover which kills itself when something happens.
@@ -23,11 +24,8 @@ const (
 	moverStore = "KILOSHARD_TEST_MOVER_STORE"
 )
 
-// point names what happens in a move, without what differs from one to the next.
-func point(e move.Event) string {
-	what, _, _ := strings.Cut(e.What, " after")
-	return string(e.Step) + ": " + what
-}
+// point names what happens in a move: the step, and the kind of event.
+func point(e progress.Event) string { return string(e.Step) + ": " + string(e.Kind) }
 
 // The ways of a mover of shard 1.
 const (
@@ -67,7 +65,7 @@ func mover() {
 		}
 		return do(ctx, os.Getenv(moverDoes), move.Config{
 			Map: now.Map, Store: store, Shards: shards.SetOf(1), To: os.Getenv(moverTo), Login: os.Getenv(moverLogin), LoginWithPassword: true,
-			Events: func(e move.Event) {
+			Events: func(e progress.Event) {
 				if point(e) == os.Getenv(moverDies) {
 					self, _ := os.FindProcess(os.Getpid())
 					_ = self.Kill()
@@ -92,7 +90,7 @@ func (c *cluster) killedMover(way, from, to, at string) {
 	if cmd.ProcessState == nil || cmd.ProcessState.String() != "signal: killed" {
 		c.t.Fatalf("at %q: %v: %s", at, err, output.String())
 	}
-	underWay := func(m move.Move) bool { return m.Outcome == move.UnderWay }
+	underWay := func(m ledger.Move) bool { return m.Outcome == ledger.UnderWay }
 	if moves, err := move.Status(c.t.Context(), c.load(c.direct)); err != nil || !slices.ContainsFunc(moves, underWay) {
 		c.t.Errorf("the ledger says %v, %v", moves, err)
 	}
@@ -103,8 +101,8 @@ func (c *cluster) points(way string) []string {
 	c.t.Helper()
 	var all []string
 	cfg := c.config(c.home())
-	cfg.Events = func(e move.Event) {
-		if p := point(e); e.Step != move.Finished && e.Bytes == 0 && !slices.Contains(all, p) {
+	cfg.Events = func(e progress.Event) {
+		if p := point(e); e.Step != ledger.Finished && e.Bytes == 0 && !slices.Contains(all, p) {
 			all = append(all, p)
 		}
 	}

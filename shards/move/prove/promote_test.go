@@ -14,6 +14,7 @@ import (
 	"github.com/kiloshard/kiloshard/shards"
 	"github.com/kiloshard/kiloshard/shards/mapstore"
 	"github.com/kiloshard/kiloshard/shards/move"
+	"github.com/kiloshard/kiloshard/shards/move/progress"
 	"github.com/kiloshard/kiloshard/shards/provision"
 	"github.com/kiloshard/kiloshard/shards/shardtest"
 )
@@ -125,7 +126,7 @@ func TestPromote(t *testing.T) {
 	cfg := c.promotion()
 	var fenced, switched time.Time
 	tell := cfg.Events
-	cfg.Events = func(e move.Event) {
+	cfg.Events = func(e progress.Event) {
 		tell(e)
 		switch point(e) {
 		case "cutover: fences made":
@@ -133,7 +134,7 @@ func TestPromote(t *testing.T) {
 		case "promote: switched":
 			switched = time.Now()
 		}
-		if strings.HasPrefix(e.What, "tries again") {
+		if e.Kind == progress.Retrying {
 			fenced = time.Now()
 		}
 	}
@@ -252,7 +253,7 @@ func TestPromotionFaults(t *testing.T) {
 			w.stays.mayFail.Store(f.seen)
 			cfg := c.promotion()
 			tell, promoted := cfg.Events, false
-			cfg.Events = func(e move.Event) {
+			cfg.Events = func(e progress.Event) {
 				tell(e)
 				promoted = promoted || point(e) == "promote: promoted"
 				if point(e) == f.at {
@@ -295,14 +296,14 @@ func TestStandbyThatLags(t *testing.T) {
 			cfg.Patience = time.Minute
 		}
 		tell, tries := cfg.Events, 0
-		cfg.Events = func(e move.Event) {
+		cfg.Events = func(e progress.Event) {
 			tell(e)
 			switch {
 			case point(e) == "cutover: fences made":
 				_, err = reader.Exec(t.Context(), `begin; select from shard_00001.photos`)
-			case strings.HasPrefix(e.What, "tries again"):
+			case e.Kind == progress.Retrying:
 				tries++
-			case ends && strings.HasPrefix(e.What, "waits for"):
+			case ends && e.Kind == progress.Waiting:
 				_ = reader.Close(context.Background())
 			}
 		}
@@ -325,7 +326,7 @@ func TestPausedBeforePromotion(t *testing.T) {
 	w := c.crowds()
 	cfg := c.promotion()
 	tell := cfg.Events
-	cfg.Events = func(e move.Event) {
+	cfg.Events = func(e progress.Event) {
 		tell(e)
 		if point(e) == "promote: begun" {
 			c.exec("pg-b", `select pg_wal_replay_pause()`)
@@ -352,7 +353,7 @@ func TestPromotionLosesItsSession(t *testing.T) {
 	for _, at := range points {
 		cfg := c.promotion()
 		tell := cfg.Events
-		cfg.Events = func(e move.Event) {
+		cfg.Events = func(e progress.Event) {
 			tell(e)
 			if point(e) == at {
 				c.exec("pg-a", `select pg_terminate_backend(pid, 60000) from pg_stat_activity where application_name = 'kiloshard move'`)
@@ -379,7 +380,7 @@ func TestInterruptedPromotion(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		cfg := c.promotion()
 		tell := cfg.Events
-		cfg.Events = func(e move.Event) {
+		cfg.Events = func(e progress.Event) {
 			tell(e)
 			if point(e) == at {
 				cancel()

@@ -5,6 +5,7 @@ import (
 
 	"github.com/kiloshard/kiloshard/internal/localpg"
 	"github.com/kiloshard/kiloshard/shards/move"
+	"github.com/kiloshard/kiloshard/shards/move/progress"
 )
 
 // An autovacuum that takes minutes holds up neither the move nor, while the move waits for it, anybody else.
@@ -17,7 +18,7 @@ func TestAutovacuum(t *testing.T) {
 	cfg := c.config("pg-a", "pg-b")
 	cfg.Patience = waitTime
 	tell := cfg.Events
-	cfg.Events = func(e move.Event) {
+	cfg.Events = func(e progress.Event) {
 		tell(e)
 		if point(e) == "copy: copied" {
 			c.eventually(func() string { return "no autovacuum" }, func() bool {

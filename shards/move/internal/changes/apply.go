@@ -9,7 +9,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 
-	"github.com/kiloshard/kiloshard/shards/move/internal/checks"
+	"github.com/kiloshard/kiloshard/shards/move/internal/catalog"
 )
 
 // applier applies messages in a transaction of the copy.
@@ -48,7 +48,7 @@ func (a *applier) readColumns(ctx context.Context) error {
 var partitionedQuery = `
 	SELECT DISTINCT t.relname::text, format('%I.%I', $1::text, p.relname)
 	FROM pg_class p JOIN pg_constraint con ON con.conrelid = p.oid AND con.contype = 'f' JOIN pg_class t ON t.oid = con.confrelid
-	WHERE ` + checks.In("pg_class", "p.oid", "$1::regnamespace") + ` AND p.relkind = 'p' AND t.relkind = 'r' AND t.relnamespace = p.relnamespace`
+	WHERE ` + catalog.In("pg_class", "p.oid", "$1::regnamespace") + ` AND p.relkind = 'p' AND t.relkind = 'r' AND t.relnamespace = p.relnamespace`
 
 func (a *applier) readPartitioned(ctx context.Context) error {
 	a.partitioned = map[string][]string{}

@@ -100,3 +100,13 @@ func Copy(ctx context.Context, from, to pgx.Tx, objects []Object) error {
 	_, err = to.Conn().PgConn().Exec(ctx, strings.Join(statements, ";\n")).ReadAll()
 	return err
 }
+
+// Replace removes the large objects that a move has made on its target, by the target's ledger, and notes there the numbers of those that it is about to make.
+func Replace(ctx context.Context, to pgx.Tx, move string, by []uint32) error {
+	const query = `
+		WITH made AS (SELECT unnest(large_objects) AS oid FROM kiloshard.moves WHERE id = $1 AND side = 'target' AND outcome IS NULL),
+			noted AS (UPDATE kiloshard.moves SET large_objects = $2::oid[] WHERE id = $1 AND side = 'target' AND outcome IS NULL)
+		SELECT count(lo_unlink(oid)) FROM made JOIN pg_largeobject_metadata USING (oid)`
+	_, err := to.Exec(ctx, query, move, by)
+	return err
+}

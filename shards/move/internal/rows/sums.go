@@ -1,4 +1,4 @@
-// Package rows compares the rows of two copies of a schema, on two hosts.
+// Package rows copies the rows of a schema from one host to another, and compares the two.
 package rows
 
 import (

@@ -65,3 +65,14 @@ func Ignoring(err error, code string) error {
 
 // IsLockTimeout reports whether a statement failed because it did not get a lock in time, or was chosen to end a deadlock.
 func IsLockTimeout(err error) bool { return Code(err) == "55P03" || Code(err) == "40P01" }
+
+// IsTransient reports whether a statement failed because of a lock, a time limit, or a change of another session at the same moment.
+func IsTransient(err error) bool {
+	switch Code(err) {
+	case "55P03", "40P01", "57014", "25P03": // lock not available, deadlock, statement timeout, idle in a transaction
+		return true
+	case "XX000": // two sessions have granted something at the same moment
+		return strings.Contains(err.Error(), "tuple concurrently updated")
+	}
+	return false
+}

@@ -1,0 +1,290 @@
+package promote
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/kiloshard/kiloshard/shards/move/internal/claim"
+	"github.com/kiloshard/kiloshard/shards/move/internal/fence"
+	"github.com/kiloshard/kiloshard/shards/move/internal/locks"
+	"github.com/kiloshard/kiloshard/shards/move/internal/placing"
+	"github.com/kiloshard/kiloshard/shards/move/internal/replicate"
+	"github.com/kiloshard/kiloshard/shards/move/internal/session"
+	"github.com/kiloshard/kiloshard/shards/move/internal/wait"
+	"github.com/kiloshard/kiloshard/shards/move/ledger"
+	"github.com/kiloshard/kiloshard/shards/move/progress"
+)
+
+var (
+	errStandbyLate = errors.New("the standby has not replayed the fences")
+	errNoStandby   = errors.New("it is no standby any more: somebody else has promoted it")
+)
+
+// fencesAtOnce is how many shards one transaction fences or opens: it locks each of their tables and sequences.
+const fencesAtOnce = 32
+
+// fenceAll fences the shards of some moves, as [locks.Exclusive], [fence.Raise] and [fence.Note] do one, in one round trip.
+const fenceAll = `
+DO $kiloshard$
+DECLARE
+  m record;
+  q record;
+  last record;
+  held jsonb;
+BEGIN
+  FOR m IN
+    SELECT v.id, v.schema, string_agg(c.oid::regclass::text, ', ' ORDER BY c.relkind = 'r', c.relispartition, NOT c.relhassubclass, c.oid) FILTER (WHERE c.relkind IN ('r', 'p')) AS tables,
+      coalesce(jsonb_agg(to_jsonb(s) || jsonb_build_object('name', c.relname, 'path', c.oid::regclass::text)) FILTER (WHERE c.relkind = 'S'), '[]') AS sequences
+    FROM kiloshard.moves v JOIN pg_namespace n ON n.nspname = v.schema
+      LEFT JOIN pg_depend d ON d.classid = 'pg_class'::regclass AND d.refclassid = 'pg_namespace'::regclass AND d.refobjid = n.oid
+      LEFT JOIN pg_class c ON c.oid = d.objid AND c.relkind IN ('r', 'p', 'S') LEFT JOIN pg_sequence s ON s.seqrelid = c.oid
+    WHERE v.id = ANY ('%[1]s') AND v.step = '%[2]s' AND v.outcome IS NULL GROUP BY v.id ORDER BY v.shard
+  LOOP
+    IF m.tables IS NOT NULL THEN EXECUTE 'LOCK TABLE ' || m.tables || ' IN ACCESS EXCLUSIVE MODE'; END IF;
+    held := '[]';
+    FOR q IN SELECT * FROM jsonb_to_recordset(m.sequences) r (name text, path text, seqmax bigint, seqmin bigint, seqstart bigint, seqincrement bigint, seqcycle bool) LOOP
+      EXECUTE format('ALTER SEQUENCE %%s MAXVALUE %%s', q.path, q.seqmax); -- keeps out nextval
+      EXECUTE 'SELECT last_value, is_called FROM ' || q.path INTO last;
+      held := held || jsonb_build_object('name', q.name, 'increment', q.seqincrement, 'max', q.seqmax, 'cycle', q.seqcycle, 'last', last.last_value, 'called', last.is_called);
+      EXECUTE format('ALTER SEQUENCE %%s MAXVALUE %%s INCREMENT 1 NO CYCLE', q.path, greatest(last.last_value, q.seqstart, q.seqmin + 1));
+      PERFORM setval(q.path, greatest(last.last_value, q.seqstart, q.seqmin + 1));
+    END LOOP;
+    EXECUTE format('ALTER SCHEMA %%I RENAME TO %%I', m.schema, m.schema || '__moved_' || m.id);
+    EXECUTE format('ALTER SCHEMA %%I RENAME TO %%I', m.schema || '__fence_' || m.id, m.schema);
+    UPDATE kiloshard.moves SET step = '%[3]s', stepped = clock_timestamp(), fenced = clock_timestamp(), sequences = held,
+      parts = ` + fence.Parts + `to_regnamespace(m.schema || '__moved_' || m.id)) WHERE id = m.id;
+  END LOOP;
+END
+$kiloshard$`
+
+// openAll takes the fences of some moves down, as [fence.Lower] does for one.
+const openAll = `
+DO $kiloshard$
+DECLARE
+  m record;
+  q record;
+BEGIN
+  FOR m IN SELECT id, schema, sequences FROM kiloshard.moves WHERE id = ANY ('%[1]s') AND outcome IS NULL AND fenced IS NOT NULL ORDER BY shard LOOP
+    EXECUTE format('ALTER SCHEMA %%I RENAME TO %%I', m.schema, m.schema || '__fence_' || m.id);
+    EXECUTE format('ALTER SCHEMA %%I RENAME TO %%I', m.schema || '__moved_' || m.id, m.schema);
+    FOR q IN SELECT format('%%I.%%I', m.schema, name) AS path, r.* FROM jsonb_to_recordset(m.sequences) r (name text, increment bigint, max bigint, cycle bool, last bigint, called bool) LOOP
+      EXECUTE format('ALTER SEQUENCE %%s MAXVALUE %%s INCREMENT %%s %%s', q.path, q.max, q.increment, CASE WHEN q.cycle THEN 'CYCLE' ELSE 'NO CYCLE' END);
+      PERFORM setval(q.path, q.last, q.called);
+    END LOOP;
+    UPDATE kiloshard.moves SET step = '%[2]s', fenced = NULL WHERE id = m.id;
+  END LOOP;
+END
+$kiloshard$`
+
+// inParts runs a script for some moves after the other, a transaction each. Its first parameter is an array of their IDs.
+func (p *Promotion) inParts(ctx context.Context, conn *pgx.Conn, settings, script string, args ...any) error {
+	for ids := range slices.Chunk(p.ids(), fencesAtOnce) {
+		all := append([]any{"{" + strings.Join(ids, ",") + "}"}, args...)
+		if err := session.Run(ctx, conn, "BEGIN; "+settings+fmt.Sprintf(script, all...)+"; COMMIT"); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// unfenceAll takes the fences on the source down.
+func (p *Promotion) unfenceAll(ctx context.Context, step ledger.Step) error {
+	if err := p.connectSource(ctx); err != nil {
+		return err
+	}
+	if err := p.inParts(ctx, p.from, "", openAll, step); err != nil {
+		return fmt.Errorf("taking the fences down on %s: %w", p.Source, err)
+	}
+	p.hold.Release()
+	p.event(progress.Unfenced)
+	return nil
+}
+
+// cutover tries until all shards are fenced, and the standby knows that.
+func (p *Promotion) cutover(ctx context.Context) error {
+	// Fences of a mover that was killed come down, so that callers do not wait meanwhile.
+	if err := p.inParts(ctx, p.from, "", openAll, ledger.Cutover); err != nil {
+		return err
+	}
+	for _, m := range p.moves {
+		if err := fence.Create(ctx, p.from, m, m.Schema); err != nil {
+			return fmt.Errorf("fence of %s on %s: %w", m.Schema, p.Source, err)
+		}
+	}
+	p.event(progress.FencesMade)
+	began := time.Now()
+	for pause := 50 * time.Millisecond; ; pause = min(2*pause, retryPause) {
+		if err := p.Connect(ctx); err != nil {
+			return err
+		}
+		if err := p.ready(ctx, began); err != nil {
+			return err
+		}
+		var err error
+		if p.mapped, err = p.change().Prepare(ctx); err == nil {
+			err = p.fenceOnce(ctx)
+		}
+		if err == nil {
+			return nil
+		}
+		if !mayRetry(err) || ctx.Err() != nil {
+			return err
+		}
+		if p.limits().Exceeded(began) {
+			return fmt.Errorf("no promotion within %s: %w", p.cfg.Retry, err)
+		}
+		p.eventf(progress.Retrying, "tries again: %v", err)
+		if err := wait.Sleep(ctx, pause); err != nil {
+			return err
+		}
+	}
+}
+
+// retryPause is the longest pause between two tries.
+const retryPause = 2 * time.Second
+
+// mayRetry reports whether a try failed because of locks, time, or a store that does not answer.
+func mayRetry(err error) bool {
+	return session.IsTransient(err) || placing.IsUnavailable(err) || errors.Is(err, replicate.ErrLate) || errors.Is(err, locks.ErrPauseOver)
+}
+
+// fenceOnce leaves all shards fenced and about to be promoted, or none.
+func (p *Promotion) fenceOnce(ctx context.Context) error {
+	p.hold.Take()
+	err := p.fenceThem(ctx)
+	ctx, cancel := detached(ctx)
+	defer cancel()
+	if err == nil {
+		return p.setSteps(ctx, ledger.Promoting, ledger.Fenced)
+	}
+	if undone := p.unfenceAll(ctx, ledger.Cutover); undone != nil {
+		return errors.Join(err, undone)
+	}
+	return err
+}
+
+// ready waits, while writers go on, for what would make them wait later: an open transaction, a vacuum, a standby
+// that is behind.
+func (p *Promotion) ready(ctx context.Context, began time.Time) error {
+	var schemas []string
+	for _, m := range p.moves {
+		schemas = append(schemas, m.Schema)
+	}
+	if err := locks.WaitForOlder(ctx, p.from, p.limits(), began, schemas...); err != nil {
+		return err
+	}
+	if err := locks.WaitForOlder(ctx, p.to, p.limits(), began, schemas...); err != nil { // whose readers would keep it from replaying the fences
+		return fmt.Errorf("%s: %w", p.Target, err)
+	}
+	for _, schema := range schemas {
+		if err := session.Run(ctx, p.from, "BEGIN; "+locks.ExcludeVacuum(schema)+"COMMIT"); err != nil {
+			return err
+		}
+	}
+	reported := time.Time{}
+	for {
+		err := p.follows(ctx, p.cfg.MaxLag)
+		if !errors.Is(err, replicate.ErrLate) {
+			return err
+		}
+		if p.limits().Exceeded(began) {
+			return fmt.Errorf("no promotion within %s: %s: %w", p.cfg.Retry, p.Target, err)
+		}
+		if time.Since(reported) > wait.Interval {
+			reported = time.Now()
+			p.eventf(progress.Waiting, "waits for %s: %v", p.Target, err)
+		}
+	}
+}
+
+// follows returns when the standby has what was written on the source a moment ago.
+func (p *Promotion) follows(ctx context.Context, limit time.Duration) error {
+	attempt := time.Now().UnixNano()
+	if _, err := p.from.Exec(ctx, `INSERT INTO kiloshard.move_markers VALUES ($1, $2)`, p.Split, attempt); err != nil {
+		return err
+	}
+	defer func() {
+		_ = replicate.DropMarkers(context.WithoutCancel(ctx), p.from, p.Split) // also at the end
+	}()
+	err := wait.Until(ctx, limit, wait.Quickly, replicate.ErrLate, func() (there bool, err error) {
+		const query = `SELECT pg_is_in_recovery(), EXISTS (SELECT FROM kiloshard.move_markers WHERE move = $1 AND attempt = $2)`
+		standby := true
+		err = p.to.QueryRow(ctx, query, p.Split, attempt).Scan(&standby, &there)
+		if err == nil && !standby {
+			return false, fmt.Errorf("%s: %w: expected a standby of %s", p.Target, errNoStandby, p.Source)
+		}
+		return there, session.Ignoring(session.Ignoring(err, "40001"), "42P01") // it replays a lock; it has no ledger yet
+	})
+	if errors.Is(err, replicate.ErrLate) {
+		return fmt.Errorf("%w: %s", err, p.standby().Behind(ctx))
+	}
+	return err
+}
+
+// fenceThem fences all shards, and waits for the standby. Writers wait for the longest pause at most.
+func (p *Promotion) fenceThem(ctx context.Context) error {
+	limited, cancel := context.WithTimeout(ctx, p.cfg.MaxPause)
+	defer cancel()
+	settings := fmt.Sprintf("SET LOCAL lock_timeout = %d; SET LOCAL statement_timeout = %d; ", p.cfg.LockTimeout.Milliseconds(), p.cfg.MaxPause.Milliseconds())
+	err := p.inParts(limited, p.from, settings, fenceAll, ledger.Cutover, ledger.Fenced)
+	if err == nil {
+		p.event(progress.Fenced)
+		if _, err = p.replayed(limited, 0); errors.Is(err, context.DeadlineExceeded) {
+			err = errStandbyLate
+		}
+	}
+	if err == nil {
+		p.event(progress.Replayed)
+		err = p.alone(limited)
+	}
+	if err == nil {
+		return nil
+	}
+	if limited.Err() != nil && ctx.Err() == nil {
+		return fmt.Errorf("%w (--max-pause %s): %w", locks.ErrPauseOver, p.cfg.MaxPause, err)
+	}
+	return err
+}
+
+// alone returns an error if another move is under way on the source: what it has made would be on both hosts. None begins any more.
+func (p *Promotion) alone(ctx context.Context) error {
+	var others bool
+	err := p.from.QueryRow(ctx, `SELECT EXISTS (SELECT FROM kiloshard.moves WHERE outcome IS NULL AND split IS DISTINCT FROM $1)`, p.Split).Scan(&others)
+	if err == nil && others {
+		err = fmt.Errorf("%w, from or to %s", claim.ErrUnderWay, p.Source)
+	}
+	return err
+}
+
+// fences is an expression that identifies the fences of a promotion: other tries have other times.
+const fences = `(SELECT coalesce(string_agg(id || ' ' || extract(epoch FROM fenced), ', ' ORDER BY id), '') FROM kiloshard.moves WHERE split = '%s' AND fenced IS NOT NULL)`
+
+// fencesOn reads the fences of a host.
+func (p *Promotion) fencesOn(ctx context.Context, conn *pgx.Conn) (found string, standby bool, err error) {
+	err = conn.QueryRow(ctx, "SELECT pg_is_in_recovery(), "+fmt.Sprintf(fences, p.Split)).Scan(&standby, &found)
+	return found, standby, err
+}
+
+// replayed returns the fences when the standby has them, and so all that was written before them.
+func (p *Promotion) replayed(ctx context.Context, limit time.Duration) (stand string, err error) {
+	stand, _, err = p.fencesOn(ctx, p.from)
+	if err != nil {
+		return "", err
+	}
+	return stand, wait.Until(ctx, limit, wait.Quickly, errStandbyLate, func() (bool, error) {
+		there, standby, err := p.fencesOn(ctx, p.to)
+		switch {
+		case err != nil:
+			return false, session.Ignoring(err, "40001") // it replays a lock
+		case !standby:
+			return false, errNoStandby
+		}
+		return there == stand, nil
+	})
+}

@@ -1,0 +1,154 @@
+package move
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/kiloshard/kiloshard/shards/move/internal/locks"
+	"github.com/kiloshard/kiloshard/shards/move/internal/placing"
+	"github.com/kiloshard/kiloshard/shards/move/internal/replicate"
+	"github.com/kiloshard/kiloshard/shards/move/internal/session"
+	"github.com/kiloshard/kiloshard/shards/move/internal/structure"
+	"github.com/kiloshard/kiloshard/shards/move/internal/wait"
+	"github.com/kiloshard/kiloshard/shards/move/progress"
+)
+
+// retryPause is the longest pause between two tries of a cutover.
+const retryPause = 2 * time.Second
+
+// firstLockTimeout is how long the first try waits for a lock: a transaction that has read one table and waits for another, which the mover
+// has locked, waits in vain, and so do all others. Each further try waits twice as long, up to [Config.LockTimeout], for all locks.
+const firstLockTimeout = 20 * time.Millisecond
+
+// retry calls try, with how long it may wait for each lock, while it fails on locks, limits, or changes of others.
+func (j *job) retry(ctx context.Context, try func(ctx context.Context, lockTimeout time.Duration) error) error {
+	began := j.firstTry()
+	lockTimeout := min(firstLockTimeout, j.cfg.LockTimeout)
+	for pause := 50 * time.Millisecond; ; pause = min(2*pause, retryPause) {
+		if err := locks.WaitForOlder(ctx, j.from, j.limits(), began, j.Schema); err != nil {
+			return err
+		}
+		err := try(ctx, lockTimeout)
+		lockTimeout = min(2*lockTimeout, j.cfg.LockTimeout)
+		if err == nil {
+			return nil
+		}
+		if err := j.pauseAfter(ctx, err, began, pause); err != nil {
+			return err
+		}
+		if err := j.catchUp(ctx); err != nil {
+			return err
+		}
+	}
+}
+
+// retryLocked calls try while it fails on locks, or changes of others.
+func (j *job) retryLocked(ctx context.Context, try func() error) error {
+	began := j.firstTry()
+	for {
+		if err := locks.WaitForOlder(ctx, j.from, j.limits(), began, j.Schema); err != nil {
+			return err
+		}
+		err := try()
+		if err == nil {
+			return nil
+		}
+		if err := j.pauseAfter(ctx, err, began, retryPause/10); err != nil {
+			return err
+		}
+	}
+}
+
+// firstTry returns when the first try of a cutover began, also if a fence has come down since.
+func (j *job) firstTry() time.Time {
+	if j.tried.IsZero() {
+		j.tried = time.Now()
+	}
+	return j.tried
+}
+
+// pauseAfter returns nil, after a pause, if tries that began some time ago may go on after an error.
+func (j *job) pauseAfter(ctx context.Context, err error, began time.Time, pause time.Duration) error {
+	if !mayRetry(err) || ctx.Err() != nil {
+		return err
+	}
+	if j.limits().Exceeded(began) {
+		return fmt.Errorf("no cutover within %s: %w", j.cfg.Patience, err)
+	}
+	j.eventf(progress.Retrying, "tries again: %v", err)
+	return wait.Sleep(ctx, pause)
+}
+
+// mayRetry reports whether a cutover failed because of locks, time, a store that does not answer, or a change of others.
+func mayRetry(err error) bool {
+	return session.IsTransient(err) || placing.IsUnavailable(err) || errors.Is(err, replicate.ErrLate) || errors.Is(err, locks.ErrPauseOver) || errors.Is(err, structure.ErrChanged)
+}
+
+// cutOnce takes locks that hold up writers of the shard, or readers as well, while fn runs: the target then has all that was written. After an
+// error nothing has changed.
+func (j *job) cutOnce(ctx context.Context, lockTimeout time.Duration, statements string, fn func(context.Context, pgx.Tx) error) error {
+	if j.cut == nil || j.cut.IsClosed() {
+		var err error
+		if j.cut, err = session.Open(ctx, j.src); err != nil {
+			return err
+		}
+	}
+	tx, err := session.Begin(ctx, j.cut)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = tx.Rollback(context.WithoutCancel(ctx)) }()
+	if err := session.Run(ctx, j.cut, locks.ExcludeVacuum(j.Schema)); err != nil {
+		return err
+	}
+	limited, cancel := context.WithTimeout(ctx, j.cfg.LockTimeout+j.cfg.MaxPause)
+	defer cancel()
+	began, err := j.lock(limited, tx, lockTimeout, statements, fn)
+	unsent := err != nil
+	if err == nil {
+		j.hold.Take()
+		err = tx.Commit(limited)
+		unsent = pgconn.SafeToRetry(err)
+	}
+	if unsent {
+		j.hold.Release()
+	}
+	// On a busy machine the server's limit may be reported before the context's own.
+	end, _ := limited.Deadline()
+	switch {
+	case unsent && !time.Now().Before(end) && ctx.Err() == nil: // nothing is committed, nor about to be
+		return fmt.Errorf("%w: %w", locks.ErrPauseOver, err)
+	case err != nil:
+		return err
+	}
+	j.released(time.Since(began).Round(100 * time.Microsecond))
+	return nil
+}
+
+// lock takes locks, waits for the target, and runs fn. It returns when it had the locks.
+func (j *job) lock(ctx context.Context, tx pgx.Tx, lockTimeout time.Duration, statements string, fn func(context.Context, pgx.Tx) error) (began time.Time, err error) {
+	// A mover that hangs loses its session, and with it the locks.
+	settings := fmt.Sprintf(`SELECT set_config('lock_timeout', '%d', true), set_config('statement_timeout', '%d', true), set_config('idle_in_transaction_session_timeout', '%d', true)`,
+		lockTimeout.Milliseconds(), j.cfg.LockTimeout.Milliseconds(), (j.cfg.LockTimeout + j.cfg.MaxPause).Milliseconds())
+	if _, err := tx.Exec(ctx, settings); err != nil {
+		return began, err
+	}
+	if _, err := tx.Exec(ctx, statements); err != nil {
+		return began, err
+	}
+	began = time.Now()
+	j.event(progress.Locked)
+	if _, err := tx.Exec(ctx, fmt.Sprintf(`SELECT set_config('statement_timeout', '%d', true)`, j.cfg.MaxPause.Milliseconds())); err != nil {
+		return began, err
+	}
+	if err := j.mark(ctx, j.cfg.MaxPause); err != nil {
+		return began, err
+	}
+	j.event(progress.Marked)
+	return began, j.orChanged(ctx, fn(ctx, tx))
+}
