@@ -77,6 +77,7 @@ var readKeys = beforeSettings + `
 // made that table, which kiloshard verify reports.
 // It waits for a lock for 30 seconds, unless the session has a lock_timeout; the error then says who holds it.
 func checkIdentity(ctx context.Context, conn *pgconn.PgConn, host shards.Host) error {
+	defer endLimit(conn)
 	if err := checkEncoding(conn, host); err != nil {
 		return err
 	}
@@ -84,7 +85,7 @@ func checkIdentity(ctx context.Context, conn *pgconn.PgConn, host shards.Host) e
 	if !ok {
 		return nil
 	}
-	results, err := conn.Exec(ctx, readIdentity).ReadAll()
+	row, err := readRow(ctx, conn, readIdentity, 2)
 	var pg *pgconn.PgError
 	if errors.As(err, &pg) && (pg.Code == "42P01" || pg.Code == "3F000" || pg.Code == "42501" || pg.Code == "42809" || pg.Code == special.Refused) {
 		return nil
@@ -92,22 +93,20 @@ func checkIdentity(ctx context.Context, conn *pgconn.PgConn, host shards.Host) e
 	if err != nil {
 		return fmt.Errorf("reading kiloshard.settings: %w", NameHolders(ctx, conn, err))
 	}
-	last := results[len(results)-1]
-	if len(last.Rows) == 0 {
+	if row == nil {
 		return nil
 	}
-	row := last.Rows[0]
 	if err := compareIdentity(row[0], expected); err != nil || row[1] == nil || string(row[1]) == expected.KeysSum() {
 		return err
 	}
-	results, err = conn.Exec(ctx, readKeys).ReadAll()
+	row, err = readRow(ctx, conn, readKeys, 1)
 	if err != nil {
 		return fmt.Errorf("reading kiloshard.settings: %w", NameHolders(ctx, conn, err))
 	}
-	if last = results[len(results)-1]; len(last.Rows) == 0 {
+	if row == nil {
 		return nil
 	}
-	return CheckKeys(string(last.Rows[0][0]), expected.Keys)
+	return CheckKeys(string(row[0]), expected.Keys)
 }
 
 // compareIdentity compares the row of kiloshard.settings, as JSON.

@@ -108,6 +108,7 @@ func parse(host shards.Host) (*pgxpool.Config, error) {
 		config.ConnConfig.ConnectTimeout = defaultLimit
 	}
 	config.ConnConfig.RuntimeParams["client_encoding"] = "UTF8" // as pgx expects
+	limitLogin(&config.ConnConfig.Config)
 	if config.ConnConfig.RequireAuth == "" && (host.IsShared() || !verified(&config.ConnConfig.Config)) {
 		config.ConnConfig.RequireAuth = "!password"
 	}

@@ -1,0 +1,99 @@
+package connect_test
+
+import (
+	"bufio"
+	"encoding/binary"
+	"io"
+	"net"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgproto3"
+
+	"github.com/kiloshard/kiloshard/shards"
+	"github.com/kiloshard/kiloshard/shards/connect"
+	"github.com/kiloshard/kiloshard/shards/shardtest"
+)
+
+// startHostile starts a server that answers the startup message as serve does.
+func startHostile(t *testing.T, serve func(conn net.Conn, b *pgproto3.Backend)) string {
+	t.Helper()
+	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = listener.Close() })
+	go func() {
+		for {
+			conn, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			go func() {
+				defer conn.Close()
+				_ = conn.SetDeadline(time.Now().Add(time.Minute))
+				in := bufio.NewReader(conn)
+				var length uint32
+				if binary.Read(in, binary.BigEndian, &length) != nil || length > 10_000 {
+					return
+				}
+				_, _ = io.CopyN(io.Discard, in, int64(length)-4) // the startup message
+				serve(conn, pgproto3.NewBackend(in, conn))
+			}()
+		}
+	}()
+	return listener.Addr().String()
+}
+
+// A server does not fill the memory of its clients before they know that it is theirs.
+func TestHostileServer(t *testing.T) {
+	t.Parallel()
+	ready := func(b *pgproto3.Backend) {
+		b.Send(&pgproto3.AuthenticationOk{})
+		for name, value := range map[string]string{"client_encoding": "UTF8", "server_encoding": "UTF8", "standard_conforming_strings": "on"} {
+			b.Send(&pgproto3.ParameterStatus{Name: name, Value: value})
+		}
+		b.Send(&pgproto3.ReadyForQuery{TxStatus: 'I'})
+		_ = b.Flush()
+	}
+	for _, test := range []struct {
+		name, want string
+		serve      func(net.Conn, *pgproto3.Backend)
+	}{
+		{"a message of 500 MB before login", "invalid body length", func(conn net.Conn, _ *pgproto3.Backend) {
+			_, _ = conn.Write(binary.BigEndian.AppendUint32([]byte{'R'}, 500<<20))
+			_, _ = io.Copy(io.Discard, conn) // until the client leaves
+		}},
+		{"rows without end", "other rows than expected", func(_ net.Conn, b *pgproto3.Backend) {
+			ready(b)
+			for {
+				m, err := b.Receive()
+				if err != nil {
+					return
+				}
+				if q, ok := m.(*pgproto3.Query); !ok || !strings.Contains(q.String, "kiloshard.settings") {
+					continue
+				}
+				b.Send(&pgproto3.RowDescription{Fields: []pgproto3.FieldDescription{{Name: []byte("a"), DataTypeOID: 25}, {Name: []byte("b"), DataTypeOID: 25}}})
+				for b.Flush() == nil {
+					b.Send(&pgproto3.DataRow{Values: [][]byte{make([]byte, 1<<20), nil}})
+				}
+				return
+			}
+		}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			address := startHostile(t, test.serve)
+			hosts := shardtest.MapConfig(8, []shards.Host{{Name: "pg-a", DSN: "postgres://app@" + address + "/app?sslmode=disable"}})
+			m, err := hosts.Map()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err = connect.Open(t.Context(), m.Hosts()[0], nil); err == nil || !strings.Contains(err.Error(), test.want) {
+				t.Errorf("got %v, want %q", err, test.want)
+			}
+		})
+	}
+}
