@@ -67,7 +67,7 @@ func testKilledAtRandom(t *testing.T, k kit) {
 	defer cancel()
 	next, stop := iter.Pull2(stores[0].Watch(ctx, 1))
 	defer stop()
-	w := watching{next}
+	w := watching{next, stop}
 
 	type outcome int
 	const (

@@ -15,12 +15,13 @@ import (
 // watching is a watch that is asked for its next map.
 type watching struct {
 	next func() (mapstore.Entry, error, bool)
+	stop func()
 }
 
 func watch(t *testing.T, s mapstore.Store, after int) watching {
 	next, stop := iter.Pull2(s.Watch(newContext(t), after))
 	t.Cleanup(stop)
-	return watching{next}
+	return watching{next, stop}
 }
 
 // entry returns the next map, whatever errors come before it.

@@ -8,8 +8,12 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// closeLimit is the time limit for closing a connection.
-const closeLimit = time.Second
+const (
+	// closeLimit is the time limit for closing a connection.
+	closeLimit = time.Second
+	// lookInterval is the least time between two queries. Every role may notify: a flood of notifications causes no flood of queries.
+	lookInterval = 50 * time.Millisecond
+)
 
 // follow reports the map after each notification, and at the poll interval.
 func (s *postgresStore) follow(ctx context.Context, report func(Entry, error)) {
@@ -34,6 +38,7 @@ type listener struct {
 	last   Entry // reported
 	row    row   // of last, without its document
 	bad    row   // the last row that was not a map
+	looked time.Time
 }
 
 // listen follows the map on one connection until that breaks.
@@ -65,6 +70,7 @@ func (l *listener) listen(ctx context.Context) error {
 
 // look queries the map, and reports it.
 func (l *listener) look(ctx context.Context, conn *pgx.Conn) error {
+	l.looked = time.Now()
 	ctx, cancel := context.WithTimeout(ctx, l.opts.Limit)
 	defer cancel()
 	// The document is left out if it is known.
@@ -100,18 +106,23 @@ from kiloshard.maps where cluster = $1 order by version desc limit 1`
 	return nil
 }
 
-// wait waits for a notification of a new version, or the poll interval.
+// wait waits for a notification of a new version, or the poll interval. Notifications within lookInterval of the last query are taken together.
 func (l *listener) wait(ctx context.Context, conn *pgx.Conn) error {
-	limited, cancel := context.WithTimeout(ctx, l.opts.Poll)
-	defer cancel()
+	end := l.looked.Add(l.opts.Poll)
 	for {
+		limited, cancel := context.WithDeadline(ctx, end)
 		n, err := conn.WaitForNotification(limited)
+		cancel()
 		switch {
-		case err == nil && n.Payload != l.cluster:
-			continue
-		case err != nil && ctx.Err() == nil && errors.Is(err, context.DeadlineExceeded) && !conn.IsClosed():
+		case err == nil && n.Payload == l.cluster:
+			if first := l.looked.Add(lookInterval); first.Before(end) {
+				end = first
+			}
+		case err == nil:
+		case ctx.Err() == nil && errors.Is(err, context.DeadlineExceeded) && !conn.IsClosed():
 			return nil
+		default:
+			return err
 		}
-		return err
 	}
 }
