@@ -125,6 +125,7 @@ DECLARE
   last   bigint;
   behind bigint; -- in slots
   v      bigint;
+  shown  boolean := {{template "caller may draw" .}};
 BEGIN
   -- First, since a role without the privilege must learn nothing about the sequence. Postgres 17 and later
   -- return a last value of NULL to it; earlier versions raise an error.
@@ -137,6 +138,10 @@ BEGIN
     IF last >= {{.MaxSequenceValue}} THEN
       {{- template "end of layout" .}}
     ELSIF behind > {{.SlotsBehind}} THEN
+      IF NOT shown THEN -- this is a function that runs with its owner's rights: the session shows them by a draw, which makes no ID
+        last := nextval(seq);
+        shown := true;
+      END IF;
       v := kiloshard.catch_up_to_clock(shard, seq, wanted, last);
       IF v IS NOT NULL THEN
         RETURN v;
@@ -169,8 +174,9 @@ $kiloshard$;
 -- lock_timeout says otherwise, and then fails with an error that names the process.
 --
 -- It runs with its owner's rights, since setval and the lock need more privileges than a role that makes IDs should
--- have. So it refuses a sequence that is not of the shard or not of the right kind. It takes the value that the caller
--- read as proof that it may read the sequence. It only moves the sequence to the clock, never back.
+-- have. So it refuses a sequence that is not of the shard or not of the right kind, and a caller that may not draw from it: its role
+-- needs USAGE, or its session has drawn from the sequence, as only a role with USAGE can. It only moves the sequence to the clock,
+-- never back.
 CREATE OR REPLACE FUNCTION kiloshard.catch_up_to_clock(shard int, seq pg_catalog.regclass, wanted int, seen bigint) RETURNS bigint
 LANGUAGE plpgsql VOLATILE STRICT SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $kiloshard$
 DECLARE
@@ -180,6 +186,9 @@ DECLARE
   v      bigint;
   holder text;
 BEGIN
+  IF NOT {{template "caller may draw" .}} THEN
+    PERFORM currval(seq); -- an error in a session that has not drawn from it
+  END IF;
   PERFORM FROM pg_class c JOIN pg_sequence s ON s.seqrelid = c.oid
     WHERE c.oid = seq AND c.relnamespace = to_regnamespace('{{.SchemaPrefix}}' || lpad(shard::text, 5, '0'))
       AND s.seqtypid = 'bigint'::regtype AND s.seqincrement = 1 AND s.seqcache = 1
@@ -251,6 +260,8 @@ $kiloshard$;
 
 {{define "id"}}((v >> {{.SequenceBits}}) << {{.LowBits}}) | {{template "shard" .}}
 {{- if .TypeBits}} | {{template "type" .}}{{end}} | (v & {{.SlotMask}}){{end -}}
+{{/* The role of the caller, also inside a function with its owner's rights, unless another such function calls it. */ -}}
+{{define "caller may draw"}}has_sequence_privilege(CASE current_setting('role') WHEN 'none' THEN session_user ELSE current_setting('role')::name END, seq, 'USAGE'){{end -}}
 {{define "clock"}}((date_part('epoch', clock_timestamp()) - {{.EpochSeconds}}) * {{.SlotsPerSecond}}.0){{end -}}
 {{/* One value for each process that can run SQL. */ -}}
 {{define "margin"}}({{.SlotsBehind}} + current_setting('max_connections')::int + current_setting('max_worker_processes')::int + current_setting('max_wal_senders')::int){{end -}}

@@ -74,6 +74,35 @@ func TestARoleWithoutTheSequence(t *testing.T) {
 	}
 }
 
+// A role that reads a table knows about where its sequence is, by the newest ID. It moves no sequence by that.
+func TestReaderDrawsNothing(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	app := b.app(t)
+	role := one[string](t, app, "select current_user::text")
+	exec(t, b.conn, "select shard_00002.next_id()")
+	const notDrawn = "55000"
+	check := func(conn *pgx.Conn) {
+		t.Helper()
+		last := one[int64](t, b.conn, "select last_value from shard_00002.next_id_seq")
+		exec(t, b.conn, "select pg_catalog.pg_sleep(0.2)") // the shard is idle
+		refused(t, conn, notDrawn, "select kiloshard.catch_up_to_clock(2, 'shard_00002.next_id_seq', 1000, $1)", last)
+		if now := one[int64](t, b.conn, "select last_value from shard_00002.next_id_seq"); now != last {
+			t.Errorf("the sequence was moved from %d to %d", last, now)
+		}
+	}
+	check(app)
+
+	// A function that runs with its owner's rights draws for the role, idle shard or not. The owner of this one is a role that may draw.
+	exec(t, b.conn, `create schema api;
+create function api.make_id() returns bigint language sql security definer return shard_00002.next_id()`,
+		"grant usage on schema api to "+pgx.Identifier{role}.Sanitize())
+	for range 3 {
+		before := time.Now()
+		checkNear(t, b.m, one[shards.ID](t, app, "select api.make_id() from (select pg_catalog.pg_sleep(0.2)) as idle"), before, time.Now())
+	}
+}
+
 // TestCatchUpOnlyMovesToTheClock calls it for sequences behind the clock, near it and ahead of it.
 func TestCatchUpOnlyMovesToTheClock(t *testing.T) {
 	t.Parallel()
