@@ -221,3 +221,32 @@ func TestGrantToNobody(t *testing.T) {
 		t.Errorf("verify: %v, %v", differences, fmt.Sprint(err))
 	}
 }
+
+// A service's role that can act as the owner can set sequences back, whatever grant gave it.
+func TestVerifyFindsRolesThatActAsTheOwner(t *testing.T) {
+	t.Parallel()
+	b := setupGrant(t)
+	b.grant(t, nil)
+	check := func(want int) {
+		t.Helper()
+		found, err := provision.Verify(t.Context(), b.m)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, d := range found {
+			if d.Kind != provision.KindForeign || !strings.Contains(d.Found, b.role) || !strings.Contains(d.Found, "can act as their owner") {
+				t.Errorf("unexpected: %s", d)
+			}
+		}
+		if len(found) != want {
+			t.Errorf("%d differences, want %d", len(found), want)
+		}
+	}
+	check(0)
+	b.as(t, 0, "", func(conn *pgx.Conn) {
+		if _, err := conn.Exec(t.Context(), fmt.Sprintf("do $$ begin execute format('grant %%I to %s', current_user); end $$", b.role)); err != nil {
+			t.Fatal(err)
+		}
+	})
+	check(2) // roles are of the server, which both hosts share
+}

@@ -18,13 +18,15 @@ type right struct {
 	Schema string
 	Role   string
 	Writes bool
+	Owner  string // of the schema, if the role can act as it
 }
 
 // takeRights reads which roles other than the owner may use the schemas that look like shards, and the tables created there
 // later. Those default privileges tell a grant on shards from a grant on a single table. The helper schema has none.
 func (inv *inventory) takeRights(ctx context.Context, conn *pgx.Conn, pattern string) error {
 	const query = `
-		SELECT n.nspname::text, pg_get_userbyid(a.grantee)::text, coalesce(d.writes, false)
+		SELECT n.nspname::text, pg_get_userbyid(a.grantee)::text, coalesce(d.writes, false),
+			CASE WHEN pg_has_role(a.grantee, n.nspowner, 'MEMBER') THEN n.nspowner::regrole::text ELSE '' END
 		FROM pg_namespace n CROSS JOIN aclexplode(n.nspacl) a
 		LEFT JOIN (
 			SELECT d.defaclnamespace, a.grantee, bool_or(a.privilege_type = 'INSERT') FROM pg_default_acl d, aclexplode(d.defaclacl) a
@@ -102,6 +104,16 @@ func (v *verification) rights(inv *inventory, schema string) {
 	for _, g := range v.grants {
 		if !inv.may(g, schema) {
 			v.differ(KindRights, inv, schema, "role "+g.Role+" has fewer rights here, or none", fmt.Sprintf("its rights on most shards; %s grants them", grantCommand(g)))
+		}
+	}
+}
+
+// owners reports roles of services that can act as the owner: superusers and its members.
+func (v *verification) owners(inv *inventory) {
+	for _, r := range inv.rights {
+		if r.Schema == helper && r.Owner != "" {
+			v.differ(KindForeign, inv, helper, fmt.Sprintf("role %s, which has rights on shards, can act as their owner %s, and so repeat IDs", r.Role, r.Owner),
+				"a role that is no superuser and no member of "+r.Owner)
 		}
 	}
 }

@@ -146,6 +146,7 @@ func (v *verification) engine(inv *inventory) {
 	}
 	v.ledger(inv)
 	v.rights(inv, helper)
+	v.owners(inv)
 	if v.present.engineState(inv) == old {
 		v.old(inv, helper, "the helper schema", s.Engine, v.present.engine)
 		return
