@@ -103,3 +103,33 @@ func TestEachFaultIsListed(t *testing.T) {
 		}
 	}
 }
+
+var named = regexp.MustCompile(`\b([a-z][a-z/]*)\.(Test\w+)`)
+
+// Each row of SECURITY.md names tests that exist, and that make test runs.
+func TestSecurityNamesTests(t *testing.T) {
+	t.Parallel()
+	page, err := os.ReadFile(filepath.Join(root, "SECURITY.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows := 0
+	for _, line := range strings.Split(string(page), "\n") {
+		if !strings.HasPrefix(line, "| ") || strings.HasPrefix(line, "| compromised ") {
+			continue
+		}
+		rows++
+		names := named.FindAllStringSubmatch(line, -1)
+		if len(names) == 0 {
+			t.Errorf("no test: %s", line)
+		}
+		for _, n := range names {
+			if body, ok := tests(t, n[1])[n[2]]; !ok || long.MatchString(body) {
+				t.Errorf("there is no %s in %s that make test runs", n[2], n[1])
+			}
+		}
+	}
+	if rows < 10 {
+		t.Errorf("%d rows", rows)
+	}
+}
