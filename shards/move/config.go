@@ -1,6 +1,7 @@
 package move
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -127,4 +128,9 @@ func (c Config) wayBack() *ledger.WayBack {
 		return nil
 	}
 	return &ledger.WayBack{For: c.RollbackFor, WAL: c.RollbackWAL}
+}
+
+// newMove returns a move that is about to begin.
+func (c Config) newMove(n shards.Number) ledger.Move {
+	return ledger.Move{ID: ledger.NewID(), Shard: n, Schema: c.Map.Schema(n), Source: c.Map.Host(n).Name, Target: cmp.Or(c.Targets[n], c.To), Step: ledger.Prepare, Who: c.By, Offline: c.Offline, Back: c.wayBack()}
 }

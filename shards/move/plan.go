@@ -1,12 +1,10 @@
 package move
 
 import (
-	"cmp"
 	"context"
 	"errors"
 
 	"github.com/kiloshard/kiloshard/shards"
-	"github.com/kiloshard/kiloshard/shards/move/ledger"
 )
 
 // Planned is what [Run] would do with a shard.
@@ -66,9 +64,4 @@ func (j *job) plan(ctx context.Context, p *Planned) error {
 		return err
 	}
 	return j.trySchema(ctx)
-}
-
-// newMove returns a move that is about to begin.
-func (c Config) newMove(n shards.Number) ledger.Move {
-	return ledger.Move{ID: ledger.NewID(), Shard: n, Schema: c.Map.Schema(n), Source: c.Map.Host(n).Name, Target: cmp.Or(c.Targets[n], c.To), Step: ledger.Prepare, Who: c.By, Offline: c.Offline, Back: c.wayBack()}
 }

@@ -146,25 +146,3 @@ func takeUp(ctx context.Context, cfg Config, moves []ledger.Move, ask asked, do 
 	}
 	return promoted(p, err)
 }
-
-// together joins the reports of different shards.
-func together(a, b Report) Report {
-	return Report{Done: a.Done.Union(b.Done), Unmoved: a.Unmoved.Union(b.Unmoved), Resumable: a.Resumable.Union(b.Resumable)}
-}
-
-// partly joins their errors, each a [shards.PartialError] or nil.
-func partly(errs ...error) error {
-	all := &shards.PartialError{}
-	for _, err := range errs {
-		var partial *shards.PartialError
-		if errors.As(err, &partial) {
-			all.Done = all.Done.Union(partial.Done)
-			all.Failed, all.Causes = append(all.Failed, partial.Failed...), append(all.Causes, partial.Causes...)
-			all.NotAttempted, all.Interrupted = all.NotAttempted.Union(partial.NotAttempted), all.Interrupted.Union(partial.Interrupted)
-		}
-	}
-	if len(all.Failed)+all.NotAttempted.Len() == 0 {
-		return nil
-	}
-	return all
-}

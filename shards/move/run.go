@@ -3,7 +3,6 @@ package move
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"sync"
 
@@ -16,13 +15,6 @@ import (
 	"github.com/kiloshard/kiloshard/shards/move/ledger"
 	"github.com/kiloshard/kiloshard/shards/move/progress"
 )
-
-// Report is the result of some moves.
-type Report struct {
-	Done      shards.Set // on the target, or where they were after Abort
-	Unmoved   shards.Set // that were on the target already
-	Resumable shards.Set // whose move is still under way: the ledger has it
-}
 
 // Run moves shards to a host, some at a time, while services write. A shard that is on the host already is left alone.
 //
@@ -100,20 +92,6 @@ func Resume(ctx context.Context, cfg Config) (Report, error) {
 func Abort(ctx context.Context, cfg Config) (Report, error) {
 	return onMoves(ctx, cfg, asked{of: []ledger.Outcome{ledger.UnderWay}, end: ledger.Aborted}, func(ctx context.Context, j *job) error { return j.noted(ctx, j.abort(ctx)) },
 		(*promote.Promotion).Abort)
-}
-
-// asked selects the moves that a command works on: those with one of some outcomes. A move that another mover has ended meanwhile, as end, is done.
-type asked struct {
-	of  []ledger.Outcome
-	end ledger.Outcome
-}
-
-// endedAs returns an error unless a move that has ended meanwhile has ended as the command would.
-func (a asked) endedAs(outcome ledger.Outcome) error {
-	if outcome == a.end {
-		return nil
-	}
-	return fmt.Errorf("another command has ended the move meanwhile: it is %s", outcome)
 }
 
 // onMoves calls do for moves, and split for promotions under way. All shards of a promotion go together, also if the config names only some of them.

@@ -265,3 +265,32 @@ func (j *job) compareStructures(ctx context.Context, identities map[string]strin
 	}
 	return err
 }
+
+// compareAsOfOneMoment compares structures and rows. Writers wait until the target has all that they have written and both sides have snapshots, and
+// go on while these are compared. It returns how long that took.
+func (j *job) compareAsOfOneMoment(ctx context.Context) (time.Duration, error) {
+	source, target, err := j.snapshots(ctx)
+	defer func() { session.Close(ctx, source, target) }()
+	if err != nil {
+		return 0, err
+	}
+	j.event(progress.Comparing)
+	comparing, stop := context.WithCancel(ctx)
+	defer stop()
+	structures := make(chan error, 1)
+	go func() { // in other sessions than the rows
+		err := j.verifyStructure(ctx)
+		if err != nil {
+			stop()
+		}
+		structures <- err
+	}()
+	took, err := j.compareTimed(comparing, source, target, [2]string{})
+	if differ := <-structures; differ != nil {
+		return 0, differ
+	}
+	if err == nil {
+		j.event(progress.Compared)
+	}
+	return took, err
+}

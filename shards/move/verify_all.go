@@ -5,11 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"time"
 
 	"github.com/kiloshard/kiloshard/shards/move/internal/promote"
 	"github.com/kiloshard/kiloshard/shards/move/internal/rows"
-	"github.com/kiloshard/kiloshard/shards/move/internal/session"
 	"github.com/kiloshard/kiloshard/shards/move/ledger"
 	"github.com/kiloshard/kiloshard/shards/move/progress"
 )
@@ -66,33 +64,4 @@ func (j *job) compareWithFenced(ctx context.Context) error {
 	}
 	j.event(progress.Compared)
 	return nil
-}
-
-// compareAsOfOneMoment compares structures and rows. Writers wait until the target has all that they have written and both sides have snapshots, and
-// go on while these are compared. It returns how long that took.
-func (j *job) compareAsOfOneMoment(ctx context.Context) (time.Duration, error) {
-	source, target, err := j.snapshots(ctx)
-	defer func() { session.Close(ctx, source, target) }()
-	if err != nil {
-		return 0, err
-	}
-	j.event(progress.Comparing)
-	comparing, stop := context.WithCancel(ctx)
-	defer stop()
-	structures := make(chan error, 1)
-	go func() { // in other sessions than the rows
-		err := j.verifyStructure(ctx)
-		if err != nil {
-			stop()
-		}
-		structures <- err
-	}()
-	took, err := j.compareTimed(comparing, source, target, [2]string{})
-	if differ := <-structures; differ != nil {
-		return 0, differ
-	}
-	if err == nil {
-		j.event(progress.Compared)
-	}
-	return took, err
 }
