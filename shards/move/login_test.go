@@ -13,6 +13,20 @@ import (
 	"github.com/kiloshard/kiloshard/shards/move"
 )
 
+// pg_stat_statements does not keep the statement with the password. The server need not load it for its setting to be seen.
+func TestPasswordStaysOutOfStatistics(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	b.exec(1, `create table public.seen (track text);
+		create function public.see() returns event_trigger language plpgsql as $$ begin insert into public.seen values (current_setting('pg_stat_statements.track', true)); end $$;
+		create event trigger see on ddl_command_start when tag in ('CREATE SUBSCRIPTION') execute function public.see();
+		do $$ begin execute format('alter database %I set pg_stat_statements.track = ''all''', current_database()); end $$`)
+	if _, err := move.Run(t.Context(), b.cfg); err != nil {
+		t.Fatal(err)
+	}
+	b.equal("tracked", b.text(1, `select string_agg(distinct track, ', ') from public.seen`), "none")
+}
+
 // The target logs in with a passfile of its own, or is refused with an error that names no password.
 func TestLogin(t *testing.T) {
 	t.Parallel()

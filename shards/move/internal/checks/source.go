@@ -24,6 +24,7 @@ type Shard struct {
 	large    []large.Object
 	apart    int64    // bytes that are not replicated: of unlogged tables and large objects
 	owners   []string // roles
+	powers   []power  // of owners
 	barred   []string // why some that own tables may not write to them
 	forced   []string // those that own tables whose row-level security is for owners, too
 	roles    []string // that own or may use something
@@ -232,5 +233,6 @@ func OnSource(ctx context.Context, conn *pgx.Conn, schema string, offline bool) 
 		return nil, err
 	}
 	s.owners, s.roles = append(s.owners, s.largeOwners...), append(s.roles, s.largeRoles...)
-	return s, nil
+	s.powers, err = readPowers(ctx, conn, s.owners)
+	return s, err
 }

@@ -78,6 +78,9 @@ func (s *Shard) OnTarget(ctx context.Context, conn *pgx.Conn, way Way) (Found, e
 	if err := f.take(ctx, conn, hostQuery, s.Schema, s.roles, s.owners); err != nil {
 		return f, err
 	}
+	if err := s.comparePowers(ctx, conn, &f); err != nil {
+		return f, err
+	}
 	if err := s.largeOnTarget(ctx, conn, &f); err != nil {
 		return f, err
 	}

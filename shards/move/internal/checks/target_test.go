@@ -94,6 +94,15 @@ func TestTarget(t *testing.T) {
 			[]string{"role " + role + " is missing: something of the shard belongs to it, or is granted to it"},
 		},
 		{
+			"an owner that is a superuser here", "alter function shard_00001.f() owner to pg_monitor",
+			fakes + "create view fakes.pg_roles as select oid, rolname, rolsuper or rolname = 'pg_monitor' as rolsuper, rolcreaterole, rolreplication, rolbypassrls from pg_catalog.pg_roles",
+			[]string{`role "pg_monitor", which owns something of the shard, is SUPERUSER, and on the source it is not: expected a role of the same rights, or another owner`},
+		},
+		{
+			"an owner that runs programs here", "alter function shard_00001.f() owner to pg_monitor", "grant pg_execute_server_program to pg_monitor; update pg_authid set rolcreaterole = true where rolname = 'pg_monitor'",
+			[]string{`role "pg_monitor", which owns something of the shard, is CREATEROLE, a member of pg_execute_server_program, and on the source it is not: expected a role of the same rights, or another owner`},
+		},
+		{
 			"who may read a column is missing", fmt.Sprintf("create role %[1]s; grant select (title) on shard_00001.photos to %[1]s", role), "",
 			[]string{"role " + role + " is missing: something of the shard belongs to it, or is granted to it"},
 		},

@@ -53,9 +53,10 @@ func (s Stream) Subscribe(ctx context.Context, conn beginner) error {
 	}
 	defer func() { _ = tx.Rollback(context.WithoutCancel(ctx)) }()
 	if s.Login.WithPassword {
-		const quiet = `SET LOCAL log_min_error_statement = panic; SET LOCAL log_min_duration_statement = -1; SET LOCAL log_statement = none; SET LOCAL log_error_verbosity = terse; SET LOCAL log_parameter_max_length = 0; SET LOCAL log_parameter_max_length_on_error = 0`
+		const quiet = `SET LOCAL log_min_error_statement = panic; SET LOCAL log_min_duration_statement = -1; SET LOCAL log_statement = none; SET LOCAL log_error_verbosity = terse; SET LOCAL log_parameter_max_length = 0; SET LOCAL log_parameter_max_length_on_error = 0;
+			SELECT set_config('pg_stat_statements.track', 'none', true) WHERE current_setting('pg_stat_statements.track', true) = 'all'`
 		if _, err := tx.Exec(ctx, quiet); err != nil {
-			return fmt.Errorf("a subscription with a password takes a role on %s that may keep it out of the server's log: %w", s.Target, err)
+			return fmt.Errorf("a subscription with a password takes a role on %s that may keep it out of the server's log and pg_stat_statements: %w", s.Target, err)
 		}
 	}
 	const make = `
