@@ -12,7 +12,7 @@ help: ## list the targets
 	@sed -n 's/^\([a-z]*\):[a-z ]*## \(.*\)/make \1 - \2/p' Makefile
 
 demo: go ## the whole story on throw-away local hosts; KEEP=1 keeps them
-	@$(LOOK) >/dev/null && go run ./cmd/kiloshard demo
+	@$(LOOK) >/dev/null && go run ./cmd/kiloshard-lab demo
 
 example: go ## the example service under load while the map changes, a migration runs and a host fails; FOR=60s
 	@go run ./router/example/cmd/try -for $(or $(FOR),60s)
@@ -66,11 +66,11 @@ lint: go ## linters, go.mod, shell scripts; the first run builds golangci-lint, 
 	else echo "make lint: shellcheck is missing, so the scripts go unchecked" >&2; fi
 
 bench: go ## measure IDs, the making of shards, routing, migrations and moves on this machine
-	go run ./cmd/kiloshard bench ids
-	go run ./cmd/kiloshard bench create
-	go run ./cmd/kiloshard bench route
-	go run ./cmd/kiloshard bench migrate
-	go run ./cmd/kiloshard bench move
+	go run ./cmd/kiloshard-lab bench ids
+	go run ./cmd/kiloshard-lab bench create
+	go run ./cmd/kiloshard-lab bench route
+	go run ./cmd/kiloshard-lab bench migrate
+	go run ./cmd/kiloshard-lab bench move
 
 build: go ## build bin/kiloshard
 	go build -trimpath -o bin/kiloshard ./cmd/kiloshard

@@ -1,2 +1,2 @@
-// Package routes is kiloshard bench route: package router beside pgxpool.
+// Package routes is kiloshard-lab bench route: package router beside pgxpool.
 package routes

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"io"
+	"os"
 	"strings"
 	"testing"
 
@@ -11,6 +12,8 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/kiloshard/kiloshard/cmd/internal/cli"
+	"github.com/kiloshard/kiloshard/cmd/internal/lab"
+	"github.com/kiloshard/kiloshard/cmd/internal/program"
 )
 
 // Every flag of every command refuses an empty value by its name: an unset variable of a script never means "all".
@@ -19,19 +22,19 @@ func TestEmptyFlags(t *testing.T) {
 	ended, end := context.WithCancel(context.Background())
 	end() // so that a command that takes an empty value does no work
 	checked := 0
-	var walk func(cmd *cobra.Command)
-	walk = func(cmd *cobra.Command) {
+	var walk func(root program.Root, cmd *cobra.Command)
+	walk = func(root program.Root, cmd *cobra.Command) {
 		for _, sub := range cmd.Commands() {
-			walk(sub)
+			walk(root, sub)
 		}
-		if cmd.HasSubCommands() || !cmd.Runnable() || cmd.IsAdditionalHelpTopicCommand() {
+		if cmd.HasSubCommands() || !cmd.Runnable() || cmd.IsAdditionalHelpTopicCommand() || cmd.Hidden {
 			return
 		}
 		try := func(flag *pflag.Flag) {
 			checked++
 			var stderr bytes.Buffer
 			args := append(strings.Fields(cmd.CommandPath())[1:], "--"+flag.Name+"=")
-			code := run(ended, args, strings.NewReader(""), io.Discard, &stderr)
+			code := program.Run(ended, cli.New(strings.NewReader(""), io.Discard, &stderr, os.LookupEnv), root, args)
 			if code != 2 || !strings.Contains(stderr.String(), "--"+flag.Name) {
 				t.Errorf("%q: exit %d, expected 2 and an error that names --%s: %s", args, code, flag.Name, &stderr)
 			}
@@ -39,7 +42,9 @@ func TestEmptyFlags(t *testing.T) {
 		cmd.InheritedFlags().VisitAll(try)
 		cmd.LocalFlags().VisitAll(try)
 	}
-	walk(root(cli.New(strings.NewReader(""), io.Discard, io.Discard, func(string) (string, bool) { return "", false })))
+	for _, root := range []program.Root{program.Kiloshard, lab.Root} {
+		walk(root, root(newApp()))
+	}
 	if checked < 300 {
 		t.Errorf("%d command lines checked, expected all flags of all commands", checked)
 	}

@@ -9,6 +9,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/kiloshard/kiloshard/cmd/internal/cli"
+	"github.com/kiloshard/kiloshard/cmd/internal/lab"
+	"github.com/kiloshard/kiloshard/cmd/internal/program"
 )
 
 // TestHelpFits holds that the help of each command of ours fits a terminal of 80 columns. Code, and how a command is called, is on one line.
@@ -22,7 +24,7 @@ func TestHelpFits(t *testing.T) {
 			t.Fatal(err)
 		}
 		for line := range strings.Lines(out.String()) {
-			code := strings.HasPrefix(line, "    ") && cmd.IsAdditionalHelpTopicCommand() || strings.HasPrefix(line, "  kiloshard ")
+			code := strings.HasPrefix(line, "    ") && cmd.IsAdditionalHelpTopicCommand() || strings.HasPrefix(line, "  kiloshard")
 			if width := runewidth.StringWidth(strings.TrimRight(line, "\n")); width > 80 && !code {
 				t.Errorf("%s --help: %d columns: %s", cmd.CommandPath(), width, line)
 			}
@@ -33,5 +35,6 @@ func TestHelpFits(t *testing.T) {
 			}
 		}
 	}
-	all(root(&cli.App{}))
+	all(program.Kiloshard(&cli.App{}))
+	all(lab.Root(&cli.App{}))
 }

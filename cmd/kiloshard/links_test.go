@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/kiloshard/kiloshard/cmd/internal/program"
 	"github.com/kiloshard/kiloshard/cmd/kiloshard/help"
 )
 
@@ -98,7 +99,7 @@ func TestLinksOfPages(t *testing.T) {
 // TestTopics holds that a topic fits on two screens, has no tables, and does not hide behind a command of the same name.
 func TestTopics(t *testing.T) {
 	t.Parallel()
-	commands := root(newApp()).Commands()
+	commands := program.Kiloshard(newApp()).Commands()
 	for _, topic := range help.All() {
 		if topic.Title == "" || len(topic.Title) > 60 || !strings.HasPrefix(topic.Markdown, "# ") {
 			t.Errorf("%s has the title %q, expected a first line # TITLE of 60 characters at most", topic.Name, topic.Title)

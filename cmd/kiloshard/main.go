@@ -2,13 +2,6 @@
 // them, makes their IDs and takes them apart. kiloshard help lists what it does.
 package main
 
-import (
-	"os"
-)
+import "github.com/kiloshard/kiloshard/cmd/internal/program"
 
-func main() {
-	ctx, stop := signals(os.Stderr)
-	code := run(ctx, os.Args[1:], os.Stdin, os.Stdout, os.Stderr)
-	stop()
-	os.Exit(code)
-}
+func main() { program.Main(program.Kiloshard) }

@@ -1,8 +1,10 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net/url"
 	"os"
 	"os/exec"
@@ -15,6 +17,8 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"github.com/kiloshard/kiloshard/cmd/internal/cli"
+	"github.com/kiloshard/kiloshard/cmd/internal/lab"
+	"github.com/kiloshard/kiloshard/cmd/internal/program"
 	"github.com/kiloshard/kiloshard/internal/pgtest"
 	"github.com/kiloshard/kiloshard/shards"
 	"github.com/kiloshard/kiloshard/shards/shardtest"
@@ -30,7 +34,12 @@ func (m testMain) Run() int {
 
 func TestMain(m *testing.M) {
 	serveEtcd()
-	testscript.Main(testMain{m}, map[string]func(){"kiloshard": main})
+	testscript.Main(testMain{m}, map[string]func(){"kiloshard": main, "kiloshard-lab": func() { program.Main(lab.Root) }})
+}
+
+// run runs one command line of kiloshard and returns its exit code.
+func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
+	return program.Run(ctx, cli.New(stdin, stdout, stderr, os.LookupEnv), program.Kiloshard, args)
 }
 
 // TestScripts runs testdata/script. Each script has two empty hosts of its own, whose DSNs are in

@@ -45,7 +45,7 @@ func makes(t *testing.T, target string) []string {
 // TestMakeDemo holds that make demo runs the demo, whose output [TestDemoOfReadme] compares with the README's.
 func TestMakeDemo(t *testing.T) {
 	t.Parallel()
-	if got := makes(t, "demo"); !slices.Equal(got, []string{"go run ./cmd/kiloshard demo"}) {
+	if got := makes(t, "demo"); !slices.Equal(got, []string{"go run ./cmd/kiloshard-lab demo"}) {
 		t.Errorf("make demo runs %q, expected the demo", got)
 	}
 }

@@ -17,7 +17,7 @@ import (
 	"github.com/kiloshard/kiloshard/shards/shardtest"
 )
 
-// quotes checks that standard output has what a page quotes of a command: quotes $PAGES/README.md 'kiloshard bench ids'
+// quotes checks that standard output has what a page quotes of a command: quotes $PAGES/README.md 'kiloshard-lab bench ids'
 func quotes(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 2 {
 		ts.Fatalf("usage: quotes PAGE COMMAND")
@@ -36,9 +36,8 @@ func TestDemoOfReadme(t *testing.T) {
 	hosts := shardtest.Hosts(t, 2)
 	var out bytes.Buffer
 	d := &demo.Story{
-		Execute: execute,
-		App:     &cli.App{Stdin: strings.NewReader(""), Stdout: &out, Stderr: io.Discard},
-		Shards:  16, Users: 80, Started: time.Now(), Step: 1,
+		App:    &cli.App{Stdin: strings.NewReader(""), Stdout: &out, Stderr: io.Discard},
+		Shards: 16, Users: 80, Started: time.Now(), Step: 1,
 		Hosts: &demo.Hosts{DSNs: map[string]string{"PG_A_DSN": hosts[0].ConnString(), "PG_B_DSN": hosts[1].ConnString()}},
 	}
 	defer func() {

@@ -22,7 +22,7 @@
 //   - uuidv4: made anywhere, 16 bytes, random, so that each insert writes to another page of the index.
 //   - uuidv7: made anywhere, 16 bytes, in the order of time.
 //
-// kiloshard bench ids measures each of them on your machine.
+// kiloshard-lab bench ids measures each of them on your machine.
 //
 // # Leases
 //

@@ -1,4 +1,4 @@
-// Package bench is kiloshard bench: what package bench of the module measures, as tables, JSON and pictures.
+// Package bench is kiloshard-lab bench: what package bench of the module measures, as tables, JSON and pictures.
 package bench
 
 import (
@@ -13,7 +13,7 @@ import (
 	"github.com/kiloshard/kiloshard/shards"
 )
 
-// Command is kiloshard bench.
+// Command is kiloshard-lab bench.
 func Command(a *cli.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "bench",

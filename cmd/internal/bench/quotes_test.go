@@ -24,7 +24,7 @@ func TestQuotes(t *testing.T) {
 		command string
 		print   func(*cli.App)
 	}{
-		{"kiloshard bench move", func(a *cli.App) {
+		{"kiloshard-lab bench move", func(a *cli.App) {
 			values := []float64{1, 2}
 			report := &moves.Report{Rows: 1_000_000, Callers: 4, Hold: 25, Rate: 10e6, Drain: &moves.Drained{}}
 			for _, part := range slices.DeleteFunc(moves.Parts(), func(name string) bool { return name == "drain" }) {

@@ -48,15 +48,11 @@ func NeedsCommand(cmd *cobra.Command, args []string) error {
 	return Usagef("%s", text)
 }
 
-// NewRoot returns the command above all others, with the flags that all have.
-func (a *App) NewRoot(version string) *cobra.Command {
+// NewRoot returns the command above all others of a program, with the flags that say what to print.
+func (a *App) NewRoot(name, version string) *cobra.Command {
 	root := &cobra.Command{
-		Use:   "kiloshard",
-		Short: "Shards Postgres the way Instagram did: thousands of schemas on a few hosts",
-		Long: `Kiloshard shards Postgres the way Instagram did: thousands of logical shards, each
-one a Postgres schema that makes its own IDs, spread over a few physical hosts.
-
-Exit codes: 0 done, 1 failed, 2 wrong usage or config, 3 partly done and resumable.`,
+		Use:           name,
+		Version:       version,
 		SilenceUsage:  true,
 		SilenceErrors: true,
 		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {
@@ -66,28 +62,36 @@ Exit codes: 0 done, 1 failed, 2 wrong usage or config, 3 partly done and resumab
 			if !slices.Contains(outputs, a.Output) {
 				return fmt.Errorf("-o %q: expected table, json or plain", a.Output)
 			}
-			if err := a.storeTimeout(cmd); err != nil {
-				return err
-			}
-			if !cmd.Flags().Changed("config") {
-				if file, ok := a.Lookup(configVariable); ok && blank(file) {
-					return fmt.Errorf("%s %q: expected a config file: unset it for %s here or in a directory above", configVariable, file, DefaultConfig)
-				}
-				a.ConfigFile = a.findConfig(cmd)
-			}
 			a.started = true
 			return nil
 		},
 	}
-	root.PersistentFlags().StringVarP(&a.ConfigFile, "config", "c", DefaultConfig, "the config file (default $KILOSHARD_CONFIG, or "+DefaultConfig+" here or in a directory above)")
-	root.PersistentFlags().Lookup("config").DefValue = "" // so that the help does not tell it twice
 	root.PersistentFlags().StringVarP(&a.Output, "output", "o", Table, "what to print: table, json, or plain, which has no heads and tabs between columns")
 	_ = root.RegisterFlagCompletionFunc("output", cobra.FixedCompletions(outputs, cobra.ShellCompDirectiveNoFileComp)) // fails only for a flag that is not there
-	root.PersistentFlags().DurationVar(&a.storeLimit, "store-timeout", 2*time.Second, "how long the map's store may take to answer (default $"+StoreVariable+", or 2s)")
-	root.PersistentFlags().Lookup("store-timeout").DefValue = "0" // so that the help does not tell it twice
 	root.PersistentFlags().BoolVarP(&a.Quiet, "quiet", "q", false, "print no progress, summaries or warnings")
 	root.SetFlagErrorFunc(namedFlag)
-	root.Version = version
-	root.SetVersionTemplate("kiloshard {{.Version}}\n")
+	root.SetVersionTemplate("{{.Name}} {{.Version}}\n")
 	return root
+}
+
+// FindsConfig has the commands below a root find the config before they run, and adds the flags that say which one, and how long its
+// store may take.
+func (a *App) FindsConfig(root *cobra.Command) {
+	start := root.PersistentPreRunE
+	root.PersistentPreRunE = func(cmd *cobra.Command, args []string) error {
+		if err := a.storeTimeout(cmd); err != nil {
+			return err
+		}
+		if !cmd.Flags().Changed("config") {
+			if file, ok := a.Lookup(configVariable); ok && blank(file) {
+				return fmt.Errorf("%s %q: expected a config file: unset it for %s here or in a directory above", configVariable, file, DefaultConfig)
+			}
+			a.ConfigFile = a.findConfig(cmd)
+		}
+		return start(cmd, args)
+	}
+	root.PersistentFlags().StringVarP(&a.ConfigFile, "config", "c", DefaultConfig, "the config file (default $KILOSHARD_CONFIG, or "+DefaultConfig+" here or in a directory above)")
+	root.PersistentFlags().Lookup("config").DefValue = "" // so that the help does not tell it twice
+	root.PersistentFlags().DurationVar(&a.storeLimit, "store-timeout", 2*time.Second, "how long the map's store may take to answer (default $"+StoreVariable+", or 2s)")
+	root.PersistentFlags().Lookup("store-timeout").DefValue = "0" // so that the help does not tell it twice
 }

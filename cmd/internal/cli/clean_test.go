@@ -19,7 +19,7 @@ func TestNoControlCharacters(t *testing.T) {
 	a.Say("%s", hostile)
 	a.Warn("%s", hostile)
 	a.Warn("warning: %s", hostile)
-	a.Exit(a.NewRoot(""), errors.New(hostile))
+	a.Exit(a.NewRoot("kiloshard", ""), errors.New(hostile))
 	lines := progress.Lines("creating", a.Stderr)
 	lines.Begin(hostile, 1)
 	lines.End()

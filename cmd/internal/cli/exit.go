@@ -48,7 +48,7 @@ func (a *App) Exit(cmd *cobra.Command, err error) int {
 	}
 	if !errors.Is(err, ErrSilent) {
 		ctx := cmd.Context() // nil of a command that was not run
-		a.complain("kiloshard:", red, " "+strings.Join(GroupHosts(texts(err, ctx != nil && ctx.Err() != nil)), "\n"))
+		a.complain(cmd.Root().Name()+":", red, " "+strings.Join(GroupHosts(texts(err, ctx != nil && ctx.Err() != nil)), "\n"))
 	}
 	var (
 		wrong   UsageError
@@ -59,7 +59,7 @@ func (a *App) Exit(cmd *cobra.Command, err error) int {
 	)
 	switch {
 	case !a.started:
-		fmt.Fprintf(a.Stderr, "kiloshard: see %s --help\n", cmd.CommandPath())
+		fmt.Fprintf(a.Stderr, "%s: see %s --help\n", cmd.Root().Name(), cmd.CommandPath())
 		return exitUsage
 	case errors.As(err, &wrong), errors.As(err, &field), errors.As(err, &change):
 		return exitUsage

@@ -1,4 +1,4 @@
-// Package demo is kiloshard demo: the whole story on throw-away hosts.
+// Package demo is kiloshard-lab demo: the whole story on throw-away hosts.
 package demo
 
 import (
@@ -16,6 +16,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/kiloshard/kiloshard/cmd/internal/cli"
+	"github.com/kiloshard/kiloshard/cmd/internal/program"
 	"github.com/kiloshard/kiloshard/router"
 	"github.com/kiloshard/kiloshard/shards"
 )
@@ -23,8 +24,8 @@ import (
 //go:embed migrations/*.sql
 var demoFiles embed.FS
 
-// Command takes what runs one command line of this program and returns its exit code.
-func Command(a *cli.App, execute func(ctx context.Context, a *cli.App, args []string) int) *cobra.Command {
+// Command is kiloshard-lab demo, of the program with this root.
+func Command(a *cli.App, lab program.Root) *cobra.Command {
 	return &cobra.Command{
 		Use:   "demo",
 		Short: "Shows the whole story on throw-away local hosts, start to end",
@@ -36,7 +37,7 @@ them.`,
 			if a.Output != "table" {
 				return cli.Usagef("demo is for people: expected no -o")
 			}
-			d := &Story{App: a, Execute: execute, keep: os.Getenv("KEEP") == "1", Shards: 1024, Users: 10_000, Started: time.Now()}
+			d := &Story{App: a, lab: lab, keep: os.Getenv("KEEP") == "1", Shards: 1024, Users: 10_000, Started: time.Now()}
 			err := d.run(cmd.Context())
 			return errors.Join(err, d.CleanUp(cmd.Context()))
 		},
@@ -46,7 +47,7 @@ them.`,
 // Story tells the story, step by step.
 type Story struct {
 	*cli.App
-	Execute func(ctx context.Context, a *cli.App, args []string) int
+	lab     program.Root
 	keep    bool
 	Shards  int
 	Users   int
@@ -82,11 +83,16 @@ func (d *Story) tell(title, text string) {
 	fmt.Fprintf(d.Stdout, "\n%d. %s\n\n%s\n\n", d.Step, title, indent(text, "   "))
 }
 
-// kiloshard shows a command and runs it.
+// kiloshard shows a command line of kiloshard and runs it with the demo's config.
 func (d *Story) kiloshard(ctx context.Context, args ...string) error {
 	fmt.Fprintf(d.Stdout, "   $ kiloshard %s\n", strings.Join(args, " "))
+	return d.runs(ctx, program.Kiloshard, append(args, "-c", d.config))
+}
+
+// runs runs a command line of a program and indents its output.
+func (d *Story) runs(ctx context.Context, root program.Root, args []string) error {
 	inner := &cli.App{Stdin: d.Stdin, Stdout: &indented{out: d.Stdout}, Stderr: d.Stderr, Lookup: d.lookup}
-	if code := d.Execute(ctx, inner, append(args, "-c", d.config)); code != cli.ExitDone {
+	if code := program.Run(ctx, inner, root, args); code != cli.ExitDone {
 		return cli.ErrSilent
 	}
 	return nil
@@ -223,7 +229,9 @@ func (d *Story) check(ctx context.Context) error {
 
 func (d *Story) measure(ctx context.Context) error {
 	d.tell("How fast", "IDs made in every way, on one server, taking turns, for two seconds, and tables filled with them;\nlonger runs and larger tables tell more.")
-	return d.kiloshard(ctx, "bench", "ids", "--duration", "2s", "--rows", "250000")
+	args := []string{"bench", "ids", "--duration", "2s", "--rows", "250000"}
+	fmt.Fprintf(d.Stdout, "   $ kiloshard-lab %s\n", strings.Join(args, " "))
+	return d.runs(ctx, d.lab, args)
 }
 
 // CleanUp stops the hosts and removes the files, or says how to reach what is kept.

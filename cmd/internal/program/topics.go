@@ -1,7 +1,8 @@
-package main
+package program
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"unicode"
 
@@ -22,12 +23,32 @@ func topicCommands() []*cobra.Command {
 
 // unknownTopic returns the error for kiloshard help NAME with a name that is neither a command nor a topic: it lists the topics.
 func unknownTopic(root *cobra.Command, args []string) error {
-	var text strings.Builder
-	text.WriteString(cli.NeedsCommand(root, args).Error() + "\n\nHelp topics:")
-	for _, topic := range help.All() {
-		fmt.Fprintf(&text, "\n\t%-12s %s", topic.Name, topic.Title)
+	text := cli.NeedsCommand(root, args).Error()
+	if topics := topicsOf(root); len(topics) > 0 {
+		text += "\n\nHelp topics:"
+		for _, topic := range topics {
+			text += fmt.Sprintf("\n\t%-12s %s", topic.Name(), topic.Short)
+		}
 	}
-	return cli.Usagef("%s", text.String())
+	return cli.Usagef("%s", text)
+}
+
+// topicsOf returns the help topics of a program, by name.
+func topicsOf(root *cobra.Command) []*cobra.Command {
+	return slices.DeleteFunc(slices.Clone(root.Commands()), func(cmd *cobra.Command) bool { return !cmd.IsAdditionalHelpTopicCommand() })
+}
+
+// withTopics completes help topics too: cobra itself offers only commands.
+func withTopics(root *cobra.Command, commands cobra.CompletionFunc) cobra.CompletionFunc {
+	return func(cmd *cobra.Command, args []string, word string) ([]cobra.Completion, cobra.ShellCompDirective) {
+		found, directive := commands(cmd, args, word)
+		for _, topic := range topicsOf(root) {
+			if len(args) == 0 && strings.HasPrefix(topic.Name(), word) {
+				found = append(found, cobra.CompletionWithDesc(topic.Name(), topic.Short))
+			}
+		}
+		return found, directive
+	}
 }
 
 // pageOf returns what the help of a command begins with: its topic's page, or what it does.

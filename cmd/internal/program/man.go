@@ -1,4 +1,4 @@
-package main
+package program
 
 import (
 	"fmt"
@@ -23,7 +23,7 @@ func manCommand() *cobra.Command {
 				return fmt.Errorf("cannot make the directory of man pages: %w", err)
 			}
 			now := time.Now().UTC()
-			header := &doc.GenManHeader{Section: "1", Source: "kiloshard " + programVersion(), Manual: "Kiloshard", Date: &now}
+			header := &doc.GenManHeader{Section: "1", Source: "kiloshard " + Version(), Manual: "Kiloshard", Date: &now}
 			root := cmd.Root()
 			root.DisableAutoGenTag = true
 			if err := doc.GenManTree(root, header, args[0]); err != nil {
