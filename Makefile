@@ -2,11 +2,12 @@
 
 MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := help
-.PHONY: help demo example test test-libraries test-programs prove lint bench build go
+.PHONY: help demo example test test-libraries test-programs prove lint bench build release go
 
 # Says in a second, before anything is compiled, where Postgres comes from, or that there is none.
 LOOK := internal/localpg/look.sh
 GOLANGCI := go tool -modfile=.ci/tools.mod golangci-lint
+BOM := go tool -modfile=.ci/tools.mod cyclonedx-gomod
 
 help: ## list the targets
 	@sed -n 's/^\([a-z]*\):[a-z ]*## \(.*\)/make \1 - \2/p' Makefile
@@ -74,6 +75,17 @@ bench: go ## measure IDs, the making of shards, routing, migrations and moves on
 
 build: go ## build bin/kiloshard
 	go build -trimpath -o bin/kiloshard ./cmd/kiloshard
+
+SYSTEMS := linux/amd64 linux/arm64 darwin/amd64 darwin/arm64
+
+release: go ## build dist: kiloshard for each system, its bill of materials (CycloneDX) and checksums
+	rm -rf dist
+	set -e; for system in $(SYSTEMS); do \
+		file=dist/kiloshard-$$(echo $$system | tr / -); \
+		CGO_ENABLED=0 GOOS=$${system%/*} GOARCH=$${system#*/} go build -trimpath -ldflags='-s -w' -o $$file ./cmd/kiloshard; \
+		$(BOM) bin -json -output $$file.cdx.json $$file; \
+	done
+	cd dist && sha256sum * >SHA256SUMS
 
 go:
 	@command -v go >/dev/null || { echo "make: Go is missing: install the version that go.mod names, and put it on PATH" >&2; exit 1; }
