@@ -1,10 +1,10 @@
 package router_test
 
 import (
-	"slices"
 	"testing"
 	"time"
 
+	"github.com/kiloshard/kiloshard/bench/stats"
 	"github.com/kiloshard/kiloshard/shards"
 )
 
@@ -36,30 +36,25 @@ func BenchmarkSelect(b *testing.B) {
 		b.Run(mode, func(b *testing.B) {
 			c, ctx := setup(b, options{conns: 1, dsn: execMode(mode)})
 			plain, shard := plainIn(ctx, b, c.dsns[0], mode, "shard_00009"), c.shard(b, 9)
-			var times [2][]time.Duration
+			var times [2][]float64 // in nanoseconds
 			for b.Loop() {
 				for i, on := range []queryer{plain, shard} {
 					var owner int64
 					var title string
 					start := time.Now()
 					err := on.QueryRow(ctx, `select owner, title from photos where id = $1`, 1).Scan(&owner, &title)
-					times[i] = append(times[i], time.Since(start))
+					times[i] = append(times[i], float64(time.Since(start).Nanoseconds()))
 					if err != nil || owner != 9 {
 						b.Fatal(owner, err)
 					}
 				}
 			}
-			plainMedian, shardMedian := median(times[0]), median(times[1])
-			b.ReportMetric(float64(plainMedian.Nanoseconds()), "pgxpool-ns")
-			b.ReportMetric(float64(shardMedian.Nanoseconds()), "router-ns")
-			b.ReportMetric(float64(plainMedian)/float64(shardMedian), "ratio")
+			plainMedian, shardMedian := stats.Median(times[0]), stats.Median(times[1])
+			b.ReportMetric(plainMedian, "pgxpool-ns")
+			b.ReportMetric(shardMedian, "router-ns")
+			b.ReportMetric(plainMedian/shardMedian, "ratio")
 		})
 	}
-}
-
-func median(times []time.Duration) time.Duration {
-	slices.Sort(times)
-	return times[len(times)/2]
 }
 
 // BenchmarkAllocations is what the router alone allocates for a select, beside pgx's 11.
