@@ -41,8 +41,9 @@ func measureDrain(ctx context.Context, cfg Config) (*Drained, error) {
 	}
 	d.Usual = longest(l.shard)
 	began := time.Now()
-	_, err = move.Run(ctx, move.Config{
-		Map: e.Map, Store: c.store, Shards: e.Map.All(), Targets: balance.Drain(e.Map, e.Map.Hosts()[0].Name, nil, nil), LoginWithPassword: true, By: "bench",
+	_, err = move.Run(ctx, move.RunConfig{
+		Config:  move.Config{Map: e.Map, Store: c.store, Shards: e.Map.All(), LoginWithPassword: true, By: "bench"},
+		Targets: balance.Drain(e.Map, e.Map.Hosts()[0].Name, nil, nil),
 	})
 	d.Seconds = time.Since(began).Seconds()
 	if err != nil {

@@ -102,8 +102,8 @@ func (r *rounds) underLoad(ctx context.Context, l *load, m *shards.Map, home, ot
 	}
 	began := time.Now()
 	var locked time.Time
-	_, err = move.Run(ctx, move.Config{
-		Map: m, Store: r.store, Shards: shards.SetOf(moves), To: other.Name, LoginWithPassword: true, By: "bench", Rate: rate,
+	_, err = move.Run(ctx, move.RunConfig{To: other.Name, Config: move.Config{
+		Map: m, Store: r.store, Shards: shards.SetOf(moves), LoginWithPassword: true, By: "bench", Rate: rate,
 		Events: func(e progress.Event) {
 			switch {
 			case e.Step == ledger.Copy && e.Kind == progress.Copied:
@@ -116,7 +116,7 @@ func (r *rounds) underLoad(ctx context.Context, l *load, m *shards.Map, home, ot
 				f.Fences = append(f.Fences, float64(time.Since(locked))/float64(time.Millisecond))
 			}
 		},
-	})
+	}})
 	took := time.Since(began)
 	if err := ended(); err != nil {
 		return err

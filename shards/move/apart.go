@@ -97,7 +97,7 @@ func (j *job) dropUnloggedKeys(ctx context.Context) error {
 		case err == nil || !session.IsLockTimeout(err):
 			return true, err
 		case j.limits().Exceeded(began):
-			return false, fmt.Errorf("no locks on %s within %s, to drop foreign keys of unlogged tables: %w", j.Target, j.cfg.Patience, err)
+			return false, fmt.Errorf("no locks on %s within %s, to drop foreign keys of unlogged tables: %w", j.Target, j.cfg.RetryLimit, err)
 		case time.Since(reported) > wait.Interval:
 			reported = time.Now()
 			j.waits("waits for locks on %s, to drop foreign keys of unlogged tables", j.Target)

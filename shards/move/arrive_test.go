@@ -112,7 +112,7 @@ func TestArrives(t *testing.T) {
 	for what, query := range catalogs {
 		before[what] = strings.NewReplacer(`Bare Table r f`, `Bare Table r d`, `deferred r f`, `deferred r d`, `hollow r f`, `hollow r d`, `lost r f`, `lost r n`, `{{.schema}} r f`, `{{.schema}} r d`, `silent r f`, `silent r n`).Replace(b.text(0, query))
 	}
-	if _, err := move.Resume(t.Context(), b.cfg); err != nil {
+	if _, err := move.Resume(t.Context(), b.cfg.Config); err != nil {
 		t.Fatal(err)
 	}
 	for what, query := range catalogs {
@@ -145,7 +145,7 @@ func TestRightsChangeMeanwhile(t *testing.T) {
 	for what, query := range rights {
 		before[what] = b.text(0, query)
 	}
-	if _, err := move.Resume(t.Context(), b.cfg); err != nil {
+	if _, err := move.Resume(t.Context(), b.cfg.Config); err != nil {
 		t.Fatal(err)
 	}
 	for what, query := range rights {
@@ -175,7 +175,7 @@ func TestIdentitiesAfterAbort(t *testing.T) {
 	b.interrupted("publish: identified")
 	const identity = `select relreplident from pg_class where oid = 'shard_00001.bare'::regclass`
 	b.equal("while it moves", b.text(0, identity), "f")
-	if _, err := move.Abort(t.Context(), b.cfg); err != nil {
+	if _, err := move.Abort(t.Context(), b.cfg.Config); err != nil {
 		t.Fatal(err)
 	}
 	b.equal("after the abort", b.text(0, identity), "d")

@@ -21,12 +21,12 @@ func TestForgedLedger(t *testing.T) {
 	}
 	resume := func(t *testing.T, b *bundle) error {
 		b.cfg.Shards = shards.Set{}
-		_, err := move.Resume(t.Context(), b.cfg)
+		_, err := move.Resume(t.Context(), b.cfg.Config)
 		return err
 	}
 	abort := func(t *testing.T, b *bundle) error {
 		b.cfg.Shards = shards.Set{}
-		_, err := move.Abort(t.Context(), b.cfg)
+		_, err := move.Abort(t.Context(), b.cfg.Config)
 		return err
 	}
 	tests := []struct {

@@ -10,6 +10,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/kiloshard/kiloshard/migrate/snapshot"
+	"github.com/kiloshard/kiloshard/shards"
 	"github.com/kiloshard/kiloshard/shards/move/internal/checks"
 	"github.com/kiloshard/kiloshard/shards/move/internal/fence"
 	"github.com/kiloshard/kiloshard/shards/move/internal/session"
@@ -24,8 +25,8 @@ type CheckError struct{ Problems []string }
 func (e *CheckError) Error() string { return strings.Join(e.Problems, "; ") }
 
 // check finds what would keep the shard from being moved, as a [CheckError], what an operator should know,
-// and how many bytes the shard takes. It changes nothing.
-func (j *job) check(ctx context.Context) (space int64, notes []string, err error) {
+// and how many bytes the shard takes. It changes nothing. lost are the shards whose ways back will be closed.
+func (j *job) check(ctx context.Context, lost shards.Set) (space int64, notes []string, err error) {
 	for _, conn := range []*pgx.Conn{j.from, j.to} {
 		var under bool
 		var split *string // a host that is split while a move makes things there would have them twice
@@ -50,7 +51,7 @@ func (j *job) check(ctx context.Context) (space int64, notes []string, err error
 		return err
 	})
 	group.Go(func() (err error) {
-		space, notes, err = j.checkHosts(both, e)
+		space, notes, err = j.checkHosts(both, e, lost)
 		return err
 	})
 	if err := group.Wait(); err != nil {
@@ -92,7 +93,7 @@ func (j *job) check(ctx context.Context) (space int64, notes []string, err error
 }
 
 // checkHosts adds the problems of the hosts to e, by the job's own sessions.
-func (j *job) checkHosts(ctx context.Context, e *CheckError) (space int64, notes []string, err error) {
+func (j *job) checkHosts(ctx context.Context, e *CheckError, lost shards.Set) (space int64, notes []string, err error) {
 	add := func(host string, f checks.Found) {
 		for _, p := range f.Problems {
 			e.Problems = append(e.Problems, host+": "+p)
@@ -119,7 +120,7 @@ func (j *job) checkHosts(ctx context.Context, e *CheckError) (space int64, notes
 		add(j.Source, source)
 		add(j.Target, target)
 	}
-	if j.cfg.lost.Has(j.Shard) {
+	if lost.Has(j.Shard) {
 		notes = append(notes, "its way back of an earlier move is of no use any more, and will be closed")
 	} else {
 		open, err := session.Texts(ctx, j.from, openWays, fmt.Sprintf("kiloshard_move_%05d_%%_back", j.Shard))

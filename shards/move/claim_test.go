@@ -75,11 +75,11 @@ func TestLostFence(t *testing.T) {
 		b.loseFence(source)
 		rows++
 		b.exec(1-source, `insert into shard_00001.photos (title) values ('since')`)
-		if _, err := move.Abort(t.Context(), b.cfg); err == nil || !strings.Contains(err.Error(), "of the map puts shard 1 on "+home+" already: expected move resume") {
+		if _, err := move.Abort(t.Context(), b.cfg.Config); err == nil || !strings.Contains(err.Error(), "of the map puts shard 1 on "+home+" already: expected move resume") {
 			t.Errorf("abort: got %v", err)
 		}
 		b.equal("rows after the abort", b.text(1-source, `select count(*) from shard_00001.photos`), fmt.Sprint(rows))
-		if _, err := move.Resume(t.Context(), b.cfg); err != nil {
+		if _, err := move.Resume(t.Context(), b.cfg.Config); err != nil {
 			t.Fatal(err)
 		}
 		b.served(home, "after the resume")
@@ -90,7 +90,7 @@ func TestLostFence(t *testing.T) {
 	}
 	b.interrupted("fenced: switched")
 	lost(0, "pg-b")
-	if _, err := move.Rollback(t.Context(), b.cfg); !errors.Is(err, move.ErrNoWayBack) {
+	if _, err := move.Rollback(t.Context(), b.cfg.Config); !errors.Is(err, move.ErrNoWayBack) {
 		t.Errorf("a rollback without the position of the fence: got %v", err)
 	}
 
@@ -102,7 +102,7 @@ func TestLostFence(t *testing.T) {
 		t.Fatal(err)
 	}
 	b.cfg.Map = b.load()
-	stopped(t, b, "fenced: switched", move.Rollback)
+	stopped(t, b, "fenced: switched", rollback)
 	lost(0, "pg-b")
 }
 
@@ -126,14 +126,14 @@ func TestMapChangedInCopy(t *testing.T) {
 		}
 	}
 	to("pg-b")
-	if _, err := move.Resume(t.Context(), b.cfg); err == nil || !strings.Contains(err.Error(), "whose ledger does not say that its rows have come") {
+	if _, err := move.Resume(t.Context(), b.cfg.Config); err == nil || !strings.Contains(err.Error(), "whose ledger does not say that its rows have come") {
 		t.Errorf("resume: got %v", err)
 	}
-	if _, err := move.Abort(t.Context(), b.cfg); err == nil || !strings.Contains(err.Error(), "puts shard 1 on pg-b already") {
+	if _, err := move.Abort(t.Context(), b.cfg.Config); err == nil || !strings.Contains(err.Error(), "puts shard 1 on pg-b already") {
 		t.Errorf("abort: got %v", err)
 	}
 	to("pg-a")
-	if _, err := move.Resume(t.Context(), b.cfg); err != nil {
+	if _, err := move.Resume(t.Context(), b.cfg.Config); err != nil {
 		t.Fatal(err)
 	}
 	b.load()
@@ -155,7 +155,7 @@ func TestStepChanged(t *testing.T) {
 		}
 		return nil
 	}}
-	if _, err := move.Abort(t.Context(), cfg); err == nil || !strings.Contains(err.Error(), "the ledger of pg-a") {
+	if _, err := move.Abort(t.Context(), cfg.Config); err == nil || !strings.Contains(err.Error(), "the ledger of pg-a") {
 		t.Errorf("got %v", err)
 	}
 	b.equal("step", b.text(0, `select step from kiloshard.moves`), "switched")
@@ -183,7 +183,7 @@ func TestAbortedMeanwhile(t *testing.T) {
 		for host := range 2 {
 			b.endMover(host)
 		}
-		if _, err := move.Abort(t.Context(), b.cfg); err != nil {
+		if _, err := move.Abort(t.Context(), b.cfg.Config); err != nil {
 			t.Error(err)
 		}
 	}
@@ -223,12 +223,12 @@ func TestStoreDownBeforeFence(t *testing.T) {
 	}
 	b.interrupted("copy: copied") // others on the server may have a transaction that is older than the slot, which takes patience
 	impatient := cfg
-	impatient.Patience = 500 * time.Millisecond
-	if _, err := move.Resume(t.Context(), impatient); err == nil || !strings.Contains(err.Error(), "no cutover within 500ms: the store: it is down") {
+	impatient.RetryLimit = 500 * time.Millisecond
+	if _, err := move.Resume(t.Context(), impatient.Config); err == nil || !strings.Contains(err.Error(), "no cutover within 500ms: the store: it is down") {
 		t.Errorf("got %v", err)
 	}
 	b.exec(0, write)
-	if _, err := move.Abort(t.Context(), b.cfg); err != nil {
+	if _, err := move.Abort(t.Context(), b.cfg.Config); err != nil {
 		t.Fatal(err)
 	}
 	down, heals = false, true
@@ -270,7 +270,7 @@ func TestOpenStaysOpen(t *testing.T) {
 	b := setup(t)
 	b.exec(0, fill)
 	b.cfg.RollbackFor = time.Hour
-	stuck := func(source int, do func(context.Context, move.Config) (move.Report, error)) {
+	stuck := func(source int, do func(context.Context, move.RunConfig) (move.Report, error)) {
 		t.Helper()
 		cfg := b.cfg
 		cfg.Store = &hookedStore{Store: b.store, onSwap: func() error { // a refusal: the store is not asked again
@@ -283,10 +283,10 @@ func TestOpenStaysOpen(t *testing.T) {
 		}
 		b.exec(1-source, `insert into shard_00001.photos (title) values ('accepted')`)
 		b.exec(source, `do $$ begin execute (select format('grant select on %s to pg_monitor', oid::regclass) from pg_class where relname = 'photos' and relkind = 'r' and relnamespace::regnamespace::text like 'shard_00001%'); end $$`)
-		if _, err := move.Abort(t.Context(), b.cfg); err == nil || !strings.Contains(err.Error(), "takes writes already: expected move resume") {
+		if _, err := move.Abort(t.Context(), b.cfg.Config); err == nil || !strings.Contains(err.Error(), "takes writes already: expected move resume") {
 			t.Errorf("abort: got %v", err)
 		}
-		if _, err := move.Resume(t.Context(), b.cfg); err != nil {
+		if _, err := move.Resume(t.Context(), b.cfg.Config); err != nil {
 			t.Fatal(err)
 		}
 		home := []string{"pg-a", "pg-b"}[1-source]
@@ -296,7 +296,7 @@ func TestOpenStaysOpen(t *testing.T) {
 	}
 	stuck(0, move.Run)
 	b.cfg.Map = b.load()
-	stuck(1, move.Rollback)
+	stuck(1, rollback)
 	b.clean()
 }
 
@@ -334,7 +334,7 @@ func TestEndedMeanwhile(t *testing.T) {
 	}
 	aborted := make(chan error)
 	go func() {
-		_, err := move.Abort(t.Context(), b.cfg)
+		_, err := move.Abort(t.Context(), b.cfg.Config)
 		aborted <- err
 	}()
 	b.eventually("the abort waits", 0, `select count(*) > 0 from pg_stat_activity where application_name = 'kiloshard move' and datname = current_database() and query like '%try_advisory%'`)
@@ -346,7 +346,7 @@ func TestEndedMeanwhile(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 	b.exec(0, `update kiloshard.moves set outcome = null`)
-	if _, err := move.Abort(t.Context(), b.cfg); err != nil {
+	if _, err := move.Abort(t.Context(), b.cfg.Config); err != nil {
 		t.Error(err)
 	}
 }

@@ -52,7 +52,7 @@ func TestCopyFailsOnSource(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), "copying photos, on pg-a: ") {
 			t.Errorf("offline %t: %v", offline, err)
 		}
-		if _, err := move.Resume(t.Context(), cfg); err != nil {
+		if _, err := move.Resume(t.Context(), cfg.Config); err != nil {
 			t.Error(err)
 		}
 		b.served("pg-b", "after the resume")
@@ -80,7 +80,7 @@ func TestUnloggedAtRate(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	b.exec(0, fill+`create unlogged table fast (t text); insert into fast select repeat('x', 1000) from generate_series(1, 3000)`)
-	b.cfg.Rate, b.cfg.MaxPause, b.cfg.Patience = 1e6, time.Second, time.Minute
+	b.cfg.Rate, b.cfg.MaxPause, b.cfg.RetryLimit = 1e6, time.Second, time.Minute
 	if _, err := move.Run(t.Context(), b.cfg); err != nil {
 		t.Fatal(err)
 	}
@@ -106,10 +106,10 @@ func TestLockedBeforeCopy(t *testing.T) {
 		tell(e)
 		said = said || e.What == "waits for a lock of "+want
 	}
-	b.cfg.Patience = 2 * time.Second
+	b.cfg.RetryLimit = 2 * time.Second
 	_, err := move.Run(t.Context(), b.cfg)
 	for err != nil && strings.Contains(err.Error(), "no slot on pg-a within") { // another test on the server has an older transaction
-		_, err = move.Resume(t.Context(), b.cfg)
+		_, err = move.Resume(t.Context(), b.cfg.Config)
 	}
 	if err == nil || !strings.Contains(err.Error(), "no lock within 2s, which is held by "+want) {
 		t.Errorf("got %v", err)
@@ -120,7 +120,7 @@ func TestLockedBeforeCopy(t *testing.T) {
 	if _, err := holder.Exec(t.Context(), `rollback`); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := move.Resume(t.Context(), cfg); err != nil {
+	if _, err := move.Resume(t.Context(), cfg.Config); err != nil {
 		t.Error(err)
 	}
 	b.served("pg-b", "after the resume")
@@ -149,7 +149,7 @@ func TestSubscriptionChanged(t *testing.T) {
 		if _, err := move.Run(t.Context(), b.cfg); err == nil || !strings.Contains(err.Error(), test.want) {
 			t.Errorf("%s, %s: got %v", test.at, test.does, err)
 		}
-		_, err := move.Resume(t.Context(), cfg)
+		_, err := move.Resume(t.Context(), cfg.Config)
 		if again := test.at == "copy: committing"; again != (err == nil) {
 			t.Errorf("%s, %s: resume: %v", test.at, test.does, err)
 		} else if again {
@@ -157,7 +157,7 @@ func TestSubscriptionChanged(t *testing.T) {
 			b.clean()
 			continue
 		}
-		if _, err := move.Abort(t.Context(), cfg); err != nil {
+		if _, err := move.Abort(t.Context(), cfg.Config); err != nil {
 			t.Error(err)
 		}
 		b.served("pg-a", "after the abort")
@@ -172,7 +172,7 @@ func TestCopiedAnew(t *testing.T) {
 	b.exec(0, fill+`create table keyless (n int); insert into keyless select generate_series(1, 100)`)
 	b.interrupted("copy: copied")
 	b.exec(1, `update kiloshard.moves set copied = null`) // as an older version, or one that died in its first steps
-	if _, err := move.Resume(t.Context(), b.cfg); err != nil {
+	if _, err := move.Resume(t.Context(), b.cfg.Config); err != nil {
 		t.Fatal(err)
 	}
 	b.equal("rows", b.text(1, `select count(*) from shard_00001.keyless`), "100")
@@ -210,11 +210,11 @@ func TestKeysAfterRows(t *testing.T) {
 	b.equal("indexes before the rows", b.text(1, `select string_agg(relname, ' ' order by relname) from pg_index join pg_class c on c.oid = indexrelid where indrelid::regclass::text ~ 'own'`), "owners_pkey")
 	b.equal("rows of a copy that did not end", b.text(1, `select count(*) from shard_00001.owned`), "0")
 	b.exec(0, `set search_path = shard_00001; create index later on owned (owner)`)
-	if _, err := move.Resume(t.Context(), b.cfg); err == nil || !strings.Contains(err.Error(), "later") {
+	if _, err := move.Resume(t.Context(), b.cfg.Config); err == nil || !strings.Contains(err.Error(), "later") {
 		t.Errorf("with another index: %v", err)
 	}
 	b.exec(0, `drop index shard_00001.later`)
-	if _, err := move.Resume(t.Context(), b.cfg); err != nil {
+	if _, err := move.Resume(t.Context(), b.cfg.Config); err != nil {
 		t.Fatal(err)
 	}
 	b.equal("indexes", b.text(1, indexes), want)

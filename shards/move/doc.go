@@ -39,7 +39,7 @@
 //
 // # The way back
 //
-// With [Config.RollbackFor] a slot on the target keeps the writes made there after the switch. [Keep] applies them to the old schema. [Rollback] is
+// With [RunConfig.RollbackFor] a slot on the target keeps the writes made there after the switch. [Keep] applies them to the old schema. [Rollback] is
 // a move from step copy on: it drains the slot under the fence of the host that the shard leaves, carries the sequences
 // over, takes the fence of the old host down, and then changes the map. An operator watches an open way back; the WAL that it
 // may keep is limited, and past that it is closed.

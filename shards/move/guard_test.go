@@ -50,7 +50,7 @@ func TestTargetTakesNoWrites(t *testing.T) {
 				if step == "cutover: carried" && !offline {
 					b.analyzed()
 				}
-				if _, err := move.Resume(t.Context(), b.cfg); err != nil {
+				if _, err := move.Resume(t.Context(), b.cfg.Config); err != nil {
 					t.Fatal(err)
 				}
 				b.analyzed()
@@ -143,7 +143,7 @@ func TestTargetIsRead(t *testing.T) {
 	}
 	ended := make(chan error, 1)
 	go func() {
-		_, err := move.Resume(t.Context(), b.cfg)
+		_, err := move.Resume(t.Context(), b.cfg.Config)
 		ended <- err
 	}()
 	for until := time.Now().Add(2 * time.Second); time.Now().Before(until); {

@@ -42,7 +42,7 @@ func TestNotValidComesBack(t *testing.T) {
 	b := movedWithWayBack(t, `insert into photos values (-1, 'before'); alter table photos add check (id > 0) not valid;`)
 	b.exec(1, `update shard_00001.photos set title = 'changed' where title = 'photo 1'; insert into shard_00001.photos values (77, 'new')`)
 	want := b.text(1, `select sum(id) || max(title) from shard_00001.photos`)
-	if _, err := move.Rollback(t.Context(), b.cfg); err != nil {
+	if _, err := move.Rollback(t.Context(), b.cfg.Config); err != nil {
 		t.Fatal(err)
 	}
 	b.equal("rows", b.text(0, `select sum(id) || max(title) from shard_00001.photos`), want)

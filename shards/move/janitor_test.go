@@ -49,7 +49,7 @@ func TestJanitor(t *testing.T) {
 		t.Errorf("removed %q, expected %q", c.Removed, want)
 	}
 	b.equal("unknown", strings.Join(c.Unknown, ", "), "pg-a: slot kiloshard_move_00001_0123abcd, pg-a: publication kiloshard_move_00001_0123abcd, pg-a: fence shard_00001__fence_0123abcd, pg-a: schema shard_00001__moved_0123abcd")
-	if _, err := move.Resume(t.Context(), cfg); err != nil {
+	if _, err := move.Resume(t.Context(), cfg.Config); err != nil {
 		t.Fatal(err)
 	}
 	b.cfg.Map = b.load()

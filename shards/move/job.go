@@ -121,7 +121,7 @@ func (j *job) waits(format string, args ...any) {
 
 // limits are those of waits for others.
 func (j *job) limits() wait.Limits {
-	return wait.Limits{Lock: j.cfg.LockTimeout, Retry: j.cfg.Patience, Report: j.waits}
+	return wait.Limits{Lock: j.cfg.LockTimeout, Retry: j.cfg.RetryLimit, Report: j.waits}
 }
 
 // stream is the replication from the source to the target.

@@ -3,6 +3,7 @@ package move
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/kiloshard/kiloshard/shards"
@@ -21,12 +22,12 @@ const keepPause = 2 * time.Second
 // schemas, so that little WAL is kept for it. It closes a way back whose time is over, that keeps more WAL than it may, or that has
 // become impossible, and reports that by an event. It returns once none is open, or when ctx ends, without an error: what is
 // open then stays so, and its WAL piles up until [Rollback], [Clean], or another Keep. A host that does not answer is tried again.
-func Keep(ctx context.Context, cfg Config) error { return keepWays(ctx, cfg, false) }
+func Keep(ctx context.Context, cfg KeepConfig) error { return keepWays(ctx, cfg, false) }
 
 // KeepBeside is [Keep] while moves are under way: it continues until ctx ends, also while no way back is open yet.
-func KeepBeside(ctx context.Context, cfg Config) error { return keepWays(ctx, cfg, true) }
+func KeepBeside(ctx context.Context, cfg KeepConfig) error { return keepWays(ctx, cfg, true) }
 
-func keepWays(ctx context.Context, cfg Config, beside bool) error {
+func keepWays(ctx context.Context, cfg KeepConfig, beside bool) error {
 	cfg, err := cfg.withDefaults()
 	if err != nil {
 		return err
@@ -45,7 +46,7 @@ func keepWays(ctx context.Context, cfg Config, beside bool) error {
 }
 
 // keepOnce looks at each way back once, and returns how many are open.
-func keepOnce(ctx context.Context, cfg Config) (open int, err error) {
+func keepOnce(ctx context.Context, cfg KeepConfig) (open int, err error) {
 	all, err := Status(ctx, cfg.Map)
 	conns := hosts.New(cfg.Map)
 	defer conns.Close(ctx)
@@ -55,12 +56,10 @@ func keepOnce(ctx context.Context, cfg Config) (open int, err error) {
 			continue
 		}
 		open++
-		j := &job{Move: m, cfg: cfg}
-		j.Step = ledger.Finished
-		if err := j.keep(ctx, conns); err != nil {
+		if err := cfg.keep(ctx, conns, m); err != nil {
 			errs = append(errs, &shards.ShardError{Shard: m.Shard, Schema: m.Schema, Host: m.Target, Err: err})
 			if ctx.Err() == nil {
-				j.eventf(progress.WayBack, "the way back: %v", err)
+				cfg.event(m, "the way back: %v", err)
 			}
 		}
 	}
@@ -68,37 +67,37 @@ func keepOnce(ctx context.Context, cfg Config) (open int, err error) {
 }
 
 // keep brings one way back up to date, or closes it.
-func (j *job) keep(ctx context.Context, conns *hosts.Conns) error {
-	source, err := conns.Get(ctx, j.Source)
+func (c KeepConfig) keep(ctx context.Context, conns *hosts.Conns, m ledger.Move) error {
+	source, err := conns.Get(ctx, m.Source)
 	if err != nil {
 		return err
 	}
-	target, err := conns.Get(ctx, j.Target)
+	target, err := conns.Get(ctx, m.Target)
 	if err != nil {
 		return err
 	}
-	why, err := wayback.Lost(ctx, target, j.Move)
+	why, err := wayback.Lost(ctx, target, m)
 	if err != nil {
 		return err
 	}
 	if why == "" {
-		err = wayback.Changes(source, target, j.Move).Drain(ctx)
+		err = wayback.Changes(source, target, m).Drain(ctx)
 		var refused *changes.Error
 		if !errors.As(err, &refused) {
 			return ignoring(ignoring(err, wayback.ErrClosed), changes.ErrInUse)
 		}
 		why = refused.Error()
 	}
-	if err := wayback.Close(ctx, source, target, j.Move, why); err != nil {
+	if err := wayback.Close(ctx, source, target, m, why); err != nil {
 		return ignoring(err, wayback.ErrClosed)
 	}
-	j.eventf(progress.WayBack, "the way back to %s is closed: %s", j.Source, why)
+	c.event(m, "the way back to %s is closed: %s", m.Source, why)
 	return nil
 }
 
 // CloseLost closes the ways back of all shards that are of no use any more, as [Keep] does: their time is over, they keep too much WAL, or they
 // have lost some. A dry run closes none. It returns the shards; what a host that does not answer has is looked at the next time.
-func CloseLost(ctx context.Context, cfg Config, dryRun bool) (lost shards.Set, err error) {
+func CloseLost(ctx context.Context, cfg KeepConfig, dryRun bool) (lost shards.Set, err error) {
 	if cfg, err = cfg.withDefaults(); err != nil {
 		return lost, err
 	}
@@ -108,9 +107,7 @@ func CloseLost(ctx context.Context, cfg Config, dryRun bool) (lost shards.Set, e
 	defer conns.Close(ctx)
 	var found []shards.Number
 	for _, m := range openWaysOf(all) {
-		j := &job{Move: m, cfg: cfg}
-		j.Step = ledger.Finished
-		why, err := j.closeLost(ctx, conns, dryRun)
+		why, err := cfg.closeLost(ctx, conns, m, dryRun)
 		switch {
 		case err != nil:
 			errs = append(errs, &shards.ShardError{Shard: m.Shard, Schema: m.Schema, Host: m.Target, Err: err})
@@ -122,23 +119,29 @@ func CloseLost(ctx context.Context, cfg Config, dryRun bool) (lost shards.Set, e
 }
 
 // closeLost closes a way back if it is of no use any more, and says why.
-func (j *job) closeLost(ctx context.Context, conns *hosts.Conns, dryRun bool) (why string, err error) {
-	target, err := conns.Get(ctx, j.Target)
+func (c KeepConfig) closeLost(ctx context.Context, conns *hosts.Conns, m ledger.Move, dryRun bool) (why string, err error) {
+	target, err := conns.Get(ctx, m.Target)
 	if err != nil {
 		return "", err
 	}
-	if why, err = wayback.Lost(ctx, target, j.Move); err != nil || why == "" || dryRun {
+	if why, err = wayback.Lost(ctx, target, m); err != nil || why == "" || dryRun {
 		return why, err
 	}
-	source, err := conns.GetWithLedger(ctx, j.Source)
+	source, err := conns.GetWithLedger(ctx, m.Source)
 	if err != nil {
 		return "", err
 	}
-	if err := wayback.Close(ctx, source, target, j.Move, why); err != nil {
+	if err := wayback.Close(ctx, source, target, m, why); err != nil {
 		return "", ignoring(err, wayback.ErrClosed)
 	}
-	j.eventf(progress.WayBack, "the way back to %s is closed: %s", j.Source, why)
+	c.event(m, "the way back to %s is closed: %s", m.Source, why)
 	return why, nil
+}
+
+func (c KeepConfig) event(m ledger.Move, format string, args ...any) {
+	if c.Events != nil {
+		c.Events(progress.Event{Shard: m.Shard, From: m.Source, To: m.Target, Step: ledger.Finished, Kind: progress.WayBack, What: fmt.Sprintf(format, args...)})
+	}
 }
 
 // openWaysOf returns the moves whose way back is open, and on which no shard is going back.

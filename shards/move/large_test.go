@@ -26,10 +26,10 @@ const pictures = `
 // The large objects that a shard refers to move with it, under the numbers that they have, owners, grants and comments included.
 func TestLargeObjects(t *testing.T) {
 	t.Parallel()
-	for name, change := range map[string]func(*move.Config){
-		"online":  func(*move.Config) {},
-		"offline": func(c *move.Config) { c.Offline = true },
-		"large":   func(c *move.Config) { c.VerifyUnderFence, c.VerifyPause = 1, time.Hour },
+	for name, change := range map[string]func(*move.RunConfig){
+		"online":  func(*move.RunConfig) {},
+		"offline": func(c *move.RunConfig) { c.Offline = true },
+		"large":   func(c *move.RunConfig) { c.VerifyUnderFence, c.VerifyPause = 1, time.Hour },
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -44,7 +44,7 @@ func TestLargeObjects(t *testing.T) {
 			}
 			b.exec(0, `select lo_put(picture, 7, 'changed') from shard_00001.pictures where n = 5; insert into shard_00001.pictures values (25, lo_from_bytea(0, 'late')); delete from shard_00001.pictures where n = 3`)
 			want := b.text(0, largeOnes)
-			if _, err := move.Resume(t.Context(), b.cfg); err != nil {
+			if _, err := move.Resume(t.Context(), b.cfg.Config); err != nil {
 				t.Fatal(err)
 			}
 			b.equal("large objects", b.text(1, largeOnes), want)
@@ -93,7 +93,7 @@ func TestLargeObjectsTakenBack(t *testing.T) {
 	b.exec(0, fill+pictures)
 	b.interrupted("cutover: carried")
 	b.exec(1, `select lo_create(0)`)
-	if _, err := move.Abort(t.Context(), b.cfg); err != nil {
+	if _, err := move.Abort(t.Context(), b.cfg.Config); err != nil {
 		t.Fatal(err)
 	}
 	b.equal("large objects left", b.text(1, `select count(*) from pg_largeobject_metadata`), "1")

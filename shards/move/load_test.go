@@ -216,7 +216,7 @@ func TestUnfencedUnderLoad(t *testing.T) {
 		tell(e)
 		down = down || e.Kind == progress.Unfenced
 	}
-	if _, err := move.Resume(t.Context(), b.cfg); err != nil {
+	if _, err := move.Resume(t.Context(), b.cfg.Config); err != nil {
 		t.Fatal(err)
 	}
 	wait()

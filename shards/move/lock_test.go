@@ -54,13 +54,13 @@ func TestOneMoverAtATime(t *testing.T) {
 	if _, err := other.Exec(t.Context(), "set application_name = 'kiloshard move'; update kiloshard.moves set mover = pg_backend_pid()"); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := move.Resume(t.Context(), b.cfg); !errors.Is(err, move.ErrBusy) {
+	if _, err := move.Resume(t.Context(), b.cfg.Config); !errors.Is(err, move.ErrBusy) {
 		t.Errorf("got %v, expected ErrBusy", err)
 	}
 	if err := other.Close(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := move.Resume(t.Context(), b.cfg); err != nil {
+	if _, err := move.Resume(t.Context(), b.cfg.Config); err != nil {
 		t.Error(err)
 	}
 }
@@ -90,14 +90,14 @@ func TestOlderTransaction(t *testing.T) {
 		if _, err := move.Run(patient, cfg); err == nil || !said {
 			t.Errorf("%s: got %v, expected that it waits for %s", at, err, want)
 		}
-		cfg.Patience = time.Millisecond
-		if _, err := move.Resume(t.Context(), cfg); err == nil || !strings.Contains(err.Error(), "no slot on pg-a within 1ms: an older transaction of ") || !strings.Contains(err.Error(), want) {
+		cfg.RetryLimit = time.Millisecond
+		if _, err := move.Resume(t.Context(), cfg.Config); err == nil || !strings.Contains(err.Error(), "no slot on pg-a within 1ms: an older transaction of ") || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: got %v, expected %s", at, err, want)
 		}
 		if _, err := older.Exec(t.Context(), "rollback"); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := move.Resume(t.Context(), b.cfg); err != nil {
+		if _, err := move.Resume(t.Context(), b.cfg.Config); err != nil {
 			t.Errorf("%s: %v", at, err)
 		}
 	}

@@ -90,7 +90,7 @@ func (b *bundle) foundAndUndone(changes [][2]string, begin func(change string) (
 		b.cfg = cfg
 		wait := begin(does)
 		ctx, cancel := context.WithTimeout(b.t.Context(), time.Minute) // a move that never compares again tries for ever
-		_, err := move.Resume(ctx, b.cfg)
+		_, err := move.Resume(ctx, b.cfg.Config)
 		cancel()
 		wait()
 		var structure *move.StructureError
@@ -102,7 +102,7 @@ func (b *bundle) foundAndUndone(changes [][2]string, begin func(change string) (
 		b.served("pg-a", "after "+does)
 		b.exec(0, undoes)
 	}
-	if _, err := move.Abort(b.t.Context(), cfg); err != nil {
+	if _, err := move.Abort(b.t.Context(), cfg.Config); err != nil {
 		b.t.Fatal(err)
 	}
 	b.clean()
@@ -116,7 +116,7 @@ func TestGrantedWhileCutoverWaits(t *testing.T) {
 		b.exec(0, fill+`create materialized view counted as select count(*) as n from likes`)
 		b.copied(offline)
 		b.afterWait(0, `grant update on shard_00001.photos to pg_monitor; grant execute on function shard_00001.next_id() to pg_monitor; truncate shard_00001.likes; refresh materialized view shard_00001.counted`)
-		if _, err := move.Resume(t.Context(), b.cfg); err != nil {
+		if _, err := move.Resume(t.Context(), b.cfg.Config); err != nil {
 			t.Fatal(err)
 		}
 		b.equal("grants", b.text(1, `select concat_ws(' ', has_table_privilege('pg_monitor', 'shard_00001.photos', 'update'), (select proacl::text ~ 'pg_monitor' from pg_proc where oid = 'shard_00001.next_id()'::regprocedure))`), "t t")
@@ -130,15 +130,15 @@ func TestChangedWhileRollbackWaits(t *testing.T) {
 	t.Parallel()
 	b := movedWithWayBack(t, "")
 	b.afterWait(1, `create index by_hand on shard_00001.photos (mood)`)
-	if _, err := move.Rollback(t.Context(), b.cfg); !errors.Is(err, move.ErrNoWayBack) {
+	if _, err := move.Rollback(t.Context(), b.cfg.Config); !errors.Is(err, move.ErrNoWayBack) {
 		t.Errorf("got %v", err)
 	}
 	b.served("pg-b", "after the rollback that failed")
-	if _, err := move.Abort(t.Context(), b.cfg); err != nil {
+	if _, err := move.Abort(t.Context(), b.cfg.Config); err != nil {
 		t.Fatal(err)
 	}
 	b.exec(1, `drop index shard_00001.by_hand`)
-	if _, err := move.Rollback(t.Context(), b.cfg); err != nil {
+	if _, err := move.Rollback(t.Context(), b.cfg.Config); err != nil {
 		t.Error(err)
 	}
 	b.clean()
@@ -217,7 +217,7 @@ func TestMadeWhileFencing(t *testing.T) {
 			}
 		}
 		wait := b.whileFencing(0, `begin; create table shard_00001.by_hand as select 1 as n`, `select pg_sleep(1.5)`, `commit`)
-		_, err := move.Resume(t.Context(), b.cfg)
+		_, err := move.Resume(t.Context(), b.cfg.Config)
 		wait()
 		var structure *move.StructureError
 		if !errors.As(err, &structure) || !strings.Contains(err.Error(), "by_hand") {
@@ -227,7 +227,7 @@ func TestMadeWhileFencing(t *testing.T) {
 			t.Errorf("writers were kept waiting %d times", locked)
 		}
 		b.equal("by hand", b.text(0, `select n from shard_00001.by_hand`), "1")
-		if _, err := move.Abort(t.Context(), b.cfg); err != nil {
+		if _, err := move.Abort(t.Context(), b.cfg.Config); err != nil {
 			t.Fatal(err)
 		}
 		b.clean()
@@ -245,16 +245,16 @@ func TestMakerIsNamed(t *testing.T) {
 	if _, err := open.Exec(t.Context(), `begin; create table shard_00001.by_hand (n int); select pg_sleep(0.5)`); err != nil {
 		t.Fatal(err)
 	}
-	b.cfg.Patience = time.Second
+	b.cfg.RetryLimit = time.Second
 	want := fmt.Sprintf("a transaction of process %d, idle in transaction holds a lock in the shard", open.PgConn().PID())
-	if _, err := move.Resume(t.Context(), b.cfg); err == nil || !strings.Contains(err.Error(), want) {
+	if _, err := move.Resume(t.Context(), b.cfg.Config); err == nil || !strings.Contains(err.Error(), want) {
 		t.Errorf("got %v, want %q", err, want)
 	}
 	if err := open.Close(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	b.served("pg-a", "after the patience")
-	if _, err := move.Abort(t.Context(), b.cfg); err != nil {
+	if _, err := move.Abort(t.Context(), b.cfg.Config); err != nil {
 		t.Error(err)
 	}
 }
@@ -267,7 +267,7 @@ func TestGrantedWhileFencing(t *testing.T) {
 		b.exec(0, fill)
 		b.copied(offline)
 		wait := b.whileFencing(0, `revoke execute on function shard_00001.next_id() from public; grant execute on function shard_00001.next_id() to pg_monitor`)
-		if _, err := move.Resume(t.Context(), b.cfg); err != nil {
+		if _, err := move.Resume(t.Context(), b.cfg.Config); err != nil {
 			t.Fatal(err)
 		}
 		wait()
@@ -311,18 +311,18 @@ func TestChangedWhileFencingBack(t *testing.T) {
 	t.Parallel()
 	b := movedWithWayBack(t, "")
 	wait := b.whileFencing(1, `create function shard_00001.by_hand() returns int language sql as 'select 1'`)
-	_, err := move.Rollback(t.Context(), b.cfg)
+	_, err := move.Rollback(t.Context(), b.cfg.Config)
 	wait()
 	if !errors.Is(err, move.ErrNoWayBack) {
 		t.Errorf("got %v", err)
 	}
 	b.served("pg-b", "after the rollback that failed")
 	b.equal("by hand", b.text(1, `select shard_00001.by_hand()`), "1")
-	if _, err := move.Abort(t.Context(), b.cfg); err != nil {
+	if _, err := move.Abort(t.Context(), b.cfg.Config); err != nil {
 		t.Fatal(err)
 	}
 	b.exec(1, `drop function shard_00001.by_hand()`)
-	if _, err := move.Rollback(t.Context(), b.cfg); err != nil {
+	if _, err := move.Rollback(t.Context(), b.cfg.Config); err != nil {
 		t.Error(err)
 	}
 	b.served("pg-a", "after the rollback")

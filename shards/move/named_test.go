@@ -41,14 +41,14 @@ func TestNames(t *testing.T) {
 	}
 	b.cfg.Map = b.load()
 	b.equal("moved", b.text(1, read), want)
-	if _, err := move.Verify(t.Context(), b.cfg); err != nil {
+	if _, err := move.Verify(t.Context(), b.cfg.Config); err != nil {
 		t.Error(err)
 	}
 	b.exec(1, named("events")+`update naming set p = '(events,8)', ts = '{events_pkey,next_id_seq}' where t = 'photos'::regclass; update naming set t = 'naming' where t = 'likes'::regclass;
 		update whole set t = 'events' where t = 'photos'::regclass; delete from whole where t in ('likes'::regclass, 'naming'::regclass); insert into whole values ('glad', '(events,2)')`)
 	want = b.text(1, read)
 	b.cfg.VerifyUnderFence, b.cfg.Rate = 1, 1e9 // it is compared as a large one
-	if _, err := move.Rollback(t.Context(), b.cfg); err != nil {
+	if _, err := move.Rollback(t.Context(), b.cfg.Config); err != nil {
 		t.Fatal(err)
 	}
 	b.equal("rolled back", b.text(0, read), want)
@@ -96,7 +96,7 @@ func TestNamesThatCannotBeCarried(t *testing.T) {
 					t.Fatal(err)
 				}
 				b.cfg.Map = b.load()
-				if _, err := move.Verify(t.Context(), b.cfg); err != nil {
+				if _, err := move.Verify(t.Context(), b.cfg.Config); err != nil {
 					t.Error(err)
 				}
 				return
@@ -129,7 +129,7 @@ func TestNamedSince(t *testing.T) {
 		t.Errorf("moved: got %v", err)
 	}
 	b.served("pg-a", "the refusal")
-	if _, err := move.Abort(t.Context(), b.cfg); err != nil {
+	if _, err := move.Abort(t.Context(), b.cfg.Config); err != nil {
 		t.Fatal(err)
 	}
 	b.clean()
@@ -139,7 +139,7 @@ func TestNamedSince(t *testing.T) {
 		t.Errorf("moved again: got %v", err)
 	}
 	b.exec(1, `create table public.mine ()`)
-	if _, err := move.Resume(t.Context(), b.cfg); err != nil {
+	if _, err := move.Resume(t.Context(), b.cfg.Config); err != nil {
 		t.Fatal(err)
 	}
 	b.equal("named", b.text(1, `select t from shard_00001.named`), "mine")

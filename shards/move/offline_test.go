@@ -23,14 +23,14 @@ func TestOffline(t *testing.T) {
 	c := b.crowd(t, returning, begun, reading(`select count(*) from events`))
 	b.interrupted("cutover: carried")
 	c.some("calls after an interrupt")
-	if _, err := move.Abort(t.Context(), b.cfg); err != nil {
+	if _, err := move.Abort(t.Context(), b.cfg.Config); err != nil {
 		t.Fatal(err)
 	}
 	b.served("pg-a", "after the abort")
 	b.clean()
 	b.interrupted("cutover: copied")
 	slots := b.text(0, `select count(*) from pg_replication_slots where database = current_database()`)
-	if _, err := move.Resume(t.Context(), b.cfg); err != nil {
+	if _, err := move.Resume(t.Context(), b.cfg.Config); err != nil {
 		t.Fatal(err)
 	}
 	c.some("calls after the move")

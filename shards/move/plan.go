@@ -20,12 +20,13 @@ type Planned struct {
 
 // Plan makes all checks that [Run] makes, the target's login on the source included. If they find nothing, it also makes each shard on its
 // target, without rows, and rolls that back. It changes nothing but the ledgers of moves, which it makes where they are missing. A shard that is on the host already is left out.
-func Plan(ctx context.Context, cfg Config) ([]Planned, error) {
+func Plan(ctx context.Context, cfg RunConfig) ([]Planned, error) {
 	cfg, err := cfg.withDefaults()
 	if err != nil {
 		return nil, err
 	}
-	if cfg.lost, err = CloseLost(ctx, cfg, true); err != nil {
+	lost, err := CloseLost(ctx, KeepConfig{Map: cfg.Map, Events: cfg.Events, Logger: cfg.Logger}, true)
+	if err != nil {
 		cfg.Logger.Warn("ways back", "err", err)
 	}
 	var all []Planned
@@ -35,9 +36,9 @@ func Plan(ctx context.Context, cfg Config) ([]Planned, error) {
 			continue
 		}
 		p := Planned{Shard: n, Source: m.Source, Target: m.Target}
-		j, err := begin(ctx, cfg, m)
+		j, err := begin(ctx, cfg.Config, m)
 		if err == nil {
-			err = j.plan(ctx, &p)
+			err = j.plan(ctx, &p, lost)
 		}
 		j.close(ctx)
 		var problems *CheckError
@@ -54,13 +55,13 @@ func Plan(ctx context.Context, cfg Config) ([]Planned, error) {
 	return all, nil
 }
 
-func (j *job) plan(ctx context.Context, p *Planned) error {
+func (j *job) plan(ctx context.Context, p *Planned, lost shards.Set) error {
 	err := j.measure(ctx)
 	if err != nil {
 		return err
 	}
 	p.Bytes = j.bytes
-	if p.Space, p.Notes, err = j.check(ctx); err != nil {
+	if p.Space, p.Notes, err = j.check(ctx, lost); err != nil {
 		return err
 	}
 	return j.trySchema(ctx)

@@ -13,7 +13,7 @@ import (
 // Promote splits a host by the promotion of a physical standby: cfg.Shards leave the host that all of them are on, and cfg.To, a host of
 // the map without shards, is that standby. Nothing is copied:
 //
-//  1. cutover: the shards are fenced on the host, as in a move, and the standby replays that. Past [Config.MaxPause] the fences come
+//  1. cutover: the shards are fenced on the host, as in a move, and the standby replays that. Past [PromoteConfig.MaxPause] the fences come
 //     down, and the mover retries.
 //  2. promote: the standby is promoted. What has stayed gets other names there, the fences come down, and the map is changed.
 //  3. switched: what has stayed is fenced there, so that a client that writes to it reads where it is. The old schemas stay, on both
@@ -21,7 +21,7 @@ import (
 //
 // All shards are in the ledger of the host that they leave. What fails before the promotion is taken back. From then on, and after
 // a mover has died, the error is a [shards.PartialError]: [Resume] goes on; [Abort] takes back what was not promoted.
-func Promote(ctx context.Context, cfg Config) (Report, error) {
+func Promote(ctx context.Context, cfg PromoteConfig) (Report, error) {
 	p, err := newPromotion(cfg)
 	if err != nil {
 		return Report{}, err
@@ -53,7 +53,7 @@ type PromotePlan struct {
 }
 
 // PlanPromotion makes all checks of [Promote], and changes nothing but the ledger of moves, which it makes where it is missing.
-func PlanPromotion(ctx context.Context, cfg Config) (PromotePlan, error) {
+func PlanPromotion(ctx context.Context, cfg PromoteConfig) (PromotePlan, error) {
 	p, err := newPromotion(cfg)
 	if err != nil {
 		return PromotePlan{}, err
@@ -67,36 +67,28 @@ func PlanPromotion(ctx context.Context, cfg Config) (PromotePlan, error) {
 	return plan, err
 }
 
-func newPromotion(cfg Config) (*promote.Promotion, error) {
-	cfg, err := cfg.withDefaults()
+func newPromotion(promotion PromoteConfig) (*promote.Promotion, error) {
+	cfg, err := promotion.config()
 	if err != nil {
 		return nil, err
 	}
 	var moves []ledger.Move
 	for n := range cfg.Shards.All() {
-		m := cfg.newMove(n)
-		m.Step, m.Split, m.Back, m.Offline = ledger.Cutover, m.ID, nil, false
+		m := RunConfig{Config: cfg, To: promotion.To}.newMove(n)
+		m.Step, m.Split = ledger.Cutover, m.ID
 		if len(moves) > 0 {
 			m.Split = moves[0].Split
 		}
 		moves = append(moves, m)
 	}
 	if len(moves) == 0 {
-		return nil, errors.New("move: Config.Shards is empty: expected the shards that leave their host")
+		return nil, errors.New("move: PromoteConfig.Shards is empty: expected the shards that leave their host")
 	}
 	p, err := promote.New(cfg.promotion(), moves)
 	if err == nil {
 		err = p.OnOneHost()
 	}
 	return p, err
-}
-
-// promotion is the part of the config that a promotion takes.
-func (c Config) promotion() promote.Config {
-	return promote.Config{
-		Map: c.Map, Store: c.Store, By: c.By, MaxPause: c.MaxPause, MaxLag: c.MaxLag, LockTimeout: c.LockTimeout, Retry: c.Patience,
-		Hold: c.Hold, Events: c.Events,
-	}
 }
 
 // promoted is the report of a promotion: all shards end alike.

@@ -46,7 +46,7 @@ func TestRateUnderLoad(t *testing.T) {
 	for _, at := range []string{"copy: copying", "copy: committing"} {
 		b.interrupted(at)
 		c.some("calls after an interrupt")
-		if _, err := move.Abort(t.Context(), b.cfg); err != nil {
+		if _, err := move.Abort(t.Context(), b.cfg.Config); err != nil {
 			t.Fatal(err)
 		}
 		b.served("pg-a", "after the abort")
@@ -58,7 +58,7 @@ func TestRateUnderLoad(t *testing.T) {
 		b.cfg.To, b.cfg.Rate = other(b.cfg.Map.Host(1).Name), rate
 		b.interrupted("copy: committing")
 		b.cfg.Rate = resumed
-		if _, err := move.Resume(t.Context(), b.cfg); err != nil {
+		if _, err := move.Resume(t.Context(), b.cfg.Config); err != nil {
 			t.Fatal(err)
 		}
 		b.equal("rows", b.text(1-home, rows), before)
@@ -84,7 +84,7 @@ func TestRateWithoutSlot(t *testing.T) {
 		t.Errorf("got %v, expected that the slot is gone", err)
 	}
 	b.cfg.Events = nil
-	if _, err := move.Abort(t.Context(), b.cfg); err != nil {
+	if _, err := move.Abort(t.Context(), b.cfg.Config); err != nil {
 		t.Fatal(err)
 	}
 	b.clean()

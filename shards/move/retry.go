@@ -78,7 +78,7 @@ func (j *job) pauseAfter(ctx context.Context, err error, began time.Time, pause 
 		return err
 	}
 	if j.limits().Exceeded(began) {
-		return fmt.Errorf("no cutover within %s: %w", j.cfg.Patience, err)
+		return fmt.Errorf("no cutover within %s: %w", j.cfg.RetryLimit, err)
 	}
 	j.eventf(progress.Retrying, "tries again: %v", err)
 	return wait.Sleep(ctx, pause)

@@ -71,7 +71,7 @@ func (j *job) drain(ctx context.Context) error {
 			return true, err
 		}
 		if j.limits().Exceeded(began) {
-			return false, fmt.Errorf("%w: waited %s", err, j.cfg.Patience)
+			return false, fmt.Errorf("%w: waited %s", err, j.cfg.RetryLimit)
 		}
 		if time.Since(reported) > watchInterval {
 			reported = reported.Add(wait.Interval)

@@ -64,7 +64,7 @@ func TestRollback(t *testing.T) {
 		delete from alike where n::text = '1.00'; update alike set c = 'y' where n::text = '1.000';
 		truncate gone restart identity cascade; begin; insert into events (what) select 'many' from generate_series(1, 2000); savepoint s; delete from events; rollback to s; commit;`)
 	want, id := b.text(1, rowsOf1), b.text(1, `select shard_00001.next_id()`)
-	report, err := move.Rollback(t.Context(), b.cfg)
+	report, err := move.Rollback(t.Context(), b.cfg.Config)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -80,7 +80,7 @@ func TestRollback(t *testing.T) {
 	b.equal("serial", b.text(0, `insert into shard_00001.events (what) values ('y') returning n`), "2012")
 	b.equal("sequences", b.text(0, `set search_path = shard_00001; select concat_ws(' ', nextval('falling'), nextval('round'), nextval('unused'))`), "-5 2 1")
 	b.clean()
-	if _, err := move.Rollback(t.Context(), b.cfg); !errors.Is(err, move.ErrNoWayBack) {
+	if _, err := move.Rollback(t.Context(), b.cfg.Config); !errors.Is(err, move.ErrNoWayBack) {
 		t.Errorf("rolled back twice: %v", err)
 	}
 	b.exec(0, `update shard_00001.photos set title = 'changed again' where title = 'changed'`)
@@ -106,7 +106,7 @@ func TestRightsComeBack(t *testing.T) {
 	for what, query := range rightsQueries() {
 		before[what] = b.text(1, query)
 	}
-	if _, err := move.Rollback(t.Context(), b.cfg); err != nil {
+	if _, err := move.Rollback(t.Context(), b.cfg.Config); err != nil {
 		t.Fatal(err)
 	}
 	for what, query := range rightsQueries() {
@@ -128,9 +128,9 @@ func TestRollbackUnderLoad(t *testing.T) {
 	b.cfg.Map = b.load()
 	ctx, cancel := context.WithCancel(t.Context())
 	kept := make(chan error)
-	go func() { kept <- move.Keep(ctx, b.cfg) }()
+	go func() { kept <- move.Keep(ctx, keeping(b.cfg)) }()
 	c.some("calls after the move")
-	_, err := move.Rollback(t.Context(), b.cfg)
+	_, err := move.Rollback(t.Context(), b.cfg.Config)
 	cancel()
 	if kept := <-kept; err != nil || kept != nil {
 		t.Fatal(err, kept)
@@ -169,7 +169,7 @@ func TestRollbackWaitsForReader(t *testing.T) {
 			_ = reader.Conn().Close() // its server's process ends
 		}
 	}
-	if _, err := move.Rollback(t.Context(), b.cfg); err != nil {
+	if _, err := move.Rollback(t.Context(), b.cfg.Config); err != nil {
 		t.Fatal(err)
 	}
 	if who := fmt.Sprintf("waits for process %d (", reader.PID()); !strings.HasPrefix(said, who) {
@@ -186,15 +186,15 @@ func TestRollbackInterrupted(t *testing.T) {
 	for _, at := range []string{"copy: caught up", "cutover: locked", "cutover: released", "fenced: reopened"} {
 		b.exec(1, `insert into shard_00001.events (what) values ('before')`)
 		want := b.text(1, `select count(*) from shard_00001.events`)
-		stopped(t, b, at, move.Rollback)
-		_, err := move.Abort(t.Context(), b.cfg)
+		stopped(t, b, at, rollback)
+		_, err := move.Abort(t.Context(), b.cfg.Config)
 		home := b.load().Host(1).Name
 		if err == nil {
 			b.equal("home after the abort at "+at, home, "pg-b")
 			b.served("pg-b", at)
 			continue
 		}
-		if _, err := move.Resume(t.Context(), b.cfg); err != nil {
+		if _, err := move.Resume(t.Context(), b.cfg.Config); err != nil {
 			t.Fatal(err)
 		}
 		b.cfg.Map = b.load()
@@ -209,7 +209,7 @@ func TestRollbackInterrupted(t *testing.T) {
 }
 
 // stopped begins a move, or a rollback, whose mover goes away when something happens.
-func stopped(t *testing.T, b *bundle, at string, run func(context.Context, move.Config) (move.Report, error)) {
+func stopped(t *testing.T, b *bundle, at string, run func(context.Context, move.RunConfig) (move.Report, error)) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
@@ -232,10 +232,10 @@ func TestWayBackCloses(t *testing.T) {
 	b := movedWithWayBack(t, "")
 	// cap: nothing is kept once it is passed
 	b.exec(0, `update kiloshard.moves set back = back || '{"wal": 1}'`)
-	if _, err := move.Rollback(t.Context(), b.cfg); !errors.Is(err, move.ErrNoWayBack) || !strings.Contains(err.Error(), "more than 1") {
+	if _, err := move.Rollback(t.Context(), b.cfg.Config); !errors.Is(err, move.ErrNoWayBack) || !strings.Contains(err.Error(), "more than 1") {
 		t.Errorf("past the cap: %v", err)
 	}
-	if err := move.Keep(t.Context(), b.cfg); err != nil {
+	if err := move.Keep(t.Context(), keeping(b.cfg)); err != nil {
 		t.Fatal(err)
 	}
 	b.clean()
@@ -249,11 +249,11 @@ func TestWayBackCloses(t *testing.T) {
 	}
 	b.cfg.Map = b.load()
 	b.exec(1, `alter table shard_00000.events add more int`)
-	if _, err := move.Rollback(t.Context(), b.cfg); !errors.Is(err, move.ErrNoWayBack) || !strings.Contains(err.Error(), "were changed") {
+	if _, err := move.Rollback(t.Context(), b.cfg.Config); !errors.Is(err, move.ErrNoWayBack) || !strings.Contains(err.Error(), "were changed") {
 		t.Errorf("after a change of the structure: %v", err)
 	}
 	b.exec(1, `insert into shard_00000.events (more) values (1)`)
-	if err := move.Keep(t.Context(), b.cfg); err != nil {
+	if err := move.Keep(t.Context(), keeping(b.cfg)); err != nil {
 		t.Fatal(err)
 	}
 	b.clean()
@@ -266,13 +266,13 @@ func TestWayBackAfterFailover(t *testing.T) {
 	b.equal("a failover slot", b.text(1, `select coalesce((to_jsonb(s) ->> 'failover')::boolean, false) = (current_setting('server_version_num')::int >= 170000) from pg_replication_slots s where database = current_database()`), "t")
 	b.equal("timeline", b.text(0, `select back ->> 'timeline' from kiloshard.moves`), "1")
 	b.exec(0, `update kiloshard.moves set back = back || '{"timeline": 2}'`)
-	if _, err := move.Rollback(t.Context(), b.cfg); !errors.Is(err, move.ErrNoWayBack) || !strings.Contains(err.Error(), "a failover of pg-b has lost some that were applied before") {
+	if _, err := move.Rollback(t.Context(), b.cfg.Config); !errors.Is(err, move.ErrNoWayBack) || !strings.Contains(err.Error(), "a failover of pg-b has lost some that were applied before") {
 		t.Errorf("got %v", err)
 	}
-	if _, err := move.Abort(t.Context(), b.cfg); err != nil {
+	if _, err := move.Abort(t.Context(), b.cfg.Config); err != nil {
 		t.Fatal(err)
 	}
-	if err := move.Keep(t.Context(), b.cfg); err != nil {
+	if err := move.Keep(t.Context(), keeping(b.cfg)); err != nil {
 		t.Fatal(err)
 	}
 	b.clean()
@@ -294,7 +294,7 @@ func TestKeepBeside(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	kept := make(chan error, 1)
-	go func() { kept <- move.KeepBeside(ctx, beside) }()
+	go func() { kept <- move.KeepBeside(ctx, keeping(beside)) }()
 	if _, err := move.Run(t.Context(), b.cfg); err != nil {
 		t.Fatal(err)
 	}
@@ -320,20 +320,20 @@ func TestFenceInTheWay(t *testing.T) {
 	t.Parallel()
 	b := movedWithWayBack(t, "")
 	b.exec(0, `create table shard_00001.mine as select 7 as n`)
-	refused := func(what string, do func(context.Context, move.Config) (move.Report, error)) {
+	refused := func(what string, do func(context.Context, move.RunConfig) (move.Report, error)) {
 		t.Helper()
 		if _, err := do(t.Context(), b.cfg); err == nil || !strings.Contains(err.Error(), what) {
 			t.Errorf("got %v, want %q", err, what)
 		}
 		b.served("pg-b", "after what was refused")
-		if _, err := move.Abort(t.Context(), b.cfg); err != nil {
+		if _, err := move.Abort(t.Context(), b.cfg.Config); err != nil {
 			t.Error(err)
 		}
 	}
-	refused("table shard_00001.mine", move.Rollback)
+	refused("table shard_00001.mine", rollback)
 	b.equal("mine", b.text(0, `select n from shard_00001.mine`), "7")
 	b.exec(0, `drop table shard_00001.mine; create view public.dash as select 1 as n from shard_00001.photos where false`)
-	refused("view public.dash", move.Rollback)
+	refused("view public.dash", rollback)
 	if _, err := move.Clean(t.Context(), b.load(), shards.SetOf(1)); err == nil || !strings.Contains(err.Error(), "view public.dash") {
 		t.Errorf("clean: got %v", err)
 	}
@@ -366,19 +366,19 @@ func TestExpiredWayIsClosed(t *testing.T) {
 	}
 	b.exec(0, `insert into kiloshard.moves (id, shard, schema, side, source, target, step, who, began, stepped, returns)
 		select '00000000', shard, schema, 'target', target, source, 'cutover', 'test', now(), now(), id from kiloshard.moves where side = 'source'`)
-	if _, err := move.CloseLost(t.Context(), b.cfg, false); err != nil {
+	if _, err := move.CloseLost(t.Context(), keeping(b.cfg), false); err != nil {
 		t.Fatal(err)
 	}
 	b.equal("slots while the shard goes back", b.text(1, `select count(*) from pg_replication_slots where database = current_database()`), "1")
 	b.exec(0, `delete from kiloshard.moves where id = '00000000'`)
-	if lost, err := move.CloseLost(t.Context(), b.cfg, true); err != nil || lost.String() != "1" {
+	if lost, err := move.CloseLost(t.Context(), keeping(b.cfg), true); err != nil || lost.String() != "1" {
 		t.Errorf("a dry run: %s, %v", lost, err)
 	}
-	if lost, err := move.CloseLost(t.Context(), b.cfg, false); err != nil || lost.String() != "1" {
+	if lost, err := move.CloseLost(t.Context(), keeping(b.cfg), false); err != nil || lost.String() != "1" {
 		t.Errorf("got %s, %v", lost, err)
 	}
 	b.clean()
-	if _, err := move.Rollback(t.Context(), b.cfg); !errors.Is(err, move.ErrNoWayBack) || !strings.Contains(err.Error(), "its time is over") {
+	if _, err := move.Rollback(t.Context(), b.cfg.Config); !errors.Is(err, move.ErrNoWayBack) || !strings.Contains(err.Error(), "its time is over") {
 		t.Errorf("a rollback: %v", err)
 	}
 	if _, err := move.Run(t.Context(), back); err != nil {

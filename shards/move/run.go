@@ -21,7 +21,7 @@ import (
 // When ctx ends, no other move is begun, and those under way stop where they are, except that a shard that is fenced is
 // brought to its new host first. The error is a [shards.PartialError] if not all shards were moved. Each that was begun is
 // in the ledger: [Resume] continues it, [Abort] takes it back; until then [Run] refuses it with [ErrUnderWay].
-func Run(ctx context.Context, cfg Config) (Report, error) {
+func Run(ctx context.Context, cfg RunConfig) (Report, error) {
 	cfg, err := cfg.withDefaults()
 	if err != nil {
 		return Report{}, err
@@ -40,7 +40,7 @@ func Run(ctx context.Context, cfg Config) (Report, error) {
 		todo = append(todo, m)
 	}
 	var all rooms
-	report, err := each(ctx, cfg, todo, func(ctx context.Context, j *job) error {
+	report, err := each(ctx, cfg.Config, todo, func(ctx context.Context, j *job) error {
 		leave, err := all.admit(ctx, j)
 		defer leave()
 		if err != nil {
@@ -54,7 +54,7 @@ func Run(ctx context.Context, cfg Config) (Report, error) {
 		if err := change.OnSource(now); err != nil {
 			return err
 		}
-		_, notes, err := j.check(ctx)
+		_, notes, err := j.check(ctx, shards.Set{})
 		if err != nil {
 			return err
 		}

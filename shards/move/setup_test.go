@@ -45,7 +45,7 @@ type bundle struct {
 	m     *shards.Map
 	path  string // of the map
 	store mapstore.Store
-	cfg   move.Config
+	cfg   move.RunConfig
 }
 
 func setup(t testing.TB) *bundle {
@@ -83,7 +83,7 @@ func setupOn(t testing.TB, config shards.Config) *bundle {
 		t.Fatal(err)
 	}
 	b := &bundle{t: t, path: path, store: store}
-	b.cfg = move.Config{Map: b.load(), Store: store, Shards: shards.SetOf(1), To: "pg-b", LoginWithPassword: true}
+	b.cfg = move.RunConfig{To: "pg-b", Config: move.Config{Map: b.load(), Store: store, Shards: shards.SetOf(1), LoginWithPassword: true}}
 	if shardtest.ServerConfig().Source == localpg.Docker { // the server knows itself by another address than we do
 		b.cfg.Login = b.text(0, `select format('host=%s port=%s', host(inet_server_addr()), inet_server_port())`)
 	}
@@ -91,6 +91,16 @@ func setupOn(t testing.TB, config shards.Config) *bundle {
 		b.cfg.Events = func(e progress.Event) { s.Logf("shard %d, %s: %s", e.Shard, e.Step, e.What) }
 	}
 	return b
+}
+
+// keeping is the part of a config that keeps ways back.
+func keeping(cfg move.RunConfig) move.KeepConfig {
+	return move.KeepConfig{Map: cfg.Map, Shards: cfg.Shards, Events: cfg.Events, Logger: cfg.Logger}
+}
+
+// rollback rolls shards back, with the part of a config that this takes.
+func rollback(ctx context.Context, cfg move.RunConfig) (move.Report, error) {
+	return move.Rollback(ctx, cfg.Config)
 }
 
 // makeShards makes the shards of the map, with tables.

@@ -68,7 +68,7 @@ func TestMigrateDuringMove(t *testing.T) {
 		t.Errorf("begin_migration: %v", err)
 	}
 
-	if _, err := move.Resume(t.Context(), b.cfg); err != nil {
+	if _, err := move.Resume(t.Context(), b.cfg.Config); err != nil {
 		t.Fatal(err)
 	}
 	b.load()
@@ -92,7 +92,7 @@ func TestInterrupted(t *testing.T) {
 		b.load()
 		b.exec(b.m.HostIndex(1), `begin; insert into shard_00001.photos (title) values ('served'); rollback`)
 		b.cfg.Map = b.load()
-		if _, err := move.Resume(t.Context(), b.cfg); err != nil {
+		if _, err := move.Resume(t.Context(), b.cfg.Config); err != nil {
 			t.Fatal(err)
 		}
 		b.served(b.cfg.To, "after the resume")
@@ -107,13 +107,13 @@ func TestStructureChanged(t *testing.T) {
 	b := setup(t)
 	b.interrupted("copy: copied")
 	b.exec(0, `alter table shard_00001.photos add by_hand int`)
-	_, err := move.Resume(t.Context(), b.cfg)
+	_, err := move.Resume(t.Context(), b.cfg.Config)
 	var structure *move.StructureError
 	if !errors.As(err, &structure) || !strings.Contains(err.Error(), "by_hand") {
 		t.Errorf("got %v", err)
 	}
 	b.equal("host", b.load().Host(1).Name, "pg-a")
-	if _, err := move.Abort(t.Context(), b.cfg); err != nil {
+	if _, err := move.Abort(t.Context(), b.cfg.Config); err != nil {
 		t.Fatal(err)
 	}
 	b.served("pg-a", "after the abort")
@@ -130,12 +130,12 @@ func TestFlippedByte(t *testing.T) {
 		b.exec(1, asReplica+`update shard_00001.photos set title = 'phoTo 7' where title = 'photo 7'`)
 		cfg := b.cfg
 		cfg.VerifyUnderFence = limit
-		_, err := move.Resume(t.Context(), cfg)
+		_, err := move.Resume(t.Context(), cfg.Config)
 		var rows *move.RowsError
 		if !errors.As(err, &rows) || rows.Differences[0] != "photos: 1000 rows on both, and not the same" {
 			t.Errorf("%s: got %v", name, err)
 		}
-		if _, err := move.Verify(t.Context(), cfg); !errors.As(err, &rows) {
+		if _, err := move.Verify(t.Context(), cfg.Config); !errors.As(err, &rows) {
 			t.Errorf("%s: verify: got %v", name, err)
 		}
 		b.equal("host", b.load().Host(1).Name, "pg-a")
@@ -143,10 +143,10 @@ func TestFlippedByte(t *testing.T) {
 		b.exec(1, asReplica+`update shard_00001.photos set title = 'photo 7' where title = 'phoTo 7'`)
 	}
 	b.cfg.VerifyUnderFence = 1
-	if _, err := move.Verify(t.Context(), b.cfg); err != nil {
+	if _, err := move.Verify(t.Context(), b.cfg.Config); err != nil {
 		t.Error(err)
 	}
-	if _, err := move.Resume(t.Context(), b.cfg); err != nil {
+	if _, err := move.Resume(t.Context(), b.cfg.Config); err != nil {
 		t.Fatal(err)
 	}
 	b.served("pg-b", "at last")
@@ -174,12 +174,12 @@ func TestLongTransaction(t *testing.T) {
 		}
 	}
 	impatient := b.cfg
-	impatient.Patience = time.Millisecond
-	if _, err := move.Resume(t.Context(), impatient); err == nil || !strings.Contains(err.Error(), "no cutover within 1ms: a transaction of process ") {
+	impatient.RetryLimit = time.Millisecond
+	if _, err := move.Resume(t.Context(), impatient.Config); err == nil || !strings.Contains(err.Error(), "no cutover within 1ms: a transaction of process ") {
 		t.Errorf("got %v", err)
 	}
 	ended := make(chan error, 1)
-	go func() { _, err := move.Resume(t.Context(), cfg); ended <- err }()
+	go func() { _, err := move.Resume(t.Context(), cfg.Config); ended <- err }()
 	select {
 	case <-waits:
 	case err := <-ended:
@@ -323,7 +323,7 @@ func TestTwoMovers(t *testing.T) {
 	if !errors.Is(err, move.ErrUnderWay) {
 		t.Errorf("got %v", err)
 	}
-	if _, err := move.Abort(t.Context(), b.cfg); err != nil {
+	if _, err := move.Abort(t.Context(), b.cfg.Config); err != nil {
 		t.Fatal(err)
 	}
 	b.clean()

@@ -84,11 +84,11 @@ func TestTree(t *testing.T) {
 	c.some("calls after the move")
 	b.equal("tree", treeOf(b, 1), was)
 	b.cfg.Map = b.load()
-	if report, err := move.Verify(t.Context(), b.cfg); err != nil || report.Done.String() != "1" {
+	if report, err := move.Verify(t.Context(), b.cfg.Config); err != nil || report.Done.String() != "1" {
 		t.Errorf("got %s, %v", report.Done, err)
 	}
 	b.exec(1, `truncate shard_00001.cats; insert into shard_00001.animals values (2, 'late'); insert into shard_00001.cats values (2, 'late', 1), (3, 'late', 2); update only shard_00001.animals set name = 'only' where id = 2`)
-	if _, err := move.Rollback(t.Context(), b.cfg); err != nil {
+	if _, err := move.Rollback(t.Context(), b.cfg.Config); err != nil {
 		t.Fatal(err)
 	}
 	c.some("calls after the rollback")
@@ -164,7 +164,7 @@ func TestTreeIsGuarded(t *testing.T) {
 			t.Errorf("%s: got %v", statement, err)
 		}
 	}
-	if _, err := move.Resume(t.Context(), b.cfg); err != nil {
+	if _, err := move.Resume(t.Context(), b.cfg.Config); err != nil {
 		t.Fatal(err)
 	}
 	b.exec(1, `insert into shard_00001.photos (title) values ('x')`)

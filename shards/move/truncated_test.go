@@ -43,7 +43,7 @@ func TestTruncatedUnderUnlogged(t *testing.T) {
 	}
 	b.exec(0, `truncate shard_00001.albums cascade; insert into shard_00001.albums values (4); insert into shard_00001.drafts values (4, 4); insert into shard_00001.parts values (14, 4)`)
 	cfg.Events = tell
-	if _, err := move.Resume(t.Context(), cfg); err != nil {
+	if _, err := move.Resume(t.Context(), cfg.Config); err != nil {
 		t.Fatal(err)
 	}
 	b.equal("rows", b.text(1, `select concat_ws(' ', (select string_agg(concat(n, m), ' ') from shard_00001.albums), (select string_agg(concat(n, album), ' ') from shard_00001.drafts), (select count(*) from shard_00001.emptied), (select string_agg(concat(n, album), ' ' order by n) from shard_00001.parts))`), "42 44 2 11 144")
@@ -76,7 +76,7 @@ func TestTruncatedUnderPartitioned(t *testing.T) {
 	if _, err := move.Run(t.Context(), b.cfg); !said || err == nil || !strings.Contains(err.Error(), "shard_00001.albums, to which partitioned table shard_00001.parts refers, or of shard_00001.parts, to which") || !strings.HasSuffix(err.Error(), ", takes move abort, and another move") {
 		t.Errorf("said %t, got %v", said, err)
 	}
-	if _, err := move.Abort(t.Context(), b.cfg); err != nil {
+	if _, err := move.Abort(t.Context(), b.cfg.Config); err != nil {
 		t.Fatal(err)
 	}
 	b.served("pg-a", "after the abort")
@@ -90,7 +90,7 @@ func TestTruncatedUnderPartitioned(t *testing.T) {
 	b.equal("rows after the move", b.text(1, all), "23 1024 2 102 0 1000")
 	b.exec(1, `insert into shard_00001.other values (2); insert into shard_00001.notes values (2, 1); truncate shard_00001.parts cascade; insert into shard_00001.parts values (2, 1), (102, 1); insert into shard_00001.notes values (2, 1); truncate shard_00001.albums restart identity cascade; insert into shard_00001.albums values (3), (103); insert into shard_00001.parts values (3, 1), (103, 1); insert into shard_00001.notes values (103, 1)`)
 	b.cfg.Map = b.load()
-	if _, err := move.Rollback(t.Context(), b.cfg); err != nil {
+	if _, err := move.Rollback(t.Context(), b.cfg.Config); err != nil {
 		t.Fatal(err)
 	}
 	b.equal("rows after the rollback", b.text(0, all), "31 1032 3 103 0 103 1000")

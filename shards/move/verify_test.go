@@ -54,7 +54,7 @@ func TestFlippedByteOfLargeShard(t *testing.T) {
 			b.equal("host", b.load().Host(1).Name, "pg-a")
 			b.exec(1, asReplica+`update shard_00001.photos set title = 'photo 7' where title = 'phoTo 7'`)
 			cfg.Events = b.cfg.Events
-			if _, err := move.Resume(t.Context(), cfg); err != nil {
+			if _, err := move.Resume(t.Context(), cfg.Config); err != nil {
 				t.Fatal(err)
 			}
 			b.served("pg-b", "at last")
@@ -128,14 +128,14 @@ func TestVerifyAfterSwitch(t *testing.T) {
 	}
 	b.exec(1, `update shard_00001.photos set title = 'new' where title = 'photo 8'; delete from shard_00001.events where n = 3; insert into shard_00001.photos (title) values ('more')`)
 	b.cfg.Map = b.load()
-	report, err := move.Verify(t.Context(), b.cfg)
+	report, err := move.Verify(t.Context(), b.cfg.Config)
 	if err != nil {
 		t.Fatal(err)
 	}
 	b.equal("compared", report.Done.String(), "1")
 	old := b.text(0, `select nspname from pg_namespace where nspname ~ '^shard_00001__moved'`)
 	b.exec(0, `update `+old+`.photos set title = 'phoTo 7' where title in ('photo 7', 'photo 8')`)
-	_, err = move.Verify(t.Context(), b.cfg)
+	_, err = move.Verify(t.Context(), b.cfg.Config)
 	var rows *move.RowsError
 	if !errors.As(err, &rows) || rows.Differences[0] != "photos: 1 rows on pg-b that nobody has changed since the move are not those of pg-a" {
 		t.Errorf("got %v", err)
@@ -154,7 +154,7 @@ func TestVerifyThereAndBack(t *testing.T) {
 		}
 	}
 	b.cfg.Map = b.load()
-	if report, err := move.Verify(t.Context(), b.cfg); err != nil || report.Done.String() != "1" {
+	if report, err := move.Verify(t.Context(), b.cfg.Config); err != nil || report.Done.String() != "1" {
 		t.Errorf("got %s, %v", report.Done, err)
 	}
 }

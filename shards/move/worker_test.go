@@ -31,7 +31,7 @@ func TestDuplicateOnTarget(t *testing.T) {
 	}
 	b.exec(0, `begin; insert into shard_00001.photos (title) values ('served'); rollback`)
 	b.exec(1, asReplica+`delete from shard_00001.events where what = 'by hand'`)
-	if _, err := move.Resume(t.Context(), b.cfg); err != nil {
+	if _, err := move.Resume(t.Context(), b.cfg.Config); err != nil {
 		t.Fatal(err)
 	}
 	b.served("pg-b", "after the resume")

@@ -102,7 +102,7 @@ func newBalancePlan(m *shards.Map, u usage, targets map[shards.Number]string) ba
 }
 
 // moveTo moves shards to the hosts of a plan, or prints it.
-func moveTo(ctx context.Context, a *cli.App, cfg move.Config, dryRun bool, writesOver time.Duration, plan func(usage) map[shards.Number]string) error {
+func moveTo(ctx context.Context, a *cli.App, cfg move.RunConfig, dryRun bool, writesOver time.Duration, plan func(usage) map[shards.Number]string) error {
 	if dryRun { // else runMoves does
 		closeLost(ctx, a, cfg, dryRun)
 	}

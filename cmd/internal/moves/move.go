@@ -17,7 +17,7 @@ import (
 
 // moveFlags are those of the commands that work on moves.
 type moveFlags struct {
-	cfg  move.Config
+	cfg  move.RunConfig
 	rate int64 // MB/s
 
 	rollbackWAL int64 // MB
@@ -33,7 +33,7 @@ func (f *moveFlags) add(cmd *cobra.Command) {
 	flags.BoolVar(&f.cfg.Offline, "offline", false, "copy shards while they are locked, for hosts without logical replication: readers and writers wait as long as that takes")
 	flags.Int64Var(&f.rate, "rate", 0, "MB a second that are copied of each shard at most; rows are compared a little at a time then (default no limit)")
 	flags.DurationVar(&f.cfg.LockTimeout, "lock-timeout", 300*time.Millisecond, "how long a cutover waits for locks at most, and keeps others waiting behind it; the first try waits 20 ms")
-	flags.DurationVar(&f.cfg.Patience, "patience", 0, "how long cutovers are tried, and old transactions waited for (default no limit)")
+	flags.DurationVar(&f.cfg.RetryLimit, "patience", 0, "how long cutovers are tried, and old transactions waited for (default no limit)")
 	flags.DurationVar(&f.cfg.VerifyPause, "verify-pause", 50*time.Millisecond, "how long the last changes of a shard above 8 MiB may be compared while writers wait")
 	flags.IntVar(&f.cfg.PerHost, "per-host", 2, "how many moves at a time from or to one host")
 	flags.StringVar(&f.cfg.Login, "login", "", `what the target adds to the source's address to log in there, such as "passfile=/var/lib/postgresql/.pgpass"`)
@@ -62,7 +62,7 @@ kiloshard help rollback.`,
 		Example: "  kiloshard move 7,100-120 --to pg-b\n  kiloshard move 7 --to pg-b --rollback-for 1h",
 		Args:    shardsOrCommand,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return onMoves(cmd.Context(), a, &f, args[0], func(ctx context.Context, cfg move.Config) error {
+			return onMoves(cmd.Context(), a, &f, args[0], func(ctx context.Context, cfg move.RunConfig) error {
 				if f.dryRun {
 					return planMoves(ctx, a, cfg)
 				}
@@ -112,8 +112,8 @@ func underWayCommand(a *cli.App, use, short, did, all string, do func(context.Co
 					return err
 				}
 			}
-			return onMoves(cmd.Context(), a, &f, set, func(ctx context.Context, cfg move.Config) error {
-				return runMoves(ctx, a, cfg, did, do)
+			return onMoves(cmd.Context(), a, &f, set, func(ctx context.Context, cfg move.RunConfig) error {
+				return runMoves(ctx, a, cfg, did, func(ctx context.Context, cfg move.RunConfig) (move.Report, error) { return do(ctx, cfg.Config) })
 			})
 		},
 	}
@@ -145,8 +145,8 @@ the source and prints what they leave on the target. If the target does come bac
 }
 
 // onMoves opens the store and reads the map for one command.
-func onMoves(ctx context.Context, a *cli.App, f *moveFlags, set string, run func(context.Context, move.Config) error) error {
-	if f.cfg.MaxPause <= 0 || f.cfg.LockTimeout <= 0 || f.cfg.PerHost < 1 || f.cfg.Patience < 0 {
+func onMoves(ctx context.Context, a *cli.App, f *moveFlags, set string, run func(context.Context, move.RunConfig) error) error {
+	if f.cfg.MaxPause <= 0 || f.cfg.LockTimeout <= 0 || f.cfg.PerHost < 1 || f.cfg.RetryLimit < 0 {
 		return cli.Usagef("--max-pause, --lock-timeout and --per-host: expected more than 0; --patience 0 or more")
 	}
 	if f.rate < 0 {
@@ -208,7 +208,7 @@ type moveResult struct {
 func leavesOld(did string) bool { return did != "taken back" && did != "compared" }
 
 // runMoves runs an operation on moves and prints its report.
-func runMoves(ctx context.Context, a *cli.App, cfg move.Config, did string, do func(context.Context, move.Config) (move.Report, error)) error {
+func runMoves(ctx context.Context, a *cli.App, cfg move.RunConfig, did string, do func(context.Context, move.RunConfig) (move.Report, error)) error {
 	began := time.Now()
 	closeLost(ctx, a, cfg, false)
 	report, err := do(ctx, cfg)

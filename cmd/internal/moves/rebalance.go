@@ -23,7 +23,7 @@ After an interrupt, run "move resume" and then this again. --dry-run prints the 
 ` + weighed,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return onMoves(cmd.Context(), a, &f, "", func(ctx context.Context, cfg move.Config) error {
+			return onMoves(cmd.Context(), a, &f, "", func(ctx context.Context, cfg move.RunConfig) error {
 				if err := knownHost(cfg.Map, "HOST", args[0]); err != nil {
 					return err
 				}
@@ -57,7 +57,7 @@ an interrupt, run "move resume" and then this again.
 ` + weighed,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return onMoves(cmd.Context(), a, &f, "", func(ctx context.Context, cfg move.Config) error {
+			return onMoves(cmd.Context(), a, &f, "", func(ctx context.Context, cfg move.RunConfig) error {
 				return moveTo(ctx, a, cfg, !run, f.writesOver, func(u usage) map[shards.Number]string {
 					return balance.Rebalance(cfg.Map, u.bytes, u.writes)
 				})

@@ -36,7 +36,7 @@ kiloshard help promote for failures and for what the split refuses.`,
 		Example: "  kiloshard split pg-a --to pg-c --run\n  kiloshard split pg-a --to pg-a-standby --promote --run",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return onMoves(cmd.Context(), a, &f, "", func(ctx context.Context, cfg move.Config) error {
+			return onMoves(cmd.Context(), a, &f, "", func(ctx context.Context, cfg move.RunConfig) error {
 				if err := errors.Join(knownHost(cfg.Map, "HOST", args[0]), knownHost(cfg.Map, "--to", to)); err != nil {
 					return err
 				}
@@ -79,8 +79,16 @@ type promotePlan struct {
 	Notes    []string   `json:"notes"` // what one should know
 }
 
+// promotion is the part of a config that a promotion takes.
+func promotion(c move.RunConfig) move.PromoteConfig {
+	return move.PromoteConfig{
+		Map: c.Map, Store: c.Store, Shards: c.Shards, To: c.To, MaxPause: c.MaxPause, MaxLag: c.MaxLag, RetryLimit: c.RetryLimit, LockTimeout: c.LockTimeout,
+		Hold: c.Hold, By: c.By, Events: c.Events,
+	}
+}
+
 // promoteTo splits a host by promoting its standby, or prints the plan.
-func promoteTo(ctx context.Context, a *cli.App, cfg move.Config, from, to string, run bool, writesOver time.Duration) error {
+func promoteTo(ctx context.Context, a *cli.App, cfg move.RunConfig, from, to string, run bool, writesOver time.Duration) error {
 	if len(cfg.Map.NumbersOn(from)) < 2 {
 		return cli.Usagef("split %s: expected a host with two shards or more", from)
 	}
@@ -94,9 +102,11 @@ func promoteTo(ctx context.Context, a *cli.App, cfg move.Config, from, to string
 	leave := slices.Collect(maps.Keys(balance.Split(cfg.Map, from, to, use.bytes, use.writes)))
 	cfg.Shards, cfg.To = shards.SetOf(leave...), to
 	if run {
-		return runMoves(ctx, a, cfg, "moved to "+to, move.Promote)
+		return runMoves(ctx, a, cfg, "moved to "+to, func(ctx context.Context, cfg move.RunConfig) (move.Report, error) {
+			return move.Promote(ctx, promotion(cfg))
+		})
 	}
-	plan, err := move.PlanPromotion(ctx, cfg)
+	plan, err := move.PlanPromotion(ctx, promotion(cfg))
 	if err != nil {
 		return err
 	}

@@ -28,7 +28,7 @@ type movePlan struct {
 }
 
 // planMoves prints what a move would do.
-func planMoves(ctx context.Context, a *cli.App, cfg move.Config) error {
+func planMoves(ctx context.Context, a *cli.App, cfg move.RunConfig) error {
 	planned, err := move.Plan(ctx, cfg)
 	if err != nil {
 		return err

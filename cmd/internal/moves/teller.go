@@ -31,7 +31,7 @@ type told struct {
 	held           string // for how long writers waited
 }
 
-func newTeller(a *cli.App, cfg move.Config, verbose bool) *teller {
+func newTeller(a *cli.App, cfg move.RunConfig, verbose bool) *teller {
 	t := &teller{app: a, out: a.Unhindered(), verbose: verbose, began: time.Now(), shards: map[shards.Number]*told{}}
 	for n := range cfg.Shards.All() {
 		to := cfg.To

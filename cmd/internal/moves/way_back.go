@@ -39,15 +39,15 @@ ends when no way back is open.`,
 				set = args[0]
 			}
 			f.cfg.MaxPause, f.cfg.LockTimeout, f.cfg.PerHost, f.rollbackWAL = time.Second, time.Second, 1, 1 // it needs none of them
-			return onMoves(cmd.Context(), a, &f, set, func(ctx context.Context, cfg move.Config) error { return keep(ctx, a, cfg) })
+			return onMoves(cmd.Context(), a, &f, set, func(ctx context.Context, cfg move.RunConfig) error { return keep(ctx, a, cfg) })
 		},
 	}
 }
 
 // moveAndKeep moves shards, and keeps their ways back if they are to have any: beside the moves, and after them.
-func moveAndKeep(ctx context.Context, a *cli.App, cfg move.Config, did string) error {
+func moveAndKeep(ctx context.Context, a *cli.App, cfg move.RunConfig, did string) error {
 	var done shards.Set
-	err := runMoves(ctx, a, cfg, did, func(ctx context.Context, cfg move.Config) (report move.Report, err error) {
+	err := runMoves(ctx, a, cfg, did, func(ctx context.Context, cfg move.RunConfig) (report move.Report, err error) {
 		if cfg.RollbackFor > 0 {
 			defer keepBeside(ctx, &cfg)()
 		}
@@ -89,7 +89,7 @@ func resume(a *cli.App) func(context.Context, move.Config) (move.Report, error) 
 }
 
 // keepBeside keeps the ways back of shards that have moved while others still do. The returned function ends that, and waits for it.
-func keepBeside(ctx context.Context, cfg *move.Config) (end func()) {
+func keepBeside(ctx context.Context, cfg *move.RunConfig) (end func()) {
 	var mu sync.Mutex
 	events := cfg.Events
 	cfg.Events = func(e progress.Event) {
@@ -101,7 +101,7 @@ func keepBeside(ctx context.Context, cfg *move.Config) (end func()) {
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	var kept sync.WaitGroup
-	beside := *cfg
+	beside := move.KeepConfig{Map: cfg.Map, Shards: cfg.Shards, Events: cfg.Events, Logger: cfg.Logger}
 	kept.Go(func() { _ = move.KeepBeside(ctx, beside) }) // a config that is wrong is the move's error, too
 	return func() {
 		cancel()
@@ -113,11 +113,10 @@ func keepBeside(ctx context.Context, cfg *move.Config) (end func()) {
 const lookLimit = 10 * time.Second
 
 // closeLost closes ways back that are of no use any more, so that no slot keeps WAL for one, or says that it would.
-func closeLost(ctx context.Context, a *cli.App, cfg move.Config, dryRun bool) {
+func closeLost(ctx context.Context, a *cli.App, cfg move.RunConfig, dryRun bool) {
 	ctx, cancel := context.WithTimeout(ctx, lookLimit)
 	defer cancel()
-	cfg.Shards = shards.Set{}
-	lost, err := move.CloseLost(ctx, cfg, dryRun)
+	lost, err := move.CloseLost(ctx, move.KeepConfig{Map: cfg.Map, Events: cfg.Events, Logger: cfg.Logger}, dryRun)
 	if lost.Len() > 0 && dryRun {
 		a.Warn("the way back of %s (%s) is over: without --dry-run it would be closed", cli.Count(lost.Len(), "shard"), a.ShortSet(lost))
 	}
@@ -130,8 +129,8 @@ func closeLost(ctx context.Context, a *cli.App, cfg move.Config, dryRun bool) {
 const leftOpen = "ways back are left open, and WAL piles up for them: see kiloshard move keep, move rollback, move clean"
 
 // keep keeps ways back until there are none, or until it is interrupted.
-func keep(ctx context.Context, a *cli.App, cfg move.Config) error {
-	err := move.Keep(ctx, cfg)
+func keep(ctx context.Context, a *cli.App, cfg move.RunConfig) error {
+	err := move.Keep(ctx, move.KeepConfig{Map: cfg.Map, Shards: cfg.Shards, Events: cfg.Events, Logger: cfg.Logger})
 	if err == nil && ctx.Err() != nil {
 		fmt.Fprintln(a.Stderr, leftOpen)
 	} else if err == nil {

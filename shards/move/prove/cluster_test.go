@@ -204,13 +204,13 @@ func (c *cluster) home() (home, other string) {
 }
 
 // config is that of a mover of shard 1, which is on host from. The target logs in through its own link.
-func (c *cluster) config(from, to string) move.Config {
+func (c *cluster) config(from, to string) move.RunConfig {
 	c.t.Helper()
-	return move.Config{
-		Map: c.load(c.mover), Store: c.mover, Shards: shards.SetOf(1), To: to,
+	return move.RunConfig{To: to, Config: move.Config{
+		Map: c.load(c.mover), Store: c.mover, Shards: shards.SetOf(1),
 		LoginWithPassword: true, Login: "port=" + c.links[to+" "+from].port(),
 		Events: func(e progress.Event) { c.t.Logf("%s: %s", e.Step, e.What) },
-	}
+	}}
 }
 
 // connect opens a session past the links, as a superuser.

@@ -47,7 +47,9 @@ func TestWayBackAfterPromotion(t *testing.T) {
 	kept, stop := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	cfg = c.config("pg-b", "pg-a")
-	go func() { ended <- move.Keep(kept, cfg) }()
+	go func() {
+		ended <- move.Keep(kept, move.KeepConfig{Map: cfg.Map, Shards: cfg.Shards, Events: cfg.Events})
+	}()
 	// A standby keeps a slot once that has come past what it had when it first looked.
 	c.eventually(func() string { return "the standby has no slot of the way back that it would keep" }, func() bool {
 		c.exec("pg-b", `insert into shard_00001.photos (title) values ('before'); select pg_log_standby_snapshot()`)
@@ -81,7 +83,7 @@ func TestWayBackAfterPromotion(t *testing.T) {
 			c.exec("pg-b", `select pg_reload_conf()`)
 		}
 	}
-	if _, err := move.Rollback(t.Context(), cfg); err != nil {
+	if _, err := move.Rollback(t.Context(), cfg.Config); err != nil {
 		t.Fatal(err)
 	}
 	if got := c.text("pg-a", `select count(*) || ' ' || sum(hashtext(p::text)) from shard_00001.photos p`); got != want {

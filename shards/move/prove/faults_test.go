@@ -216,7 +216,7 @@ func (c *cluster) endWell(from, to string, back bool) string {
 	c.t.Helper()
 	if back {
 		switched, _ := c.home()
-		_, err := move.Abort(c.t.Context(), c.config(from, to))
+		_, err := move.Abort(c.t.Context(), c.config(from, to).Config)
 		switch {
 		case err == nil && switched == from:
 			return from
@@ -226,7 +226,7 @@ func (c *cluster) endWell(from, to string, back bool) string {
 			c.t.Fatal(err)
 		}
 	}
-	if _, err := move.Resume(c.t.Context(), c.config(from, to)); err != nil {
+	if _, err := move.Resume(c.t.Context(), c.config(from, to).Config); err != nil {
 		c.t.Fatal(err)
 	}
 	return to

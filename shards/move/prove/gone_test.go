@@ -24,15 +24,15 @@ func TestTargetGone(t *testing.T) {
 	}
 	for _, at := range points {
 		c.killedMover(moves, "pg-a", "pg-b", at)
-		if _, err := move.AbortWithoutTarget(t.Context(), c.config("pg-a", "pg-b")); err == nil || !strings.Contains(err.Error(), "pg-b answers: expected move abort") {
+		if _, err := move.AbortWithoutTarget(t.Context(), c.config("pg-a", "pg-b").Config); err == nil || !strings.Contains(err.Error(), "pg-b answers: expected move abort") {
 			t.Errorf("%s: of a target that answers: got %v", at, err)
 		}
 		c.kill("pg-b")
 		cfg := c.config("pg-a", "pg-b")
-		if _, err := move.Abort(t.Context(), cfg); err == nil {
+		if _, err := move.Abort(t.Context(), cfg.Config); err == nil {
 			t.Errorf("%s: an abort has needed no target", at)
 		}
-		report, err := move.AbortWithoutTarget(t.Context(), cfg)
+		report, err := move.AbortWithoutTarget(t.Context(), cfg.Config)
 		if err != nil || report.Done.String() != "1" {
 			t.Fatalf("%s: %v, %v", at, report, err)
 		}
@@ -54,11 +54,11 @@ func TestTargetGone(t *testing.T) {
 	// Once the map has the shard on the target, that must come back.
 	c.killedMover(moves, "pg-a", "pg-b", "fenced: switched")
 	c.kill("pg-b")
-	if _, err := move.AbortWithoutTarget(t.Context(), c.config("pg-a", "pg-b")); err == nil || !strings.Contains(err.Error(), "puts shard 1 on pg-b already") {
+	if _, err := move.AbortWithoutTarget(t.Context(), c.config("pg-a", "pg-b").Config); err == nil || !strings.Contains(err.Error(), "puts shard 1 on pg-b already") {
 		t.Errorf("of a target that serves: got %v", err)
 	}
 	c.restart("pg-b")
-	if _, err := move.Resume(t.Context(), c.config("pg-a", "pg-b")); err != nil {
+	if _, err := move.Resume(t.Context(), c.config("pg-a", "pg-b").Config); err != nil {
 		t.Fatal(err)
 	}
 	c.whole("pg-b")
@@ -79,7 +79,7 @@ func TestPreparedTransaction(t *testing.T) {
 			c.exec("pg-a", `commit prepared 'left over'`)
 		}
 	}
-	cfg.Patience = waitTime
+	cfg.RetryLimit = waitTime
 	if _, err := move.Run(t.Context(), cfg); err != nil || !said {
 		t.Errorf("got %v, said %t", err, said)
 	}

@@ -81,7 +81,7 @@ func TestManyLeave(t *testing.T) {
 	}()
 	<-died
 	began := time.Now()
-	all := cfg
+	all := c.inLedger()
 	all.Shards = shards.Set{}
 	if report, err := move.Abort(t.Context(), all); err != nil || report.Done.Len() != len(leave) {
 		t.Fatalf("abort: %d done, %v", report.Done.Len(), err)
@@ -148,7 +148,7 @@ func TestStoreRefuses(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "why: 4097 bytes") || report.Resumable.Len() != 2 || asked > 0 {
 		t.Errorf("got %+v, %v, asked again %d times", report, err, asked)
 	}
-	if report, err := move.Resume(t.Context(), c.promotion()); err != nil || report.Done.Len() != 2 {
+	if report, err := move.Resume(t.Context(), c.inLedger()); err != nil || report.Done.Len() != 2 {
 		t.Errorf("resume: %+v, %v", report, err)
 	}
 	c.servedShard(1, "pg-b")

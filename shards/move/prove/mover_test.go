@@ -37,17 +37,19 @@ const (
 )
 
 // do does what a mover of some way does.
-func do(ctx context.Context, way string, cfg move.Config) error {
-	run := move.Run
+func do(ctx context.Context, way string, cfg move.RunConfig) error {
+	var err error
 	switch way {
+	case rollsBack:
+		_, err = move.Rollback(ctx, cfg.Config)
+	case promotes:
+		_, err = move.Promote(ctx, move.PromoteConfig{Map: cfg.Map, Store: cfg.Store, Shards: shards.SetOf(1, 3), To: cfg.To, Events: cfg.Events})
 	case movesToGo:
 		cfg.RollbackFor = wayBackTime
-	case rollsBack:
-		run = move.Rollback
-	case promotes:
-		cfg.Shards, run = shards.SetOf(1, 3), move.Promote
+		fallthrough
+	default:
+		_, err = move.Run(ctx, cfg)
 	}
-	_, err := run(ctx, cfg)
 	return err
 }
 
@@ -63,8 +65,8 @@ func mover() {
 		if err != nil {
 			return err
 		}
-		return do(ctx, os.Getenv(moverDoes), move.Config{
-			Map: now.Map, Store: store, Shards: shards.SetOf(1), To: os.Getenv(moverTo), Login: os.Getenv(moverLogin), LoginWithPassword: true,
+		return do(ctx, os.Getenv(moverDoes), move.RunConfig{To: os.Getenv(moverTo), Config: move.Config{
+			Map: now.Map, Store: store, Shards: shards.SetOf(1), Login: os.Getenv(moverLogin), LoginWithPassword: true,
 			Events: func(e progress.Event) {
 				if point(e) == os.Getenv(moverDies) {
 					self, _ := os.FindProcess(os.Getpid())
@@ -72,7 +74,7 @@ func mover() {
 					select {} // it ends at any moment
 				}
 			},
-		})
+		}})
 	}()
 	fmt.Fprintln(os.Stderr, "the mover was not killed:", err)
 	os.Exit(1)

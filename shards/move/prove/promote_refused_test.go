@@ -13,7 +13,7 @@ import (
 func TestPromoteIsRefused(t *testing.T) {
 	t.Parallel()
 	c := startPair(t)
-	refused := func(what, want string, change func(cfg *move.Config)) {
+	refused := func(what, want string, change func(cfg *move.PromoteConfig)) {
 		t.Helper()
 		cfg := c.promotion()
 		change(&cfg)
@@ -30,8 +30,8 @@ func TestPromoteIsRefused(t *testing.T) {
 	if err != nil || len(plan.Problems) > 0 || plan.Leave.String() != "1,3" || plan.Stay.String() != "0,2" {
 		t.Errorf("got %+v, %v", plan, err)
 	}
-	as := func(change func(*shards.Config)) func(*move.Config) {
-		return func(cfg *move.Config) {
+	as := func(change func(*shards.Config)) func(*move.PromoteConfig) {
+		return func(cfg *move.PromoteConfig) {
 			config := cfg.Map.Config()
 			change(&config)
 			m, err := config.Map()
@@ -54,7 +54,7 @@ func TestPromoteIsRefused(t *testing.T) {
 	refused("standby as source", "pg-a: the server is a standby: expected a primary", as(func(config *shards.Config) {
 		config.Hosts[0].DSN, config.Hosts[1].DSN = c.directly("pg-b"), c.directly("pg-a")
 	}))
-	refused("shards there", "pg-b: the map has 1 shards on it", func(cfg *move.Config) {
+	refused("shards there", "pg-b: the map has 1 shards on it", func(cfg *move.PromoteConfig) {
 		as(func(config *shards.Config) {
 			config.Placement = []shards.Placement{{Host: "pg-a", Shards: shards.SetOf(0, 1, 3)}, {Host: "pg-b", Shards: shards.SetOf(2)}}
 		})(cfg)
@@ -66,15 +66,15 @@ func TestPromoteIsRefused(t *testing.T) {
 	c.eventually(func() string { return "it may be promoted" }, func() bool {
 		return c.text("pg-b", `select has_function_privilege('photos_owner', 'pg_promote(boolean, integer)', 'execute')`) == "f"
 	})
-	refused("promotion", "pg-b: role photos_owner may not promote it: expected a superuser, or GRANT EXECUTE ON FUNCTION pg_promote TO photos_owner", func(*move.Config) {})
+	refused("promotion", "pg-b: role photos_owner may not promote it: expected a superuser, or GRANT EXECUTE ON FUNCTION pg_promote TO photos_owner", func(*move.PromoteConfig) {})
 	c.exec("pg-a", `grant execute on function pg_promote to photos_owner; revoke pg_read_all_stats from photos_owner`)
-	refused("statistics", "pg-a: role photos_owner does not see standbys: expected pg_read_all_stats", func(*move.Config) {})
+	refused("statistics", "pg-a: role photos_owner does not see standbys: expected pg_read_all_stats", func(*move.PromoteConfig) {})
 	c.exec("pg-a", `grant pg_read_all_stats to photos_owner`)
 	c.exec("pg-a", `alter table shard_00001.events set unlogged`)
-	refused("unlogged", "pg-a: shard_00001.events is unlogged, so it is empty on a standby", func(*move.Config) {})
+	refused("unlogged", "pg-a: shard_00001.events is unlogged, so it is empty on a standby", func(*move.PromoteConfig) {})
 	c.exec("pg-a", `alter table shard_00001.events set logged`)
 	c.exec("pg-b", `select pg_wal_replay_pause()`)
-	refused("paused", "pg-b: its replay is paused: expected pg_wal_replay_resume()", func(*move.Config) {})
+	refused("paused", "pg-b: its replay is paused: expected pg_wal_replay_resume()", func(*move.PromoteConfig) {})
 	c.exec("pg-b", `select pg_wal_replay_resume()`)
 
 	c.exec("pg-a", `alter system set synchronous_standby_names = 'standby'`)
@@ -82,15 +82,15 @@ func TestPromoteIsRefused(t *testing.T) {
 	c.eventually(func() string { return "it is not synchronous" }, func() bool {
 		return c.text("pg-a", `select sync_state from pg_stat_replication where application_name = 'standby'`) == "sync"
 	})
-	refused("synchronous", "pg-a: commits wait for standby standby, and would for ever", func(*move.Config) {})
+	refused("synchronous", "pg-a: commits wait for standby standby, and would for ever", func(*move.PromoteConfig) {})
 	c.exec("pg-a", `alter system reset synchronous_standby_names`)
 	c.exec("pg-a", `select pg_reload_conf()`)
 
 	c.exec("pg-a", `insert into kiloshard.moves (id, shard, schema, side, source, target, step, outcome, who, began, stepped)
 		values ('00000000', 2, 'shard_00002', 'source', 'pg-a', 'pg-c', 'finished', 'moved', 'test', now(), now())`)
-	refused("an old schema", "pg-a: 1 old schemas of shards that have moved are there", func(*move.Config) {})
+	refused("an old schema", "pg-a: 1 old schemas of shards that have moved are there", func(*move.PromoteConfig) {})
 	c.exec("pg-a", `update kiloshard.moves set outcome = null, step = 'copy'`)
-	refused("another move", "pg-a: the move of shard 2 from pg-a to pg-c is under way", func(*move.Config) {})
+	refused("another move", "pg-a: the move of shard 2 from pg-a to pg-c is under way", func(*move.PromoteConfig) {})
 	c.exec("pg-a", `delete from kiloshard.moves`)
 	c.served("pg-a")
 }

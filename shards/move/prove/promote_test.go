@@ -185,7 +185,7 @@ func TestKilledPromotion(t *testing.T) {
 // endPromotion takes a promotion back, unless the standby is promoted, or resumes it. It returns where the shards are then.
 func (c *cluster) endPromotion(back, promoted bool) string {
 	c.t.Helper()
-	cfg := c.promotion()
+	cfg := c.inLedger()
 	if back {
 		cfg.Shards = shards.Set{}
 		_, err := move.Abort(c.t.Context(), cfg)
@@ -291,9 +291,9 @@ func TestStandbyThatLags(t *testing.T) {
 		}
 		cfg := c.promotion()
 		cfg.LockTimeout = time.Second // a transaction that is younger is not waited for
-		cfg.MaxPause, cfg.Patience = 300*time.Millisecond, 2*time.Second
+		cfg.MaxPause, cfg.RetryLimit = 300*time.Millisecond, 2*time.Second
 		if ends {
-			cfg.Patience = time.Minute
+			cfg.RetryLimit = time.Minute
 		}
 		tell, tries := cfg.Events, 0
 		cfg.Events = func(e progress.Event) {
@@ -400,14 +400,20 @@ func TestInterruptedPromotion(t *testing.T) {
 	if now, _ := c.home(); now != "pg-b" {
 		t.Errorf("the shard is on %s", now)
 	}
-	if _, err := move.Resume(t.Context(), c.promotion()); err != nil { // the interrupt came before its end
+	if _, err := move.Resume(t.Context(), c.inLedger()); err != nil { // the interrupt came before its end
 		t.Error(err)
 	}
 	w.settled("pg-b")
 }
 
-func (c *cluster) promotion() move.Config {
-	cfg := c.config("pg-a", "pg-b")
+func (c *cluster) promotion() move.PromoteConfig {
+	cfg := c.inLedger()
+	return move.PromoteConfig{Map: cfg.Map, Store: cfg.Store, Shards: cfg.Shards, To: "pg-b", Events: cfg.Events}
+}
+
+// inLedger is the config that resumes the promotion, or takes it back.
+func (c *cluster) inLedger() move.Config {
+	cfg := c.config("pg-a", "pg-b").Config
 	cfg.Shards = shards.SetOf(1, 3)
 	return cfg
 }

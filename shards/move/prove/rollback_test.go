@@ -63,7 +63,7 @@ func (c *cluster) sufferBack(w *crowd, way, at string, abort bool) {
 		}
 		c.done(way)
 	default:
-		if _, err := move.Resume(c.t.Context(), c.config(from, to)); err != nil {
+		if _, err := move.Resume(c.t.Context(), c.config(from, to).Config); err != nil {
 			c.t.Fatal(err)
 		}
 	}
@@ -82,7 +82,7 @@ func (c *cluster) sufferBack(w *crowd, way, at string, abort bool) {
 func (c *cluster) takenBack(from, to, at string) bool {
 	c.t.Helper()
 	switched, _ := c.home()
-	_, err := move.Abort(c.t.Context(), c.config(from, to))
+	_, err := move.Abort(c.t.Context(), c.config(from, to).Config)
 	if late := switched == to || at == "fenced: reopened"; (err != nil) != late {
 		c.t.Fatalf("aborted at %s: %v", at, err)
 	}

@@ -16,7 +16,7 @@ func TestAutovacuum(t *testing.T) {
 		create table slow (n int primary key, what text) with (autovacuum_vacuum_cost_delay = 100, autovacuum_vacuum_cost_limit = 1, autovacuum_vacuum_threshold = 0, autovacuum_vacuum_scale_factor = 0);
 		insert into slow select n, repeat('x', 500) from generate_series(1, 10000) n; delete from slow where n % 2 = 0`)
 	cfg := c.config("pg-a", "pg-b")
-	cfg.Patience = waitTime
+	cfg.RetryLimit = waitTime
 	tell := cfg.Events
 	cfg.Events = func(e progress.Event) {
 		tell(e)
