@@ -25,8 +25,12 @@ func (c Config) Shared() Config {
 func (c Config) WithLocal(local Config) Config {
 	c.Store, c.Migrations, c.PasswordCommand, c.dir = local.Store, local.Migrations, local.PasswordCommand, local.dir
 	c.Hosts = slices.Clone(c.Hosts)
+	var store *Store
+	if local.Store.isRemote() {
+		store = &local.Store
+	}
 	for i := range c.Hosts {
-		c.Hosts[i].dir, c.Hosts[i].local, c.Hosts[i].shared = local.dir, local.Store.Local, local.Store.isRemote()
+		c.Hosts[i].dir, c.Hosts[i].store = local.dir, store
 	}
 	return c
 }

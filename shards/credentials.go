@@ -20,7 +20,7 @@ var ErrNoCredentials = errors.New("no credentials")
 
 // CredentialsFunc returns the credentials for a connection that is about to be made to a host: a token of a cloud's IAM, a
 // password from a vault. It is called for each connection, by many goroutines at once, and ctx limits how long it may
-// take. [Host.ConnString] names one address here, and the credentials are sent only to that address.
+// take. [Host.ConnString] names one address here, without a password, and the credentials are sent only to that address.
 type CredentialsFunc func(ctx context.Context, host Host) (Credentials, error)
 
 // WithCredentials returns the host with credentials from fn, which override those in the DSN. If fn is nil it returns

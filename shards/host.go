@@ -23,13 +23,11 @@ type Host struct {
 	Closed   bool `json:"closed,omitempty"`   // gets no new keys; those that it has stay
 	Capacity int  `json:"capacity,omitempty"` // the most keys on this host; each of its shards has an equal part. Defaults to no limit
 
-	expanded    []expansion       // of the DSNs in which Parse found variables
-	dir         string            // of the config that Load read; empty without one
-	local       map[string]string // of the store that the host came from
-	shared      bool              // it came from a store
-	credentials CredentialsFunc   // nil without one
-	identity    *Identity         // of the map; nil without one
-	at          *place            // of the primary's addresses; nil for all of them
+	expanded    []expansion     // of the DSNs in which Parse found variables
+	dir         string          // of the config that Load read; empty without one
+	store       *Store          // that the host came from; nil without one. Package fmt prints it as an address
+	credentials CredentialsFunc // nil without one
+	identity    *Identity       // of the map; nil without one
 }
 
 // ErrBadDSN is the error of packages that connect for a DSN that cannot be parsed. It wraps no cause on purpose: a
@@ -41,11 +39,15 @@ var ErrBadDSN = errors.New("dsn: neither a postgres:// URL nor keywords and valu
 // replaced by its present value, or by its value at that time if it is no longer set, and file names
 // are made absolute: see [Load]. For a host made in Go it is the DSN unchanged. It holds a
 // password: never print it.
-func (h Host) ConnString() string { return h.at.in(h.meant(h.DSN)) }
+func (h Host) ConnString() string { return h.meant(h.DSN) }
 
 // meant returns a DSN of the host with the present values of its variables.
 func (h Host) meant(dsn string) string {
-	return besideConfig(withLocal(meantNow(h.expanded, dsn), h.local), h.dir)
+	text := meantNow(h.expanded, dsn)
+	if h.store != nil {
+		text = withLocal(text, h.store.Local)
+	}
+	return besideConfig(text, h.dir)
 }
 
 // ReplicaConnStrings returns the DSNs of the replicas as [Host.ConnString] does that of the primary.
@@ -62,8 +64,17 @@ func (h Host) ReplicaConnStrings() []string {
 func (h Host) Replica(i int) Host {
 	return Host{
 		Name: fmt.Sprintf("%s/%d", h.Name, i), DSN: h.Replicas[i], Weight: 1,
-		expanded: h.expanded, dir: h.dir, local: h.local, shared: h.shared, credentials: h.credentials, identity: h.identity,
+		expanded: h.expanded, dir: h.dir, store: h.store, credentials: h.credentials, identity: h.identity,
 	}
+}
+
+// Store returns the [Store] that the host came from, and false for a host of kiloshard.yaml or one that was made in Go. Others
+// may write to a store, so a connection trusts its hosts less: see [Store.Variables].
+func (h Host) Store() (Store, bool) {
+	if h.store == nil {
+		return Store{}, false
+	}
+	return *h.store, true
 }
 
 // String returns the host's name and address, without its password.

@@ -29,9 +29,3 @@ func (h Host) Identity() (Identity, bool) {
 	}
 	return *h.identity, true
 }
-
-// OfAnyCluster returns the host without the check of its identity, for a program that checks it itself.
-func (h Host) OfAnyCluster() Host {
-	h.identity = nil
-	return h
-}

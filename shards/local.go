@@ -2,7 +2,6 @@ package shards
 
 import (
 	"maps"
-	"os"
 	"slices"
 
 	"github.com/goccy/go-yaml/ast"
@@ -42,35 +41,4 @@ func withLocal(text string, local map[string]string) string {
 		pairs = append(pairs, key, local[key])
 	}
 	return dsn.With(text, pairs...)
-}
-
-// Passfile returns the password file that the DSN of the primary names, empty if it names none.
-func (h Host) Passfile() string {
-	d, _ := dsn.Parse(h.ConnString())
-	return d.Get("passfile")
-}
-
-// WithPassfile returns the host with another password file.
-func (h Host) WithPassfile(file string) Host {
-	h.local = maps.Clone(h.local)
-	if h.local == nil {
-		h.local = map[string]string{}
-	}
-	h.local["passfile"] = file
-	return h
-}
-
-// IsShared reports whether the host came from a store that others may write to: see [Store.Variables].
-func (h Host) IsShared() bool { return h.shared }
-
-// LocalService returns a host that connects only by the service that this machine names, in [Store.Local] or in PGSERVICE.
-// It returns false for a host that is not from a store: its DSN may name any service.
-func (h Host) LocalService() (Host, bool) {
-	local := map[string]string{"passfile": os.DevNull}
-	for _, key := range []string{"service", "servicefile"} {
-		if value, ok := h.local[key]; ok {
-			local[key] = value
-		}
-	}
-	return Host{Name: h.Name, DSN: " ", dir: h.dir, local: local}, h.shared
 }

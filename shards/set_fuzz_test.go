@@ -42,7 +42,7 @@ func FuzzHost(f *testing.F) {
 			return
 		}
 		h := shards.Host{Name: name, DSN: strings.ReplaceAll(dsn, "%s", secret), Weight: 1}
-		_ = h.ConnString() + h.Passfile()
+		_ = h.ConnString() + h.Address()
 		at := strings.Index(dsn, "%s")
 		if strings.Contains(dsn[:at], "@") || !strings.Contains(dsn[at:], "@") {
 			return // it stands where a host does, which is shown

@@ -286,8 +286,8 @@ func TestTrustIsSaidByTheFileAlone(t *testing.T) {
 		"host=10.0.0.1 sslmode=disable":                          "host='10.0.0.1' sslmode='verify-full' passfile='pass' sslrootcert='ca.pem'",
 	} {
 		h := shards.Config{Hosts: []shards.Host{{Name: "pg-a", DSN: dsn}}}.WithLocal(c).Hosts[0]
-		if got := h.ConnString(); got != want || !h.IsShared() {
-			t.Errorf("%s: got %s", dsn, got)
+		if store, ok := h.Store(); h.ConnString() != want || !ok || store.Kind != "postgres" {
+			t.Errorf("%s: got %s of store %s", dsn, h.ConnString(), store)
 		}
 	}
 	file := strings.Replace(document, "{kind: file}", `{kind: file, variables: ["PG_*"]}`, 1)

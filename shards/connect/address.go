@@ -5,15 +5,26 @@ import (
 	"errors"
 	"net"
 	"slices"
+	"strconv"
 	"sync"
 
 	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/kiloshard/kiloshard/internal/dsn"
+	"github.com/kiloshard/kiloshard/shards"
 )
 
 // address is the target of one attempt to connect, as the DSN names it.
 type address struct {
 	host string
 	port uint16
+}
+
+// At returns a host whose DSN names only this address, for credentials that are valid for one address: a name, an IP, or the
+// directory of a Unix socket. The DSN has the present values of its variables.
+func At(host shards.Host, address string, port uint16) shards.Host {
+	host.DSN = dsn.With(host.ConnString(), "host", address, "port", strconv.Itoa(int(port)))
+	return host
 }
 
 // addressesOf returns the addresses of a config, each once.

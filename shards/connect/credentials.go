@@ -12,6 +12,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"github.com/kiloshard/kiloshard/internal/dsn"
 	"github.com/kiloshard/kiloshard/shards"
 )
 
@@ -76,7 +77,7 @@ func (l *logins) find(ctx context.Context, to address, earlier *accepted) (shard
 			return shards.Credentials{User: one.User, Password: one.Password}, nil
 		}
 	}
-	host := l.host.At(to.host, to.port)
+	host := At(l.host, to.host, to.port)
 	config, err := parse(host)
 	if err != nil {
 		return shards.Credentials{}, err
@@ -88,7 +89,7 @@ func (l *logins) find(ctx context.Context, to address, earlier *accepted) (shard
 	if !host.HasCredentials() {
 		return found, nil
 	}
-	made, err := host.Credentials(ctx)
+	made, err := withoutPassword(host).Credentials(ctx)
 	if err != nil {
 		return shards.Credentials{}, &Error{text: "no credentials: " + err.Error(), Err: fmt.Errorf("%w: %w", shards.ErrNoCredentials, err)}
 	}
@@ -101,16 +102,35 @@ func (l *logins) find(ctx context.Context, to address, earlier *accepted) (shard
 	return found, nil
 }
 
+// withoutPassword returns a host from [At] for a function of the user's, which may keep or print it: At fills in variables.
+func withoutPassword(host shards.Host) shards.Host {
+	if d, err := dsn.Parse(host.DSN); err == nil && d.Get("password") != "" {
+		host.DSN = dsn.With(host.DSN, "password", "")
+	}
+	return host
+}
+
 // ofService reports whether the password belongs to a service that does not name the address, in a DSN from a store. Such
 // a password must not be sent to that address.
 func ofService(host shards.Host, config *pgxpool.Config, to address) bool {
-	own, ok := host.LocalService()
+	store, ok := host.Store()
 	if !ok || config.ConnConfig.Password == "" {
 		return false
 	}
-	service, err := pgconn.ParseConfig(own.ConnString())
+	service, err := pgconn.ParseConfig(serviceAlone(store))
 	return err != nil || service.Password == config.ConnConfig.Password && service.Password != os.Getenv("PGPASSWORD") && //nolint:forbidigo // pgx reads it as well
 		!slices.Contains(addressesOf(service), to)
+}
+
+// serviceAlone returns a DSN that has only the service that this machine names, in [shards.Store.Local] or in PGSERVICE.
+func serviceAlone(store shards.Store) string {
+	store.DSN = dsn.New("passfile", os.DevNull).String()
+	for _, key := range []string{"service", "servicefile"} {
+		if value, ok := store.Local[key]; ok {
+			store.DSN = dsn.With(store.DSN, key, value)
+		}
+	}
+	return store.ConnString()
 }
 
 // secrets are the passwords of the latest connections, which are removed from errors. It is safe for concurrent use.

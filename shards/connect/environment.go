@@ -56,7 +56,7 @@ func Environment(ctx context.Context, host shards.Host) ([]string, error) {
 func answering(ctx context.Context, host shards.Host, all []address) (shards.Host, error) {
 	var errs []error
 	for _, a := range all {
-		at := host.At(a.host, a.port)
+		at := At(host, a.host, a.port)
 		conn, err := OpenPlain(ctx, at, nil)
 		if err == nil {
 			return at, conn.Close(ctx)

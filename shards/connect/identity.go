@@ -109,6 +109,12 @@ func checkIdentity(ctx context.Context, conn *pgconn.PgConn, host shards.Host) e
 	return CheckKeys(string(row[0]), expected.Keys)
 }
 
+// checkAnyCluster is [checkIdentity] for a host of any cluster.
+func checkAnyCluster(_ context.Context, conn *pgconn.PgConn, host shards.Host) error {
+	defer endLimit(conn)
+	return checkEncoding(conn, host)
+}
+
 // compareIdentity compares the row of kiloshard.settings, as JSON.
 func compareIdentity(row []byte, expected shards.Identity) error {
 	var found struct {

@@ -26,6 +26,15 @@ const defaultLimit = 30 * time.Second
 // A statement has no time limit. But if it has received nothing for the connect_timeout, another connection checks whether
 // the host still answers. If that gets no answer within five times as long, the statement fails with [ErrSilent].
 func Open(ctx context.Context, host shards.Host, adjust func(*pgx.ConnConfig)) (*pgx.Conn, error) {
+	return open(ctx, host, adjust, checkIdentity)
+}
+
+// OpenAnyCluster is [Open] for a caller that checks itself whose shards the host holds.
+func OpenAnyCluster(ctx context.Context, host shards.Host, adjust func(*pgx.ConnConfig)) (*pgx.Conn, error) {
+	return open(ctx, host, adjust, checkAnyCluster)
+}
+
+func open(ctx context.Context, host shards.Host, adjust func(*pgx.ConnConfig), check func(context.Context, *pgconn.PgConn, shards.Host) error) (*pgx.Conn, error) {
 	l := &logins{host: host}
 	config, err := l.config(ctx, func(config *pgx.ConnConfig) {
 		stateAll(&config.Config)
@@ -42,7 +51,7 @@ func Open(ctx context.Context, host shards.Host, adjust func(*pgx.ConnConfig)) (
 		return nil, l.explain(err)
 	}
 	lookout.opened(l, config, conn.PgConn())
-	if err = checkIdentity(ctx, conn.PgConn(), host); err == nil {
+	if err = check(ctx, conn.PgConn(), host); err == nil {
 		err = state(ctx, conn.PgConn(), later)
 	}
 	if err != nil {
@@ -109,7 +118,8 @@ func parse(host shards.Host) (*pgxpool.Config, error) {
 	}
 	config.ConnConfig.RuntimeParams["client_encoding"] = "UTF8" // as pgx expects
 	limitLogin(&config.ConnConfig.Config)
-	if config.ConnConfig.RequireAuth == "" && (host.IsShared() || !verified(&config.ConnConfig.Config)) {
+	_, fromStore := host.Store()
+	if config.ConnConfig.RequireAuth == "" && (fromStore || !verified(&config.ConnConfig.Config)) {
 		config.ConnConfig.RequireAuth = "!password"
 	}
 	return config, nil

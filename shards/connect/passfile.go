@@ -8,6 +8,7 @@ import (
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"github.com/kiloshard/kiloshard/internal/dsn"
 	"github.com/kiloshard/kiloshard/shards"
 )
 
@@ -19,7 +20,7 @@ func checkPassfile(host shards.Host, config *pgxpool.Config) error {
 	if file == "" || err != nil || !info.Mode().IsRegular() || info.Mode().Perm()&0o077 == 0 || runtime.GOOS == "windows" || config.ConnConfig.Password == "" {
 		return nil //nolint:nilerr // the password cannot come from this file
 	}
-	without, err := pgxpool.ParseConfig(host.WithPassfile(os.DevNull).ConnString())
+	without, err := pgxpool.ParseConfig(dsn.With(host.ConnString(), "passfile", os.DevNull))
 	if err == nil && without.ConnConfig.Password == config.ConnConfig.Password {
 		return nil // it comes from elsewhere
 	}
@@ -29,7 +30,8 @@ func checkPassfile(host shards.Host, config *pgxpool.Config) error {
 
 // passfileOf returns the password file of a host.
 func passfileOf(host shards.Host) string {
-	if file := host.Passfile(); file != "" {
+	d, _ := dsn.Parse(host.ConnString())
+	if file := d.Get("passfile"); file != "" {
 		return file
 	}
 	if file := os.Getenv("PGPASSFILE"); file != "" { //nolint:forbidigo // pgx reads it as well

@@ -98,7 +98,7 @@ func Secure(host shards.Host, libpq int) (string, error) {
 		return "", err
 	}
 	// TLS does not depend on the address, but for a socket, which has none.
-	overTCP, err := parse(host.At("localhost", 5432))
+	overTCP, err := parse(At(host, "localhost", 5432))
 	if err != nil {
 		return "", err
 	}

@@ -65,10 +65,10 @@ func (o *lookout) opened(l *logins, c *pgx.ConnConfig, conn *pgconn.PgConn) {
 	if err != nil {
 		return // the address is unknown
 	}
-	host, used := l.host.At(to.host, to.port), l.sent.accepted()
+	used := l.sent.accepted()
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.ask = func(ctx context.Context) error { return ask(ctx, host, used) }
+	o.ask = func(ctx context.Context) error { return ask(ctx, At(l.host, to.host, to.port), used) }
 }
 
 // ask connects to a host that has one address, and runs a statement. It returns an error only if nothing answered in

@@ -16,11 +16,11 @@ type purpose struct {
 // begin connects to all hosts of the map, takes their locks, looks at what they hold, refuses what nobody may work on,
 // and plans what there is to do. Without an error the sessions are to be closed.
 func (cfg CreateConfig) begin(ctx context.Context, to purpose) (_ *sessions, _ *work, err error) {
-	hosts := cfg.Map.Hosts()
+	open := open
 	if to.makes && to.locks {
-		hosts = ofAnyCluster(hosts) // the installation refuses them while they hold shards, and takes them over else
+		open = openAnyCluster // the installation takes over a host of another cluster, or refuses it if it holds shards
 	}
-	s, err := connectAll(ctx, hosts)
+	s, err := connectAll(ctx, cfg.Map.Hosts(), open)
 	if err != nil {
 		return nil, nil, err
 	}

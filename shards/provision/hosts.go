@@ -16,6 +16,7 @@ import (
 // sessions are one session to each of some hosts.
 type sessions struct {
 	hosts []shards.Host
+	open  func(context.Context, shards.Host) (*pgx.Conn, error)
 	conns []*pgx.Conn
 	locks []*pgx.Conn // that hold the hosts' locks; nil before [sessions.lock]
 
@@ -26,8 +27,8 @@ type sessions struct {
 
 // connectAll connects to all hosts at once. When a host does not answer, no session is left, and the error joins a
 // [shards.HostError] for each such host.
-func connectAll(ctx context.Context, hosts []shards.Host) (*sessions, error) {
-	s := &sessions{hosts: hosts, conns: make([]*pgx.Conn, len(hosts))}
+func connectAll(ctx context.Context, hosts []shards.Host, open func(context.Context, shards.Host) (*pgx.Conn, error)) (*sessions, error) {
+	s := &sessions{hosts: hosts, open: open, conns: make([]*pgx.Conn, len(hosts))}
 	err := each(hosts, func(i int) (err error) {
 		s.conns[i], err = open(ctx, hosts[i])
 		return err
@@ -39,25 +40,17 @@ func connectAll(ctx context.Context, hosts []shards.Host) (*sessions, error) {
 	return s, nil
 }
 
-// connectReachable connects to the hosts that answer. One that does not, then or later, is left out and noted in unreached.
+// connectReachable connects to the hosts that answer, of any cluster. It leaves out a host that does not answer, then or later,
+// and notes it in unreached.
 func connectReachable(ctx context.Context, hosts []shards.Host) *sessions {
 	s := &sessions{hosts: hosts, conns: make([]*pgx.Conn, len(hosts)), unreached: make([]error, len(hosts))}
 	_ = each(hosts, func(i int) (err error) { // which is noted
-		if s.conns[i], err = open(ctx, hosts[i]); err != nil {
+		if s.conns[i], err = openAnyCluster(ctx, hosts[i]); err != nil {
 			s.unreached[i] = &shards.HostError{Host: hosts[i].Name, Err: err}
 		}
 		return err
 	})
 	return s
-}
-
-// ofAnyCluster returns hosts whose identity is compared by who works with them.
-func ofAnyCluster(hosts []shards.Host) []shards.Host {
-	hosts = slices.Clone(hosts)
-	for i, h := range hosts {
-		hosts[i] = h.OfAnyCluster()
-	}
-	return hosts
 }
 
 // close ends the sessions, also when ctx has ended.

@@ -29,7 +29,7 @@ func recordKeys(ctx context.Context, m *shards.Map, host shards.Host) error {
 	case identity.Field != "strategy":
 		return nil // no shards of this cluster
 	}
-	if conn, err = open(ctx, host.OfAnyCluster()); err != nil {
+	if conn, err = openAnyCluster(ctx, host); err != nil {
 		return err
 	}
 	defer func() { _ = conn.Close(ctx) }()

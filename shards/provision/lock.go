@@ -40,7 +40,7 @@ func (s *sessions) lock(ctx context.Context, wait time.Duration) error {
 	deadline := time.Now().Add(wait)
 	for _, i := range order {
 		var err error
-		if s.locks[i], err = open(ctx, s.hosts[i]); err == nil {
+		if s.locks[i], err = s.open(ctx, s.hosts[i]); err == nil {
 			err = lockHost(ctx, s.locks[i], deadline, wait)
 		}
 		if err != nil {

@@ -18,7 +18,7 @@ type Presence struct {
 // Present looks on the given hosts, which need not be those of the map, for schemas of shards of the map. It changes
 // nothing. The errors are [shards.HostError]; when a host does not answer, nothing is returned.
 func Present(ctx context.Context, m *shards.Map, hosts []shards.Host) ([]Presence, error) {
-	sessions, err := connectAll(ctx, hosts)
+	sessions, err := connectAll(ctx, hosts, open)
 	if err != nil {
 		return nil, err
 	}

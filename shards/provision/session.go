@@ -17,19 +17,28 @@ import (
 
 // open opens a session whose unqualified names mean Postgres's own and nothing else.
 func open(ctx context.Context, host shards.Host) (*pgx.Conn, error) {
-	return openAt(ctx, host, func(*pgx.ConnConfig) {})
+	return connect.Open(ctx, host, configure)
 }
 
-// openAt is [open] for a connection that adjust has go to one of the host's addresses.
+// openAnyCluster is [open] for a host whose settings the caller compares with the map.
+func openAnyCluster(ctx context.Context, host shards.Host) (*pgx.Conn, error) {
+	return connect.OpenAnyCluster(ctx, host, configure)
+}
+
+// openAt is [open] with a config that adjust changes first, such as one that connects to one of the host's addresses.
 func openAt(ctx context.Context, host shards.Host, adjust func(*pgx.ConnConfig)) (*pgx.Conn, error) {
 	return connect.Open(ctx, host, func(cfg *pgx.ConnConfig) {
 		adjust(cfg)
-		connect.LimitLocks(cfg)
-		cfg.RuntimeParams["application_name"] = "kiloshard"
-		// The catalogs have grown by thousands of rows that no ANALYZE has seen, so that Postgres expects
-		// few of them and would join them row by row.
-		cfg.RuntimeParams["enable_nestloop"] = "off"
+		configure(cfg)
 	})
+}
+
+func configure(cfg *pgx.ConnConfig) {
+	connect.LimitLocks(cfg)
+	cfg.RuntimeParams["application_name"] = "kiloshard"
+	// The catalogs have grown by thousands of rows that no ANALYZE has seen, so that Postgres expects
+	// few of them and would join them row by row.
+	cfg.RuntimeParams["enable_nestloop"] = "off"
 }
 
 // cancelLimit is how long a server may take to end a statement that is cancelled.

@@ -44,7 +44,7 @@ func TryOne(ctx context.Context, m *shards.Map, n shards.Number, wait time.Durat
 
 // one calls fn with the host of a shard, locked against others who create shards there.
 func one(ctx context.Context, m *shards.Map, n shards.Number, wait time.Duration, fn func(*work, *pgx.Conn, *inventory) error) error {
-	s, err := connectAll(ctx, []shards.Host{m.Host(n)})
+	s, err := connectAll(ctx, []shards.Host{m.Host(n)}, open)
 	if err != nil {
 		return err
 	}

@@ -55,7 +55,7 @@ func (d Difference) String() string {
 // schema and host. If hosts do not answer, the error joins a [shards.HostError] for each, and the
 // differences are those of the other hosts and their shards.
 func Verify(ctx context.Context, m *shards.Map) ([]Difference, error) {
-	sessions := connectReachable(ctx, ofAnyCluster(m.Hosts())) // another cluster is reported as a difference
+	sessions := connectReachable(ctx, m.Hosts()) // another cluster is reported as a difference
 	defer sessions.close(ctx)
 	if err := sessions.checkDistinct(ctx); err != nil {
 		return nil, err

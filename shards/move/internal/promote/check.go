@@ -79,7 +79,7 @@ func (p *Promotion) reached(ctx context.Context) (problems []string, err error) 
 	several := slices.ContainsFunc(config.Fallbacks, func(f *pgconn.FallbackConfig) bool { return f.Host != config.Host || f.Port != config.Port })
 	for _, f := range append(config.Fallbacks, &pgconn.FallbackConfig{Host: config.Host, Port: config.Port}) {
 		if several {
-			ways[fmt.Sprintf("address %s:%d of %s in the map", f.Host, f.Port, p.Source)] = p.src.At(f.Host, f.Port)
+			ways[fmt.Sprintf("address %s:%d of %s in the map", f.Host, f.Port, p.Source)] = connect.At(p.src, f.Host, f.Port)
 		}
 	}
 	for i := range p.src.Replicas {
