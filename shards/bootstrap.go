@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"slices"
 	"strings"
+
+	"github.com/kiloshard/kiloshard/shards/internal/configfile"
 )
 
 // Remote reports whether the config holds no map, only how to find it: Cluster, Store, and the fields about this machine,
@@ -35,43 +37,23 @@ func (c Config) WithLocal(local Config) Config {
 	return c
 }
 
-// store reads where the map is kept.
-func (d *document) store(to *Store) read {
-	return d.mapping(
-		field{"kind", d.text(&to.Kind, expectedKind)},
-		field{"dsn", d.secret(&to.DSN, &to.expanded, expectedStoreDSN)},
-		field{"endpoints", list(d, &to.Endpoints, expectedEndpoints, func(endpoint *string) read {
-			return d.text(endpoint, expectedEndpoint)
-		})},
-		field{"prefix", d.text(&to.Prefix, "what all keys begin with, such as /kiloshard/photos/")},
-		field{"user", d.text(&to.User, "the name of a user")},
-		field{"password", d.secret(&to.Password, &to.expanded, expectedPassword)},
-		field{"ca", d.text(&to.CA, "a PEM file")},
-		field{"cert", d.text(&to.Cert, "a PEM file")},
-		field{"key", d.text(&to.Key, "a PEM file")},
-		field{"variables", list(d, &to.Variables, expectedVariables, func(name *string) read { return d.text(name, expectedVariables) })},
-		field{"hosts", list(d, &to.Hosts, expectedTrusted, func(host *string) read { return d.text(host, expectedTrusted) })},
-		field{"local", d.local(&to.Local)},
-	)
-}
-
 // bootstrapFields are those of a config without a map.
 var bootstrapFields = []string{"cluster", "store", "migrations", "password_command"}
 
 // bootstrap checks a config whose map is in a store, and fills in its defaults.
-func (d *document) bootstrap(c Config) (Config, error) {
+func (c Config) bootstrap(lines configfile.Lines) (Config, error) {
 	if err := checkStoreKind(c.Store); err != nil {
 		return Config{}, err
 	}
 	var others []string // of the map
-	for name, line := range d.lines {
+	for name, line := range lines {
 		if line > 0 && name != "" && !strings.ContainsAny(name, ".[") && !slices.Contains(bootstrapFields, name) {
 			others = append(others, name)
 		}
 	}
 	if len(others) > 0 {
 		first := slices.MinFunc(others, func(a, b string) int {
-			return cmp.Or(cmp.Compare(d.lines[a], d.lines[b]), cmp.Compare(a, b))
+			return cmp.Or(cmp.Compare(lines[a], lines[b]), cmp.Compare(a, b))
 		})
 		return Config{}, &FieldError{
 			Field: first, Found: "a part of the map, which is in the store (" + c.Store.Kind + ")",

@@ -93,7 +93,7 @@ func checkGeneratorChange(a, b *Config) error {
 			case max(next.From, 1) != max(g.From, 1):
 				return changed(field+" from", max(g.From, 1), max(next.From, 1), "its sequences have begun where the map says now")
 			case !isPrefix(g.Hosts, next.Hosts):
-				return changed(field+" hosts", flow(g.Hosts, plain), flow(next.Hosts, plain), "a host would make numbers that another made before; new hosts may only be added at the end of the list")
+				return changed(field+" hosts", format.Flow(g.Hosts), format.Flow(next.Hosts), "a host would make numbers that another made before; new hosts may only be added at the end of the list")
 			}
 			if (g.Kind == UUIDv4 || g.Kind == UUIDv7) && a.Shards != b.Shards {
 				return changed("shards", a.Shards, b.Shards, "UUIDs are divided by the number of shards: nearly all that "+name+" made would be in another shard")

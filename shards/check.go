@@ -5,10 +5,11 @@ import (
 	"maps"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 	"unicode/utf8"
+
+	"github.com/kiloshard/kiloshard/shards/internal/configfile"
 )
 
 // maxPrefixLen leaves room, in a Postgres name of 63 bytes, for five digits and for the ending
@@ -157,7 +158,7 @@ func checkPlacement(c Config) error {
 func checkSearchPath(c Config) error {
 	for i, schema := range c.SearchPath {
 		if schema == "" || len(schema) > 63 {
-			return &FieldError{Field: fmt.Sprintf("search_path[%d]", i), Found: quoted(schema), Expected: "the name of a schema"}
+			return &FieldError{Field: fmt.Sprintf("search_path[%d]", i), Found: quoted(schema), Expected: expectedSchema}
 		}
 	}
 	return nil
@@ -224,12 +225,4 @@ func hostNames(hosts []Host) string {
 }
 
 // quoted quotes what a user wrote, unless it may be a DSN in the wrong field.
-func quoted(text string) string {
-	switch {
-	case text == "":
-		return "missing"
-	case strings.ContainsAny(text, "@=:"):
-		return "something that looks like a DSN"
-	}
-	return strconv.Quote(text)
-}
+func quoted(text string) string { return configfile.Quoted(text) }

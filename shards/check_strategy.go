@@ -11,7 +11,7 @@ func checkStrategy(c Config) error { return c.Strategy.check(c, "strategy", true
 
 // check returns a [FieldError] for the first field that is wrong. Only the outermost strategy may be a directory.
 func (s Strategy) check(c Config, at string, outermost bool) error {
-	known, expected := []string{Modulo, Hash, ByRange, ByID, Directory}, "modulo, hash, range, directory or id"
+	known, expected := []string{Modulo, Hash, ByRange, ByID, Directory}, expectedStrategy
 	if !outermost {
 		known, expected = known[:4], "modulo, hash, range or id"
 	}
@@ -61,7 +61,7 @@ func (s Strategy) checkUnused(at string) error {
 
 func (s Strategy) checkHash(c Config, at string) error {
 	if !slices.Contains([]string{XXHash, MD5, Hex}, s.Hash) {
-		return &FieldError{Field: at + ".hash", Found: quoted(s.Hash), Expected: "xxhash, md5 or hex"}
+		return &FieldError{Field: at + ".hash", Found: quoted(s.Hash), Expected: expectedHash}
 	}
 	if s.Hash != Hex {
 		if s.Digits != 0 {
@@ -140,12 +140,12 @@ func (s Strategy) checkAllocation(c Config, at string, outermost bool) error {
 	a := s.Allocate
 	if !outermost {
 		if a != (Allocation{}) {
-			return &FieldError{Field: at + ".allocate", Found: "a field of the directory", Expected: "none"}
+			return &FieldError{Field: at, Found: `unknown field "allocate"`, Expected: "allocate in the directory's own fields"}
 		}
 		return nil
 	}
 	if !slices.Contains([]string{Weighted, LeastUsed, MostLeft}, a.By) {
-		return &FieldError{Field: at + ".allocate.by", Found: quoted(a.By), Expected: "weighted, least_used or capacity"}
+		return &FieldError{Field: at + ".allocate.by", Found: quoted(a.By), Expected: expectedWays}
 	}
 	if a.Capacity < 0 {
 		return &FieldError{Field: at + ".allocate.capacity", Found: strconv.Itoa(a.Capacity), Expected: "the most keys in one shard, 1 or more"}

@@ -13,29 +13,29 @@ import (
 // The fields hold the text as written: a DSN with its ${NAME} variables, a directory that may be
 // relative. [Host.ConnString] and [Config.MigrationsDir] return the resolved values.
 type Config struct {
-	Cluster       string      `json:"cluster"`              // a name; keeps two clusters from sharing a database by mistake
-	Version       int         `json:"version,omitempty"`    // of the map, rising with each change; 0 for one that was never in a store
-	Shards        int         `json:"shards"`               // how many exist now
-	SchemaPrefix  string      `json:"schema_prefix"`        // defaults to "shard_"
-	Epoch         time.Time   `json:"epoch,omitzero"`       // whole milliseconds; never changes once shards exist; may be left out without a time
-	Layout        Layout      `json:"layout"`               // defaults to DefaultLayout
-	Strategy      Strategy    `json:"strategy"`             // defaults to modulo
-	Store         Store       `json:"store"`                // defaults to file
-	Hosts         []Host      `json:"hosts"`                // at least one
-	Placement     []Placement `json:"placement"`            // every shard exactly once
-	Migrations    string      `json:"migrations"`           // a directory as written; see MigrationsDir
-	SearchPath    []string    `json:"search_path"`          // extra schemas behind the shard's own
-	SharedSchemas []string    `json:"shared,omitempty"`     // schemas that migrations marked "once a host" may change
-	Extensions    []Extension `json:"extensions,omitempty"` // of Postgres, on each host; their schemas follow SearchPath
-	Generators    []Generator `json:"generators"`           // other ways to make IDs, beside next_id()
+	Cluster       string      `json:"cluster" yaml:"cluster"`                           // a name; keeps two clusters from sharing a database by mistake
+	Version       int         `json:"version,omitempty" yaml:"version,omitempty"`       // of the map, rising with each change; 0 for one that was never in a store
+	Shards        int         `json:"shards" yaml:"shards"`                             // how many exist now
+	SchemaPrefix  string      `json:"schema_prefix" yaml:"schema_prefix"`               // defaults to "shard_"
+	Epoch         time.Time   `json:"epoch,omitzero" yaml:"epoch,omitempty"`            // whole milliseconds; never changes once shards exist; may be left out without a time
+	Layout        Layout      `json:"layout" yaml:"layout"`                             // defaults to DefaultLayout
+	Strategy      Strategy    `json:"strategy" yaml:"strategy"`                         // defaults to modulo
+	Store         Store       `json:"store" yaml:"store,omitempty"`                     // defaults to file
+	Hosts         []Host      `json:"hosts" yaml:"hosts"`                               // at least one
+	Placement     []Placement `json:"placement" yaml:"placement"`                       // every shard exactly once
+	Migrations    string      `json:"migrations" yaml:"migrations,omitempty"`           // a directory as written; see MigrationsDir
+	SearchPath    []string    `json:"search_path" yaml:"search_path"`                   // extra schemas behind the shard's own
+	SharedSchemas []string    `json:"shared,omitempty" yaml:"shared,omitempty"`         // schemas that migrations marked "once a host" may change
+	Extensions    []Extension `json:"extensions,omitempty" yaml:"extensions,omitempty"` // of Postgres, on each host; their schemas follow SearchPath
+	Generators    []Generator `json:"generators" yaml:"generators,omitempty"`           // other ways to make IDs, beside next_id()
 
 	// Types are the kinds of objects of package router/objects.
-	Types []ObjectType `json:"types,omitempty"`
+	Types []ObjectType `json:"types,omitempty" yaml:"types,omitempty"`
 
 	// PasswordCommand is a program with its arguments that prints the password for a connection that the command
 	// kiloshard is about to make. Only the file that the command reads may set it, since anyone who can write it can run
 	// programs.
-	PasswordCommand []string `json:"-"`
+	PasswordCommand []string `json:"-" yaml:"password_command,omitempty"`
 
 	dir string // where Load found the file; empty without one
 }
@@ -57,8 +57,8 @@ func (c Config) Path(name string) string {
 
 // Placement puts a set of shards on a host.
 type Placement struct {
-	Shards Set    `json:"shards"`
-	Host   string `json:"host"`
+	Shards Set    `json:"shards" yaml:"shards"`
+	Host   string `json:"host" yaml:"host"`
 }
 
 // withDefaults returns the config with its empty fields filled in. It shares no slice with c, and

@@ -1,6 +1,7 @@
 package shards
 
 import (
+	"fmt"
 	"net/url"
 	"strings"
 
@@ -12,6 +13,45 @@ type expansion struct {
 	written string
 	becomes *string                          // package fmt prints a pointer to text as an address for every verb
 	lookup  func(name string) (string, bool) // called again at each use
+}
+
+// expand records the DSNs and the password that have variables, with the values that lookup returns. The error is a [FieldError]
+// about a field.
+func (c *Config) expand(lookup func(name string) (string, bool)) error {
+	fill := func(all *[]expansion, field, text, expected string) error {
+		if text == "" {
+			return nil
+		}
+		filled, err := expand(text, lookup, expected)
+		if err != nil {
+			err.Field = field
+			return err
+		}
+		if filled != text {
+			*all = append(*all, expansion{text, &filled, lookup})
+		}
+		return nil
+	}
+	s := &c.Store
+	if err := fill(&s.expanded, "store.dsn", s.DSN, expectedStoreDSN); err != nil {
+		return err
+	}
+	if err := fill(&s.expanded, "store.password", s.Password, expectedPassword); err != nil {
+		return err
+	}
+	for i := range c.Hosts {
+		h := &c.Hosts[i]
+		at := fmt.Sprintf("hosts[%d].", i)
+		if err := fill(&h.expanded, at+"dsn", h.DSN, expectedDSN); err != nil {
+			return err
+		}
+		for k, dsn := range h.Replicas {
+			if err := fill(&h.expanded, fmt.Sprintf("%sreplicas[%d]", at, k), dsn, expectedDSN); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
 // meantNow returns the DSN with the variables' present values, or else with those at the first expansion, or the DSN itself
@@ -33,7 +73,7 @@ func meantNow(expanded []expansion, text string) string {
 // the @) the value is percent-encoded, so the variable holds the password as it is. Elsewhere the value
 // is inserted as it is. A $ without a { after it stays.
 // The [FieldError] names the variable, never a value, and has no field; expected describes the whole text.
-func expand(text string, lookup func(name string) (string, bool), expected string) (string, error) {
+func expand(text string, lookup func(name string) (string, bool), expected string) (string, *FieldError) {
 	userinfoEnd := dsn.Userinfo(text)
 	var b strings.Builder
 	done := 0

@@ -33,18 +33,18 @@ var GeneratorKinds = []GeneratorKind{Tickets, Interleaved, CentralSequence, Row,
 // next_<name>_id() and next_<name>_ids(n), in every shard's schema or in the schema kiloshard of the
 // hosts: see [Generator.InShards].
 type Generator struct {
-	Kind  GeneratorKind `json:"kind"`
-	Names []string      `json:"names"` // one for each thing that has its own numbers, such as photo, account
+	Kind  GeneratorKind `json:"kind" yaml:"kind"`
+	Names []string      `json:"names" yaml:"names"` // one for each thing that has its own numbers, such as photo, account
 	// Hosts are names of [Config.Hosts]: the servers of tickets, the one host of a sequence or a row. A server's
 	// residue class is its position here, so their order must never change.
-	Hosts []string `json:"hosts"`
+	Hosts []string `json:"hosts" yaml:"hosts,omitempty"`
 	// Of is the number of residue classes. Servers or shards that are added later need classes of their own, so there may
 	// be more than now. Defaults to the number of servers for tickets, and to the number of shards that the layout
 	// holds for interleaved. Only for those two.
-	Of int `json:"of"`
+	Of int `json:"of" yaml:"of,omitempty"`
 	// From is the least number that it makes, so that it goes on from an old system's counter. It never changes. Defaults to
 	// 1. Not for UUIDs.
-	From int64 `json:"from,omitempty"`
+	From int64 `json:"from,omitempty" yaml:"from,omitempty"`
 }
 
 // withDefaults returns the generator with its empty fields filled in, sharing no slice with g.

@@ -14,14 +14,14 @@ import (
 // unexported field of another struct field by field. That shows the DSN as written, so keep passwords in
 // variables.
 type Host struct {
-	Name     string   `json:"name"`
-	DSN      string   `json:"-"`      // of the primary, as written; see ConnString
-	Replicas []string `json:"-"`      // DSNs as written; see ReplicaConnStrings
-	Weight   int      `json:"weight"` // its share beside other hosts, 1 or more; defaults to 1
+	Name     string   `json:"name" yaml:"name"`
+	DSN      string   `json:"-" yaml:"dsn,quoted"`      // of the primary, as written; see ConnString
+	Replicas []string `json:"-" yaml:"replicas,quoted"` // DSNs as written; see ReplicaConnStrings
+	Weight   int      `json:"weight" yaml:"weight"`     // its share beside other hosts, 1 or more; defaults to 1
 
 	// Only for strategies that allocate new keys: a directory and ByID.
-	Closed   bool `json:"closed,omitempty"`   // gets no new keys; those that it has stay
-	Capacity int  `json:"capacity,omitempty"` // the most keys on this host; each of its shards has an equal part. Defaults to no limit
+	Closed   bool `json:"closed,omitempty" yaml:"closed,omitempty"`     // gets no new keys; those that it has stay
+	Capacity int  `json:"capacity,omitempty" yaml:"capacity,omitempty"` // the most keys on this host; each of its shards has an equal part. Defaults to no limit
 
 	expanded    []expansion     // of the DSNs in which Parse found variables
 	dir         string          // of the config that Load read; empty without one

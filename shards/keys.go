@@ -4,13 +4,11 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
-
-	"github.com/goccy/go-yaml/ast"
 )
 
 // keysOf returns the text of all that decides in which shard of count a key is: the strategy with its divisors, as
 // kiloshard.yaml would have it.
-func keysOf(s Strategy, count int) string { return strategyText(s.deciding(count)) }
+func keysOf(s Strategy, count int) string { return s.deciding(count).String() }
 
 // deciding returns the strategy without what does not decide the shard of a key that has one, and with its divisor.
 func (s Strategy) deciding(count int) Strategy {
@@ -56,13 +54,13 @@ func FewerRanges(from, to string) bool {
 }
 
 func parseKeys(text string) (Strategy, error) {
-	d := &document{file: "kiloshard.settings", lines: map[string]int{}, anchors: map[string]*ast.AnchorNode{}, budget: maxValues}
-	c, err := d.parse([]byte("strategy: " + text))
+	var c Config
+	lines, err := format.Decode([]byte("strategy: "+text), &c)
 	if err == nil && c.Strategy.By == "" {
 		err = &FieldError{Field: "strategy", Found: fmt.Sprintf("%.80q", text), Expected: "a strategy"}
 	}
 	if err != nil {
-		return Strategy{}, d.locate(err)
+		return Strategy{}, located("kiloshard.settings", lines, err)
 	}
 	return c.Strategy.withDefaults(), nil
 }

@@ -29,10 +29,10 @@ const (
 // so the time has one bit less than its width says; see [Layout.TimeBits]. Without
 // a time they add up to 63 at most.
 type Layout struct {
-	Time     int `json:"time"`           // milliseconds since the epoch; 0 for IDs without a time
-	Shard    int `json:"shard"`          // the shard's number
-	Type     int `json:"type,omitempty"` // what kind of thing the ID names, such as a table; 0 for IDs without a type
-	Sequence int `json:"sequence"`       // the slot within the millisecond; without a time, the value of a sequence
+	Time     int `json:"time" yaml:"time,zero,required"`            // milliseconds since the epoch; 0 for IDs without a time
+	Shard    int `json:"shard" yaml:"shard,zero,required"`          // the shard's number
+	Type     int `json:"type,omitempty" yaml:"type,zero,omitempty"` // what kind of thing the ID names, such as a table; 0 for IDs without a type
+	Sequence int `json:"sequence" yaml:"sequence,zero,required"`    // the slot within the millisecond; without a time, the value of a sequence
 }
 
 // DefaultLayout is the one that Instagram published: 41 bits of time, 13 of shard, 10 of sequence.

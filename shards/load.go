@@ -6,13 +6,9 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"strings"
 
-	"github.com/goccy/go-yaml/ast"
+	"github.com/kiloshard/kiloshard/shards/internal/configfile"
 )
-
-// maxSize is the largest config file, in bytes.
-const maxSize = 1 << 20
 
 // Load reads a config file as [Parse] does. Relative file names are resolved in the file's directory: that of
 // [Config.MigrationsDir], and in DSNs, the store's too, sslrootcert, sslcert, sslkey, passfile and
@@ -27,7 +23,7 @@ func Load(path string, lookup func(name string) (value string, ok bool)) (Config
 		return Config{}, err
 	}
 	defer file.Close()
-	data, err := io.ReadAll(io.LimitReader(file, maxSize+1))
+	data, err := io.ReadAll(io.LimitReader(file, configfile.MaxSize+1))
 	if err != nil {
 		return Config{}, err
 	}
@@ -55,111 +51,56 @@ func Load(path string, lookup func(name string) (value string, ok bool)) (Config
 // The error is a [FieldError] with the line: for broken YAML, several documents, an unknown or
 // repeated field, a wrong type or value, and a variable that is not set. It never shows a DSN.
 func Parse(name string, data []byte, lookup func(name string) (value string, ok bool)) (Config, error) {
-	d := &document{file: name, lookup: lookup, lines: map[string]int{}, anchors: map[string]*ast.AnchorNode{}, budget: maxValues}
-	c, err := d.parse(data)
-	if err != nil {
-		return Config{}, d.locate(err)
+	var c Config
+	lines, err := format.Decode(data, &c)
+	if err == nil && lines["layout.shard"] > 0 {
+		err = c.Layout.Validate() // before the defaults: it may have nothing but zeros
 	}
+	if err == nil {
+		err = c.expand(lookup)
+	}
+	if err == nil {
+		c, err = c.checked(lines)
+	}
+	if err != nil {
+		return Config{}, located(name, lines, err)
+	}
+	return c, nil
+}
+
+// checked returns the config of a document with its defaults.
+func (c Config) checked(lines configfile.Lines) (Config, error) {
 	if c.Store.isRemote() {
-		c, err = d.bootstrap(c)
-		return c, d.locate(err)
+		return c.bootstrap(lines)
 	}
 	m, err := c.Map()
 	if err != nil {
-		return Config{}, d.locate(err)
+		return Config{}, err
 	}
 	return m.Config(), nil
 }
 
 // Locate returns an error about a field of a document with the name of its file and the field's line.
 func Locate(name string, data []byte, err *FieldError) error {
-	set := func(string) (string, bool) { return "x", true }
-	d := &document{file: name, lookup: set, lines: map[string]int{}, anchors: map[string]*ast.AnchorNode{}, budget: maxValues}
-	_, _ = d.parse(data) // as far as it goes
-	return d.locate(err)
+	lines, _ := format.Decode(data, &Config{}) // as far as it goes
+	return located(name, lines, err)
 }
 
-// locate adds the file and the line to an error: the line of its field, or of the nearest enclosing
+// located adds the file and the line to an error: the line of its field, or of the nearest enclosing
 // field in the document.
-func (d *document) locate(err error) error {
+func located(name string, lines configfile.Lines, err error) error {
 	var e *FieldError
-	if !errors.As(err, &e) {
+	if broken := (*configfile.Error)(nil); errors.As(err, &broken) {
+		e = &FieldError{Line: broken.Line, Field: broken.Field, Found: broken.Found, Expected: broken.Expected}
+		if cause := (*FieldError)(nil); errors.As(broken.Err, &cause) {
+			e.Found, e.Expected = cause.Found, cause.Expected
+		}
+	} else if !errors.As(err, &e) {
 		return err
 	}
-	e.File = d.file
-	for at := e.Field; e.Line == 0; at = at[:max(0, strings.LastIndexAny(at, ".["))] {
-		e.Line = d.lines[at]
-		if at == "" {
-			e.Line = max(e.Line, 1)
-		}
+	e.File = name
+	if e.Line == 0 {
+		e.Line = lines.Of(e.Field)
 	}
 	return e
-}
-
-// parse reads the document into a config, without checking the values.
-func (d *document) parse(data []byte) (Config, error) {
-	var c Config
-	root, err := d.root(data)
-	if err != nil || root == nil {
-		return c, err
-	}
-	host := func(h *Host) read {
-		dsn := func(to *string) read { return d.dsn(to, &h.expanded) }
-		return d.mapping(
-			field{"name", d.text(&h.Name, expectedName)},
-			field{"dsn", dsn(&h.DSN)},
-			field{"replicas", list(d, &h.Replicas, "a list of DSNs, or [] for none", dsn)},
-			field{"weight", d.count(&h.Weight)},
-			field{"closed", d.boolean(&h.Closed)},
-			field{"capacity", d.count(&h.Capacity)},
-		)
-	}
-	placement := func(p *Placement) read {
-		return d.mapping(
-			field{"shards", d.set(&p.Shards)},
-			field{"host", d.text(&p.Host, "the name of a host")},
-		)
-	}
-	generator := func(g *Generator) read {
-		return d.mapping(
-			field{"kind", d.text((*string)(&g.Kind), expectedKinds())},
-			field{"names", list(d, &g.Names, "a list of names, such as [photo, account]", func(name *string) read {
-				return d.text(name, expectedGeneratorName)
-			})},
-			field{"hosts", list(d, &g.Hosts, "a list of names of hosts", func(name *string) read {
-				return d.text(name, "the name of a host")
-			})},
-			field{"of", d.count(&g.Of)},
-			field{"from", d.large(&g.From)},
-		)
-	}
-	config := d.mapping(
-		field{"cluster", d.text(&c.Cluster, expectedName)},
-		field{"version", d.count(&c.Version)},
-		field{"shards", d.count(&c.Shards)},
-		field{"schema_prefix", d.text(&c.SchemaPrefix, "what the schemas' names begin with, such as shard_")},
-		field{"epoch", d.moment(&c.Epoch)},
-		field{"layout", d.layout(&c.Layout)},
-		field{"strategy", d.strategy(&c.Strategy)},
-		field{"store", d.store(&c.Store)},
-		field{"hosts", list(d, &c.Hosts, "a list of hosts", host)},
-		field{"placement", list(d, &c.Placement, "a list of placements", placement)},
-		field{"migrations", d.text(&c.Migrations, "a directory")},
-		field{"search_path", list(d, &c.SearchPath, "a list of schemas, or [] for none", func(schema *string) read {
-			return d.text(schema, "the name of a schema")
-		})},
-		field{"shared", list(d, &c.SharedSchemas, "a list of schemas, or [] for none", func(schema *string) read {
-			return d.text(schema, "the name of a schema")
-		})},
-		field{"extensions", list(d, &c.Extensions, "a list of extensions, or [] for none", d.extension)},
-		field{"generators", list(d, &c.Generators, "a list of generators", generator)},
-		field{"types", list(d, &c.Types, "a list of types of objects", func(t *ObjectType) read {
-			return d.mapping(field{"name", d.text(&t.Name, expectedGeneratorName)}, field{"number", d.number(&t.Number, 0)})
-		})},
-		field{"password_command", list(d, &c.PasswordCommand, "a program and its arguments, such as [./token, \"5432\"]", func(word *string) read {
-			return d.text(word, "a word of the command")
-		})},
-	)
-	err = config("", root)
-	return c, err
 }

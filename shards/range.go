@@ -10,9 +10,18 @@ import (
 // KeyRange maps the keys in [From, To) to one shard. Without To it ends where the next range begins, and the last range
 // does not end. Numbers are ordered by value, texts by their bytes in UTF-8.
 type KeyRange struct {
-	From  Key    `json:"from"`
-	To    Key    `json:"to,omitzero"`
-	Shard Number `json:"shard"`
+	From  Key    `json:"from" yaml:"from"`
+	To    Key    `json:"to,omitzero" yaml:"to,omitempty"`
+	Shard Number `json:"shard" yaml:"shard,zero,required"`
+}
+
+// written returns the range as kiloshard.yaml has it.
+func (r KeyRange) written() string {
+	to := ""
+	if !r.To.IsZero() {
+		to = ", to: " + r.To.written()
+	}
+	return fmt.Sprintf("{from: %s%s, shard: %d}", r.From.written(), to, r.Shard)
 }
 
 // Split returns a strategy in which the range that holds at is split there: keys from at to the end of that range go to

@@ -20,24 +20,24 @@ const (
 //
 // Printing, logging and JSON leave out its DSN and its password, with the exception that a [Host] has.
 type Store struct {
-	Kind string `json:"kind"` // StoreFile, StorePostgres or StoreEtcd; defaults to StoreFile
+	Kind string `json:"kind" yaml:"kind"` // StoreFile, StorePostgres or StoreEtcd; defaults to StoreFile
 
-	DSN string `json:"-"` // of postgres, as written; see ConnString
+	DSN string `json:"-" yaml:"dsn,omitempty,quoted"` // of postgres, as written; see ConnString
 
 	// Of etcd. Files are PEM; see [Config.Path].
-	Endpoints []string `json:"endpoints,omitempty"` // such as https://10.0.0.9:2379
-	Prefix    string   `json:"prefix,omitempty"`    // of all keys of this cluster; defaults to /kiloshard/ and its name
-	User      string   `json:"user,omitempty"`
-	Password  string   `json:"-"`              // as written; see PasswordText
-	CA        string   `json:"ca,omitempty"`   // the authorities that may have signed the servers' certificates; defaults to the system's
-	Cert      string   `json:"cert,omitempty"` // with Key, a client's certificate
-	Key       string   `json:"key,omitempty"`
+	Endpoints []string `json:"endpoints,omitempty" yaml:"endpoints,omitempty,quoted"` // such as https://10.0.0.9:2379
+	Prefix    string   `json:"prefix,omitempty" yaml:"prefix,omitempty"`              // of all keys of this cluster; defaults to /kiloshard/ and its name
+	User      string   `json:"user,omitempty" yaml:"user,omitempty"`
+	Password  string   `json:"-" yaml:"password,omitempty,quoted"`   // as written; see PasswordText
+	CA        string   `json:"ca,omitempty" yaml:"ca,omitempty"`     // the authorities that may have signed the servers' certificates; defaults to the system's
+	Cert      string   `json:"cert,omitempty" yaml:"cert,omitempty"` // with Key, a client's certificate
+	Key       string   `json:"key,omitempty" yaml:"key,omitempty"`
 
 	// Limits on the DSNs of hosts that come from a store, postgres or etcd: those who may write the map there must not
 	// learn the secrets of services. Only kiloshard.yaml itself sets these fields.
-	Variables []string          `json:"variables,omitempty"` // variables that they may use anywhere, with * for any letters; defaults to *_PASSWORD, only as the password
-	Hosts     []string          `json:"hosts,omitempty"`     // the hosts they may name, with * for any letters; defaults to all
-	Local     map[string]string `json:"-"`                   // settings that override theirs; see LocalKeys
+	Variables []string          `json:"variables,omitempty" yaml:"variables,omitempty,quoted"` // variables that they may use anywhere, with * for any letters; defaults to *_PASSWORD, only as the password
+	Hosts     []string          `json:"hosts,omitempty" yaml:"hosts,omitempty,quoted"`         // the hosts they may name, with * for any letters; defaults to all
+	Local     map[string]string `json:"-" yaml:"local,omitempty"`                              // settings that override theirs; see LocalKeys
 
 	expanded []expansion // of DSN and Password
 	dir      string      // of the config that Load read; empty without one

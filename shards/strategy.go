@@ -3,6 +3,10 @@ package shards
 import (
 	"errors"
 	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/kiloshard/kiloshard/shards/internal/configfile"
 )
 
 // The strategies of [Strategy].
@@ -34,26 +38,26 @@ const defaultDigits = 8
 // Modulo and hash divide by Of, and nearly every key moves when Of changes: if shards may be opened later, set Of from
 // the start. A change of ranges or of a directory moves only the keys that it names.
 type Strategy struct {
-	By string `json:"by"` // Modulo, Hash, ByRange, Directory or ByID; defaults to Modulo
+	By string `json:"by" yaml:"by"` // Modulo, Hash, ByRange, Directory or ByID; defaults to Modulo
 
 	// RefuseIDs makes modulo, hash and range refuse numbers as large as IDs with [ErrIsID]: all numbers from the first ID
 	// that was made an hour after the epoch, or, if IDs have no time, from the first ID of shard 1. An ID that is used as
 	// a key by mistake leads to another shard than that of its row, and the row is not found. Set it if keys are smaller
 	// numbers, or texts. Defaults to false.
-	RefuseIDs bool `json:"refuse_ids,omitempty"`
+	RefuseIDs bool `json:"refuse_ids,omitempty" yaml:"refuse_ids,last"`
 
 	// Of is the divisor of modulo and hash, and the number of shards, from 0 up, that hold a directory's entries.
 	// Defaults to Config.Shards.
-	Of int `json:"of,omitempty"`
+	Of int `json:"of,omitempty" yaml:"of"`
 
-	Hash   string     `json:"hash,omitempty"`   // of Hash: XXHash, MD5 or Hex; defaults to XXHash
-	Digits int        `json:"digits,omitempty"` // of Hex: 1 to 16; defaults to 8
-	Ranges []KeyRange `json:"ranges,omitempty"` // of ByRange: rising, of numbers or of texts
+	Hash   string     `json:"hash,omitempty" yaml:"hash"`     // of Hash: XXHash, MD5 or Hex; defaults to XXHash
+	Digits int        `json:"digits,omitempty" yaml:"digits"` // of Hex: 1 to 16; defaults to 8
+	Ranges []KeyRange `json:"ranges,omitempty" yaml:"ranges"` // of ByRange: rising, of numbers or of texts
 
 	// Otherwise is the strategy for keys that have no entry in the directory. If it is nil they have no shard.
-	Otherwise *Strategy `json:"otherwise,omitempty"`
+	Otherwise *Strategy `json:"otherwise,omitempty" yaml:"otherwise"`
 	// Allocate is how a directory chooses the shard of a new key, and ByID the shard that makes one.
-	Allocate Allocation `json:"allocate,omitzero"`
+	Allocate Allocation `json:"allocate,omitzero" yaml:"allocate"`
 }
 
 // The ways of [Allocation] to choose a shard. None chooses one on a closed host, or one that is full.
@@ -68,8 +72,8 @@ const (
 
 // Allocation is how a directory chooses the shard of a new key, and [ByID] the shard that makes one.
 type Allocation struct {
-	By       string `json:"by"`                 // Weighted, LeastUsed or MostLeft; defaults to Weighted
-	Capacity int    `json:"capacity,omitempty"` // the most keys in one shard; defaults to no limit. See Host.Capacity
+	By       string `json:"by" yaml:"by"`                       // Weighted, LeastUsed or MostLeft; defaults to Weighted
+	Capacity int    `json:"capacity,omitempty" yaml:"capacity"` // the most keys in one shard; defaults to no limit. See Host.Capacity
 }
 
 // ErrInDirectory says that only the directory knows the shard of a key: the map cannot compute it.
@@ -182,7 +186,40 @@ func pick(p picker, key Key) (Number, error) {
 func (m *Map) Strategy() Strategy { return m.config.Strategy }
 
 // String returns the strategy as kiloshard.yaml has it.
-func (s Strategy) String() string { return strategyText(s) }
+func (s Strategy) String() string {
+	fields := []string{"by: " + configfile.Plain(s.By)}
+	add := func(name, value string) { fields = append(fields, name+": "+value) }
+	if s.Hash != "" {
+		add("hash", configfile.Plain(s.Hash))
+	}
+	if s.Digits != 0 {
+		add("digits", strconv.Itoa(s.Digits))
+	}
+	if s.Of != 0 {
+		add("of", strconv.Itoa(s.Of))
+	}
+	if s.RefuseIDs {
+		add("refuse_ids", "true")
+	}
+	if len(s.Ranges) > 0 {
+		ranges := make([]string, len(s.Ranges))
+		for i, r := range s.Ranges {
+			ranges[i] = r.written()
+		}
+		add("ranges", "["+strings.Join(ranges, ", ")+"]")
+	}
+	if s.Otherwise != nil {
+		add("otherwise", s.Otherwise.String())
+	}
+	if s.Allocate != (Allocation{}) {
+		allocate := "{by: " + configfile.Plain(s.Allocate.By)
+		if s.Allocate.Capacity != 0 {
+			allocate += ", capacity: " + strconv.Itoa(s.Allocate.Capacity)
+		}
+		add("allocate", allocate+"}")
+	}
+	return "{" + strings.Join(fields, ", ") + "}"
+}
 
 func noShardFor(key Key, why string) error {
 	return fmt.Errorf("key %s %s: %w", key.written(), why, ErrNoShard)

@@ -7,8 +7,8 @@ import (
 
 // ObjectType is a kind of object, such as a pin or a board, and its number in the IDs of package router/objects.
 type ObjectType struct {
-	Name   string `json:"name"`
-	Number int    `json:"number"` // in the type field of an ID; never changes once there are objects
+	Name   string `json:"name" yaml:"name"`
+	Number int    `json:"number" yaml:"number,zero"` // in the type field of an ID; never changes once there are objects
 }
 
 // maxObjectTypes is how many types the IDs of package router/objects can hold, in any layout of the map.
@@ -31,7 +31,7 @@ func checkTypes(c Config) error {
 			return &FieldError{Field: field + ".number", Found: fmt.Sprint(t.Number), Expected: fmt.Sprintf("0 to %d", most-1)}
 		}
 		if k := slices.IndexFunc(c.Types[:i], func(o ObjectType) bool { return o.Name == t.Name || o.Number == t.Number }); k >= 0 {
-			return &FieldError{Field: field, Found: writeType(t) + ", beside " + writeType(c.Types[k]), Expected: "each name and each number once"}
+			return &FieldError{Field: field, Found: format.Flow(t) + ", beside " + format.Flow(c.Types[k]), Expected: "each name and each number once"}
 		}
 	}
 	return nil
@@ -49,8 +49,4 @@ func checkTypesChange(a, b *Config) error {
 		}
 	}
 	return nil
-}
-
-func writeType(t ObjectType) string {
-	return fmt.Sprintf("{name: %s, number: %d}", plain(t.Name), t.Number)
 }

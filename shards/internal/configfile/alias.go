@@ -1,16 +1,12 @@
-package shards
+package configfile
 
 import "github.com/goccy/go-yaml/ast"
 
-func (d *document) tooMuch(field string, node ast.Node) error {
-	return d.fail(field, node, "aliases that expand to too many values", "a config as kiloshard init writes it")
-}
-
 // resolve returns the value of a node: the node itself, or the value that its alias names.
-func (d *document) resolve(field string, node ast.Node) (ast.Node, error) {
+func (d *decoder) resolve(field string, node ast.Node) (ast.Node, error) {
 	for {
-		if d.budget--; d.budget < 0 {
-			return nil, d.tooMuch(field, node)
+		if err := d.spend(1, field, node); err != nil {
+			return nil, err
 		}
 		switch n := node.(type) {
 		case *ast.AnchorNode:
@@ -18,7 +14,7 @@ func (d *document) resolve(field string, node ast.Node) (ast.Node, error) {
 		case *ast.AliasNode:
 			anchor := d.anchors[n.Value.GetToken().Value]
 			if anchor == nil {
-				return nil, d.fail(field, node, "an alias", "one whose anchor is in the document, once")
+				return nil, failAt(field, node, "an alias", "one whose anchor is in the document, once")
 			}
 			node = anchor
 		default:
@@ -27,8 +23,16 @@ func (d *document) resolve(field string, node ast.Node) (ast.Node, error) {
 	}
 }
 
+// spend limits how many values are read, each alias's again.
+func (d *decoder) spend(values int, field string, node ast.Node) error {
+	if d.budget -= values; d.budget < 0 {
+		return failAt(field, node, "aliases that expand to too many values", likeInit)
+	}
+	return nil
+}
+
 // Visit records the anchors. If two have the same name it records neither, since an alias would be ambiguous.
-func (d *document) Visit(node ast.Node) ast.Visitor {
+func (d *decoder) Visit(node ast.Node) ast.Visitor {
 	if anchor, ok := node.(*ast.AnchorNode); ok {
 		name := anchor.Name.GetToken().Value
 		if _, twice := d.anchors[name]; twice {
@@ -48,18 +52,13 @@ type entry struct {
 
 // entries returns the fields of a mapping as written, then those merged in by <<. A written field
 // overrides a merged one of the same name.
-func (d *document) entries(field string, node ast.Node, expected string) ([]entry, error) {
-	var values []*ast.MappingValueNode
-	switch n := node.(type) {
-	case *ast.MappingNode:
-		values = n.Values
-	case *ast.MappingValueNode:
-		values = []*ast.MappingValueNode{n}
-	default:
-		return nil, d.fail(field, node, kindOf(node), expected)
+func (d *decoder) entries(field string, node ast.Node, expected string) ([]entry, error) {
+	values, ok := valuesOf(node)
+	if !ok {
+		return nil, failAt(field, node, kindOf(node), expected)
 	}
-	if d.budget -= len(values); d.budget < 0 {
-		return nil, d.tooMuch(field, node)
+	if err := d.spend(len(values), field, node); err != nil {
+		return nil, err
 	}
 	var own, merged []entry
 	seen := map[string]bool{}
@@ -67,7 +66,7 @@ func (d *document) entries(field string, node ast.Node, expected string) ([]entr
 		if !v.Key.IsMergeKey() {
 			e := entry{v.Key.GetToken().Value, v.Key, v.Value}
 			if seen[e.name] {
-				return nil, d.fail(field, e.key, "field "+quoted(e.name)+" a second time", "each field once")
+				return nil, failAt(field, e.key, "field "+Quoted(e.name)+" a second time", "each field once")
 			}
 			seen[e.name] = true
 			own = append(own, e)
@@ -88,8 +87,19 @@ func (d *document) entries(field string, node ast.Node, expected string) ([]entr
 	return own, nil
 }
 
+// valuesOf returns the fields of a mapping as written, and false for a node of another kind.
+func valuesOf(node ast.Node) ([]*ast.MappingValueNode, bool) {
+	switch n := node.(type) {
+	case *ast.MappingNode:
+		return n.Values, true
+	case *ast.MappingValueNode:
+		return []*ast.MappingValueNode{n}, true
+	}
+	return nil, false
+}
+
 // merged returns the fields that a << adds: those of a mapping, or of each mapping in a list.
-func (d *document) merged(field string, node ast.Node, expected string) ([]entry, error) {
+func (d *decoder) merged(field string, node ast.Node, expected string) ([]entry, error) {
 	node, err := d.resolve(field, node)
 	if err != nil {
 		return nil, err
