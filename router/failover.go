@@ -1,6 +1,7 @@
 package router
 
 import (
+	"fmt"
 	"time"
 
 	"github.com/kiloshard/kiloshard/router/internal/failure"
@@ -71,9 +72,21 @@ func (f Failover) withDefaults() (Failover, error) {
 // ErrHostDown says that a call was not sent because its host is down. See [DownError].
 var ErrHostDown = failure.ErrHostDown
 
-// DownError is the error of a call that was not sent because its host is down. It wraps [ErrHostDown] and the cause. Since
-// is when the host was found down, Err is why.
-type DownError = failure.DownError
+// DownError is the error of a call that was not sent because its host is down.
+type DownError struct {
+	Since time.Time // when the host was found down
+	Err   error     // why
+}
+
+func newDownError(since time.Time, cause error) error { return &DownError{Since: since, Err: cause} }
+
+// Error returns since when the host is down, and why.
+func (e *DownError) Error() string {
+	return fmt.Sprintf("%v since %s: %v", ErrHostDown, e.Since.UTC().Format("15:04:05.000 MST"), e.Err)
+}
+
+// Unwrap returns [ErrHostDown] and the cause.
+func (e *DownError) Unwrap() []error { return []error{ErrHostDown, e.Err} }
 
 // Breaker is the state of a host's breaker. It says whether calls may go to the host.
 type Breaker int

@@ -45,7 +45,7 @@ func openHost(ctx context.Context, place shards.Host, cfg Config, awaitMove awai
 	login.Attend(h.plain)
 	made := conns.Config{
 		Host: place, Pool: config, Login: login, Statements: cfg.Statements, NoGroups: cfg.NoGroups,
-		FailAfter: cfg.Failover.FailAfter, Wait: cfg.Failover.Wait, Tracers: cfg.Tracers, Logger: cfg.logger(),
+		FailAfter: cfg.Failover.FailAfter, Wait: cfg.Failover.Wait, DownError: newDownError, Tracers: cfg.Tracers, Logger: cfg.logger(),
 		AwaitMove: awaitMove,
 	}
 	if cfg.Logger != nil {

@@ -87,8 +87,7 @@ func (s Shard) execInTx(ctx context.Context, sql string, args []any) (tag pgconn
 //go:noinline
 func (s Shard) Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error) {
 	var t conns.Attempts
-	if hint := together.Of(args); hint != nil {
-		args = args[1:]
+	if hint := together.Of(ctx); hint != nil {
 		if rows, done, err := t.QueryTogether(ctx, &s.placement.now().Shard, sql, args, hint); done {
 			return rows, err
 		}

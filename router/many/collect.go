@@ -6,7 +6,6 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/kiloshard/kiloshard/router"
-	"github.com/kiloshard/kiloshard/router/internal/together"
 	"github.com/kiloshard/kiloshard/shards"
 )
 
@@ -43,8 +42,8 @@ func CollectByShard[T any](ctx context.Context, r *router.Router, set shards.Set
 	answers := make([]*OfShard[T], len(all))
 	j := newJob(ctx, r, KindCollect, q.Options)
 	defer j.stop()
-	j.query(all, func(ctx context.Context, i int, hint *together.Hint) error {
-		rows, err := q.rows(ctx, all[i], q.argsOf(all[i]), hint)
+	j.query(all, func(ctx context.Context, i int) error {
+		rows, err := q.rows(ctx, all[i], q.argsOf(all[i]))
 		if err != nil {
 			return err
 		}

@@ -8,7 +8,6 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/kiloshard/kiloshard/router"
-	"github.com/kiloshard/kiloshard/router/internal/together"
 	"github.com/kiloshard/kiloshard/shards"
 )
 
@@ -56,8 +55,8 @@ func GetMany[T any](ctx context.Context, r *router.Router, ids []shards.ID, q Qu
 		j.causes = append(j.causes, errUnplaced)
 	}
 	if errUnplaced == nil || !q.FirstError {
-		j.query(all, func(ctx context.Context, i int, hint *together.Hint) error {
-			rows, err := q.rows(ctx, all[i], append([]any{numbersOf(of[i])}, q.Args...), hint)
+		j.query(all, func(ctx context.Context, i int) error {
+			rows, err := q.rows(ctx, all[i], append([]any{numbersOf(of[i])}, q.Args...))
 			if err != nil {
 				return err
 			}

@@ -9,7 +9,6 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/kiloshard/kiloshard/router"
-	"github.com/kiloshard/kiloshard/router/internal/together"
 	"github.com/kiloshard/kiloshard/shards"
 )
 
@@ -41,8 +40,8 @@ func Merge[T any](ctx context.Context, r *router.Router, set shards.Set, q Query
 		j := newJob(ctx, r, KindMerge, q.Options)
 		defer j.stop()
 		answers := make([]*run[T], len(all))
-		j.query(all, func(ctx context.Context, i int, hint *together.Hint) error {
-			rows, err := q.rows(ctx, all[i], q.argsOf(all[i]), hint)
+		j.query(all, func(ctx context.Context, i int) error {
+			rows, err := q.rows(ctx, all[i], q.argsOf(all[i]))
 			if err != nil {
 				return err
 			}

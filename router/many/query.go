@@ -52,13 +52,10 @@ func (q Query[T]) shards(r *router.Router, set shards.Set) ([]router.Shard, erro
 	return handles(r, set)
 }
 
-// rows sends the statement to a shard, together with others if there is a hint.
-func (q Query[T]) rows(ctx context.Context, s router.Shard, args []any, hint *together.Hint) (pgx.Rows, error) {
+// rows sends the statement to a shard, together with others if ctx has a hint and no replica may answer.
+func (q Query[T]) rows(ctx context.Context, s router.Shard, args []any) (pgx.Rows, error) {
 	if q.Reads != nil {
-		return s.ReadOnly(*q.Reads).Query(ctx, q.SQL, args...)
-	}
-	if hint != nil {
-		args = append([]any{hint}, args...)
+		return s.ReadOnly(*q.Reads).Query(together.With(ctx, nil), q.SQL, args...)
 	}
 	return s.Query(ctx, q.SQL, args...)
 }
@@ -79,7 +76,7 @@ func handles(r *router.Router, set shards.Set) ([]router.Shard, error) {
 // query calls fn with the index of every shard; fn sends a statement and reads its rows. query runs up to PerHost shards
 // of a host at a time, by default all of them. It takes the results in the order of the shards. So if a host is
 // unreachable, its first shard is the one that fails.
-func (j *job) query(all []router.Shard, fn func(ctx context.Context, i int, hint *together.Hint) error) {
+func (j *job) query(all []router.Shard, fn func(ctx context.Context, i int) error) {
 	j.onHosts(all, func(l *hostJob, on []int) {
 		atOnce := l.opts.orPerHost(len(on)).PerHost
 		var started []*statement
@@ -103,7 +100,7 @@ type statement struct {
 }
 
 // begin sends the statement to some shards.
-func (l *hostJob) begin(on []int, fn func(ctx context.Context, i int, hint *together.Hint) error) []*statement {
+func (l *hostJob) begin(on []int, fn func(ctx context.Context, i int) error) []*statement {
 	crowd := &together.Crowd{}
 	hints, all := make([]*together.Hint, len(on)), make([]*statement, len(on))
 	for k := range on {
@@ -114,7 +111,7 @@ func (l *hostJob) begin(on []int, fn func(ctx context.Context, i int, hint *toge
 		a.ctx, a.cancel = l.limit()
 		go func() {
 			defer hints[k].Arrive()
-			a.ended <- l.call(func() error { return fn(a.ctx, i, hints[k]) })
+			a.ended <- l.call(func() error { return fn(together.With(a.ctx, hints[k]), i) })
 		}()
 		all[k] = a
 	}

@@ -57,7 +57,7 @@ func Stream[T any](ctx context.Context, r *router.Router, set shards.Set, q Quer
 
 // send sends the rows of a shard to a channel.
 func (q Query[T]) send(ctx context.Context, s router.Shard, to chan<- T) error {
-	rows, err := q.rows(ctx, s, q.argsOf(s), nil)
+	rows, err := q.rows(ctx, s, q.argsOf(s))
 	if err != nil {
 		return err
 	}

@@ -35,7 +35,7 @@ func (t *Type[T]) Update(ctx context.Context, id shards.ID, change func(*T) erro
 		if err != nil {
 			return err
 		}
-		return tx.QueryRow(ctx, t.update, together.Last{}, p.Local, t.known, text).Scan(&o.At)
+		return tx.QueryRow(together.Commit(ctx), t.update, p.Local, t.known, text).Scan(&o.At)
 	})
 	if err != nil {
 		return Object[T]{}, err

@@ -27,8 +27,9 @@ type Config struct {
 	NoGroups   bool // every statement is sent by itself
 	FailAfter  time.Duration
 	Wait       time.Duration
-	Tracers    []pgx.QueryTracer // after one in the pool's config
-	Slow       time.Duration     // from which on an operation is logged, 0 for never
+	DownError  func(since time.Time, cause error) error // makes the error of requests that are not sent because the host is down
+	Tracers    []pgx.QueryTracer                        // after one in the pool's config
+	Slow       time.Duration                            // from which on an operation is logged, 0 for never
 	Logger     *slog.Logger
 
 	// ServerOf returns which server of a replica a connection leads to. It is nil for a primary.
@@ -109,7 +110,7 @@ func Open(ctx context.Context, cfg Config) (*Pool, error) {
 func (p *Pool) newWatch(pool *pgxpool.Config, cfg Config) *primary.Watch {
 	w := primary.New(primary.Config{
 		Host: p.Name, Conn: pool.ConnConfig, Any: cfg.ServerOf != nil, BeforeConnect: pool.BeforeConnect, Try: p.login.Try,
-		FailAfter: cfg.FailAfter, Wait: cfg.Wait, Logger: p.Log,
+		FailAfter: cfg.FailAfter, Wait: cfg.Wait, DownError: cfg.DownError, Logger: p.Log,
 		Busy: p.hasRequests,
 		Down: func(why error) {
 			p.markDown(why)

@@ -3,7 +3,6 @@ package failure
 import (
 	"errors"
 	"fmt"
-	"time"
 
 	"github.com/jackc/pgx/v5/pgconn"
 )
@@ -15,20 +14,6 @@ var (
 	ErrHostDown       = errors.New("the host is down")
 	ErrMoved          = errors.New("the shard is not on the host that the map names")
 )
-
-// DownError means that a call was not sent because its host is down. It wraps [ErrHostDown].
-type DownError struct {
-	Since time.Time // when the host was found down
-	Err   error     // why
-}
-
-// Error returns a text that says since when the host is down, and why.
-func (e *DownError) Error() string {
-	return fmt.Sprintf("%v since %s: %v", ErrHostDown, e.Since.UTC().Format("15:04:05.000 MST"), e.Err)
-}
-
-// Unwrap returns ErrHostDown and the cause.
-func (e *DownError) Unwrap() []error { return []error{ErrHostDown, e.Err} }
 
 // UnsentError means that a connection was lost before the statement was sent: while it was prepared, or earlier.
 type UnsentError struct{ Cause error }

@@ -15,6 +15,9 @@ import (
 	"github.com/kiloshard/kiloshard/shards"
 )
 
+// down returns an error about a host that is down, as package router makes one.
+func down(cause error) error { return fmt.Errorf("%w: %w", failure.ErrHostDown, cause) }
+
 // TestMayHaveRun checks that a statement that was not sent has not run, and that one whose connection was lost may have.
 func TestMayHaveRun(t *testing.T) {
 	t.Parallel()
@@ -24,8 +27,8 @@ func TestMayHaveRun(t *testing.T) {
 		err  error
 		want bool
 	}{
-		{"the host is down", &shards.HostError{Host: "pg-a", Err: &failure.DownError{Err: io.EOF}}, false},
-		{"the host is down since it starts", &shards.HostError{Host: "pg-a", Err: &failure.DownError{Err: starting}}, false},
+		{"the host is down", &shards.HostError{Host: "pg-a", Err: down(io.EOF)}, false},
+		{"the host is down since it starts", &shards.HostError{Host: "pg-a", Err: down(starting)}, false},
 		{"no connection", &shards.HostError{Host: "pg-a", Err: starting}, false},
 		{"lost", &shards.ShardError{Host: "pg-a", Err: fmt.Errorf("%w: %w", failure.ErrLost, io.EOF)}, true},
 		{"ended by the server", &shards.ShardError{Host: "pg-a", Err: fmt.Errorf("%w: %w", failure.ErrLost, &pgconn.PgError{Code: "53300", Severity: "FATAL"})}, true},
@@ -61,7 +64,7 @@ func TestSafeToRetry(t *testing.T) {
 		{"a deadlock", &pgconn.PgError{Code: "40P01", Severity: "ERROR"}, false, true},
 		{"a deadlock at a COMMIT of unknown outcome", fmt.Errorf("%w: %w", failure.ErrOutcomeUnknown, &pgconn.PgError{Code: "40P01"}), false, false},
 		{"a duplicate", &pgconn.PgError{Code: "23505", Severity: "ERROR"}, false, false},
-		{"the host is down", &shards.HostError{Host: "pg-a", Err: &failure.DownError{Err: errors.New("refused")}}, false, true},
+		{"the host is down", &shards.HostError{Host: "pg-a", Err: down(errors.New("refused"))}, false, true},
 		{"lost and said so", failure.WithLost(reset), true, false},
 	} {
 		if got := failure.Lost(test.err); got != test.lost {

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Admit waits until requests may go to the host. Its error is a [failure.DownError], unless ctx ends first, the watch is
+// Admit waits until requests may go to the host. Its error is that of Config.DownError, unless ctx ends first, the watch is
 // retired, or gone returns an error. gone reports that the request no longer goes to this host; it may be nil.
 func (w *Watch) Admit(ctx context.Context, gone func() error) error {
 	if w.passing.Load() {

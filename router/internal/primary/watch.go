@@ -3,6 +3,7 @@ package primary
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"sync"
 	"sync/atomic"
@@ -66,6 +67,10 @@ type Config struct {
 	Down  func(why error)
 	Up    func()
 	Moved func()
+
+	// DownError makes the error of requests that are not sent because the host is down. It wraps [failure.ErrHostDown] and
+	// the cause. Defaults to an error with their texts.
+	DownError func(since time.Time, cause error) error
 }
 
 // Watch watches whether a host is up, and which of its addresses is the primary. It is safe for concurrent use.
@@ -112,6 +117,9 @@ func New(cfg Config) *Watch {
 	}
 	if cfg.Try == nil {
 		cfg.Try = func(ctx context.Context, fn func(context.Context) error) error { return fn(ctx) }
+	}
+	if cfg.DownError == nil {
+		cfg.DownError = func(_ time.Time, cause error) error { return fmt.Errorf("%w: %w", failure.ErrHostDown, cause) }
 	}
 	w := &Watch{Config: cfg, addresses: addressesOf(cfg.Conn), probing: cfg.Conn.Copy(), reported: make(chan struct{})}
 	w.probing.Tracer = nil
@@ -197,7 +205,7 @@ func (w *Watch) notify() {
 }
 
 // downError returns why requests are not admitted. The caller holds mu.
-func (w *Watch) downError() error { return &failure.DownError{Since: w.since, Err: w.cause} }
+func (w *Watch) downError() error { return w.DownError(w.since, w.cause) }
 
 // Stats are statistics of a host.
 type Stats struct {

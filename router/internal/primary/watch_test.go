@@ -70,8 +70,7 @@ func TestOneAddress(t *testing.T) {
 	if _, err := connect(); err == nil {
 		t.Error("connected to a server that was killed")
 	}
-	var down *failure.DownError
-	if err := w.Admit(t.Context(), nil); !errors.As(err, &down) || w.Stats().Up || w.Turns() == turns {
+	if err := w.Admit(t.Context(), nil); !errors.Is(err, failure.ErrHostDown) || w.Stats().Up || w.Turns() == turns {
 		t.Errorf("got %v, %+v", err, w.Stats())
 	}
 	left := errors.New("elsewhere")

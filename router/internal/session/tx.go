@@ -193,8 +193,7 @@ func (t *tx) query(ctx context.Context, sql string, args []any) (pgx.Rows, error
 	ctx = t.operation(ctx, operation.Tx, t.session.host.Texts.Of(sql).Summary)
 	sc := t.scope()
 	sc.opens, sc.held = t.late, !t.late
-	args, last := together.LastOf(args)
-	if last {
+	if together.Commits(ctx) {
 		sc.ends = t.transaction
 	}
 	rows, err := t.session.Query(ctx, t.shard, nil, sc, sql, args)

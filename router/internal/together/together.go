@@ -1,8 +1,12 @@
-// Package together passes hints to the router. Package many marks statements that a caller sends at once, so that the router
-// sends those of one host together. Package objects marks transactions whose BEGIN and COMMIT travel with their statements.
+// Package together passes hints to the router, in contexts. Package many marks statements that a caller sends at once, so that
+// the router sends those of one host together. Package objects marks transactions whose BEGIN and COMMIT travel with their
+// statements.
 package together
 
-import "sync"
+import (
+	"context"
+	"sync"
+)
 
 // Crowd is a set of statements that one caller sends at once.
 type Crowd struct{ underway sync.WaitGroup }
@@ -13,7 +17,7 @@ func (c *Crowd) Join() *Hint {
 	return &Hint{crowd: c}
 }
 
-// Hint is the first argument of a statement of a crowd.
+// Hint marks a statement of a crowd.
 type Hint struct {
 	crowd *Crowd
 	once  sync.Once
@@ -25,11 +29,15 @@ func (h *Hint) Arrive() { h.once.Do(h.crowd.underway.Done) }
 // AwaitAll waits until all statements of the crowd have arrived.
 func (h *Hint) AwaitAll() { h.crowd.underway.Wait() }
 
-// Of returns the hint in the arguments of a statement, or nil if there is none.
-func Of(args []any) *Hint {
-	if len(args) == 0 {
-		return nil
-	}
-	hint, _ := args[0].(*Hint)
+type hintKey struct{}
+
+// With returns a context for the Query of a statement of a crowd. Without a hint the Query is one by itself.
+func With(ctx context.Context, hint *Hint) context.Context {
+	return context.WithValue(ctx, hintKey{}, hint)
+}
+
+// Of returns the hint in a context, or nil if there is none.
+func Of(ctx context.Context) *Hint {
+	hint, _ := ctx.Value(hintKey{}).(*Hint)
 	return hint
 }

@@ -11,14 +11,11 @@ func BeginLate(ctx context.Context) context.Context { return context.WithValue(c
 // BeginsLate reports whether a context is from [BeginLate].
 func BeginsLate(ctx context.Context) bool { return ctx.Value(lateKey{}) != nil }
 
-// Last is the first argument of the last Query of a transaction. COMMIT goes in one message with that Query; the transaction
-// is committed once its rows are closed without an error.
-type Last struct{}
+type lastKey struct{}
 
-// LastOf removes [Last] from the arguments, and reports whether it was there.
-func LastOf(args []any) ([]any, bool) {
-	if len(args) == 0 || args[0] != (Last{}) {
-		return args, false
-	}
-	return args[1:], true
-}
+// Commit returns a context for the last Query of a transaction. COMMIT goes in one message with that Query; the transaction
+// is committed once its rows are closed without an error.
+func Commit(ctx context.Context) context.Context { return context.WithValue(ctx, lastKey{}, true) }
+
+// Commits reports whether a context is from [Commit].
+func Commits(ctx context.Context) bool { return ctx.Value(lastKey{}) != nil }
