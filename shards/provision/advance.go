@@ -27,6 +27,7 @@ type AdvanceConfig struct {
 // Advanced is a sequence that was moved.
 type Advanced struct {
 	Shard    shards.Number
+	Schema   string
 	Sequence string    // without its schema
 	Was      time.Time // of its last ID, to the millisecond
 }
@@ -52,7 +53,7 @@ func Advance(ctx context.Context, cfg AdvanceConfig) ([]Advanced, error) {
 			return err
 		}
 		some, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (Advanced, error) {
-			a := Advanced{Shard: n}
+			a := Advanced{Shard: n, Schema: cfg.Map.Schema(n)}
 			return a, row.Scan(&a.Sequence, &a.Was)
 		})
 		mu.Lock()

@@ -43,18 +43,23 @@ who accepted it and when.`,
 			if host := (*shards.HostError)(nil); err != nil && !errors.As(err, &host) {
 				return cli.Usage(err) // about the files or the versions: no host was asked
 			}
-			return errors.Join(a.Print(acceptResult{changedFiles(accepted)}, func() {
-				for _, c := range accepted {
-					a.Say("%s accepted as what %s (%s) have run as %s", c.Now, cli.Count(c.Shards.Len(), "shard"), c.Shards, c.File)
-				}
-				if len(accepted) == 0 && err == nil {
-					a.Say("nothing to accept: the ledgers know these files as they are")
-				}
-			}), err)
+			return errors.Join(printAccepted(a, accepted, err), err)
 		},
 	}
 	cmd.ValidArgsFunction = a.CompleteVersion
 	cmd.Flags().StringVar(&narrowed, "shards", "", "only these shards, such as 0-9,77")
 	cmd.Flags().StringVar(&by, "by", "", "who accepts it, for the ledger (default user@machine)")
 	return cmd
+}
+
+// printAccepted prints the files that were accepted. err is the error of the rest.
+func printAccepted(a *cli.App, accepted []migrate.ChangedFile, err error) error {
+	return a.Print(acceptResult{changedFiles(accepted)}, func() {
+		for _, c := range accepted {
+			a.Say("%s accepted as what %s (%s) have run as %s", c.Now, cli.Count(c.Shards.Len(), "shard"), c.Shards, c.File)
+		}
+		if len(accepted) == 0 && err == nil {
+			a.Say("nothing to accept: the ledgers know these files as they are")
+		}
+	})
 }

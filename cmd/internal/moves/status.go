@@ -33,6 +33,10 @@ func planMoves(ctx context.Context, a *cli.App, cfg move.RunConfig) error {
 	if err != nil {
 		return err
 	}
+	return printPlanned(a, planned)
+}
+
+func printPlanned(a *cli.App, planned []move.Planned) error {
 	result, bad := []movePlan{}, 0
 	rows := [][]string{{">SHARD", "FROM", "TO", ">SIZE", "PROBLEMS"}}
 	for _, p := range planned {
