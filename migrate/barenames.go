@@ -12,9 +12,9 @@ import (
 // that is written. A move and a restore of the shard write rows with an empty search_path, so they fail unless the function
 // has a search_path of its own: SET search_path FROM CURRENT.
 type BareName struct {
-	Caller   string // such as "constraint c on table shard_00001.photos"
-	Function string // such as "shard_00001.f(bigint)"
-	Name     string // the first one
+	Caller   string `json:"caller"`   // such as "constraint c on table shard_00001.photos"
+	Function string `json:"function"` // such as "shard_00001.f(bigint)"
+	Name     string `json:"name"`     // the first one
 }
 
 // findBareNames looks for them in one shard. An error is logged, since the run has done what it was to do.

@@ -142,10 +142,10 @@ select current_setting('kiloshard.changed')`
 
 // ChangedFile is a migration that shards ran in another form than the directory's.
 type ChangedFile struct {
-	Version int32
-	File    string // its name when it ran
-	Now     string // the name of the directory's file of that version; empty if there is none
-	Shards  shards.Set
+	Version int32      `json:"version"`
+	File    string     `json:"file"` // its name when it ran
+	Now     string     `json:"now"`  // the name of the directory's file of that version; empty if there is none
+	Shards  shards.Set `json:"shards"`
 }
 
 // changedQuery returns the query for files that differ from the directory's.

@@ -55,9 +55,9 @@ type PlanFile struct {
 
 // SampleShard is one of the shards farthest from the target.
 type SampleShard struct {
-	Shard  shards.Number
-	Schema string
-	Host   string
+	Shard  shards.Number `json:"shard"`
+	Schema string        `json:"schema"`
+	Host   string        `json:"host"`
 }
 
 // Plan asks every host, by one message each, for the versions of its shards, and returns what [Up] with the same config

@@ -33,8 +33,9 @@ type Report struct {
 
 // Step is the shards that went from one version to another.
 type Step struct {
-	From, To int32
-	Shards   shards.Set
+	From   int32      `json:"from"`
+	To     int32      `json:"to"`
+	Shards shards.Set `json:"shards"`
 }
 
 // steps collects the version changes of shards. It is safe for concurrent use.

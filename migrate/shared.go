@@ -232,8 +232,8 @@ func textArray(texts []string) string {
 
 // SharedFile is a file that ran once on each of some hosts.
 type SharedFile struct {
-	File  string
-	Hosts []string
+	File  string   `json:"file"`
+	Hosts []string `json:"hosts"`
 }
 
 // shares collects the files that ran once a host. It is safe for concurrent use.

@@ -32,9 +32,9 @@ type HostStatus struct {
 
 // VersionStatus is the shards of one host that have the same version.
 type VersionStatus struct {
-	Version int32
-	Pending int // number of files above it
-	Shards  shards.Set
+	Version int32      `json:"version"`
+	Pending int        `json:"pending"` // number of files above it
+	Shards  shards.Set `json:"shards"`
 }
 
 // Pending returns the shards that have a file to run.

@@ -18,7 +18,7 @@ func TestFieldsOfJSON(t *testing.T) {
 	}
 	field := regexp.MustCompile("(?m)^\\s+\\w+\\s+(\\S+)\\s+`json:\"(\\w+)")
 	seen := map[string]bool{}
-	for _, dir := range []string{"../internal", "../../bench", "../../router/health"} {
+	for _, dir := range []string{"../internal", "../../bench", "../../migrate", "../../router/health", "../../shards/move", "../../shards/provision"} {
 		err := filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
 			if err != nil || entry.IsDir() || !strings.HasSuffix(path, ".go") {
 				return err

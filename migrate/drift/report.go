@@ -9,9 +9,9 @@ import (
 
 // Report is the shards grouped by their structure.
 type Report struct {
-	Groups     []Group    // from the lowest version up; within a version the largest first
-	NotCreated shards.Set // their schemas do not exist
-	Moving     shards.Set // not compared: their moves stopped at the fence, so no host serves them
+	Groups     []Group    `json:"groups"`      // from the lowest version up; within a version the largest first
+	NotCreated shards.Set `json:"not_created"` // their schemas do not exist
+	Moving     shards.Set `json:"moving"`      // not compared: their moves stopped at the fence, so no host serves them
 }
 
 // Drift reports whether shards of the same version have different structures.
@@ -21,17 +21,17 @@ func (r Report) Drift() bool {
 
 // Group is the shards of one version with the same structure.
 type Group struct {
-	Version     int32  // of schema_version; 0 for shards without one
-	Main        bool   // the largest group of its version; of equally large ones that with the lowest shard
-	Fingerprint string // 64 hexadecimal digits
-	Shards      shards.Set
-	Hosts       []HostShards // where its shards live, in the order of the map
+	Version     int32        `json:"version"`     // of schema_version; 0 for shards without one
+	Main        bool         `json:"main"`        // the largest group of its version; of equally large ones that with the lowest shard
+	Fingerprint string       `json:"fingerprint"` // 64 hexadecimal digits
+	Shards      shards.Set   `json:"shards"`
+	Hosts       []HostShards `json:"hosts"` // where its shards live, in the order of the map
 
 	// Example is a shard of the group, the one that Differences are of.
-	Example shards.Number
+	Example shards.Number `json:"example"`
 	// Differences are the differences from the main group: "+ …" for lines that only Example has, and "- …" for lines that
 	// only the main group has. They are empty for the main group, and for all other groups after the first 20.
-	Differences []string
+	Differences []string `json:"differences"`
 }
 
 // HostShards is the shards of a group on one host.

@@ -22,12 +22,12 @@ const (
 
 // Warning is a risk of one statement that its author should know.
 type Warning struct {
-	Rule      string // short and stable, such as "create-index"
-	Kind      Kind
-	Line      int    // 1-based, in the text
-	Statement string // shortened, on one line
-	Effect    string // which lock it takes, and what that blocks
-	Instead   string // what to do instead
+	Rule      string `json:"rule"` // short and stable, such as "create-index"
+	Kind      Kind   `json:"kind"`
+	Line      int    `json:"line"`      // 1-based, in the text
+	Statement string `json:"statement"` // shortened, on one line
+	Effect    string `json:"effect"`    // which lock it takes, and what that blocks
+	Instead   string `json:"instead"`   // what to do instead
 }
 
 // Options is what [Check] needs to know in addition to the text.

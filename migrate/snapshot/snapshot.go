@@ -32,9 +32,9 @@ type Snapshot struct {
 
 // Donor is the shard whose structure a snapshot holds.
 type Donor struct {
-	Shard shards.Number
-	Alike int // number of compared shards with its structure, including itself
-	Of    int // number of compared shards
+	Shard shards.Number `json:"shard"`
+	Alike int           `json:"alike"` // number of compared shards with its structure, including itself
+	Of    int           `json:"of"`    // number of compared shards
 }
 
 // Donor returns the shard whose structure it is.

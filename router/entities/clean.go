@@ -31,12 +31,12 @@ type Counts struct {
 
 // Stats are for metrics.
 type Stats struct {
-	Repaired int64 // entities whose index rows a cleaner repaired because the writer did not finish
-	Filled   int64 // entities that [Store.Fill] has read
-	Checked  int64 // index rows that Fill has checked
-	Added    int64 // index rows added
-	Removed  int64 // index rows removed
-	Taken    int64 // entities without a row in a unique index, because another entity has the value
+	Repaired int64 `json:"repaired"` // entities whose index rows a cleaner repaired because the writer did not finish
+	Filled   int64 `json:"filled"`   // entities that [Store.Fill] has read
+	Checked  int64 `json:"checked"`  // index rows that Fill has checked
+	Added    int64 `json:"added"`    // index rows added
+	Removed  int64 `json:"removed"`  // index rows removed
+	Taken    int64 `json:"taken"`    // entities without a row in a unique index, because another entity has the value
 }
 
 // Stats returns counters of the store's work since it was opened.

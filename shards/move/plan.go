@@ -9,13 +9,13 @@ import (
 
 // Planned is what [Run] would do with a shard.
 type Planned struct {
-	Shard    shards.Number
-	Source   string
-	Target   string
-	Bytes    int64    // of its tables
-	Space    int64    // bytes that it takes, with indexes
-	Problems []string // why it cannot be moved; empty if nothing is known against it
-	Notes    []string // what an operator should know, such as tables without a primary key
+	Shard    shards.Number `json:"shard"`
+	Source   string        `json:"source"`
+	Target   string        `json:"target"`
+	Bytes    int64         `json:"bytes"`    // of its tables
+	Space    int64         `json:"space"`    // bytes that it takes, with indexes
+	Problems []string      `json:"problems"` // why it cannot be moved; empty if nothing is known against it
+	Notes    []string      `json:"notes"`    // what an operator should know, such as tables without a primary key
 }
 
 // Plan makes all checks that [Run] makes, the target's login on the source included. If they find nothing, it also makes each shard on its

@@ -26,10 +26,10 @@ type AdvanceConfig struct {
 
 // Advanced is a sequence that was moved.
 type Advanced struct {
-	Shard    shards.Number
-	Schema   string
-	Sequence string    // without its schema
-	Was      time.Time // of its last ID, to the millisecond
+	Shard    shards.Number `json:"shard"`
+	Schema   string        `json:"schema"`
+	Sequence string        `json:"sequence"` // without its schema
+	Was      time.Time     `json:"was"`      // of its last ID, to the millisecond
 }
 
 // Advance moves the ID sequences of all shards of a host beyond a time. It never moves one back. It runs one transaction per

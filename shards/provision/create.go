@@ -33,14 +33,14 @@ func (cfg CreateConfig) withDefaults() CreateConfig {
 
 // CreateReport says what [Create] did.
 type CreateReport struct {
-	Created   shards.Set
-	Completed shards.Set // shards that existed without all that the map asks for, such as the tables of a directory
-	Upgraded  shards.Set // shards of an older version, now of the present one
-	Existed   shards.Set // shards that existed in the present version
+	Created   shards.Set `json:"created"`
+	Completed shards.Set `json:"completed"` // shards that existed without all that the map asks for, such as the tables of a directory
+	Upgraded  shards.Set `json:"upgraded"`  // shards of an older version, now of the present one
+	Existed   shards.Set `json:"existed"`   // shards that existed in the present version
 	// Generators are those made in the helper schemas, with their hosts, such as "photo on tick-a".
-	Generators []string
-	Extensions []string // those made, with their hosts, such as "citext on pg-a"
-	Copies     []Copies // of shards that are on two hosts; Create does not change them
+	Generators []string `json:"generators"`
+	Extensions []string `json:"extensions,omitempty"` // those made, with their hosts, such as "citext on pg-a"
+	Copies     []Copies `json:"copies"`               // of shards that are on two hosts; Create does not change them
 }
 
 // Create creates every missing shard of the map on its host, each in one transaction, and upgrades shards of an older

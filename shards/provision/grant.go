@@ -20,8 +20,8 @@ type GrantConfig struct {
 
 // GrantReport says what [Grant] did, or would do.
 type GrantReport struct {
-	Done    shards.Set // shards that it changed
-	Missing shards.Set // shards that do not exist; [Create] creates them, with the role's rights on most of the others
+	Done    shards.Set `json:"done"`    // shards that it changed
+	Missing shards.Set `json:"missing"` // shards that do not exist; [Create] creates them, with the role's rights on most of the others
 }
 
 // Grant gives a role the rights of a service on every existing shard, and on the helper schemas: to use them, to make IDs,

@@ -18,11 +18,11 @@ type UpgradeConfig struct {
 
 // UpgradeReport says what [Upgrade] did, or would do.
 type UpgradeReport struct {
-	Helpers    []string   // hosts whose helper schema was upgraded
-	Upgraded   shards.Set // shards that were upgraded
-	Current    shards.Set // shards that had the present version
-	Extensions []string   // made, or to be made, such as "citext on pg-a"
-	Missing    shards.Set // missing or incomplete shards: [Create] creates them
+	Helpers    []string   `json:"helpers"`              // hosts whose helper schema was upgraded
+	Extensions []string   `json:"extensions,omitempty"` // made, or to be made, such as "citext on pg-a"
+	Upgraded   shards.Set `json:"upgraded"`             // shards that were upgraded
+	Current    shards.Set `json:"current"`              // shards that had the present version
+	Missing    shards.Set `json:"missing"`              // missing or incomplete shards: [Create] creates them
 }
 
 // Upgrade brings what an older release installed to the present version: the helper schemas, with ledger and central

@@ -18,14 +18,9 @@ import (
 
 // result is what kiloshard cleaner prints as JSON, when it ends and, with --every, a line for each time.
 type result struct {
-	Repaired int64   `json:"repaired"` // entities
-	Filled   int64   `json:"filled"`   // entities
-	Checked  int64   `json:"checked"`  // index rows
-	Added    int64   `json:"added"`    // index rows
-	Removed  int64   `json:"removed"`  // index rows
-	Taken    int64   `json:"taken"`    // values of unique indexes that two entities have
-	Waiting  int     `json:"waiting"`  // writes that are not done
-	Lag      float64 `json:"lag_seconds"`
+	entities.Stats
+	Waiting int     `json:"waiting"` // writes that are not done
+	Lag     float64 `json:"lag_seconds"`
 }
 
 // command is one run of kiloshard cleaner.
@@ -157,8 +152,7 @@ func (c *command) print(ctx context.Context, e *entities.Store) error {
 	if err != nil {
 		return err
 	}
-	s := e.Stats()
-	r := result{s.Repaired, s.Filled, s.Checked, s.Added, s.Removed, s.Taken, lag.Waiting, lag.Oldest.Seconds()}
+	r := result{e.Stats(), lag.Waiting, lag.Oldest.Seconds()}
 	return c.Print(r, func() {
 		c.Say("%d entities repaired, %d filled, %d index rows checked, %d added, %d removed, %d taken by another entity; %d wait, the oldest for %.1f s",
 			r.Repaired, r.Filled, r.Checked, r.Added, r.Removed, r.Taken, r.Waiting, r.Lag)

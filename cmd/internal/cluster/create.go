@@ -16,18 +16,12 @@ import (
 
 // createResult is the JSON output of kiloshard create.
 type createResult struct {
-	DryRun     bool        `json:"dry_run,omitempty"`
-	Created    shards.Set  `json:"created"`
-	Completed  shards.Set  `json:"completed"` // that existed without all that the map asks for
-	Upgraded   shards.Set  `json:"upgraded"`  // from an older version
-	Existed    shards.Set  `json:"existed"`
-	Generators []string    `json:"generators"`           // made in the helper schemas, such as "photo on tick-a"
-	Extensions []string    `json:"extensions,omitempty"` // made on hosts, such as "citext on pg-a"
-	Copies     []shardCopy `json:"copies"`               // of shards that are on two hosts; they are left alone
+	DryRun bool `json:"dry_run,omitempty"`
+	provision.CreateReport
+	Copies []shardCopy `json:"copies"` // of shards that are on two hosts; they are left alone
 	cli.Work
 }
 
-// shardCopy is a shard's schema on a host that is not its home, as JSON has it.
 type shardCopy struct {
 	Shard  shards.Number `json:"shard"`
 	Schema string        `json:"schema"`
@@ -89,10 +83,8 @@ func sayExtensions(a *cli.App, dryRun bool, made []string) {
 }
 
 func printCreated(a *cli.App, m *shards.Map, dryRun bool, report provision.CreateReport, err error, took time.Duration) error {
-	result := createResult{
-		DryRun: dryRun, Created: report.Created, Completed: report.Completed, Upgraded: report.Upgraded, Existed: report.Existed,
-		Generators: append([]string{}, report.Generators...), Extensions: report.Extensions, Copies: []shardCopy{}, Work: cli.WorkDone(err, took),
-	}
+	report.Generators = append([]string{}, report.Generators...)
+	result := createResult{DryRun: dryRun, CreateReport: report, Copies: []shardCopy{}, Work: cli.WorkDone(err, took)}
 	for _, c := range report.Copies {
 		for n := range c.Shards.All() {
 			result.Copies = append(result.Copies, shardCopy{n, m.Schema(n), c.Host, c.Home})

@@ -7,18 +7,16 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/kiloshard/kiloshard/cmd/internal/cli"
-	"github.com/kiloshard/kiloshard/shards"
 	"github.com/kiloshard/kiloshard/shards/provision"
 )
 
 // grantResult is the JSON output of kiloshard grant.
 type grantResult struct {
-	Role     string     `json:"role"`
-	ReadOnly bool       `json:"read_only"`
-	Revoke   bool       `json:"revoke"`
-	DryRun   bool       `json:"dry_run"`
-	Done     shards.Set `json:"done"`
-	Missing  shards.Set `json:"missing"` // on the hosts
+	Role     string `json:"role"`
+	ReadOnly bool   `json:"read_only"`
+	Revoke   bool   `json:"revoke"`
+	DryRun   bool   `json:"dry_run"`
+	provision.GrantReport
 	cli.Work
 }
 
@@ -69,7 +67,7 @@ it again. kiloshard verify names shards on which a role has fewer rights than on
 func printGranted(a *cli.App, cfg provision.GrantConfig, report provision.GrantReport, err error, took time.Duration) error {
 	result := grantResult{
 		Role: cfg.Role, ReadOnly: cfg.ReadOnly, Revoke: cfg.Revoke, DryRun: cfg.DryRun,
-		Done: report.Done, Missing: report.Missing, Work: cli.WorkDone(err, took),
+		GrantReport: report, Work: cli.WorkDone(err, took),
 	}
 	return a.Print(result, func() {
 		did := "granted to " + cfg.Role

@@ -8,18 +8,13 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/kiloshard/kiloshard/cmd/internal/cli"
-	"github.com/kiloshard/kiloshard/shards"
 	"github.com/kiloshard/kiloshard/shards/provision"
 )
 
 // upgradeResult is the JSON output of kiloshard upgrade.
 type upgradeResult struct {
-	DryRun     bool       `json:"dry_run"`
-	Helpers    []string   `json:"helpers"`              // hosts whose helper schema was old
-	Extensions []string   `json:"extensions,omitempty"` // made on hosts, such as "citext on pg-a"
-	Upgraded   shards.Set `json:"upgraded"`
-	Current    shards.Set `json:"current"`
-	Missing    shards.Set `json:"missing"`
+	DryRun bool `json:"dry_run"`
+	provision.UpgradeReport
 	cli.Work
 }
 
@@ -58,10 +53,8 @@ no missing shards; kiloshard create does, and upgrades too. --repair restores fu
 }
 
 func printUpgraded(a *cli.App, dryRun bool, report provision.UpgradeReport, err error, took time.Duration) error {
-	result := upgradeResult{
-		DryRun: dryRun, Helpers: append([]string{}, report.Helpers...), Extensions: report.Extensions, Upgraded: report.Upgraded, Current: report.Current,
-		Missing: report.Missing, Work: cli.WorkDone(err, took),
-	}
+	report.Helpers = append([]string{}, report.Helpers...)
+	result := upgradeResult{DryRun: dryRun, UpgradeReport: report, Work: cli.WorkDone(err, took)}
 	return a.Print(result, func() {
 		a.Say("%s %s, %s of the present version, %d missing, %s", cli.Count(report.Upgraded.Len(), "shard"),
 			result.Did("upgraded", dryRun), cli.Thousands(report.Current.Len()), report.Missing.Len(), result.Rest())

@@ -17,20 +17,12 @@ const farAhead = 24 * time.Hour
 
 // advanceResult is the JSON output of kiloshard id advance.
 type advanceResult struct {
-	Host         string            `json:"host"`
-	Beyond       time.Time         `json:"beyond"`
-	ShardCount   int               `json:"shard_count"` // on the host
-	Advanced     []advanced        `json:"advanced"`
-	Failed       []cli.FailedShard `json:"failed"`
-	NotAttempted shards.Set        `json:"not_attempted"`
-}
-
-// advanced is a sequence that was moved.
-type advanced struct {
-	Shard    shards.Number `json:"shard"`
-	Schema   string        `json:"schema"`
-	Sequence string        `json:"sequence"`
-	Was      time.Time     `json:"was"`
+	Host         string               `json:"host"`
+	Beyond       time.Time            `json:"beyond"`
+	ShardCount   int                  `json:"shard_count"` // on the host
+	Advanced     []provision.Advanced `json:"advanced"`
+	Failed       []cli.FailedShard    `json:"failed"`
+	NotAttempted shards.Set           `json:"not_attempted"`
 }
 
 func advanceCommand(a *cli.App) *cobra.Command {
@@ -96,10 +88,7 @@ func checkAdvance(m *shards.Map, host string, at time.Time) error {
 }
 
 func printAdvanced(a *cli.App, cfg provision.AdvanceConfig, moved []provision.Advanced, err error) error {
-	result := advanceResult{Host: cfg.Host, Beyond: cfg.Beyond, ShardCount: len(cfg.Map.NumbersOn(cfg.Host)), Advanced: []advanced{}, Failed: []cli.FailedShard{}}
-	for _, s := range moved {
-		result.Advanced = append(result.Advanced, advanced{s.Shard, cfg.Map.Schema(s.Shard), s.Sequence, s.Was})
-	}
+	result := advanceResult{Host: cfg.Host, Beyond: cfg.Beyond, ShardCount: len(cfg.Map.NumbersOn(cfg.Host)), Advanced: append([]provision.Advanced{}, moved...), Failed: []cli.FailedShard{}}
 	var partial *shards.PartialError
 	if errors.As(err, &partial) {
 		result.Failed, result.NotAttempted = cli.Failures(partial), partial.NotAttempted

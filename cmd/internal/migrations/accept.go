@@ -13,7 +13,7 @@ import (
 
 // acceptResult is the JSON output of kiloshard migrate accept.
 type acceptResult struct {
-	Accepted []changedFile `json:"accepted"`
+	Accepted []migrate.ChangedFile `json:"accepted"`
 }
 
 func acceptCommand(a *cli.App) *cobra.Command {
@@ -54,7 +54,7 @@ who accepted it and when.`,
 
 // printAccepted prints the files that were accepted. err is the error of the rest.
 func printAccepted(a *cli.App, accepted []migrate.ChangedFile, err error) error {
-	return a.Print(acceptResult{changedFiles(accepted)}, func() {
+	return a.Print(acceptResult{listOf(accepted)}, func() {
 		for _, c := range accepted {
 			a.Say("%s accepted as what %s (%s) have run as %s", c.Now, cli.Count(c.Shards.Len(), "shard"), c.Shards, c.File)
 		}

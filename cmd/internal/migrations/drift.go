@@ -14,21 +14,9 @@ import (
 
 // driftResult is the JSON output of kiloshard migrate drift.
 type driftResult struct {
-	Groups       []driftGroup      `json:"groups"`
-	NotCreated   shards.Set        `json:"not_created"`
-	Moving       shards.Set        `json:"moving"` // fenced by their moves, and not compared
+	drift.Report
 	Failed       []cli.FailedShard `json:"failed"`
 	NotAttempted shards.Set        `json:"not_attempted"`
-}
-
-type driftGroup struct {
-	Version     int32              `json:"version"`
-	Main        bool               `json:"main"` // the others at its version are compared with it
-	Fingerprint string             `json:"fingerprint"`
-	Shards      shards.Set         `json:"shards"`
-	Hosts       []drift.HostShards `json:"hosts"`
-	Example     shards.Number      `json:"example"` // the shard whose differences are printed
-	Differences []string           `json:"differences"`
 }
 
 func driftCommand(a *cli.App) *cobra.Command {
@@ -72,18 +60,15 @@ the shards by structure and prints how each group differs from the largest one: 
 }
 
 func printDrift(a *cli.App, report drift.Report, partial *shards.PartialError) error {
-	result := driftResult{Groups: []driftGroup{}, NotCreated: report.NotCreated, Moving: report.Moving, Failed: []cli.FailedShard{}}
+	report.Groups = listOf(report.Groups)
+	result := driftResult{Report: report, Failed: []cli.FailedShard{}}
 	if partial != nil {
 		result.Failed, result.NotAttempted = cli.Failures(partial), partial.NotAttempted
 	}
 	total, odd := 0, 0
 	rows := [][]string{{">VERSION", ">SHARDS", "FINGERPRINT", "WHERE"}}
-	for _, g := range report.Groups {
-		one := driftGroup(g)
-		if one.Differences == nil {
-			one.Differences = []string{}
-		}
-		result.Groups = append(result.Groups, one)
+	for i, g := range report.Groups {
+		report.Groups[i].Differences = listOf(g.Differences)
 		total += g.Shards.Len()
 		if !g.Main {
 			odd += g.Shards.Len()

@@ -16,15 +16,15 @@ import (
 
 // planResult is the JSON output of kiloshard migrate plan.
 type planResult struct {
-	Down     bool              `json:"down"` // what migrate down would do, and not up
-	Target   int32             `json:"target"`
-	UpToDate shards.Set        `json:"up_to_date"`
-	Groups   []planGroup       `json:"groups"`
-	Files    []planFile        `json:"files"`
-	Changed  []changedFile     `json:"changed"`
-	Sample   *sampleShard      `json:"sample,omitempty"` // whose SQL the files have
-	Problems []string          `json:"problems"`         // why migrate up would refuse, beside failed shards
-	Failed   []cli.FailedShard `json:"failed"`
+	Down     bool                  `json:"down"` // what migrate down would do, and not up
+	Target   int32                 `json:"target"`
+	UpToDate shards.Set            `json:"up_to_date"`
+	Groups   []planGroup           `json:"groups"`
+	Files    []planFile            `json:"files"`
+	Changed  []migrate.ChangedFile `json:"changed"`
+	Sample   *migrate.SampleShard  `json:"sample,omitempty"` // whose SQL the files have
+	Problems []string              `json:"problems"`         // why migrate up would refuse, beside failed shards
+	Failed   []cli.FailedShard     `json:"failed"`
 }
 
 type planGroup struct {
@@ -54,20 +54,9 @@ type planFile struct {
 }
 
 type planWarning struct {
-	Rule      string    `json:"rule"`
-	Kind      lint.Kind `json:"kind"`
-	Line      int       `json:"line"` // of the file
-	Statement string    `json:"statement"`
-	Effect    string    `json:"effect"`
-	Instead   string    `json:"instead"`
+	lint.Warning // its line is the file's
 
-	ofFile bool // Line is not that of the rendered text; 0 when unknown
-}
-
-type sampleShard struct {
-	Shard  shards.Number `json:"shard"`
-	Schema string        `json:"schema"`
-	Host   string        `json:"host"`
+	ofFile bool // the line is not that of the rendered text; 0 when unknown
 }
 
 func planCommand(a *cli.App) *cobra.Command {
@@ -119,8 +108,8 @@ func plan(ctx context.Context, a *cli.App, cfg migrate.Config, withSQL bool) err
 
 func newPlanResult(m *shards.Map, report migrate.PlanReport, partial *shards.PartialError) planResult {
 	result := planResult{
-		Target: report.Target, UpToDate: report.UpToDate, Groups: []planGroup{}, Files: []planFile{}, Changed: changedFiles(report.Changed),
-		Problems: []string{}, Failed: []cli.FailedShard{}, Sample: (*sampleShard)(report.Sample),
+		Target: report.Target, UpToDate: report.UpToDate, Groups: []planGroup{}, Files: []planFile{}, Changed: listOf(report.Changed),
+		Problems: []string{}, Failed: []cli.FailedShard{}, Sample: report.Sample,
 	}
 	for _, g := range report.Groups {
 		group := planGroup{From: g.From, To: g.To, ShardCount: g.Shards.Len(), Shards: g.Shards, Files: g.Files}
@@ -190,21 +179,21 @@ func newPlanFile(m *shards.Map, f migrate.PlanFile, schema string, known *lint.K
 	}
 	for _, w := range warnings {
 		w.Line += f.Line - 1
-		file.Warnings = append(file.Warnings, planWarning{w.Rule, w.Kind, w.Line, w.Statement, w.Effect, w.Instead, false})
+		file.Warnings = append(file.Warnings, planWarning{Warning: w})
 	}
 	if f.MarkAbove {
-		file.Warnings = append(file.Warnings, planWarning{
+		file.Warnings = append(file.Warnings, planWarning{Warning: lint.Warning{
 			Rule: "disable-tx-down", Kind: lint.Fails, Line: 1, Statement: "---- tern: disable-tx ----",
 			Effect:  "kiloshard runs the way down outside a transaction too; tern's own program would run it in one",
 			Instead: "repeat the line below the separator",
-		})
+		}})
 	}
 	return file
 }
 
 // templateWarning says what a template does to the shards.
 func templateWarning(risk migrate.TemplateRisk) planWarning {
-	w := planWarning{Rule: string(risk.Kind), Kind: lint.Differs, Line: risk.Line, Statement: risk.Text, ofFile: true}
+	w := planWarning{lint.Warning{Rule: string(risk.Kind), Kind: lint.Differs, Line: risk.Line, Statement: risk.Text}, true}
 	switch risk.Kind {
 	case migrate.TemplateVaries:
 		w.Effect = "the file is rendered for each shard, and gives another text each time: no two shards run the same"
@@ -260,7 +249,7 @@ func planRows(result planResult) [][]string {
 	return rows
 }
 
-func sayPlanFile(a *cli.App, f planFile, sample *sampleShard, withSQL bool) {
+func sayPlanFile(a *cli.App, f planFile, sample *migrate.SampleShard, withSQL bool) {
 	if f.Shared {
 		a.Say("%s, once a host, before %s", f.File, cli.Count(f.ShardCount, "shard"))
 	} else {

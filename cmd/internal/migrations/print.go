@@ -8,62 +8,30 @@ import (
 
 	"github.com/kiloshard/kiloshard/cmd/internal/cli"
 	"github.com/kiloshard/kiloshard/migrate"
+	"github.com/kiloshard/kiloshard/migrate/snapshot"
 	"github.com/kiloshard/kiloshard/shards"
 )
 
 // runResult is the JSON output of kiloshard migrate up, down and redo.
 type runResult struct {
-	Run          string            `json:"run"` // its name in the ledger
-	Target       int32             `json:"target"`
-	Done         shards.Set        `json:"done"`
-	UpToDate     shards.Set        `json:"up_to_date"`
-	Steps        []step            `json:"steps"`
-	Failed       []cli.FailedShard `json:"failed"`
-	NotAttempted shards.Set        `json:"not_attempted"`
-	Shared       []sharedFile      `json:"shared"` // files that ran once a host
-	Changed      []changedFile     `json:"changed"`
-	BareNames    []bareName        `json:"bare_names"`            // what moves and restores do not find
-	TriedAgain   int               `json:"tried_again,omitempty"` // attempts after a lock that was not free, or a collision with others
-	Donor        *donor            `json:"donor"`                 // that new shards were made like; null for none
-	NoSnapshot   string            `json:"no_snapshot,omitempty"` // why all new shards ran the files, though there are many
-	Seconds      float64           `json:"seconds"`
+	Run          string                `json:"run"` // its name in the ledger
+	Target       int32                 `json:"target"`
+	Done         shards.Set            `json:"done"`
+	UpToDate     shards.Set            `json:"up_to_date"`
+	Steps        []migrate.Step        `json:"steps"`
+	Failed       []cli.FailedShard     `json:"failed"`
+	NotAttempted shards.Set            `json:"not_attempted"`
+	Shared       []migrate.SharedFile  `json:"shared"` // files that ran once a host
+	Changed      []migrate.ChangedFile `json:"changed"`
+	BareNames    []migrate.BareName    `json:"bare_names"`            // what moves and restores do not find
+	TriedAgain   int                   `json:"tried_again,omitempty"` // attempts after a lock that was not free, or a collision with others
+	Donor        *snapshot.Donor       `json:"donor"`                 // that new shards were made like; null for none
+	NoSnapshot   string                `json:"no_snapshot,omitempty"` // why all new shards ran the files, though there are many
+	Seconds      float64               `json:"seconds"`
 }
 
-// sharedFile is a file that ran once on each of some hosts.
-type sharedFile struct {
-	File  string   `json:"file"`
-	Hosts []string `json:"hosts"`
-}
-
-// bareName is a function that names what is in its shard without its schema, and is called for each row that is written.
-type bareName struct {
-	Caller   string `json:"caller"`
-	Function string `json:"function"`
-	Name     string `json:"name"`
-}
-
-// donor is the shard that new shards were made like.
-type donor struct {
-	Shard shards.Number `json:"shard"`
-	Alike int           `json:"alike"` // how many shards have its structure
-	Of    int           `json:"of"`    // how many were compared
-}
-
-// changedFile is a file that shards have in another form than the directory's.
-type changedFile struct {
-	Version int32      `json:"version"`
-	File    string     `json:"file"` // when it was run
-	Now     string     `json:"now"`  // the directory's of that version; empty if there is none
-	Shards  shards.Set `json:"shards"`
-}
-
-func changedFiles(changed []migrate.ChangedFile) []changedFile {
-	files := []changedFile{}
-	for _, c := range changed {
-		files = append(files, changedFile(c))
-	}
-	return files
-}
+// listOf returns a list that JSON has as one, also if it is empty.
+func listOf[T any](all []T) []T { return append([]T{}, all...) }
 
 // warnOfChanges says which files were changed after shards had run them.
 func warnOfChanges(a *cli.App, changed []migrate.ChangedFile) {
@@ -75,29 +43,12 @@ func warnOfChanges(a *cli.App, changed []migrate.ChangedFile) {
 	}
 }
 
-type step struct {
-	From   int32      `json:"from"`
-	To     int32      `json:"to"`
-	Shards shards.Set `json:"shards"`
-}
-
 // printRun prints the report of a run, and returns its error.
 func printRun(a *cli.App, m *shards.Map, report migrate.Report, partial *shards.PartialError) error {
 	result := runResult{
-		Run: report.Run, Target: report.Target, Changed: changedFiles(report.Changed), Done: report.Done, UpToDate: report.UpToDate,
-		Steps: []step{}, Shared: []sharedFile{}, Failed: []cli.FailedShard{}, BareNames: []bareName{}, TriedAgain: report.TriedAgain, Seconds: report.Elapsed.Seconds(),
-	}
-	for _, s := range report.Steps {
-		result.Steps = append(result.Steps, step(s))
-	}
-	for _, f := range report.Shared {
-		result.Shared = append(result.Shared, sharedFile(f))
-	}
-	for _, b := range report.BareNames {
-		result.BareNames = append(result.BareNames, bareName(b))
-	}
-	if report.Donor != nil {
-		result.Donor = (*donor)(report.Donor)
+		Run: report.Run, Target: report.Target, Done: report.Done, UpToDate: report.UpToDate, Steps: listOf(report.Steps), Failed: []cli.FailedShard{},
+		Shared: listOf(report.Shared), Changed: listOf(report.Changed), BareNames: listOf(report.BareNames), TriedAgain: report.TriedAgain,
+		Donor: report.Donor, Seconds: report.Elapsed.Seconds(),
 	}
 	if report.NoSnapshot != nil {
 		result.NoSnapshot = report.NoSnapshot.Error()

@@ -17,23 +17,16 @@ type migrateStatusResult struct {
 	Hosts   []versionsOf `json:"hosts"`
 	Pending shards.Set   `json:"pending"`
 
-	Changed   []changedFile `json:"changed"`
-	Unwritten []string      `json:"unwritten"` // files that have no SQL in them yet
+	Changed   []migrate.ChangedFile `json:"changed"`
+	Unwritten []string              `json:"unwritten"` // files that have no SQL in them yet
 }
 
 type versionsOf struct {
-	Host       string            `json:"host"`
-	Versions   []AtVersion       `json:"versions"`
-	NotCreated shards.Set        `json:"not_created"`
-	Failed     []cli.FailedShard `json:"failed"`
-	Error      string            `json:"error,omitempty"`
-}
-
-// AtVersion is the JSON of a version and the shards of a host at it.
-type AtVersion struct {
-	Version int32      `json:"version"`
-	Pending int        `json:"pending"`
-	Shards  shards.Set `json:"shards"`
+	Host       string                  `json:"host"`
+	Versions   []migrate.VersionStatus `json:"versions"`
+	NotCreated shards.Set              `json:"not_created"`
+	Failed     []cli.FailedShard       `json:"failed"`
+	Error      string                  `json:"error,omitempty"`
 }
 
 func statusCommand(a *cli.App) *cobra.Command {
@@ -60,12 +53,11 @@ func statusCommand(a *cli.App) *cobra.Command {
 }
 
 func printMigrateStatus(a *cli.App, cfg migrate.Config, report migrate.StatusReport) error {
-	result := migrateStatusResult{Unwritten: append([]string{}, report.Unwritten...), Files: report.Files, Hosts: []versionsOf{}, Pending: report.Pending(), Changed: changedFiles(report.Changed)}
+	result := migrateStatusResult{Unwritten: listOf(report.Unwritten), Files: report.Files, Hosts: []versionsOf{}, Pending: report.Pending(), Changed: listOf(report.Changed)}
 	rows := [][]string{{"HOST", ">SHARDS", ">VERSION", "FILE", ">PENDING", "BEHIND"}}
 	for _, host := range report.Hosts {
-		versions := versionsOf{Host: host.Host, Versions: []AtVersion{}, NotCreated: host.NotCreated, Failed: cli.Failures(&shards.PartialError{Failed: host.Failed})}
+		versions := versionsOf{Host: host.Host, Versions: listOf(host.Versions), NotCreated: host.NotCreated, Failed: cli.Failures(&shards.PartialError{Failed: host.Failed})}
 		for _, v := range host.Versions {
-			versions.Versions = append(versions.Versions, AtVersion(v))
 			file := "-"
 			if v.Version > 0 && int(v.Version) <= len(report.Files) {
 				file = report.Files[v.Version-1]

@@ -16,17 +16,6 @@ import (
 	"github.com/kiloshard/kiloshard/shards/move/ledger"
 )
 
-// movePlan is a shard that move --dry-run has looked at, as JSON has it.
-type movePlan struct {
-	Shard    shards.Number `json:"shard"`
-	Source   string        `json:"source"`
-	Target   string        `json:"target"`
-	Bytes    int64         `json:"bytes"`
-	Space    int64         `json:"space"` // with indexes
-	Problems []string      `json:"problems"`
-	Notes    []string      `json:"notes"` // what one should know
-}
-
 // planMoves prints what a move would do.
 func planMoves(ctx context.Context, a *cli.App, cfg move.RunConfig) error {
 	planned, err := move.Plan(ctx, cfg)
@@ -37,13 +26,14 @@ func planMoves(ctx context.Context, a *cli.App, cfg move.RunConfig) error {
 }
 
 func printPlanned(a *cli.App, planned []move.Planned) error {
-	result, bad := []movePlan{}, 0
+	result, bad := []move.Planned{}, 0
 	rows := [][]string{{">SHARD", "FROM", "TO", ">SIZE", "PROBLEMS"}}
 	for _, p := range planned {
 		if len(p.Problems) > 0 {
 			bad++
 		}
-		result = append(result, movePlan{p.Shard, p.Source, p.Target, p.Bytes, p.Space, append([]string{}, p.Problems...), append([]string{}, p.Notes...)})
+		p.Problems, p.Notes = append([]string{}, p.Problems...), append([]string{}, p.Notes...)
+		result = append(result, p)
 		rows = append(rows, []string{cli.Thousands(int(p.Shard)), p.Source, p.Target, cli.Megabytes(p.Bytes), strings.Join(p.Problems, "; ")})
 	}
 	printed := a.Print(map[string]any{"dry_run": true, "moves": result}, func() {

@@ -47,21 +47,21 @@ type leadStatus struct {
 }
 
 type hostStatus struct {
-	Host       string                 `json:"host"`
-	Address    string                 `json:"address"`
-	Up         bool                   `json:"up"`
-	Error      string                 `json:"error,omitempty"`
-	Postgres   string                 `json:"postgres"`
-	ShardCount int                    `json:"shard_count"` // that are there
-	Expected   int                    `json:"expected"`
-	Missing    shards.Set             `json:"missing"`
-	Strays     shards.Set             `json:"strays"` // whose home is another host
-	Lacking    []string               `json:"lacking_extensions,omitempty"`
-	Versions   []migrations.AtVersion `json:"versions"`
-	Bytes      int64                  `json:"bytes"`
-	Replicas   int                    `json:"replicas"`
-	LagSeconds float64                `json:"lag_seconds"`
-	Recovery   bool                   `json:"recovery,omitempty"`
+	Host       string                  `json:"host"`
+	Address    string                  `json:"address"`
+	Up         bool                    `json:"up"`
+	Error      string                  `json:"error,omitempty"`
+	Postgres   string                  `json:"postgres"`
+	ShardCount int                     `json:"shard_count"` // that are there
+	Expected   int                     `json:"expected"`
+	Missing    shards.Set              `json:"missing"`
+	Strays     shards.Set              `json:"strays"` // whose home is another host
+	Lacking    []string                `json:"lacking_extensions,omitempty"`
+	Versions   []migrate.VersionStatus `json:"versions"`
+	Bytes      int64                   `json:"bytes"`
+	Replicas   int                     `json:"replicas"`
+	LagSeconds float64                 `json:"lag_seconds"`
+	Recovery   bool                    `json:"recovery,omitempty"`
 
 	Addresses []addressStatus `json:"addresses,omitempty"` // of a host with several
 	Standbys  []standbyStatus `json:"standbys,omitempty"`
@@ -186,7 +186,7 @@ func lookAtHosts(ctx context.Context, a *cli.App, timeout time.Duration) (status
 		h := hostStatus{
 			Host: s.Host.Name, Address: s.Host.Address(), Up: s.Err == nil, Postgres: s.Version, ShardCount: s.Shards, Expected: s.Expected,
 			Missing: s.Missing, Strays: s.Strays, Lacking: s.Lacking,
-			Versions: []migrations.AtVersion{}, Bytes: s.Bytes, Replicas: s.Replicas, LagSeconds: s.Lag.Seconds(),
+			Versions: []migrate.VersionStatus{}, Bytes: s.Bytes, Replicas: s.Replicas, LagSeconds: s.Lag.Seconds(),
 			Sessions: s.Sessions, transactions: s.Transactions,
 			Recovery: s.Recovery, Addresses: addressesOf(&s), Standbys: standbysOf(&s),
 		}
@@ -219,9 +219,7 @@ func addVersions(ctx context.Context, a *cli.App, config shards.Config, m *shard
 			if hosts[i].Host != versions.Host {
 				continue
 			}
-			for _, v := range versions.Versions {
-				hosts[i].Versions = append(hosts[i].Versions, migrations.AtVersion(v))
-			}
+			hosts[i].Versions = append(hosts[i].Versions, versions.Versions...)
 		}
 	}
 }
