@@ -56,3 +56,9 @@ select string_agg(name || ' by ' || holder, '; ') from (
 	}
 	return fmt.Errorf("%w; locked are %s", err, results[len(results)-1].Rows[0][0])
 }
+
+// IsLockTimeout reports whether a statement failed because it did not get a lock in time, or was chosen to end a deadlock.
+func IsLockTimeout(err error) bool {
+	var pg *pgconn.PgError
+	return errors.As(err, &pg) && (pg.Code == "55P03" || pg.Code == "40P01")
+}

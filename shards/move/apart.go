@@ -7,6 +7,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/kiloshard/kiloshard/shards/connect"
 	"github.com/kiloshard/kiloshard/shards/move/internal/catalog"
 	"github.com/kiloshard/kiloshard/shards/move/internal/large"
 	"github.com/kiloshard/kiloshard/shards/move/internal/rows"
@@ -94,7 +95,7 @@ func (j *job) dropUnloggedKeys(ctx context.Context) error {
 		}
 		err := j.onTarget(ctx, drop)
 		switch {
-		case err == nil || !session.IsLockTimeout(err):
+		case err == nil || !connect.IsLockTimeout(err):
 			return true, err
 		case j.limits().Exceeded(began):
 			return false, fmt.Errorf("no locks on %s within %s, to drop foreign keys of unlogged tables: %w", j.Target, j.cfg.RetryLimit, err)

@@ -17,7 +17,7 @@ import (
 // for ever.
 func (j *job) countsViews() bool { return j.comparison.again < maxPasses }
 
-// unchanged returns [structure.ErrChanged] unless the shard on the source is what was compared.
+// unchanged returns [structure.ErrChanged] if the shard on the source was changed since it was compared.
 func (j *job) unchanged(ctx context.Context) error {
 	return j.comparison.catalogs.Unchanged(ctx, j.from, j.Schema, j.countsViews())
 }

@@ -21,7 +21,7 @@ import (
 // CheckError has all reasons found why a shard cannot be moved.
 type CheckError struct{ Problems []string }
 
-// Error joins what was found.
+// Error joins the problems.
 func (e *CheckError) Error() string { return strings.Join(e.Problems, "; ") }
 
 // check finds what would keep the shard from being moved, as a [CheckError], what an operator should know,
@@ -145,7 +145,7 @@ func (j *job) checkHosts(ctx context.Context, e *CheckError, lost shards.Set) (s
 	return shard.Bytes, notes, nil
 }
 
-// openWays names the slots of ways back of earlier moves to the host, which would lose what is written elsewhere.
+// openWays names the slots of ways back of earlier moves to the host: these would lose writes on another host.
 const openWays = `
 	SELECT format('slot %s keeps the way back of an earlier move open: expected move rollback, or move clean with the shard''s number, which closes it', slot_name)
 	FROM pg_replication_slots WHERE slot_name LIKE $1 AND database = current_database()`

@@ -35,7 +35,7 @@ func (j *job) publish(ctx context.Context) error {
 	return nil
 }
 
-// copy returns when the target has all rows, and keeps up with what is written.
+// copy returns when the target has all rows, and keeps up with writers.
 func (j *job) copy(ctx context.Context) error {
 	if j.back != nil { // migrations since have left the structure as it was
 		if err := structure.CopyLedger(ctx, j.from, j.to, j.Shard); err != nil {
@@ -81,7 +81,7 @@ func (j *job) copy(ctx context.Context) error {
 	return j.catchUp(ctx)
 }
 
-// copyFromSlot copies the rows as of where a slot begins, and starts a subscription that applies what was written since. One transaction of the target has the
+// copyFromSlot copies the rows as of where a slot begins, and starts a subscription that applies later writes. One transaction of the target has the
 // rows and starts the subscription: an attempt that did not end leaves no rows, and the next one begins again.
 //
 // Postgres's own workers would copy the rows from host to host. That takes longer, has no limit of its rate, and reports errors only in a log.

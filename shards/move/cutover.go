@@ -91,7 +91,7 @@ func (j *job) prepareTarget(ctx context.Context) error {
 	return group.Wait()
 }
 
-// fenceIn is the end of a cutover: it carries over what is not replicated, checks the catalogs meanwhile, and fences the source.
+// fenceIn is the end of a cutover: it copies and carries over what replication does not, checks the catalogs at the same time, and fences the source.
 func (j *job) fenceIn(ctx context.Context, tx pgx.Tx) error {
 	var group errgroup.Group
 	group.Go(func() error { return j.unchanged(ctx) })
@@ -105,7 +105,7 @@ func (j *job) fenceIn(ctx context.Context, tx pgx.Tx) error {
 	return j.raiseFence(ctx, tx, sequences)
 }
 
-// carryRest copies what is not replicated, compares rows, and carries the sequences over, which it returns.
+// carryRest copies unlogged tables and large objects, compares rows, and carries the sequences over, which it returns.
 func (j *job) carryRest(ctx context.Context, tx pgx.Tx) ([]fence.Sequence, error) {
 	if err := j.copyUnlogged(ctx, tx); err != nil {
 		return nil, err

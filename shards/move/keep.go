@@ -18,10 +18,10 @@ import (
 // keepPause is the pause between two looks at the ways back.
 const keepPause = 2 * time.Second
 
-// Keep keeps the ways back of some shards short, of all if cfg.Shards is empty: it applies what is written on the new hosts to the old
-// schemas, so that little WAL is kept for it. It closes a way back whose time is over, that keeps more WAL than it may, or that has
-// become impossible, and reports that by an event. It returns once none is open, or when ctx ends, without an error: what is
-// open then stays so, and its WAL piles up until [Rollback], [Clean], or another Keep. A host that does not answer is tried again.
+// Keep keeps the ways back of some shards short, of all if cfg.Shards is empty: it applies the writes on the new hosts to the old
+// schemas, so that the hosts keep little WAL for them. It closes a way back whose time is over, that keeps more WAL than it may, or that has
+// become impossible, and reports that by an event. It returns once none is open, or when ctx ends, without an error: ways back that
+// are open then stay open, and WAL piles up for them until [Rollback], [Clean], or another Keep. A host that does not answer is tried again.
 func Keep(ctx context.Context, cfg KeepConfig) error { return keepWays(ctx, cfg, false) }
 
 // KeepBeside is [Keep] while moves are under way: it continues until ctx ends, also while no way back is open yet.
@@ -95,8 +95,8 @@ func (c KeepConfig) keep(ctx context.Context, conns *hosts.Conns, m ledger.Move)
 	return nil
 }
 
-// CloseLost closes the ways back of all shards that are of no use any more, as [Keep] does: their time is over, they keep too much WAL, or they
-// have lost some. A dry run closes none. It returns the shards; what a host that does not answer has is looked at the next time.
+// CloseLost closes the ways back of all shards that cannot be used any more, as [Keep] does: their time is over, they keep too much WAL, or they
+// have lost some. A dry run closes none. It returns the shards, without those of hosts that do not answer.
 func CloseLost(ctx context.Context, cfg KeepConfig, dryRun bool) (lost shards.Set, err error) {
 	if cfg, err = cfg.withDefaults(); err != nil {
 		return lost, err
@@ -118,7 +118,7 @@ func CloseLost(ctx context.Context, cfg KeepConfig, dryRun bool) (lost shards.Se
 	return shards.SetOf(found...), errors.Join(errs...)
 }
 
-// closeLost closes a way back if it is of no use any more, and says why.
+// closeLost closes a way back if it cannot be used any more, and returns why.
 func (c KeepConfig) closeLost(ctx context.Context, conns *hosts.Conns, m ledger.Move, dryRun bool) (why string, err error) {
 	target, err := conns.Get(ctx, m.Target)
 	if err != nil {

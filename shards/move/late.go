@@ -38,7 +38,7 @@ func (j *job) resume(ctx context.Context) error {
 }
 
 // fenceLate fences a source that has lost its fence, in a failover to a standby that had not replayed it. The map has the shard on the
-// target, which serves it: nothing is copied or compared. What was written on the source since is in its old schema only.
+// target, which serves it: nothing is copied or compared. Only the old schema has the later writes on the source.
 func (j *job) fenceLate(ctx context.Context) error {
 	var whole bool
 	query := `SELECT EXISTS (SELECT FROM kiloshard.moves WHERE id = $1 AND side = 'target' AND step = $3) AND to_regnamespace($2) IS NOT NULL AND NOT ` + sql.IsOldFence("$2::text")

@@ -10,7 +10,7 @@ import (
 )
 
 // prepareOpening shows the copy, or takes the fence down in front of the old schema of a rollback, in a transaction that is left open: it has its locks
-// before writers wait, whatever reads the sequence for long, such as pg_dump. The owners and grants are those of the source until then.
+// before writers wait, although readers such as pg_dump may hold the sequence for long. The owners and grants are those of the source until then.
 func (j *job) prepareOpening(ctx context.Context) (err error) {
 	if j.opening == nil || j.opening.IsClosed() {
 		if j.opening, err = session.Open(ctx, j.dst); err != nil {

@@ -30,7 +30,7 @@ func (e *RowsError) Error() string {
 	return text
 }
 
-// comparison is what is known of the two sides.
+// comparison has the results of the last comparisons of the two sides.
 type comparison struct {
 	catalogs structure.Catalogs // of the source, when the structures were compared
 	again    int                // how often the structures were compared once more
@@ -240,7 +240,7 @@ func (j *job) snapshots(ctx context.Context) (source, target *pgx.Conn, err erro
 	return source, target, err
 }
 
-// verifyStructure compares the structures of both sides. [job.unchanged] finds what is changed after that.
+// verifyStructure compares the structures of both sides. [job.unchanged] finds later changes.
 func (j *job) verifyStructure(ctx context.Context) (err error) {
 	if j.comparison.catalogs, err = structure.ReadCatalogs(ctx, j.from, j.Schema, j.countsViews()); err != nil {
 		return err

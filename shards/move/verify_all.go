@@ -37,7 +37,7 @@ func Verify(ctx context.Context, cfg Config) (Report, error) {
 	})
 }
 
-// compareWithFenced compares a shard that has moved with what was fenced.
+// compareWithFenced compares a shard that has moved with its old schema.
 func (j *job) compareWithFenced(ctx context.Context) error {
 	var there bool
 	var carried string

@@ -2,7 +2,6 @@ package provision
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
@@ -85,10 +84,4 @@ func endScript(ctx context.Context, conn *pgx.Conn, script, end string) error {
 		}
 	}
 	return err
-}
-
-// waited reports whether a script failed because it did not get a lock in time, or was chosen to end a deadlock.
-func waited(err error) bool {
-	var pg *pgconn.PgError
-	return errors.As(err, &pg) && (pg.Code == "55P03" || pg.Code == "40P01")
 }

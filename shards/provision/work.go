@@ -240,7 +240,7 @@ func retryLocks(ctx context.Context, fn func() error) error {
 	pause := 50 * time.Millisecond
 	for try := 1; ; try++ {
 		err := fn()
-		if err == nil || try == lockTries || !waited(err) {
+		if err == nil || try == lockTries || !connect.IsLockTimeout(err) {
 			return err
 		}
 		select {

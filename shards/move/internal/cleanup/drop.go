@@ -1,4 +1,4 @@
-// Package cleanup drops what moves that have ended have left on hosts: old schemas with their fences, and whatever no move needs any more.
+// Package cleanup drops what moves that have ended have left on hosts: old schemas with their fences, and slots, publications and subscriptions that no move needs any more.
 package cleanup
 
 import (

@@ -105,7 +105,7 @@ func create(m ledger.Move, schema string) string {
 }
 
 // Raise makes the source refuse, in a transaction that holds the locks of all tables and sequences: the sequences are exhausted, the shard gets
-// another name, and the fence takes its place. [Note] is to follow.
+// another name, and the fence takes its place. The caller calls [Note] next.
 func Raise(ctx context.Context, tx pgx.Tx, m ledger.Move, sequences []Sequence) error {
 	statements := ""
 	for _, s := range sequences {

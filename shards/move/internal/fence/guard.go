@@ -7,6 +7,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/kiloshard/kiloshard/shards/connect"
 	"github.com/kiloshard/kiloshard/shards/move/internal/session"
 	"github.com/kiloshard/kiloshard/shards/move/internal/wait"
 	"github.com/kiloshard/kiloshard/shards/move/ledger"
@@ -45,7 +46,7 @@ func Unguard(ctx context.Context, target *pgx.Conn, limits wait.Limits, m ledger
 			err := session.Run(ctx, target, fmt.Sprintf("BEGIN; SET LOCAL lock_timeout = %d; DROP TRIGGER %s ON %s; COMMIT",
 				dropTimeout.Milliseconds(), guardName, session.Name(m.Schema, table)))
 			switch {
-			case session.IsLockTimeout(err):
+			case connect.IsLockTimeout(err):
 				if time.Since(reported) > wait.Interval {
 					reported = time.Now()
 					limits.Report("waits for table %s, to drop trigger %s", table, guardName)

@@ -13,7 +13,7 @@ import (
 )
 
 // lockTables locks all tables in a mode. A statement on a partitioned table locks that first, waits for the locks of its partitions, and then writes
-// there, whatever they are called by then. So partitioned tables are locked, too, and parents before their children, as statements do.
+// there, even if they have other names by then. So partitioned tables are locked, too, and parents before their children, as statements do.
 var lockTables = `
   SELECT 'LOCK TABLE ' || string_agg(oid::regclass::text, ', ' ORDER BY relkind = 'r', relispartition, NOT relhassubclass, oid) || ' IN %[2]s MODE' INTO s
   FROM pg_class WHERE ` + catalog.In("pg_class", "oid", "to_regnamespace('%[1]s')") + ` AND relkind IN ('r', 'p');

@@ -105,7 +105,7 @@ func (c Change) OnSource(m *shards.Map) error {
 	return nil
 }
 
-// NotOnTarget returns an error if a map has one of the shards on the target. Then the target serves it, whatever the ledger has: a source that has failed over may
+// NotOnTarget returns an error if a map has one of the shards on the target. Then the target serves it, even if the ledger differs: a source that has failed over may
 // have lost its fence.
 func (c Change) NotOnTarget(m *shards.Map) error {
 	for n := range c.Shards.All() {

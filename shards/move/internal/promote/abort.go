@@ -69,8 +69,8 @@ func (p *Promotion) Abort(ctx context.Context) error {
 // settleDelay is the time after which a statement that a killed mover has sent is under way.
 const settleDelay = time.Second
 
-// notPromoted returns an error if the standby was promoted. One that does not answer may have been: it has no shard that it could serve
-// then, but is of no use as a standby.
+// notPromoted returns an error if the standby was promoted. A standby that does not answer may have been promoted: it has no shard that it could serve
+// then, but cannot be used as a standby.
 func (p *Promotion) notPromoted(ctx context.Context) error {
 	err := p.Connect(ctx)
 	if err == nil { // a killed mover's last statement may still arrive

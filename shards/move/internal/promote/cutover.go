@@ -203,7 +203,7 @@ func (p *Promotion) ready(ctx context.Context, began time.Time) error {
 	}
 }
 
-// follows returns when the standby has what was written on the source a moment ago.
+// follows returns when the standby has a marker that this writes on the source.
 func (p *Promotion) follows(ctx context.Context, limit time.Duration) error {
 	attempt := time.Now().UnixNano()
 	if _, err := p.from.Exec(ctx, `INSERT INTO kiloshard.move_markers VALUES ($1, $2)`, p.Split, attempt); err != nil {

@@ -30,7 +30,7 @@ func (s Stream) Identify(ctx context.Context) (changed bool, err error) {
 	return true, nil
 }
 
-// RestoreIdentities undoes [Stream.Identify], whatever the shard's schema is called by now.
+// RestoreIdentities undoes [Stream.Identify], in the shard's schema or the old schema.
 func (s Stream) RestoreIdentities(ctx context.Context) error {
 	identities, err := s.Identities(ctx)
 	if err != nil {

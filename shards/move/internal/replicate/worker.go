@@ -25,7 +25,7 @@ type workerWatch struct {
 }
 
 // look returns an error if it has failed too often since the target confirmed something, or since the first look. Postgres counts
-// as long as there is a subscription, also what was put right since.
+// as long as there is a subscription, and includes errors whose cause is removed.
 func (w *workerWatch) look(ctx context.Context) error {
 	now, s := time.Now(), w.Stream
 	first := w.looked.IsZero()

@@ -7,6 +7,8 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/kiloshard/kiloshard/shards/connect"
 )
 
 // Run runs statements as one message, and so as one transaction unless they say otherwise. After an error no transaction is open.
@@ -43,7 +45,7 @@ func Texts(ctx context.Context, conn *pgx.Conn, query string, args ...any) ([]st
 // Name quotes an identifier, with its schema if there are two parts.
 func Name(parts ...string) string { return pgx.Identifier(parts).Sanitize() }
 
-// Quoted doubles the quotes of a text that is to stand between quotes.
+// Quoted doubles the quotes of a text, for use between quotes.
 func Quoted(text string) string { return strings.ReplaceAll(text, "'", "''") }
 
 // Code returns the SQLSTATE of an error, empty for none.
@@ -63,16 +65,13 @@ func Ignoring(err error, code string) error {
 	return err
 }
 
-// IsLockTimeout reports whether a statement failed because it did not get a lock in time, or was chosen to end a deadlock.
-func IsLockTimeout(err error) bool { return Code(err) == "55P03" || Code(err) == "40P01" }
-
 // IsTransient reports whether a statement failed because of a lock, a time limit, or a change of another session at the same moment.
 func IsTransient(err error) bool {
 	switch Code(err) {
-	case "55P03", "40P01", "57014", "25P03": // lock not available, deadlock, statement timeout, idle in a transaction
+	case "57014", "25P03": // statement timeout, idle in a transaction
 		return true
 	case "XX000": // two sessions have granted something at the same moment
 		return strings.Contains(err.Error(), "tuple concurrently updated")
 	}
-	return false
+	return connect.IsLockTimeout(err)
 }

@@ -101,7 +101,7 @@ func (c Catalogs) Unchanged(ctx context.Context, source *pgx.Conn, schema string
 	return nil
 }
 
-// UnchangedBehind returns [ErrChanged] unless the schema behind the fence of a move is what was compared. Locks do not keep others from making things in a schema,
+// UnchangedBehind returns [ErrChanged] if the schema behind the fence of a move was changed since it was compared. Locks do not keep others from making things in a schema,
 // or from changing functions and grants, until its new name is committed. From then on they do not find it by its name.
 func UnchangedBehind(ctx context.Context, source *pgx.Conn, m ledger.Move) error {
 	var makers, fenced string

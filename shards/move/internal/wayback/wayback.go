@@ -22,7 +22,7 @@ import (
 // ErrClosed says that the way back is closed.
 var ErrClosed = errors.New("the way back is closed")
 
-// Publish makes the publication on the target, in place of what an earlier try has left. The slot is to follow.
+// Publish makes the publication on the target, in place of one that an earlier try has left. The caller makes the slot next.
 func Publish(ctx context.Context, target *pgx.Conn, m ledger.Move) error {
 	if err := Remove(ctx, target, m); err != nil {
 		return err
