@@ -44,9 +44,12 @@
 // # TLS
 //
 // The DSN configures TLS as for libpq: sslmode=verify-full with sslrootcert=FILE refuses a server whose certificate is not
-// signed by this CA or not for the name in the DSN; sslcert and sslkey are the client's certificate. Without an sslmode a
-// connection is encrypted if the server supports it, and nothing is verified. Relative file names are resolved in the
-// config's directory; see [shards.Load].
+// signed by this CA or not for the name in the DSN; sslcert and sslkey are the client's certificate. Relative file names are
+// resolved in the config's directory; see [shards.Load].
+//
+// Libpq's default is another one: if neither the DSN nor its service nor PGSSLMODE has an sslmode, that is verify-full for all addresses,
+// unless each of them is localhost, a loopback address or a Unix socket. To those a connection is encrypted if the server supports
+// it, and nothing is verified.
 //
 // # Secrets
 //

@@ -44,6 +44,13 @@ func Environment(ctx context.Context, host shards.Host) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
+	byDefault, err := hasDefaultMode(host, &config.Config)
+	if err != nil {
+		return nil, err
+	}
+	if byDefault {
+		values["sslmode"] = defaultMode
+	}
 	for key, variable := range libpqVariables {
 		if value, ok := values[key]; ok {
 			environment = append(environment, variable+"="+value)

@@ -2,6 +2,7 @@ package connect
 
 import (
 	"context"
+	"crypto/tls"
 	"crypto/x509"
 	"errors"
 	"fmt"
@@ -47,6 +48,9 @@ func (l *logins) explain(err error) error {
 	text := fmt.Sprintf("user %s, database %s: %s", config.User, config.Database, reasons(errors.Unwrap(connecting(err)).Error()))
 	if advice := advise(err, config, l.host.HasCredentials()); advice != "" {
 		text += "; " + advice
+	}
+	if byDefault, bad := hasDefaultMode(l.host, config); bad == nil && byDefault && failedTLS(err) {
+		text += "; " + otherModes
 	}
 	return &Error{text: hide(text), Err: err}
 }
@@ -160,6 +164,15 @@ func refusal(err error) *pgconn.PgError {
 		return pg
 	}
 	return nil
+}
+
+// otherModes is the advice for a host that has no sslmode.
+const otherModes = "without sslmode a DSN means verify-full: sslmode=require encrypts and does not verify the server, sslmode=disable does neither"
+
+// failedTLS reports whether a server has no TLS, or a certificate that does not verify.
+func failedTLS(err error) bool {
+	var unverified *tls.CertificateVerificationError
+	return errors.As(err, &unverified) || strings.Contains(connecting(err).Error(), noTLS)
 }
 
 // advise says what was expected, for errors that people can fix.

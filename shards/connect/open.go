@@ -106,7 +106,11 @@ func (l *logins) config(ctx context.Context, adjust func(*pgx.ConnConfig)) (*pgx
 // parse parses a host's DSN with its present variables. pgxpool's parser keeps settings for pgx and for
 // pools out of the server's parameters.
 func parse(host shards.Host) (*pgxpool.Config, error) {
-	config, err := pgxpool.ParseConfig(host.ConnString())
+	text, err := withMode(host)
+	if err != nil {
+		return nil, err
+	}
+	config, err := pgxpool.ParseConfig(text)
 	if err != nil {
 		return nil, badDSN(err)
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/jackc/pgservicefile"
 	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/kiloshard/kiloshard/internal/dsn"
 	"github.com/kiloshard/kiloshard/shards"
@@ -97,10 +98,14 @@ func Secure(host shards.Host, libpq int) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	// TLS does not depend on the address, but for a socket, which has none.
-	overTCP, err := parse(At(host, "localhost", 5432))
+	text, err := withMode(host)
 	if err != nil {
 		return "", err
+	}
+	// TLS of a mode does not depend on the address, but for a socket, which has none.
+	overTCP, err := pgxpool.ParseConfig(dsn.With(text, "host", "localhost", "port", "5432"))
+	if err != nil {
+		return "", badDSN(err)
 	}
 	values, err := settingsOf(host)
 	if err != nil {

@@ -9,9 +9,9 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
-	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/kiloshard/kiloshard/shards"
+	"github.com/kiloshard/kiloshard/shards/connect"
 )
 
 // AddressStatus is how one address of a host with several is doing.
@@ -32,7 +32,7 @@ type address struct {
 
 // addressesOf returns the addresses in the DSN of a host, none for one that is malformed.
 func addressesOf(host shards.Host) (all []*address) {
-	config, err := pgxpool.ParseConfig(host.ConnString())
+	_, config, err := connect.ForPool(host)
 	if err != nil {
 		return nil // whoever connects says why
 	}
