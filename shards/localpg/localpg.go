@@ -12,15 +12,58 @@ package localpg
 
 import (
 	"context"
+	"log/slog"
 
 	"github.com/kiloshard/kiloshard/internal/localpg"
 )
 
 // Config says which server to start. Its zero value starts the first that is available, with settings for temporary data.
-type Config = localpg.Config
+type Config struct {
+	// Source is the only source to try. Defaults to DSN if one is given, else to the first of Local, Docker and
+	// Download that is available.
+	Source Source
+
+	// DSN is a server that the caller has, as a URL or as keywords and values. Its user must be allowed to create
+	// databases.
+	DSN string
+
+	// Settings are server settings as in postgresql.conf, over those of this package: max_connections 200,
+	// shared_buffers 256MB, min_wal_size 80MB, max_wal_size 512MB. Not with a DSN.
+	Settings map[string]string
+
+	// Keep leaves the server running and its files in place on Stop, and does not tie it to this process's life.
+	// Databases created on a server given by its DSN are left, too.
+	Keep bool
+
+	// Dir is the parent of the data directory; the user that the server runs as must be able to enter it. Defaults to
+	// /dev/shm, in memory, for a server that has fsync off, is not kept, and finds 8 GiB free there; else to os.TempDir,
+	// and for Docker to a volume. For Docker only root can use it, and the daemon must be on this machine.
+	Dir string
+
+	// BinDir is the only place to look for server binaries. Defaults to the PATH and the usual places. For Local.
+	BinDir string
+
+	// Env is added to the environment of the server process, which is otherwise only LC_ALL=C; in the form of
+	// os.Environ. For Local and Download.
+	Env []string
+
+	// Image is the container image. Defaults to postgres:17.
+	Image string
+
+	// DownloadURL is the Maven repository that builds are downloaded from. Defaults to that of
+	// embedded-postgres.
+	DownloadURL string
+
+	// CacheDir is where downloaded builds and templates of initdb are kept. Defaults to kiloshard in os.UserCacheDir;
+	// for root, whose cache the server's user cannot reach, to /var/cache/kiloshard.
+	CacheDir string
+
+	// Logger gets what is tried and what is started. Defaults to none.
+	Logger *slog.Logger
+}
 
 // Source says where a server comes from.
-type Source = localpg.Source
+type Source = string
 
 // The sources, in the order in which they are tried.
 const (
@@ -44,7 +87,7 @@ type Server struct{ server *localpg.Server }
 // Start starts a server and returns when it answers; ctx governs all of it. The caller must stop the server with
 // [Server.Stop]. After an error nothing is left.
 func Start(ctx context.Context, cfg Config) (*Server, error) {
-	server, err := localpg.Start(ctx, cfg)
+	server, err := localpg.Start(ctx, localpg.Config(cfg))
 	if err != nil {
 		return nil, err
 	}
