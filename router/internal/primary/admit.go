@@ -114,7 +114,7 @@ func (w *Watch) Demoted(ctx context.Context, turns uint64) bool {
 		w.mu.Lock()
 		readOnly, left := false, time.Duration(0)
 		if now := w.primary; now != nil {
-			readOnly, left = now.last.role.readOnly, time.Until(now.last.since.Add(w.Wait))
+			readOnly, left = now.last.role.ReadOnly, time.Until(now.last.since.Add(w.Wait))
 		}
 		closed, reported := w.closed, w.reported
 		w.mu.Unlock()
@@ -135,5 +135,5 @@ func (w *Watch) Demoted(ctx context.Context, turns uint64) bool {
 func (w *Watch) ReadOnly() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return w.several && (w.primary == nil || w.primary.last.role.readOnly)
+	return w.several && (w.primary == nil || w.primary.last.role.ReadOnly)
 }

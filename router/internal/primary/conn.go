@@ -8,13 +8,15 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/kiloshard/kiloshard/internal/serverrole"
 )
 
 // Conn is a connection to an address of the host.
 type Conn struct {
 	net.Conn
 	address *address
-	server  atomic.Pointer[string] // role.server of the other end; nil if unknown
+	server  atomic.Pointer[string] // Role.Server of the other end; nil if unknown
 	cut     atomic.Bool
 }
 
@@ -104,12 +106,12 @@ func (w *Watch) prepare(ctx context.Context, c *pgx.ConnConfig) error {
 // check records the server of a new connection. If the host has several addresses, it refuses a server that is no longer
 // the primary.
 func (w *Watch) check(ctx context.Context, conn *pgconn.PgConn) error {
-	r, err := askRole(ctx, conn)
+	r, err := serverrole.Read(ctx, conn)
 	if err != nil {
 		return err
 	}
-	if c := ConnOf(conn.Conn()); c != nil && r.server != "" {
-		c.server.Store(&r.server)
+	if c := ConnOf(conn.Conn()); c != nil && r.Server != "" {
+		c.server.Store(&r.Server)
 	}
 	if !w.several {
 		return nil

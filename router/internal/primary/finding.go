@@ -10,6 +10,7 @@ import (
 
 	"github.com/jackc/pgx/v5/pgconn"
 
+	"github.com/kiloshard/kiloshard/internal/serverrole"
 	"github.com/kiloshard/kiloshard/router/internal/failure"
 	"github.com/kiloshard/kiloshard/shards"
 )
@@ -29,7 +30,7 @@ const (
 // report is the result of a probe.
 type report struct {
 	state   state
-	role    role // if the state is answered
+	role    serverrole.Role // if the state is answered
 	err     error
 	asked   time.Time
 	ended   time.Time

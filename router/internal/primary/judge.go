@@ -8,6 +8,7 @@ import (
 
 	"github.com/jackc/pgx/v5/pgconn"
 
+	"github.com/kiloshard/kiloshard/internal/serverrole"
 	"github.com/kiloshard/kiloshard/router/internal/failure"
 )
 
@@ -44,14 +45,14 @@ func (w *Watch) record(a *address, r report) {
 	default:
 		w.markUp()
 	}
-	if r.renewed && a == w.primary && r.role.takesWrites() {
+	if r.renewed && a == w.primary && r.role.TakesWrites() {
 		w.cutFormer(a)
 	}
 }
 
 // sameRole reports whether two roles are equal, apart from the server. So a restart does not change the role.
-func sameRole(a, b role) bool {
-	a.server = b.server
+func sameRole(a, b serverrole.Role) bool {
+	a.Server = b.Server
 	return a == b
 }
 
@@ -88,25 +89,25 @@ func (w *Watch) twoClusters() bool {
 	system := ""
 	for _, a := range w.addresses {
 		r := a.last.role
-		if a.last.state != answered || r.recovery || r.system == "" {
+		if a.last.state != answered || r.Recovery || r.System == "" {
 			continue
 		}
-		if system != "" && r.system != system {
+		if system != "" && r.System != system {
 			return true
 		}
-		system = r.system
+		system = r.System
 	}
 	return false
 }
 
 // unfit returns why a server with this role is not the primary; nil if it may be. The caller holds mu.
-func (w *Watch) unfit(r role) error {
+func (w *Watch) unfit(r serverrole.Role) error {
 	switch {
-	case r.recovery:
+	case r.Recovery:
 		return errStandby
-	case w.system != "" && r.system != "" && r.system != w.system:
+	case w.system != "" && r.System != "" && r.System != w.system:
 		return errCluster
-	case r.timeline != 0 && r.timeline < w.timeline:
+	case r.Timeline != 0 && r.Timeline < w.timeline:
 		return errSuperseded
 	}
 	return nil
@@ -139,11 +140,8 @@ func (w *Watch) choose() {
 // takes writes, else the last primary. The caller holds mu.
 func (w *Watch) betterThan(a, other *address) bool {
 	mine, its := a.last.role, other.last.role
-	switch {
-	case mine.timeline != its.timeline:
-		return mine.timeline > its.timeline
-	case mine.readOnly != its.readOnly:
-		return its.readOnly
+	if mine.Newer(its) != its.Newer(mine) {
+		return mine.Newer(its)
 	}
 	return a == w.latest
 }
@@ -152,7 +150,7 @@ func (w *Watch) betterThan(a, other *address) bool {
 // Any other must wait until each of the other addresses was probed since, or had enough time to answer: one of them may have
 // been promoted while this one was away. The caller holds mu.
 func (w *Watch) mayTakeOver(a *address) bool {
-	if w.timeline != 0 && a.last.role.timeline > w.timeline {
+	if w.timeline != 0 && a.last.role.Timeline > w.timeline {
 		return true
 	}
 	if w.primary != nil {
@@ -171,10 +169,10 @@ func (w *Watch) mayTakeOver(a *address) bool {
 }
 
 // learn stores the primary's timeline and cluster. The caller holds mu.
-func (w *Watch) learn(r role) {
-	w.timeline = max(w.timeline, r.timeline)
+func (w *Watch) learn(r serverrole.Role) {
+	w.timeline = max(w.timeline, r.Timeline)
 	if w.system == "" {
-		w.system = r.system
+		w.system = r.System
 	}
 }
 

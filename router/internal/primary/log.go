@@ -44,7 +44,7 @@ func (w *Watch) logRival(a *address) {
 	if w.twoClusters() {
 		why = errTwoClusters
 	}
-	a.rival = r.takesWrites() && (why != nil || w.primary != nil && a != w.primary)
+	a.rival = r.TakesWrites() && (why != nil || w.primary != nil && a != w.primary)
 	if !a.rival || before {
 		return
 	}

@@ -8,6 +8,8 @@ import (
 	"sync"
 
 	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/kiloshard/kiloshard/internal/serverrole"
 )
 
 // probeConn is a prober's own connection.
@@ -115,7 +117,7 @@ func (p *prober) try(ctx context.Context, conn *probeConn, attempt int) (*probeC
 	}
 	defer p.asking.Add(-1)
 	stop := context.AfterFunc(ctx, func() { _ = conn.socket.Close() })
-	r, err := askRole(context.Background(), conn.PgConn) // closing the socket ends it
+	r, err := serverrole.Read(context.Background(), conn.PgConn) // closing the socket ends it
 	if err != nil || !stop() {
 		conn.close()
 		return nil, report{state: stateOf(err), err: err}

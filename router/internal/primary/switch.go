@@ -88,7 +88,7 @@ func (w *Watch) cutLate() {
 // cutFormer closes connections to a server that no longer has the address, such as one that was demoted. The caller holds
 // mu.
 func (w *Watch) cutFormer(a *address) {
-	now := a.last.role.server
+	now := a.last.role.Server
 	former := func(c *Conn) bool { s := c.server.Load(); return s != nil && *s != now }
 	if now == "" {
 		return
