@@ -27,6 +27,20 @@ func At(host shards.Host, address string, port uint16) shards.Host {
 	return host
 }
 
+// Addresses returns the hosts and ports that the DSN of a host names, each pair once. The error is an [Error].
+func Addresses(host shards.Host) (hosts []string, ports []uint16, err error) {
+	config, err := parse(host)
+	if err != nil {
+		return nil, nil, err
+	}
+	for _, a := range addressesOf(&config.ConnConfig.Config) {
+		hosts, ports = append(hosts, a.host), append(ports, a.port)
+	}
+	return hosts, ports, nil
+}
+
+func (a address) String() string { return net.JoinHostPort(a.host, strconv.Itoa(int(a.port))) }
+
 // addressesOf returns the addresses of a config, each once.
 func addressesOf(c *pgconn.Config) []address {
 	all := []address{{c.Host, c.Port}}

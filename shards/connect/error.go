@@ -21,6 +21,16 @@ var ErrCredentials = errors.New("the server refuses the credentials")
 type Error struct {
 	text string
 	Err  error // from pgx, or from the function for the host's credentials
+
+	who, why, advice string // of a text about a failed connection
+}
+
+func (e *Error) compose() string {
+	text := e.who + e.why
+	if e.advice != "" {
+		text += "; " + e.advice
+	}
+	return text
 }
 
 // Error says what went wrong at which address, and what was expected.
@@ -45,14 +55,15 @@ func (l *logins) explain(err error) error {
 	if errors.Is(err, context.Canceled) {
 		return err
 	}
-	text := fmt.Sprintf("user %s, database %s: %s", config.User, config.Database, reasons(errors.Unwrap(connecting(err)).Error()))
-	if advice := advise(err, config, l.host.HasCredentials()); advice != "" {
-		text += "; " + advice
+	e := &Error{
+		Err: err, who: hide(fmt.Sprintf("user %s, database %s: ", config.User, config.Database)), why: hide(reasons(errors.Unwrap(connecting(err)).Error())),
+		advice: hide(advise(err, config, l.host.HasCredentials())),
 	}
 	if byDefault, bad := hasDefaultMode(l.host, config); bad == nil && byDefault && failedTLS(err) {
-		text += "; " + otherModes
+		e.advice = strings.TrimPrefix(e.advice+"; "+otherModes, "; ")
 	}
-	return &Error{text: hide(text), Err: err}
+	e.text = e.compose()
+	return e
 }
 
 // attempt matches pgx's text about one attempt: the address, the name that it was resolved from, and why it failed.

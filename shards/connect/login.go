@@ -23,6 +23,7 @@ type Login struct {
 	made     place   // by ForPool
 	user     string  // likewise
 	password *string // likewise
+	newest   *newest // of [Login.AttendNewest]; else nil
 
 	accepted atomic.Pointer[accepted] // configs that the server accepted; nil before the first
 }
@@ -74,6 +75,9 @@ func (l *Login) Attend(config *pgxpool.Config) {
 		}
 		if !keep.user {
 			c.User = fresh.User
+		}
+		if err := l.goToNewest(ctx, c); err != nil {
+			return err
 		}
 		if err := l.prepare(ctx, c, keep, earlier); err != nil || before == nil {
 			return err

@@ -19,22 +19,31 @@ const defaultLimit = 30 * time.Second
 // Open opens a session for our own statements on the host. It states all settings that these take for granted, whatever role,
 // database and DSN have, but for a lock_timeout of the DSN. adjust may change the config before the host's credentials are added;
 // it may be nil.
-// ctx governs the opening; also, each address of the host has the connect_timeout of the DSN, 30 s without one.
+// ctx governs the opening; also, each address of the host has the connect_timeout of the DSN, 30 s without one. Several addresses are tried side by
+// side: the session leads to the primary that was promoted last among those that answer soon, or if there is none to the first in the DSN.
 //
 // It checks whose shards a host of a map holds. The error is an [Error], an [IdentityError], [ErrSilent], or that of ctx.
 //
 // A statement has no time limit. But if it has received nothing for the connect_timeout, another connection checks whether
 // the host still answers. If that gets no answer within five times as long, the statement fails with [ErrSilent].
 func Open(ctx context.Context, host shards.Host, adjust func(*pgx.ConnConfig)) (*pgx.Conn, error) {
-	return open(ctx, host, adjust, checkIdentity)
+	return openChecked(ctx, host, adjust, checkIdentity)
 }
 
 // OpenAnyCluster is [Open] for a caller that checks itself whose shards the host holds.
 func OpenAnyCluster(ctx context.Context, host shards.Host, adjust func(*pgx.ConnConfig)) (*pgx.Conn, error) {
-	return open(ctx, host, adjust, checkAnyCluster)
+	return openChecked(ctx, host, adjust, checkAnyCluster)
 }
 
-func open(ctx context.Context, host shards.Host, adjust func(*pgx.ConnConfig), check func(context.Context, *pgconn.PgConn, shards.Host) error) (*pgx.Conn, error) {
+type checker func(context.Context, *pgconn.PgConn, shards.Host) error
+
+func openChecked(ctx context.Context, host shards.Host, adjust func(*pgx.ConnConfig), check checker) (*pgx.Conn, error) {
+	best, err := openNewest(ctx, host, func(ctx context.Context, at shards.Host) (*pgx.Conn, error) { return open(ctx, at, adjust, check) }, (*pgx.Conn).PgConn)
+	return best.session, err
+}
+
+// open opens a session at a host's one address.
+func open(ctx context.Context, host shards.Host, adjust func(*pgx.ConnConfig), check checker) (*pgx.Conn, error) {
 	l := &logins{host: host}
 	config, err := l.config(ctx, func(config *pgx.ConnConfig) {
 		stateAll(&config.Config)
@@ -64,6 +73,12 @@ func open(ctx context.Context, host shards.Host, adjust func(*pgx.ConnConfig), c
 // OpenPlain opens a session for the SQL of users, without pgx's types and statements: settings that SQL may count on, such as its
 // timeouts and TimeZone, are those of role and database. It states the others, and [CheckRole] has to follow a RESET ALL.
 func OpenPlain(ctx context.Context, host shards.Host, adjust func(*pgconn.Config)) (*pgconn.PgConn, error) {
+	best, err := openNewest(ctx, host, func(ctx context.Context, at shards.Host) (*pgconn.PgConn, error) { return openPlain(ctx, at, adjust) }, itself)
+	return best.session, err
+}
+
+// openPlain is [OpenPlain] for a host with one address.
+func openPlain(ctx context.Context, host shards.Host, adjust func(*pgconn.Config)) (*pgconn.PgConn, error) {
 	l := &logins{host: host}
 	config, err := l.config(ctx, func(config *pgx.ConnConfig) {
 		stateTransactions(&config.Config)

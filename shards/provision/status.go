@@ -66,7 +66,7 @@ func hostStatus(ctx context.Context, m *shards.Map, host shards.Host) HostStatus
 	s := HostStatus{Host: host, Expected: len(numbers)}
 	var conn *pgx.Conn
 	if addresses := addressesOf(host); len(addresses) > 1 {
-		if s.Addresses, conn = findPrimary(ctx, host, addresses); conn == nil {
+		if s.Addresses, conn = findPrimary(ctx, addresses); conn == nil {
 			for _, a := range s.Addresses {
 				s.Err = errors.Join(s.Err, fmt.Errorf("%s: %w", a.Address, a.Err))
 			}

@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgconn"
 
+	"github.com/kiloshard/kiloshard/internal/serverrole"
 	"github.com/kiloshard/kiloshard/shards"
 	"github.com/kiloshard/kiloshard/shards/connect"
 )
@@ -23,56 +23,37 @@ type AddressStatus struct {
 	Primary  bool   // the one that takes writes, and was promoted last
 }
 
-// address is one of a host's, with what a connection needs to go there and nowhere else.
+// address is one of a host's.
 type address struct {
-	first     pgconn.FallbackConfig
-	fallbacks []*pgconn.FallbackConfig // the same address without TLS
-	conn      *pgx.Conn
+	name string      // host:port
+	host shards.Host // as if its DSN named this address alone
+	conn *pgx.Conn
 }
 
-// addressesOf returns the addresses in the DSN of a host, none for one that is malformed.
+// addressesOf returns the addresses in the DSN of a host, none for one that is malformed: connecting returns the error.
 func addressesOf(host shards.Host) (all []*address) {
-	_, config, err := connect.ForPool(host)
-	if err != nil {
-		return nil // whoever connects says why
-	}
-	c := config.ConnConfig
-	all = append(all, &address{first: pgconn.FallbackConfig{Host: c.Host, Port: c.Port, TLSConfig: c.TLSConfig}})
-	for _, f := range c.Fallbacks {
-		if last := all[len(all)-1]; last.first.Host == f.Host && last.first.Port == f.Port {
-			last.fallbacks = append(last.fallbacks, f)
-			continue
-		}
-		all = append(all, &address{first: *f})
+	hosts, ports, _ := connect.Addresses(host)
+	for i := range hosts {
+		all = append(all, &address{name: net.JoinHostPort(hosts[i], strconv.Itoa(int(ports[i]))), host: connect.At(host, hosts[i], ports[i])})
 	}
 	return all
 }
 
-// ask connects to an address and asks what it is.
-func (a *address) ask(ctx context.Context, host shards.Host) AddressStatus {
-	s := AddressStatus{Address: net.JoinHostPort(a.first.Host, strconv.Itoa(int(a.first.Port)))}
-	a.conn, s.Err = openAt(ctx, host, func(c *pgx.ConnConfig) {
-		c.Host, c.Port, c.TLSConfig, c.Fallbacks = a.first.Host, a.first.Port, a.first.TLSConfig, a.fallbacks
-		c.ValidateConnect = nil // whatever target_session_attrs says
-	})
-	if s.Err != nil {
+// ask connects to an address and reads the server's role.
+func (a *address) ask(ctx context.Context) AddressStatus {
+	s := AddressStatus{Address: a.name}
+	if a.conn, s.Err = openAt(ctx, a.host, func(c *pgx.ConnConfig) { c.ValidateConnect = nil }); s.Err != nil { // whatever target_session_attrs says
 		return s
 	}
-	if s.Err = a.conn.QueryRow(ctx, `SELECT pg_is_in_recovery()`).Scan(&s.Recovery); s.Err != nil || s.Recovery {
-		return s
-	}
-	var timeline string
-	const query = `SELECT left(pg_walfile_name(pg_current_wal_insert_lsn()), 8)`
-	if a.conn.QueryRow(ctx, query).Scan(&timeline) == nil { // the role may not be allowed to
-		number, _ := strconv.ParseUint(timeline, 16, 32)
-		s.Timeline = uint32(number)
-	}
+	var role serverrole.Role
+	role, s.Err = serverrole.Read(ctx, a.conn.PgConn())
+	s.Recovery, s.Timeline = role.Recovery, role.Timeline
 	return s
 }
 
 // findPrimary asks all addresses at once. It returns what each is, and a connection to the primary, or to a standby if
 // there is no primary; nil if none answers. Those that are silent may take half of the time of ctx.
-func findPrimary(ctx context.Context, host shards.Host, addresses []*address) ([]AddressStatus, *pgx.Conn) {
+func findPrimary(ctx context.Context, addresses []*address) ([]AddressStatus, *pgx.Conn) {
 	all := make([]AddressStatus, len(addresses))
 	limited, cancel := ctx, context.CancelFunc(func() {})
 	if deadline, ok := ctx.Deadline(); ok {
@@ -81,7 +62,7 @@ func findPrimary(ctx context.Context, host shards.Host, addresses []*address) ([
 	defer cancel()
 	var wg sync.WaitGroup
 	for i, a := range addresses {
-		wg.Go(func() { all[i] = a.ask(limited, host) })
+		wg.Go(func() { all[i] = a.ask(limited) })
 	}
 	wg.Wait()
 	best := -1

@@ -7,8 +7,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/jackc/pgx/v5/pgconn"
-
 	"github.com/kiloshard/kiloshard/shards"
 	"github.com/kiloshard/kiloshard/shards/connect"
 	"github.com/kiloshard/kiloshard/shards/move/internal/checks"
@@ -74,12 +72,14 @@ func (p *Promotion) Check(ctx context.Context) (problems, notes []string, err er
 
 // reached finds other ways by which services reach the standby: as a replica of its primary, or at one of its addresses.
 func (p *Promotion) reached(ctx context.Context) (problems []string, err error) {
-	config := p.from.Config()
+	hosts, ports, err := connect.Addresses(p.src)
+	if err != nil {
+		return nil, err
+	}
 	ways := map[string]shards.Host{}
-	several := slices.ContainsFunc(config.Fallbacks, func(f *pgconn.FallbackConfig) bool { return f.Host != config.Host || f.Port != config.Port })
-	for _, f := range append(config.Fallbacks, &pgconn.FallbackConfig{Host: config.Host, Port: config.Port}) {
-		if several {
-			ways[fmt.Sprintf("address %s:%d of %s in the map", f.Host, f.Port, p.Source)] = connect.At(p.src, f.Host, f.Port)
+	for i := range hosts {
+		if len(hosts) > 1 {
+			ways[fmt.Sprintf("address %s:%d of %s in the map", hosts[i], ports[i], p.Source)] = connect.At(p.src, hosts[i], ports[i])
 		}
 	}
 	for i := range p.src.Replicas {

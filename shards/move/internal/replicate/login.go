@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/jackc/pgx/v5"
@@ -23,11 +24,13 @@ func HasPassword(login string) bool {
 // checks as strict as ours, and [Login.Settings]; with a password only as [Login.WithPassword] says.
 func (s Stream) conninfo(ctx context.Context) (string, error) {
 	c := s.From.Config()
-	addresses, ports := []string{c.Host}, []string{fmt.Sprint(c.Port)}
-	for _, f := range c.Fallbacks {
-		if last := len(addresses) - 1; f.Host != addresses[last] || fmt.Sprint(f.Port) != ports[last] {
-			addresses, ports = append(addresses, f.Host), append(ports, fmt.Sprint(f.Port))
-		}
+	hosts, numbers, err := connect.Addresses(s.SourceHost)
+	if err != nil {
+		return "", err
+	}
+	var ports []string
+	for _, n := range numbers {
+		ports = append(ports, strconv.Itoa(int(n)))
 	}
 	var release int
 	if _, err := fmt.Sscan(s.To.PgConn().ParameterStatus("server_version"), &release); err != nil {
@@ -37,7 +40,7 @@ func (s Stream) conninfo(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	d := dsn.New("host", strings.Join(addresses, ","), "port", strings.Join(ports, ","), "dbname", c.Database, "user", c.User, "application_name", s.Slot())
+	d := dsn.New("host", strings.Join(hosts, ","), "port", strings.Join(ports, ","), "dbname", c.Database, "user", c.User, "application_name", s.Slot())
 	settings, err := dsn.Parse(secure)
 	if err != nil {
 		return "", err
