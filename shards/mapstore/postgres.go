@@ -64,7 +64,7 @@ func openPostgres(cfg shards.Config, opts Options) (Store, error) {
 		conn.RuntimeParams["application_name"] = "kiloshard"
 	}
 	config.MaxConns, config.MinConns, config.MinIdleConns, config.MaxConnIdleTime = maxConns, 0, 0, maxIdle
-	login.Attend(config)
+	login.AttendNewest(config)
 	pool, err := pgxpool.NewWithConfig(context.Background(), config)
 	if err != nil {
 		return nil, fmt.Errorf("store postgres: %w", err)

@@ -52,7 +52,7 @@ func isGone(err error) bool {
 func isPassing(err error) bool {
 	switch code := sqlState(err); {
 	case code == "":
-		return !errors.Is(err, errNotPlain)
+		return !errors.Is(err, errNotPlain) && !errors.As(err, new(*connect.OlderPrimaryError))
 	case readOnly(code), strings.HasPrefix(code, "40"), strings.HasPrefix(code, "53"):
 		return true
 	}

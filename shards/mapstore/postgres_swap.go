@@ -26,6 +26,9 @@ func (s *postgresStore) Swap(ctx context.Context, from int, next Change) (Entry,
 	}
 	ctx, cancel := context.WithTimeout(ctx, s.opts.Limit)
 	defer cancel()
+	if s.login.Several() { // another one may have become the primary
+		s.pool.Reset()
+	}
 	c := change{store: s, attempt: rand.Text(), from: from, next: next}
 	var pause backoff
 	for {

@@ -13,7 +13,12 @@ const (
 	closeLimit = time.Second
 	// lookInterval is the least time between two queries. Every role may notify: a flood of notifications causes no flood of queries.
 	lookInterval = 50 * time.Millisecond
+	// primaryInterval is how often a watch with several addresses finds out which one is the primary.
+	primaryInterval = 30 * time.Second
 )
+
+// errOtherPrimary says that another address is the primary now.
+var errOtherPrimary = errors.New("another address is the primary")
 
 // follow reports the map after each notification, and at the poll interval.
 func (s *postgresStore) follow(ctx context.Context, report func(Entry, error)) {
@@ -22,6 +27,9 @@ func (s *postgresStore) follow(ctx context.Context, report func(Entry, error)) {
 		err := l.listen(ctx)
 		if ctx.Err() != nil {
 			return
+		}
+		if errors.Is(err, errOtherPrimary) {
+			continue
 		}
 		l.report(Entry{}, s.failed(err))
 		if !l.pause.wait(ctx) {
@@ -57,6 +65,7 @@ func (l *listener) listen(ctx context.Context) error {
 	if _, err := conn.Exec(limited, "listen "+channel); err != nil {
 		return err
 	}
+	checked := time.Now()
 	for { // listening comes first, so that no version is missed
 		if err := l.look(ctx, conn); err != nil {
 			return err
@@ -65,7 +74,24 @@ func (l *listener) listen(ctx context.Context) error {
 		if err := l.wait(ctx, conn); err != nil {
 			return err
 		}
+		if time.Since(checked) > primaryInterval && l.login.Several() {
+			if err := l.checkPrimary(ctx, conn); err != nil {
+				return err
+			}
+			checked = time.Now()
+		}
 	}
+}
+
+// checkPrimary returns errOtherPrimary if the connection leads to another address than the newest primary's.
+func (l *listener) checkPrimary(ctx context.Context, conn *pgx.Conn) error {
+	ctx, cancel := context.WithTimeout(ctx, l.opts.Limit)
+	defer cancel()
+	host, port, err := l.login.Newest(ctx)
+	if c := conn.Config(); err == nil && (c.Host != host || c.Port != port) {
+		return errOtherPrimary
+	}
+	return err
 }
 
 // look queries the map, and reports it.
