@@ -216,7 +216,7 @@ func TestStoreDownBeforeFence(t *testing.T) {
 			down = true
 		case p == "cutover: locked" && down:
 			t.Error("the shard is locked while the store is down")
-		case heals && strings.Contains(p, "tries again: the store: it is down"):
+		case heals && strings.Contains(e.What, "tries again: the store: it is down"):
 			b.exec(0, write)
 			waited, down = true, false
 		}
