@@ -7,7 +7,7 @@ MAKEFLAGS += --no-print-directory
 # Says in a second, before anything is compiled, where Postgres comes from, or that there is none.
 LOOK := internal/localpg/look.sh
 GOLANGCI := go tool -modfile=.ci/tools.mod golangci-lint
-BOM := go tool -modfile=.ci/tools.mod cyclonedx-gomod
+BOM := go tool -modfile=.ci/release.mod cyclonedx-gomod
 
 help: ## list the targets
 	@sed -n 's/^\([a-z]*\):[a-z ]*## \(.*\)/make \1 - \2/p' Makefile
