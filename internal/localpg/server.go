@@ -139,6 +139,6 @@ func (s *Server) Stop(ctx context.Context) error {
 	if err := errors.Join(s.dropDatabases(limited), s.engine.remove(limited)); err != nil {
 		return fmt.Errorf("stop Postgres: %w", err)
 	}
-	s.logger.DebugContext(ctx, "postgres stopped", slog.String("source", string(s.source)))
+	s.logger.DebugContext(ctx, "postgres stopped", slog.String("source", s.source))
 	return nil
 }

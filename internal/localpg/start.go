@@ -45,7 +45,7 @@ func Start(ctx context.Context, cfg Config) (*Server, error) {
 			return nil, fmt.Errorf("start Postgres (source %s): %w", source, err)
 		}
 		cfg.Logger.DebugContext(ctx, "postgres source unavailable",
-			slog.String("source", string(source)), slog.Any("error", err))
+			slog.String("source", source), slog.Any("error", err))
 		tried = append(tried, err)
 	}
 	return nil, tried

@@ -123,6 +123,6 @@ func TestStartWithEndedContext(t *testing.T) {
 	cancel()
 	for _, source := range []localpg.Source{"", localpg.Local, localpg.Docker, localpg.Download} {
 		_, err := localpg.Start(ctx, localpg.Config{Source: source, Dir: publicDir(t), CacheDir: t.TempDir()})
-		equal(t, "canceled, source "+string(source), errors.Is(err, context.Canceled), true)
+		equal(t, "canceled, source "+source, errors.Is(err, context.Canceled), true)
 	}
 }

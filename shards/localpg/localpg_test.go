@@ -15,7 +15,7 @@ import (
 func TestServer(t *testing.T) {
 	t.Parallel()
 	server, err := localpg.Start(t.Context(), localpg.Config{
-		Source: localpg.Source(os.Getenv("KILOSHARD_TEST_POSTGRES")), DSN: os.Getenv("KILOSHARD_POSTGRES_DSN"), Image: os.Getenv("KILOSHARD_POSTGRES_IMAGE"),
+		Source: os.Getenv("KILOSHARD_TEST_POSTGRES"), DSN: os.Getenv("KILOSHARD_POSTGRES_DSN"), Image: os.Getenv("KILOSHARD_POSTGRES_IMAGE"),
 	})
 	if errors.Is(err, localpg.ErrUnavailable) && os.Getenv("CI") != "true" {
 		t.Skip(err)

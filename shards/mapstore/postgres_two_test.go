@@ -33,7 +33,7 @@ func TestPostgresTwoPrimaries(t *testing.T) {
 	}
 	swap(t, one, 2, 3)
 	_, err := two.Swap(newContext(t), 2, newChange(30))
-	checkAs[*mapstore.ConflictError](t, err)
+	_ = checkAs[*mapstore.ConflictError](t, err)
 	checkEntry(t, load(t, two), 3, 3)
 	if version := ask[int](t, dsn, "select max(version) from kiloshard.maps"); version != 2 {
 		t.Errorf("the old primary has version %d, want 2", version)

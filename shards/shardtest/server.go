@@ -91,7 +91,7 @@ func server(t testing.TB) *localpg.Server {
 // needs a server of its own can change a copy of it.
 func ServerConfig() localpg.Config {
 	return localpg.Config{
-		Source: localpg.Source(os.Getenv("KILOSHARD_TEST_POSTGRES")),
+		Source: os.Getenv("KILOSHARD_TEST_POSTGRES"),
 		DSN:    os.Getenv("KILOSHARD_POSTGRES_DSN"),
 		Image:  os.Getenv("KILOSHARD_POSTGRES_IMAGE"),
 		Dir:    os.Getenv("KILOSHARD_POSTGRES_DIR"),
