@@ -21,9 +21,15 @@ type address struct {
 }
 
 // At returns a host whose DSN names only this address, for credentials that are valid for one address: a name, an IP, or the
-// directory of a Unix socket. The DSN has the present values of its variables.
-func At(host shards.Host, address string, port uint16) shards.Host {
-	host.DSN = dsn.With(host.ConnString(), "host", address, "port", strconv.Itoa(int(port)))
+// directory of a Unix socket. The DSN has the present values of its variables, and the address keeps the default sslmode that it has among the others.
+func At(host shards.Host, name string, port uint16) shards.Host {
+	text := host.ConnString()
+	if !(address{name, port}).isElsewhere() { // the default depends on the others
+		if whole, err := withMode(host); err == nil {
+			text = whole
+		}
+	}
+	host.DSN = dsn.With(text, "host", name, "port", strconv.Itoa(int(port)))
 	return host
 }
 

@@ -19,16 +19,25 @@ const defaultMode = "verify-full"
 // withMode returns the DSN of a host with the sslmode that it has here: its own, that of its service or of PGSSLMODE, or the default.
 // Without one it means that TLS is used if the server supports it. The error is an [Error].
 func withMode(host shards.Host) (string, error) {
-	text := host.ConnString()
-	config, err := pgxpool.ParseConfig(text)
-	if err != nil {
-		return "", badDSN(err)
+	text, _, err := parseMode(host)
+	return text, err
+}
+
+// parseMode is [withMode], and returns what pgx reads in the DSN.
+func parseMode(host shards.Host) (text string, config *pgxpool.Config, err error) {
+	text = host.ConnString()
+	if config, err = pgxpool.ParseConfig(text); err != nil {
+		return "", nil, badDSN(err)
 	}
 	byDefault, err := hasDefaultMode(host, &config.ConnConfig.Config)
 	if err != nil || !byDefault {
-		return text, err
+		return text, config, err
 	}
-	return dsn.With(text, "sslmode", defaultMode), nil
+	text = dsn.With(text, "sslmode", defaultMode)
+	if config, err = pgxpool.ParseConfig(text); err != nil {
+		return "", nil, badDSN(err)
+	}
+	return text, config, nil
 }
 
 // hasDefaultMode reports whether nothing sets an sslmode for a host, and one of the addresses of its config may be another machine. All

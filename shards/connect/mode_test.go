@@ -26,6 +26,7 @@ func TestDefaultMode(t *testing.T) {
 		{"no TLS", without(sentinel, elsewhere, ""), append(otherwise, "server refused TLS connection")},
 		{"an empty mode", without(sentinel, elsewhere, "sslmode="), otherwise},
 		{"one of two addresses", without(sentinel, "127.0.0.1:1,"+elsewhere, ""), otherwise},
+		{"the loopback one of two addresses", without(sentinel, elsewhere+":1,127.0.0.1", ""), otherwise},
 		{"a certificate that does not verify", dsn(sentinel, elsewhere, ""), append(otherwise, "x509: ")},
 		{"disable", without(sentinel, elsewhere, "sslmode=disable"), nil},
 		{"prefer", without(sentinel, elsewhere, "sslmode=prefer"), nil},

@@ -121,13 +121,9 @@ func (l *logins) config(ctx context.Context, adjust func(*pgx.ConnConfig)) (*pgx
 // parse parses a host's DSN with its present variables. pgxpool's parser keeps settings for pgx and for
 // pools out of the server's parameters.
 func parse(host shards.Host) (*pgxpool.Config, error) {
-	text, err := withMode(host)
+	_, config, err := parseMode(host)
 	if err != nil {
 		return nil, err
-	}
-	config, err := pgxpool.ParseConfig(text)
-	if err != nil {
-		return nil, badDSN(err)
 	}
 	if err := checkPassfile(host, config); err != nil {
 		return nil, err
