@@ -2,7 +2,6 @@ package connect
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	"github.com/kiloshard/kiloshard/shards"
@@ -18,16 +17,18 @@ var libpqVariables = map[string]string{
 
 // Environment returns environment variables that make a Postgres program, such as psql, connect to the host as [Open] does:
 // with its credentials and its certificates. One of them is the password. If the host has several addresses they name the
-// first to which [Open] connects. The error is an [Error].
+// one to which [Open] connects. The error is an [Error].
 func Environment(ctx context.Context, host shards.Host) ([]string, error) {
-	parsed, err := parse(host)
+	all, _, err := Addresses(host)
 	if err != nil {
 		return nil, err
 	}
-	if all := addressesOf(&parsed.ConnConfig.Config); len(all) > 1 {
-		if host, err = answering(ctx, host, all); err != nil {
+	if len(all) > 1 {
+		best, err := newestOf(ctx, host)
+		if err != nil {
 			return nil, err
 		}
+		host = At(host, best.at.host, best.at.port)
 	}
 	config, err := (&logins{host: host}).config(ctx, nil)
 	if err != nil {
@@ -57,18 +58,4 @@ func Environment(ctx context.Context, host shards.Host) ([]string, error) {
 		}
 	}
 	return environment, nil
-}
-
-// answering returns the host at the first of its addresses that accepts a connection.
-func answering(ctx context.Context, host shards.Host, all []address) (shards.Host, error) {
-	var errs []error
-	for _, a := range all {
-		at := At(host, a.host, a.port)
-		conn, err := OpenPlain(ctx, at, nil)
-		if err == nil {
-			return at, conn.Close(ctx)
-		}
-		errs = append(errs, err)
-	}
-	return host, errors.Join(errs...)
 }

@@ -10,7 +10,6 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/kiloshard/kiloshard/internal/serverrole"
-	"github.com/kiloshard/kiloshard/shards"
 )
 
 // OlderPrimaryError says that of a host's addresses only a primary answers that another one has superseded: what is written there is lost.
@@ -44,14 +43,13 @@ func (l *Login) Several() bool {
 	return err == nil && len(addressesOf(&config.ConnConfig.Config)) > 1
 }
 
-// Newest logs in at each address of the host, and returns that of the primary that was promoted last, as a DSN names it. The error is that of
-// [Open], or an [OlderPrimaryError].
+// Newest logs in at each address of the host, and returns that of the primary that was promoted last, as a DSN names it. It is for a Login with
+// [Login.AttendNewest]. The error is that of [Open], or an [OlderPrimaryError].
 func (l *Login) Newest(ctx context.Context) (host string, port uint16, err error) {
-	best, err := openNewest(ctx, l.host, func(ctx context.Context, at shards.Host) (*pgconn.PgConn, error) { return openPlain(ctx, at, nil) }, itself)
+	best, err := newestOf(ctx, l.host)
 	if err != nil {
 		return "", 0, err
 	}
-	best.end(ctx)
 	l.newest.mu.Lock()
 	defer l.newest.mu.Unlock()
 	known := l.newest.role
@@ -82,5 +80,3 @@ func (l *Login) goToNewest(ctx context.Context, c *pgx.ConnConfig) error {
 	place{*left[0], left[1:]}.put(c)
 	return nil
 }
-
-func itself(conn *pgconn.PgConn) *pgconn.PgConn { return conn }

@@ -100,8 +100,17 @@ func openNewest[S session](ctx context.Context, host shards.Host, open func(cont
 	case best.session != none:
 		return best, nil
 	}
-	return opened[S]{}, joined(failed)
+	return opened[S]{}, joined(host, &config.ConnConfig.Config, failed)
 }
+
+// newestOf returns the address that [Open] leads to, and the role of its server. The session is closed.
+func newestOf(ctx context.Context, host shards.Host) (opened[*pgconn.PgConn], error) {
+	best, err := openNewest(ctx, host, func(ctx context.Context, at shards.Host) (*pgconn.PgConn, error) { return openPlain(ctx, at, nil) }, itself)
+	best.end(ctx)
+	return best, err
+}
+
+func itself(conn *pgconn.PgConn) *pgconn.PgConn { return conn }
 
 // end closes the session, if there is one.
 func (o opened[S]) end(ctx context.Context) {
@@ -115,9 +124,15 @@ func (o opened[S]) end(ctx context.Context) {
 }
 
 // joined makes one error of those of all addresses. One that is not about connecting, such as an [IdentityError], counts alone.
-func joined(errs []error) error {
+func joined(host shards.Host, config *pgconn.Config, errs []error) error {
 	var whole Error
 	var texts, advice []string
+	add := func(text string) {
+		if text != "" && !strings.Contains(strings.Join(advice, "; "), text) {
+			advice = append(advice, text)
+		}
+	}
+	byDefault, _ := hasDefaultMode(host, config)
 	for _, err := range errs {
 		var e *Error
 		if !errors.As(err, &e) || e.who == "" {
@@ -125,8 +140,9 @@ func joined(errs []error) error {
 		}
 		whole.who, whole.Err = e.who, errors.Join(whole.Err, e.Err)
 		texts = append(texts, e.why)
-		if e.advice != "" && !strings.Contains(strings.Join(advice, "; "), e.advice) {
-			advice = append(advice, e.advice)
+		add(e.advice)
+		if byDefault && failedTLS(e.Err) {
+			add(otherModes) // an address on this machine has the mode by the others
 		}
 	}
 	whole.why, whole.advice = strings.Join(texts, "; "), strings.Join(advice, "; ")

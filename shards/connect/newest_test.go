@@ -45,7 +45,7 @@ func addressOf(t *testing.T, dsn string) string {
 	return u.Host
 }
 
-// Whatever the order of a host's addresses, a session leads to the primary that was promoted last, and no address holds it up.
+// A session leads to the primary that was promoted last, in any order of a host's addresses, and no silent address holds it up.
 func TestNewestPrimary(t *testing.T) {
 	t.Parallel()
 	primary := shardtest.OwnServer(t)

@@ -28,6 +28,7 @@ type address struct {
 	name string      // host:port
 	host shards.Host // as if its DSN named this address alone
 	conn *pgx.Conn
+	role serverrole.Role
 }
 
 // addressesOf returns the addresses in the DSN of a host, none for one that is malformed: connecting returns the error.
@@ -45,9 +46,8 @@ func (a *address) ask(ctx context.Context) AddressStatus {
 	if a.conn, s.Err = openAt(ctx, a.host, func(c *pgx.ConnConfig) { c.ValidateConnect = nil }); s.Err != nil { // whatever target_session_attrs says
 		return s
 	}
-	var role serverrole.Role
-	role, s.Err = serverrole.Read(ctx, a.conn.PgConn())
-	s.Recovery, s.Timeline = role.Recovery, role.Timeline
+	a.role, s.Err = serverrole.Read(ctx, a.conn.PgConn())
+	s.Recovery, s.Timeline = a.role.Recovery, a.role.Timeline
 	return s
 }
 
@@ -67,7 +67,7 @@ func findPrimary(ctx context.Context, addresses []*address) ([]AddressStatus, *p
 	wg.Wait()
 	best := -1
 	for i, s := range all {
-		if s.Err == nil && (best < 0 || s.beats(all[best])) {
+		if s.Err == nil && (best < 0 || addresses[i].role.Newer(addresses[best].role)) {
 			best = i
 		}
 	}
@@ -81,12 +81,4 @@ func findPrimary(ctx context.Context, addresses []*address) ([]AddressStatus, *p
 	}
 	all[best].Primary = !all[best].Recovery
 	return all, addresses[best].conn
-}
-
-// beats reports whether an address is the primary rather than another one that comes before it in the DSN.
-func (s AddressStatus) beats(other AddressStatus) bool {
-	if s.Recovery != other.Recovery {
-		return other.Recovery
-	}
-	return s.Timeline > other.Timeline
 }
