@@ -59,7 +59,7 @@ func (j *job) isServed(ctx context.Context) (bool, error) {
 }
 
 // unfenceIfChanged takes the fence down, and reports so, if the shard was changed while it was fenced. It does not if a host serves the shard
-// already, nor if the source does not answer, since no host serves the shard meanwhile.
+// already, nor if the source does not answer: no host serves the shard until then.
 func (j *job) unfenceIfChanged(ctx context.Context) (down bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, placing.SwitchLimit)
 	defer cancel()

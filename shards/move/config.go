@@ -75,7 +75,7 @@ type RunConfig struct {
 	Offline bool
 
 	// RollbackFor is for how long after the switch a shard can go back to its old host by [Rollback] without a copy, and without the
-	// loss of later writes. Meanwhile a slot on the target keeps WAL, which [Keep] brings to the old host. Defaults to no way back.
+	// loss of later writes. A slot on the target keeps WAL for that time, and [Keep] streams it to the old host. Defaults to no way back.
 	RollbackFor time.Duration
 	RollbackWAL int64 // bytes of WAL that the slot may keep, past which the way back is closed. Defaults to 4 GiB
 }

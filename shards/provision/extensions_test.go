@@ -57,8 +57,8 @@ func TestExtensions(t *testing.T) {
 			t.Errorf("got  %s\nwant %s", differences[i], want)
 		}
 	}
-	if lacking := provision.Status(t.Context(), m)[1].Lacking; len(lacking) != 1 || lacking[0] != "citext" {
-		t.Errorf("status says that it lacks %v", lacking)
+	if missing := provision.Status(t.Context(), m)[1].MissingExtensions; len(missing) != 1 || missing[0] != "citext" {
+		t.Errorf("status says that it lacks %v", missing)
 	}
 	upgraded, err := provision.Upgrade(t.Context(), provision.UpgradeConfig{CreateConfig: provision.CreateConfig{Map: m}})
 	if err != nil || len(upgraded.Extensions) != 1 || !strings.HasPrefix(upgraded.Extensions[0], "citext on ") {

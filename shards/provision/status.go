@@ -34,7 +34,7 @@ type HostStatus struct {
 	Sessions     int   // to the database, this one included
 	Transactions int64 // that it has ended so far, as its statistics say
 
-	Lacking []string // names of extensions of the map that it does not have
+	MissingExtensions []string // names of extensions of the map that it does not have
 
 	Leads []Lead // farthest first; those that the role may see
 }
@@ -84,7 +84,7 @@ func hostStatus(ctx context.Context, m *shards.Map, host shards.Host) HostStatus
 			numbackends, xact_commit + xact_rollback, pg_is_in_recovery()
 		FROM pg_stat_database WHERE datname = current_database()`
 	var schemas []string
-	err := conn.QueryRow(ctx, query, schemaPattern(m), sql.FenceMark, extensionNames(m)).Scan(&s.Version, &schemas, &s.Bytes, &s.Lacking, &s.Sessions, &s.Transactions, &s.Recovery)
+	err := conn.QueryRow(ctx, query, schemaPattern(m), sql.FenceMark, extensionNames(m)).Scan(&s.Version, &schemas, &s.Bytes, &s.MissingExtensions, &s.Sessions, &s.Transactions, &s.Recovery)
 	if err == nil {
 		s.Standbys, err = standbys(ctx, conn)
 	}

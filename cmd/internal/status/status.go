@@ -47,21 +47,21 @@ type leadStatus struct {
 }
 
 type hostStatus struct {
-	Host       string                  `json:"host"`
-	Address    string                  `json:"address"`
-	Up         bool                    `json:"up"`
-	Error      string                  `json:"error,omitempty"`
-	Postgres   string                  `json:"postgres"`
-	ShardCount int                     `json:"shard_count"` // that are there
-	Expected   int                     `json:"expected"`
-	Missing    shards.Set              `json:"missing"`
-	Strays     shards.Set              `json:"strays"` // whose home is another host
-	Lacking    []string                `json:"lacking_extensions,omitempty"`
-	Versions   []migrate.VersionStatus `json:"versions"`
-	Bytes      int64                   `json:"bytes"`
-	Replicas   int                     `json:"replicas"`
-	LagSeconds float64                 `json:"lag_seconds"`
-	Recovery   bool                    `json:"recovery,omitempty"`
+	Host              string                  `json:"host"`
+	Address           string                  `json:"address"`
+	Up                bool                    `json:"up"`
+	Error             string                  `json:"error,omitempty"`
+	Postgres          string                  `json:"postgres"`
+	ShardCount        int                     `json:"shard_count"` // that are there
+	Expected          int                     `json:"expected"`
+	Missing           shards.Set              `json:"missing"`
+	Strays            shards.Set              `json:"strays"` // whose home is another host
+	MissingExtensions []string                `json:"lacking_extensions,omitempty"`
+	Versions          []migrate.VersionStatus `json:"versions"`
+	Bytes             int64                   `json:"bytes"`
+	Replicas          int                     `json:"replicas"`
+	LagSeconds        float64                 `json:"lag_seconds"`
+	Recovery          bool                    `json:"recovery,omitempty"`
 
 	Addresses []addressStatus `json:"addresses,omitempty"` // of a host with several
 	Standbys  []standbyStatus `json:"standbys,omitempty"`
@@ -144,8 +144,8 @@ JSON in one line each. The exit code is then 0, whatever the state of the hosts.
 				if n := h.Strays.Len(); n > 0 {
 					fmt.Fprintf(a.Stderr, "host %s has %s whose home is another host (%s): see kiloshard verify\n", h.Host, cli.Count(n, "shard"), h.Strays)
 				}
-				if len(h.Lacking) > 0 {
-					fmt.Fprintf(a.Stderr, "host %s is without %s (%s): run kiloshard create\n", h.Host, cli.Count(len(h.Lacking), "extension"), strings.Join(h.Lacking, ", "))
+				if len(h.MissingExtensions) > 0 {
+					fmt.Fprintf(a.Stderr, "host %s is without %s (%s): run kiloshard create\n", h.Host, cli.Count(len(h.MissingExtensions), "extension"), strings.Join(h.MissingExtensions, ", "))
 				}
 				if h.Recovery {
 					fmt.Fprintf(a.Stderr, "host %s takes no writes: it is a standby that was not promoted\n", h.Host)
@@ -185,7 +185,7 @@ func lookAtHosts(ctx context.Context, a *cli.App, timeout time.Duration) (status
 	for _, s := range provision.Status(ctx, m) {
 		h := hostStatus{
 			Host: s.Host.Name, Address: s.Host.Address(), Up: s.Err == nil, Postgres: s.Version, ShardCount: s.Shards, Expected: s.Expected,
-			Missing: s.Missing, Strays: s.Strays, Lacking: s.Lacking,
+			Missing: s.Missing, Strays: s.Strays, MissingExtensions: s.MissingExtensions,
 			Versions: []migrate.VersionStatus{}, Bytes: s.Bytes, Replicas: s.Replicas, LagSeconds: s.Lag.Seconds(),
 			Sessions: s.Sessions, transactions: s.Transactions,
 			Recovery: s.Recovery, Addresses: addressesOf(&s), Standbys: standbysOf(&s),

@@ -56,7 +56,7 @@ func schemasPattern(m *shards.Map) string {
 }
 
 // Sweep removes what no move needs any more, on all hosts of a map. It lists things before it reads the ledgers: a move is in the ledger before it makes
-// anything, so a thing that is in none does not belong to a move that has begun meanwhile. After an error the report has what was done before.
+// anything, so a thing that no ledger has does not belong to a move that began after the list was made. After an error the report has what was done before.
 func Sweep(ctx context.Context, m *shards.Map, conns *hosts.Conns) (s Swept, err error) {
 	err = s.sweep(ctx, m, conns)
 	return s, err

@@ -12,7 +12,7 @@ import (
 )
 
 // Switch makes the next map one that names the target: from then on the target serves. It keeps changes that others make to the map at the same time, and
-// works for up to [SwitchLimit] although ctx has ended, since no host serves the shards meanwhile.
+// works for up to [SwitchLimit] after ctx has ended: no host serves the shards until it returns.
 //
 // The first try is from before, the version that was read before the fence, unless it is nil. An abort makes a version of its own before it takes anything back,
 // so the try fails then; further tries are made only while confirm returns nil, that is, while the ledger has no other mover for the move.

@@ -91,7 +91,7 @@ func (p *Promotion) notPromoted(ctx context.Context) error {
 	case err != nil && ctx.Err() != nil:
 		return err
 	case err != nil:
-		p.eventf(progress.Note, "note: %s does not answer (%v): if it was promoted, make it anew before it is used", p.Target, err)
+		p.eventf(progress.Note, "note: %s does not answer (%v): if it was promoted, rebuild it before it is used", p.Target, err)
 	case !standby:
 		return fmt.Errorf("%s is promoted already: expected move resume", p.Target)
 	}

@@ -108,7 +108,7 @@ func (p *Promotion) unfenceAll(ctx context.Context, step ledger.Step) error {
 
 // cutover tries until all shards are fenced, and the standby knows that.
 func (p *Promotion) cutover(ctx context.Context) error {
-	// Fences of a mover that was killed come down, so that callers do not wait meanwhile.
+	// Take down the fences of a killed mover: callers wait at them.
 	if err := p.inParts(ctx, p.from, "", openAll, ledger.Cutover); err != nil {
 		return err
 	}

@@ -217,7 +217,7 @@ func (p *Promotion) connectSource(ctx context.Context) error {
 	return nil
 }
 
-// anyRole opens a session to a standby, too, whatever target_session_attrs says.
+// anyRole ignores target_session_attrs, so that a session may lead to a standby.
 func anyRole(c *pgx.ConnConfig) { c.ValidateConnect = nil }
 
 func (p *Promotion) ids() (ids []string) {

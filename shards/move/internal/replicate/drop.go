@@ -17,7 +17,7 @@ func DropSlot(ctx context.Context, conn *pgx.Conn, host, slot string) error {
 		FROM pg_replication_slots WHERE slot_name = $1 AND database = current_database()`
 	return wait.Until(ctx, session.CleanUpLimit, wait.Slowly, fmt.Errorf("slot %s on %s is still in use", slot, host), func() (bool, error) {
 		tag, err := conn.Exec(ctx, drop, slot)
-		if session.Code(err) == "55006" { // it has become active
+		if session.Code(err) == "55006" { // the slot is active again
 			return false, nil
 		}
 		return err == nil && tag.RowsAffected() == 0, err

@@ -82,7 +82,8 @@ END $kiloshard$`
 
 // forgetStatement removes the text of a statement with a password from an error.
 func forgetStatement(err error) error {
-	if pg, ok := err.(*pgconn.PgError); ok { //nolint:errorlint // as pgconn returns it
+	var pg *pgconn.PgError
+	if errors.As(err, &pg) {
 		clean := *pg
 		clean.Where, clean.InternalQuery, clean.Detail = "", "", ""
 		return &clean
@@ -94,7 +95,7 @@ func forgetStatement(err error) error {
 func (s Stream) Enable(ctx context.Context, to pgx.Tx) error {
 	there, enabled, err := s.subscribed(ctx)
 	if err == nil && (!there || enabled) {
-		err = fmt.Errorf("somebody has enabled or dropped subscription %s on %s while rows were copied: expected move resume, which begins the copy anew", s.Slot(), s.Target)
+		err = fmt.Errorf("somebody has enabled or dropped subscription %s on %s while rows were copied: expected move resume, which starts the copy again", s.Slot(), s.Target)
 	}
 	if err == nil {
 		_, err = to.Exec(ctx, "ALTER SUBSCRIPTION "+session.Name(s.Slot())+" ENABLE")

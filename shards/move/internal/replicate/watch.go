@@ -75,6 +75,6 @@ func (s Stream) slotInUse(ctx context.Context, remedy string) (active bool, err 
 
 // CheckSlot returns an error if the slot is lost before the subscription uses it.
 func (s Stream) CheckSlot(ctx context.Context) error {
-	_, err := s.slotInUse(ctx, "move resume, which begins the copy anew")
+	_, err := s.slotInUse(ctx, "move resume, which starts the copy again")
 	return err
 }

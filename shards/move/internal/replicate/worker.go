@@ -55,11 +55,11 @@ func (w *workerWatch) look(ctx context.Context) error {
 
 // why returns the known cause: a row written since the checks may name what the target lacks.
 func (w *workerWatch) why(ctx context.Context) string {
-	lacking, err := checks.NamesOnTarget(ctx, w.From, w.To, w.Schema)
-	if err != nil || len(lacking) == 0 {
+	missing, err := checks.NamesOnTarget(ctx, w.From, w.To, w.Schema)
+	if err != nil || len(missing) == 0 {
 		return fmt.Sprintf("the log of %s says at which row, and why", w.Target)
 	}
-	return strings.Join(lacking, "; ")
+	return strings.Join(missing, "; ")
 }
 
 // lost returns the errors that only another move removes.
