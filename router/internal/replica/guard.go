@@ -47,6 +47,7 @@ var (
 // from the server: it was promoted, or is behind an earlier position of its own.
 func (s *Set) Ask(ctx context.Context, i int, conn *pgconn.PgConn) (Seen, error) {
 	r := s.all[i]
+	before := r.now.Load() // read first: a later measurement may overtake this answer on its way
 	values, err := ask(ctx, conn, `select `+GuardColumns)
 	if err != nil {
 		return Seen{}, err
@@ -55,13 +56,14 @@ func (s *Set) Ask(ctx context.Context, i int, conn *pgconn.PgConn) (Seen, error)
 	if err != nil {
 		return Seen{}, err
 	}
-	switch now := r.now.Load(); {
+	measured := before != nil && before.server == seen.Server
+	switch {
 	case !seen.Standby:
-		if now != nil && now.server == seen.Server {
+		if measured {
 			r.doubt(errNoStandby)
 		}
 		return seen, errNoStandby
-	case now != nil && now.server == seen.Server && seen.Replayed < now.replayed:
+	case measured && seen.Replayed < before.replayed:
 		r.doubt(errRegressed)
 		return seen, errRegressed
 	}
