@@ -93,3 +93,55 @@ BEGIN
   RETURN NULL;
 END
 $kiloshard$;
+
+-- fence makes the source of a move refuse the shard: its sequences are at their end, so that nextval fails also for sessions that know their OIDs, its schema
+-- gets another name, the fence that was made before takes its place, and the ledger says so. The caller's transaction holds the locks of all
+-- tables and sequences. ALTER SEQUENCE gives a sequence a new file, so that a rollback undoes the setval as well.
+CREATE OR REPLACE FUNCTION kiloshard.fence(move text, shard_schema name) RETURNS void
+LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp AS $kiloshard$
+DECLARE
+  place CONSTANT oid := (SELECT oid FROM pg_namespace WHERE nspname = shard_schema);
+  held jsonb := '[]';
+  s record;
+  was record;
+  last bigint;
+BEGIN
+  FOR s IN
+    SELECT c.relname AS name, c.oid::regclass AS path, q.* FROM pg_depend d JOIN pg_class c ON c.oid = d.objid JOIN pg_sequence q ON q.seqrelid = c.oid
+    WHERE d.classid = 'pg_class'::regclass AND d.refclassid = 'pg_namespace'::regclass AND d.refobjid = place ORDER BY c.relname
+  LOOP
+    EXECUTE format('SELECT last_value, is_called FROM %s', s.path) INTO was;
+    held := held || jsonb_build_object('name', s.name, 'increment', s.seqincrement, 'max', s.seqmax, 'cycle', s.seqcycle, 'last', was.last_value, 'called', was.is_called);
+    last := greatest(was.last_value, s.seqstart, s.seqmin + 1);
+    EXECUTE format('ALTER SEQUENCE %s MAXVALUE %s INCREMENT 1 NO CYCLE', s.path, last);
+    PERFORM setval(s.path, last);
+  END LOOP;
+  EXECUTE format('ALTER SCHEMA %I RENAME TO %I', shard_schema, shard_schema || '__moved_' || move);
+  EXECUTE format('ALTER SCHEMA %I RENAME TO %I', shard_schema || '__fence_' || move, shard_schema);
+  UPDATE kiloshard.moves m SET step = 'fenced', stepped = clock_timestamp(), fenced = clock_timestamp(), sequences = held, error = NULL,
+    parts = (SELECT array_agg(objid) FROM pg_depend WHERE refclassid = 'pg_namespace'::regclass AND refobjid = place)
+  WHERE m.id = move AND m.schema = shard_schema AND m.outcome IS NULL AND m.step = 'cutover';
+  IF NOT FOUND THEN RAISE 'the ledger has no move % of % at its cutover any more', move, shard_schema; END IF;
+END
+$kiloshard$;
+
+-- unfence gives the fence and the schema behind it their names back, and sets the sequences as they were. The caller writes the ledger.
+CREATE OR REPLACE FUNCTION kiloshard.unfence(move text, shard_schema name) RETURNS void
+LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp AS $kiloshard$
+DECLARE
+  held jsonb;
+  s record;
+BEGIN
+  SELECT coalesce(m.sequences, '[]') INTO held FROM kiloshard.moves m WHERE m.id = move AND m.schema = shard_schema AND m.fenced IS NOT NULL;
+  IF NOT FOUND THEN RAISE 'the ledger has no move % that has fenced %', move, shard_schema; END IF;
+  EXECUTE format('ALTER SCHEMA %I RENAME TO %I', shard_schema, shard_schema || '__fence_' || move);
+  EXECUTE format('ALTER SCHEMA %I RENAME TO %I', shard_schema || '__moved_' || move, shard_schema);
+  FOR s IN
+    SELECT format('%I.%I', shard_schema, r.name) AS path, r.* FROM jsonb_to_recordset(held) r (name text, increment bigint, max bigint, cycle bool, last bigint, called bool)
+  LOOP
+    EXECUTE format('ALTER SEQUENCE %s MAXVALUE %s INCREMENT %s %s', s.path, s.max, s.increment, CASE WHEN s.cycle THEN 'CYCLE' ELSE 'NO CYCLE' END);
+    PERFORM setval(s.path, s.last, s.called);
+  END LOOP;
+END
+$kiloshard$;
+REVOKE ALL ON FUNCTION kiloshard.fence(text, name), kiloshard.unfence(text, name) FROM PUBLIC; -- the mover's

@@ -95,43 +95,38 @@ func (j *job) prepareTarget(ctx context.Context) error {
 func (j *job) fenceIn(ctx context.Context, tx pgx.Tx) error {
 	var group errgroup.Group
 	group.Go(func() error { return j.unchanged(ctx) })
-	sequences, err := j.carryRest(ctx, tx)
+	err := j.carryRest(ctx, tx)
 	if changed := group.Wait(); changed != nil {
 		return changed
 	}
 	if err != nil {
 		return err
 	}
-	return j.raiseFence(ctx, tx, sequences)
+	return j.raiseFence(ctx, tx)
 }
 
-// carryRest copies unlogged tables and large objects, compares rows, and carries the sequences over, which it returns.
-func (j *job) carryRest(ctx context.Context, tx pgx.Tx) ([]fence.Sequence, error) {
+// carryRest copies unlogged tables and large objects, compares rows, and carries the sequences over.
+func (j *job) carryRest(ctx context.Context, tx pgx.Tx) error {
 	if err := j.copyUnlogged(ctx, tx); err != nil {
-		return nil, err
+		return err
 	}
 	if err := j.copyLarge(ctx, tx); err != nil {
-		return nil, fmt.Errorf("large objects: %w", err)
+		return fmt.Errorf("large objects: %w", err)
 	}
 	if err := j.verifyUnderFence(ctx, tx); err != nil {
-		return nil, err
+		return err
 	}
-	sequences, err := fence.Sequences(ctx, tx, j.Schema)
-	if err != nil {
-		return nil, err
-	}
-	carried := sequences
-	if j.back != nil { // [job.reopen] carries them, once nobody can draw from two of them
-		carried = nil
-	}
-	return sequences, j.carry(ctx, carried)
+	return j.carry(ctx, tx)
 }
 
 // carry sets the target's sequences to where the source's are, never back, and returns when that and all that was applied
 // before is on the target's disk: workers of subscriptions do not wait for it.
-func (j *job) carry(ctx context.Context, sequences []fence.Sequence) (err error) {
-	if len(sequences) > 0 { // in the session that has locked them
-		err = session.Run(ctx, j.opening, fence.Carry(j.Schema, sequences))
+func (j *job) carry(ctx context.Context, tx pgx.Tx) (err error) {
+	if j.back == nil { // else [job.reopen] carries them, once nobody can draw from two of them
+		var sequences []fence.Sequence
+		if sequences, err = fence.Sequences(ctx, tx, j.Schema); err == nil { // in the session that has locked the target's
+			err = session.Run(ctx, j.opening, fence.Carry(j.Schema, sequences))
+		}
 	}
 	if err == nil {
 		err = settle(ctx, j.to)
@@ -152,8 +147,8 @@ func settle(ctx context.Context, conn *pgx.Conn) error {
 }
 
 // raiseFence fences the source in a transaction that holds all locks, and writes the step.
-func (j *job) raiseFence(ctx context.Context, tx pgx.Tx, sequences []fence.Sequence) error {
-	if err := fence.Raise(ctx, tx, j.Move, sequences); err != nil {
+func (j *job) raiseFence(ctx context.Context, tx pgx.Tx) error {
+	if err := fence.Raise(ctx, tx, j.Move); err != nil {
 		return err
 	}
 	if j.Back != nil {
@@ -161,7 +156,7 @@ func (j *job) raiseFence(ctx context.Context, tx pgx.Tx, sequences []fence.Seque
 			return err
 		}
 	}
-	return fence.Note(ctx, tx, j.Move, fence.Noted{Sequences: sequences, Carried: j.carried, Back: j.Back, Catalogs: j.comparison.catalogs.Behind})
+	return fence.Note(ctx, tx, j.Move, fence.Noted{Carried: j.carried, Back: j.Back, Catalogs: j.comparison.catalogs.Behind})
 }
 
 // copyUnlogged copies the unlogged tables, which are locked, and refreshes the materialised views that read them.

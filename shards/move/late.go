@@ -68,11 +68,7 @@ func (j *job) fenceLate(ctx context.Context) error {
 	}
 	err := j.retryLocked(ctx, func() error {
 		return j.fenceLocked(ctx, func(ctx context.Context, tx pgx.Tx) error {
-			sequences, err := fence.Sequences(ctx, tx, j.Schema)
-			if err != nil {
-				return err
-			}
-			return j.raiseFence(ctx, tx, sequences)
+			return j.raiseFence(ctx, tx)
 		})
 	})
 	if err != nil && !fence.IsUp(ctx, j.from, j.Move) {

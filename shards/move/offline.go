@@ -7,7 +7,6 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/kiloshard/kiloshard/shards/move/internal/fence"
 	"github.com/kiloshard/kiloshard/shards/move/internal/locks"
 	"github.com/kiloshard/kiloshard/shards/move/internal/rows"
 	"github.com/kiloshard/kiloshard/shards/move/internal/session"
@@ -101,12 +100,8 @@ func (j *job) copyLocked(ctx context.Context, tx pgx.Tx) error {
 	if err := j.compare(ctx, tx, j.to, rows.All, [2]string{}); err != nil {
 		return err
 	}
-	sequences, err := fence.Sequences(ctx, tx, j.Schema)
-	if err != nil {
+	if err := j.carry(ctx, tx); err != nil {
 		return err
 	}
-	if err := j.carry(ctx, sequences); err != nil {
-		return err
-	}
-	return j.raiseFence(ctx, tx, sequences)
+	return j.raiseFence(ctx, tx)
 }

@@ -114,8 +114,7 @@ func (j *job) showBack(ctx context.Context) (string, error) {
 	if err := structure.NothingOutside(ctx, j.to, j.Move); err != nil {
 		return "", err
 	}
-	was, err := fence.Held(ctx, j.to, *j.back)
-	return fence.Only(j.Schema) + fence.Lower(*j.back, was) + "DROP SCHEMA " + j.back.FenceSchema() + " CASCADE;\n", err
+	return fence.Only(j.Schema) + fence.Lower(*j.back) + "DROP SCHEMA " + j.back.FenceSchema() + " CASCADE;\n", nil
 }
 
 // reopen makes the old host take writes again, in one transaction: the fence of the move that is rolled back comes down, the sequences go on

@@ -68,3 +68,16 @@ func TestSwappedMoves(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 }
+
+// TestFenceIsTheMovers holds that a role that only reads the helper schema cannot fence a shard, nor take a fence down.
+func TestFenceIsTheMovers(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	b.exec(0, "begin; "+sql.Moves()+"; commit; grant usage on schema kiloshard to public")
+	for _, call := range []string{"fence", "unfence"} {
+		err := b.try(0, "set role pg_monitor; select kiloshard."+call+"('0a1b2c3d', 'shard_00000')")
+		if err == nil || !strings.Contains(err.Error(), "permission denied for function "+call) {
+			t.Errorf("%s by pg_monitor: got %v, expected 42501", call, err)
+		}
+	}
+}

@@ -11,6 +11,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/kiloshard/kiloshard/shards/move/internal/catalog"
+	"github.com/kiloshard/kiloshard/shards/move/internal/locks"
 	"github.com/kiloshard/kiloshard/shards/move/internal/session"
 	"github.com/kiloshard/kiloshard/shards/move/ledger"
 	"github.com/kiloshard/kiloshard/sql"
@@ -104,37 +105,29 @@ func create(m ledger.Move, schema string) string {
 	return Drop(m.FenceSchema()) + fmt.Sprintf(createScript, m.FenceSchema(), schema, m.Shard, sql.FenceMark, m.ID)
 }
 
-// Raise makes the source refuse, in a transaction that holds the locks of all tables and sequences: the sequences are exhausted, the shard gets
-// another name, and the fence takes its place. The caller calls [Note] next.
-func Raise(ctx context.Context, tx pgx.Tx, m ledger.Move, sequences []Sequence) error {
-	statements := ""
-	for _, s := range sequences {
-		statements += s.exhaust(m.Schema)
-	}
-	statements += fmt.Sprintf("ALTER SCHEMA %s RENAME TO %s;\nALTER SCHEMA %s RENAME TO %[1]s;", m.Schema, m.OldSchema(), m.FenceSchema())
-	_, err := tx.Conn().PgConn().Exec(ctx, statements).ReadAll()
+// Raise makes the source refuse and writes the step fenced, in a transaction that holds the locks of all tables and sequences. The caller calls [Note] next.
+func Raise(ctx context.Context, tx pgx.Tx, m ledger.Move) error {
+	_, err := tx.Exec(ctx, `SELECT kiloshard.fence($1, $2)`, m.ID, m.Schema)
 	return err
 }
 
-// Noted is what the ledger keeps of a fence.
+// Noted is what the ledger keeps of a fence, besides its sequences.
 type Noted struct {
-	Sequences []Sequence      // as they were before
-	Carried   string          // the snapshot of the target when it had all rows; empty if it was not taken
-	Back      *ledger.WayBack // nil for none
-	Catalogs  string          // a hash of the catalogs' rows of the shard; empty for none
+	Carried  string          // the snapshot of the target when it had all rows; empty if it was not taken
+	Back     *ledger.WayBack // nil for none
+	Catalogs string          // a hash of the catalogs' rows of the shard; empty for none
 }
 
-// Note writes the step fenced into the source's ledger, in the transaction of [Raise].
+// Note writes it into the source's ledger, in the transaction of [Raise].
 func Note(ctx context.Context, tx pgx.Tx, m ledger.Move, noted Noted) error {
-	const query = `
-		UPDATE kiloshard.moves SET step = $2, stepped = clock_timestamp(), fenced = clock_timestamp(), sequences = $3, carried = $5, back = $6, error = NULL,
-			catalogs = nullif($7, ''), parts = ` + Parts + `to_regnamespace($8))
-		WHERE id = $1 AND outcome IS NULL AND step = $4`
-	tag, err := tx.Exec(ctx, query, m.ID, ledger.Fenced, noted.Sequences, ledger.Cutover, noted.Carried, noted.Back, noted.Catalogs, m.OldSchema())
-	if err == nil && tag.RowsAffected() != 1 {
-		err = fmt.Errorf("the ledger of %s has no such move at the cutover any more", m.Source)
-	}
+	const query = `UPDATE kiloshard.moves SET carried = $2, back = $3, catalogs = nullif($4, '') WHERE id = $1`
+	_, err := tx.Exec(ctx, query, m.ID, noted.Carried, noted.Back, noted.Catalogs)
 	return err
+}
+
+// RaiseAlone returns the statements that take all locks of the shard, make the source refuse, and write the step, with nothing else to note.
+func RaiseAlone(m ledger.Move) string {
+	return locks.Exclusive(m.Schema) + fmt.Sprintf(";\nSELECT kiloshard.fence('%s', '%s');\n", m.ID, m.Schema)
 }
 
 // Parts is the beginning of an expression for the OIDs of what is in a schema. The OID of the schema and a parenthesis follow.
@@ -149,28 +142,19 @@ func IsUp(ctx context.Context, source *pgx.Conn, m ledger.Move) bool {
 	return err == nil && step == ledger.Fenced
 }
 
-// Lower returns the statements that give the fence and the schema behind it their names back, and set the sequences as they were.
-func Lower(m ledger.Move, held []Sequence) string {
-	script := fmt.Sprintf("ALTER SCHEMA %s RENAME TO %s; ALTER SCHEMA %s RENAME TO %[1]s;\n", m.Schema, m.FenceSchema(), m.OldSchema())
-	for _, s := range held {
-		script += s.restore(m.Schema)
-	}
-	return script
+// Lower returns the statement that takes the fence of a move down on its own host. The caller writes the ledger.
+func Lower(m ledger.Move) string {
+	return fmt.Sprintf("SELECT kiloshard.unfence('%s', '%s');\n", m.ID, m.Schema)
 }
 
 // TakeDown undoes what [Raise] did, and writes the step. The map must name the source, and must not be about to name the target.
 func TakeDown(ctx context.Context, source *pgx.Conn, m ledger.Move, step ledger.Step) error {
-	held, err := Held(ctx, source, m)
-	if err != nil {
-		return err
-	}
 	const note = `
 DO $kiloshard$ BEGIN
   UPDATE kiloshard.moves SET step = '%s', fenced = NULL WHERE id = '%s' AND outcome IS NULL AND step = '%s' AND mover = pg_backend_pid();
   IF NOT FOUND THEN RAISE 'the ledger has another step, or another mover, by now'; END IF;
 END $kiloshard$; COMMIT`
-	script := "BEGIN;\n" + Lower(m, held) + fmt.Sprintf(note, step, m.ID, ledger.Fenced)
-	if err := session.Run(ctx, source, script); err != nil {
+	if err := session.Run(ctx, source, "BEGIN;\n"+Lower(m)+fmt.Sprintf(note, step, m.ID, ledger.Fenced)); err != nil {
 		return fmt.Errorf("taking the fence down on %s: %w", m.Source, err)
 	}
 	return nil

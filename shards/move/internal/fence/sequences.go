@@ -10,32 +10,12 @@ import (
 	"github.com/kiloshard/kiloshard/shards/move/ledger"
 )
 
-// Sequence is one of a shard's sequences. The ledger keeps what it takes to restore it.
+// Sequence is one of a shard's sequences, as it was before the fence. The source's ledger has them.
 type Sequence struct {
-	Name      string `json:"name"`
-	Start     int64  `json:"-"`
-	Increment int64  `json:"increment"`
-	Min       int64  `json:"-"`
-	Max       int64  `json:"max"`
-	Cycle     bool   `json:"cycle"`
-	Last      int64  `json:"last"`
-	Called    bool   `json:"called"` // Last was given
-}
-
-// exhaust returns the statements that set a sequence to its end, so that nextval fails also for sessions that know its OID. ALTER SEQUENCE gives it a new
-// file, so that a rollback undoes the setval as well.
-func (s Sequence) exhaust(schema string) string {
-	at, end := session.Name(schema, s.Name), max(s.Last, s.Start, s.Min+1)
-	return fmt.Sprintf("ALTER SEQUENCE %s MAXVALUE %d INCREMENT 1 NO CYCLE; SELECT setval('%s', %[2]d);\n", at, end, session.Quoted(at))
-}
-
-// restore returns the statements that undo [Sequence.exhaust].
-func (s Sequence) restore(schema string) string {
-	at, cycle := session.Name(schema, s.Name), "NO CYCLE"
-	if s.Cycle {
-		cycle = "CYCLE"
-	}
-	return fmt.Sprintf("ALTER SEQUENCE %s MAXVALUE %d INCREMENT %d %s; SELECT setval('%s', %d, %t);\n", at, s.Max, s.Increment, cycle, session.Quoted(at), s.Last, s.Called)
+	Name   string `json:"name"`
+	Max    int64  `json:"max"`
+	Last   int64  `json:"last"`
+	Called bool   `json:"called"` // Last was given
 }
 
 // Held returns the sequences as they were before the fence of a move, from the ledger of its source.
@@ -47,7 +27,7 @@ func Held(ctx context.Context, source *pgx.Conn, m ledger.Move) (held []Sequence
 // Sequences returns the sequences of a schema as they are now.
 func Sequences(ctx context.Context, tx pgx.Tx, schema string) ([]Sequence, error) {
 	const query = `
-		SELECT c.relname, s.seqstart, s.seqincrement, s.seqmin, s.seqmax, s.seqcycle, 0::bigint, false
+		SELECT c.relname, s.seqmax, 0::bigint, false
 		FROM pg_class c JOIN pg_sequence s ON s.seqrelid = c.oid WHERE c.relnamespace = $1::regnamespace ORDER BY 1`
 	rows, err := tx.Query(ctx, query, schema)
 	if err != nil {

@@ -81,7 +81,7 @@ func (p *Promotion) promote(ctx context.Context) error {
 		return fmt.Errorf("promoting %s: %w", p.Target, err)
 	}
 	p.event(progress.Promoted)
-	if err := p.inParts(ctx, p.to, "", openAll, ledger.Promoting); err != nil {
+	if err := p.lower(ctx, p.to, ledger.Promoting); err != nil {
 		return fmt.Errorf("taking the fences down on %s: %w", p.Target, err)
 	}
 	p.event(progress.Unfenced)

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -26,71 +25,29 @@ var (
 	errNoStandby   = errors.New("it is no standby any more: somebody else has promoted it")
 )
 
-// fencesAtOnce is how many shards one transaction fences or opens: it locks each of their tables and sequences.
+// fencesAtOnce is how many shards one transaction fences, or takes the fences of down: it locks each of their tables and sequences.
 const fencesAtOnce = 32
 
-// fenceAll fences the shards of some moves, as [locks.Exclusive], [fence.Raise] and [fence.Note] do one, in one round trip.
-const fenceAll = `
-DO $kiloshard$
-DECLARE
-  m record;
-  q record;
-  last record;
-  held jsonb;
-BEGIN
-  FOR m IN
-    SELECT v.id, v.schema, string_agg(c.oid::regclass::text, ', ' ORDER BY c.relkind = 'r', c.relispartition, NOT c.relhassubclass, c.oid) FILTER (WHERE c.relkind IN ('r', 'p')) AS tables,
-      coalesce(jsonb_agg(to_jsonb(s) || jsonb_build_object('name', c.relname, 'path', c.oid::regclass::text)) FILTER (WHERE c.relkind = 'S'), '[]') AS sequences
-    FROM kiloshard.moves v JOIN pg_namespace n ON n.nspname = v.schema
-      LEFT JOIN pg_depend d ON d.classid = 'pg_class'::regclass AND d.refclassid = 'pg_namespace'::regclass AND d.refobjid = n.oid
-      LEFT JOIN pg_class c ON c.oid = d.objid AND c.relkind IN ('r', 'p', 'S') LEFT JOIN pg_sequence s ON s.seqrelid = c.oid
-    WHERE v.id = ANY ('%[1]s') AND v.step = '%[2]s' AND v.outcome IS NULL GROUP BY v.id ORDER BY v.shard
-  LOOP
-    IF m.tables IS NOT NULL THEN EXECUTE 'LOCK TABLE ' || m.tables || ' IN ACCESS EXCLUSIVE MODE'; END IF;
-    held := '[]';
-    FOR q IN SELECT * FROM jsonb_to_recordset(m.sequences) r (name text, path text, seqmax bigint, seqmin bigint, seqstart bigint, seqincrement bigint, seqcycle bool) LOOP
-      EXECUTE format('ALTER SEQUENCE %%s MAXVALUE %%s', q.path, q.seqmax); -- keeps out nextval
-      EXECUTE 'SELECT last_value, is_called FROM ' || q.path INTO last;
-      held := held || jsonb_build_object('name', q.name, 'increment', q.seqincrement, 'max', q.seqmax, 'cycle', q.seqcycle, 'last', last.last_value, 'called', last.is_called);
-      EXECUTE format('ALTER SEQUENCE %%s MAXVALUE %%s INCREMENT 1 NO CYCLE', q.path, greatest(last.last_value, q.seqstart, q.seqmin + 1));
-      PERFORM setval(q.path, greatest(last.last_value, q.seqstart, q.seqmin + 1));
-    END LOOP;
-    EXECUTE format('ALTER SCHEMA %%I RENAME TO %%I', m.schema, m.schema || '__moved_' || m.id);
-    EXECUTE format('ALTER SCHEMA %%I RENAME TO %%I', m.schema || '__fence_' || m.id, m.schema);
-    UPDATE kiloshard.moves SET step = '%[3]s', stepped = clock_timestamp(), fenced = clock_timestamp(), sequences = held,
-      parts = ` + fence.Parts + `to_regnamespace(m.schema || '__moved_' || m.id)) WHERE id = m.id;
-  END LOOP;
-END
-$kiloshard$`
-
-// openAll takes the fences of some moves down, as [fence.Lower] does for one.
-const openAll = `
-DO $kiloshard$
-DECLARE
-  m record;
-  q record;
-BEGIN
-  FOR m IN SELECT id, schema, sequences FROM kiloshard.moves WHERE id = ANY ('%[1]s') AND outcome IS NULL AND fenced IS NOT NULL ORDER BY shard LOOP
-    EXECUTE format('ALTER SCHEMA %%I RENAME TO %%I', m.schema, m.schema || '__fence_' || m.id);
-    EXECUTE format('ALTER SCHEMA %%I RENAME TO %%I', m.schema || '__moved_' || m.id, m.schema);
-    FOR q IN SELECT format('%%I.%%I', m.schema, name) AS path, r.* FROM jsonb_to_recordset(m.sequences) r (name text, increment bigint, max bigint, cycle bool, last bigint, called bool) LOOP
-      EXECUTE format('ALTER SEQUENCE %%s MAXVALUE %%s INCREMENT %%s %%s', q.path, q.max, q.increment, CASE WHEN q.cycle THEN 'CYCLE' ELSE 'NO CYCLE' END);
-      PERFORM setval(q.path, q.last, q.called);
-    END LOOP;
-    UPDATE kiloshard.moves SET step = '%[2]s', fenced = NULL WHERE id = m.id;
-  END LOOP;
-END
-$kiloshard$`
-
-// inParts runs a script for some moves after the other, a transaction each. Its first parameter is an array of their IDs.
-func (p *Promotion) inParts(ctx context.Context, conn *pgx.Conn, settings, script string, args ...any) error {
-	for ids := range slices.Chunk(p.ids(), fencesAtOnce) {
-		all := append([]any{"{" + strings.Join(ids, ",") + "}"}, args...)
-		if err := session.Run(ctx, conn, "BEGIN; "+settings+fmt.Sprintf(script, all...)+"; COMMIT"); err != nil {
+// inParts runs the statements of some moves, a transaction for each part of them.
+func (p *Promotion) inParts(ctx context.Context, conn *pgx.Conn, settings string, statements func(ledger.Move) string) error {
+	for part := range slices.Chunk(p.moves, fencesAtOnce) {
+		script := "BEGIN; " + settings
+		for _, m := range part {
+			script += statements(m)
+		}
+		if err := session.Run(ctx, conn, script+"COMMIT"); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// lower takes down, on a host, the fences that are up there, and writes a step.
+func (p *Promotion) lower(ctx context.Context, conn *pgx.Conn, step ledger.Step) error {
+	return p.inParts(ctx, conn, "", func(m ledger.Move) string {
+		return fmt.Sprintf("SELECT kiloshard.unfence(id, schema) FROM kiloshard.moves WHERE id = '%[1]s' AND outcome IS NULL AND fenced IS NOT NULL;\n"+
+			"UPDATE kiloshard.moves SET step = '%[2]s', fenced = NULL WHERE id = '%[1]s' AND outcome IS NULL AND fenced IS NOT NULL;\n", m.ID, step)
+	})
 }
 
 // unfenceAll takes the fences on the source down.
@@ -98,7 +55,7 @@ func (p *Promotion) unfenceAll(ctx context.Context, step ledger.Step) error {
 	if err := p.connectSource(ctx); err != nil {
 		return err
 	}
-	if err := p.inParts(ctx, p.from, "", openAll, step); err != nil {
+	if err := p.lower(ctx, p.from, step); err != nil {
 		return fmt.Errorf("taking the fences down on %s: %w", p.Source, err)
 	}
 	p.hold.Release()
@@ -109,7 +66,7 @@ func (p *Promotion) unfenceAll(ctx context.Context, step ledger.Step) error {
 // cutover tries until all shards are fenced, and the standby knows that.
 func (p *Promotion) cutover(ctx context.Context) error {
 	// Take down the fences of a killed mover: callers wait at them.
-	if err := p.inParts(ctx, p.from, "", openAll, ledger.Cutover); err != nil {
+	if err := p.lower(ctx, p.from, ledger.Cutover); err != nil {
 		return err
 	}
 	for _, m := range p.moves {
@@ -232,7 +189,7 @@ func (p *Promotion) fenceThem(ctx context.Context) error {
 	limited, cancel := context.WithTimeout(ctx, p.cfg.MaxPause)
 	defer cancel()
 	settings := fmt.Sprintf("SET LOCAL lock_timeout = %d; SET LOCAL statement_timeout = %d; ", p.cfg.LockTimeout.Milliseconds(), p.cfg.MaxPause.Milliseconds())
-	err := p.inParts(limited, p.from, settings, fenceAll, ledger.Cutover, ledger.Fenced)
+	err := p.inParts(limited, p.from, settings, fence.RaiseAlone)
 	if err == nil {
 		p.event(progress.Fenced)
 		if _, err = p.replayed(limited, 0); errors.Is(err, context.DeadlineExceeded) {
