@@ -17,6 +17,7 @@ CREATE TABLE IF NOT EXISTS kiloshard.moves (
   stepped timestamp with time zone NOT NULL, -- when the step began
   fenced  timestamp with time zone, -- when the source began to refuse statements
   sequences jsonb, -- what each sequence was before the fence, which holds it at its end
+  grants  aclitem[], -- the grants of the schema before the fence, which revokes them
   offline boolean, -- the shard is locked while it is copied
   carried text, -- the target's snapshot when all rows were there: later changes come from its own writers
   identities jsonb, -- the original replica identity in pg_class, of tables that have another one while they move
@@ -35,7 +36,7 @@ CREATE TABLE IF NOT EXISTS kiloshard.moves (
 ALTER TABLE kiloshard.moves ADD COLUMN IF NOT EXISTS mover int, ADD COLUMN IF NOT EXISTS identities jsonb, ADD COLUMN IF NOT EXISTS carried text, ADD COLUMN IF NOT EXISTS offline boolean,
   ADD COLUMN IF NOT EXISTS back jsonb, ADD COLUMN IF NOT EXISTS returns text, ADD COLUMN IF NOT EXISTS split text,
   ADD COLUMN IF NOT EXISTS opened timestamp with time zone, ADD COLUMN IF NOT EXISTS copied timestamp with time zone, ADD COLUMN IF NOT EXISTS large_objects oid[],
-  ADD COLUMN IF NOT EXISTS catalogs text, ADD COLUMN IF NOT EXISTS parts oid[], ADD COLUMN IF NOT EXISTS keys text; -- an older version lacks them
+  ADD COLUMN IF NOT EXISTS catalogs text, ADD COLUMN IF NOT EXISTS parts oid[], ADD COLUMN IF NOT EXISTS keys text, ADD COLUMN IF NOT EXISTS grants aclitem[]; -- an older version lacks them
 CREATE UNIQUE INDEX IF NOT EXISTS moves_shard ON kiloshard.moves (shard) WHERE outcome IS NULL;
 GRANT SELECT ON kiloshard.moves TO PUBLIC; -- it says where a shard went
 
@@ -95,16 +96,19 @@ END
 $kiloshard$;
 
 -- fence makes the source of a move refuse the shard: its sequences are at their end, so that nextval fails also for sessions that know their OIDs, its schema
--- gets another name, the fence that was made before takes its place, and the ledger says so. The caller's transaction holds the locks of all
--- tables and sequences. ALTER SEQUENCE gives a sequence a new file, so that a rollback undoes the setval as well.
+-- gets another name, which only its owner may use, the fence that was made before takes its place, and the ledger says so. The caller's transaction
+-- holds the locks of all tables and sequences. ALTER SEQUENCE gives a sequence a new file, so that a rollback undoes the setval as well.
 CREATE OR REPLACE FUNCTION kiloshard.fence(move text, shard_schema name) RETURNS void
 LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp AS $kiloshard$
 DECLARE
   place CONSTANT oid := (SELECT oid FROM pg_namespace WHERE nspname = shard_schema);
+  hidden CONSTANT name := shard_schema || '__moved_' || move;
+  given CONSTANT aclitem[] := (SELECT nspacl FROM pg_namespace WHERE nspname = shard_schema);
   held jsonb := '[]';
   s record;
   was record;
   last bigint;
+  role text;
 BEGIN
   FOR s IN
     SELECT c.relname AS name, c.oid::regclass AS path, q.* FROM pg_depend d JOIN pg_class c ON c.oid = d.objid JOIN pg_sequence q ON q.seqrelid = c.oid
@@ -116,23 +120,31 @@ BEGIN
     EXECUTE format('ALTER SEQUENCE %s MAXVALUE %s INCREMENT 1 NO CYCLE', s.path, last);
     PERFORM setval(s.path, last);
   END LOOP;
-  EXECUTE format('ALTER SCHEMA %I RENAME TO %I', shard_schema, shard_schema || '__moved_' || move);
+  EXECUTE format('ALTER SCHEMA %I RENAME TO %I', shard_schema, hidden);
+  FOR role IN
+    SELECT DISTINCT coalesce(quote_ident(r.rolname), 'PUBLIC') FROM pg_namespace n CROSS JOIN aclexplode(given) a LEFT JOIN pg_roles r ON r.oid = a.grantee
+    WHERE n.oid = place AND a.grantee <> n.nspowner
+  LOOP
+    EXECUTE format('REVOKE ALL ON SCHEMA %I FROM %s CASCADE', hidden, role);
+  END LOOP;
   EXECUTE format('ALTER SCHEMA %I RENAME TO %I', shard_schema || '__fence_' || move, shard_schema);
-  UPDATE kiloshard.moves m SET step = 'fenced', stepped = clock_timestamp(), fenced = clock_timestamp(), sequences = held, error = NULL,
+  UPDATE kiloshard.moves m SET step = 'fenced', stepped = clock_timestamp(), fenced = clock_timestamp(), sequences = held, grants = given, error = NULL,
     parts = (SELECT array_agg(objid) FROM pg_depend WHERE refclassid = 'pg_namespace'::regclass AND refobjid = place)
   WHERE m.id = move AND m.schema = shard_schema AND m.outcome IS NULL AND m.step = 'cutover';
   IF NOT FOUND THEN RAISE 'the ledger has no move % of % at its cutover any more', move, shard_schema; END IF;
 END
 $kiloshard$;
 
--- unfence gives the fence and the schema behind it their names back, and sets the sequences as they were. The caller writes the ledger.
+-- unfence gives the fence and the schema behind it their names back, and restores sequences and grants. The caller writes the ledger.
 CREATE OR REPLACE FUNCTION kiloshard.unfence(move text, shard_schema name) RETURNS void
 LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp AS $kiloshard$
 DECLARE
   held jsonb;
+  given aclitem[];
   s record;
+  g record;
 BEGIN
-  SELECT coalesce(m.sequences, '[]') INTO held FROM kiloshard.moves m WHERE m.id = move AND m.schema = shard_schema AND m.fenced IS NOT NULL;
+  SELECT m.sequences, m.grants INTO held, given FROM kiloshard.moves m WHERE m.id = move AND m.schema = shard_schema AND m.fenced IS NOT NULL;
   IF NOT FOUND THEN RAISE 'the ledger has no move % that has fenced %', move, shard_schema; END IF;
   EXECUTE format('ALTER SCHEMA %I RENAME TO %I', shard_schema, shard_schema || '__fence_' || move);
   EXECUTE format('ALTER SCHEMA %I RENAME TO %I', shard_schema || '__moved_' || move, shard_schema);
@@ -141,6 +153,13 @@ BEGIN
   LOOP
     EXECUTE format('ALTER SEQUENCE %s MAXVALUE %s INCREMENT %s %s', s.path, s.max, s.increment, CASE WHEN s.cycle THEN 'CYCLE' ELSE 'NO CYCLE' END);
     PERFORM setval(s.path, s.last, s.called);
+  END LOOP;
+  FOR g IN
+    SELECT a.privilege_type, CASE a.grantee WHEN 0 THEN 'PUBLIC' ELSE quote_ident(r.rolname) END AS role, a.is_grantable
+    FROM pg_namespace n CROSS JOIN aclexplode(given) a LEFT JOIN pg_roles r ON r.oid = a.grantee
+    WHERE n.nspname = shard_schema AND a.grantee <> n.nspowner AND (a.grantee = 0 OR r.oid IS NOT NULL)
+  LOOP
+    EXECUTE format('GRANT %s ON SCHEMA %I TO %s%s', g.privilege_type, shard_schema, g.role, CASE WHEN g.is_grantable THEN ' WITH GRANT OPTION' END);
   END LOOP;
 END
 $kiloshard$;

@@ -114,6 +114,10 @@ func (j *job) showBack(ctx context.Context) (string, error) {
 	if err := structure.NothingOutside(ctx, j.to, j.Move); err != nil {
 		return "", err
 	}
+	// [job.carryRights] has made the grants of today. The transaction of the statements stays open, and must not lock the row.
+	if _, err := j.to.Exec(ctx, `UPDATE kiloshard.moves SET grants = NULL WHERE id = $1`, j.back.ID); err != nil {
+		return "", err
+	}
 	return fence.Only(j.Schema) + fence.Lower(*j.back) + "DROP SCHEMA " + j.back.FenceSchema() + " CASCADE;\n", nil
 }
 

@@ -81,3 +81,25 @@ func TestFenceIsTheMovers(t *testing.T) {
 		}
 	}
 }
+
+// TestGrantsBehindTheFence holds that a role with rights on a shard has none on the schema behind the fence, and has them again once the fence is down.
+func TestGrantsBehindTheFence(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	const grants = `select coalesce((select string_agg(a.grantee::regrole::text || ' ' || privilege_type || ' ' || is_grantable, ', ' order by a::text)
+		from pg_namespace, aclexplode(nspacl) a where nspname = '%s' and a.grantee <> nspowner), '')`
+	b.exec(0, `grant usage on schema shard_00001 to pg_monitor; grant create on schema shard_00001 to pg_monitor with grant option; grant usage on schema shard_00001 to pg_read_all_data;
+		begin; `+sql.Moves()+`; commit; create schema shard_00001__fence_0a1b2c3d;
+		insert into kiloshard.moves (id, shard, schema, side, source, target, step, who, began, stepped)
+		values ('0a1b2c3d', 1, 'shard_00001', 'source', 'pg-a', 'pg-b', 'cutover', 'test', now(), now())`)
+	before := b.text(0, fmt.Sprintf(grants, "shard_00001"))
+	b.exec(0, `select kiloshard.fence('0a1b2c3d', 'shard_00001')`)
+	b.equal("grants behind the fence", b.text(0, fmt.Sprintf(grants, "shard_00001__moved_0a1b2c3d")), "")
+	err := b.try(0, `set role pg_monitor; select from shard_00001__moved_0a1b2c3d.photos`)
+	if err == nil || !strings.Contains(err.Error(), "permission denied for schema shard_00001__moved_0a1b2c3d") {
+		t.Errorf("a role with rights on the shard: %v", err)
+	}
+	b.exec(0, `select kiloshard.unfence('0a1b2c3d', 'shard_00001')`)
+	b.equal("grants after the fence", b.text(0, fmt.Sprintf(grants, "shard_00001")), before)
+	b.exec(0, `delete from kiloshard.moves; drop schema shard_00001__fence_0a1b2c3d`)
+}

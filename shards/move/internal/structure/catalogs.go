@@ -13,7 +13,7 @@ import (
 // catalogQuery hashes what the catalogs say of a schema and all that is in it. Each catalog row is known by the transaction that wrote
 // it, but for those of pg_class, which TRUNCATE writes, too, and that of the schema, which the fence gives another name. With $2 a
 // materialised view counts as changed once it is refreshed. The second hash is without that, and without what the move itself
-// changes of the old schema: sequences, replica identities, publications.
+// changes of the old schema: sequences, replica identities, publications. The schema's grants, which the fence revokes, are those in the ledger.
 var catalogQuery = `
 WITH RECURSIVE parts (class, oid) AS (
   SELECT 'pg_namespace'::regclass::oid, oid FROM pg_namespace WHERE nspname = $1
@@ -22,7 +22,8 @@ WITH RECURSIVE parts (class, oid) AS (
   WHERE d.deptype IN ('a', 'i', 'P', 'S') OR p.class = 'pg_namespace'::regclass
 ), written (class, oid, part, by) AS (
   SELECT class, oid, CASE WHEN class IN ('pg_publication_rel'::regclass, 'pg_publication_namespace'::regclass) THEN -1 ELSE 0 END, '' FROM parts
-  UNION ALL SELECT class, p.oid, 0, concat_ws(' ', nspowner, nspacl) FROM parts p JOIN pg_namespace n ON n.oid = p.oid WHERE class = 'pg_namespace'::regclass
+  UNION ALL SELECT class, p.oid, 0, concat_ws(' ', nspowner, coalesce(
+    (SELECT grants FROM kiloshard.moves WHERE schema || '__moved_' || id = $1), nspacl)) FROM parts p JOIN pg_namespace n ON n.oid = p.oid WHERE class = 'pg_namespace'::regclass
   UNION ALL
   SELECT class, p.oid, 0, concat_ws(' ', relname, relnamespace, relowner, relam, reltablespace, relpersistence, relkind, relnatts, relchecks, relrowsecurity, relforcerowsecurity,
     relacl, reloptions) FROM parts p JOIN pg_class c ON c.oid = p.oid WHERE class = 'pg_class'::regclass
