@@ -16,6 +16,7 @@ type HostStats struct {
 	Primary     string    // address that calls go to, as host:port; empty if none is known
 	Timeline    uint32    // of the primary of a host with several addresses; 0 if unknown
 	RoleChanges uint64    // how many times another address became the primary
+	Rivals      int       // other addresses that take writes as well: their server was not told of a promotion, or is another cluster's
 
 	// Counts since the router opened the host:
 	Calls     uint64 // single statements, batches and transactions
@@ -126,5 +127,5 @@ func (h *host) watchStats(s *HostStats) {
 	case now.HalfOpen:
 		s.Breaker = BreakerHalfOpen
 	}
-	s.DownSince, s.Primary, s.Timeline, s.RoleChanges = now.DownSince, now.Primary, now.Timeline, now.Changes
+	s.DownSince, s.Primary, s.Timeline, s.RoleChanges, s.Rivals = now.DownSince, now.Primary, now.Timeline, now.Changes, now.Rivals
 }

@@ -123,7 +123,7 @@ func (c *Checker) look(ctx context.Context) Report {
 		h := Host{
 			Host: a.Host, Up: a.Err == nil, Error: operation.Classify(a.Err),
 			Connections: s.Conns, Idle: s.Idle, Waiting: s.Waiting, ShardCount: on[a.Host],
-			DownSince: s.DownSince, RoleChanges: s.RoleChanges, Replicas: replicas[a.Host],
+			DownSince: s.DownSince, RoleChanges: s.RoleChanges, Rivals: s.Rivals, Replicas: replicas[a.Host],
 		}
 		if s.Breaker != router.BreakerClosed {
 			h.Breaker = s.Breaker.String()

@@ -22,10 +22,11 @@ type Host struct {
 	Up           bool      `json:"up"`
 	Error        string    `json:"error,omitempty"` // a class of operation.Classify
 	Milliseconds float64   `json:"milliseconds,omitempty"`
-	Breaker      string    `json:"breaker,omitempty"`      // open or half-open; empty for closed
-	DownSince    time.Time `json:"down_since,omitzero"`    // while the breaker is open
-	Primary      string    `json:"primary,omitempty"`      // its address; with Config.Addresses only
-	RoleChanges  uint64    `json:"role_changes,omitempty"` // how many times another address became the primary
+	Breaker      string    `json:"breaker,omitempty"`         // open or half-open; empty for closed
+	DownSince    time.Time `json:"down_since,omitzero"`       // while the breaker is open
+	Primary      string    `json:"primary,omitempty"`         // its address; with Config.Addresses only
+	RoleChanges  uint64    `json:"role_changes,omitempty"`    // how many times another address became the primary
+	Rivals       int       `json:"rival_primaries,omitempty"` // other addresses that take writes as well
 	Connections  int       `json:"connections"`
 	Idle         int       `json:"idle"`
 	Waiting      int       `json:"waiting"` // calls that wait for a connection

@@ -20,12 +20,9 @@ func (m *Recorder) Collector(r *router.Router) prometheus.Collector {
 	return labelled(r, &collector{m, r})
 }
 
-// labelled adds the labels of all series of a router.
+// labelled adds the label of all series of a router.
 func labelled(r *router.Router, c prometheus.Collector) prometheus.Collector {
-	theMap := r.Map()
-	return prometheus.WrapCollectorWith(prometheus.Labels{
-		"cluster": theMap.Config().Cluster, "strategy": theMap.Strategy().By,
-	}, c)
+	return prometheus.WrapCollectorWith(prometheus.Labels{"cluster": r.Map().Config().Cluster}, c)
 }
 
 // queryTimeout is the time limit of the queries of a collection.
@@ -57,6 +54,7 @@ var figures = []figure{
 	{desc("waiting_calls", "Calls that wait for a connection.", "host"), gauge, func(s *router.HostStats) float64 { return float64(s.Waiting) }},
 	{desc("pooler", "1 if a pooler is between the router and the server.", "host"), gauge, func(s *router.HostStats) float64 { return truth(s.Pooler) }},
 	{desc("role_changes_total", "How often another address of the host became the primary.", "host"), counter, func(s *router.HostStats) float64 { return float64(s.RoleChanges) }},
+	{desc("rival_primaries", "Other addresses of the host that take writes as well; 0 unless the host has several primaries.", "host"), gauge, func(s *router.HostStats) float64 { return float64(s.Rivals) }},
 	{desc("down_seconds", "How long the host has been down; 0 if it is up.", "host"), gauge, downFor},
 }
 

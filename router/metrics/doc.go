@@ -5,7 +5,7 @@
 //	…
 //	prometheus.MustRegister(recorder.Collector(r))
 //
-// All series have the labels cluster and strategy. Series of a host have the label host, and end when the host leaves the map.
+// All series have the label cluster. Series of a host have the label host, and end when the host leaves the map.
 // Series of a replica also have the label replica, which is its index in the map, from 0. No series has a label for the shard:
 // thousands of shards make no more series than one.
 //
@@ -30,6 +30,7 @@
 //	kiloshard_router_breaker                   by state (closed, open, half-open): 1 for the present one, else 0
 //	kiloshard_router_down_seconds              how long the host has been down; 0 if it is up
 //	kiloshard_router_role_changes_total        how many times another of its addresses became the primary
+//	kiloshard_router_rival_primaries           other addresses that take writes as well: the host has several primaries
 //	kiloshard_router_primary_info              1, by the address to which calls go; none while no primary is known
 //	kiloshard_router_shards                    shards that the map puts on the host
 //	kiloshard_router_reads_on_primary_total    reads for which no replica qualified; this and the next

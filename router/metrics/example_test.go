@@ -48,5 +48,5 @@ func Example() {
 			fmt.Println(series.GetGauge().GetValue())
 		}
 	}
-	// Output: cluster=test host=pg-a strategy=modulo 64
+	// Output: cluster=test host=pg-a 64
 }

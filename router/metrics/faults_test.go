@@ -110,6 +110,7 @@ func TestFailover(t *testing.T) {
 		{"breaker", []string{"state", "half-open"}, 0},
 		{"down_seconds", nil, 0},
 		{"role_changes_total", nil, 0},
+		{"rival_primaries", nil, 0},
 		{"primary_info", []string{"address", first.Host}, 1},
 		{"primary_info", []string{"address", second.Host}, -1},
 	} {

@@ -18,6 +18,17 @@ import (
 type Config struct {
 	// Buckets are the upper bounds of the histograms of time, in seconds. Defaults to bounds from 0.25 ms to 10 s.
 	Buckets []float64
+
+	// TraceOf returns the ID of the trace that an operation belongs to, from its context, for the exemplars of operation_seconds; empty
+	// for an operation without a recorded trace. Defaults to no exemplars. With OpenTelemetry:
+	//
+	//	func(ctx context.Context) string {
+	//		if span := trace.SpanContextFromContext(ctx); span.IsSampled() {
+	//			return span.TraceID().String()
+	//		}
+	//		return ""
+	//	}
+	TraceOf func(context.Context) string
 }
 
 // defaultBuckets begin at the time of a statement on the same machine.
@@ -30,6 +41,7 @@ type Recorder struct {
 	fanouts           []prometheus.Observer // by kind
 	fanoutTimes       *prometheus.HistogramVec
 	incomplete        *prometheus.CounterVec
+	traceOf           func(context.Context) string // nil for no exemplars
 
 	hosts atomic.Pointer[map[string]*host] // by name; the map is replaced, never changed
 	mu    sync.Mutex                       // held to replace it
@@ -55,6 +67,7 @@ func New(cfg Config) *Recorder {
 		cfg.Buckets = defaultBuckets
 	}
 	m := &Recorder{
+		traceOf: cfg.TraceOf,
 		operations: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name: "kiloshard_router_operation_seconds", Buckets: cfg.Buckets,
 			Help: "Time from a call to its answer, with the wait for a connection.",
@@ -123,6 +136,17 @@ func (m *Recorder) keep(names map[string]bool) {
 	m.hosts.Store(&left)
 }
 
+// took observes how long an operation took, in seconds, with the trace that shows it.
+func (m *Recorder) took(ctx context.Context, of prometheus.Observer, seconds float64) {
+	if m.traceOf != nil {
+		if id := m.traceOf(ctx); id != "" {
+			of.(prometheus.ExemplarObserver).ObserveWithExemplar(seconds, prometheus.Labels{"trace_id": id}) //nolint:forcetypeassert // histograms are
+			return
+		}
+	}
+	of.Observe(seconds)
+}
+
 // observe counts the operation of a context.
 func (m *Recorder) observe(ctx context.Context, err error) {
 	op, ok := operation.Of(ctx)
@@ -130,7 +154,7 @@ func (m *Recorder) observe(ctx context.Context, err error) {
 		return
 	}
 	h := m.host(op.Host)
-	h.byKind[op.Kind].Observe(time.Since(op.Began).Seconds())
+	m.took(ctx, h.byKind[op.Kind], time.Since(op.Began).Seconds())
 	if !op.Held && op.Together > 0 {
 		h.wait.Observe(op.Waited.Seconds())
 	}

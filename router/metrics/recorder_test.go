@@ -65,7 +65,7 @@ func TestMetrics(t *testing.T) {
 		{"map_stale", nil, 0},
 		{"pooler", nil, 0},
 	} {
-		labels := append([]string{"cluster", "test", "strategy", "modulo"}, test.labels...)
+		labels := append([]string{"cluster", "test"}, test.labels...)
 		if !strings.HasPrefix(test.name, "map_") {
 			labels = append(labels, "host", "pg-a")
 		}
@@ -211,7 +211,7 @@ func TestDirectory(t *testing.T) {
 	if _, err := b.ForNew(ctx, shards.NumberKey(7)); err != nil {
 		t.Fatal(err)
 	}
-	misses := b.value(t, "directory_misses_total", "strategy", "directory")
+	misses := b.value(t, "directory_misses_total")
 	for range 3 {
 		if _, err := b.ForKey(ctx, shards.NumberKey(7)); err != nil {
 			t.Fatal(err)

@@ -66,7 +66,7 @@ func open(t testing.TB, cfg router.Config) (*bundle, context.Context) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), testLimit)
 	t.Cleanup(cancel)
-	b := &bundle{registry: prometheus.NewPedanticRegistry(), recorder: metrics.New(metrics.Config{})}
+	b := &bundle{registry: prometheus.NewPedanticRegistry(), recorder: metrics.New(metrics.Config{TraceOf: traceOf})}
 	cfg.Tracers = []pgx.QueryTracer{b.recorder}
 	cfg.Failover.FailAfter = testLimit // that the machine is busy is no sign that a host is down
 	var err error

@@ -105,7 +105,7 @@ func TestSplitBrain(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	if got := stats(r, 0); got.Primary != address(t, p.standby) || got.Timeline != 2 || out.count(rivals) != 1 {
+	if got := stats(r, 0); got.Primary != address(t, p.standby) || got.Timeline != 2 || got.Rivals != 1 || out.count(rivals) != 1 {
 		t.Errorf("got %+v, logged:\n%s", got, out.String())
 	}
 	if n := rows(t, second); n != 2 {

@@ -215,6 +215,7 @@ type Stats struct {
 	Primary   string    // its address as host:port; empty if unknown
 	Timeline  uint32    // of the primary of a host with several addresses; 0 if unknown
 	Changes   uint64    // how often another address became the primary
+	Rivals    int       // addresses that take writes as well, although they are not the primary
 }
 
 // Stats returns statistics of the host.
@@ -229,6 +230,11 @@ func (w *Watch) Stats() Stats {
 	}
 	if w.primary != nil {
 		s.Primary = w.primary.String()
+	}
+	for _, a := range w.addresses {
+		if a.rival {
+			s.Rivals++
+		}
 	}
 	return s
 }
