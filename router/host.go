@@ -132,6 +132,7 @@ func newReplicas(ctx context.Context, h *host, cfg Config) (*replicas, error) {
 		servers = append(servers, replica.Server{Name: r.place.Name, Connect: r.connect})
 	}
 	rs.Set = replica.New(ctx, replica.Server{Name: h.opened.Name, Connect: func(ctx context.Context) (*pgx.Conn, error) { return h.ConnectBeside(ctx) }}, servers)
+	rs.Promoted = func() { h.LookForPrimary() }
 	return rs, nil
 }
 

@@ -106,6 +106,9 @@ func Open(ctx context.Context, cfg Config) (*Pool, error) {
 	return p, nil
 }
 
+// LookForPrimary looks for the primary at once, see [primary.Watch.LookAgain].
+func (p *Pool) LookForPrimary() { p.primary.LookAgain() }
+
 // newWatch has the connections of a pool go where the primary is.
 func (p *Pool) newWatch(pool *pgxpool.Config, cfg Config) *primary.Watch {
 	w := primary.New(primary.Config{

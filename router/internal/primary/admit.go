@@ -87,6 +87,17 @@ func (w *Watch) confirm(ctx context.Context, renewed bool) {
 	}
 }
 
+// LookAgain probes all addresses at once, because another part of the program has seen that a standby was promoted. It does not wait.
+func (w *Watch) LookAgain() {
+	if !w.several { // the one address may lead to the new primary
+		w.Refused()
+		return
+	}
+	for _, a := range w.addresses {
+		a.probeNow()
+	}
+}
+
 // Refused probes the primary's address on a new connection, because a server refused a write (SQLSTATE 25006). The probe
 // closes connections to a server that no longer has the address. Refused does not wait.
 func (w *Watch) Refused() {

@@ -61,6 +61,7 @@ func (s *Set) Ask(ctx context.Context, i int, conn *pgconn.PgConn) (Seen, error)
 	case !seen.Standby:
 		if measured {
 			r.doubt(errNoStandby)
+			s.promoted()
 		}
 		return seen, errNoStandby
 	case measured && seen.Replayed < before.replayed:

@@ -130,10 +130,13 @@ func (r *replica) measureAll(ctx context.Context) {
 		if err := r.measure(ctx, &p); err != nil && ctx.Err() == nil {
 			p.close()
 			r.set.mu.Lock()
-			r.now.Store(&state{why: err})
+			before := r.now.Swap(&state{why: err})
 			r.set.mu.Unlock()
-			if errors.Is(err, ErrSilent) {
+			switch {
+			case errors.Is(err, ErrSilent):
 				r.begin() // reads that wait for it go to another server
+			case errors.Is(err, errNoStandby) && before != nil && !errors.Is(before.why, errNoStandby):
+				r.set.promoted()
 			}
 			sleep(ctx, pauseAfter(err), nil)
 			continue

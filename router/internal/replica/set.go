@@ -32,6 +32,9 @@ type Server struct {
 type Set struct {
 	Budget Budget // for reads that are sent twice
 
+	// Promoted is called, with no lock held, when a replica turns out to be a primary. It must return at once; nil for nothing.
+	Promoted func()
+
 	primary Server
 	all     []*replica
 	base    context.Context
@@ -137,6 +140,13 @@ func (s *Set) next() <-chan struct{} {
 func (s *Set) notify() {
 	close(s.measured)
 	s.measured = make(chan struct{})
+}
+
+// promoted tells that a replica turned out to be a primary.
+func (s *Set) promoted() {
+	if s.Promoted != nil {
+		s.Promoted()
+	}
 }
 
 // Go runs fn in a goroutine that Close waits for. After Close it returns false and runs nothing.
