@@ -30,6 +30,9 @@ type Session struct {
 	Left   bool   // something of a caller's may be left on it
 }
 
+// Ended reports whether the other end has closed the connection. It sends nothing, and is for a connection that was idle.
+func (s *Session) Ended() bool { return s.wire != nil && s.wire.Ended() }
+
 // Broken reports whether the connection is closed, even if pgx does not know it yet.
 func (s *Session) Broken() bool {
 	return s.Conn.IsClosed() || s.wire != nil && s.wire.Cut() || s.leaving != nil && s.leaving.late
