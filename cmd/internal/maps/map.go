@@ -26,7 +26,7 @@ of them, with who made each, when and why. Changes that would break a living clu
 changes of an old version.`,
 		RunE: cli.NeedsCommand,
 	}
-	cmd.AddCommand(showCommand(a), diffCommand(a), historyCommand(a), editCommand(a), exportCommand(a), importCommand(a))
+	cmd.AddCommand(showCommand(a), diffCommand(a), historyCommand(a), editCommand(a), rollbackCommand(a), exportCommand(a), importCommand(a))
 	return cmd
 }
 
