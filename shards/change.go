@@ -1,28 +1,11 @@
 package shards
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
-	"strconv"
 	"time"
 )
-
-// ChangeError says why a map must not replace another.
-type ChangeError struct {
-	Field string // of the config, such as epoch
-	From  string // the present value
-	To    string // the new value
-	Why   string // the damage that it would do
-
-	// MovesKeys says that the only problem is that keys would be in another shard than their rows, or in none. Such a map
-	// is right once those rows have been moved, or if the keys have no rows yet.
-	MovesKeys bool
-}
-
-// Error names the field, both values and the damage.
-func (e *ChangeError) Error() string {
-	return e.Field + ": from " + e.From + " to " + e.To + ": " + e.Why
-}
 
 // CheckChange reports whether the map to may replace the map from in a running cluster: every key and every ID that
 // had a shard must keep it. It returns a [ChangeError] for a map
@@ -47,7 +30,7 @@ func CheckChange(from, to *Map) error {
 	case b.Version < a.Version:
 		return changed("version", a.Version, b.Version, "a map never goes back to an older version")
 	case !a.Epoch.Equal(b.Epoch):
-		return changed("epoch", moment(a.Epoch), moment(b.Epoch), "every ID made so far would have another time, and new ones could repeat old ones")
+		return changed("epoch", epochText(a.Epoch), epochText(b.Epoch), "every ID made so far would have another time, and new ones could repeat old ones")
 	case a.Layout != b.Layout:
 		return changed("layout", a.Layout, b.Layout, "every ID made so far would be taken apart in another way")
 	case a.SchemaPrefix != b.SchemaPrefix:
@@ -55,34 +38,24 @@ func CheckChange(from, to *Map) error {
 	case b.Shards < a.Shards:
 		return changed("shards", a.Shards, b.Shards, fmt.Sprintf("the rows of shards %s would be lost", SetOfRanges(Range{Number(b.Shards), Number(a.Shards - 1)})))
 	}
-	if err := checkGeneratorChange(a, b); err != nil {
-		return err
-	}
-	if err := checkTypesChange(a, b); err != nil {
-		return err
-	}
-	// Checked last: if a change only moves keys, everything else is right.
-	return checkStrategyChange("strategy", a.Strategy, b.Strategy, a.Shards, b.Shards)
+	// The strategy comes last: if a change only moves keys, everything else is right.
+	return cmp.Or(checkGeneratorsChange(a, b), checkTypesChange(a, b), checkStrategyChange("strategy", a.Strategy, b.Strategy, a.Shards, b.Shards))
 }
 
-func changed(field string, from, to any, why string) *ChangeError {
-	return &ChangeError{Field: field, From: fmt.Sprint(from), To: fmt.Sprint(to), Why: why}
-}
-
-// moment writes an epoch. It may be missing if the layout has no time.
-func moment(t time.Time) string {
+// epochText returns an epoch for people. Without a time in IDs it may be missing.
+func epochText(t time.Time) string {
 	if t.IsZero() {
 		return "none"
 	}
 	return t.Format(time.RFC3339Nano)
 }
 
-// checkGeneratorChange checks that no generator makes a number twice, and that none is removed.
-func checkGeneratorChange(a, b *Config) error {
+// checkGeneratorsChange checks that no generator makes a number twice, and that none is removed.
+func checkGeneratorsChange(a, b *Config) error {
 	for i, g := range a.Generators {
 		for _, name := range g.Names {
 			field := fmt.Sprintf("generators[%d] %s", i, name)
-			next, ok := generatorOf(b, name)
+			next, ok := generatorNamed(b.Generators, name)
 			switch {
 			case !ok:
 				return changed(field, g.Kind, "none", "calls of next_"+name+"_id() would fail, and another generator of that name could start again at 1")
@@ -92,7 +65,7 @@ func checkGeneratorChange(a, b *Config) error {
 				return changed(field+" of", g.Of, next.Of, "its numbers would be divided differently, and repeat those made so far")
 			case max(next.From, 1) != max(g.From, 1):
 				return changed(field+" from", max(g.From, 1), max(next.From, 1), "its sequences have begun where the map says now")
-			case !isPrefix(g.Hosts, next.Hosts):
+			case len(next.Hosts) < len(g.Hosts) || !slices.Equal(g.Hosts, next.Hosts[:len(g.Hosts)]):
 				return changed(field+" hosts", format.Flow(g.Hosts), format.Flow(next.Hosts), "a host would make numbers that another made before; new hosts may only be added at the end of the list")
 			}
 			if (g.Kind == UUIDv4 || g.Kind == UUIDv7) && a.Shards != b.Shards {
@@ -103,62 +76,16 @@ func checkGeneratorChange(a, b *Config) error {
 	return nil
 }
 
-func generatorOf(c *Config, name string) (Generator, bool) { return (&Map{config: c}).Generator(name) }
-
-// isPrefix reports whether all begins with first.
-func isPrefix(first, all []string) bool {
-	return len(all) >= len(first) && slices.Equal(first, all[:len(first)])
-}
-
-// checkStrategyChange checks that no key changes its shard.
-func checkStrategyChange(at string, a, b Strategy, shardsOfA, shardsOfB int) error {
-	if a.By != b.By {
-		if b.By == Directory && b.Otherwise != nil { // new, so that it has no entries
-			return checkStrategyChange(at+".otherwise", a, *b.Otherwise, shardsOfA, shardsOfB)
+// checkTypesChange checks that no ID gets another type.
+func checkTypesChange(a, b *Config) error {
+	for _, t := range a.Types {
+		i := slices.IndexFunc(b.Types, func(o ObjectType) bool { return o.Name == t.Name })
+		if i < 0 {
+			return changed("types "+t.Name, t.Number, "none", "nobody would know the table of its objects, and another type could take its number")
 		}
-		why := "nearly every key would be in another shard"
-		if a.By == Directory {
-			why = "the entries of the directory would be forgotten"
+		if n := b.Types[i].Number; n != t.Number {
+			return changed("types "+t.Name, t.Number, n, "the IDs of its objects would be those of another type")
 		}
-		return changed(at+".by", a.By, b.By, why)
 	}
-	if b.RefuseIDs && !a.RefuseIDs {
-		err := changed(at+".refuse_ids", false, true, "keys as large as IDs would have no shard")
-		err.MovesKeys = true
-		return err
-	}
-	if a.By == ByID {
-		return nil
-	}
-	if a.By == ByRange {
-		return checkRangesChange(at+".ranges", a, b)
-	}
-	if a.Hash != b.Hash {
-		return changed(at+".hash", a.Hash, b.Hash, "nearly every key would be in another shard")
-	}
-	if a.Digits != b.Digits {
-		return changed(at+".digits", a.Digits, b.Digits, "nearly every key would be in another shard")
-	}
-	if ofA, ofB := a.divisor(shardsOfA), b.divisor(shardsOfB); ofA != ofB {
-		what := "nearly every key would be in another shard"
-		if a.By == Directory {
-			what = "nearly every entry would be looked for in another shard"
-		}
-		return changed(at+".of", ofA, ofB, what+"; of: "+strconv.Itoa(ofA)+" keeps them where they are")
-	}
-	if a.Otherwise == nil {
-		return nil // all that have a shard have an entry
-	}
-	if b.Otherwise == nil {
-		return changed(at+".otherwise", a.Otherwise, "none", "keys without an entry would have no shard")
-	}
-	return checkStrategyChange(at+".otherwise", *a.Otherwise, *b.Otherwise, shardsOfA, shardsOfB)
-}
-
-// divisor returns the number that the strategy divides by in a map of count shards.
-func (s Strategy) divisor(count int) int {
-	if s.Of != 0 {
-		return s.Of
-	}
-	return count
+	return nil
 }

@@ -1,6 +1,7 @@
 package shards
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"regexp"
@@ -8,22 +9,11 @@ import (
 	"strings"
 	"time"
 	"unicode/utf8"
-
-	"github.com/kiloshard/kiloshard/shards/internal/configfile"
 )
-
-// maxPrefixLen leaves room, in a Postgres name of 63 bytes, for five digits and for the ending
-// that a moved shard's old schema gets.
-const maxPrefixLen = 40
 
 var (
-	schemaPattern = regexp.MustCompile(`^[a-z_][a-z0-9_]*$`)
-	namePattern   = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]*$`)
-)
-
-const (
-	expectedName = "a name of letters, digits, '.', '_' and '-'"
-	expectedDSN  = `how to reach the database, such as "postgres://app:${PG_A_PASSWORD}@10.0.0.1/app?sslmode=verify-full"`
+	namePattern      = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]*$`)
+	extensionPattern = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_-]{0,62}$`)
 )
 
 // check returns a [FieldError] for the first field that is wrong. Defaults are filled in already.
@@ -31,39 +21,37 @@ func (c Config) check() error {
 	if c.Remote() {
 		return &FieldError{Field: "store.kind", Found: c.Store.Kind + ", which holds the map: this config has none", Expected: "the config that mapstore loads from there"}
 	}
-	return c.all(
-		checkCluster, checkSchemaPrefix, checkEpoch, checkLayout, checkShards,
-		checkStore, checkHosts, checkStrategy, checkPlacement, checkSearchPath, checkShared, checkExtensions, checkGenerators, checkTypes, checkText,
-	)
-}
-
-// all returns the first error of the checks.
-func (c Config) all(checks ...func(Config) error) error {
-	for _, check := range checks {
-		if err := check(c); err != nil {
+	for _, check := range []func() error{
+		c.checkCluster, c.checkSchemaPrefix, c.checkEpoch, c.Layout.Validate, c.checkShards,
+		c.Store.check, c.checkHosts, c.checkStrategy, c.checkPlacement,
+		c.checkSearchPath, c.checkShared, c.checkExtensions, c.checkGenerators, c.checkTypes, c.checkText,
+	} {
+		if err := check(); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func checkCluster(c Config) error {
+// checkRemote is check for a config whose map is in a store.
+func (c Config) checkRemote() error { return cmp.Or(c.checkCluster(), c.Store.check(), c.checkText()) }
+
+func (c Config) checkCluster() error {
 	if !namePattern.MatchString(c.Cluster) {
-		return &FieldError{Field: "cluster", Found: quoted(c.Cluster), Expected: expectedName}
+		return invalid("cluster", quoted(c.Cluster))
 	}
 	return nil
 }
 
-func checkSchemaPrefix(c Config) error {
-	const expected = "a small letter or '_', then small letters, digits and '_', 40 at most, not starting with pg_"
-	p := c.SchemaPrefix
-	if !schemaPattern.MatchString(p) || len(p) > maxPrefixLen || strings.HasPrefix(p, "pg_") {
+func (c Config) checkSchemaPrefix() error {
+	if p := c.SchemaPrefix; !isObjectName(p) || strings.HasPrefix(p, "pg_") {
+		const expected = "a small letter or '_', then small letters, digits and '_', 40 at most, not starting with pg_"
 		return &FieldError{Field: "schema_prefix", Found: quoted(p), Expected: expected}
 	}
 	return nil
 }
 
-func checkEpoch(c Config) error {
+func (c Config) checkEpoch() error {
 	switch {
 	case c.Epoch.IsZero() && c.Layout.Time == 0:
 		return nil
@@ -77,9 +65,7 @@ func checkEpoch(c Config) error {
 	return nil
 }
 
-func checkLayout(c Config) error { return c.Layout.Validate() }
-
-func checkShards(c Config) error {
+func (c Config) checkShards() error {
 	if most := c.Layout.MaxShards(); c.Shards < 1 || c.Shards > most {
 		found := fmt.Sprint(c.Shards)
 		if c.Shards == 0 {
@@ -93,23 +79,23 @@ func checkShards(c Config) error {
 	return nil
 }
 
-func checkHosts(c Config) error {
+func (c Config) checkHosts() error {
 	if len(c.Hosts) == 0 {
-		return &FieldError{Field: "hosts", Found: "none", Expected: "at least one host, such as {name: pg-a, dsn: \"postgres://…\"}"}
+		return &FieldError{Field: "hosts", Found: "none", Expected: `at least one host, such as {name: pg-a, dsn: "postgres://…"}`}
 	}
 	for i, h := range c.Hosts {
 		field := fmt.Sprintf("hosts[%d]", i)
 		if !namePattern.MatchString(h.Name) {
-			return &FieldError{Field: field + ".name", Found: quoted(h.Name), Expected: expectedName}
+			return invalid(field+".name", quoted(h.Name))
 		}
 		if slices.ContainsFunc(c.Hosts[:i], func(other Host) bool { return other.Name == h.Name }) {
 			return &FieldError{Field: field + ".name", Found: quoted(h.Name) + " a second time", Expected: "each host once"}
 		}
 		if h.DSN == "" {
-			return &FieldError{Field: field + ".dsn", Found: "missing", Expected: expectedDSN}
+			return invalid(field+".dsn", "missing")
 		}
 		if i := slices.Index(h.Replicas, ""); i >= 0 {
-			return &FieldError{Field: fmt.Sprintf("%s.replicas[%d]", field, i), Found: "empty", Expected: expectedDSN}
+			return invalid(fmt.Sprintf("%s.replicas[%d]", field, i), "empty")
 		}
 		if h.Weight < 0 {
 			return &FieldError{Field: field + ".weight", Found: fmt.Sprint(h.Weight), Expected: "1 or more"}
@@ -121,13 +107,32 @@ func checkHosts(c Config) error {
 	return nil
 }
 
+func (c Config) checkStrategy() error {
+	if err := c.Strategy.check("strategy", c.Shards); err != nil {
+		return err
+	}
+	for i, h := range c.Hosts {
+		if a := c.Strategy.Allocate; a.By == MostLeft && a.Capacity == 0 && h.Capacity == 0 && !h.Closed {
+			return &FieldError{
+				Field: fmt.Sprintf("hosts[%d].capacity", i), Found: "missing",
+				Expected: "the most keys on this host, or strategy.allocate.capacity, since keys are allocated by capacity",
+			}
+		}
+	}
+	return nil
+}
+
+func (c Config) checkGenerators() error {
+	return checkGenerators(c.Generators, c.hostNames(), c.Shards)
+}
+
 // checkPlacement checks that every shard is on exactly one host.
-func checkPlacement(c Config) error {
-	home := make([]int, c.Shards) // 1-based index into Placement
+func (c Config) checkPlacement() error {
+	placed := make([]int, c.Shards) // by number: 1-based index into Placement
 	for i, p := range c.Placement {
 		field := fmt.Sprintf("placement[%d]", i)
-		if !slices.ContainsFunc(c.Hosts, func(h Host) bool { return h.Name == p.Host }) {
-			return &FieldError{Field: field + ".host", Found: quoted(p.Host), Expected: "one of the hosts " + hostNames(c.Hosts)}
+		if hosts := c.hostNames(); !slices.Contains(hosts, p.Host) {
+			return &FieldError{Field: field + ".host", Found: quoted(p.Host), Expected: "one of the hosts " + strings.Join(hosts, ", ")}
 		}
 		if p.Shards.Len() == 0 {
 			return &FieldError{Field: field + ".shards", Found: "none", Expected: "shards such as 0-1023"}
@@ -136,38 +141,38 @@ func checkPlacement(c Config) error {
 			if int(n) >= c.Shards {
 				return &FieldError{Field: field + ".shards", Found: fmt.Sprintf("shard %d", n), Expected: fmt.Sprintf("0 to %d, since shards is %d", c.Shards-1, c.Shards)}
 			}
-			if other := home[n]; other != 0 {
+			if other := placed[n]; other != 0 {
 				found := fmt.Sprintf("shard %d, which placement[%d] puts on %s already", n, other-1, c.Placement[other-1].Host)
 				return &FieldError{Field: field + ".shards", Found: found, Expected: "each shard once"}
 			}
-			home[n] = i + 1
+			placed[n] = i + 1
 		}
 	}
-	var homeless []Number
-	for n, i := range home {
-		if i == 0 {
-			homeless = append(homeless, Number(n))
+	if first := slices.Index(placed, 0); first >= 0 {
+		missing := 0
+		for _, i := range placed {
+			if i == 0 {
+				missing++
+			}
 		}
-	}
-	if len(homeless) > 0 {
-		return &FieldError{Field: "placement", Found: fmt.Sprintf("no host for %d shards, the first of them %d", len(homeless), homeless[0]), Expected: fmt.Sprintf("a host for each shard from 0 to %d", c.Shards-1)}
+		return &FieldError{Field: "placement", Found: fmt.Sprintf("no host for %d shards, the first of them %d", missing, first), Expected: fmt.Sprintf("a host for each shard from 0 to %d", c.Shards-1)}
 	}
 	return nil
 }
 
-func checkSearchPath(c Config) error {
+func (c Config) checkSearchPath() error {
 	for i, schema := range c.SearchPath {
 		if schema == "" || len(schema) > 63 {
-			return &FieldError{Field: fmt.Sprintf("search_path[%d]", i), Found: quoted(schema), Expected: expectedSchema}
+			return invalid(fmt.Sprintf("search_path[%d]", i), quoted(schema))
 		}
 	}
 	return nil
 }
 
-// checkShared refuses schemas that are no schema of the services: those of shards, of Kiloshard and of Postgres.
-func checkShared(c Config) error {
+// checkShared refuses the schemas of shards, of Kiloshard and of Postgres.
+func (c Config) checkShared() error {
 	for i, schema := range c.SharedSchemas {
-		if !c.isServices(schema) || slices.Contains(c.SharedSchemas[:i], schema) {
+		if !c.ownsSchema(schema) || slices.Contains(c.SharedSchemas[:i], schema) {
 			return &FieldError{
 				Field: fmt.Sprintf("shared[%d]", i), Found: quoted(schema),
 				Expected: "the name of a schema, once, that is neither a shard's nor Kiloshard's nor Postgres's own",
@@ -177,15 +182,55 @@ func checkShared(c Config) error {
 	return nil
 }
 
-// isServices reports whether a schema may be one of the services: none of shards, of Kiloshard and of Postgres.
-func (c Config) isServices(schema string) bool {
+// ownsSchema reports whether a schema belongs to the user: it is not a shard's, Kiloshard's or Postgres's.
+func (c Config) ownsSchema(schema string) bool {
 	shard, found := strings.CutPrefix(schema, c.SchemaPrefix)
 	return schema != "" && len(schema) <= 63 && !strings.HasPrefix(schema, "pg_") && !strings.HasPrefix(schema, "kiloshard") &&
 		schema != "information_schema" && !(found && shard != "" && strings.Trim(shard, "0123456789") == "")
 }
 
+// checkExtensions refuses the schemas of shards, which move to other hosts, and Kiloshard's own.
+func (c Config) checkExtensions() error {
+	for i, e := range c.Extensions {
+		field := fmt.Sprintf("extensions[%d]", i)
+		if !extensionPattern.MatchString(e.Name) {
+			return invalid(field, quoted(e.Name))
+		}
+		if slices.ContainsFunc(c.Extensions[:i], func(o Extension) bool { return o.Name == e.Name }) {
+			return &FieldError{Field: field, Found: quoted(e.Name) + " a second time", Expected: "each extension once"}
+		}
+		if e.Schema != "pg_catalog" && !c.ownsSchema(e.Schema) {
+			return &FieldError{Field: field + ".schema", Found: quoted(e.Schema), Expected: "the name of a schema that is neither a shard's nor Kiloshard's"}
+		}
+		if len(e.Version) > 63 {
+			return invalid(field+".version", quoted(e.Version))
+		}
+	}
+	return nil
+}
+
+func (c Config) checkTypes() error {
+	most := maxObjectTypes
+	if c.Layout.Type > 0 {
+		most = min(most, c.Layout.MaxTypes())
+	}
+	for i, t := range c.Types {
+		field := fmt.Sprintf("types[%d]", i)
+		if !isObjectName(t.Name) {
+			return invalid(field+".name", quoted(t.Name))
+		}
+		if t.Number < 0 || t.Number >= most {
+			return &FieldError{Field: field + ".number", Found: fmt.Sprint(t.Number), Expected: fmt.Sprintf("0 to %d", most-1)}
+		}
+		if k := slices.IndexFunc(c.Types[:i], func(o ObjectType) bool { return o.Name == t.Name || o.Number == t.Number }); k >= 0 {
+			return &FieldError{Field: field, Found: format.Flow(t) + ", beside " + format.Flow(c.Types[k]), Expected: "each name and each number once"}
+		}
+	}
+	return nil
+}
+
 // checkText checks that the config can be written as YAML.
-func checkText(c Config) error {
+func (c Config) checkText() error {
 	texts := map[string]string{
 		"migrations": c.Migrations, "store.dsn": c.Store.DSN, "store.user": c.Store.User, "store.password": c.Store.Password,
 		"store.ca": c.Store.CA, "store.cert": c.Store.Cert, "store.key": c.Store.Key,
@@ -215,14 +260,3 @@ func checkText(c Config) error {
 	}
 	return nil
 }
-
-func hostNames(hosts []Host) string {
-	names := make([]string, len(hosts))
-	for i, h := range hosts {
-		names[i] = h.Name
-	}
-	return strings.Join(names, ", ")
-}
-
-// quoted quotes what a user wrote, unless it may be a DSN in the wrong field.
-func quoted(text string) string { return configfile.Quoted(text) }

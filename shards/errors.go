@@ -7,35 +7,6 @@ import (
 	"strings"
 )
 
-// FieldError says that a field of a config, or an argument, has an invalid value.
-type FieldError struct {
-	File     string // where the config came from; empty when it came from no file
-	Line     int    // 1-based; 0 when unknown
-	Field    string // such as "placement[1].shards"
-	Found    string // the value, or a description of it
-	Expected string // a description of valid values
-}
-
-// Error names file, line and field if they are known, and what was found and expected.
-func (e *FieldError) Error() string {
-	var b strings.Builder
-	if e.File != "" {
-		b.WriteString(e.File + ":")
-		if e.Line > 0 {
-			fmt.Fprintf(&b, "%d:", e.Line)
-		}
-		b.WriteByte(' ')
-	}
-	if e.Field != "" {
-		b.WriteString(e.Field + ": ")
-	}
-	b.WriteString(e.Found)
-	if e.Expected != "" {
-		b.WriteString("; expected " + e.Expected)
-	}
-	return b.String()
-}
-
 // ShardError is an error about one shard.
 type ShardError struct {
 	Shard  Number
@@ -70,7 +41,7 @@ type PartialError struct {
 	Done         Set
 	Failed       []*ShardError // in rising order of their shards
 	NotAttempted Set
-	Interrupted  Set     // those of NotAttempted that were begun and given up by an interrupt, such as a move that waits in its ledger
+	Interrupted  Set     // shards of NotAttempted whose work an interrupt stopped, such as a move that waits in its ledger
 	Causes       []error // why work stopped early: host errors, an interrupt; may be empty
 }
 

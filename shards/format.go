@@ -1,12 +1,14 @@
 package shards
 
 import (
+	"errors"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/kiloshard/kiloshard/shards/internal/configfile"
+	"github.com/kiloshard/kiloshard/shards/internal/configtext"
 )
 
 // format says how kiloshard.yaml is written. The names of its fields are in the tags of [Config].
@@ -18,7 +20,7 @@ var format = configfile.Format{
 		configfile.ScalarOf("", nil, strategyField),
 		configfile.ScalarOf("", nil, writeExtension),
 	},
-	Expected: expectations(),
+	Expected: configtext.Expected,
 	Keys:     map[string][]string{"store.local": LocalKeys},
 	Advise: func(unknown string, names []string) string {
 		if _, err := ParseSet(unknown); err == nil && slices.Contains(names, "shards") {
@@ -29,86 +31,12 @@ var format = configfile.Format{
 }
 
 const (
-	expectedTime     = "a time such as 2026-01-01T00:00:00Z, or a day such as 2026-01-01"
-	expectedKey      = "a whole number of 64 bits, or a text in quotes"
-	expectedSchema   = "the name of a schema"
-	expectedSchemas  = "a list of schemas, or [] for none"
-	expectedHost     = "the name of a host"
-	expectedPEM      = "a PEM file"
-	expectedStrategy = "modulo, hash, range, directory or id"
-	expectedHash     = "xxhash, md5 or hex"
-	expectedWays     = "weighted, least_used or capacity"
-	expectedVersion  = `a version, such as "1.6"`
+	expectedTime = "a time such as 2026-01-01T00:00:00Z, or a day such as 2026-01-01"
+	expectedKey  = "a whole number of 64 bits, or a text in quotes"
 )
 
-// expectations returns what each field may be, for the messages of [Parse].
-func expectations() map[string]string {
-	all := map[string]string{
-		"cluster":         expectedName,
-		"schema_prefix":   "what the schemas' names begin with, such as shard_",
-		"layout.time":     "its bits, or time: 0 for IDs without a time",
-		"layout.shard":    "its bits",
-		"layout.sequence": "its bits",
-
-		"strategy.allocate.by":           expectedWays,
-		"strategy.otherwise.allocate.by": expectedWays,
-
-		"store.kind":        expectedKind,
-		"store.dsn":         expectedStoreDSN,
-		"store.endpoints":   expectedEndpoints,
-		"store.endpoints[]": expectedEndpoint,
-		"store.prefix":      "what all keys begin with, such as /kiloshard/photos/",
-		"store.user":        "the name of a user",
-		"store.password":    expectedPassword,
-		"store.ca":          expectedPEM,
-		"store.cert":        expectedPEM,
-		"store.key":         expectedPEM,
-		"store.variables":   expectedVariables,
-		"store.variables[]": expectedVariables,
-		"store.hosts":       expectedTrusted,
-		"store.hosts[]":     expectedTrusted,
-
-		"hosts":              "a list of hosts",
-		"hosts[].name":       expectedName,
-		"hosts[].dsn":        expectedDSN,
-		"hosts[].replicas":   "a list of DSNs, or [] for none",
-		"hosts[].replicas[]": expectedDSN,
-
-		"placement":        "a list of placements",
-		"placement[].host": expectedHost,
-
-		"migrations":           "a directory",
-		"search_path":          expectedSchemas,
-		"search_path[]":        expectedSchema,
-		"shared":               expectedSchemas,
-		"shared[]":             expectedSchema,
-		"extensions":           "a list of extensions, or [] for none",
-		"extensions[]":         expectedExtension,
-		"extensions[].name":    expectedExtension,
-		"extensions[].schema":  expectedSchema,
-		"extensions[].version": expectedVersion,
-
-		"generators":         "a list of generators",
-		"generators[].kind":  expectedKinds(),
-		"generators[].names": "a list of names, such as [photo, account]", "generators[].names[]": expectedGeneratorName,
-		"generators[].hosts": "a list of names of hosts", "generators[].hosts[]": expectedHost,
-
-		"types":              "a list of types of objects",
-		"types[].name":       expectedGeneratorName,
-		"password_command":   `a program and its arguments, such as [./token, "5432"]`,
-		"password_command[]": "a word of the command",
-	}
-	for _, at := range []string{"strategy", "strategy.otherwise"} {
-		all[at+".by"] = expectedStrategy
-		all[at+".hash"] = expectedHash
-		all[at+".ranges"] = "a list of ranges such as {from: 0, shard: 0}"
-		all[at+".ranges[].shard"] = "the shard of the range"
-	}
-	for _, key := range LocalKeys {
-		all["store.local."+key] = "what " + key + " is in a DSN"
-	}
-	return all
-}
+// remoteFieldNames are those of a config without a map.
+var remoteFieldNames = []string{"cluster", "store", "migrations", "password_command"}
 
 func readSet(text string, _ bool) (Set, error) { return ParseSet(text) }
 
@@ -178,4 +106,22 @@ func strategyField(s Strategy) string {
 		text += "\n    - " + r.written()
 	}
 	return text
+}
+
+// located adds the file and the line to an error: the line of its field, or of the nearest field around it.
+func located(name string, lines configfile.Lines, err error) error {
+	var e *FieldError
+	if broken := (*configfile.Error)(nil); errors.As(err, &broken) {
+		e = &FieldError{Line: broken.Line, Field: broken.Field, Found: broken.Found, Expected: broken.Expected}
+		if cause := (*FieldError)(nil); errors.As(broken.Err, &cause) {
+			e.Found, e.Expected = cause.Found, cause.Expected
+		}
+	} else if !errors.As(err, &e) {
+		return err
+	}
+	e.File = name
+	if e.Line == 0 {
+		e.Line = lines.Of(e.Field)
+	}
+	return e
 }

@@ -1,8 +1,12 @@
 package shards
 
 import (
+	"cmp"
+	"errors"
 	"fmt"
+	"regexp"
 	"slices"
+	"strings"
 )
 
 // GeneratorKind is a way to make IDs other than next_id().
@@ -10,8 +14,8 @@ type GeneratorKind string
 
 // The kinds of [Generator], named as in the articles that describe them.
 const (
-	// Tickets are Flickr's ticket servers: central databases, each of which makes the numbers of its residue class, such
-	// as the odd or the even ones. Their IDs are not ordered across servers and hold no shard.
+	// Tickets are Flickr's ticket servers: central databases, each of which makes the numbers of its residue class,
+	// such as the odd or the even ones. Their IDs are not ordered across servers and hold no shard.
 	Tickets GeneratorKind = "tickets"
 	// Interleaved are sequences in every shard, shard k of N drawing k, k+N, k+2N and so on, as MySQL does with
 	// auto_increment_increment and auto_increment_offset.
@@ -26,6 +30,9 @@ const (
 	UUIDv7 GeneratorKind = "uuidv7"
 )
 
+// ErrNoGenerator says that the map has no generator of a name.
+var ErrNoGenerator = errors.New("no such generator")
+
 // GeneratorKinds are all kinds, in the order of their description.
 var GeneratorKinds = []GeneratorKind{Tickets, Interleaved, CentralSequence, Row, UUIDv4, UUIDv7}
 
@@ -38,12 +45,12 @@ type Generator struct {
 	// Hosts are names of [Config.Hosts]: the servers of tickets, the one host of a sequence or a row. A server's
 	// residue class is its position here, so their order must never change.
 	Hosts []string `json:"hosts" yaml:"hosts,omitempty"`
-	// Of is the number of residue classes. Servers or shards that are added later need classes of their own, so there may
-	// be more than now. Defaults to the number of servers for tickets, and to the number of shards that the layout
-	// holds for interleaved. Only for those two.
+	// Of is the number of residue classes. Servers or shards that are added later need classes of their own, so there
+	// may be more than now. Defaults to the number of servers for tickets, and to the number of shards that the
+	// layout holds for interleaved. Only for those two.
 	Of int `json:"of" yaml:"of,omitempty"`
-	// From is the least number that it makes, so that it goes on from an old system's counter. It never changes. Defaults to
-	// 1. Not for UUIDs.
+	// From is the least number that it makes, to continue an old system's counter. It never changes. Defaults to 1. Not
+	// for UUIDs.
 	From int64 `json:"from,omitempty" yaml:"from,omitempty"`
 }
 
@@ -67,8 +74,8 @@ func (g Generator) InShards() bool {
 }
 
 // Progression returns the numbers that one server of tickets, one shard of interleaved, or the host of a sequence
-// makes: start, start+step and so on. i is the server's position in Hosts, or the shard's number. No number is below From,
-// and none is 0.
+// makes: start, start+step and so on. i is the server's position in Hosts, or the shard's number. No number is below
+// From, and none is 0.
 func (g Generator) Progression(i int) (start, step int64) {
 	from := max(g.From, 1)
 	switch g.Kind {
@@ -83,33 +90,100 @@ func (g Generator) Progression(i int) (start, step int64) {
 // next returns the least number from a positive one on that has the same remainder as class.
 func next(from, class, of int64) int64 { return from + ((class-from)%of+of)%of }
 
-// Generators returns the generators of the map. The caller must not change the slice.
-func (m *Map) Generators() []Generator { return m.config.Generators }
-
-// Generator returns the generator that has a name, and false when none has it.
-func (m *Map) Generator(name string) (Generator, bool) {
-	i := slices.IndexFunc(m.config.Generators, func(g Generator) bool { return slices.Contains(g.Names, name) })
+func generatorNamed(all []Generator, name string) (Generator, bool) {
+	i := slices.IndexFunc(all, func(g Generator) bool { return slices.Contains(g.Names, name) })
 	if i < 0 {
 		return Generator{}, false
 	}
-	return m.config.Generators[i], true
+	return all[i], true
 }
 
-// ForIDOf returns the shard of an ID that the named generator made. For interleaved IDs it is their remainder;
-// other numbers hold no shard, and are keys like any other, with the errors of [Map.ForKey]. It returns [ErrNoShard]
-// if the map has no such shard, and [ErrNoGenerator] if no generator has the name or it makes UUIDs: see [Map.ForUUID].
-func (m *Map) ForIDOf(name string, id ID) (Number, error) {
-	g, ok := m.Generator(name)
+// objectNamePattern matches a name that needs no quotes in SQL.
+var objectNamePattern = regexp.MustCompile(`^[a-z_][a-z0-9_]*$`)
+
+// isObjectName reports whether a name may be a part of a name in Postgres, whose 63 bytes also have to hold five digits
+// and the ending of a moved shard's old schema.
+func isObjectName(name string) bool { return objectNamePattern.MatchString(name) && len(name) <= 40 }
+
+// checkGenerators checks generators in a map of count shards on the named hosts.
+func checkGenerators(all []Generator, hosts []string, count int) error {
+	seen := map[string]int{}
+	for i, g := range all {
+		field := fmt.Sprintf("generators[%d]", i)
+		if !slices.Contains(GeneratorKinds, g.Kind) {
+			return invalid(field+".kind", quoted(string(g.Kind)))
+		}
+		if len(g.Names) == 0 {
+			return &FieldError{Field: field + ".names", Found: "none", Expected: "at least one name, such as [photo, account]"}
+		}
+		for k, name := range g.Names {
+			at := fmt.Sprintf("%s.names[%d]", field, k)
+			if !isObjectName(name) {
+				return invalid(at, quoted(name))
+			}
+			if other, ok := seen[name]; ok {
+				return &FieldError{Field: at, Found: fmt.Sprintf("%s, which generators[%d] has already", quoted(name), other), Expected: "each name once"}
+			}
+			seen[name] = i
+		}
+		if err := cmp.Or(g.checkHosts(field+".hosts", hosts), g.checkOf(field+".of", count), g.checkFrom(field+".from")); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (g Generator) checkHosts(field string, hosts []string) error {
+	least, most, expected := 0, 0, fmt.Sprintf("none: %s is made in every shard", g.Kind)
+	switch g.Kind {
+	case Tickets:
+		least, most, expected = 2, len(hosts), "two or more hosts, whose order never changes"
+	case CentralSequence, Row:
+		least, most, expected = 1, 1, "the one host that holds it"
+	}
+	if n := len(g.Hosts); n < least || n > most {
+		return &FieldError{Field: field, Found: fmt.Sprintf("%d hosts", n), Expected: expected}
+	}
+	for k, name := range g.Hosts {
+		at := fmt.Sprintf("%s[%d]", field, k)
+		if !slices.Contains(hosts, name) {
+			return &FieldError{Field: at, Found: quoted(name), Expected: "one of the hosts " + strings.Join(hosts, ", ")}
+		}
+		if slices.Contains(g.Hosts[:k], name) {
+			return &FieldError{Field: at, Found: quoted(name) + " a second time", Expected: "each host once"}
+		}
+	}
+	return nil
+}
+
+// checkOf checks that every server and every shard has its own residue class.
+func (g Generator) checkOf(field string, count int) error {
+	const most = 1 << 20 // leaves each class 2^43 numbers
+	switch g.Kind {
+	case Tickets:
+		if g.Of < len(g.Hosts) || g.Of > most {
+			return &FieldError{Field: field, Found: fmt.Sprint(g.Of), Expected: fmt.Sprintf("%d, the number of its hosts, to %d", len(g.Hosts), most)}
+		}
+	case Interleaved:
+		if g.Of < count || g.Of > most {
+			return &FieldError{Field: field, Found: fmt.Sprint(g.Of), Expected: fmt.Sprintf("%d, the number of shards, to %d", count, most)}
+		}
+	default:
+		if g.Of != 0 {
+			return &FieldError{Field: field, Found: fmt.Sprint(g.Of), Expected: "none: only tickets and interleaved divide the numbers"}
+		}
+	}
+	return nil
+}
+
+// checkFrom checks that the generator has at least as many numbers left as are below the first one.
+func (g Generator) checkFrom(field string) error {
+	const most = 1 << 62
 	switch {
-	case !ok:
-		return 0, fmt.Errorf("%q: %w", name, ErrNoGenerator)
-	case g.Kind == UUIDv4 || g.Kind == UUIDv7:
-		return 0, fmt.Errorf("%q makes UUIDs: %w of numbers", name, ErrNoGenerator)
-	case g.Kind != Interleaved:
-		return m.ForKey(int64(id))
+	case g.From != 0 && (g.Kind == UUIDv4 || g.Kind == UUIDv7):
+		return &FieldError{Field: field, Found: fmt.Sprint(g.From), Expected: "none: UUIDs have no order"}
+	case g.From < 0 || g.From > most:
+		return &FieldError{Field: field, Found: fmt.Sprint(g.From), Expected: fmt.Sprintf("the first number, 1 to %d", int64(most))}
 	}
-	if n := Number(int64(id) % int64(g.Of)); id > 0 && m.Has(n) {
-		return n, nil
-	}
-	return 0, fmt.Errorf("ID %d of %q, interleaved of %d; the map has shards 0 to %d: %w", id, name, g.Of, m.Len()-1, ErrNoShard)
+	return nil
 }

@@ -1,6 +1,17 @@
 package shards
 
-import "fmt"
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strconv"
+)
+
+// ErrNoShard says that a key, an ID or a number belongs to no shard of the map.
+var ErrNoShard = errors.New("no such shard")
+
+// noShard adds [ErrNoShard] to the reason why a key or an ID has no shard.
+func noShard(why error) error { return fmt.Errorf("%w: %w", why, ErrNoShard) }
 
 // ID is a 64-bit identifier made by a shard's next_id(). A [Layout] says which bits are which field.
 type ID int64
@@ -16,43 +27,50 @@ type Parts struct {
 	Sequence     int64  // 0-based slot within the millisecond; without a time, the value of a sequence
 }
 
-// Compose returns the ID with the given parts. It returns a [FieldError] for a part that does not
-// fit in its field.
-func (l Layout) Compose(p Parts) (ID, error) {
-	fields := []struct {
-		name  string
-		value int64
-		max   int64
-	}{
-		{"milliseconds", p.Milliseconds, l.MaxMilliseconds()},
-		{"shard", int64(p.Shard), int64(l.MaxShards()) - 1},
-		{"type", int64(p.Type), int64(l.MaxTypes()) - 1},
-		{"sequence", p.Sequence, l.MaxSequence()},
-	}
-	for _, f := range fields {
-		if f.value < 0 || f.value > f.max {
-			expected := fmt.Sprintf("0 to %d", f.max)
-			if f.max == 0 {
-				expected = "0"
-			}
-			return 0, &FieldError{
-				Field:    f.name,
-				Found:    fmt.Sprint(f.value),
-				Expected: fmt.Sprintf("%s with layout %s", expected, l),
-			}
-		}
-	}
-	return ID(p.Milliseconds<<l.low() | int64(p.Shard)<<(l.Type+l.Sequence) | int64(p.Type)<<l.Sequence | p.Sequence), nil
+var errNullID = errors.New("an ID that is null: expected a pointer to a *shards.ID")
+
+// MarshalJSON returns the ID as a JSON string, because JavaScript and others read JSON numbers as doubles: above 2^53
+// they round an ID to another one, often that of another shard.
+func (id ID) MarshalJSON() ([]byte, error) {
+	return strconv.AppendQuote(nil, strconv.FormatInt(int64(id), 10)), nil
 }
 
-// Parts splits an ID into its fields. The milliseconds are all the bits above the shard, even if the layout has
-// no time: for an ID that the layout cannot hold they are negative or above
-// [Layout.MaxMilliseconds].
-func (l Layout) Parts(id ID) Parts {
-	return Parts{
-		Milliseconds: int64(id) >> l.low(),
-		Shard:        Number(int64(id) >> (l.Type + l.Sequence) & (1<<l.Shard - 1)),
-		Type:         int(int64(id) >> l.Sequence & (1<<l.Type - 1)),
-		Sequence:     int64(id) & l.MaxSequence(),
+// UnmarshalJSON reads an ID from a JSON string or a JSON number. It leaves the ID as it is for null.
+func (id *ID) UnmarshalJSON(text []byte) error {
+	if string(text) == "null" {
+		return nil
 	}
+	number := string(text)
+	if text[0] == '"' {
+		if err := json.Unmarshal(text, &number); err != nil {
+			return err
+		}
+	}
+	return id.parse(number, string(text))
+}
+
+// Scan reads an ID from a column of an integer or a text type. It implements [database/sql.Scanner]; for a column
+// that may be null scan into a pointer to a pointer.
+func (id *ID) Scan(src any) error {
+	switch v := src.(type) {
+	case int64:
+		*id = ID(v)
+		return nil
+	case string:
+		return id.parse(v, strconv.Quote(v))
+	case []byte:
+		return id.parse(string(v), strconv.Quote(string(v)))
+	case nil:
+		return errNullID
+	}
+	return fmt.Errorf("an ID of type %T: expected an integer or a text", src)
+}
+
+func (id *ID) parse(number, found string) error {
+	n, err := strconv.ParseInt(number, 10, 64)
+	if err != nil {
+		return fmt.Errorf("the ID %s: expected a whole number of 64 bits, or a string of one", found)
+	}
+	*id = ID(n)
+	return nil
 }

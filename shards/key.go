@@ -1,9 +1,11 @@
 package shards
 
 import (
+	"cmp"
 	"encoding/json"
+	"fmt"
 	"strconv"
-	"strings"
+	"unicode/utf8"
 )
 
 // Key is a whole number or a text that picks a shard. A number and its decimal text, such as 42 and "42", are the same
@@ -50,18 +52,12 @@ func (k Key) MarshalJSON() ([]byte, error) {
 	return []byte("null"), nil
 }
 
+// isText reports whether a key can be written as YAML.
+func (k Key) isText() bool { return utf8.ValidString(k.text) }
+
 // compare orders two keys of one kind: numbers by their value, texts by their bytes.
 func (k Key) compare(other Key) int {
-	if k.kind == textKey {
-		return strings.Compare(k.text, other.text)
-	}
-	switch {
-	case k.number < other.number:
-		return -1
-	case k.number > other.number:
-		return 1
-	}
-	return 0
+	return cmp.Or(cmp.Compare(k.number, other.number), cmp.Compare(k.text, other.text))
 }
 
 // written returns the key as kiloshard.yaml has it, a text in quotes.
@@ -72,20 +68,19 @@ func (k Key) written() string {
 	return k.String()
 }
 
-// maxDigits is the length of the longest int64 in decimal.
-const maxDigits = len("-9223372036854775808")
+// KeyRange maps the keys in [From, To) to one shard. Without To it ends where the next range begins, and the last range
+// does not end. Numbers are ordered by value, texts by their bytes in UTF-8.
+type KeyRange struct {
+	From  Key    `json:"from" yaml:"from"`
+	To    Key    `json:"to,omitzero" yaml:"to,omitempty"`
+	Shard Number `json:"shard" yaml:"shard,zero,required"`
+}
 
-// parseNumber parses a decimal number without a plus sign or leading zeros.
-func parseNumber(text string) (int64, bool) {
-	digits := strings.TrimPrefix(text, "-")
-	if digits == "" || len(text) > maxDigits || digits[0] == '0' && text != "0" {
-		return 0, false
+// written returns the range as kiloshard.yaml has it.
+func (r KeyRange) written() string {
+	to := ""
+	if !r.To.IsZero() {
+		to = ", to: " + r.To.written()
 	}
-	for _, c := range []byte(digits) {
-		if c < '0' || c > '9' {
-			return 0, false
-		}
-	}
-	number, err := strconv.ParseInt(text, 10, 64)
-	return number, err == nil
+	return fmt.Sprintf("{from: %s%s, shard: %d}", r.From.written(), to, r.Shard)
 }

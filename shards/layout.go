@@ -5,8 +5,7 @@ import (
 	"strings"
 )
 
-// maxTimeBits keeps the end of a layout, 4,459 years after its epoch, a date that Postgres and Go
-// can write.
+// maxTimeBits limits the end of a layout to 4,459 years after its epoch, a date that Postgres and Go can write.
 const maxTimeBits = 47
 
 // maxShardBits keeps every shard number within the five digits of a schema's name.
@@ -15,23 +14,22 @@ const maxShardBits = 16
 // maxTypeBits is more types than a cluster has tables.
 const maxTypeBits = 16
 
-// The limits of a sequence's width: within a millisecond, and in a layout without a time. In the latter its
-// values are those of a Postgres sequence, which must have at least two of them from 1 up.
+// The limits of a sequence's width: within a millisecond, and in a layout without a time. In the latter its values are
+// those of a Postgres sequence, which must have at least two of them from 1 up.
 const (
 	minSequenceBits, maxSequenceBits                 = 1, 22
 	minSequenceBitsTimeless, maxSequenceBitsTimeless = 2, 48
 )
 
-// Layout says how the 64 bits of an ID are split, in bits. The fields have this order, the
-// time highest. A layout may leave out the time, the type, or both; it must have a shard and a sequence.
+// Layout says how the 64 bits of an ID are split, in bits. The fields have this order, the time highest. A layout may
+// leave out the time, the type, or both; it must have a shard and a sequence.
 //
-// With a time the widths may add up to 64, as Instagram's do. The sign bit stays clear even then,
-// so the time has one bit less than its width says; see [Layout.TimeBits]. Without
-// a time they add up to 63 at most.
+// With a time the widths may add up to 64, as Instagram's do. The sign bit stays clear even then, so the time has one bit
+// less than its width says; see [Layout.TimeBits]. Without a time they add up to 63 at most.
 type Layout struct {
 	Time     int `json:"time" yaml:"time,zero,required"`            // milliseconds since the epoch; 0 for IDs without a time
 	Shard    int `json:"shard" yaml:"shard,zero,required"`          // the shard's number
-	Type     int `json:"type,omitempty" yaml:"type,zero,omitempty"` // what kind of thing the ID names, such as a table; 0 for IDs without a type
+	Type     int `json:"type,omitempty" yaml:"type,zero,omitempty"` // the kind of object, such as a table; 0 for IDs without a type
 	Sequence int `json:"sequence" yaml:"sequence,zero,required"`    // the slot within the millisecond; without a time, the value of a sequence
 }
 
@@ -76,8 +74,8 @@ func (l Layout) Validate() error {
 	return nil
 }
 
-// String returns the widths in bits: of a layout of time, shard and sequence such as "41|13|10", of
-// any other with the names of its fields, such as "16 shard|10 type|36 sequence".
+// String returns the widths in bits: of a layout of time, shard and sequence such as "41|13|10", of any other with the
+// names of its fields, such as "16 shard|10 type|36 sequence".
 func (l Layout) String() string {
 	if l.Time != 0 && l.Type == 0 {
 		return fmt.Sprintf("%d|%d|%d", l.Time, l.Shard, l.Sequence)
@@ -93,11 +91,11 @@ func (l Layout) String() string {
 	return strings.Join(append(fields, fmt.Sprintf("%d sequence", l.Sequence)), "|")
 }
 
-// HasTime reports whether an ID holds when it was made.
+// HasTime reports whether an ID holds the time at which it was made.
 func (l Layout) HasTime() bool { return l.Time > 0 }
 
-// TimeBits returns how many bits of time an ID really holds: the width of the time, less one if
-// it would include the sign bit.
+// TimeBits returns how many bits of time an ID really holds: the width of the time, less one if it would include the sign
+// bit.
 func (l Layout) TimeBits() int { return min(l.Time, 63-l.low()) }
 
 // low returns how many bits are below the time.
@@ -123,7 +121,6 @@ func (l Layout) MaxSequence() int64 { return 1<<l.Sequence - 1 }
 // MaxMilliseconds returns the last millisecond since the epoch that an ID can hold, 0 without a time.
 func (l Layout) MaxMilliseconds() int64 { return 1<<l.TimeBits() - 1 }
 
-// MaxSequenceValue returns the last value that a shard's Postgres sequence may take. The value of
-// such a sequence is the time and the slot of an ID, without the fields between them; without a
-// time it is the ID's sequence.
+// MaxSequenceValue returns the last value that a shard's Postgres sequence may take. The value of such a sequence is the
+// time and the slot of an ID, without the fields between them; without a time it is the ID's sequence.
 func (l Layout) MaxSequenceValue() int64 { return 1<<(l.TimeBits()+l.Sequence) - 1 }

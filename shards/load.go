@@ -1,13 +1,17 @@
 package shards
 
 import (
-	"errors"
+	"cmp"
 	"fmt"
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 
 	"github.com/kiloshard/kiloshard/shards/internal/configfile"
+	"github.com/kiloshard/kiloshard/shards/internal/configtext"
+	"github.com/kiloshard/kiloshard/shards/internal/connstring"
 )
 
 // Load reads a config file as [Parse] does. Relative file names are resolved in the file's directory: that of
@@ -38,15 +42,15 @@ func Load(path string, lookup func(name string) (value string, ok bool)) (Config
 // Parse reads a config from YAML of at most 1 MiB, checks it as [Config.Map] does, and returns it
 // with its defaults filled in. Errors give name as the name of the file.
 //
-// If store.kind is postgres or etcd, the map is in that store, and the document only says how to find it: cluster, store,
-// migrations and password_command. Parse then refuses fields of the map. See [Config.Remote].
+// If store.kind is postgres or etcd, the map is in that store, and the document only says how to find it: cluster,
+// store, migrations and password_command. Parse then refuses fields of the map. See [Config.Remote].
 //
-// ${NAME} in hosts[].dsn, hosts[].replicas, store.dsn and store.password, and nowhere else, is replaced by the value that
-// lookup returns, which is [os.LookupEnv] in most programs; for a nil lookup no variable is set. In the user and password of
-// a postgres:// or postgresql:// URL the value is percent-encoded, so the variable holds the
-// password as it is; elsewhere it is inserted as it is. $$, and a $ without a { after it, stay as they
-// are. [Host.ConnString] and [Store.ConnString] return the result, while the DSN itself stays as written. They call lookup
-// again each time, so that a password can change while a program runs: lookup must be safe for concurrent use.
+// ${NAME} in hosts[].dsn, hosts[].replicas, store.dsn and store.password, and nowhere else, is replaced by the value
+// that lookup returns, which is [os.LookupEnv] in most programs; for a nil lookup no variable is set. In the user and
+// password of a postgres:// or postgresql:// URL the value is percent-encoded, so the variable holds the password as
+// it is; elsewhere it is inserted as it is. $$, and a $ without a { after it, stay as they are. [Host.ConnString] and
+// [Store.ConnString] return the result, while the DSN itself stays as written. They call lookup again each time, so
+// that a password can change while a program runs: lookup must be safe for concurrent use.
 //
 // The error is a [FieldError] with the line: for broken YAML, several documents, an unknown or
 // repeated field, a wrong type or value, and a variable that is not set. It never shows a DSN.
@@ -57,10 +61,12 @@ func Parse(name string, data []byte, lookup func(name string) (value string, ok 
 		err = c.Layout.Validate() // before the defaults: it may have nothing but zeros
 	}
 	if err == nil {
-		err = c.expand(lookup)
+		err = c.fillVariables(lookup)
 	}
-	if err == nil {
-		c, err = c.checked(lines)
+	if err == nil && c.Store.isRemote() {
+		c, err = c.remote(lines)
+	} else if err == nil {
+		c, err = c.checked()
 	}
 	if err != nil {
 		return Config{}, located(name, lines, err)
@@ -68,11 +74,35 @@ func Parse(name string, data []byte, lookup func(name string) (value string, ok 
 	return c, nil
 }
 
-// checked returns the config of a document with its defaults.
-func (c Config) checked(lines configfile.Lines) (Config, error) {
-	if c.Store.isRemote() {
-		return c.bootstrap(lines)
+// fillVariables fills in the variables of the DSNs and of the store's password.
+func (c *Config) fillVariables(lookup func(name string) (string, bool)) error {
+	add := func(to *connstring.Variables, field, text string) error {
+		if fault := to.Add(text, lookup); fault != nil {
+			return &FieldError{Field: field, Found: fault.Found, Expected: cmp.Or(fault.Expected, configtext.Expected(field))}
+		}
+		return nil
 	}
+	s := &c.Store
+	if err := cmp.Or(add(&s.variables, "store.dsn", s.DSN), add(&s.variables, "store.password", s.Password)); err != nil {
+		return err
+	}
+	for i := range c.Hosts {
+		h := &c.Hosts[i]
+		at := fmt.Sprintf("hosts[%d].", i)
+		if err := add(&h.variables, at+"dsn", h.DSN); err != nil {
+			return err
+		}
+		for k, dsn := range h.Replicas {
+			if err := add(&h.variables, fmt.Sprintf("%sreplicas[%d]", at, k), dsn); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// checked returns the config of a map with its defaults filled in.
+func (c Config) checked() (Config, error) {
 	m, err := c.Map()
 	if err != nil {
 		return Config{}, err
@@ -80,27 +110,32 @@ func (c Config) checked(lines configfile.Lines) (Config, error) {
 	return m.Config(), nil
 }
 
-// Locate returns an error about a field of a document with the name of its file and the field's line.
-func Locate(name string, data []byte, err *FieldError) error {
-	lines, _ := format.Decode(data, &Config{}) // as far as it goes
-	return located(name, lines, err)
+// remote returns the config of a map that is in a store, with its defaults filled in. lines are those of its document.
+func (c Config) remote(lines configfile.Lines) (Config, error) {
+	if err := c.Store.checkKind(); err != nil {
+		return Config{}, err
+	}
+	var others []string // of the map
+	for name, line := range lines {
+		if line > 0 && name != "" && !strings.ContainsAny(name, ".[") && !slices.Contains(remoteFieldNames, name) {
+			others = append(others, name)
+		}
+	}
+	if len(others) > 0 {
+		first := slices.MinFunc(others, func(a, b string) int {
+			return cmp.Or(cmp.Compare(lines[a], lines[b]), cmp.Compare(a, b))
+		})
+		return Config{}, &FieldError{
+			Field: first, Found: "a part of the map, which is in the store (" + c.Store.Kind + ")",
+			Expected: strings.Join(remoteFieldNames, ", ") + " alone; kiloshard map edit changes the map, kiloshard map import copies one to the store",
+		}
+	}
+	c.Store = c.Store.withDefaults()
+	return c, c.checkRemote()
 }
 
-// located adds the file and the line to an error: the line of its field, or of the nearest enclosing
-// field in the document.
-func located(name string, lines configfile.Lines, err error) error {
-	var e *FieldError
-	if broken := (*configfile.Error)(nil); errors.As(err, &broken) {
-		e = &FieldError{Line: broken.Line, Field: broken.Field, Found: broken.Found, Expected: broken.Expected}
-		if cause := (*FieldError)(nil); errors.As(broken.Err, &cause) {
-			e.Found, e.Expected = cause.Found, cause.Expected
-		}
-	} else if !errors.As(err, &e) {
-		return err
-	}
-	e.File = name
-	if e.Line == 0 {
-		e.Line = lines.Of(e.Field)
-	}
-	return e
+// Locate adds to an error about a field of a document the name of its file and the field's line.
+func Locate(name string, data []byte, err *FieldError) error {
+	lines, _ := format.Decode(data, &Config{}) // an error in the YAML leaves the lines before it
+	return located(name, lines, err)
 }

@@ -17,8 +17,7 @@ type Range struct{ First, Last Number }
 // A Set keeps its ranges sorted, disjoint and as few as possible, so that equal sets print alike.
 type Set struct{ ranges []Range }
 
-// SetOf returns the set of the given numbers, which may be unsorted and repeat. It ignores negative
-// numbers.
+// SetOf returns the set of the given numbers, which may be unsorted and repeat. It ignores negative numbers.
 func SetOf(numbers ...Number) Set {
 	ranges := make([]Range, len(numbers))
 	for i, n := range numbers {
@@ -27,8 +26,7 @@ func SetOf(numbers ...Number) Set {
 	return SetOfRanges(ranges...)
 }
 
-// SetOfRanges returns the set of all numbers in the given ranges, which may overlap. It ignores negative
-// numbers.
+// SetOfRanges returns the set of all numbers in the given ranges, which may overlap. It ignores negative numbers.
 func SetOfRanges(ranges ...Range) Set {
 	sorted := slices.Clone(ranges)
 	slices.SortFunc(sorted, func(a, b Range) int { return int(a.First) - int(b.First) })
@@ -50,9 +48,8 @@ func SetOfRanges(ranges ...Range) Set {
 // maxNumber is the highest shard number of the widest layout.
 const maxNumber = 1<<maxShardBits - 1
 
-// ParseSet parses numbers and ranges separated by commas: "0-9,77". Numbers are 0 to 65535,
-// the range of the widest layout. The empty text is the empty set. The error is a
-// [FieldError] that names the part it cannot parse.
+// ParseSet parses numbers and ranges separated by commas: "0-9,77". Numbers are 0 to 65535, the range of the widest
+// layout. The empty text is the empty set. The error is a [FieldError] that names the part it cannot parse.
 func ParseSet(text string) (Set, error) {
 	if strings.TrimSpace(text) == "" {
 		return Set{}, nil
@@ -130,8 +127,8 @@ func (s Set) String() string {
 	return b.String()
 }
 
-// Short returns the set in at most limit bytes: what [Set.String] returns if that fits, else the first ranges that do and how many shards
-// are left out, as in "0-9,77 and 1,022 more". The limit is at least 24.
+// Short returns the set in at most limit bytes: what [Set.String] returns if that fits, else the first ranges that do
+// and how many shards are left out, as in "0-9,77 and 1,022 more". The limit is at least 24.
 func (s Set) Short(limit int) string {
 	text := s.String()
 	if len(text) <= limit {

@@ -1,8 +1,10 @@
 package shards
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -40,10 +42,10 @@ const defaultDigits = 8
 type Strategy struct {
 	By string `json:"by" yaml:"by"` // Modulo, Hash, ByRange, Directory or ByID; defaults to Modulo
 
-	// RefuseIDs makes modulo, hash and range refuse numbers as large as IDs with [ErrIsID]: all numbers from the first ID
-	// that was made an hour after the epoch, or, if IDs have no time, from the first ID of shard 1. An ID that is used as
-	// a key by mistake leads to another shard than that of its row, and the row is not found. Set it if keys are smaller
-	// numbers, or texts. Defaults to false.
+	// RefuseIDs makes modulo, hash and range refuse numbers as large as IDs with [ErrIsID]: all numbers from the
+	// first ID that was made an hour after the epoch, or, if IDs have no time, from the first ID of shard 1. An ID
+	// that is used as a key by mistake leads to another shard than that of its row, and the row is not found. Set it
+	// if keys are smaller numbers, or texts. Defaults to false.
 	RefuseIDs bool `json:"refuse_ids,omitempty" yaml:"refuse_ids,last"`
 
 	// Of is the divisor of modulo and hash, and the number of shards, from 0 up, that hold a directory's entries.
@@ -60,24 +62,11 @@ type Strategy struct {
 	Allocate Allocation `json:"allocate,omitzero" yaml:"allocate"`
 }
 
-// The ways of [Allocation] to choose a shard. None chooses one on a closed host, or one that is full.
-const (
-	// Weighted chooses a random host, one of weight 2 twice as often as one of weight 1, and any of its shards.
-	Weighted = "weighted"
-	// LeastUsed chooses the shard with the fewest keys.
-	LeastUsed = "least_used"
-	// MostLeft chooses the shard with the most room: its capacity less its keys.
-	MostLeft = "capacity"
-)
-
-// Allocation is how a directory chooses the shard of a new key, and [ByID] the shard that makes one.
-type Allocation struct {
-	By       string `json:"by" yaml:"by"`                       // Weighted, LeastUsed or MostLeft; defaults to Weighted
-	Capacity int    `json:"capacity,omitempty" yaml:"capacity"` // the most keys in one shard; defaults to no limit. See Host.Capacity
-}
-
 // ErrInDirectory says that only the directory knows the shard of a key: the map cannot compute it.
 var ErrInDirectory = errors.New("the directory knows the shard of a key, the map does not")
+
+// ErrIsID says that a key is an ID, which the strategy does not accept: see [Strategy.RefuseIDs].
+var ErrIsID = errors.New("an ID is not a key of this strategy")
 
 // withDefaults returns the strategy with its empty fields filled in, sharing no memory with s.
 func (s Strategy) withDefaults() Strategy {
@@ -96,94 +85,30 @@ func (s Strategy) withDefaults() Strategy {
 	s.Ranges = append([]KeyRange(nil), s.Ranges...)
 	if s.Otherwise != nil {
 		otherwise := s.Otherwise.withDefaults()
-		otherwise.Allocate = s.Otherwise.Allocate // which belongs to the directory
+		otherwise.Allocate = s.Otherwise.Allocate // no default: allocation belongs to the directory
 		s.Otherwise = &otherwise
 	}
 	return s
 }
 
-// picker computes the shard of a key. forKey and forText allocate nothing unless they return an error.
-type picker interface {
-	forKey(key int64) (Number, error)
-	forText(key string) (Number, error)
-	// explain returns the arithmetic done for a key that has a shard, for people.
-	explain(key Key) string
-}
-
 // allocates reports whether the strategy chooses the shards of new keys.
 func (s Strategy) allocates() bool { return s.By == Directory || s.By == ByID }
 
-// picker returns the picker of a strategy. Strategy and config must be valid.
-func (s Strategy) picker(c Config) picker {
-	ids := byID{c.Layout, c.Epoch, c.Shards}
-	switch {
-	case s.By == ByID:
-		return ids
-	case s.RefuseIDs:
-		return notIDs{s.arithmetic(c.Shards), s.By, ids}
+// divisor returns the number that the strategy divides by in a map of count shards.
+func (s Strategy) divisor(count int) int { return cmp.Or(s.Of, count) }
+
+// forIdentity returns the strategy with its divisor, and with no other field than those that decide the shard of a key.
+func (s Strategy) forIdentity(count int) Strategy {
+	s.RefuseIDs, s.Allocate = false, Allocation{}
+	if s.By == Modulo || s.By == Hash || s.By == Directory {
+		s.Of = s.divisor(count)
 	}
-	return s.arithmetic(c.Shards)
+	if s.Otherwise != nil {
+		otherwise := s.Otherwise.forIdentity(count)
+		s.Otherwise = &otherwise
+	}
+	return s
 }
-
-// arithmetic returns the picker of a strategy other than ByID, over count shards.
-func (s Strategy) arithmetic(count int) picker {
-	of := uint64(count)
-	if s.Of != 0 {
-		of = uint64(s.Of)
-	}
-	switch {
-	case s.By == Directory:
-		return inDirectory{}
-	case s.By == ByRange:
-		return pickerOfRanges(s.Ranges)
-	case s.By == Modulo:
-		return modulo{int64(of)}
-	case s.Hash == MD5:
-		return md5Hash{of}
-	case s.Hash == Hex:
-		return hexHash{of, s.Digits}
-	}
-	return xxHash{of}
-}
-
-// ForKey returns the shard of a number by the map's strategy. It allocates nothing.
-//
-// With modulo it is the remainder of the number, 0 or more even if the number is negative; with hash it is the shard of the
-// number's decimal text; with [ByID] it is [Map.ForID]. It returns [ErrNoShard] for a number in no range, [ErrInDirectory]
-// for a directory, and [ErrIsID] for an ID that [Strategy.RefuseIDs] refuses.
-func (m *Map) ForKey(key int64) (Number, error) { return m.picker.forKey(key) }
-
-// ForText returns the shard of a text by the map's strategy. It allocates only for texts of more than 256 bytes with md5
-// or hex. For the decimal text of a number it is the shard of the number.
-//
-// It returns [ErrNoShard] for a text in no range, and for a text that is not a number if the strategy needs numbers, as
-// modulo, ranges of numbers and IDs do; [ErrInDirectory] and [ErrIsID] as ForKey does.
-func (m *Map) ForText(key string) (Number, error) { return m.picker.forText(key) }
-
-// For returns the result of [Map.ForKey] or [Map.ForText], and [ErrNoShard] for the zero Key.
-func (m *Map) For(key Key) (Number, error) { return pick(m.picker, key) }
-
-// Explain returns the arithmetic by which a key picks its shard, such as "31341 mod 2048 = 1341", for people. It is
-// empty if [Map.For] returns an error.
-func (m *Map) Explain(key Key) string {
-	if _, err := m.For(key); err != nil {
-		return ""
-	}
-	return m.picker.explain(key)
-}
-
-func pick(p picker, key Key) (Number, error) {
-	switch key.kind {
-	case numberKey:
-		return p.forKey(key.number)
-	case textKey:
-		return p.forText(key.text)
-	}
-	return 0, fmt.Errorf("no key: %w", ErrNoShard)
-}
-
-// Strategy returns how a key picks its shard. The caller must not change its slices.
-func (m *Map) Strategy() Strategy { return m.config.Strategy }
 
 // String returns the strategy as kiloshard.yaml has it.
 func (s Strategy) String() string {
@@ -221,6 +146,25 @@ func (s Strategy) String() string {
 	return "{" + strings.Join(fields, ", ") + "}"
 }
 
-func noShardFor(key Key, why string) error {
-	return fmt.Errorf("key %s %s: %w", key.written(), why, ErrNoShard)
+// Split returns a strategy in which the range that holds at is split there: keys from at to the end of that range go to
+// shard. Other ranges, and s itself, do not change. It returns [ErrNoShard] if no range holds at, and a [FieldError]
+// if at is the start of a range or of another kind than the ranges, or if s has no ranges.
+func (s Strategy) Split(at Key, shard Number) (Strategy, error) {
+	if s.By != ByRange || len(s.Ranges) == 0 {
+		return Strategy{}, &FieldError{Field: "strategy.by", Found: quoted(s.By), Expected: "range, with ranges to split"}
+	}
+	if at.kind != s.Ranges[0].From.kind {
+		return Strategy{}, &FieldError{Field: "at", Found: at.written(), Expected: "a key of the same kind as " + s.Ranges[0].From.written()}
+	}
+	i, found := slices.BinarySearchFunc(s.Ranges, at, func(r KeyRange, at Key) int { return r.From.compare(at) })
+	if found {
+		return Strategy{}, &FieldError{Field: "at", Found: at.written() + ", the start of a range", Expected: "a key inside a range"}
+	}
+	if i == 0 || !s.Ranges[i-1].To.IsZero() && at.compare(s.Ranges[i-1].To) >= 0 {
+		return Strategy{}, noShard(fmt.Errorf("key %s is in no range", at.written()))
+	}
+	second := KeyRange{From: at, To: s.Ranges[i-1].To, Shard: shard}
+	s.Ranges = slices.Insert(slices.Clone(s.Ranges), i, second)
+	s.Ranges[i-1].To = Key{}
+	return s, nil
 }

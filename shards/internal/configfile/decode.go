@@ -3,7 +3,6 @@ package configfile
 import (
 	"fmt"
 	"reflect"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -19,8 +18,8 @@ type decoder struct {
 	budget  int
 }
 
-// Decode reads a document of at most [MaxSize] bytes into the struct that to points to. A field without a value counts as left out.
-// It returns the lines of the fields, after an error those before it. The error is an [Error].
+// Decode reads a document of at most [MaxSize] bytes into the struct that to points to. A field without a value
+// counts as left out. It returns the lines of the fields, after an error those before it. The error is an [Error].
 func (f Format) Decode(data []byte, to any) (Lines, error) {
 	d := &decoder{Format: f, lines: Lines{}, anchors: map[string]*ast.AnchorNode{}, budget: maxValues}
 	node, err := root(data)
@@ -98,7 +97,7 @@ func (d *decoder) readStruct(at string, node ast.Node, fields []field) error {
 	}
 	for _, f := range fields {
 		if f.has("required") && len(given) > 0 && !given[f.name] {
-			return failAt(join(at, f.name), node, "missing", d.expected(join(at, f.name)))
+			return failAt(join(at, f.name), node, "missing", d.Expected(join(at, f.name)))
 		}
 	}
 	return nil
@@ -125,7 +124,7 @@ func (d *decoder) readMap(at string, node ast.Node, to reflect.Value) error {
 func (d *decoder) readList(at string, node ast.Node, to reflect.Value) error {
 	list, ok := node.(*ast.SequenceNode)
 	if !ok {
-		return failAt(at, node, kindOf(node), d.expected(at))
+		return failAt(at, node, kindOf(node), d.Expected(at))
 	}
 	items := reflect.MakeSlice(to.Type(), len(list.Values), len(list.Values))
 	for i, value := range list.Values {
@@ -158,7 +157,7 @@ func textOf(node ast.Node) (string, bool) {
 func (d *decoder) readText(at string, node ast.Node, to reflect.Value) error {
 	text, ok := textOf(node)
 	if !ok {
-		expected := d.expected(at)
+		expected := d.Expected(at)
 		switch node.(type) {
 		case *ast.IntegerNode, *ast.FloatNode, *ast.BoolNode:
 			expected += "; in quotes, since YAML takes this for " + kindOf(node)
@@ -166,7 +165,7 @@ func (d *decoder) readText(at string, node ast.Node, to reflect.Value) error {
 		return failAt(at, node, kindOf(node), expected)
 	}
 	if text == "" {
-		return failAt(at, node, "empty", d.expected(at))
+		return failAt(at, node, "empty", d.Expected(at))
 	}
 	to.SetString(text)
 	return nil
@@ -210,13 +209,6 @@ func (d *decoder) readScalar(at string, node ast.Node, s Scalar, to reflect.Valu
 	}
 	to.Set(value)
 	return nil
-}
-
-var index = regexp.MustCompile(`\[[0-9]+\]`)
-
-// expected returns what a field may be.
-func (d *decoder) expected(at string) string {
-	return d.Expected[index.ReplaceAllString(at, "[]")]
 }
 
 // join returns the name of a field inside another one.

@@ -1,8 +1,8 @@
-// Package configfile reads YAML into a struct and writes the struct again.
+// Package configfile reads YAML into a struct and writes it back.
 //
-// The library parses, but its decoder is not used. It accepts 123 and true as texts, "7" and 1e3 as numbers, and null as an
-// empty host; of two fields of the same name, or one that << merges in, it takes the last; and it ignores a second document.
-// Its errors name Go's types instead of fields, and quote the line, which may hold a password.
+// The library parses, but its decoder is not used. It accepts 123 and true as texts, "7" and 1e3 as numbers, and null
+// as an empty host; of two fields of the same name, or one that << merges in, it takes the last; and it ignores a
+// second document. Its errors name Go's types instead of fields, and quote the line, which may hold a password.
 //
 // The tag of a struct's field is its name in YAML, with options:
 //

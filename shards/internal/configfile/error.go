@@ -44,7 +44,7 @@ func (l Lines) Of(field string) int {
 	}
 }
 
-// Quoted quotes what a user wrote, unless it may be a DSN in the wrong field.
+// Quoted quotes a user's text, unless it may be a DSN in the wrong field.
 func Quoted(text string) string {
 	switch {
 	case text == "":

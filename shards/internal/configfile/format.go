@@ -6,12 +6,14 @@ import (
 	"strings"
 )
 
-// Format says how values are written that are neither texts, numbers, lists nor structs with tags, and what messages say. It is
-// safe for concurrent use.
+// Format says how to write values that are neither texts, numbers, lists nor structs with tags, and what messages say.
+// It is safe for concurrent use.
 type Format struct {
-	Scalars  []Scalar
-	Expected map[string]string   // what a field may be, by name, such as "hosts[].name"
-	Keys     map[string][]string // the names that a map of texts may have, by the field's name
+	Scalars []Scalar
+	Keys    map[string][]string // the names that a map of texts may have, by the field's name
+
+	// Expected describes the values that a field may have, such as those of "hosts[0].name".
+	Expected func(field string) string
 
 	// Advise returns what to do about an unknown field of a mapping with these fields, or an empty text.
 	Advise func(unknown string, names []string) string
@@ -25,8 +27,8 @@ type Scalar struct {
 	write    func(reflect.Value) string
 }
 
-// ScalarOf returns how values of type T are read, from a text or the digits of a whole number, and written, as YAML. If read is nil they are
-// read as other values of their kind are. Messages say what they expect.
+// ScalarOf returns the form of values of type T. Function read gets a text or the digits of a whole number, write
+// returns YAML, and messages say what is expected. If read is nil the values are read as other values of their kind.
 func ScalarOf[T any](expected string, read func(text string, number bool) (T, error), write func(T) string) Scalar {
 	s := Scalar{of: reflect.TypeFor[T](), expected: expected, write: func(v reflect.Value) string { return write(v.Interface().(T)) }}
 	if read != nil {

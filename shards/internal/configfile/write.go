@@ -96,8 +96,7 @@ func (f field) omitted() bool {
 	return f.has("omitempty") && empty
 }
 
-// plainPattern matches text that YAML reads as text, even between brackets, except the words in
-// notPlain.
+// plainPattern matches text that YAML reads as text, even between brackets, except the words in notPlain.
 var (
 	plainPattern = regexp.MustCompile(`^(\.{0,2}/)?[A-Za-z_][A-Za-z0-9_./-]*$`)
 	notPlain     = []string{"null", "true", "false", "yes", "no", "on", "off", "y", "n"}

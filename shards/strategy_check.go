@@ -3,36 +3,38 @@ package shards
 import (
 	"fmt"
 	"slices"
-	"strconv"
-	"unicode/utf8"
 )
 
-func checkStrategy(c Config) error { return c.Strategy.check(c, "strategy", true) }
-
-// check returns a [FieldError] for the first field that is wrong. Only the outermost strategy may be a directory.
-func (s Strategy) check(c Config, at string, outermost bool) error {
-	known, expected := []string{Modulo, Hash, ByRange, ByID, Directory}, expectedStrategy
-	if !outermost {
-		known, expected = known[:4], "modulo, hash, range or id"
-	}
-	if !slices.Contains(known, s.By) {
-		return &FieldError{Field: at + ".by", Found: quoted(s.By), Expected: expected}
+// check returns a [FieldError] for the first field that is wrong in a map of count shards. The field at is strategy, or
+// strategy.otherwise, which must not be a directory again.
+func (s Strategy) check(at string, count int) error {
+	inDirectory := at != "strategy"
+	if !slices.Contains([]string{Modulo, Hash, ByRange, ByID, Directory}, s.By) || inDirectory && s.By == Directory {
+		if inDirectory {
+			return &FieldError{Field: at + ".by", Found: quoted(s.By), Expected: "modulo, hash, range or id"}
+		}
+		return invalid(at+".by", quoted(s.By))
 	}
 	if err := s.checkUnused(at); err != nil {
 		return err
 	}
-	if s.Of < 0 || s.Of > c.Shards {
-		return &FieldError{Field: at + ".of", Found: fmt.Sprint(s.Of), Expected: fmt.Sprintf("1 to %d, since shards is %d", c.Shards, c.Shards)}
+	if s.Of < 0 || s.Of > count {
+		return &FieldError{Field: at + ".of", Found: fmt.Sprint(s.Of), Expected: fmt.Sprintf("1 to %d, since shards is %d", count, count)}
 	}
-	switch s.By {
-	case Hash:
-		return s.checkHash(c, at)
-	case ByRange:
-		return s.checkRanges(c, at)
-	case Directory:
-		return s.checkDirectory(c, at)
-	case ByID:
-		return s.checkAllocation(c, at, outermost)
+	switch {
+	case s.By == Hash:
+		return s.checkHash(at, count)
+	case s.By == ByRange:
+		return s.checkRanges(at, count)
+	case inDirectory && s.Allocate != (Allocation{}):
+		return &FieldError{Field: at, Found: `unknown field "allocate"`, Expected: "allocate in the directory's own fields"}
+	case s.allocates() && !inDirectory:
+		if err := s.Allocate.check(at + ".allocate"); err != nil {
+			return err
+		}
+	}
+	if s.Otherwise != nil {
+		return s.Otherwise.check(at+".otherwise", count)
 	}
 	return nil
 }
@@ -59,9 +61,9 @@ func (s Strategy) checkUnused(at string) error {
 	return nil
 }
 
-func (s Strategy) checkHash(c Config, at string) error {
+func (s Strategy) checkHash(at string, count int) error {
 	if !slices.Contains([]string{XXHash, MD5, Hex}, s.Hash) {
-		return &FieldError{Field: at + ".hash", Found: quoted(s.Hash), Expected: expectedHash}
+		return invalid(at+".hash", quoted(s.Hash))
 	}
 	if s.Hash != Hex {
 		if s.Digits != 0 {
@@ -69,11 +71,7 @@ func (s Strategy) checkHash(c Config, at string) error {
 		}
 		return nil
 	}
-	of := c.Shards
-	if s.Of != 0 {
-		of = s.Of
-	}
-	least := 1
+	of, least := s.divisor(count), 1
 	for 1<<(4*least) < of {
 		least++
 	}
@@ -83,7 +81,7 @@ func (s Strategy) checkHash(c Config, at string) error {
 	return nil
 }
 
-func (s Strategy) checkRanges(c Config, at string) error {
+func (s Strategy) checkRanges(at string, count int) error {
 	if len(s.Ranges) == 0 {
 		return &FieldError{Field: at + ".ranges", Found: "none", Expected: "ranges such as {from: 0, shard: 0}"}
 	}
@@ -98,8 +96,8 @@ func (s Strategy) checkRanges(c Config, at string) error {
 			return &FieldError{Field: field + ".from", Found: "bytes that are not text", Expected: "text in UTF-8"}
 		case i > 0 && r.From.compare(s.Ranges[i-1].From) <= 0:
 			return &FieldError{Field: field + ".from", Found: r.From.written() + " after " + s.Ranges[i-1].From.written(), Expected: "ranges in rising order"}
-		case r.Shard < 0 || int(r.Shard) >= c.Shards:
-			return &FieldError{Field: field + ".shard", Found: fmt.Sprint(r.Shard), Expected: fmt.Sprintf("0 to %d, since shards is %d", c.Shards-1, c.Shards)}
+		case r.Shard < 0 || int(r.Shard) >= count:
+			return &FieldError{Field: field + ".shard", Found: fmt.Sprint(r.Shard), Expected: fmt.Sprintf("0 to %d, since shards is %d", count-1, count)}
 		}
 		if err := s.checkEnd(field+".to", i); err != nil {
 			return err
@@ -122,38 +120,6 @@ func (s Strategy) checkEnd(field string, i int) error {
 	case i+1 < len(s.Ranges) && s.Ranges[i+1].From.kind == r.To.kind && r.To.compare(s.Ranges[i+1].From) > 0:
 		found := r.To.written() + ", which overlaps the range from " + s.Ranges[i+1].From.written()
 		return &FieldError{Field: field, Found: found, Expected: "each key in one range"}
-	}
-	return nil
-}
-
-// isText reports whether a key can be written as YAML.
-func (k Key) isText() bool { return utf8.ValidString(k.text) }
-
-func (s Strategy) checkDirectory(c Config, at string) error {
-	if err := s.checkAllocation(c, at, true); err != nil || s.Otherwise == nil {
-		return err
-	}
-	return s.Otherwise.check(c, at+".otherwise", false)
-}
-
-func (s Strategy) checkAllocation(c Config, at string, outermost bool) error {
-	a := s.Allocate
-	if !outermost {
-		if a != (Allocation{}) {
-			return &FieldError{Field: at, Found: `unknown field "allocate"`, Expected: "allocate in the directory's own fields"}
-		}
-		return nil
-	}
-	if !slices.Contains([]string{Weighted, LeastUsed, MostLeft}, a.By) {
-		return &FieldError{Field: at + ".allocate.by", Found: quoted(a.By), Expected: expectedWays}
-	}
-	if a.Capacity < 0 {
-		return &FieldError{Field: at + ".allocate.capacity", Found: strconv.Itoa(a.Capacity), Expected: "the most keys in one shard, 1 or more"}
-	}
-	for i, h := range c.Hosts {
-		if a.By == MostLeft && a.Capacity == 0 && h.Capacity == 0 && !h.Closed {
-			return &FieldError{Field: fmt.Sprintf("hosts[%d].capacity", i), Found: "missing", Expected: "the most keys on this host, or " + at + ".allocate.capacity, since keys are allocated by capacity"}
-		}
 	}
 	return nil
 }

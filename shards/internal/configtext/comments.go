@@ -1,13 +1,13 @@
-package shards
+package configtext
 
 import "fmt"
 
-// comments returns the comment before each field of a new file.
-func (c Config) comments() map[string]string {
+// comments returns the comment before each field of a new file with a map.
+func comments(schemaPrefix string, maxShards int) map[string]string {
 	return map[string]string{
 		"cluster":       "The cluster's name. It keeps two clusters from sharing a database by mistake.",
-		"shards":        fmt.Sprintf("How many shards exist now. More can be opened later, up to %d in this layout.", c.Layout.MaxShards()),
-		"schema_prefix": "What the names of the shards' schemas begin with: shard 42 is " + c.SchemaPrefix + "00042.",
+		"shards":        fmt.Sprintf("How many shards exist now. More can be opened later, up to %d in this layout.", maxShards),
+		"schema_prefix": "What the names of the shards' schemas begin with: shard 42 is " + schemaPrefix + "00042.",
 		"epoch":         "The time from which IDs count. It must not change once shards exist.",
 		"layout": "How the 64 bits of an ID are split, from the high bits down: time, shard, type, sequence. It must not\n" +
 			"change once shards exist. type, such as a number for each table, may be left out. time: 0 makes IDs\n" +
@@ -31,10 +31,10 @@ func (c Config) comments() map[string]string {
 	}
 }
 
-// bootstrapComments are those of a new file without a map.
-var bootstrapComments = map[string]string{
+// remoteComments are those of a new file without a map.
+var remoteComments = map[string]string{
 	"cluster":          "The cluster's name. A store may hold the maps of several.",
-	"store":            bootstrapComment,
+	"store":            remoteStoreComment,
 	"migrations":       migrationsComment,
 	"password_command": passwordCommandComment,
 }
@@ -65,7 +65,7 @@ with ca, cert and key, PEM files beside this one, and with prefix: /kiloshard/ph
 With postgres and etcd this file has only cluster, store and migrations: kiloshard map import copies the map to the
 store, kiloshard map edit changes it, and running services follow at once.`
 
-const bootstrapComment = `Where the map of the shards is kept. This file does not hold it: no hosts, no placement. kiloshard map import
+const remoteStoreComment = `Where the map of the shards is kept. This file does not hold it: no hosts, no placement. kiloshard map import
 copies it to the store, kiloshard map edit changes it, kiloshard map history shows who changed it, when and why.
 {kind: postgres, dsn: "postgres://kiloshard:${MAP_PASSWORD}@10.0.0.9/kiloshard?sslmode=verify-full"}: in a table of a control database.
 {kind: etcd, endpoints: ["https://10.0.0.8:2379", "https://10.0.0.9:2379"]}: in etcd; with user: kiloshard and
@@ -74,32 +74,3 @@ prefix: /kiloshard/photos/, which all keys begin with, if it needs them.
 DSNs from the store are trusted less than this file: they may use variables such as PG_A_PASSWORD, only as the
 password, and name no files. variables: ["PG_*"] allows them others, anywhere; hosts: ["10.0.0.*"] limits the hosts
 that they may name; local: {sslmode: verify-full, sslrootcert: ca.pem} overrides their settings.`
-
-const (
-	exampleStoreDSN  = "postgres://kiloshard:${MAP_PASSWORD}@10.0.0.9/kiloshard?sslmode=verify-full"
-	exampleEndpoints = "https://10.0.0.9:2379"
-)
-
-// generatorsExample is a comment in a new file without generators.
-const generatorsExample = `Other ways to make IDs, beside next_id(). Each name has functions next_<name>_id() and next_<name>_ids(n), in
-every shard's schema or, if it names hosts, in their schema kiloshard. The order of the hosts of tickets,
-the number of classes (of) and the first number (from: 1000, by default 1) must never change.
-generators:
-  - {kind: tickets, names: [photo, account], hosts: [pg-a, pg-b], of: 2}  # odd and even numbers, from two servers
-  - {kind: interleaved, names: [order], of: 8192}                        # shard k makes k, k + of, k + 2 of …
-  - {kind: sequence, names: [message], hosts: [pg-a]}                    # one sequence for all shards
-  - {kind: row, names: [invoice], hosts: [pg-a]}                         # without gaps, one transaction at a time
-  - {kind: uuidv4, names: [session]}
-  - {kind: uuidv7, names: [event]}`
-
-// passwordCommandExample is a comment in a new file without a password command.
-const passwordCommandExample = `A program that prints the password for a connection that kiloshard is about to make, such as a token that is valid
-for minutes. KILOSHARD_HOST has the host's name, or store for the control database; PGHOST, PGPORT,
-PGUSER and PGDATABASE say where the connection goes. It runs without a shell, in the directory of this file.
-password_command: [sh, -c, 'aws rds generate-db-auth-token --hostname "$PGHOST" --port "$PGPORT" --username "$PGUSER"']`
-
-// sharedExample and extensionsExample are comments in a new file without these.
-const (
-	sharedExample     = `shared: [app]  # schemas that the shards of a host share; migrations marked "once a host" may change them`
-	extensionsExample = `extensions: [citext, {name: hstore, schema: ext}]  # made on each host, in schema public or another one`
-)

@@ -1,4 +1,4 @@
-package shards
+package connstring
 
 import (
 	"regexp"
@@ -15,13 +15,12 @@ var (
 	databasePattern = regexp.MustCompile(`^[A-Za-z0-9._-]*$`)
 )
 
-// Address returns host, port and database of the primary for people to read, never a user or a password: 10.0.0.1:5432/app,
-// and with a Unix socket its directory, /run/postgresql:5432/app. Of a DSN that names a service it is service:NAME. It is
-// empty for a DSN that names none of them or could be misread.
-func (h Host) Address() string {
-	text := h.ConnString()
+// Address returns the host, port and database of a DSN, never a user or a password: 10.0.0.1:5432/app, for a Unix
+// socket its directory, /run/postgresql:5432/app, and for a service service:NAME. It is empty for a DSN that names
+// none of them or could be misread.
+func Address(text string) string {
 	d, err := dsn.Parse(text)
-	// With a / or @ in a password that is not escaped, a part of it is where the address belongs, before another @.
+	// If a password has a / or @ that is not escaped, its end stands where the address belongs, before another @.
 	if err != nil || d.IsURL() && strings.ContainsRune(text[dsn.Userinfo(text)+1:], '@') {
 		return ""
 	}
