@@ -11,8 +11,8 @@ import (
 	"github.com/kiloshard/kiloshard/shards"
 )
 
-// changes are made of a map of 8 shards on pg-a and pg-b, as change says; refused is a part of the error, empty for a
-// change that may be made.
+// changes are made to a map of 8 shards on pg-a and pg-b. refused is a part of the error, empty for a change that is
+// accepted.
 var changes = []struct {
 	name    string
 	before  func(*shards.Config)
@@ -187,7 +187,7 @@ func TestCheckChange(t *testing.T) {
 	}
 }
 
-// A map in which a shard has two homes, or none, is no map: nothing can change to it.
+// A config that places a shard on two hosts, or on none, makes no map.
 func TestNoMapLosesAShard(t *testing.T) {
 	t.Parallel()
 	tests := []struct {
@@ -212,7 +212,7 @@ func TestNoMapLosesAShard(t *testing.T) {
 	}
 }
 
-// Whatever change is made to a map, and whatever map it is: if it may be made, each key and each ID keeps its shard.
+// If CheckChange accepts a change, each key and each ID keeps its shard.
 func TestChangesThatMayBeMadeKeepKeys(t *testing.T) {
 	t.Parallel()
 	allowed, others := 0, 0
@@ -250,7 +250,7 @@ func TestChangesThatMayBeMadeKeepKeys(t *testing.T) {
 	}
 }
 
-// Who watches a store may skip versions: a map that may follow one by one may follow at once.
+// A service that watches a store may skip versions: if each change is accepted, so is the change from the first to the last.
 func TestChangesMayBeSkipped(t *testing.T) {
 	t.Parallel()
 	skipped := 0

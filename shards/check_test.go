@@ -128,7 +128,7 @@ func TestCheck(t *testing.T) {
 	}
 }
 
-// What only a config made in Go can have.
+// Only a config made in Go can have these errors.
 func TestCheckOfConfigMadeInGo(t *testing.T) {
 	t.Parallel()
 	tests := []struct {

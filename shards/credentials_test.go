@@ -59,8 +59,8 @@ func TestFilesAreBesideTheConfig(t *testing.T) {
 	}
 }
 
-// A variable's value is asked for each time, and the last known one goes on if it is gone.
-func TestVariablesAreReadAnew(t *testing.T) {
+// A variable is looked up each time. If it is no longer set, its first value stays in use.
+func TestVariablesAreReadAgain(t *testing.T) {
 	t.Parallel()
 	values := map[string]string{"PG_A_PASSWORD": "one", "PG_B_PASSWORD": "x"}
 	c, err := shards.Parse("k.yaml", []byte(document), func(name string) (string, bool) {
@@ -82,8 +82,8 @@ func TestVariablesAreReadAnew(t *testing.T) {
 	}
 }
 
-// So it is with the variables of the store.
-func TestVariablesOfTheStoreAreReadAnew(t *testing.T) {
+// The variables of the store are looked up in the same way.
+func TestVariablesOfTheStoreAreReadAgain(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
 		name, document string

@@ -35,7 +35,7 @@ package shards
 
 // The files build on one another, each on files before it:
 //
-//   - the model: field_errors, id, layout, layout_ids, set, errors, key
+//   - the model: field_errors, id, layout, layout_ids, set, shard_errors, key
 //   - strategies and hosts: store, host, allocation, strategy, strategy_check, finder, generator
 //   - the config: config, format, check
 //   - the map: map, map_keys, change_keys, change

@@ -8,7 +8,7 @@ import (
 	"github.com/kiloshard/kiloshard/shards"
 )
 
-// Which maps may follow each other in a cluster that has rows.
+// This shows which maps may follow each other in a cluster that has rows.
 func ExampleCheckChange() {
 	config := shards.Config{
 		Cluster: "photos", Shards: 1024, Epoch: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC),
@@ -28,7 +28,7 @@ func ExampleCheckChange() {
 	}
 	fmt.Println(shards.CheckChange(now, next))
 
-	config.Strategy.Of = 1024 // keys stay where they are; new shards are for whoever names them
+	config.Strategy.Of = 1024 // keys stay where they are; callers name the new shards
 	if next, err = config.Map(); err != nil {
 		log.Fatal(err)
 	}
@@ -38,7 +38,7 @@ func ExampleCheckChange() {
 	// <nil>
 }
 
-// Where the map is kept in a database, kiloshard.yaml only says which.
+// If a database keeps the map, kiloshard.yaml only says which database.
 func ExampleConfig_Remote() {
 	const text = `
 cluster: photos

@@ -50,7 +50,7 @@ func TestByID(t *testing.T) {
 	}
 }
 
-// Where IDs are refused, none is a key, whatever its shard; and all smaller numbers are.
+// With RefuseIDs no ID of any shard is a key, and all smaller numbers are.
 func TestRefuseIDs(t *testing.T) {
 	t.Parallel()
 	numbers := shards.Strategy{By: shards.ByRange, RefuseIDs: true, Ranges: []shards.KeyRange{{From: shards.NumberKey(-1 << 63)}}}
@@ -86,7 +86,7 @@ func TestRefuseIDs(t *testing.T) {
 	}
 }
 
-// A key that may be an ID is noted where the strategy takes it elsewhere.
+// NoteID notes a key that may be an ID if the strategy maps it to another shard.
 func TestNoteID(t *testing.T) {
 	t.Parallel()
 	now := epoch.AddDate(0, 0, 2)

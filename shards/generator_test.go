@@ -117,7 +117,7 @@ func TestForIDOf(t *testing.T) {
 	}
 }
 
-// TestForUUID holds the hash to what it is: rows lie where it says.
+// The hash must never change, since it says where rows are.
 func TestForUUID(t *testing.T) {
 	t.Parallel()
 	m, err := newConfig(1024).Map()

@@ -100,7 +100,7 @@ func TestHostConnString(t *testing.T) {
 	}
 }
 
-// Whatever the password, it comes out of the URL as it went in.
+// Every password comes out of the URL as it went in.
 func TestPasswordRoundTrip(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {

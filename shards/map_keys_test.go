@@ -42,7 +42,7 @@ func TestDirectoryOfMap(t *testing.T) {
 	}
 }
 
-// The parts of a host's shards add up to what the host may have.
+// The capacities of a host's shards add up to the host's capacity.
 func TestCapacity(t *testing.T) {
 	t.Parallel()
 	c := newConfig(10) // 0 to 3 on pg-a, 4 to 9 on pg-b

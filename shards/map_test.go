@@ -267,7 +267,7 @@ func TestMapAllocatesNothing(t *testing.T) {
 	}
 }
 
-// The race detector is what checks here.
+// The race detector does the checking.
 func TestMapConcurrently(t *testing.T) {
 	t.Parallel()
 	m := newMap(t, 2000)
@@ -288,7 +288,7 @@ func TestMapConcurrently(t *testing.T) {
 	wg.Wait()
 }
 
-// TestMapWithoutATime is a map whose IDs hold no time, and have two bits to spare.
+// The IDs of this map hold no time, and have two unused bits.
 func TestMapWithoutATime(t *testing.T) {
 	t.Parallel()
 	c := newConfig(8)

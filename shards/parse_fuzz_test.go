@@ -12,8 +12,8 @@ import (
 	"github.com/kiloshard/kiloshard/shards"
 )
 
-// FuzzParse checks that Parse never panics, that what it refuses it refuses with file and line, and
-// that what it accepts it accepts again after it was written.
+// FuzzParse checks that Parse never panics, that its errors have a file and a line, and that it accepts a config again
+// after it was written.
 func FuzzParse(f *testing.F) {
 	for _, seed := range []string{
 		document,
@@ -47,7 +47,7 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
-// However a config is damaged outside the password, the error does not show the password.
+// The error of a config that is damaged outside the password does not show the password.
 func TestParseOfDamagedConfigNeverShowsAPassword(t *testing.T) {
 	t.Parallel()
 	const secret = "hunter2"

@@ -11,7 +11,7 @@ import (
 	"github.com/kiloshard/kiloshard/shards"
 )
 
-// FuzzSet checks that a set of shards that is read is written as one that is the same, and that none takes long.
+// FuzzSet checks that a set of shards is the same after it was written and read, and that none takes long.
 func FuzzSet(f *testing.F) {
 	for _, seed := range []string{"", "7", "0-1023", "0-9,77", "1-0", "-1", "00042", "99999999999", "1,1,1", "0-8191,0-8191", "1--2", " 1 , 2 ", "1-2-3", ","} {
 		f.Add(seed)
@@ -45,7 +45,7 @@ func FuzzHost(f *testing.F) {
 		_ = h.ConnString() + h.Address()
 		at := strings.Index(dsn, "%s")
 		if strings.Contains(dsn[:at], "@") || !strings.Contains(dsn[at:], "@") {
-			return // it stands where a host does, which is shown
+			return // it is in the place of a host, and hosts are shown
 		}
 		if text := fmt.Sprintf("%v %+v %#v %s %q", h, h, h, h, h); strings.Contains(text, "s3cret") {
 			t.Errorf("%q is shown as %s", h.DSN, text)
@@ -53,8 +53,8 @@ func FuzzHost(f *testing.F) {
 	})
 }
 
-// FuzzName checks that a config with any names is refused with the field that is at fault, or read again as it was written; that
-// each name then is one that SQL takes without quotes; and that none takes long.
+// FuzzName checks that a config with any names is refused with the name of the wrong field, or is the same after it was
+// written and read; that SQL then needs no quotes for the names; and that none takes long.
 func FuzzName(f *testing.F) {
 	for _, seed := range []string{"", "a", "shard_", "pg-a", "photos", "PG_", "pg_x", "a.b", "a b", "ä", "a\x00", "\"", "'; drop", "true", "null", "~", "0", "1e3", "0x_", "a\n", "\u2028", strings.Repeat("a", 70)} {
 		f.Add(seed, "shard_", "pg-a", "photo")

@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// TestShownDSNsHaveTLS reads every DSN in what users read: documents, comments, help, and the config that init writes. One for
-// another machine shows how to verify that.
+// Every DSN that users read, in documents, comments, help and the config that init writes, has verified TLS, unless it is
+// for this machine.
 func TestShownDSNsHaveTLS(t *testing.T) {
 	t.Parallel()
 	dsn := regexp.MustCompile("postgres(?:ql)?://[A-Za-z0-9$][^\\s\"'`)]*")

@@ -7,8 +7,8 @@ import (
 	"github.com/kiloshard/kiloshard/shards"
 )
 
-// TestDocumentsThatWouldTakeForever are refused before the parser sees them: its time grows with the square of what they
-// have many of, and 1 MiB of it took up to half a minute.
+// Documents that would take too long are refused before the parser sees them: its time grows with the square of some
+// counts, and 1 MiB took up to half a minute.
 func TestDocumentsThatWouldTakeForever(t *testing.T) {
 	t.Parallel()
 	const size = 1 << 17

@@ -224,7 +224,7 @@ func TestTemplateOfBootstrap(t *testing.T) {
 	}
 }
 
-// A map that came from a store is written as the store keeps it, so that what writes it back brings no DSN there.
+// A map from a store is written as the store keeps it, so that writing it back adds no DSN of the store.
 func TestSharedAndLocal(t *testing.T) {
 	t.Parallel()
 	c, local := parse(t, document), parse(t, inPostgres)
@@ -269,8 +269,8 @@ func TestEtcdPasswordsGoByTLS(t *testing.T) {
 	}
 }
 
-// TestTrustIsSaidByTheFileAlone reads and writes what DSNs out of a store are trusted with, and what counts in them.
-func TestTrustIsSaidByTheFileAlone(t *testing.T) {
+// Only kiloshard.yaml limits the DSNs from a store. The limits are read and written, and local settings override DSNs.
+func TestOnlyTheFileLimitsTheStore(t *testing.T) {
 	t.Parallel()
 	text := "cluster: photos\nstore: {kind: postgres, dsn: \"postgres://10.0.0.9/kiloshard\", variables: [\"PG_*\"], hosts: [\"10.0.0.*\"], local: {passfile: \"pass\", sslmode: \"verify-full\", sslrootcert: \"ca.pem\"}}\n"
 	c, err := shards.Parse("k.yaml", []byte(text), nil)

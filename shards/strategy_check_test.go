@@ -62,7 +62,7 @@ func TestCheckStrategy(t *testing.T) {
 	}
 }
 
-// What Go makes and YAML cannot hold is refused as well.
+// A strategy made in Go that YAML cannot hold is refused too.
 func TestCheckStrategyOfGo(t *testing.T) {
 	t.Parallel()
 	for _, s := range []shards.Strategy{
@@ -81,7 +81,7 @@ func TestCheckStrategyOfGo(t *testing.T) {
 	}
 }
 
-// A strategy is read as it is written by hand, and written as it was read.
+// A strategy that was written by hand is the same after it was read and written.
 func TestStrategyAsYAML(t *testing.T) {
 	t.Parallel()
 	otherwise := shards.Strategy{By: shards.Modulo, Of: 1024}

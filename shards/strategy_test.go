@@ -133,7 +133,7 @@ func ranges[T any](t *rapid.T, count int, froms []T, key func(T) shards.Key) sha
 	return s
 }
 
-// A number and its decimal text are the same key, and what has a shard has one of the map.
+// A number and its decimal text are the same key, and a key that has a shard has one of the map.
 func TestNumbersAndTheirTexts(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {

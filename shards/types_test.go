@@ -34,7 +34,7 @@ func TestTypes(t *testing.T) {
 	}
 }
 
-// As Python has it: int(hashlib.md5(key).hexdigest(), 16) % of.
+// Python: int(hashlib.md5(key).hexdigest(), 16) % of.
 func TestMD5Shard(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -43,7 +43,7 @@ func TestMD5Shard(t *testing.T) {
 		want shards.Number
 	}{
 		{"1.2.3.4", 4096, 1537},
-		{"1.2.3.4\n", 4096, 1524}, // what the article prints
+		{"1.2.3.4\n", 4096, 1524}, // as the article prints
 		{"\xff\x00", 4096, 972},
 		{"1.2.3.4", 1, 0},
 	} {

@@ -187,7 +187,7 @@ func TestYAMLRoundTrip(t *testing.T) {
 	})
 }
 
-// equalConfigs compares configs, of their hosts what is written and what it means.
+// equalConfigs compares configs, with the DSNs of their hosts as written and as resolved.
 func equalConfigs(a, b shards.Config) bool {
 	for i := range min(len(a.Hosts), len(b.Hosts)) {
 		x, y := a.Hosts[i], b.Hosts[i]
@@ -273,7 +273,7 @@ func TestTemplateOfConfig(t *testing.T) {
 	}
 }
 
-// The template has no idea of the program's environment, and neither has Parse.
+// Neither Template nor Parse reads the program's environment.
 func TestEnvironmentIsNotRead(t *testing.T) {
 	t.Setenv("PG_A_PASSWORD", "hunter2")
 	t.Setenv("PG_B_PASSWORD", "hunter2")
