@@ -62,10 +62,10 @@ func TestLocalize(t *testing.T) {
 		settings  map[string]string
 		want      string
 	}{
-		{"host=a sslrootcert=ca.pem", "/etc/kiloshard", nil, "host=a sslrootcert=/etc/kiloshard/ca.pem"},
+		{"host=a sslrootcert=ca.pem", "/etc/kiloshard", nil, "host='a' sslrootcert='/etc/kiloshard/ca.pem'"},
 		{"host=a sslrootcert=ca.pem", "", nil, "host=a sslrootcert=ca.pem"},
 		{"host=a sslrootcert=system", "/etc", nil, "host=a sslrootcert=system"},
-		{"host=a sslmode=prefer", "/etc", map[string]string{"sslmode": "verify-full", "sslcert": "c.pem"}, "host=a sslmode=verify-full sslcert=/etc/c.pem"},
+		{"host=a sslmode=prefer", "/etc", map[string]string{"sslmode": "verify-full", "sslcert": "c.pem"}, "host='a' sslmode='verify-full' sslcert='/etc/c.pem'"},
 		{"host='a", "/etc", map[string]string{"sslmode": "verify-full"}, "host='a"},
 	} {
 		if got := connstring.Localize(c.text, c.settings, c.dir); got != c.want {
