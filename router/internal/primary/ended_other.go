@@ -1,6 +1,6 @@
-//go:build !linux
+//go:build !unix
 
 package primary
 
-// Ended reports whether the other end has closed the connection, which this system does not say without reading.
+// Ended reports whether the other end has closed the connection, which this system does not say.
 func (*Conn) Ended() bool { return false }
