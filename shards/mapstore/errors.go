@@ -1,10 +1,10 @@
 package mapstore
 
 import (
-	"context"
 	"errors"
 	"fmt"
-	"strings"
+
+	"github.com/kiloshard/kiloshard/shards/mapstore/internal/backend"
 )
 
 // ErrNoMap says that a store holds no map yet.
@@ -14,15 +14,15 @@ var ErrNoMap = errors.New("the store holds no map")
 var ErrClosed = errors.New("the store is closed")
 
 // ErrNoAnswer says that a store did not answer within [Options.Limit], or before the context's deadline.
-var ErrNoAnswer = errors.New("no answer in time")
+var ErrNoAnswer = backend.ErrNoAnswer
 
-// ErrOutcomeUnknown says that a change was sent to the store and no answer came: it may or may not have been made.
-var ErrOutcomeUnknown = errors.New("the store did not answer: it may or may not have changed the map")
+// ErrOutcomeUnknown says that a change was sent to the store and no answer came: the store may or may not have made it.
+var ErrOutcomeUnknown = backend.ErrOutcomeUnknown
 
 // ConflictError says that the map is not at the version that a change expects.
 type ConflictError struct {
-	Wanted int // the version that was expected
-	Found  int // the version that is there, 0 for none
+	Wanted int // the version that the change follows
+	Found  int // the version of the store, 0 for none
 }
 
 // Error names both versions.
@@ -37,7 +37,7 @@ func (e *ConflictError) Error() string {
 // restored to an old state, or is another store.
 type WentBackError struct {
 	Seen  int // the newest version that was seen
-	Found int // the version that is there, 0 for none
+	Found int // the version of the store, 0 for none
 }
 
 // Error names both versions.
@@ -52,44 +52,7 @@ func (e *WentBackError) Error() string {
 	return fmt.Sprintf("the store holds %s after version %d was seen: it was restored to an old state, or is another store", found, e.Seen)
 }
 
-// IsRefusal reports whether an error of [Store.Swap] or [Checker.Check] says that the store refuses the change: the same change would be
-// refused again. After any other error, such as a conflict, no answer, or a failure to connect, another try may succeed.
-func IsRefusal(err error) bool {
-	var refused *refusedError
-	return errors.As(err, &refused) && !errors.Is(err, ErrOutcomeUnknown)
-}
-
-// refusedError marks an error as a refusal.
-type refusedError struct{ error }
-
-func (e *refusedError) Unwrap() error { return e.error }
-
-// refusal returns err as a refusal, nil for nil.
-func refusal(err error) error {
-	if err == nil {
-		return nil
-	}
-	return &refusedError{err}
-}
-
-// lateError is ErrNoAnswer, and the error of the deadline.
-type lateError struct{ error }
-
-// orLate returns err, as a lateError if it is that of a deadline.
-func orLate(err error) error {
-	if errors.Is(err, context.DeadlineExceeded) {
-		return &lateError{err}
-	}
-	return err
-}
-
-// Error adds why there was no answer, if that is known.
-func (e *lateError) Error() string {
-	why := e.error.Error()
-	if strings.HasPrefix(why, context.DeadlineExceeded.Error()) {
-		return ErrNoAnswer.Error()
-	}
-	return ErrNoAnswer.Error() + ": " + why
-}
-
-func (e *lateError) Unwrap() []error { return []error{ErrNoAnswer, e.error} }
+// IsRefusal reports whether an error of [Store.Swap] or [Checker.Check] says that the store refuses the change: it
+// would refuse the same change again. After any other error, such as a conflict, no answer, or a failure to connect,
+// another attempt may succeed.
+func IsRefusal(err error) bool { return backend.IsRefusal(err) && !errors.Is(err, ErrOutcomeUnknown) }

@@ -1,51 +1,54 @@
 package mapstore
 
 import (
+	"bytes"
 	"context"
-	"errors"
 	"iter"
 	"sync"
 
-	"github.com/kiloshard/kiloshard/shards"
+	"github.com/kiloshard/kiloshard/shards/mapstore/internal/backend"
 )
 
-// feed passes what one goroutine learns about a store to all watchers, so that a thousand watchers use one connection. The
-// goroutine runs while there are watchers.
+// feed passes what one goroutine learns about a store to all watchers, so that a thousand watchers use one connection.
+// The goroutine runs while there are watchers.
 type feed struct {
-	// follow reads the store until ctx ends, and reports what it finds in the order of the store: a map, ErrNoMap, or why
-	// the store did not answer. It may report the same again.
-	follow func(ctx context.Context, report func(Entry, error))
+	follow func(ctx context.Context, report backend.Report)
+	entry  func(*backend.Version) (Entry, error)
 
 	mu       sync.Mutex // guards what follows
 	watchers int
 	closed   bool
-	now      *following // nil without watchers
+	run      *run // nil without watchers
 }
 
-// following is one run of the goroutine.
-type following struct {
+// run is one run of the goroutine.
+type run struct {
 	cancel context.CancelFunc
 	done   chan struct{}
 
-	// Of feed.mu.
+	// Of the goroutine itself.
+	answered  bool             // its last news was an answer, not an error
+	last, bad *backend.Version // the last one that was reported, and the last one that was not a map
+
+	// Guarded by feed.mu.
 	news
 	changed chan struct{} // closed when there is other news
 }
 
 // news is the latest about a store.
 type news struct {
-	count   int // of all news
-	entry   Entry
-	entryAt int // the count at the last answer; 0 for none
+	count   int   // of all news
+	entry   Entry // no Map for an empty store
+	entryAt int   // the count at the last answer; 0 for none
 	err     error
-	errAt   int // the count of the last error
+	errAt   int // the count at the last error; 0 for none
 }
 
 // watch is [Store.Watch].
 func (f *feed) watch(ctx context.Context, after int) iter.Seq2[Entry, error] {
 	return func(yield func(Entry, error) bool) {
-		run := f.join(ctx)
-		if run == nil {
+		r := f.join(ctx)
+		if r == nil {
 			yield(Entry{}, ErrClosed)
 			return
 		}
@@ -53,7 +56,7 @@ func (f *feed) watch(ctx context.Context, after int) iter.Seq2[Entry, error] {
 		w := watcher{seen: after, back: notBack}
 		for ctx.Err() == nil {
 			f.mu.Lock()
-			latest, changed, closed := run.news, run.changed, f.closed
+			latest, changed, closed := r.news, r.changed, f.closed
 			f.mu.Unlock()
 			if closed {
 				yield(Entry{}, ErrClosed)
@@ -70,83 +73,37 @@ func (f *feed) watch(ctx context.Context, after int) iter.Seq2[Entry, error] {
 	}
 }
 
-// watcher is the state of one watcher.
-type watcher struct {
-	seen  int         // the newest version
-	m     *shards.Map // of that version; nil while only its number is known
-	back  int         // the older version that was reported, noMap, or notBack; seen if another map under that version was
-	count int         // of the news
-}
-
-const (
-	noMap   = -1
-	notBack = -2
-)
-
-// report yields the news that is new to the watcher, and reports whether to continue.
-func (w *watcher) report(ctx context.Context, n news, yield func(Entry, error) bool) bool {
-	if n.entryAt > w.count {
-		version := n.entry.version()
-		switch {
-		case n.entry.Map != nil && version > w.seen:
-			w.seen, w.m, w.back = version, n.entry.Map, notBack
-			if !yield(n.entry, nil) {
-				return false
-			}
-		case version == w.seen && (w.m == nil || same(w.m, n.entry.Map)):
-			w.m, w.back = n.entry.Map, notBack
-		default:
-			back := version
-			if n.entry.Map == nil {
-				back = noMap
-			}
-			if w.back != back {
-				w.back = back
-				if !yield(Entry{}, &WentBackError{Seen: w.seen, Found: version}) {
-					return false
-				}
-			}
-		}
-	}
-	before := w.count
-	w.count = n.count
-	if n.errAt > before && n.errAt > n.entryAt {
-		return ctx.Err() == nil && yield(Entry{}, n.err)
-	}
-	return true
-}
-
 // join starts the goroutine for the first watcher. It returns nil once the feed is closed.
-func (f *feed) join(ctx context.Context) *following {
+func (f *feed) join(ctx context.Context) *run {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.closed {
 		return nil
 	}
 	f.watchers++
-	if f.now == nil {
+	if f.run == nil {
 		ctx, cancel := context.WithCancel(context.WithoutCancel(ctx)) // other watchers may stay longer
-		run := &following{cancel: cancel, done: make(chan struct{}), changed: make(chan struct{})}
-		f.now = run
+		r := &run{cancel: cancel, done: make(chan struct{}), changed: make(chan struct{})}
+		f.run = r
 		go func() {
-			defer close(run.done)
-			f.follow(ctx, func(e Entry, err error) {
+			defer close(r.done)
+			f.follow(ctx, func(v *backend.Version, err error) {
 				if ctx.Err() == nil {
-					f.report(run, e, err)
+					f.report(r, v, err)
 				}
 			})
 		}()
 	}
-	return f.now
+	return f.run
 }
 
 // leave ends the goroutine when the last watcher leaves, and waits for it.
 func (f *feed) leave() {
 	f.mu.Lock()
 	f.watchers--
-	var last *following
+	var last *run
 	if f.watchers == 0 {
-		last, f.now = f.now, nil
+		last, f.run = f.run, nil
 	}
 	f.mu.Unlock()
 	last.end()
@@ -156,37 +113,58 @@ func (f *feed) leave() {
 func (f *feed) close() {
 	f.mu.Lock()
 	f.closed = true
-	run := f.now
-	if run != nil {
-		run.wake()
+	r := f.run
+	if r != nil {
+		r.wake()
 	}
 	f.mu.Unlock()
-	run.end()
+	r.end()
 }
 
-func (f *feed) report(run *following, e Entry, err error) {
+// report makes news of what the goroutine learned, unless the watchers know it.
+func (f *feed) report(r *run, v *backend.Version, err error) {
+	if err == nil && r.answered && same(v, r.last) {
+		return
+	}
+	var e Entry
+	if err == nil && v != nil {
+		if e, err = f.entry(v); err != nil {
+			if same(v, r.bad) {
+				return
+			}
+			r.bad = v
+		}
+	}
+	if r.answered = err == nil; r.answered {
+		r.last, r.bad = v, nil
+	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	answered := err == nil || errors.Is(err, ErrNoMap)
-	if answered && run.entryAt > run.errAt && e.version() == run.entry.version() && same(e.Map, run.entry.Map) {
-		return // no news
-	}
-	run.count++
-	if answered {
-		run.entry, run.entryAt = e, run.count
+	r.count++
+	if err != nil {
+		r.err, r.errAt = err, r.count
 	} else {
-		run.err, run.errAt = err, run.count
+		r.entry, r.entryAt = e, r.count
 	}
-	run.wake()
+	r.wake()
+}
+
+// same reports whether two versions have the same number and document, or are both nil.
+func same(a, b *backend.Version) bool {
+	if a == nil || b == nil {
+		return a == b
+	}
+	return a.Number == b.Number && bytes.Equal(a.Document, b.Document)
 }
 
 // wake wakes the watchers. The caller holds feed.mu.
-func (r *following) wake() {
+func (r *run) wake() {
 	close(r.changed)
 	r.changed = make(chan struct{})
 }
 
-func (r *following) end() {
+// end ends the goroutine and waits for it. It does nothing for nil.
+func (r *run) end() {
 	if r != nil {
 		r.cancel()
 		<-r.done

@@ -7,6 +7,10 @@ import (
 	"time"
 
 	"github.com/kiloshard/kiloshard/shards"
+	"github.com/kiloshard/kiloshard/shards/mapstore/internal/document"
+	"github.com/kiloshard/kiloshard/shards/mapstore/internal/etcdstore"
+	"github.com/kiloshard/kiloshard/shards/mapstore/internal/filestore"
+	"github.com/kiloshard/kiloshard/shards/mapstore/internal/pgstore"
 )
 
 // Options configure a store. The zero value is fine, except that a store of kind file needs a Path.
@@ -54,35 +58,42 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// documents returns how the maps of a config's cluster are read.
-func (o Options) documents(cfg shards.Config) documents {
-	d := documents{bad: &refusals{}, local: cfg, lookup: o.Lookup, shared: cfg.Store.Kind != "" && cfg.Store.Kind != shards.StoreFile}
+// reader returns the reader of the documents of a config's cluster.
+func (o Options) reader(cfg shards.Config) *document.Reader {
+	docs := document.NewReader(cfg, o.Lookup)
 	if o.KeepUnset {
-		d = d.keepUnset()
+		return docs.KeepUnset()
 	}
-	return d
+	return docs
 }
 
-// Check returns the error with which Swap would refuse the change from now, which has no map if there is none, in the store
-// that a config names. It does not connect to the store.
-func Check(cfg shards.Config, opts Options, now Entry, next Change) error {
-	_, _, err := opts.documents(cfg).check(now, next)
-	return err
-}
-
-// Open opens the store that a config names. It needs only the config's Store, the name of its cluster and its directory. It
-// does not connect: if the store is down, the first call fails. The store must be closed.
+// Open opens the store that a config names. It needs only the config's Store, the name of its cluster and its
+// directory. It does not connect: if the store is down, the first call fails. The store must be closed.
 func Open(ctx context.Context, cfg shards.Config, opts Options) (Store, error) {
+	kind := cfg.Store.Kind
+	if opts.Poll <= 0 && (kind == "" || kind == shards.StoreFile) {
+		opts.Poll = defaultFilePoll
+	}
+	opts = opts.withDefaults()
+	docs := opts.reader(cfg)
+	s, err := openStore(cfg, opts, docs)
+	if err != nil {
+		return nil, err
+	}
+	return newMapStore(s, docs, opts.Limit), nil
+}
+
+// openStore opens the store of documents that a config names.
+func openStore(cfg shards.Config, opts Options, docs *document.Reader) (documentStore, error) {
 	switch cfg.Store.Kind {
 	case "", shards.StoreFile:
-		if opts.Poll <= 0 {
-			opts.Poll = defaultFilePoll
-		}
-		return openFile(cfg, opts.withDefaults())
+		return filestore.Open(filestore.Config{Path: opts.Path, Docs: docs, Poll: opts.Poll, Limit: opts.Limit, Logger: opts.Logger})
 	case shards.StorePostgres:
-		return openPostgres(cfg, opts.withDefaults())
+		return pgstore.Open(pgstore.Config{
+			Store: cfg.Store, Cluster: cfg.Cluster, Credentials: opts.Credentials, Poll: opts.Poll, Limit: opts.Limit,
+		})
 	case shards.StoreEtcd:
-		return openEtcd(ctx, cfg, opts.withDefaults())
+		return etcdstore.Open(etcdstore.Config{Config: cfg, Poll: opts.Poll, Limit: opts.Limit, Logger: opts.Logger})
 	}
 	return nil, &shards.FieldError{Field: "store.kind", Found: fmt.Sprintf("%q", cfg.Store.Kind), Expected: "file, postgres or etcd"}
 }

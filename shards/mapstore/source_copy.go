@@ -5,12 +5,15 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"os"
 
 	"github.com/kiloshard/kiloshard/shards"
+	"github.com/kiloshard/kiloshard/shards/mapstore/internal/atomicfile"
+	"github.com/kiloshard/kiloshard/shards/mapstore/internal/document"
 )
 
-// copy returns the last map: the last one accepted, else that of the file. It returns nil if there is none, and an error if
-// the file is not a map.
+// copy returns the last map: the last one accepted, or that of the file. It returns nil if there is none, and an error
+// if the file is not a map.
 func (s *Source) copy() (*shards.Map, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -33,12 +36,15 @@ func (s *Source) readCopy() (*shards.Map, error) {
 		return nil, err
 	}
 	if s.cfg.Cluster != "" && c.Cluster != s.cfg.Cluster {
-		return nil, &shards.FieldError{File: s.cfg.Cache, Field: "cluster", Found: fmt.Sprintf("the map of another cluster, %q", c.Cluster), Expected: fmt.Sprintf("%q", s.cfg.Cluster)}
+		return nil, &shards.FieldError{
+			File: s.cfg.Cache, Field: "cluster",
+			Found: fmt.Sprintf("the map of another cluster, %q", c.Cluster), Expected: fmt.Sprintf("%q", s.cfg.Cluster),
+		}
 	}
-	if store, ok := s.cfg.Store.(interface{ localConfig() shards.Config }); ok {
-		local := store.localConfig()
-		if err := CheckTrust(local.Store, c); err != nil {
-			return nil, located(err, s.cfg.Cache)
+	if m, ok := s.cfg.Store.(*mapStore); ok && m.docs.Local().Remote() {
+		local := m.docs.Local()
+		if err := document.CheckTrust(local.Store, c); err != nil {
+			return nil, document.Located(err, s.cfg.Cache)
 		}
 		c = c.WithLocal(local)
 	}
@@ -51,17 +57,17 @@ func (s *Source) keep(m *shards.Map) error {
 		return nil
 	}
 	c := m.Config().Shared()
-	if err := checkPasswords(c); err != nil {
+	if err := document.CheckPasswords(c); err != nil {
 		return err
 	}
 	text, err := c.YAML()
 	if err != nil {
 		return err
 	}
-	if old, _, err := readDocument(s.cfg.Cache); err == nil && bytes.Equal(old, text) {
+	if old, err := os.ReadFile(s.cfg.Cache); err == nil && bytes.Equal(old, text) {
 		return nil
 	}
-	return replaceFile(s.cfg.Cache, text, copyMode)
+	return atomicfile.Replace(s.cfg.Cache, text, copyMode)
 }
 
 // copyMode is the mode of the copy: other users may not read the addresses of hosts.
