@@ -38,7 +38,7 @@ func testRefused(t *testing.T, k kit) {
 		if err != nil {
 			_ = checkAs[*shards.FieldError](t, err)
 			if strings.Contains(err.Error(), "sesame") {
-				t.Errorf("%s: the error tells the password", test.name)
+				t.Errorf("%s: the error shows the password", test.name)
 			}
 		}
 	}

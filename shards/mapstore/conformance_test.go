@@ -15,12 +15,11 @@ import (
 
 // kit is a store for one test that holds no map yet.
 type kit struct {
-	// open opens the store once more, as another process would, and closes it in the end. Its options are those of the
-	// kit, which change may change. A store of another kind ignores what means nothing to it.
+	// open opens the store once more, as another process would, and closes it at the end of the test. change may change
+	// the kit's options.
 	open func(t *testing.T, change ...func(*mapstore.Options)) mapstore.Store
 
-	// spoil changes what the store holds, past it, and mend gives it the map back that it held, as the same version
-	// or a later one.
+	// spoil changes the stored document without the store, and mend restores it, as the same version or a later one.
 	spoil func(t *testing.T, how func(document string) string)
 	mend  func(t *testing.T)
 
@@ -29,8 +28,8 @@ type kit struct {
 	kill, restart func(t *testing.T)
 }
 
-// testStore holds all that every store must do. newKit makes a store for one test; one that is killed is not shared with
-// other tests.
+// testStore tests a store's behavior. newKit makes a store for one test; one that is killed is not shared with other
+// tests.
 func testStore(t *testing.T, newKit func(t *testing.T, killed bool) kit) {
 	for _, test := range []struct {
 		name   string
@@ -47,7 +46,7 @@ func testStore(t *testing.T, newKit func(t *testing.T, killed bool) kit) {
 		{"refused", false, testRefused},
 		{"variables", false, testVariables},
 		{"spoiled", false, testSpoiled},
-		{"looked at once", false, testLookedAtOnce},
+		{"parsed once", false, testParsedOnce},
 		{"watch from behind, at and ahead", false, testWatchFrom},
 		{"watch rises", false, testWatchRises},
 		{"many watch", false, testManyWatch},
@@ -69,7 +68,7 @@ func testStore(t *testing.T, newKit func(t *testing.T, killed bool) kit) {
 
 const cluster = "photos"
 
-// newConfig returns a map to be. Its mark, of 1 or more, tells it from others.
+// newConfig returns a map with a mark of 1 or more, which distinguishes it from others.
 func newConfig(mark int) shards.Config {
 	return shards.Config{
 		Cluster: cluster, Shards: 8, Epoch: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC),
@@ -90,7 +89,7 @@ func newChange(mark int) mapstore.Change {
 	return mapstore.Change{Config: newConfig(mark), By: "alice", Why: fmt.Sprintf("mark %d", mark)}
 }
 
-// testLimit bounds whatever a test waits for.
+// testLimit bounds each wait of a test.
 const testLimit = 5 * time.Minute
 
 func newContext(t *testing.T) context.Context {
@@ -99,7 +98,7 @@ func newContext(t *testing.T) context.Context {
 	return ctx
 }
 
-// swap makes the next version, in good time.
+// swap makes the next version.
 func swap(t *testing.T, s mapstore.Store, from, mark int) mapstore.Entry {
 	t.Helper()
 	e, err := s.Swap(newContext(t), from, newChange(mark))
@@ -267,7 +266,7 @@ func testHistory(t *testing.T, k kit) {
 	swap(t, s, count, 1)
 }
 
-// environment is that of the tests: one variable is set.
+// environment sets one variable for the tests.
 func environment(name string) (string, bool) { return "open/sesame", name == "PG_A_PASSWORD" }
 
 func testVariables(t *testing.T, k kit) {
@@ -298,12 +297,12 @@ func testVariables(t *testing.T, k kit) {
 	}
 }
 
-// testLookedAtOnce has the store hold what is no map, which is found out only behind the DSNs.
-func testLookedAtOnce(t *testing.T, k kit) {
-	var asked atomic.Int64
+// testParsedOnce checks that a store parses a bad document once. The document is bad behind the DSNs.
+func testParsedOnce(t *testing.T, k kit) {
+	var lookups atomic.Int64
 	s := k.open(t, func(o *mapstore.Options) {
 		o.Lookup = func(name string) (string, bool) {
-			asked.Add(1)
+			lookups.Add(1)
 			return environment(name)
 		}
 	})
@@ -320,13 +319,13 @@ func testLookedAtOnce(t *testing.T, k kit) {
 	if _, err := s.Load(newContext(t)); err == nil {
 		t.Fatal("expected an error")
 	}
-	before := asked.Load()
+	before := lookups.Load()
 	for range 5 {
 		_, err := s.Load(newContext(t))
 		_ = checkAs[*shards.FieldError](t, err)
 	}
-	if after := asked.Load(); after != before {
-		t.Errorf("its DSNs were read again %d times", after-before)
+	if after := lookups.Load(); after != before {
+		t.Errorf("its DSNs were expanded again %d times", after-before)
 	}
 	k.mend(t)
 	if e := load(t, s); e.Map.Version() < 1 {

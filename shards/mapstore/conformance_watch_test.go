@@ -12,7 +12,7 @@ import (
 	"github.com/kiloshard/kiloshard/shards/mapstore"
 )
 
-// watching is a watch that is asked for its next map.
+// watching is a watch whose next map a test pulls.
 type watching struct {
 	next func() (mapstore.Entry, error, bool)
 	stop func()
@@ -24,7 +24,7 @@ func watch(t *testing.T, s mapstore.Store, after int) watching {
 	return watching{next, stop}
 }
 
-// entry returns the next map, whatever errors come before it.
+// entry returns the next map, and skips errors before it.
 func (w watching) entry(t *testing.T) mapstore.Entry {
 	t.Helper()
 	for {
@@ -118,7 +118,7 @@ func testWatchRises(t *testing.T, k kit) {
 		}
 		checkEntry(t, e, version, version)
 		seen = version
-		if seen == 1 { // versions go by meanwhile
+		if seen == 1 { // so that the watch skips versions
 			group.Wait()
 		}
 		if seen == last {

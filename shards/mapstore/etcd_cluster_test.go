@@ -62,7 +62,7 @@ func isLeader(ctx context.Context, member *localetcd.Server) (bool, error) {
 	return err == nil && status.Header.MemberId == status.Leader, err
 }
 
-// Whoever leads is killed while fifty clients load and swap.
+// TestEtcdClusterIsLinearizable kills the leader while fifty clients load and swap.
 func TestEtcdClusterIsLinearizable(t *testing.T) {
 	t.Parallel()
 	pgtest.Long(t)
@@ -76,7 +76,7 @@ func TestEtcdClusterIsLinearizable(t *testing.T) {
 	}, func(t *testing.T) mapstore.Store { return openCluster(t, endpoints) })
 }
 
-// The leader is killed, hangs, or is all that is left: who watches hears of the next version from whoever answers.
+// TestEtcdClusterLosesItsLeader kills or pauses the leader: a watch gets the next version from another member.
 func TestEtcdClusterLosesItsLeader(t *testing.T) {
 	t.Parallel()
 	members, endpoints := startCluster(t)
@@ -110,14 +110,14 @@ func TestEtcdClusterLosesItsLeader(t *testing.T) {
 	noError(t, led.Resume())
 	next()
 
-	for _, member := range members[1:] { // most are gone: nobody can change the map
+	for _, member := range members[1:] { // without a majority the map cannot change
 		noError(t, member.Kill(newContext(t)))
 	}
 	hasty := openCluster(t, endpoints, func(o *mapstore.Options) { o.Limit = time.Second })
 	if _, err := hasty.Swap(newContext(t), version, newChange(99)); err == nil {
 		t.Error("one of three changed the map")
 	}
-	for err := error(nil); err == nil; { // versions are told once, so this is not one
+	for err := error(nil); err == nil; { // each version is reported once, so it is not this one
 		err = w.fails(t)
 	}
 	restarted := make(chan error, 1)

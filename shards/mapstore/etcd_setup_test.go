@@ -12,10 +12,10 @@ import (
 	"github.com/kiloshard/kiloshard/internal/localetcd"
 )
 
-// roleVariable names what a copy of this test binary does instead of running the tests.
+// roleVariable names the role of a copy of this test binary that does not run the tests.
 const roleVariable = "MAPSTORE_TEST_ROLE"
 
-// play does what a copy of this test binary is there for, and returns its exit code.
+// play plays a role, and returns the exit code.
 func play(role string) int {
 	err := fmt.Errorf("no such role: %s", role)
 	switch role {
@@ -50,7 +50,7 @@ func equal[T comparable](t *testing.T, what string, got, want T) {
 	}
 }
 
-// metric reads one of the server's own figures.
+// metric reads one of the server's metrics.
 func metric(t *testing.T, server *localetcd.Server, name string) string {
 	t.Helper()
 	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, server.Endpoint()+"/metrics", nil)

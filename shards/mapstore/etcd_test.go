@@ -103,8 +103,8 @@ func TestEtcdKeys(t *testing.T) {
 	}
 }
 
-// What an operator or another program puts under the key is an error that shows nothing of it.
-func TestEtcdHoldsWhatIsNoMap(t *testing.T) {
+// TestEtcdHoldsNoMap has another program put texts under the key that are no maps. The errors do not show the texts.
+func TestEtcdHoldsNoMap(t *testing.T) {
 	t.Parallel()
 	server := startEtcd(t, localetcd.Config{})
 	store := openEtcd(t, server)
@@ -122,7 +122,7 @@ func TestEtcdHoldsWhatIsNoMap(t *testing.T) {
 	}
 }
 
-// A map that is too large for etcd is refused, with how large it is, and what it may be.
+// A map that is too large for etcd is refused with its size and the limit.
 func TestEtcdMapTooLarge(t *testing.T) {
 	t.Parallel()
 	store := openEtcd(t, startEtcd(t, localetcd.Config{}))
@@ -140,7 +140,7 @@ func TestEtcdMapTooLarge(t *testing.T) {
 	swap(t, store, 0, 1)
 }
 
-// Etcd forgets old revisions while nobody is connected; watching goes on from what is there.
+// Etcd compacts old revisions while no client is connected: a watch continues from the current version.
 func TestEtcdWatchAfterCompaction(t *testing.T) {
 	t.Parallel()
 	server := startEtcd(t, localetcd.Config{})
@@ -161,7 +161,7 @@ func TestEtcdWatchAfterCompaction(t *testing.T) {
 	}
 }
 
-// A server that hangs is one that does not answer: what is asked of it ends, and goes on once it runs again.
+// While a server hangs, requests end at the limit. They work again once it runs.
 func TestEtcdHangs(t *testing.T) {
 	t.Parallel()
 	server := startEtcd(t, localetcd.Config{})
@@ -171,7 +171,7 @@ func TestEtcdHangs(t *testing.T) {
 	checkEntry(t, w.entry(t), 1, 1)
 	noError(t, server.Pause())
 	_, err := store.Load(newContext(t))
-	for err == nil { // the signal may be on its way still
+	for err == nil { // the signal may still be on its way
 		_, err = store.Load(newContext(t))
 	}
 	checkIs(t, err, context.DeadlineExceeded)
@@ -221,7 +221,7 @@ func TestEtcdWatchersShareOneWatch(t *testing.T) {
 	all.Wait()
 }
 
-// A change that a kill comes upon is made when the server is back in time.
+// A change during a restart of the server is made if the server is back within the limit.
 func TestEtcdSwapOverAKill(t *testing.T) {
 	t.Parallel()
 	server := startEtcd(t, localetcd.Config{})
@@ -238,7 +238,7 @@ func TestEtcdSwapOverAKill(t *testing.T) {
 	checkEntry(t, load(t, store), 2, 2)
 }
 
-func TestEtcdIsNotThere(t *testing.T) {
+func TestEtcdIsDown(t *testing.T) {
 	t.Parallel()
 	server := startEtcd(t, localetcd.Config{})
 	noError(t, server.Kill(t.Context()))
@@ -262,7 +262,7 @@ func TestEtcdIsNotThere(t *testing.T) {
 		}
 		_, err = store.Swap(t.Context(), 0, newChange(1))
 		if err == nil || errors.Is(err, mapstore.ErrOutcomeUnknown) {
-			t.Errorf("user %q: a change that nobody was asked for: got %v", user, err)
+			t.Errorf("user %q: the request was not sent: got %v", user, err)
 		}
 		noError(t, store.Close())
 	}

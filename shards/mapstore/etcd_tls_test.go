@@ -29,8 +29,8 @@ import (
 
 const etcdPassword = "correct horse/battery"
 
-// An etcd with TLS, certificates of clients and users: the store gets in with all of them, by a config whose files are
-// beside it, and not without.
+// TestEtcdTLSAndUser has an etcd that requires client certificates and a user. A config names their files relative to
+// its own.
 func TestEtcdTLSAndUser(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -95,7 +95,7 @@ func TestEtcdTLSAndUser(t *testing.T) {
 				}
 				for _, secret := range []string{"s3cret", etcdPassword} {
 					if strings.Contains(err.Error(), secret) {
-						t.Fatalf("the error tells the password: %v", err)
+						t.Fatalf("the error shows the password: %v", err)
 					}
 				}
 				if strings.Contains(err.Error(), test.want) {
@@ -109,8 +109,9 @@ func TestEtcdTLSAndUser(t *testing.T) {
 	}
 }
 
-// Certificates are read at each connect and the password at each login, as it was or will be in etcd.
-func TestEtcdReadsAnew(t *testing.T) {
+// TestEtcdReloads changes certificates and the password: each connect reads the certificates, and each login the
+// password, which may change in its file before it changes in etcd.
+func TestEtcdReloads(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	authority := newAuthority(t, dir, "ca")
@@ -132,7 +133,7 @@ func TestEtcdReadsAnew(t *testing.T) {
 	password.Store(etcdPassword)
 	cfg, err := shards.Load(path("k.yaml"), func(string) (string, bool) { return password.Load().(string), true })
 	noError(t, err)
-	restart := func() { // after which no token is known, and no connection left
+	restart := func() { // etcd loses all tokens and connections
 		t.Helper()
 		noError(t, server.Kill(t.Context()))
 		noError(t, server.Restart(newContext(t)))
@@ -163,7 +164,7 @@ func TestEtcdReadsAnew(t *testing.T) {
 		_, err := store.Load(newContext(t))
 		return err == nil
 	})
-	trust(right[:len(right)/2]) // as while somebody copies it: what was right last goes on
+	trust(right[:len(right)/2]) // as in the middle of a copy: the last good one stays in use
 	restart()
 	checkEntry(t, load(t, store), 2, 2)
 }
@@ -187,7 +188,7 @@ func TestEtcdEndpoints(t *testing.T) {
 	}
 }
 
-// addUserTLS does what addUser does on a server that wants a certificate. It returns a client of who may do all.
+// addUserTLS is addUser for a server that requires a certificate. It returns a client of root.
 func addUserTLS(t *testing.T, server *localetcd.Server, path func(string) string) *clientv3.Client {
 	t.Helper()
 	pair, err := tls.LoadX509KeyPair(path("client.pem"), path("client.key"))
@@ -210,7 +211,7 @@ func addUserTLS(t *testing.T, server *localetcd.Server, path func(string) string
 	return admin
 }
 
-// addUser turns users on, with one who may do what is under /kiloshard/photos/.
+// addUser turns on authentication, with a user for the keys under /kiloshard/photos/.
 func addUser(t *testing.T, client *clientv3.Client) {
 	t.Helper()
 	ctx := newContext(t)

@@ -14,8 +14,8 @@ import (
 	"github.com/kiloshard/kiloshard/shards/mapstore"
 )
 
-// Etcd forgets a user's token after a while in which it was not used, and all tokens when it restarts: store and watch go
-// on with another one.
+// Etcd forgets a user's token after a while in which it was not used, and all tokens when it restarts: store and watch
+// go on with another one.
 func TestEtcdForgetsTokens(t *testing.T) {
 	t.Parallel()
 	server := startEtcd(t, localetcd.Config{TokenTTL: time.Second})
@@ -43,7 +43,7 @@ func TestEtcdForgetsTokens(t *testing.T) {
 	next()
 }
 
-// outliveToken waits until etcd has forgotten a token that was made now. To ask whether it has makes the token last longer.
+// outliveToken waits until etcd has forgotten a new token. Each use makes the token last longer.
 func outliveToken(t *testing.T, client *clientv3.Client) {
 	t.Helper()
 	ctx := newContext(t)

@@ -13,7 +13,7 @@ import (
 	"github.com/kiloshard/kiloshard/shards/mapstore"
 )
 
-// A host gets more weight, and somebody else was quicker.
+// A host gets more weight, and another change was faster.
 func ExampleOpen() {
 	dir, err := os.MkdirTemp("", "example")
 	if err != nil {

@@ -10,8 +10,8 @@ import (
 	"github.com/kiloshard/kiloshard/shards/mapstore"
 )
 
-// A store fails over to a standby that had not received version 3, and somebody has made another version 3 there. Who
-// watches is told, and so is a service that starts with a copy of the lost one.
+// A store fails over to a standby that had not received version 3, and another version 3 was made there. A watch
+// reports it, and so does a service that starts with a copy of the lost version.
 
 func TestPostgresOtherMapOfOneVersion(t *testing.T) {
 	t.Parallel()

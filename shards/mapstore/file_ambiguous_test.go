@@ -13,7 +13,7 @@ import (
 	"github.com/kiloshard/kiloshard/shards/mapstore"
 )
 
-// countingStore counts how often its map was loaded.
+// countingStore counts loads.
 type countingStore struct {
 	mapstore.Store
 	loads atomic.Int64
@@ -36,8 +36,8 @@ func unwritable(t *testing.T, text string) (path string) {
 	return path
 }
 
-// An edit that is refused, since nobody could tell its version from the last, is not taken by another way: a service
-// stays on its map, says so, and starts again after the version was written.
+// An edit whose version would be that of the last map is refused on every path: a service keeps its map, reports that
+// it is stale, and continues once the file has a new version.
 func TestSourceOfAnAmbiguousEdit(t *testing.T) {
 	t.Parallel()
 	path := unwritable(t, commented)
@@ -65,7 +65,7 @@ func TestSourceOfAnAmbiguousEdit(t *testing.T) {
 	if err := <-failed; !strings.Contains(err.Error(), "write version: 1") {
 		t.Errorf("error %q", err)
 	}
-	for loads := counted.loads.Load(); counted.loads.Load() < loads+3; { // it looks each second whether all is well again
+	for loads := counted.loads.Load(); counted.loads.Load() < loads+3; { // the source loads the map each second until the store works
 		checkStale(t, source, true)
 		time.Sleep(10 * time.Millisecond)
 	}
@@ -73,7 +73,7 @@ func TestSourceOfAnAmbiguousEdit(t *testing.T) {
 		t.Errorf("the copy is version %d with mark %d, error %v", c.Version, c.Hosts[0].Weight, err)
 	}
 	if m, err := newSource(openFile(t, path), cache).Load(newContext(t)); err != nil || markOf(m) != 2 {
-		t.Errorf("started anew: %v, error %v", m, err)
+		t.Errorf("restarted: %v, error %v", m, err)
 	}
 	write(t, path, []byte(strings.Replace(weighing("3"), "shards:", "version: 1\nshards:", 1)))
 	if m := <-found; m == nil || m.Version() != 1 || markOf(m) != 3 {

@@ -10,7 +10,7 @@ import (
 	"github.com/kiloshard/kiloshard/shards/mapstore"
 )
 
-// Who watches a file that never held a map hears so.
+// A watch of a file that never held a map yields an error.
 func TestFileThatWasNeverAMap(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "kiloshard.yaml")
@@ -28,5 +28,5 @@ func TestFileThatWasNeverAMap(t *testing.T) {
 		}
 		return
 	}
-	t.Error("it was never told")
+	t.Error("the watch yielded nothing")
 }

@@ -22,7 +22,7 @@ const swapperVariable = "MAPSTORE_TEST_SWAP"
 
 // swapForever makes one version after another, and prints each that it made.
 func swapForever(path string) error {
-	ctx, cancel := context.WithTimeout(context.Background(), testLimit) // if nobody kills it
+	ctx, cancel := context.WithTimeout(context.Background(), testLimit) // unless the test kills it first
 	defer cancel()
 	s, err := mapstore.Open(ctx, shards.Config{Cluster: cluster}, mapstore.Options{Path: path, Lookup: environment})
 	if err != nil {
@@ -106,7 +106,7 @@ func TestFileSwappersKilled(t *testing.T) {
 			select {
 			case <-made:
 			case <-time.After(testLimit):
-				t.Fatal("nobody changes the map any more")
+				t.Fatal("no process changes the map any more")
 			}
 		}
 		kills[0]()
@@ -168,7 +168,7 @@ func TestFileHistoryCannotBeWritten(t *testing.T) {
 	}
 }
 
-// TestFileLeftByTheKilled has what is left on the disk by a process that was killed in the midst of Swap.
+// TestFileLeftByTheKilled starts from the files that a process leaves when it is killed during Swap.
 func TestFileLeftByTheKilled(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {

@@ -74,7 +74,7 @@ func TestFileKeepsComments(t *testing.T) {
 
 	write(t, path, []byte("{cluster: photos, shards: 8, epoch: 2026-01-01, hosts: [{name: pg-a, dsn: postgres://app@10.0.0.1/app}], placement: [{shards: 0-7, host: pg-a}]}"))
 	if got := change(func(c *shards.Config) { c.Hosts[0].Weight = 3 }); !strings.Contains(got, "\nversion: 5\n") {
-		t.Errorf("what cannot be edited is not written anew:\n%s", got)
+		t.Errorf("a text that cannot be edited was not rewritten:\n%s", got)
 	}
 }
 
@@ -112,7 +112,7 @@ func TestFileLinkAndModes(t *testing.T) {
 	}
 }
 
-// edits are how editors write.
+// edits are the ways in which editors write.
 var edits = map[string]func(t *testing.T, path, text string){
 	"in place": func(t *testing.T, path, text string) {
 		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
@@ -121,7 +121,7 @@ var edits = map[string]func(t *testing.T, path, text string){
 	},
 	"by rename": func(t *testing.T, path, text string) {
 		write(t, path+".new", []byte(text))
-		if err := os.Rename(path, path+"~"); err != nil { // as vim does: for a moment there is no file
+		if err := os.Rename(path, path+"~"); err != nil { // vim does the same: for a moment there is no file
 			t.Fatal(err)
 		}
 		if err := os.Rename(path+".new", path); err != nil {
@@ -183,7 +183,7 @@ func TestFileEditedByHand(t *testing.T) {
 	}
 }
 
-// checkFound checks the entry of a file that nobody has changed yet.
+// checkFound checks the entry of a file that has not been changed yet.
 func checkFound(t *testing.T, e mapstore.Entry) {
 	t.Helper()
 	if e.Map.Version() != 0 || markOf(e.Map) != 1 || e.By != "hand" {
@@ -205,7 +205,7 @@ func TestFileEditRefused(t *testing.T) {
 	_ = checkAs[*shards.ChangeError](t, err)
 	write(t, path, []byte(strings.Replace(string(good), "app:${PG_A_PASSWORD}", "app:sesame", 1)))
 	if err := w.fails(t); strings.Contains(err.Error(), "sesame") {
-		t.Errorf("error %v tells the password", err)
+		t.Errorf("error %v shows the password", err)
 	} else {
 		_ = checkAs[*shards.FieldError](t, err)
 	}
@@ -234,7 +234,7 @@ func TestFileRemoved(t *testing.T) {
 	checkIs(t, err, mapstore.ErrNoMap)
 }
 
-// TestFilePasswordLeaves has a file with a password in it, which a variable replaces.
+// TestFilePasswordLeaves replaces a password in the file by a variable.
 func TestFilePasswordLeaves(t *testing.T) {
 	t.Parallel()
 	literal := strings.Replace(commented, "${PG_A_PASSWORD}", "sesame", 1)

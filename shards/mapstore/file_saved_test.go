@@ -9,8 +9,8 @@ import (
 	"github.com/kiloshard/kiloshard/shards/mapstore"
 )
 
-// TestFileSavedDuringSwap has an editor save the file between Swap's reading and its writing, which is where Swap asks
-// for variables.
+// TestFileSavedDuringSwap has an editor save the file after Swap has read it and before Swap writes it. The save runs
+// in the lookup of variables.
 func TestFileSavedDuringSwap(t *testing.T) {
 	t.Parallel()
 	for name, edit := range edits {
@@ -58,7 +58,7 @@ func TestFileSavedDuringSwap(t *testing.T) {
 	}
 }
 
-// A file that somebody makes while Swap makes the first version is what the version follows.
+// A file that is created while Swap makes the first version becomes the version before it.
 func TestFileMadeDuringSwap(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "kiloshard.yaml")

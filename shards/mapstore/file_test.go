@@ -61,7 +61,7 @@ func readFile(t *testing.T, path string) []byte {
 	return text
 }
 
-// write replaces a file, of which nobody ever sees a part.
+// write replaces a file as a whole.
 func write(t *testing.T, path string, text []byte) {
 	t.Helper()
 	if err := os.WriteFile(path+".written", text, 0o600); err != nil {

@@ -15,12 +15,12 @@ import (
 	"github.com/kiloshard/kiloshard/shards/mapstore"
 )
 
-// silencer stands before a server. Connections that it silences stay open, and nothing comes through them any more, as
-// when a firewall has forgotten them; new ones work.
+// silencer is a proxy in front of a server. It can silence its connections, as a firewall does that has forgotten them:
+// they stay open and pass nothing on. New connections work.
 type silencer struct {
 	listener net.Listener
 	server   string
-	silenced atomic.Int64 // connections with this number and lower ones are
+	silenced atomic.Int64 // connections up to this number are silenced
 	count    atomic.Int64
 	group    sync.WaitGroup
 }
@@ -70,10 +70,10 @@ func (s *silencer) accept() {
 	}
 }
 
-// silence silences all connections that there are.
+// silence silences all present connections.
 func (s *silencer) silence() { s.silenced.Store(s.count.Load()) }
 
-// Who watches finds out by itself that its connection leads nowhere.
+// A watch notices that its connection has gone silent.
 func TestSilentConnection(t *testing.T) {
 	t.Parallel()
 	hasty := func(o *mapstore.Options) { o.Limit, o.Poll = time.Second, 100*time.Millisecond }

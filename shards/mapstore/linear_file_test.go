@@ -17,7 +17,7 @@ import (
 	"github.com/kiloshard/kiloshard/shards/mapstore"
 )
 
-// A file has no server: those who change it are killed, in the middle of it.
+// TestFileIsLinearizable kills the processes that change a file, since a file has no server.
 func TestFileIsLinearizable(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "kiloshard.yaml")
@@ -34,7 +34,7 @@ func TestFileIsLinearizable(t *testing.T) {
 	})
 }
 
-// request is what a process that has a file is asked, and reply its answer.
+// request is a request to a process that has a file open, and reply is its answer.
 type request struct {
 	ID       int
 	Swap     bool
@@ -54,7 +54,7 @@ type reply struct {
 	Unknown  bool
 }
 
-// serveFile does what is asked of the file that the environment names, all at once.
+// serveFile answers requests about the file that the environment names, concurrently.
 func serveFile(in io.Reader, out io.Writer) error {
 	store, err := mapstore.Open(context.Background(), shards.Config{Cluster: cluster}, mapstore.Options{Path: os.Getenv(fileVariable)})
 	if err != nil {
@@ -117,9 +117,9 @@ type fileProcess struct {
 	mu      sync.Mutex // guards what follows
 	cmd     *exec.Cmd
 	in      io.WriteCloser
-	asked   int
-	waiting map[int]chan reply // closed for those whom nobody answers
-	ended   chan struct{}      // closed when all of the process's answers were read
+	sent    int                // requests
+	waiting map[int]chan reply // closed when the process dies
+	ended   chan struct{}      // closed after the process's last answer
 }
 
 func startFileProcess(t *testing.T, path string) *fileProcess {
@@ -185,16 +185,16 @@ func (p *fileProcess) restart() error {
 
 var errDead = errors.New("the process was killed")
 
-// ask returns false for a request that was not answered.
-func (p *fileProcess) ask(ctx context.Context, q request) (reply, bool, error) {
+// send sends a request. It returns false if the process did not answer.
+func (p *fileProcess) send(ctx context.Context, q request) (reply, bool, error) {
 	waits := make(chan reply, 1)
 	p.mu.Lock()
 	if p.in == nil {
 		p.mu.Unlock()
 		return reply{}, true, errDead
 	}
-	p.asked++
-	q.ID = p.asked
+	p.sent++
+	q.ID = p.sent
 	p.waiting[q.ID] = waits
 	text, err := json.Marshal(q)
 	if err == nil {
@@ -213,7 +213,7 @@ func (p *fileProcess) ask(ctx context.Context, q request) (reply, bool, error) {
 }
 
 func (p *fileProcess) Load(ctx context.Context) (mapstore.Entry, error) {
-	r, answered, err := p.ask(ctx, request{})
+	r, answered, err := p.send(ctx, request{})
 	if err != nil || !answered {
 		return mapstore.Entry{}, errors.Join(errDead, err)
 	}
@@ -225,7 +225,7 @@ func (p *fileProcess) Swap(ctx context.Context, from int, next mapstore.Change) 
 	if err != nil {
 		return mapstore.Entry{}, err
 	}
-	r, answered, err := p.ask(ctx, request{Swap: true, From: from, Document: string(document), Why: next.Why})
+	r, answered, err := p.send(ctx, request{Swap: true, From: from, Document: string(document), Why: next.Why})
 	switch {
 	case !answered:
 		return mapstore.Entry{}, mapstore.ErrOutcomeUnknown
@@ -236,7 +236,7 @@ func (p *fileProcess) Swap(ctx context.Context, from int, next mapstore.Change) 
 }
 
 func (p *fileProcess) Watch(context.Context, int) iter.Seq2[mapstore.Entry, error] {
-	panic("bug: nobody watches here")
+	panic("bug: this test does not watch")
 }
 
 func (r reply) entry() (mapstore.Entry, error) {
@@ -250,7 +250,7 @@ func (r reply) entry() (mapstore.Entry, error) {
 	case r.Error != "":
 		return mapstore.Entry{}, errors.New(r.Error)
 	}
-	config, err := shards.Parse("what was answered", []byte(r.Document), nil)
+	config, err := shards.Parse("the answer", []byte(r.Document), nil)
 	if err != nil {
 		return mapstore.Entry{}, err
 	}

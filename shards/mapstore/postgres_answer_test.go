@@ -12,13 +12,13 @@ import (
 	"github.com/kiloshard/kiloshard/shards/mapstore"
 )
 
-// answerThief stands before a server and can take away the answer to one insert.
+// answerThief is a proxy in front of a server. It can drop the answer to one insert.
 type answerThief struct {
 	listener net.Listener
 	server   string
-	armed    atomic.Bool  // the answer to the next insert is taken
-	shut     atomic.Bool  // nobody is let in after that
-	late     atomic.Int64 // how many nanoseconds it takes to be let in
+	armed    atomic.Bool  // drop the answer to the next insert
+	shut     atomic.Bool  // refuse connections after that
+	late     atomic.Int64 // delay of each connection in nanoseconds
 	group    sync.WaitGroup
 }
 
@@ -122,8 +122,8 @@ func TestPostgresLostAnswer(t *testing.T) {
 	})
 }
 
-// TestPostgresLetsInLate has a store that has the time for it wait for a server that takes long over each connection.
-func TestPostgresLetsInLate(t *testing.T) {
+// TestPostgresConnectsLate has a server that takes long to accept a connection, and a store whose limit allows that.
+func TestPostgresConnectsLate(t *testing.T) {
 	t.Parallel()
 	dsn := newDatabase(t, server)
 	swap(t, openPostgres(t, dsn), 0, 1)

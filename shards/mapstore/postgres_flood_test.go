@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Every role may notify. A flood costs a watcher few queries, and the watcher still hears of the next version.
+// Every role may notify. A flood of notifications causes few queries, and the watch still yields the next version.
 func TestPostgresNotifyFlood(t *testing.T) {
 	t.Parallel()
 	dsn := newDatabase(t, server)
@@ -25,9 +25,9 @@ end $$`)
 	most := int(time.Since(started)/(50*time.Millisecond)) + 20 // besides the flood's: of swaps and checks
 	w.stop()
 	noError(t, s.Close())
-	eventually(t, "the connections to end", func() bool { return ask[int](t, dsn, connectionsQuery) == 0 })
+	eventually(t, "the connections to end", func() bool { return queryOne[int](t, dsn, connectionsQuery) == 0 })
 	const query = `select (coalesce(seq_scan, 0) + coalesce(idx_scan, 0))::int from pg_stat_user_tables where relid = 'kiloshard.maps'::regclass`
-	if scans := ask[int](t, dsn, query); scans > most {
+	if scans := queryOne[int](t, dsn, query); scans > most {
 		t.Errorf("%d scans of kiloshard.maps under 5,000 notifications, want at most %d", scans, most)
 	} else {
 		t.Logf("%d scans of at most %d", scans, most)

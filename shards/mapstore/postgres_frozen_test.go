@@ -10,7 +10,7 @@ import (
 	"github.com/kiloshard/kiloshard/shards/mapstore"
 )
 
-// TestPostgresFrozen has a server whose processes all stand still, and go on later.
+// TestPostgresFrozen stops all processes of a server, and continues them later.
 func TestPostgresFrozen(t *testing.T) {
 	t.Parallel()
 	on := newServer(t)

@@ -20,7 +20,7 @@ import (
 	"github.com/kiloshard/kiloshard/shards/shardtest"
 )
 
-// sentinel is the password that nobody may see.
+// sentinel is a password that no output may show.
 const sentinel = "s3ntinel-pa55word"
 
 // guarded is a server with TLS under a certificate for localhost, and a directory with a config's files.
@@ -130,13 +130,13 @@ func testStoreTLS(t *testing.T, g guarded) {
 	}
 }
 
-// A password is changed in the file first, and then on the server, while the connections end again and again: no call
-// fails, and who watches goes on.
+// A password changes in the file first, and then on the server, while connections keep ending: no call fails, and the
+// watch continues.
 func testStorePasswordChanges(t *testing.T, g guarded) {
 	const next = "n3xt-" + sentinel
 	g.write(t, "pgpass", "*:*:*:*:"+sentinel)
 	dsn, admin := g.role(t, "changes")
-	s := open(t, g.config(t, dsn("", "", "sslmode=disable&passfile=pgpass")), told)
+	s := open(t, g.config(t, dsn("", "", "sslmode=disable&passfile=pgpass")), notified)
 	swap(t, s, 0, 1)
 	w := watch(t, s, 0)
 	checkEntry(t, w.entry(t), 1, 1)
@@ -150,7 +150,7 @@ func testStorePasswordChanges(t *testing.T, g guarded) {
 		for {
 			e, err, ok := w.next()
 			if errors.Is(err, connect.ErrCredentials) || !ok {
-				t.Fatalf("%s: who watches is told %v", when, err)
+				t.Fatalf("%s: the watch yields %v", when, err)
 			}
 			if err == nil {
 				checkEntry(t, e, version, version)
@@ -172,17 +172,17 @@ func testStorePasswordCommand(t *testing.T, g guarded) {
 	}
 	g.write(t, "token", sentinel+"\n")
 	dsn, admin := g.role(t, "by_command")
-	command := connect.Command{Words: []string{"sh", "-c", `echo "$KILOSHARD_HOST $PGUSER" >> asked; cat token`}, Dir: g.dir}
+	command := connect.Command{Words: []string{"sh", "-c", `echo "$KILOSHARD_HOST $PGUSER" >> requests; cat token`}, Dir: g.dir}
 	s := open(t, g.config(t, dsn("", "", "sslmode=disable")), func(o *mapstore.Options) { o.Credentials = command.Credentials })
 	use(t, s, 0)
 	execSQL(t, admin, "alter role by_command password '2nd-"+sentinel+"'")
 	g.write(t, "token", "2nd-"+sentinel+"\n")
 	execSQL(t, admin, "select pg_terminate_backend(pid, 30000) from pg_stat_activity where usename = 'by_command'")
 	use(t, s, 1)
-	asked, err := os.ReadFile(filepath.Join(g.dir, "asked"))
+	requests, err := os.ReadFile(filepath.Join(g.dir, "requests"))
 	noError(t, err)
-	if n := strings.Count(string(asked), "store by_command\n"); n < 4 {
-		t.Errorf("the command was asked for the store %d times, expected once for each connection:\n%s", n, asked)
+	if n := strings.Count(string(requests), "store by_command\n"); n < 4 {
+		t.Errorf("the command ran %d times for the store, expected once for each connection:\n%s", n, requests)
 	}
 	g.write(t, "token", "")
 	_, err = openPostgres(t, dsn("", "", "sslmode=disable"), func(o *mapstore.Options) { o.Credentials = command.Credentials }).Load(newContext(t))

@@ -14,8 +14,8 @@ import (
 	"github.com/kiloshard/kiloshard/shards/mapstore"
 )
 
-// told leaves polling so late that a test only passes when it is told.
-func told(o *mapstore.Options) { o.Poll = time.Hour }
+// notified polls so rarely that a test passes only with notifications.
+func notified(o *mapstore.Options) { o.Poll = time.Hour }
 
 const connectionsQuery = `select count(*)::int from pg_stat_activity where datname = current_database() and application_name = 'kiloshard'`
 
@@ -27,9 +27,9 @@ func TestPostgresThousandWatchersOneConnection(t *testing.T) {
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "the connections of the first store to go", func() bool { return ask[int](t, dsn, connectionsQuery) == 0 })
+	eventually(t, "the connections of the first store to go", func() bool { return queryOne[int](t, dsn, connectionsQuery) == 0 })
 
-	watched := openPostgres(t, dsn, told)
+	watched := openPostgres(t, dsn, notified)
 	const count = 1000
 	var first, done sync.WaitGroup
 	first.Add(count)
@@ -49,12 +49,12 @@ func TestPostgresThousandWatchersOneConnection(t *testing.T) {
 		})
 	}
 	first.Wait()
-	if n := ask[int](t, dsn, connectionsQuery); n != 1 {
+	if n := queryOne[int](t, dsn, connectionsQuery); n != 1 {
 		t.Errorf("%d connections, want 1", n)
 	}
 	swap(t, openPostgres(t, strings.Replace(dsn, "?", "?application_name=another&", 1)), 1, 2)
 	done.Wait()
-	eventually(t, "the connection to go with the last watcher", func() bool { return ask[int](t, dsn, connectionsQuery) == 0 })
+	eventually(t, "the connection to go with the last watcher", func() bool { return queryOne[int](t, dsn, connectionsQuery) == 0 })
 }
 
 func TestPostgresPolls(t *testing.T) {
@@ -64,14 +64,14 @@ func TestPostgresPolls(t *testing.T) {
 	swap(t, s, 0, 1)
 	w := watch(t, s, 0)
 	checkEntry(t, w.entry(t), 1, 1)
-	addRow(t, dsn, ask[string](t, dsn, "select document from kiloshard.maps")) // tells nobody
+	addRow(t, dsn, queryOne[string](t, dsn, "select document from kiloshard.maps")) // without a notification
 	checkEntry(t, w.entry(t), 2, 1)
 }
 
 func TestPostgresListenerTerminated(t *testing.T) {
 	t.Parallel()
 	dsn := newDatabase(t, server)
-	s := openPostgres(t, dsn, told)
+	s := openPostgres(t, dsn, notified)
 	swap(t, s, 0, 1)
 	w := watch(t, s, 0)
 	for version := 1; version < 4; version++ {
@@ -110,17 +110,17 @@ func TestPostgresReader(t *testing.T) {
 	t.Parallel()
 	dsn := newDatabase(t, server)
 	owner := openPostgres(t, dsn)
-	role := "reader_of_" + ask[string](t, dsn, "select current_database()::text")
+	role := "reader_of_" + queryOne[string](t, dsn, "select current_database()::text")
 	execSQL(t, dsn, "create role "+role+" login password 'sesame'")
 	t.Cleanup(func() {
 		execSQL(t, dsn, "drop owned by "+role)
 		execSQL(t, dsn, "drop role "+role)
 	})
-	reader := openPostgres(t, localpg.AsRole(dsn, role, "sesame"), told)
+	reader := openPostgres(t, localpg.AsRole(dsn, role, "sesame"), notified)
 	_, err := reader.Load(newContext(t))
 	checkIs(t, err, mapstore.ErrNoMap) // there is no table yet
 	if _, err = reader.Swap(newContext(t), 0, newChange(1)); err == nil || errors.Is(err, mapstore.ErrOutcomeUnknown) {
-		t.Fatalf("error %v of who may not make the table", err)
+		t.Fatalf("error %v of a role that may not create the table", err)
 	}
 	swap(t, owner, 0, 1)
 	execSQL(t, dsn, "grant usage on schema kiloshard to "+role)
@@ -130,7 +130,7 @@ func TestPostgresReader(t *testing.T) {
 	checkEntry(t, w.entry(t), 1, 1)
 	_, err = reader.Swap(newContext(t), 1, newChange(2))
 	if err == nil || errors.Is(err, mapstore.ErrOutcomeUnknown) || !strings.Contains(err.Error(), "permission denied") {
-		t.Errorf("error %v of who may only read", err)
+		t.Errorf("error %v of a role that may only read", err)
 	}
 	if would := reader.(mapstore.Checker).Check(newContext(t), newChange(2)); would == nil || would.Error() != err.Error() {
 		t.Errorf("Check returns %v, and Swap %v", would, err)
@@ -171,7 +171,7 @@ func TestPostgresClustersApart(t *testing.T) {
 	next.Config.Cluster = cluster
 	_, err := videos.Swap(newContext(t), 3, next)
 	_ = checkAs[*shards.ChangeError](t, err)
-	addRow(t, dsn, ask[string](t, dsn, "select document from kiloshard.maps where cluster = 'photos' limit 1"))
+	addRow(t, dsn, queryOne[string](t, dsn, "select document from kiloshard.maps where cluster = 'photos' limit 1"))
 	_, err = videos.Load(newContext(t))
 	if field := checkAs[*shards.FieldError](t, err); field.Field != "cluster" {
 		t.Errorf("error %v", err)
@@ -196,7 +196,7 @@ func TestOpenRefuses(t *testing.T) {
 	}
 }
 
-// TestPostgresBehindPgBouncer has a pooler that gives each transaction any session: nobody is told of anything there.
+// TestPostgresBehindPgBouncer has a pooler of transactions, which loses notifications.
 func TestPostgresBehindPgBouncer(t *testing.T) {
 	t.Parallel()
 	dsn := newDatabase(t, server)
@@ -214,7 +214,7 @@ func TestPostgresBehindPgBouncer(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	through := bouncer.DSN(ask[string](t, dsn, "select current_database()::text"))
+	through := bouncer.DSN(queryOne[string](t, dsn, "select current_database()::text"))
 	one, two := openPostgres(t, through), openPostgres(t, through)
 	w := watch(t, one, 0)
 	for version := range 10 {

@@ -32,7 +32,7 @@ func TestPostgres(t *testing.T) {
 		}
 		var good string
 		k.spoil = func(t *testing.T, how func(string) string) {
-			good = ask[string](t, dsn, "select document from kiloshard.maps order by version desc limit 1")
+			good = queryOne[string](t, dsn, "select document from kiloshard.maps order by version desc limit 1")
 			addRow(t, dsn, how(good))
 		}
 		k.mend = func(t *testing.T) { addRow(t, dsn, good) }
@@ -107,7 +107,7 @@ func tryExecSQL(t *testing.T, dsn, query string, args ...any) error {
 	return errors.Join(err, conn.Close(newContext(t)))
 }
 
-func ask[T any](t *testing.T, dsn, query string, args ...any) T {
+func queryOne[T any](t *testing.T, dsn, query string, args ...any) T {
 	t.Helper()
 	conn, err := pgx.Connect(newContext(t), dsn)
 	if err != nil {

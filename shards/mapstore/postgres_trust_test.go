@@ -12,7 +12,7 @@ import (
 // login makes a role without rights and returns a DSN of it.
 func login(t *testing.T, dsn, name string) (role, asRole string) {
 	t.Helper()
-	role = name + "_of_" + ask[string](t, dsn, "select current_database()::text")
+	role = name + "_of_" + queryOne[string](t, dsn, "select current_database()::text")
 	execSQL(t, dsn, "create role "+role+" login password 'sesame'")
 	t.Cleanup(func() {
 		execSQL(t, dsn, "drop owned by "+role+" cascade")
@@ -47,14 +47,15 @@ func TestPostgresSquatting(t *testing.T) {
 			if _, err := s.Swap(ctx, 0, newChange(1)); err == nil || !strings.Contains(err.Error(), test.want) || ctx.Err() != nil {
 				t.Errorf("Swap: got %v, %v, Load: %v", err, ctx.Err(), loading)
 			}
-			if taken := ask[string](t, dsn, "select coalesce(string_agg(by, ', '), '') from loot.taken"); taken != "" {
+			if taken := queryOne[string](t, dsn, "select coalesce(string_agg(by, ', '), '') from loot.taken"); taken != "" {
 				t.Errorf("code of the squatter ran with the rights of %s", taken)
 			}
 		})
 	}
 }
 
-// TestPostgresSwapped has a role that may create in the schema put a view in the place of the table while it is waited for.
+// TestPostgresSwapped has a role that may create in the schema put a view in the place of the table while it is waited
+// for.
 func TestPostgresSwapped(t *testing.T) {
 	t.Parallel()
 	dsn := newDatabase(t, server)
@@ -66,7 +67,7 @@ func TestPostgresSwapped(t *testing.T) {
 	var err error
 	taken := pgtest.Swap(t, dsn, "kiloshard", "maps", columns, view, func() { _, err = s.Load(newContext(t)) })
 	if taken != "" {
-		t.Errorf("code of somebody else ran with the rights of %s", taken)
+		t.Errorf("foreign code ran with the rights of %s", taken)
 	}
 	if err == nil || !strings.Contains(err.Error(), "expected a plain table") {
 		t.Errorf("got %v", err)
@@ -95,7 +96,7 @@ func TestPostgresWriter(t *testing.T) {
 	if err := insert("2", "1"); err != nil {
 		t.Fatal(err)
 	}
-	if got := ask[string](t, dsn, "select role || ' ' || (made_at > now() - interval '1 hour') || ' ' || made_by from kiloshard.maps where version = 2"); got != role+" true the boss [2J" {
+	if got := queryOne[string](t, dsn, "select role || ' ' || (made_at > now() - interval '1 hour') || ' ' || made_by from kiloshard.maps where version = 2"); got != role+" true the boss [2J" {
 		t.Errorf("the history says %q", got)
 	}
 	if e := load(t, s); e.Role != role || e.By != "the boss [2J" || time.Since(e.At) > time.Hour {
@@ -116,7 +117,7 @@ func TestPostgresUpgrade(t *testing.T) {
 	execSQL(t, dsn, "drop trigger note_map on kiloshard.maps")
 	execSQL(t, dsn, "drop function kiloshard.note_map()")
 	swap(t, openPostgres(t, dsn), 1, 2)
-	if n := ask[int](t, dsn, "select count(*)::int from pg_trigger where tgname = 'note_map'"); n != 1 {
+	if n := queryOne[int](t, dsn, "select count(*)::int from pg_trigger where tgname = 'note_map'"); n != 1 {
 		t.Errorf("%d triggers", n)
 	}
 }

@@ -10,8 +10,9 @@ import (
 	"github.com/kiloshard/kiloshard/shards/shardtest"
 )
 
-// Two servers take writes, as after a promotion while the old primary lives. All stores write to the one that was promoted last, in whichever order
-// they name the addresses, and none writes to the old one after it has seen the new one.
+// Two servers take writes, as after a promotion while the old primary lives. All stores write to the one that was
+// promoted last, in whichever order they name the addresses, and none writes to the old one after it has seen the new
+// one.
 func TestPostgresTwoPrimaries(t *testing.T) {
 	t.Parallel()
 	old := shardtest.OwnServer(t)
@@ -27,15 +28,15 @@ func TestPostgresTwoPrimaries(t *testing.T) {
 	one, two := open(dsn, other), open(other, dsn)
 	swap(t, one, 0, 1)
 	swap(t, two, 1, 2)
-	eventually(t, "the standby to have version 2", func() bool { return ask[int](t, other, "select max(version) from kiloshard.maps") == 2 })
-	if !ask[bool](t, other, "select pg_promote()") {
+	eventually(t, "the standby to have version 2", func() bool { return queryOne[int](t, other, "select max(version) from kiloshard.maps") == 2 })
+	if !queryOne[bool](t, other, "select pg_promote()") {
 		t.Fatal("the standby was not promoted")
 	}
 	swap(t, one, 2, 3)
 	_, err := two.Swap(newContext(t), 2, newChange(30))
 	_ = checkAs[*mapstore.ConflictError](t, err)
 	checkEntry(t, load(t, two), 3, 3)
-	if version := ask[int](t, dsn, "select max(version) from kiloshard.maps"); version != 2 {
+	if version := queryOne[int](t, dsn, "select max(version) from kiloshard.maps"); version != 2 {
 		t.Errorf("the old primary has version %d, want 2", version)
 	}
 	if err := next.Kill(newContext(t)); err != nil {

@@ -12,7 +12,7 @@ import (
 	"github.com/kiloshard/kiloshard/shards/mapstore"
 )
 
-// However a store is printed, or a source of maps, no password is in it.
+// TestPrintsNoPassword prints stores and sources in every way.
 func TestPrintsNoPassword(t *testing.T) {
 	t.Parallel()
 	const sentinel = "s3ntinel"

@@ -8,8 +8,8 @@ import (
 	"github.com/kiloshard/kiloshard/shards/mapstore"
 )
 
-// A control database is restored from a backup, and edited up to the version that services have, before they look: they
-// go by a map that is not the present one, and say so, until there is a newer one.
+// A control database is restored from a backup, and changed up to the version that services have. They report that
+// their map is not the current one until there is a newer one.
 func TestSourceOfARestoredStore(t *testing.T) {
 	t.Parallel()
 	dsn := newDatabase(t, server)
@@ -32,7 +32,7 @@ func TestSourceOfARestoredStore(t *testing.T) {
 			}
 		}
 	}()
-	eventually(t, "somebody to listen", func() bool { return ask[int](t, dsn, listenersQuery) == 1 })
+	eventually(t, "a connection to listen", func() bool { return queryOne[int](t, dsn, listenersQuery) == 1 })
 	execSQL(t, dsn, `do $$ begin
 	alter table kiloshard.maps disable trigger keep_maps;
 	update kiloshard.maps set document = replace(document, 'weight: 3', 'weight: 30') where version = 3;

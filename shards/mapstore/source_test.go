@@ -16,7 +16,7 @@ import (
 	"github.com/kiloshard/kiloshard/shards/mapstore"
 )
 
-// A router takes its maps from this.
+// A router gets its maps from this interface.
 var _ interface {
 	Load(ctx context.Context) (*shards.Map, error)
 	Watch(ctx context.Context, after int) iter.Seq2[*shards.Map, error]
@@ -107,13 +107,13 @@ func TestSourceCopy(t *testing.T) {
 	}
 	text := readFile(t, cache)
 	if bytes.Contains(text, []byte("sesame")) || !bytes.Contains(text, []byte("${PG_A_PASSWORD}")) {
-		t.Errorf("the copy has not the DSN as written:\n%s", text)
+		t.Errorf("the copy does not hold the DSN as written:\n%s", text)
 	}
 	info, err := os.Stat(cache)
 	if err != nil || info.Mode() != 0o600 {
 		t.Errorf("mode %v, error %v", info.Mode(), err)
 	}
-	write(t, cache, text[:100]) // a copy that is broken is no reason not to start
+	write(t, cache, text[:100]) // a broken copy does not keep a source from starting
 	if m, err := newSource(s, cache).Load(newContext(t)); err != nil || m.Version() != 1 {
 		t.Errorf("map %v, error %v", m, err)
 	}
@@ -140,7 +140,7 @@ func TestSourceRefuses(t *testing.T) {
 			t.Errorf("map %v, %+v; want %+v", m, back, want)
 		}
 		if !strings.Contains(err.Error(), cache) {
-			t.Errorf("error %q does not say what to remove", err)
+			t.Errorf("error %q does not name the copy", err)
 		}
 	}
 	refused(&mapstore.WentBackError{Seen: 3})
@@ -169,7 +169,7 @@ func TestSourceRefuses(t *testing.T) {
 	}
 }
 
-// TestHangs has a store to which one can connect, and which says nothing.
+// TestHangs has a server that accepts connections and never answers.
 func TestHangs(t *testing.T) {
 	t.Parallel()
 	silent, err := net.Listen("tcp", "127.0.0.1:0")

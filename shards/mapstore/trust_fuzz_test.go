@@ -14,8 +14,8 @@ import (
 	"github.com/kiloshard/kiloshard/shards/mapstore"
 )
 
-// FuzzTrust checks that of a DSN out of a store that is trusted no variable gets anywhere but into the password, however pgx
-// reads the DSN, and no setting that the file alone may have.
+// FuzzTrust checks that of a DSN out of a store that is trusted no variable gets anywhere but into the password,
+// however pgx reads the DSN, and no setting that the file alone may have.
 func FuzzTrust(f *testing.F) {
 	for _, seed := range []string{
 		"postgres://app:${PG_A_PASSWORD}@10.0.0.1/app", "host=10.0.0.1 user=app password='${PG_A_PASSWORD}'", "postgres://10.0.0.1/app?user=app&password=${PG_A_PASSWORD}&sslmode=require",

@@ -10,7 +10,7 @@ import (
 	"github.com/kiloshard/kiloshard/shards/mapstore"
 )
 
-// TestTrust has somebody who may write the map ask services for what they know.
+// TestTrust has a writer of the map try to read the secrets of services.
 func TestTrust(t *testing.T) {
 	t.Parallel()
 	wide := shards.Store{Kind: shards.StorePostgres, Variables: []string{"PG_*"}, Hosts: []string{"10.0.0.*", "*.db.example.com"}}
@@ -39,7 +39,7 @@ func TestTrust(t *testing.T) {
 		{"a service among keywords", shards.Store{}, "host=evil service=photos", "service in a DSN"},
 		{"a file of passwords", shards.Store{}, "postgres://app@evil/app?passfile=/etc/shadow", "passfile in a DSN"},
 		{"a key", shards.Store{}, "host=evil sslkey=/root/key", "sslkey in a DSN"},
-		{"what the server may ask for", shards.Store{}, "postgres://evil/app?require_auth=password", "require_auth in a DSN"},
+		{"an authentication method", shards.Store{}, "postgres://evil/app?require_auth=password", "require_auth in a DSN"},
 		{"all of it, as the file says", wide, "${PG_A_DSN}", ""},
 		{"anywhere, as the file says", wide, "postgres://${PG_USER}:${PG_PASSWORD}@10.0.0.1/${PG_DATABASE}", ""},
 		{"not as the file says", wide, "postgres://${AWS_SECRET_ACCESS_KEY}@10.0.0.1/app", "variable AWS_SECRET_ACCESS_KEY"},
@@ -72,13 +72,13 @@ func TestTrust(t *testing.T) {
 	}
 }
 
-// TestAWriterGetsNoVariables puts a row into the table that names a variable of choice.
+// TestAWriterGetsNoVariables inserts a row that names a variable of its choice.
 func TestAWriterGetsNoVariables(t *testing.T) {
 	t.Parallel()
 	dsn := newDatabase(t, server)
 	s := openPostgres(t, dsn)
 	swap(t, s, 0, 1)
-	document := ask[string](t, dsn, "select document from kiloshard.maps")
+	document := queryOne[string](t, dsn, "select document from kiloshard.maps")
 	evil := strings.Replace(document, `dsn: "`, `dsn: "postgres://app@evil/${PATH}", replicas: ["`, 1)
 	evil = strings.Replace(evil, `", replicas: []`, `"]`, 1)
 	addRow(t, dsn, evil)
