@@ -15,19 +15,19 @@ const errorsKept = 3
 
 // check checks that each acknowledged row exists, and deletes the callers' rows, so that the next move has the same size.
 func (r *rounds) check(ctx context.Context, l *load) error {
-	m, home, _, err := r.home(ctx)
+	m, source, _, err := r.placement(ctx)
 	if err != nil {
 		return err
 	}
-	if _, err := move.Clean(ctx, m, shards.SetOf(moves)); err != nil {
+	if _, err := move.Clean(ctx, m, shards.SetOf(moved)); err != nil {
 		return err
 	}
-	conn, err := r.connect(ctx, home)
+	conn, err := pgx.Connect(ctx, source.ConnString())
 	if err != nil {
 		return err
 	}
 	defer func() { _ = conn.Close(context.WithoutCancel(ctx)) }()
-	there, err := r.written(ctx, conn, schema)
+	found, err := r.written(ctx, conn, schema)
 	if err != nil {
 		return err
 	}
@@ -38,32 +38,35 @@ func (r *rounds) check(ctx context.Context, l *load) error {
 			}
 		}
 	}
-	r.figure.add(l.shard, there)
+	r.figure.add(l.shard, found)
 	for _, c := range l.others {
 		r.figure.OtherFailed += c.failed
 	}
 	return nil
 }
 
-// written returns how often each row of the callers exists in a schema, by writer and number.
-func (c *cluster) written(ctx context.Context, conn *pgx.Conn, schema string) (map[[2]int32]int, error) {
-	there := map[[2]int32]int{}
+// row is a row of a caller: the writer, from 1 up, and the number of its call.
+type row struct{ writer, n int }
+
+// written returns how often each row of the callers exists in a schema.
+func (c *cluster) written(ctx context.Context, conn *pgx.Conn, schema string) (map[row]int, error) {
+	found := map[row]int{}
 	for t := range c.tables {
 		rows, err := conn.Query(ctx, `SELECT writer, n FROM `+schema+`.`+table(t)+` WHERE writer > 0`)
 		if err != nil {
 			return nil, err
 		}
-		var key [2]int32
-		if _, err := pgx.ForEachRow(rows, []any{&key[0], &key[1]}, func() error { there[key]++; return nil }); err != nil {
+		var key row
+		if _, err := pgx.ForEachRow(rows, []any{&key.writer, &key.n}, func() error { found[key]++; return nil }); err != nil {
 			return nil, err
 		}
 	}
-	return there, nil
+	return found, nil
 }
 
-// add counts the calls of some callers, a writer and a reader in turns. there has how often each row exists.
-func (f *Counts) add(callers []*caller, there map[[2]int32]int) {
-	for _, times := range there {
+// add counts the calls of callers, a writer and a reader in turn. found has how often each row exists.
+func (f *Counts) add(callers []*caller, found map[row]int) {
+	for _, times := range found {
 		if times > 1 {
 			f.Doubled++
 		}
@@ -73,9 +76,9 @@ func (f *Counts) add(callers []*caller, there map[[2]int32]int) {
 		if c.err != nil && len(f.Errors) < errorsKept {
 			f.Errors = append(f.Errors, c.err.Error())
 		}
-		for _, n := range c.acked {
+		for _, n := range c.written {
 			f.Written++
-			if there[[2]int32{int32(i/2 + 1), n}] == 0 {
+			if found[row{i/2 + 1, n}] == 0 {
 				f.Lost++
 			}
 		}

@@ -14,7 +14,8 @@ import (
 
 func TestMain(m *testing.M) { os.Exit(shardtest.Run(m)) }
 
-// A small shard moves in each part, in short behind a lock and in a drain: no call fails, every row written exists once, and the report has all figures.
+// A small shard moves in each part, in a short test only in lock and drain: no call fails, every row written exists once,
+// and the report has all figures.
 func TestRun(t *testing.T) {
 	t.Parallel()
 	only := []string{"lock", "drain"}

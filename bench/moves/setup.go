@@ -2,15 +2,11 @@ package moves
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
-	"strings"
-	"time"
 
-	"github.com/jackc/pgx/v5"
-
+	"github.com/kiloshard/kiloshard/bench/internal/server"
 	"github.com/kiloshard/kiloshard/router"
 	"github.com/kiloshard/kiloshard/shards"
 	"github.com/kiloshard/kiloshard/shards/mapstore"
@@ -19,11 +15,14 @@ import (
 
 // In all parts but drain shards 0 and 1 begin on the first of two hosts, 2 and 3 on the second one. Shard 1 moves.
 const (
-	moves  = shards.Number(1)
+	moved  = shards.Number(1)
 	schema = "shard_00001"
 )
 
-// layout is where the shards of a cluster begin, and what is in those that move.
+// leastRows is the least number of rows of each table.
+const leastRows = 100
+
+// layout describes the shards of a cluster when it starts.
 type layout struct {
 	shards, hosts int
 	first         bool // all shards begin on the first host, and all move
@@ -48,55 +47,61 @@ func start(ctx context.Context, cfg Config, l layout) (_ *cluster, err error) {
 	}()
 	hosts, err := cfg.NewHosts(ctx)
 	if err != nil {
-		return c, err
+		return nil, err
 	}
 	if len(hosts) < l.hosts {
-		return c, fmt.Errorf("%d hosts: expected %d", len(hosts), l.hosts)
+		return nil, fmt.Errorf("%d hosts: expected %d", len(hosts), l.hosts)
 	}
-	hosts = hosts[:l.hosts]
-	if c.dir, err = os.MkdirTemp("", "kiloshard-bench-"); err != nil {
-		return c, err
+	m, err := c.create(ctx, hosts[:l.hosts])
+	if err != nil {
+		return nil, err
 	}
-	at := hosts
-	if l.first {
-		at = hosts[:1]
+	if err := c.fill(ctx, m); err != nil {
+		return nil, err
 	}
-	config := shards.Config{Cluster: "bench", Shards: l.shards, Epoch: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC), Placement: shards.Evenly(l.shards, at)}
+	for _, h := range m.Hosts() {
+		const wal = "SELECT count(pg_logical_emit_message(false, '', repeat('x', 1000))) FROM generate_series(1, %d)"
+		if err := server.Exec(ctx, h, fmt.Sprintf(wal, cfg.Rows)); err != nil {
+			return nil, err
+		}
+	}
+	for range 2 { // Postgres keeps the WAL from before the last but one, to write over it
+		if err := checkpoint(ctx, m); err != nil {
+			return nil, err
+		}
+	}
+	c.router, err = router.New(ctx, router.Config{Maps: mapstore.NewSource(mapstore.SourceConfig{Store: c.store})})
+	return c, err
+}
+
+// create opens the store and creates the shards.
+func (c *cluster) create(ctx context.Context, hosts []shards.Host) (m *shards.Map, err error) {
+	config := server.Config(c.shards, hosts)
+	if c.first {
+		config.Placement = shards.Evenly(c.shards, hosts[:1])
+	}
+	config.Hosts = nil
 	dsns := map[string]string{}
 	for i, h := range hosts {
 		variable := fmt.Sprintf("PG_%d", i) // a map must not contain passwords
 		dsns[variable] = h.ConnString()
 		config.Hosts = append(config.Hosts, shards.Host{Name: h.Name, DSN: "${" + variable + "}"})
 	}
+	if c.dir, err = os.MkdirTemp("", "kiloshard-bench-"); err != nil {
+		return nil, err
+	}
 	c.store, err = mapstore.Open(ctx, shards.Config{Cluster: config.Cluster}, mapstore.Options{
 		Path: filepath.Join(c.dir, "kiloshard.yaml"), Lookup: func(name string) (string, bool) { dsn, ok := dsns[name]; return dsn, ok },
 	})
 	if err != nil {
-		return c, err
+		return nil, err
 	}
 	e, err := c.store.Swap(ctx, 0, mapstore.Change{Config: config, By: "bench"})
 	if err != nil {
-		return c, err
+		return nil, err
 	}
-	if _, err := provision.Create(ctx, provision.CreateConfig{Map: e.Map}); err != nil {
-		return c, err
-	}
-	if err := c.fill(ctx, e.Map); err != nil {
-		return c, err
-	}
-	for _, h := range hosts {
-		const wal = "SELECT count(pg_logical_emit_message(false, '', repeat('x', 1000))) FROM generate_series(1, %d)"
-		if err := c.run(ctx, h, fmt.Sprintf(wal, cfg.Rows)); err != nil {
-			return c, err
-		}
-	}
-	for range 2 { // WAL of before the last but one is kept, to be written over
-		if err := c.checkpoint(ctx, e.Map); err != nil {
-			return c, err
-		}
-	}
-	c.router, err = router.New(ctx, router.Config{Maps: mapstore.NewSource(mapstore.SourceConfig{Store: c.store})})
-	return c, err
+	_, err = provision.Create(ctx, provision.CreateConfig{Map: e.Map})
+	return e.Map, err
 }
 
 func (c *cluster) close() {
@@ -113,65 +118,51 @@ func (c *cluster) close() {
 
 func table(n int) string { return fmt.Sprintf("items_%d", n) }
 
-// fill makes the tables of all shards, and the rows of those that move. Those of callers have a writer above 0.
+// fill makes the tables of all shards, and the rows of those that move. Rows of callers have a writer above 0.
 func (c *cluster) fill(ctx context.Context, m *shards.Map) error {
 	for n := range m.All().All() {
-		script := fmt.Sprintf("SET search_path = %s, pg_temp; CREATE TABLE beside (id bigint PRIMARY KEY DEFAULT next_id(), n int);\n", m.Schema(n))
+		script := []string{
+			fmt.Sprintf("SET search_path = %s, pg_temp", m.Schema(n)),
+			"CREATE TABLE beside (id bigint PRIMARY KEY DEFAULT next_id(), n int)",
+		}
 		for t := range c.tables {
-			script += fmt.Sprintf("CREATE TABLE %s (id bigint PRIMARY KEY DEFAULT next_id(), writer int NOT NULL, n int NOT NULL, note text);\n", table(t))
-			if n == moves || c.first { // with IDs of the past, so that next_id() need not wait
-				script += fmt.Sprintf("INSERT INTO %s SELECT i, 0, i, md5(i::text) || md5((i + 1)::text) FROM generate_series(1, %d) i;\n", table(t), c.rows/c.tables)
+			script = append(script, fmt.Sprintf("CREATE TABLE %s (id bigint PRIMARY KEY DEFAULT next_id(), writer int NOT NULL, n int NOT NULL, note text)", table(t)))
+			if n == moved || c.first { // with IDs of the past, so that next_id() need not wait
+				const rows = "INSERT INTO %s SELECT i, 0, i, md5(i::text) || md5((i + 1)::text) FROM generate_series(1, %d) i"
+				script = append(script, fmt.Sprintf(rows, table(t), c.rows/c.tables))
 			}
 		}
-		if err := c.run(ctx, m.Host(n), script); err != nil {
+		if err := server.Exec(ctx, m.Host(n), script...); err != nil {
 			return err
 		}
 	}
 	for _, h := range m.Hosts() {
-		if err := c.run(ctx, h, "VACUUM ANALYZE"); err != nil {
+		if err := server.Exec(ctx, h, "VACUUM ANALYZE"); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (c *cluster) connect(ctx context.Context, host shards.Host) (*pgx.Conn, error) {
-	return pgx.Connect(ctx, host.ConnString())
-}
-
-// checkpoint has each host write over WAL of before, as one does that has run for some time. To make a new file of 16 MB holds up all who commit.
-func (c *cluster) checkpoint(ctx context.Context, m *shards.Map) error {
+// checkpoint makes each host reuse old WAL files, as one that has run for some time does: creating a new file of 16 MB delays
+// every commit.
+func checkpoint(ctx context.Context, m *shards.Map) error {
 	for _, h := range m.Hosts() {
-		if err := c.run(ctx, h, "CHECKPOINT"); err != nil {
+		if err := server.Checkpoint(ctx, h); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// run runs statements, each in its own transaction.
-func (c *cluster) run(ctx context.Context, host shards.Host, script string) (err error) {
-	conn, err := c.connect(ctx, host)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, conn.Close(context.WithoutCancel(ctx))) }()
-	for _, statement := range strings.Split(script, ";") {
-		if _, err := conn.Exec(ctx, statement, pgx.QueryExecModeSimpleProtocol); err != nil {
-			return fmt.Errorf("%.80s: %w", strings.TrimSpace(statement), err)
-		}
-	}
-	return nil
-}
-
-// home returns the map, the host of the shard that moves, and the other one.
-func (c *cluster) home(ctx context.Context) (m *shards.Map, home, other shards.Host, err error) {
+// placement returns the map, the host of the shard that moves, and the other host.
+func (c *cluster) placement(ctx context.Context) (m *shards.Map, source, target shards.Host, err error) {
 	e, err := c.store.Load(ctx)
 	if err != nil {
-		return nil, home, other, err
+		return nil, source, target, err
 	}
 	hosts := e.Map.Hosts()
-	if e.Map.HostIndex(moves) == 0 {
+	if e.Map.HostIndex(moved) == 0 {
 		return e.Map, hosts[0], hosts[1], nil
 	}
 	return e.Map, hosts[1], hosts[0], nil

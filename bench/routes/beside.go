@@ -11,43 +11,92 @@ import (
 )
 
 const (
-	innocents = 16 // goroutines whose calls count
-	culprits  = 4  // goroutines beside them, all in one shard
+	measured   = 16 // goroutines whose calls count
+	disturbing = 4  // goroutines beside them, all in one shard
 )
 
-// culprit is a call that keeps a connection for long.
-type culprit struct {
-	what string
-	call func(ctx context.Context, on router.Shard) error
-}
+// disturbance is a call that keeps a connection busy.
+type disturbance func(ctx context.Context, on router.Shard) error
 
-func allCulprits() []culprit {
-	return []culprit{
-		{"reads that wait for a lock", func(ctx context.Context, on router.Shard) error {
-			return leave(ctx, 200*time.Millisecond, on, "select count(*) from notes")
-		}},
-		{"callers who leave", func(ctx context.Context, on router.Shard) error {
-			return leave(ctx, 100*time.Millisecond, on, "select pg_sleep(1)")
-		}},
+// beside compares selects in some shards beside goroutines that disturb another one with the same selects without, which
+// stand in place of pgxpool.
+func beside(ctx context.Context, s *stage) error {
+	m, err := s.cluster(ctx, fewShards, 1)
+	if err != nil {
+		return err
+	}
+	r, err := s.router(ctx, m)
+	if err != nil {
+		return err
+	}
+	own, err := s.router(ctx, m)
+	if err != nil {
+		return err
+	}
+	if err := s.lockNotes(ctx, m); err != nil {
+		return err
+	}
+	for _, kind := range []struct {
+		what    string
+		disturb disturbance
+	}{
+		{"reads that wait for a lock", leaving(200*time.Millisecond, "select count(*) from notes")},
+		{"callers who leave", leaving(100*time.Millisecond, "select pg_sleep(1)")},
 		{"slow readers", readSlowly},
+	} {
+		s.progress("%s", kind.what)
+		if err := s.compare(ctx, comparison{
+			goroutines: measured, besides: disturbing,
+			sides: []call{disturbed(r, r, kind.disturb), disturbed(r, r, idle), disturbed(r, own, kind.disturb)},
+			rows: []row{
+				{"select beside " + kind.what + ", and without", 0, 1},
+				{"select beside " + kind.what + ", and with these on connections of their own", 0, 2},
+			},
+			metrics: []string{p50, p99, p999, longest},
+		}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// disturbed selects in all shards but the first, which the last goroutines disturb through a router of theirs.
+func disturbed(r, theirs *router.Router, disturb disturbance) call {
+	text := photoByID("")
+	return func(ctx context.Context, worker, i int) (ignored bool, err error) {
+		if worker >= measured {
+			shard, err := forKey(ctx, theirs, 0)
+			if err != nil {
+				return true, err
+			}
+			return true, disturb(ctx, shard)
+		}
+		key := 1 + int64(worker+i)%(fewShards-1)
+		shard, err := forKey(ctx, r, key)
+		if err != nil {
+			return false, err
+		}
+		return selects.run(ctx, shard, text, key, worker, i)
 	}
 }
 
-// leave makes a call that does not end in time.
-func leave(ctx context.Context, after time.Duration, on router.Shard, query string) error {
-	limited, cancel := context.WithTimeout(ctx, after)
-	defer cancel()
-	_, err := on.Exec(limited, query)
-	switch {
-	case err == nil:
-		return fmt.Errorf("%s: it ended, expected it to wait", query)
-	case limited.Err() != nil:
-		return ctx.Err()
+// leaving makes a call that does not end in time.
+func leaving(after time.Duration, query string) disturbance {
+	return func(ctx context.Context, on router.Shard) error {
+		limited, cancel := context.WithTimeout(ctx, after)
+		defer cancel()
+		_, err := on.Exec(limited, query)
+		switch {
+		case err == nil:
+			return fmt.Errorf("%s: it ended, expected it to wait", query)
+		case limited.Err() != nil:
+			return ctx.Err()
+		}
+		return err
 	}
-	return err
 }
 
-// readSlowly reads an answer of 4 MB in half a second.
+// readSlowly reads a result of 4 MB in half a second.
 func readSlowly(ctx context.Context, on router.Shard) error {
 	rows, err := on.Query(ctx, "select repeat('x', 40000) from generate_series(1, 100)")
 	if err != nil {
@@ -60,78 +109,22 @@ func readSlowly(ctx context.Context, on router.Shard) error {
 	return rows.Err()
 }
 
-// measureBeside compares selects in some shards beside culprits in another one of the host with the same selects without,
-// which stand in place of pgxpool.
-func measureBeside(ctx context.Context, b *bench) error {
-	m, err := b.newCluster(ctx, fewShards, 1)
-	if err != nil {
-		return err
-	}
-	r, err := openRouter(ctx, m)
-	if err != nil {
-		return err
-	}
-	defer r.Close()
-	own, err := openRouter(ctx, m)
-	if err != nil {
-		return err
-	}
-	defer own.Close()
-	unlock, err := lockNotes(ctx, m)
-	if err != nil {
-		return err
-	}
-	defer unlock()
-	for _, c := range allCulprits() {
-		b.progress("%s", c.what)
-		laps, err := b.compare(ctx, innocents+culprits, besides(r, r, c.call), besides(r, r, idles), besides(r, own, c.call))
-		if err != nil {
-			return err
-		}
-		b.addLaps("select beside "+c.what+", and without", innocents, laps[0], laps[1], p50, p99, p999, longest)
-		b.addLaps("select beside "+c.what+", and with these on connections of their own", innocents, laps[0], laps[2], p50, p99, p999, longest)
-	}
-	return nil
-}
-
-func idles(context.Context, router.Shard) error {
+func idle(context.Context, router.Shard) error {
 	time.Sleep(10 * time.Millisecond)
 	return nil
 }
 
-// besides has the innocents select in all shards but the first, and the culprits do what they do in the first.
-func besides(r, culprits *router.Router, does func(context.Context, router.Shard) error) call {
-	run := selects("")
-	return func(ctx context.Context, worker, i int) (apart bool, err error) {
-		if worker >= innocents {
-			shard, err := forKey(ctx, culprits, 0)
-			if err != nil {
-				return true, err
-			}
-			return true, does(ctx, shard)
-		}
-		key := 1 + int64(worker+i)%(fewShards-1)
-		shard, err := forKey(ctx, r, key)
-		if err != nil {
-			return false, err
-		}
-		return run(ctx, shard, key, worker, i)
-	}
-}
-
-// lockNotes locks the table of notes of the first shard, until unlock is called.
-func lockNotes(ctx context.Context, m *shards.Map) (unlock func(), err error) {
-	conns, err := server.Open(ctx, m.Hosts()[0], 1)
+// lockNotes locks the table of notes of the first shard, until the stage closes.
+func (s *stage) lockNotes(ctx context.Context, m *shards.Map) error {
+	conn, err := server.Connect(ctx, m.Hosts()[0])
 	if err != nil {
-		return nil, err
+		return err
 	}
-	tx, err := conns[0].Begin(ctx)
-	if err == nil {
-		_, err = tx.Exec(ctx, "lock table "+m.Schema(0)+".notes")
-	}
+	s.closeLater(func() { server.Close(conn) })
+	tx, err := conn.Begin(ctx)
 	if err != nil {
-		server.Close(conns)
-		return nil, err
+		return err
 	}
-	return func() { server.Close(conns) }, nil
+	_, err = tx.Exec(ctx, "lock table "+m.Schema(0)+".notes")
+	return err
 }

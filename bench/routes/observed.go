@@ -15,56 +15,46 @@ import (
 	"github.com/kiloshard/kiloshard/shards"
 )
 
-// observer is a kind of observability: metrics or traces.
-type observer struct {
+// observers are kinds of observability. Sampling is the share of the traces that are recorded; 0 for no tracing.
+var observers = []struct {
 	what     string
-	metrics  bool
-	sampling float64 // the share of the traces that are recorded; 0 for no tracing
+	sampling float64
+}{
+	{"metrics", 0},
+	{"metrics, 1% of spans", 0.01},
+	{"metrics, all spans", 1},
 }
 
-func observers() []observer {
-	return []observer{
-		{"metrics", true, 0},
-		{"metrics, 1% of spans", true, 0.01},
-		{"metrics, all spans", true, 1},
-	}
-}
-
-// bareSpans is the cost of the tracing library alone: a span without attributes around each call of a router without
-// observability.
-const bareSpans = "bare spans around the call"
-
-// measureObserved compares routers with observability to one without, which takes the place of pgxpool.
-func measureObserved(ctx context.Context, b *bench) error {
-	m, err := b.newCluster(ctx, b.most(fewShards), 1)
+// observed compares routers with observability to one without, which takes the place of pgxpool. Bare spans are the cost of
+// the tracing library alone: a span without attributes around each call of the router without observability.
+func observed(ctx context.Context, s *stage) error {
+	m, err := s.cluster(ctx, fewShards, 1)
 	if err != nil {
 		return err
 	}
-	off, err := openRouter(ctx, m)
+	off, err := s.router(ctx, m)
 	if err != nil {
 		return err
 	}
-	defer off.Close()
-	provider := recordingSpans(1)
-	defer func() { _ = provider.Shutdown(context.WithoutCancel(ctx)) }() // its exporter has no errors
-	plain := oursOver(off, selects, int64(m.Len()))
-	whats, calls := []string{bareSpans}, []call{plain, inSpans(provider.Tracer("bench"), plain)}
-	for _, o := range observers() {
-		r, end, err := o.open(ctx, m)
+	plain := selects.routed(off, m.Len())
+	c := comparison{
+		sides:   []call{plain, inSpans(s.recordSpans(ctx, 1).Tracer("bench"), plain)},
+		rows:    []row{{"select, bare spans around the call", 1, 0}},
+		metrics: []string{perSecond, p50, p99},
+	}
+	for _, o := range observers {
+		r, err := s.observedRouter(ctx, m, o.sampling)
 		if err != nil {
 			return err
 		}
-		defer end()
-		whats, calls = append(whats, o.what), append(calls, oursOver(r, selects, int64(m.Len())))
+		c.rows = append(c.rows, row{"select, " + o.what, len(c.sides), 0})
+		c.sides = append(c.sides, selects.routed(r, m.Len()))
 	}
 	for _, goroutines := range []int{1, 64, 256} {
-		b.progress("%d goroutines", goroutines)
-		laps, err := b.compare(ctx, goroutines, calls...)
-		if err != nil {
+		s.progress("%d goroutines", goroutines)
+		c.goroutines = goroutines
+		if err := s.compare(ctx, c); err != nil {
 			return err
-		}
-		for i, what := range whats {
-			b.addLaps("select, "+what, goroutines, laps[i+1], laps[0], perSecond, p50, p99)
 		}
 	}
 	return nil
@@ -79,45 +69,32 @@ func inSpans(tracer trace.Tracer, inner call) call {
 	}
 }
 
-// recordingSpans records a share of the traces and discards them.
-func recordingSpans(share float64) *sdk.TracerProvider {
-	return sdk.NewTracerProvider(sdk.WithBatcher(nowhere{}), sdk.WithSampler(sdk.TraceIDRatioBased(share)))
+// recordSpans records a share of the traces and discards them, until the stage closes.
+func (s *stage) recordSpans(ctx context.Context, share float64) *sdk.TracerProvider {
+	provider := sdk.NewTracerProvider(sdk.WithBatcher(discard{}), sdk.WithSampler(sdk.TraceIDRatioBased(share)))
+	s.closeLater(func() { _ = provider.Shutdown(context.WithoutCancel(ctx)) }) // its exporter has no errors
+	return provider
 }
 
-// open opens a router with the observer. The returned function closes both.
-func (o observer) open(ctx context.Context, m *shards.Map) (_ *router.Router, end func(), err error) {
-	end = func() {}
+// observedRouter opens a router with metrics, and with traces if sampling is above 0.
+func (s *stage) observedRouter(ctx context.Context, m *shards.Map, sampling float64) (*router.Router, error) {
 	var tracers []pgx.QueryTracer
-	if o.sampling > 0 {
-		provider := recordingSpans(o.sampling)
-		end = func() { _ = provider.Shutdown(context.WithoutCancel(ctx)) } // its exporter has no errors
-		tracers = append(tracers, tracing.New(tracing.Config{TracerProvider: provider}))
+	if sampling > 0 {
+		tracers = append(tracers, tracing.New(tracing.Config{TracerProvider: s.recordSpans(ctx, sampling)}))
 	}
 	recorder := metrics.New(metrics.Config{})
-	if o.metrics {
-		tracers = append(tracers, recorder)
-	}
-	r, err := openRouterWith(ctx, m, router.Config{Tracers: tracers})
+	r, err := s.routerWith(ctx, m, router.Config{Tracers: append(tracers, recorder)})
 	if err != nil {
-		end()
-		return nil, nil, err
+		return nil, err
 	}
-	shutdown := end
-	end = func() {
-		r.Close()
-		shutdown()
+	if err := prometheus.NewRegistry().Register(recorder.Collector(r)); err != nil {
+		return nil, fmt.Errorf("metrics: %w", err)
 	}
-	if o.metrics {
-		if err := prometheus.NewRegistry().Register(recorder.Collector(r)); err != nil {
-			end()
-			return nil, nil, fmt.Errorf("metrics: %w", err)
-		}
-	}
-	return r, end, nil
+	return r, nil
 }
 
-// nowhere is an exporter that discards spans.
-type nowhere struct{}
+// discard is an exporter that discards spans.
+type discard struct{}
 
-func (nowhere) ExportSpans(context.Context, []sdk.ReadOnlySpan) error { return nil }
-func (nowhere) Shutdown(context.Context) error                        { return nil }
+func (discard) ExportSpans(context.Context, []sdk.ReadOnlySpan) error { return nil }
+func (discard) Shutdown(context.Context) error                        { return nil }

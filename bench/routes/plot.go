@@ -9,17 +9,19 @@ import (
 	"github.com/kiloshard/kiloshard/bench/internal/plots"
 )
 
-// PlotFile is the file of the plot, without its ending: calls per second over the number of goroutines.
-const PlotFile = "route-calls-per-second"
+const partMany = "many" // the part that is drawn
+
+// plotFile is the file of the plot, without its ending: calls per second over the number of goroutines.
+const plotFile = "route-calls-per-second"
 
 // Plot writes the plot of the part many into a directory, and returns the paths of the files: calls per second over the
 // number of goroutines. It writes none if that part did not run, or ran with one number of goroutines.
 func (r *Report) Plot(dir string) ([]string, error) {
 	title := fmt.Sprintf("Selects by primary key, %d connections (PostgreSQL %s)", r.Conns, r.Server)
-	return plots.Save(dir, []plots.Picture{{File: PlotFile, Title: title, X: "goroutines", Y: "thousand calls per second", Log: true, Lines: r.lines()}})
+	return plots.Save(dir, []plots.Picture{{File: plotFile, Title: title, X: "goroutines", Y: "thousand calls per second", Log: true, Lines: r.lines()}})
 }
 
-// lines returns the lines of pgxpool and of each of our ways.
+// lines returns the line of pgxpool, and one for each of our rows.
 func (r *Report) lines() []plots.Line {
 	plain := plots.Line{Name: "pgxpool"}
 	var ours []plots.Line
@@ -28,7 +30,7 @@ func (r *Report) lines() []plots.Line {
 			continue
 		}
 		x := float64(row.Goroutines)
-		// Every way of ours is beside the same turns of pgxpool.
+		// Both rows of ours are beside the same turns of pgxpool.
 		if !slices.ContainsFunc(plain.Points, func(p plotter.XY) bool { return p.X == x }) {
 			plain.Points = append(plain.Points, plotter.XY{X: x, Y: *row.Plain / 1000})
 		}

@@ -3,48 +3,50 @@ package routes
 import (
 	"context"
 	"errors"
-	"slices"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/kiloshard/kiloshard/router"
+	"github.com/jackc/pgx/v5/pgxpool"
+
 	"github.com/kiloshard/kiloshard/shards"
 	"github.com/kiloshard/kiloshard/shards/shardtest"
 )
 
-// routeOn returns the shortest possible benchmark.
-func routeOn(t *testing.T) *bench {
+// newStage returns the stage of the shortest possible benchmark.
+func newStage(t *testing.T) *stage {
 	t.Helper()
-	return &bench{
+	s := &stage{
 		cfg: Config{
 			NewHosts: func(context.Context) ([]shards.Host, error) { return shardtest.Hosts(t, 2), nil },
 			Turn:     time.Millisecond, Rounds: 2, Shards: []int{20},
 		}.withDefaults(),
+		report: &Report{},
 	}
+	t.Cleanup(s.close)
+	return s
 }
 
 func TestRouteNamesItsParts(t *testing.T) {
 	t.Parallel()
 	_, err := Run(t.Context(), Config{Only: []string{"lone", "lonely"}})
-	if err == nil || !strings.Contains(err.Error(), `part "lonely": expected one of decision, lone, many, `) {
+	if err == nil || !strings.Contains(err.Error(), `part "lonely": expected one of lone, many, delay, `) {
 		t.Errorf("got %v", err)
 	}
 }
 
-// A row of another shard ends every part except the one that counts such rows.
+// A row of another shard ends every part.
 func TestSelectPhotoChecksTheShard(t *testing.T) {
 	t.Parallel()
-	b := routeOn(t)
-	m, err := b.newCluster(t.Context(), 20, 1)
+	s := newStage(t)
+	m, err := s.cluster(t.Context(), 20, 1)
 	if err != nil {
 		t.Fatal(err)
 	}
-	r, err := router.New(t.Context(), router.Config{Map: m, Failover: router.Failover{FailAfter: time.Minute}})
+	r, err := s.router(t.Context(), m)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer r.Close()
 	for _, test := range []struct {
 		query string
 		want  error
@@ -62,41 +64,36 @@ func TestSelectPhotoChecksTheShard(t *testing.T) {
 	}
 }
 
-func TestGetManyPart(t *testing.T) {
+// Each observer, and the tracing library alone, is compared with no observer, and all have made calls.
+func TestObserved(t *testing.T) {
 	t.Parallel()
-	b := routeOn(t)
-	if err := getManyPart(fetchByLoop).Run(t.Context(), b); err != nil {
+	s := newStage(t)
+	if err := observed(t.Context(), s); err != nil {
 		t.Fatal(err)
 	}
-	var whats []string
-	for _, row := range b.report.Rows {
-		if row.Ours <= 0 || row.Plain == nil || *row.Plain <= 0 {
+	if want := 3 * 3 * (len(observers) + 1); len(s.report.Rows) != want {
+		t.Errorf("%d rows, want %d", len(s.report.Rows), want)
+	}
+	for _, row := range s.report.Rows {
+		if row.Ours <= 0 || row.Plain == nil || *row.Plain <= 0 || row.Ratio == nil {
 			t.Errorf("%+v", row)
 		}
-		whats = append(whats, row.What)
-	}
-	want := []string{"500 IDs of 20 shards on 2 hosts, loopback", "500 IDs of 20 shards on 2 hosts, 2ms a round trip"}
-	if got := slices.Compact(whats); !slices.Equal(got, want) {
-		t.Errorf("got %q, want %q", got, want)
 	}
 }
 
-func TestCheckPhotos(t *testing.T) {
+func TestPoolDSN(t *testing.T) {
 	t.Parallel()
-	one, two := photo{1, titleOf(1)}, photo{2, titleOf(2)}
-	for _, test := range []struct {
-		name   string
-		photos []photo
-		ok     bool
-	}{
-		{"all", []photo{two, one}, true},
-		{"one is missing", []photo{two}, false},
-		{"twice", []photo{one, two, two}, false},
-		{"another", []photo{one, two, {3, titleOf(3)}}, false},
-		{"another title", []photo{one, {2, titleOf(1)}}, false},
+	for _, dsn := range []string{
+		"postgres://ann:s%2Fx@db:5433/app?sslmode=disable&application_name=me",
+		"host=db port=5433 user=ann password=s/x dbname=app application_name=me",
 	} {
-		if err := checkPhotos(test.photos, []shards.ID{1, 2}); (err == nil) != test.ok {
-			t.Errorf("%s: %v", test.name, err)
+		cfg, err := pgxpool.ParseConfig(poolDSN(dsn, "it's us", 7))
+		if err != nil {
+			t.Fatal(err)
+		}
+		c := cfg.ConnConfig
+		if c.Host != "db" || c.Port != 5433 || c.Password != "s/x" || c.RuntimeParams["application_name"] != "it's us" || cfg.MaxConns != 7 {
+			t.Errorf("%s: host %s, port %d, application %q, %d connections", dsn, c.Host, c.Port, c.RuntimeParams["application_name"], cfg.MaxConns)
 		}
 	}
 }

@@ -1,22 +1,7 @@
-// Package stats is what all benchmarks compute.
+// Package stats has the statistics of benchmarks.
 package stats
 
-import (
-	"errors"
-	"slices"
-	"sync"
-)
-
-// Together runs fn(0) to fn(n-1) at once and joins their errors.
-func Together(n int, fn func(i int) error) error {
-	errs := make([]error, n)
-	var wg sync.WaitGroup
-	for i := range n {
-		wg.Go(func() { errs[i] = fn(i) })
-	}
-	wg.Wait()
-	return errors.Join(errs...)
-}
+import "slices"
 
 // MedianRatio returns the median of a[i]/b[i].
 func MedianRatio(a, b []float64) float64 {
@@ -27,7 +12,7 @@ func MedianRatio(a, b []float64) float64 {
 	return Median(ratios)
 }
 
-// Median returns the middle of some values, 0 of none.
+// Median returns the median of values, 0 if there are none.
 func Median(values []float64) float64 {
 	if len(values) == 0 {
 		return 0

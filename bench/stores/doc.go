@@ -1,3 +1,3 @@
-// Package stores compares packages router/objects and router/entities with hand-written statements for pgx on the same
-// tables, in turns.
+// Package stores is kiloshard-lab bench stores: packages router/objects and router/entities beside statements for pgx, written
+// by hand, on the same tables.
 package stores

@@ -16,15 +16,15 @@ func toxicOf(delay time.Duration, direction string) string {
 	return fmt.Sprintf(`{"type": %q, "stream": %q, "attributes": {"us": %d}}`, delayToxicName, direction, delay.Microseconds())
 }
 
-// delayToxic is toxiproxy's latency toxic in microseconds: toxiproxy's own uses milliseconds, and Go's timers may be 1 ms
-// late. It blocks a thread while it waits, so use it for few connections.
+// delayToxic is a latency toxic in microseconds: toxiproxy's own uses milliseconds, and Go's timers may be 1 ms late. It
+// blocks a thread while it waits, so use it for few connections.
 type delayToxic struct {
 	Microseconds int64 `json:"us"`
 }
 
 const delayToxicName = "delay"
 
-func init() { toxics.Register(delayToxicName, new(delayToxic)) } //nolint:gochecknoinits // as toxiproxy wants it
+func init() { toxics.Register(delayToxicName, new(delayToxic)) } //nolint:gochecknoinits // toxiproxy requires it
 
 // GetBufferSize implements [toxics.BufferedToxic].
 func (*delayToxic) GetBufferSize() int { return 1024 }

@@ -52,7 +52,7 @@ func Open(all []shards.Host, delay time.Duration) (*Network, error) {
 	return n, nil
 }
 
-// Through returns the map with its hosts' addresses in the network.
+// Through returns the map with the network's addresses for its hosts.
 func (n *Network) Through(m *shards.Map) (*shards.Map, error) {
 	if n == nil {
 		return m, nil

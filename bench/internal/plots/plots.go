@@ -1,4 +1,4 @@
-// Package plots draws what benchmarks measured.
+// Package plots draws the results of benchmarks.
 package plots
 
 import (
@@ -13,7 +13,7 @@ import (
 	glyph "gonum.org/v1/plot/vg/draw"
 )
 
-// palette is that of Okabe and Ito, which is safe for color-blind readers.
+// palette is the palette of Okabe and Ito, which color-blind readers can tell apart.
 var palette = []color.Color{
 	color.RGBA{R: 0xD5, G: 0x5E, B: 0x00, A: 0xFF},
 	color.RGBA{R: 0x00, G: 0x72, B: 0xB2, A: 0xFF},
@@ -47,7 +47,7 @@ func Save(dir string, pictures []Picture) ([]string, error) {
 		if len(p.Lines) == 0 || len(p.Lines[0].Points) < 2 {
 			continue
 		}
-		drawn, err := draws(p.Title, p.X, p.Y, p.Log, p.Lines)
+		drawn, err := draw(p.Title, p.X, p.Y, p.Log, p.Lines)
 		if err != nil {
 			return made, err
 		}
@@ -62,7 +62,7 @@ func Save(dir string, pictures []Picture) ([]string, error) {
 	return made, nil
 }
 
-func draws(title, x, y string, log bool, lines []Line) (*plot.Plot, error) {
+func draw(title, x, y string, log bool, lines []Line) (*plot.Plot, error) {
 	p := plot.New()
 	p.Title.Text, p.X.Label.Text, p.Y.Label.Text = title, x, y
 	p.Y.Min = 0

@@ -1,4 +1,4 @@
-// Package server is what benchmarks do on their hosts.
+// Package server connects to the hosts of benchmarks and runs statements on them.
 package server
 
 import (
@@ -14,27 +14,46 @@ import (
 )
 
 var (
-	// Epoch is that of all benchmarks.
+	// Epoch is the epoch of all benchmarks.
 	Epoch = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
-	// Layout is that of all benchmarks.
+	// Layout is the layout of all benchmarks.
 	Layout = shards.DefaultLayout
 )
 
 // PhotosTable creates the table that benchmarks of shards read and write.
 const PhotosTable = "create table photos (id bigint primary key, owner bigint not null, title text not null)"
 
-// Open opens sessions whose commits do not wait for the disk.
-func Open(ctx context.Context, host shards.Host, n int) ([]*pgx.Conn, error) {
+// Config returns the config of a cluster whose shards are spread evenly over hosts.
+func Config(count int, hosts []shards.Host) shards.Config {
+	return shards.Config{
+		Cluster: "bench", Shards: count, Epoch: Epoch, Layout: Layout, Hosts: hosts, Placement: shards.Evenly(count, hosts),
+	}
+}
+
+// On returns the map with other hosts of the same names.
+func On(m *shards.Map, hosts []shards.Host) (*shards.Map, error) {
+	cfg := m.Config()
+	cfg.Hosts = hosts
+	return cfg.Map()
+}
+
+// Connect opens a session whose commits do not wait for the disk.
+func Connect(ctx context.Context, host shards.Host) (*pgx.Conn, error) {
 	cfg, err := pgx.ParseConfig(host.ConnString())
 	if err != nil {
 		return nil, shards.ErrBadDSN
 	}
 	cfg.RuntimeParams["synchronous_commit"] = "off"
+	return pgx.ConnectConfig(ctx, cfg)
+}
+
+// Open opens n sessions as [Connect] does.
+func Open(ctx context.Context, host shards.Host, n int) ([]*pgx.Conn, error) {
 	var conns []*pgx.Conn
 	for range n {
-		conn, err := pgx.ConnectConfig(ctx, cfg)
+		conn, err := Connect(ctx, host)
 		if err != nil {
-			Close(conns)
+			Close(conns...)
 			return nil, fmt.Errorf("session %d of %d: %w", len(conns)+1, n, err)
 		}
 		conns = append(conns, conn)
@@ -43,7 +62,7 @@ func Open(ctx context.Context, host shards.Host, n int) ([]*pgx.Conn, error) {
 }
 
 // Close closes sessions.
-func Close(conns []*pgx.Conn) {
+func Close(conns ...*pgx.Conn) {
 	for _, conn := range conns {
 		_ = conn.Close(context.Background())
 	}
@@ -63,7 +82,7 @@ func Exec(ctx context.Context, host shards.Host, statements ...string) error {
 	return errors.Join(err, conn.Close(ctx))
 }
 
-// Checkpoint runs a checkpoint, so that every turn begins right after one, if the user is allowed to.
+// Checkpoint runs a checkpoint, so that every turn begins right after one. It does nothing if the user may not run one.
 func Checkpoint(ctx context.Context, host shards.Host) error {
 	err := Exec(ctx, host, "checkpoint")
 	var pg *pgconn.PgError
@@ -73,19 +92,13 @@ func Checkpoint(ctx context.Context, host shards.Host) error {
 	return err
 }
 
-// On returns the map with other hosts of the same names.
-func On(m *shards.Map, hosts []shards.Host) (*shards.Map, error) {
-	cfg := m.Config()
-	cfg.Hosts = hosts
-	return cfg.Map()
-}
-
-// Version returns the version of a host's Postgres.
-func Version(ctx context.Context, host shards.Host) (version string, err error) {
+// Version returns the version of a host's Postgres, and its setting fsync.
+func Version(ctx context.Context, host shards.Host) (version string, fsync bool, err error) {
 	conn, err := pgx.Connect(ctx, host.ConnString())
 	if err != nil {
-		return "", err
+		return "", false, err
 	}
-	err = conn.QueryRow(ctx, "SELECT split_part(current_setting('server_version'), ' ', 1)").Scan(&version)
-	return version, errors.Join(err, conn.Close(ctx))
+	const query = "SELECT split_part(current_setting('server_version'), ' ', 1), current_setting('fsync')::bool"
+	err = conn.QueryRow(ctx, query).Scan(&version, &fsync)
+	return version, fsync, errors.Join(err, conn.Close(ctx))
 }

@@ -8,7 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/kiloshard/kiloshard/bench"
+	"github.com/kiloshard/kiloshard/bench/ids"
 	"github.com/kiloshard/kiloshard/cmd/internal/cli"
 	"github.com/kiloshard/kiloshard/cmd/internal/throwaway"
 	"github.com/kiloshard/kiloshard/internal/localpg"
@@ -16,7 +16,7 @@ import (
 )
 
 func idsCommand(a *cli.App) *cobra.Command {
-	var cfg bench.IDsConfig
+	cfg := ids.Config{Progress: progress(a)}
 	var plots string
 	cmd := &cobra.Command{
 		Use:   "ids",
@@ -30,21 +30,19 @@ duplicates. Then it fills a table with each as its primary key.
 second over the size of the table, as SVG and PNG.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			minimums := []minimum{{"rows", cfg.Rows, 0}}
 			for _, n := range cfg.Sessions {
-				if n < 1 {
-					return cli.Usagef("--sessions %d: expected 1 or more", n)
-				}
+				minimums = append(minimums, minimum{"sessions", n, 1})
+			}
+			if err := checkMinimums(minimums...); err != nil {
+				return err
 			}
 			if cfg.Duration <= 0 {
 				return cli.Usagef("--duration %s: expected more than 0", cfg.Duration)
 			}
-			if cfg.Rows < 0 {
-				return cli.Usagef("--rows %d: expected 0 or more", cfg.Rows)
-			}
 			if cfg.Rows == 0 {
 				cfg.Rows = -1
 			}
-			cfg.Progress = func(what string) { fmt.Fprintln(a.Stderr, "measuring", what) }
 			return throwaway.WithServers(cmd.Context(), a, 1, func(servers []*localpg.Server) error {
 				for _, name := range []string{"main", "tickets_a", "tickets_b"} {
 					dsn, err := servers[0].CreateDatabase(cmd.Context(), fmt.Sprintf("kiloshard_bench_%s_%d", name, os.Getpid()))
@@ -53,25 +51,25 @@ second over the size of the table, as SVG and PNG.`,
 					}
 					cfg.Hosts = append(cfg.Hosts, shards.Host{Name: name, DSN: dsn})
 				}
-				report, err := bench.IDs(cmd.Context(), cfg)
+				report, err := ids.Run(cmd.Context(), cfg)
 				if err != nil {
 					return err
 				}
 				if err := plot(a, plots, report); err != nil {
 					return err
 				}
-				return a.Print(report, func() { printIDsReport(a, report) })
+				return a.Print(report, func() { printIDs(a, report) })
 			})
 		},
 	}
 	cmd.Flags().IntSliceVar(&cfg.Sessions, "sessions", []int{1, 32}, "how many sessions make IDs at once")
-	cmd.Flags().DurationVar(&cfg.Duration, "duration", 24*time.Second, "of the making of IDs in all")
-	cmd.Flags().IntVar(&cfg.Rows, "rows", 1_000_000, "of each table that is filled; 0 for no tables")
+	cmd.Flags().DurationVar(&cfg.Duration, "duration", 24*time.Second, "total time of making IDs")
+	cmd.Flags().IntVar(&cfg.Rows, "rows", 1_000_000, "of each table that it fills; 0 for no tables")
 	cmd.Flags().StringVar(&plots, "plot", "", "a directory for plots")
 	return cmd
 }
 
-func printIDsReport(a *cli.App, report *bench.IDsReport) {
+func printIDs(a *cli.App, report *ids.Report) {
 	rows := [][]string{{">SESSIONS", "FUNCTION", ">US PER ID", ">IDS PER MS", ">OF CEILING", ">WAL B/ID", ">DUPLICATES", ">X PUBLISHED", ">X ONE SHARD"}}
 	for _, f := range report.Rows {
 		rows = append(rows, []string{
@@ -84,14 +82,13 @@ func printIDsReport(a *cli.App, report *bench.IDsReport) {
 	a.Say(`PostgreSQL %s. Rates are of all sessions together; the last two columns are their ratios to the published
 function and to next_id on one shard. The ceiling is the format's: %d IDs a millisecond on one shard.`, report.Server, report.Ceiling)
 
-	m := report.Many
-	a.Say("\nA burst of %s on an idle shard, microseconds an ID: %.2f as so many statements, %.2f as so many calls\nin one, %.2f by next_ids, which is %.3f and %.2f times as much.",
-		cli.Count(m.IDs, "ID"), m.Singly, m.Calls, m.Many, m.VsSingly, m.VsCalls)
-	w := report.Wrapper
-	a.Say("next_id() takes %.2f microseconds an ID below the ceiling, and %.0f in a statement of another shard each time, of which the\nround trip is most; the engine without the PL/pgSQL around it %.2f and %.0f. For each shard a session keeps %.1f KiB of\nfunctions, %.1f with what it keeps of the sequence.",
-		w.ID, w.Change, w.IDInLine, w.ChangeInLine, float64(w.FunctionBytes)/1024, float64(w.AllBytes)/1024)
+	b := report.Burst
+	a.Say("\nA burst of %s on an idle shard takes %.2f microseconds an ID with a statement for each ID, %.2f with one\nstatement for all, and %.2f with next_ids: %.3f and %.2f times as long.",
+		cli.Count(b.IDs, "ID"), b.Singly, b.Calls, b.Many, b.VsSingly, b.VsCalls)
+	a.Say("For each shard whose next_id() it has called, a session keeps %.1f KiB of functions, %.1f KiB with the sequence.",
+		float64(report.Memory.Functions)/1024, float64(report.Memory.All)/1024)
 	a.Say("A lease hands out %.1f million IDs a second on one core, %.1f million a hundred at a time.",
-		report.HandOut.NextPerSecond/1e6, report.HandOut.NextIDsPerSecond/1e6)
+		report.Lease.NextPerSecond/1e6, report.Lease.NextIDsPerSecond/1e6)
 
 	if len(report.Inserts) == 0 {
 		return

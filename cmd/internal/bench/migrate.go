@@ -6,7 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/kiloshard/kiloshard/bench"
+	"github.com/kiloshard/kiloshard/bench/migrations"
 	"github.com/kiloshard/kiloshard/cmd/internal/cli"
 	"github.com/kiloshard/kiloshard/cmd/internal/throwaway"
 	"github.com/kiloshard/kiloshard/internal/localpg"
@@ -14,55 +14,52 @@ import (
 )
 
 func migrateCommand(a *cli.App) *cobra.Command {
-	var cfg bench.MigrateConfig
+	cfg := migrations.Config{Progress: progress(a)}
 	cmd := &cobra.Command{
 		Use:   "migrate",
 		Short: "One migration over all shards of two hosts, beside tern in a loop",
-		Long: `Runs one migration, a table with an index, over the shards of two hosts: by kiloshard
-migrate up; by tern's own Migrator in a loop; by a loop as of a tool like goose, a
-transaction for each shard and a round trip for each statement; and by loops inside the
-servers, of which a single one in each server is the floor.
+		Long: `Runs one migration, a table with an index, over the shards of two hosts in several ways:
+kiloshard migrate up; tern's own Migrator in a loop; a loop like that of goose, with a
+transaction for each shard and a round trip for each statement; and loops inside the
+servers. One loop in each server is the floor.
 
-migrate up migrates all shards. The others, some of which are slow, migrate --sample
-shards of each host, and their seconds are scaled up. With --delay all is measured once
-more over a network with that delay each way, which toxiproxy makes; the sample is then
-half of it. The catalogs are the same for all when they begin: every round has clones of
-the same databases.
+migrate up migrates all shards. The other ways, some of them slow, migrate --sample
+shards of each host, and their times are scaled up. With --delay everything is measured
+again over a network with that delay each way, made by toxiproxy, with half the sample.
+All ways start with the same catalogs: every round uses clones of the same databases.
 
-Each way is as its users have it: every commit of tern's and of the goose-style loop
-waits for the disk; in the others only the last one on each host does, which covers all
-before it.`,
+Every way runs as its users run it: each commit of tern and of the goose-style loop waits
+for the disk; the other ways wait once on each host, for the last commit, which covers
+all before it.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			switch {
 			case cfg.Shards < 8 || cfg.Shards > shards.DefaultLayout.MaxShards():
 				return cli.Usagef("--shards %d: expected 8 to %d", cfg.Shards, shards.DefaultLayout.MaxShards())
-			case cfg.Workers < 1:
-				return cli.Usagef("--workers %d: expected 1 or more", cfg.Workers)
-			case cfg.Sample < 1:
-				return cli.Usagef("--sample %d: expected 1 or more", cfg.Sample)
 			case cfg.Delay < 0 || cfg.Delay%time.Millisecond != 0:
 				return cli.Usagef("--delay %s: expected whole milliseconds, or 0 for none", cfg.Delay)
 			}
-			cfg.Progress = func(what string) { fmt.Fprintln(a.Stderr, "measuring:", what) }
+			if err := checkMinimums(minimum{"workers", cfg.Workers, 1}, minimum{"sample", cfg.Sample, 1}); err != nil {
+				return err
+			}
 			return throwaway.WithServers(cmd.Context(), a, 2, func(servers []*localpg.Server) error {
 				cfg.NewHosts = throwaway.NewHosts(servers)
-				report, err := bench.Migrate(cmd.Context(), cfg)
+				report, err := migrations.Run(cmd.Context(), cfg)
 				if err != nil {
 					return err
 				}
-				return a.Print(report, func() { printMigrateReport(a, report) })
+				return a.Print(report, func() { printMigrations(a, report) })
 			})
 		},
 	}
 	cmd.Flags().IntVar(&cfg.Shards, "shards", 4096, "how many shards to migrate")
 	cmd.Flags().IntVar(&cfg.Workers, "workers", 4, "sessions to each host")
-	cmd.Flags().IntVar(&cfg.Sample, "sample", 256, "shards of each host that all but migrate up migrate, at most a quarter of them")
+	cmd.Flags().IntVar(&cfg.Sample, "sample", 256, "shards of each host that each of the other ways migrates, at most a quarter of them")
 	cmd.Flags().DurationVar(&cfg.Delay, "delay", time.Millisecond, "of the network, each way, for a second table; 0 for none")
 	return cmd
 }
 
-func printMigrateReport(a *cli.App, report *bench.MigrateReport) {
+func printMigrations(a *cli.App, report *migrations.Report) {
 	for i, table := range report.Tables {
 		if i > 0 {
 			a.Say("")
@@ -90,14 +87,14 @@ func printMigrateReport(a *cli.App, report *bench.MigrateReport) {
 		a.Table(rows)
 	}
 	a.Say(`
-%s on %s, PostgreSQL %s, %s to each host; medians of %d rounds, the ratios' too.
-~ is scaled up from the shards that were measured. Each way as its users have it: every commit of tern's and of the
-goose-style loop waits for the disk; in the others only the last one on each host does, which covers all before it.`,
+%s on %s, PostgreSQL %s, %s to each host. Times and ratios are medians of %d rounds.
+~ is scaled up from the shards that were measured. Every way runs as its users run it: each commit of tern and of the
+goose-style loop waits for the disk; the other ways wait once on each host, for the last commit, which covers all before it.`,
 		cli.Count(report.Shards, "shard"), cli.Count(report.Hosts, "host"), report.Server, cli.Count(report.Workers, "session"), report.Rounds)
 	if report.PeakRSS > 0 {
 		a.Say("Memory of this process during migrate up: %d MB at most.", report.PeakRSS>>20)
 	}
 	if report.SessionBytes > 0 {
-		a.Say("Memory of a Postgres session of it: %d MB at most.", report.SessionBytes>>20)
+		a.Say("Memory of one of its Postgres sessions: %d MB at most.", report.SessionBytes>>20)
 	}
 }

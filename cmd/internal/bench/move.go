@@ -16,48 +16,47 @@ import (
 )
 
 func moveCommand(a *cli.App) *cobra.Command {
-	cfg := moves.Config{Progress: func(what string) { fmt.Fprintln(a.Stderr, "measuring:", what) }}
+	cfg := moves.Config{Progress: progress(a)}
 	var turn, hold float64
 	var rate int64
 	cmd := &cobra.Command{
 		Use:   "move",
 		Short: "What services notice while a shard moves",
-		Long: `A shard moves to another host and back while services write to it and read, as fast as they
-can, and at a slower pace to other shards of both hosts. Before each move the same tables
-are copied by a bare CREATE SUBSCRIPTION, under the same load. Each round has its own rows:
-they are looked for afterwards, and taken away. wal_retrieve_retry_interval is 1 s: Postgres 15
-begins no two subscriptions within it, which would be the second one's loss. There is WAL of before to
-write over, as on a host that has run for some time.
+		Long: `Moves a shard to another host and back while callers write to it and read from it as fast
+as they can, and at a slower pace to other shards of both hosts. Before each move a bare
+CREATE SUBSCRIPTION copies the same tables under the same load. Each round writes its own
+rows, checks afterwards that they exist, and deletes them. wal_retrieve_retry_interval is
+1 s: Postgres 15 starts at most one subscription within it, so the second would wait. The
+hosts reuse old WAL files, as hosts do that have run for some time.
 
-The parts, which --only selects, and what is wanted in each:
+The parts, which --only selects, and the goal of each:
 
-  table   a shard of one table: the longest stall seen by any client under 40 ms in the median
-          move and 150 ms in the worst; no failed call, no row lost or doubled, IDs that rise;
-          1.3 times as long as the bare copy at most
+  table   a shard of one table: the longest stall of any client under 40 ms in the median
+          move and 150 ms in the worst; no failed call, no row lost or doubled, IDs that
+          rise; at most 1.3 times as long as the bare copy
   tables  the same rows in ten tables
-  rate    one table again, of which --rate is copied in a second: the p99.9 of other shards is
-          twice the usual at most, which takes a rate
-  lock    the same while a transaction holds a row for 25 s: no client waits for longer than
-          600 ms, and the move ends well once it may
-  drain   the same rows in --shards shards of a host, which all leave it for two others: no
+  rate    one table again, copied at --rate: the p99.9 of other shards at most twice the
+          usual, which needs a rate
+  lock    the same while a transaction holds a row for 25 s: no client waits for longer
+          than 600 ms, and the move ends soon after the transaction
+  drain   the same rows in --shards shards of one host, which all move to two others: no
           failed call, no row lost or doubled`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := checkOnly(cfg.Only, moves.Parts()); err != nil {
 				return err
 			}
-			for _, flag := range []struct {
-				name         string
-				value, least int
-			}{{"rows", cfg.Rows, 1000}, {"moves", cfg.Moves, 1}, {"callers", cfg.Callers, 1}, {"rate", int(rate), 1}, {"shards", cfg.Shards, 2}} {
-				if flag.value < flag.least {
-					return cli.Usagef("--%s %d: expected %d or more", flag.name, flag.value, flag.least)
-				}
+			if err := checkMinimums(
+				minimum{"rows", cfg.Rows, 1000}, minimum{"moves", cfg.Moves, 1}, minimum{"callers", cfg.Callers, 1},
+				minimum{"rate", int(rate), 1}, minimum{"shards", cfg.Shards, 2},
+			); err != nil {
+				return err
 			}
-			for name, value := range map[string]float64{"turn": turn, "hold": hold} {
-				if !(value > 0 && value <= 3600) {
-					return cli.Usagef("--%s %g: expected more than 0, and 3600 at most", name, value)
-				}
+			if err := checkSeconds("turn", turn); err != nil {
+				return err
+			}
+			if err := checkSeconds("hold", hold); err != nil {
+				return err
 			}
 			cfg.Rate = rate * 1e6
 			cfg.Turn, cfg.Hold = time.Duration(turn*float64(time.Second)), time.Duration(hold*float64(time.Second))
@@ -66,11 +65,11 @@ The parts, which --only selects, and what is wanted in each:
 	}
 	onlyFlag(cmd, &cfg.Only, moves.Parts())
 	cmd.Flags().IntVar(&cfg.Rows, "rows", 1_000_000, "of the shard")
-	cmd.Flags().IntVar(&cfg.Moves, "moves", 10, "to and fro")
-	cmd.Flags().IntVar(&cfg.Callers, "callers", 4, "so many write to the shard, and so many read")
-	cmd.Flags().IntVar(&cfg.Shards, "shards", 100, "of the host, in the part drain")
+	cmd.Flags().IntVar(&cfg.Moves, "moves", 10, "back and forth")
+	cmd.Flags().IntVar(&cfg.Callers, "callers", 4, "how many write to the shard, and as many read")
+	cmd.Flags().IntVar(&cfg.Shards, "shards", 100, "of the host that is drained, in the part drain")
 	cmd.Flags().Float64Var(&turn, "turn", 2, "seconds of the load before each move")
-	cmd.Flags().Int64Var(&rate, "rate", 10, "MB that are copied in a second, in the part rate")
+	cmd.Flags().Int64Var(&rate, "rate", 10, "MB copied per second, in the part rate")
 	cmd.Flags().Float64Var(&hold, "hold", 25, "seconds for which a transaction holds a row, in the part lock")
 	return cmd
 }
@@ -84,11 +83,11 @@ func benchMove(ctx context.Context, a *cli.App, cfg moves.Config) error {
 		if err != nil {
 			return err
 		}
-		return a.Print(report, func() { printMoveReport(a, report) })
+		return a.Print(report, func() { printMoves(a, report) })
 	})
 }
 
-func printMoveReport(a *cli.App, report *moves.Report) {
+func printMoves(a *cli.App, report *moves.Report) {
 	for i, f := range report.Parts {
 		if i > 0 {
 			a.Say("")
@@ -129,12 +128,12 @@ func printMoveReport(a *cli.App, report *moves.Report) {
 		a.Table(rows)
 		sayErrors(a, d.Errors)
 	}
-	text := fmt.Sprintf("%s in all, %s and as many readers", cli.Count(report.Rows, "row"), cli.Count(report.Callers, "writer"))
-	if len(report.Parts) > 0 {
-		last := report.Parts[len(report.Parts)-1]
-		text += fmt.Sprintf("; %s of each part, %d of %s; %d MB a second at the rate; a row is held for %g s", cli.Count(report.Parts[0].Moves, "move"), last.Moves, last.Part, report.Rate/1e6, report.Hold)
+	a.Say("%s in all, %s and as many readers.", cli.Count(report.Rows, "row"), cli.Count(report.Callers, "writer"))
+	if n := len(report.Parts); n > 0 {
+		last := report.Parts[n-1]
+		a.Say("%s in each part, %d in %s. The rate is %d MB a second; the lock is held for %g s.",
+			cli.Count(report.Parts[0].Moves, "move"), last.Moves, last.Part, report.Rate/1e6, report.Hold)
 	}
-	a.Say("%s.", text)
 }
 
 func addCounts(c moves.Counts, one func(what, value string)) {

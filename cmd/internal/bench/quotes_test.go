@@ -13,7 +13,7 @@ import (
 	"github.com/kiloshard/kiloshard/cmd/internal/pages"
 )
 
-// What bench/README.md quotes of benchmarks that take too long for a test is what they print of a report.
+// bench/README.md quotes benchmarks that take too long for a test. They print these lines of a report.
 func TestQuotes(t *testing.T) {
 	t.Parallel()
 	page, err := os.ReadFile("../../../bench/README.md")
@@ -30,7 +30,7 @@ func TestQuotes(t *testing.T) {
 			for _, part := range slices.DeleteFunc(moves.Parts(), func(name string) bool { return name == "drain" }) {
 				report.Parts = append(report.Parts, moves.Figure{Part: part, Moves: 10, Stalls: values, Fences: values, Seconds: values, Bare: values, Ratios: values})
 			}
-			printMoveReport(a, report)
+			printMoves(a, report)
 		}},
 	}
 	for _, test := range tests {

@@ -3,7 +3,6 @@ package throwaway
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 
@@ -61,20 +60,5 @@ func NewHosts(servers []*localpg.Server) func(context.Context) ([]shards.Host, e
 			hosts[i] = shards.Host{Name: fmt.Sprintf("pg-%c", 'a'+i), DSN: dsn}
 		}
 		return hosts, nil
-	}
-}
-
-// NewStandby returns a function that starts a standby of a server.
-func NewStandby(server *localpg.Server) func(context.Context) (func(string) string, func() error, error) {
-	return func(ctx context.Context) (func(string) string, func() error, error) {
-		backup, err := server.Backup(ctx)
-		if err != nil {
-			return nil, nil, err
-		}
-		standby, err := backup.Standby(ctx, "kiloshard bench", nil)
-		if err != nil {
-			return nil, nil, errors.Join(err, backup.Remove(ctx))
-		}
-		return standby.DSN, func() error { return standby.Stop(context.WithoutCancel(ctx)) }, nil
 	}
 }

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Each of these has a line of bench route that gets worse without it.
+// Each of these has a line of bench route or bench stores that gets worse without it.
 const (
 	// fewLanes is how many lanes reads share at least (many, 16 goroutines): a group grows while the one before it is under
 	// way, and a server process that stays busy costs less than many that take turns.
