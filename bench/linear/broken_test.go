@@ -45,7 +45,7 @@ func (s *memory) Swap(_ context.Context, from int, next mapstore.Change) (mapsto
 	defer runtime.Gosched()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.fault == "looks before it swaps" {
+	if s.fault == "reads before it swaps" {
 		if err := s.compare(from); err != nil {
 			return mapstore.Entry{}, err
 		}
@@ -62,12 +62,12 @@ func (s *memory) Swap(_ context.Context, from int, next mapstore.Change) (mapsto
 	if s.fault == "unknown, and not made" && rand.IntN(2) == 0 {
 		return mapstore.Entry{}, mapstore.ErrOutcomeUnknown
 	}
-	if s.fault == "acknowledges what it loses" && from > 0 && rand.IntN(3) == 0 {
+	if s.fault == "loses an acknowledged swap" && from > 0 && rand.IntN(3) == 0 {
 		entry, err := s.add(from, next)
 		s.versions = s.versions[:from]
 		return entry, err
 	}
-	if s.fault == "makes what it refuses" && rand.IntN(3) == 0 {
+	if s.fault == "makes a refused swap" && rand.IntN(3) == 0 {
 		_, _ = s.add(from, next)
 		return mapstore.Entry{}, &mapstore.ConflictError{Wanted: from, Found: from + 1}
 	}
@@ -110,8 +110,8 @@ func (s *memory) History(context.Context) iter.Seq2[mapstore.Entry, error] {
 func (s *memory) Watch(context.Context, int) iter.Seq2[mapstore.Entry, error] { panic("not used") }
 func (s *memory) Close() error                                                { return nil }
 
-// The check finds every way in which a store is broken, and nothing in a correct store.
-func TestRunFindsWhatIsBroken(t *testing.T) {
+// Run finds every kind of broken store, and accepts a correct one.
+func TestRunFindsBrokenStores(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
 		fault   string
@@ -122,10 +122,10 @@ func TestRunFindsWhatIsBroken(t *testing.T) {
 		{"unknown, and made", "linearizable", false},
 		{"unknown, and not made", "linearizable", false},
 		{"no compare", "not linearizable", true},
-		{"looks before it swaps", "not linearizable", true},
+		{"reads before it swaps", "not linearizable", true},
 		{"stale loads", "not linearizable", false},
-		{"acknowledges what it loses", "not linearizable", true},
-		{"makes what it refuses", "not linearizable", true},
+		{"loses an acknowledged swap", "not linearizable", true},
+		{"makes a refused swap", "not linearizable", true},
 		{"a gap in the history", "linearizable", true},
 	} {
 		t.Run(test.fault, func(t *testing.T) {
@@ -154,8 +154,8 @@ func TestRunKills(t *testing.T) {
 	if err != nil || kills != 7 || report.Kills != 7 || report.Operations < 500 {
 		t.Errorf("%d kills, %v, %v", kills, report, err)
 	}
-	cfg.Kill = func(context.Context) error { return fmt.Errorf("it lives on") }
-	if _, err := linear.Run(t.Context(), cfg); err == nil || err.Error() != "kill the store: it lives on" {
+	cfg.Kill = func(context.Context) error { return fmt.Errorf("still running") }
+	if _, err := linear.Run(t.Context(), cfg); err == nil || err.Error() != "kill the store: still running" {
 		t.Errorf("got %v", err)
 	}
 }

@@ -1,8 +1,8 @@
-// Package linear checks that a store of the map is linearizable: that whatever many clients do at once, while the store is
-// killed and started again, is what they could have seen had each done its operation at one instant between its call
-// and its return.
+// Package linear checks that a store of the map is linearizable: many clients use it at once, while it is killed and
+// restarted, and their results are the same as if each operation had run at one instant between its call and its return.
 //
-// [Run] has clients load and swap, notes what each was told and when, and has porcupine
-// (https://github.com/anishathalye/porcupine) look for such instants. What [mapstore.ErrOutcomeUnknown] left open may have
-// happened at any instant after its call, or never. It also compares the store's history with what was acknowledged.
+// In [Run] clients load and swap maps and record their results and times. porcupine
+// (https://github.com/anishathalye/porcupine) then searches for such instants. An operation that ended with
+// [mapstore.ErrOutcomeUnknown] may have happened at any instant after its call, or never. Run also compares the store's
+// history with the swaps that succeeded.
 package linear

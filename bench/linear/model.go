@@ -10,17 +10,17 @@ import (
 	"github.com/anishathalye/porcupine"
 )
 
-// Operation is what one client did, and its result.
+// Operation is one operation of a client, and its result.
 type Operation struct {
 	Client       int
 	Call, Return time.Duration // since the start of the run
 
-	From   int // of a swap, the version that it replaces; -1 for a load
-	Change int // of a swap, its unique number, from 1 up
+	From   int // the version that a swap replaces; -1 for a load
+	Change int // the unique number of a swap, from 1 up
 
 	Outcome Outcome
 	Version int // that was loaded, written, or found by a conflict; 0 for none
-	Loaded  int // of a load, the number of the change that wrote the version; 0 for none
+	Loaded  int // the number of the change that wrote the version that a load returned; 0 for none
 }
 
 // Outcome is how an operation ended.
@@ -40,16 +40,16 @@ type state struct{ version, change, found int }
 // step is an operation in the model.
 type step struct {
 	Operation
-	rank  int // of a load or a conflict among those that found the same version, in the order of their calls
-	finds int // of a swap, how many operations found the version that it was for
+	rank  int // the place of a load or a conflict among those that found the same version, in the order of their calls
+	finds int // how many operations found the version that a swap replaces
 }
 
 // model is a linearizable store.
 //
-// Operations that change nothing may be in any order among themselves, so those that found one version come in the order of
-// their calls, which is one in which none comes after one that began when it had ended. And all of them come before the
-// version is followed by another, for it never comes again. With this only one order is left to try, where otherwise
-// there are as many as there are subsets of what went on at once.
+// Operations that change nothing can run in any order among themselves. The model takes those that found one version in the
+// order of their calls, in which no operation follows one that began after it had ended. All of them come before the
+// next version, because a version never returns. This leaves one order to try instead of as many as there are subsets of
+// concurrent operations.
 var model = porcupine.Model{
 	Init: func() any { return state{} },
 	Step: func(before, input, _ any) (bool, any) {
@@ -73,15 +73,15 @@ func (o Operation) String() string {
 	if o.From >= 0 {
 		what = fmt.Sprintf("change %d from version %d", o.Change, o.From)
 	}
-	told := [...]string{"done", "conflict", "unknown", "refused"}[o.Outcome]
-	return fmt.Sprintf("client %d, %s to %s: %s: %s, version %d", o.Client, o.Call, o.Return, what, told, o.Version)
+	outcome := [...]string{"done", "conflict", "unknown", "refused"}[o.Outcome]
+	return fmt.Sprintf("client %d, %s to %s: %s: %s, version %d", o.Client, o.Call, o.Return, what, outcome, o.Version)
 }
 
 // Linearizable searches for an order of the operations in which each sees the effects of those before it. It returns
 // [porcupine.Unknown] if the limit ends the search.
 //
-// An unknown swap was made, at any instant after its call, if its change was loaded or is among the versions, which are
-// the numbers of changes by version. Else it was not, as far as anybody can tell.
+// A swap with an unknown outcome succeeded, at any instant after its call, if its change was loaded or is among the versions,
+// which are the numbers of changes by version. Otherwise it did not, as far as the clients can tell.
 func Linearizable(operations []Operation, versions map[int]int, limit time.Duration) porcupine.CheckResult {
 	seen, finds := map[int]bool{}, map[int]int{}
 	for _, change := range versions {
@@ -152,7 +152,7 @@ func CompareHistory(operations []Operation, versions map[int]int) []string {
 	}
 	for change, version := range madeBy {
 		if _, ours := swaps[change]; !ours {
-			complain("version %d was made by change %d, which nobody asked for", version, change)
+			complain("version %d was made by change %d, which no client sent", version, change)
 		}
 	}
 	return wrong

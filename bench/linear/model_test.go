@@ -11,7 +11,7 @@ import (
 	"github.com/kiloshard/kiloshard/bench/linear"
 )
 
-// loads and swaps make operations from begin to end.
+// loads and swaps return operations that last from begin to end.
 func loads(begin, end time.Duration, version, change int) linear.Operation {
 	return linear.Operation{Call: begin, Return: end, From: -1, Version: version, Loaded: change}
 }
@@ -80,7 +80,7 @@ func plain(versions map[int]int) porcupine.Model {
 }
 
 // The shortcuts of the search do not change its result.
-func TestLinearizableIsWhatThePlainModelSays(t *testing.T) {
+func TestLinearizableAgreesWithPlainModel(t *testing.T) {
 	t.Parallel()
 	verdicts := map[porcupine.CheckResult]int{}
 	rapid.Check(t, func(t *rapid.T) {

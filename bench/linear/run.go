@@ -19,13 +19,13 @@ import (
 
 // Config configures [Run].
 type Config struct {
-	Stores     []mapstore.Store // the same store, opened several times; it is empty. The clients share them
-	Cluster    string           // whose map the store keeps
+	Stores     []mapstore.Store // one empty store, opened several times; the clients share them
+	Cluster    string           // the cluster of the map
 	Clients    int              // Defaults to 50
-	Operations int              // of all clients, at least, without those that the store refused. Defaults to 10,000
+	Operations int              // at least so many of all clients, without those that the store refused. Defaults to 10,000
 
-	// Kill kills the store and starts it again. It is called Kills times, after a random number of operations each. nil
-	// kills nothing.
+	// Kill kills the store and restarts it. Run calls it Kills times, each after a random number of operations. nil kills
+	// nothing.
 	Kill  func(ctx context.Context) error
 	Kills int
 
@@ -33,10 +33,10 @@ type Config struct {
 	Seed       uint64        // of the random numbers. Defaults to a random one
 }
 
-// Report is what [Run] found.
+// Report is the result of [Run].
 type Report struct {
-	Operations int `json:"operations"` // those that were answered, and swaps that may have succeeded
-	Loads      int `json:"loads"`      // that were answered
+	Operations int `json:"operations"` // all but the refused ones
+	Loads      int `json:"loads"`      // that returned a map or that there is none
 	Swaps      int `json:"swaps"`      // that succeeded, according to the clients
 	Conflicts  int `json:"conflicts"`
 	Unknown    int `json:"unknown"` // swaps whose result is unknown
@@ -46,11 +46,11 @@ type Report struct {
 
 	Seconds      float64  `json:"seconds"`
 	CheckSeconds float64  `json:"check_seconds"`
-	Verdict      string   `json:"verdict"` // "linearizable", "not linearizable", or "undecided" for a check that ran out of time
+	Verdict      string   `json:"verdict"` // "linearizable", "not linearizable", or "undecided" if the check ran out of time
 	Wrong        []string `json:"wrong"`   // contradictions between the history and the clients' results
 	Seed         uint64   `json:"seed"`
 
-	LastError string `json:"last_error,omitempty"` // that a client received, except timeouts
+	LastError string `json:"last_error,omitempty"` // the last error of a client, except timeouts
 
 	History []Operation `json:"-"`
 }
@@ -60,7 +60,7 @@ func (r *Report) OK() bool { return r.Verdict == "linearizable" && len(r.Wrong) 
 
 // String returns the report in one line.
 func (r *Report) String() string {
-	return fmt.Sprintf("%s: %d operations in %.1f s, %d versions (%d acknowledged, %d conflicts, %d unknown, %d unanswered), %d kills, checked in %.1f s, %d wrong in the history",
+	return fmt.Sprintf("%s: %d operations in %.1f s, %d versions (%d acknowledged, %d conflicts, %d unknown, %d refused), %d kills, checked in %.1f s, %d contradictions in the history",
 		r.Verdict, r.Operations, r.Seconds, r.Versions, r.Swaps, r.Conflicts, r.Unknown, r.Refused, r.Kills, r.CheckSeconds, len(r.Wrong))
 }
 
@@ -112,7 +112,7 @@ type run struct {
 	lastErr error // except timeouts
 }
 
-// client runs one operation after the other. Most swaps replace the version that it saw last, which others have seen too.
+// client runs one operation after the other. A swap replaces the version that the client saw last, which others have seen too.
 func (r *run) client(ctx context.Context, number int) {
 	random := rand.New(rand.NewPCG(r.cfg.Seed, uint64(number)))
 	store := r.cfg.Stores[number%len(r.cfg.Stores)]
@@ -146,7 +146,7 @@ func (r *run) client(ctx context.Context, number int) {
 		r.mu.Unlock()
 		if o.Outcome != Refused {
 			r.done.Add(1)
-		} else { // the store may be down for a while
+		} else { // the store may be down
 			select {
 			case <-time.After(time.Duration(1+random.IntN(20)) * time.Millisecond):
 			case <-ctx.Done():
@@ -205,15 +205,15 @@ func changeOf(e mapstore.Entry) int {
 // kill kills the store after random numbers of operations.
 func (r *run) kill(ctx context.Context) error {
 	random := rand.New(rand.NewPCG(r.cfg.Seed, uint64(r.cfg.Clients)))
-	moments := make([]int64, r.cfg.Kills)
-	for i := range moments {
-		moments[i] = 1 + random.Int64N(int64(r.cfg.Operations))
+	after := make([]int64, r.cfg.Kills)
+	for i := range after {
+		after[i] = 1 + random.Int64N(int64(r.cfg.Operations))
 	}
-	slices.Sort(moments)
+	slices.Sort(after)
 	tick := time.NewTicker(time.Millisecond)
 	defer tick.Stop()
-	for _, moment := range moments {
-		for r.done.Load() < moment {
+	for _, operations := range after {
+		for r.done.Load() < operations {
 			select {
 			case <-tick.C:
 			case <-ctx.Done():
