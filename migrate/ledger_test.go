@@ -57,21 +57,6 @@ func TestChangedFiles(t *testing.T) {
 	equal(t, "status of one that was run again", fmt.Sprint(status.Changed), "[{2 002_photos.sql 002_photos.sql 0-2,4-5}]")
 }
 
-// A ledger that was made before there were entries of statements gets what it lacks.
-func TestLedgerOfAnEarlierForm(t *testing.T) {
-	t.Parallel()
-	b := setup(t, 1, 1, "001_users.sql", users)
-	b.up()
-	b.exec(0, "drop function kiloshard.begin_migration; drop function kiloshard.end_migration; drop function kiloshard.record_statement; alter table kiloshard.ledger drop column statement")
-	b.cfg.Files = files("001_users.sql", users+" -- changed", "002_index.sql", disableTx+"create index concurrently users_lower on users (lower(name))")
-	if _, err := migrate.Status(t.Context(), b.cfg); err != nil {
-		t.Fatal(err)
-	}
-	b.up()
-	equal(t, "ledger", b.value(0, ledgerOf(0)), "up1, up2.1, up2")
-	equal(t, "changed", fmt.Sprint(b.up().Changed), "[{1 001_users.sql 001_users.sql 0}]")
-}
-
 // A ledger of an older version is brought to the present one by the next run that has something to do.
 func TestLedgerOfAnOlderVersion(t *testing.T) {
 	t.Parallel()

@@ -37,8 +37,6 @@ BEGIN
   IF pg_catalog.to_regclass('kiloshard.settings') IS NULL THEN
     RETURN;
   END IF;
-  -- A database of a version without types.
-  ALTER TABLE kiloshard.settings ADD COLUMN IF NOT EXISTS type_bits int NOT NULL DEFAULT 0;
   SELECT * INTO here FROM kiloshard.settings;
   IF here IS NULL
     OR (here.cluster, here.schema_prefix, here.epoch, here.time_bits, here.shard_bits, here.type_bits, here.sequence_bits)

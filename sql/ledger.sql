@@ -19,7 +19,6 @@ CREATE TABLE IF NOT EXISTS kiloshard.ledger (
   error     text,
   statement int -- 1-based, in a file that runs outside a transaction; null for the whole file
 );
-ALTER TABLE kiloshard.ledger ADD COLUMN IF NOT EXISTS statement int;
 ALTER TABLE kiloshard.ledger DROP CONSTRAINT IF EXISTS ledger_direction_check; -- of an older version
 ALTER TABLE kiloshard.ledger ADD CONSTRAINT ledger_direction_check CHECK (direction IN ('up', 'down', 'force', 'accept', 'shared')) NOT VALID;
 CREATE INDEX IF NOT EXISTS ledger_current ON kiloshard.ledger (shard, version) WHERE current;

@@ -46,7 +46,7 @@ type turnData struct {
 
 func (turnData) ShardLock() int { return ShardLock }
 
-// CreateLock is the table that commands lock while they make, upgrade or grant shards. A database of an older release lacks it.
+// CreateLock is the table that commands lock while they make, upgrade or grant shards.
 const CreateLock = "kiloshard.lock_create"
 
 // TableHolder returns a query for the session that holds SHARE UPDATE EXCLUSIVE on a table, as text; no row if there is none.

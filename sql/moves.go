@@ -22,9 +22,8 @@ const FenceMark = "kiloshard_moved"
 // whoever asks, and its next_id fails.
 const ArrivingSequence = "kiloshard_arriving_seq"
 
-// MoverAtWork is a condition on a row m of kiloshard.moves: the session that works on the move is alive. The ledger of an
-// older release has no column for it.
-const MoverAtWork = `EXISTS (SELECT FROM pg_catalog.pg_stat_activity a WHERE a.pid = (to_jsonb(m) ->> 'mover')::int AND a.datname = pg_catalog.current_database()
+// MoverAtWork is a condition on a row m of kiloshard.moves: the session that works on the move is alive.
+const MoverAtWork = `EXISTS (SELECT FROM pg_catalog.pg_stat_activity a WHERE a.pid = m.mover AND a.datname = pg_catalog.current_database()
 	AND a.application_name = 'kiloshard move' AND pg_catalog.has_schema_privilege(a.usesysid, 'kiloshard', 'create'))`
 
 // IsFence returns a condition that is true if a schema is the fence of a shard that has moved away. The parameter is an

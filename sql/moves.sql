@@ -33,10 +33,7 @@ CREATE TABLE IF NOT EXISTS kiloshard.moves (
   parts   oid[], -- on the source, what was in that schema
   keys    text -- on the target, statements that make the keys and indexes which the shard gets once it has its rows; null when it has them
 );
-ALTER TABLE kiloshard.moves ADD COLUMN IF NOT EXISTS mover int, ADD COLUMN IF NOT EXISTS identities jsonb, ADD COLUMN IF NOT EXISTS carried text, ADD COLUMN IF NOT EXISTS offline boolean,
-  ADD COLUMN IF NOT EXISTS back jsonb, ADD COLUMN IF NOT EXISTS returns text, ADD COLUMN IF NOT EXISTS split text,
-  ADD COLUMN IF NOT EXISTS opened timestamp with time zone, ADD COLUMN IF NOT EXISTS copied timestamp with time zone, ADD COLUMN IF NOT EXISTS large_objects oid[],
-  ADD COLUMN IF NOT EXISTS catalogs text, ADD COLUMN IF NOT EXISTS parts oid[], ADD COLUMN IF NOT EXISTS keys text, ADD COLUMN IF NOT EXISTS grants aclitem[]; -- an older version lacks them
+ALTER TABLE kiloshard.moves ADD COLUMN IF NOT EXISTS grants aclitem[]; -- for a table that was made without it
 CREATE UNIQUE INDEX IF NOT EXISTS moves_shard ON kiloshard.moves (shard) WHERE outcome IS NULL;
 GRANT SELECT ON kiloshard.moves TO PUBLIC; -- it says where a shard went
 

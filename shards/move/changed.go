@@ -50,7 +50,7 @@ func (j *job) isServed(ctx context.Context) (bool, error) {
 	if err := noteCutover(ctx, j.to, j.ID); err != nil {
 		return false, err
 	}
-	if open, err := j.isOpen(ctx); err != nil || open {
+	if open, err := fence.IsOpen(ctx, j.to, j.Move); err != nil || open {
 		return open, err
 	}
 	change := j.change()

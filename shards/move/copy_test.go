@@ -171,7 +171,7 @@ func TestCopiedAnew(t *testing.T) {
 	b := setup(t)
 	b.exec(0, fill+`create table keyless (n int); insert into keyless select generate_series(1, 100)`)
 	b.interrupted("copy: copied")
-	b.exec(1, `update kiloshard.moves set copied = null`) // as an older version, or one that died in its first steps
+	b.exec(1, `update kiloshard.moves set copied = null`) // as if the mover had died in its first steps
 	if _, err := move.Resume(t.Context(), b.cfg.Config); err != nil {
 		t.Fatal(err)
 	}

@@ -6,7 +6,6 @@ import (
 
 	"github.com/kiloshard/kiloshard/shards/move/internal/fence"
 	"github.com/kiloshard/kiloshard/shards/move/internal/session"
-	"github.com/kiloshard/kiloshard/shards/move/ledger"
 )
 
 // prepareOpening shows the copy, or takes the fence down in front of the old schema of a rollback, in a transaction that is left open: it has its locks
@@ -70,17 +69,9 @@ func (j *job) keepClosed(ctx context.Context) error {
 	if err := fence.KeepClosed(ctx, j.to, j.Move); err != nil {
 		return err
 	}
-	open, err := j.isOpen(ctx)
+	open, err := fence.IsOpen(ctx, j.to, j.Move)
 	if err == nil && open {
 		err = fmt.Errorf("%s takes writes already: expected move resume, and then a move back to %s", j.Target, j.Source)
 	}
 	return err
-}
-
-// isOpen reports whether the target takes writes already.
-func (j *job) isOpen(ctx context.Context) (open bool, err error) {
-	if j.back != nil && j.back.Outcome == ledger.Returned { // as an older release has noted it
-		return true, nil
-	}
-	return fence.IsOpen(ctx, j.to, j.Move)
 }

@@ -9,7 +9,7 @@ type WayBack struct {
 	For       time.Duration `json:"for"`       // from the fence on, in nanoseconds
 	WAL       int64         `json:"wal"`       // bytes that the slot may keep
 	LSN       string        `json:"lsn"`       // on the target: the old schema has what was committed before
-	Timeline  int           `json:"timeline"`  // of the LSN; 0 from an older release
+	Timeline  int           `json:"timeline"`  // of the LSN
 	Structure string        `json:"structure"` // a hash of the shard's structure at the fence
 	Closed    string        `json:"closed"`    // why there is no way back any more; empty while there is
 }

@@ -19,7 +19,7 @@ const (
 )
 
 const columns = `id, shard, schema, source, target, step, coalesce(outcome, ''), who, began, stepped, fenced, coalesce(error, ''), coalesce(offline, false),
-	to_jsonb(m) -> 'back', coalesce(to_jsonb(m) ->> 'returns', ''), coalesce(to_jsonb(m) ->> 'split', '')` // a ledger of an older release lacks the last three
+	back, coalesce(returns, ''), coalesce(split, '')`
 
 func (m *Move) fields() []any {
 	return []any{&m.ID, &m.Shard, &m.Schema, &m.Source, &m.Target, &m.Step, &m.Outcome, &m.Who, &m.Began, &m.Stepped, &m.Fenced, &m.Error, &m.Offline, &m.Back, &m.Returns, &m.Split}

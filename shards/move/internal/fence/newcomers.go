@@ -9,8 +9,8 @@ import (
 	"github.com/kiloshard/kiloshard/shards/move/ledger"
 )
 
-// Newcomers describes what the old schema has that was not there when it was fenced: a transaction that began to make a function before the fence can commit
-// after it. It finds nothing for moves of an older release, which noted no contents.
+// Newcomers describes the objects of the old schema that were not there when it was fenced: a transaction that began to
+// create a function before the fence can commit after it.
 func Newcomers(ctx context.Context, source *pgx.Conn, m ledger.Move) ([]string, error) {
 	const query = `
 		SELECT pg_describe_object(d.classid, d.objid, 0)

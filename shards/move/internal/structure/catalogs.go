@@ -112,7 +112,7 @@ func UnchangedBehind(ctx context.Context, source *pgx.Conn, m ledger.Move) error
 	now.queue(batch, m.OldSchema(), true)
 	batch.Queue(`SELECT coalesce(catalogs, '') FROM kiloshard.moves WHERE id = $1`, m.ID).QueryRow(func(row pgx.Row) error { return row.Scan(&fenced) })
 	err := source.SendBatch(ctx, batch).Close()
-	if err == nil && fenced != "" && (makers != "" || now.Behind != fenced) { // an older release has not noted it
+	if err == nil && fenced != "" && (makers != "" || now.Behind != fenced) { // else there is nothing to compare with
 		err = ErrChanged
 	}
 	return err

@@ -36,7 +36,7 @@ func Make(ctx context.Context, target *pgx.Conn, m ledger.Move, script, keys str
 	return nil
 }
 
-// MakeKeys makes the keys and indexes that the shard gets after its rows, unless an older release has made them before.
+// MakeKeys makes the keys and indexes that the shard gets after its rows, unless it has them.
 func MakeKeys(ctx context.Context, to pgx.Tx, m ledger.Move) error {
 	var keys string
 	const query = `SELECT set_config('search_path', 'pg_catalog', true), coalesce(keys, '') FROM kiloshard.moves WHERE id = $1`

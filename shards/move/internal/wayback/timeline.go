@@ -18,7 +18,7 @@ const timeline = `('x' || left(pg_walfile_name(pg_current_wal_lsn()), 8))::bit(3
 // onTimeline returns the timeline of a host. Its changes are applied up to a position on a timeline, of. The error is a [changes.Error] if the host's timeline left that
 // one before: a standby was promoted that lacked some of the changes, and its new changes have their positions.
 func onTimeline(ctx context.Context, conn *pgx.Conn, host string, of int, applied changes.LSN) (now int, err error) {
-	if err := conn.QueryRow(ctx, `SELECT `+timeline).Scan(&now); err != nil || of == 0 || of == now {
+	if err := conn.QueryRow(ctx, `SELECT `+timeline).Scan(&now); err != nil || of == now {
 		return now, err
 	}
 	var until changes.LSN

@@ -76,7 +76,7 @@ func Changes(source, target *pgx.Conn, m ledger.Move) changes.Stream {
 		Applied: func(ctx context.Context, tx pgx.Tx) (changes.LSN, error) {
 			var lsn string
 			var of int
-			const query = `SELECT back ->> 'lsn', coalesce((back ->> 'timeline')::int, 0) FROM kiloshard.moves
+			const query = `SELECT back ->> 'lsn', (back ->> 'timeline')::int FROM kiloshard.moves
 				WHERE id = $1 AND side = 'source' AND outcome = 'moved' AND back ->> 'closed' = '' FOR UPDATE`
 			if err := tx.QueryRow(ctx, query, m.ID).Scan(&lsn, &of); errors.Is(err, pgx.ErrNoRows) {
 				return 0, ErrClosed
