@@ -12,7 +12,8 @@ import (
 
 const leaseRounds = 5
 
-// leaseIDs returns how many IDs a lease returns in a round: 4 million in a run of the default length, fewer in a shorter one.
+// leaseIDs returns how many IDs a lease returns in a round: 4 million in a run of the default length, fewer in a
+// shorter one.
 func leaseIDs(length time.Duration) int {
 	return 100 * max(100, int(40_000*min(1, length.Seconds()/defaultDuration.Seconds())))
 }

@@ -6,7 +6,8 @@ import (
 	"github.com/kiloshard/kiloshard/bench/internal/server"
 )
 
-// publishedFunction is that of "Sharding & IDs at Instagram" (Instagram Engineering, 2012) with our server.Epoch, for shard 5.
+// publishedFunction is that of "Sharding & IDs at Instagram" (Instagram Engineering, 2012) with our server.Epoch, for
+// shard 5.
 var publishedFunction = fmt.Sprintf(`
 	CREATE SEQUENCE bench.table_id_seq;
 	CREATE FUNCTION bench.published(OUT result bigint) AS $$

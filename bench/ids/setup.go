@@ -15,7 +15,8 @@ import (
 	"github.com/kiloshard/kiloshard/shards/provision"
 )
 
-// newMap returns a map with 16 shards on the first host, generators of every kind, and the other two hosts as ticket servers.
+// newMap returns a map with 16 shards on the first host, generators of every kind, and the other two hosts as ticket
+// servers.
 func newMap(hosts []shards.Host) (*shards.Map, error) {
 	if len(hosts) != 3 {
 		return nil, fmt.Errorf("%d hosts; expected one for the shards and two ticket servers", len(hosts))

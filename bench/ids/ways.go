@@ -39,7 +39,8 @@ type generators struct {
 	tickets *ids.Lease[shards.ID] // of the same
 }
 
-// ways returns all ways to make IDs, the published one first and next_id on one shard second. Unless noted, they use shard 5.
+// ways returns all ways to make IDs, the published one first and next_id on one shard second. Unless noted, they use
+// shard 5.
 func ways() []way {
 	return []way{
 		{published, calls("bench.published()")},

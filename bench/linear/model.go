@@ -80,8 +80,8 @@ func (o Operation) String() string {
 // Linearizable searches for an order of the operations in which each sees the effects of those before it. It returns
 // [porcupine.Unknown] if the limit ends the search.
 //
-// A swap with an unknown outcome succeeded, at any instant after its call, if its change was loaded or is among the versions,
-// which are the numbers of changes by version. Otherwise it did not, as far as the clients can tell.
+// A swap with an unknown outcome succeeded, at any instant after its call, if its change was loaded or is among the
+// versions, which are the numbers of changes by version. Otherwise it did not, as far as the clients can tell.
 func Linearizable(operations []Operation, versions map[int]int, limit time.Duration) porcupine.CheckResult {
 	seen, finds := map[int]bool{}, map[int]int{}
 	for _, change := range versions {

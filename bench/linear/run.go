@@ -112,7 +112,8 @@ type run struct {
 	lastErr error // except timeouts
 }
 
-// client runs one operation after the other. A swap replaces the version that the client saw last, which others have seen too.
+// client runs one operation after the other. A swap replaces the version that the client saw last, which others have
+// seen too.
 func (r *run) client(ctx context.Context, number int) {
 	random := rand.New(rand.NewPCG(r.cfg.Seed, uint64(number)))
 	store := r.cfg.Stores[number%len(r.cfg.Stores)]

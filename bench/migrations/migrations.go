@@ -9,9 +9,9 @@ import (
 	"github.com/kiloshard/kiloshard/bench/internal/server"
 )
 
-// Run brings shards from version 0 to version 1, which is one table with an index: by migrate.Up, by tern's own Migrator in a
-// loop, by the loop of a tool like goose, and by PL/pgSQL loops inside the servers. One loop in each server is the floor; the
-// other way has as many loops in each as the others have sessions.
+// Run brings shards from version 0 to version 1, which is one table with an index: by migrate.Up, by tern's own
+// Migrator in a loop, by the loop of a tool like goose, and by PL/pgSQL loops inside the servers. One loop in each
+// server is the floor; the other way has as many loops in each as the others have sessions.
 //
 // The shards are created once. Up migrates all of them, in clones of those databases. The other ways share other clones,
 // where each migrates a sample of each host's shards, and the order changes with each round. Run makes a checkpoint before

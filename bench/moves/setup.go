@@ -144,8 +144,8 @@ func (c *cluster) fill(ctx context.Context, m *shards.Map) error {
 	return nil
 }
 
-// checkpoint makes each host reuse old WAL files, as one that has run for some time does: creating a new file of 16 MB delays
-// every commit.
+// checkpoint makes each host reuse old WAL files, as one that has run for some time does: creating a new file of 16 MB
+// delays every commit.
 func checkpoint(ctx context.Context, m *shards.Map) error {
 	for _, h := range m.Hosts() {
 		if err := server.Checkpoint(ctx, h); err != nil {

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// few is a part that runs a statement on few shards of one host: through pgxpool, through a router on one shard, and through
-// a router on all of them.
+// few is a part that runs a statement on few shards of one host: through pgxpool, through a router on one shard, and
+// through a router on all of them.
 type few struct {
 	what       string
 	statement  statement

@@ -68,9 +68,9 @@ func schemasOf(ctx context.Context, s *stage, count int, allSchemas bool) error 
 	return s.addMemory(ctx, m.Hosts()[0], sides, c.rows)
 }
 
-// schemaSides returns a router and a pgxpool on one schema. With allSchemas it adds two over all schemas: a pgxpool with its
-// usual cache, and pgxpools of one connection, each for some of the schemas and with all their statements prepared. These
-// show what affinity costs by itself: no path is set.
+// schemaSides returns a router and a pgxpool on one schema. With allSchemas it adds two over all schemas: a pgxpool
+// with its usual cache, and pgxpools of one connection, each for some of the schemas and with all their statements
+// prepared. These show what affinity costs by itself: no path is set.
 func (s *stage) schemaSides(ctx context.Context, m *shards.Map, allSchemas bool) ([]schemaSide, error) {
 	r, err := s.router(ctx, m)
 	if err != nil {

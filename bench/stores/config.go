@@ -39,8 +39,8 @@ type Figure struct {
 	Ours   float64 `json:"ours_us"`
 	ByHand float64 `json:"by_hand_us"`
 	Ratio  float64 `json:"ratio"` // of ours to by hand, the median of the rounds'
-	// Messages per call, over all rounds. A message is everything that is sent on a connection before it answers; calls that
-	// are sent together share one.
+	// Messages per call, over all rounds. A message is everything that is sent on a connection before it answers; calls
+	// that are sent together share one.
 	OurMessages    float64 `json:"our_messages"`
 	ByHandMessages float64 `json:"by_hand_messages"`
 }

@@ -9,10 +9,10 @@ import (
 	"github.com/kiloshard/kiloshard/router/entities"
 )
 
-// measureEntities measures operations on entities of shard 0. With an index both sides write its row in another transaction,
-// because it is usually in another shard. There are two ways by hand: one loses the row if the writer dies between the two
-// transactions; the other has an outbox, as ours does: it writes the pending work with the entity, and removes it when it
-// is done, unless the entity has changed.
+// measureEntities measures operations on entities of shard 0. With an index both sides write its row in another
+// transaction, because it is usually in another shard. There are two ways by hand: one loses the row if the writer dies
+// between the two transactions; the other has an outbox, as ours does: it writes the pending work with the entity, and
+// removes it when it is done, unless the entity has changed.
 func measureEntities(ctx context.Context, b *bench) error {
 	shard, err := b.router.ForShard(0)
 	if err != nil {

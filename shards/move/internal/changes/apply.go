@@ -16,14 +16,14 @@ import (
 type applier struct {
 	schema      string
 	tx          pgx.Tx
-	done        LSN // what was committed before is in the copy
+	done        LSN // the copy has all transactions that were committed before
 	skip        bool
 	end         LSN // of the last transaction that is applied
 	seen        LSN // of the last transaction
 	relations   map[uint32]*relation
-	fixed       map[[2]string]bool   // tables and columns that take no value in an UPDATE
+	fixed       map[[2]string]bool   // tables and columns that an UPDATE cannot set
 	types       map[[2]string]string // of columns
-	partitioned map[string][]string  // tables, as SQL, that refer to a table; nil until a TRUNCATE
+	partitioned map[string][]string  // partitioned tables, as SQL, that refer to a table; nil until a TRUNCATE
 	batch       *pgconn.Batch
 	queued      int
 }
@@ -44,7 +44,7 @@ func (a *applier) readColumns(ctx context.Context) error {
 	return err
 }
 
-// partitionedQuery reads which partitioned tables refer to a table.
+// partitionedQuery returns tables, and the partitioned tables that refer to them.
 var partitionedQuery = `
 	SELECT DISTINCT t.relname::text, format('%I.%I', $1::text, p.relname)
 	FROM pg_class p JOIN pg_constraint con ON con.conrelid = p.oid AND con.contype = 'f' JOIN pg_class t ON t.oid = con.confrelid
@@ -115,7 +115,7 @@ func (a *applier) take(ctx context.Context, data []byte) error {
 	return nil
 }
 
-// change queues the change of one row: before is what is known of it, without which an UPDATE has left its key alone.
+// change queues the change of one row. before has its known old values; an UPDATE without before has not changed the key.
 func (a *applier) change(kind byte, rel *relation, before, after []value) {
 	s := &statement{}
 	table := pgx.Identifier{a.schema, rel.name}.Sanitize()
@@ -151,7 +151,7 @@ func (a *applier) change(kind byte, rel *relation, before, after []value) {
 			s.WriteString(pgx.Identifier{c.name}.Sanitize() + " = ")
 			s.add(after[i])
 		}
-		if first { // it has nothing but its key
+		if first { // the row has no columns but its key
 			return
 		}
 		if before == nil {
@@ -165,7 +165,8 @@ func (a *applier) change(kind byte, rel *relation, before, after []value) {
 	a.queue(s)
 }
 
-// replaces reports whether an UPDATE may have changed a column that takes no value in one, as SET … = DEFAULT does.
+// replaces reports whether an UPDATE may have changed a column that an UPDATE cannot set to a value, as SET … = DEFAULT
+// does.
 func (a *applier) replaces(rel *relation, before []value) bool {
 	for _, c := range rel.columns {
 		if a.fixed[[2]string{rel.name, c.name}] && (before != nil || !c.key) {
@@ -196,8 +197,9 @@ func (a *applier) replace(s *statement, rel *relation, table string, before, aft
 	s.WriteString(" FROM old")
 }
 
-// truncate queues a TRUNCATE. All tables that it cascaded to are named, and so are children, but no partitioned table: one that refers to a
-// table is named here. All its partitions are named, too, or the TRUNCATE had failed.
+// truncate queues a TRUNCATE. The message names all tables that it cascaded to, and children, but no partitioned
+// tables: truncate adds those that refer to a table. The message names all their partitions, or the TRUNCATE would have
+// failed.
 func (a *applier) truncate(r *reader) {
 	tables := make([]string, min(r.uint32(), 65535))
 	named := len(tables)
@@ -230,8 +232,9 @@ func (s *statement) add(v value) {
 	fmt.Fprintf(s, "$%d", len(s.values))
 }
 
-// where writes which row it is, by what is known of it: one row, although a table whose identity is the whole row may have two. Of such
-// a table it must be the same to the letter: 1.0 is equal to 1.00, and not all types have an equality. A composite of nulls is not NULL.
+// where writes the condition for a row, from its known values. It finds one row, although a table whose identity is the
+// whole row may have two equal ones. For such a table it compares texts: 1.0 is equal to 1.00, and not all types have
+// an equality. A composite of nulls is not NULL.
 func (s *statement) where(rel *relation, table string, row []value) {
 	if rel.full {
 		s.WriteString(" WHERE ctid OPERATOR(pg_catalog.=) (SELECT ctid FROM ONLY " + table)
@@ -272,7 +275,7 @@ func (a *applier) queue(s *statement) {
 	a.queued++
 }
 
-// flush sends what is queued.
+// flush sends the queued statements.
 func (a *applier) flush(ctx context.Context) error {
 	if a.queued == 0 {
 		return nil
@@ -283,7 +286,7 @@ func (a *applier) flush(ctx context.Context) error {
 	var pg *pgconn.PgError
 	if errors.As(err, &pg) {
 		switch pg.Code[:2] {
-		case "08", "40", "53", "55", "57", "58", "XX": // of the server's state
+		case "08", "40", "53", "55", "57", "58", "XX": // errors of the server's state
 			return err
 		}
 		return &Error{err}

@@ -1,9 +1,9 @@
-// Package changes applies what was written to the tables of one schema to a copy of them, under another name on another host.
+// Package changes applies changes to the tables of one schema to a copy of the schema, under another name on another host.
 //
-// A subscription of Postgres cannot do that: it finds a table by the name that it has on the publisher. A shard that has moved
-// is kept on its old host under another name, behind the fence, and has to stay there while it is brought up to date. So
-// [Stream.Drain] reads the slot by SQL, and applies whole transactions in the order of their commits. A transaction of the copy also
-// notes how far it has come, so each change is applied once, whoever is killed meanwhile.
+// A subscription cannot do that: it finds a table by its name on the publisher. The old host keeps a shard that has
+// moved under another name, behind the fence, while changes are applied to it. So [Stream.Drain] reads the slot by SQL,
+// and applies whole transactions in the order of their commits. The transaction that applies them also records the
+// position that it has reached, so each change is applied once, even if a process is killed.
 package changes
 
 import (
@@ -30,7 +30,7 @@ func ParseLSN(text string) (LSN, error) {
 // String writes a position as Postgres does.
 func (l LSN) String() string { return fmt.Sprintf("%X/%X", uint32(l>>32), uint32(l)) } //nolint:gosec // the two halves
 
-// Stream is the changes of a publication, and the copy that they are applied to.
+// Stream is the changes of a publication, and the copy to which they are applied.
 type Stream struct {
 	From        *pgx.Conn
 	To          *pgx.Conn // may set session_replication_role
@@ -39,29 +39,30 @@ type Stream struct {
 	Original    string    // the schema on From
 	Schema      string    // of the copy
 
-	// Applied returns how far the copy has come, and keeps other streams from applying anything until the transaction ends. The changes of
-	// a transaction that was committed before that position are in the copy.
+	// Applied returns the position that the copy has reached: it has all transactions that were committed before. It
+	// keeps other streams from applying changes until the transaction ends.
 	Applied func(context.Context, pgx.Tx) (LSN, error)
-	Note    func(context.Context, pgx.Tx, LSN) error // writes how far the copy has come
+	Note    func(context.Context, pgx.Tx, LSN) error // records the position that the copy has reached
 }
 
-// The limits of one transaction of the copy, and of one round trip to it, in changes. A transaction of the source is never split.
+// The limits of one transaction of the copy, and of one round trip to it, in changes. A transaction of the source is
+// never split.
 const (
 	passChanges  = 20_000
 	batchChanges = 500
 )
 
-// ErrInUse says that another session reads the slot.
+// ErrInUse means that another session reads the slot.
 var ErrInUse = errors.New("another session reads the slot")
 
-// Error says that a change cannot be applied, now or later: the copy is no longer like the original.
+// Error means that a change cannot be applied, now or later: the copy differs from the original.
 type Error struct{ Err error }
 
 func (e *Error) Error() string { return "a change cannot be applied: " + e.Err.Error() }
 func (e *Error) Unwrap() error { return e.Err }
 
-// Drain applies all changes that were on From's disk when it was called, and has From forget them. ErrInUse is returned if
-// another session reads the slot; an [Error] if the copy does not take a change.
+// Drain applies all changes that were on From's disk when it was called, and advances the slot past them. The error is
+// ErrInUse if another session reads the slot, and an [Error] if the copy does not accept a change.
 func (s Stream) Drain(ctx context.Context) error {
 	var upto string
 	if err := s.From.QueryRow(ctx, `SELECT pg_current_wal_flush_lsn()::text`).Scan(&upto); err != nil {
@@ -94,20 +95,20 @@ func inUse(err error) error {
 	return err
 }
 
-// pathTo is the statement for the rest of a transaction with which names of what is in a schema are written and read without it, but for those of
-// Postgres's own.
+// pathTo returns a statement for the rest of a transaction: names of objects in a schema are then written and read
+// without the schema, unless Postgres has an object of the same name.
 func pathTo(schema string) string {
 	return "SET LOCAL search_path = pg_catalog, " + pgx.Identifier{schema}.Sanitize() + ", pg_temp"
 }
 
-// pass applies some transactions, and returns the end of the last one, and whether these were all.
+// pass applies some transactions, and returns the end of the last one, and whether they were all.
 func (s Stream) pass(ctx context.Context, upto string) (reached LSN, whole bool, err error) {
 	tx, err := s.To.BeginTx(ctx, pgx.TxOptions{IsoLevel: pgx.ReadCommitted, DeferrableMode: pgx.NotDeferrable})
 	if err != nil {
 		return 0, false, err
 	}
 	defer func() { _ = tx.Rollback(context.WithoutCancel(ctx)) }()
-	// Neither triggers nor foreign keys are heeded: the rows have met them.
+	// No triggers and foreign keys: the rows have passed them on the other host.
 	if _, err := tx.Exec(ctx, "SET LOCAL session_replication_role = replica"); err != nil {
 		return 0, false, err
 	}
@@ -118,7 +119,7 @@ func (s Stream) pass(ctx context.Context, upto string) (reached LSN, whole bool,
 	if err := a.readColumns(ctx); err != nil {
 		return 0, false, err
 	}
-	// A value that names something of the schema, such as a regclass, is written without the schema, and read so.
+	// A value that names an object of the schema, such as a regclass, is written and read without the schema.
 	from, err := s.From.BeginTx(ctx, pgx.TxOptions{IsoLevel: pgx.ReadCommitted, DeferrableMode: pgx.NotDeferrable})
 	if err != nil {
 		return 0, false, err

@@ -7,7 +7,7 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// errShort says that a message ends too early.
+// errShort means that a message ends too early.
 var errShort = errors.New("a message of pgoutput ends too early")
 
 // reader reads a message of pgoutput, version 1 of the protocol:
@@ -46,7 +46,7 @@ func (r *reader) string() string {
 	return ""
 }
 
-// value is one of a row. One that is not known has not changed, and is stored apart from its row.
+// value is a value of a row. An unknown value has not changed, and is stored in the TOAST table.
 type value struct {
 	known bool
 	text  []byte // nil for NULL
@@ -65,14 +65,14 @@ func (r *reader) tuple() []value {
 	return values
 }
 
-// column is one of a table that is replicated.
+// column is a column of a replicated table.
 type column struct {
 	name string
-	key  bool   // of the replica identity
+	key  bool   // it is part of the replica identity
 	of   string // its type, as SQL
 }
 
-// relation is a table that is replicated.
+// relation is a replicated table.
 type relation struct {
 	name    string
 	full    bool // its replica identity is the whole row

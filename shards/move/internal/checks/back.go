@@ -6,7 +6,7 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// returnQuery finds what a target lacks to keep a way back.
+// returnQuery finds why a target cannot keep a way back.
 const returnQuery = `
 SELECT true, 'wal_level is ' || current_setting('wal_level') || ': expected logical, for the way back' WHERE current_setting('wal_level') <> 'logical'
 UNION ALL
@@ -18,14 +18,14 @@ SELECT false, format('idle_replication_slot_timeout is %s: the way back ends onc
 UNION ALL
 SELECT true, format('role %I may not make slots: expected REPLICATION, or a superuser, for the way back', rolname) FROM pg_roles WHERE rolname = current_user AND NOT (rolsuper OR rolreplication)`
 
-// returnedQuery finds what keeps the changes of a shard from being applied to its old schema.
+// returnedQuery finds tables whose changes cannot be applied to the old schema.
 const returnedQuery = `
 SELECT true, format('table %I is unlogged, so there is no way back for it: expected a logged one, or a move without --rollback-for', relname)
   FROM pg_class WHERE relnamespace = to_regnamespace($1) AND relkind = 'r' AND relpersistence = 'u'
 UNION ALL
 SELECT true, format('table %I has no replica identity, so there is no way back for it: expected a primary key that is not deferrable, or a move without --rollback-for', t) FROM unnest($2::text[]) t`
 
-// WayBack finds what keeps the shard from being rolled back after a move.
+// WayBack finds why the shard could not be rolled back after a move.
 func (s *Shard) WayBack(ctx context.Context, source, target *pgx.Conn) (onSource, onTarget Found, err error) {
 	if err := onSource.take(ctx, source, copyQuery); err != nil {
 		return onSource, onTarget, err

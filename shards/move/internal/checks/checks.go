@@ -1,6 +1,5 @@
-// Package checks finds beforehand what keeps a shard from being moved, or what one should know before it is. It changes
-// nothing. What it needs of a host is read by SQL, as a role that need not be a superuser; what cannot be known that way, such
-// as the free space on a disk, is said to be unknown.
+// Package checks finds the reasons why a shard cannot move, and what to know before it moves. It changes nothing. It reads
+// everything by SQL, as a role that need not be a superuser, so it does not know, for example, the free space on a disk.
 package checks
 
 import (
@@ -11,10 +10,10 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// Found is what was found on one host.
+// Found has the results of checks on one host.
 type Found struct {
 	Problems []string // why the shard cannot be moved, each with what was expected
-	Notes    []string // what one should know
+	Notes    []string // what to know before the move
 }
 
 func (f *Found) problem(format string, args ...any) {
@@ -25,7 +24,7 @@ func (f *Found) note(format string, args ...any) {
 	f.Notes = append(f.Notes, fmt.Sprintf(format, args...))
 }
 
-// take adds the rows of a query that has two columns: whether a row is a problem or a note, and its text.
+// take adds the rows of a query with two columns: whether the row is a problem (or else a note), and its text.
 func (f *Found) take(ctx context.Context, conn *pgx.Conn, query string, args ...any) error {
 	rows, err := conn.Query(ctx, query, args...)
 	if err != nil {
@@ -44,14 +43,13 @@ func (f *Found) take(ctx context.Context, conn *pgx.Conn, query string, args ...
 	return err
 }
 
-// The differences of clocks from which on they are worth a word, and keep a shard from moving: IDs of a clock that is far
-// ahead stay ahead for ever.
+// The differences of clocks that are a note, and that are a problem: IDs of a clock that is far ahead stay ahead forever.
 const (
 	clockNote    = time.Second
 	clockProblem = time.Minute
 )
 
-// Clocks compares the clocks of two hosts, by way of this machine's: as precisely as a round trip takes.
+// Clocks compares the clocks of two hosts with this machine's, so a round trip limits the precision.
 func Clocks(ctx context.Context, source, target *pgx.Conn) (Found, error) {
 	var f Found
 	var ahead [2]time.Duration

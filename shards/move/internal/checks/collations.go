@@ -6,7 +6,7 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// collation is one that columns of a shard are sorted by, other than the database's.
+// collation is a collation of a shard's columns, other than the database's.
 type collation struct {
 	Name    string
 	Kind    string // provider and locale
@@ -14,7 +14,7 @@ type collation struct {
 	Strict  bool   // no two texts that differ are equal
 }
 
-// collationQuery reads the collations of the columns of a schema ($1), or those of some names ($2).
+// collationQuery reads the collations of the columns of a schema ($1), and those with some names ($2).
 const collationQuery = `
 SELECT DISTINCT format('%I.%I', n.nspname, o.collname) AS name,
   concat_ws(' ', CASE o.collprovider WHEN 'c' THEN 'libc' WHEN 'i' THEN 'icu' WHEN 'b' THEN 'builtin' ELSE o.collprovider::text END,
@@ -33,7 +33,7 @@ func collations(ctx context.Context, conn *pgx.Conn, schema string, names []stri
 	return pgx.CollectRows(rows, pgx.RowToStructByPos[collation])
 }
 
-// compareCollations finds collations that a target lacks, or has otherwise.
+// compareCollations finds collations that are missing on a target, or differ there.
 func (s *Shard) compareCollations(ctx context.Context, conn *pgx.Conn, f *Found) error {
 	names := make([]string, 0, len(s.collations))
 	for _, c := range s.collations {

@@ -10,7 +10,7 @@ import (
 	"github.com/kiloshard/kiloshard/shards/move/internal/session"
 )
 
-// extension is one of a host.
+// extension is an extension of a host.
 type extension struct{ Name, Version, Schema string }
 
 func extensions(ctx context.Context, conn *pgx.Conn, query string, args ...any) ([]extension, error) {
@@ -21,7 +21,7 @@ func extensions(ctx context.Context, conn *pgx.Conn, query string, args ...any) 
 	return pgx.CollectRows(rows, pgx.RowToStructByPos[extension])
 }
 
-// holds finds the extensions that are in the shard's schema: they belong to the database, and would stay behind.
+// holds finds the extensions in the shard's schema: they belong to the database, and would stay behind.
 func (s *Shard) holds(ctx context.Context, conn *pgx.Conn) (bool, error) {
 	const query = `
 		SELECT format('extension %s is in the shard''s schema: expected it in one that is no shard''s; run %s', extname, CASE WHEN extrelocatable
@@ -35,15 +35,15 @@ func (s *Shard) holds(ctx context.Context, conn *pgx.Conn) (bool, error) {
 	return len(found) > 0, err
 }
 
-// compareExtensions finds the extensions of the shard that a target does not have as the source has them. Those of the map are
-// made there with the shard.
+// compareExtensions finds the extensions of the shard that are missing on a target, or differ there. The move makes
+// those of the map there, with the shard.
 func (s *Shard) compareExtensions(ctx context.Context, conn *pgx.Conn, f *Found, made []shards.Extension) error {
 	here, err := extensions(ctx, conn, `SELECT extname::text, extversion, extnamespace::regnamespace::text FROM pg_extension`)
 	if err != nil {
 		return err
 	}
 	for _, want := range s.extensions {
-		if want.Schema == s.Schema { // named already
+		if want.Schema == s.Schema { // reported already
 			continue
 		}
 		i := slices.IndexFunc(here, func(e extension) bool { return e.Name == want.Name })

@@ -46,7 +46,7 @@ func (s *Shard) largeObjects(ctx context.Context, conn *pgx.Conn) error {
 	return err
 }
 
-// largeOnTarget finds large objects that are in the way of the shard's.
+// largeOnTarget finds large objects of the target that have the OIDs of the shard's.
 func (s *Shard) largeOnTarget(ctx context.Context, conn *pgx.Conn, f *Found) error {
 	const query = `
 		SELECT true, format('large objects %s%s are there already, and the shard refers to such numbers: expected none, see lo_unlink and vacuumlo', string_agg(oid::text, ', ') FILTER (WHERE n <= 3), CASE WHEN count(*) > 3 THEN ' and others' ELSE '' END)

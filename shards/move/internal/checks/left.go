@@ -1,6 +1,6 @@
 package checks
 
-// leftQuery finds what of a schema does not come along.
+// leftQuery finds the parts of a schema that do not move with it.
 const leftQuery = `
 SELECT true, format('%s has a security label of %I, which would not come along: expected none', pg_describe_object(l.classoid, l.objoid, l.objsubid), l.provider)
   FROM pg_seclabel l, pg_identify_object(l.classoid, l.objoid, l.objsubid) o WHERE $1 = o.schema OR o.type = 'schema' AND o.identity = quote_ident($1)

@@ -11,7 +11,7 @@ import (
 	"github.com/kiloshard/kiloshard/internal/localpg"
 )
 
-// What logical replication lacks on a server is named, with how much of it there is, and nothing of it for a move without.
+// The checks report what is missing for logical replication, with numbers, and none of it for an offline move.
 func TestLogicalReplication(t *testing.T) {
 	t.Parallel()
 	server, err := localpg.Start(t.Context(), localpg.Config{Source: localpg.Local, Settings: map[string]string{

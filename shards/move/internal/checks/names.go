@@ -13,13 +13,14 @@ import (
 	"github.com/kiloshard/kiloshard/shards/move/internal/session"
 )
 
-// names are the values of a column, each once, that name something which is not the shard's.
+// names are the distinct values of a column that name objects outside the shard.
 type names struct {
 	Table, Column, Of string
 	Texts             []string
 }
 
-// ofShard says of a part whether it is of the shard. What other types name cannot be in one that moves.
+// ofShard has the condition, by type, that a part names an object of the shard. A shard that moves has no objects of
+// other types.
 var ofShard = map[string]string{
 	"regclass":     "EXISTS (SELECT FROM pg_class c WHERE c.oid = part.v AND c.relnamespace = to_regnamespace($1))",
 	"regtype":      "EXISTS (SELECT FROM pg_type t WHERE t.oid = part.v AND t.typnamespace = to_regnamespace($1))",
@@ -28,14 +29,15 @@ var ofShard = map[string]string{
 	"regnamespace": "part.v = to_regnamespace($1)",
 }
 
-// unreadable says of a part why the copy could not read it, although it is of the shard.
+// unreadable has an expression, by type, for the reason why the copy could not read a part although it names an object
+// of the shard.
 var unreadable = map[string]string{
 	"regclass": "(SELECT 'which a move makes after the rows' FROM pg_class c WHERE c.oid = part.v AND c.relnamespace = to_regnamespace($1) AND (c.relkind IN ('i', 'I') OR c.relname = 'next_id_seq'))",
 	"regproc":  "(SELECT 'the name of several functions' FROM pg_proc p WHERE p.oid = part.v AND to_regproc(part.v::text) IS DISTINCT FROM part.v)",
 }
 
-// readNames reads values that name something: those that the copy could not read are problems, and the target is asked for those of what is not
-// the shard's.
+// readNames reads values that name objects. Values that the copy could not read are problems; [Shard.namesOnTarget]
+// looks for those that name objects outside the shard.
 func (s *Shard) readNames(ctx context.Context, conn *pgx.Conn) error {
 	var err error
 	if s.named, err = rows.Parts(ctx, conn, s.Schema, rows.Named); err != nil {
@@ -67,14 +69,14 @@ func (s *Shard) readNames(ctx context.Context, conn *pgx.Conn) error {
 	}
 	numbers, err := rows.Parts(ctx, conn, s.Schema, rows.Numbers)
 	for _, p := range numbers {
-		if p.Of != "oid" { // large objects keep theirs
+		if p.Of != "oid" { // large objects keep their OIDs
 			s.note("column %s of %s is of type %s: its values move as they are, and mean something only on this host", p.Column, p.Table, p.Type)
 		}
 	}
 	return err
 }
 
-// namesOnTarget asks the target for what is named, by reading the values as the copy will.
+// namesOnTarget looks for the named objects on the target: it reads the values as the copy will.
 func (s *Shard) namesOnTarget(ctx context.Context, conn *pgx.Conn, f *Found) error {
 	for _, n := range s.names {
 		problems := len(f.Problems)
@@ -85,10 +87,10 @@ func (s *Shard) namesOnTarget(ctx context.Context, conn *pgx.Conn, f *Found) err
 	return nil
 }
 
-// mostProblems is how many values of a column are named.
+// mostProblems is the number of values of a column that are reported.
 const mostProblems = 10
 
-// onTarget reads all values at once. If the target refuses one, it reads both halves, until there are so many problems.
+// onTarget reads all values at once. If the target refuses one, it reads both halves, until there are most problems.
 func (n names) onTarget(ctx context.Context, conn *pgx.Conn, f *Found, most int) error {
 	if len(f.Problems) >= most {
 		return nil
@@ -118,7 +120,7 @@ func (n names) onTarget(ctx context.Context, conn *pgx.Conn, f *Found, most int)
 	return nil
 }
 
-// NamesOnTarget finds what the rows of a shard name and the target lacks, or the move cannot carry.
+// NamesOnTarget finds objects that the rows of a shard name and that are missing on the target, and names that cannot move.
 func NamesOnTarget(ctx context.Context, source, target *pgx.Conn, schema string) ([]string, error) {
 	s := &Shard{Schema: schema}
 	err := s.readNames(ctx, source)
@@ -128,8 +130,8 @@ func NamesOnTarget(ctx context.Context, source, target *pgx.Conn, schema string)
 	return s.Problems, err
 }
 
-// namesBackQuery finds what keeps names from coming back as they are: one of the shard's schema is that of the fence until then, and one of
-// Postgres's own is found before that of the shard. Its parameters: the schema, and the columns with names.
+// namesBackQuery finds objects of the shard whose names cannot come back: Postgres finds its own object of the same
+// name first. Its parameters: the schema, and the columns with names.
 const namesBackQuery = `
 SELECT format('%I has the name of one of Postgres''s own, and column %s has names, so there is no way back for it: expected another name, or a move without --rollback-for', c.relname, ($2::text[])[1])
 FROM pg_class c JOIN pg_class own ON own.relname = c.relname AND own.relnamespace = 'pg_catalog'::regnamespace WHERE c.relnamespace = to_regnamespace($1) AND cardinality($2) > 0
@@ -138,7 +140,8 @@ SELECT format('type %I has the name of one of Postgres''s own, and column %s has
 FROM pg_type t JOIN pg_type own ON own.typname = t.typname AND own.typnamespace = 'pg_catalog'::regnamespace
 WHERE t.typnamespace = to_regnamespace($1) AND t.typname NOT IN (SELECT relname FROM pg_class WHERE relnamespace = t.typnamespace) AND cardinality($2) > 0`
 
-// namesBack finds columns whose names cannot come back.
+// namesBack finds columns whose names cannot come back. The name of the shard's schema is the fence's until the shard
+// is back.
 func (s *Shard) namesBack(ctx context.Context, conn *pgx.Conn, f *Found) error {
 	named := []string{}
 	for _, p := range s.named {

@@ -8,14 +8,14 @@ import (
 	"github.com/kiloshard/kiloshard/shards/move/internal/session"
 )
 
-// outsideQuery names what is outside some schemas, or in none, and refers to something in them, as Postgres itself keeps track of it;
-// publications do not count. Such a view, function or foreign key goes on with the renamed schema once the shard has moved: it reads rows
-// that are out of date, and what it writes is lost.
+// outsideQuery finds objects outside some schemas that depend on objects in them, by pg_depend; publications do not
+// count. Such a view, function or foreign key would continue to use the renamed schema after the move: it would read
+// old rows, and its writes would be lost.
 const outsideQuery = `
 WITH RECURSIVE inside (class, object) AS (
   SELECT classid, objid FROM pg_depend WHERE refclassid = 'pg_namespace'::regclass AND refobjid IN (SELECT oid FROM pg_namespace WHERE nspname = ANY ($1))
     AND classid IN ('pg_class'::regclass, 'pg_proc'::regclass, 'pg_type'::regclass)
-  UNION -- types of rows and arrays, and indexes, are in the schema, too, by way of what they are of
+  UNION -- row types, array types and indexes depend on their tables and types, not on the schema
   SELECT d.classid, d.objid FROM inside i JOIN pg_depend d ON d.refclassid = i.class AND d.refobjid = i.object
   WHERE d.deptype IN ('a', 'i') AND d.classid IN ('pg_class'::regclass, 'pg_type'::regclass)
 )
@@ -40,12 +40,12 @@ LEFT JOIN pg_namespace n ON n.oid = o.schema
 WHERE d.classid NOT IN ('pg_publication_rel'::regclass, 'pg_publication_namespace'::regclass)
   AND (n.oid IS NULL OR n.nspname <> ALL ($1) AND n.nspname <> 'pg_toast' AND n.nspname !~ ('^' || ($1)[1] || '__fence_[0-9a-f]{8}$')) ORDER BY 1`
 
-// Outside names what is outside some schemas and refers to something in them. A fence that is not up yet does not count.
+// Outside describes objects outside some schemas that depend on objects in them. A fence that is not up yet does not count.
 func Outside(ctx context.Context, conn *pgx.Conn, schemas ...string) ([]string, error) {
 	return session.Texts(ctx, conn, outsideQuery, schemas)
 }
 
-// outside finds what refers to the shard from outside.
+// outside finds objects outside the shard that depend on its objects.
 func (s *Shard) outside(ctx context.Context, conn *pgx.Conn) error {
 	found, err := Outside(ctx, conn, s.Schema)
 	for _, what := range found {

@@ -2,8 +2,9 @@ package checks
 
 import "github.com/kiloshard/kiloshard/shards/move/internal/rows"
 
-// partitionsQuery finds partitioned tables whose rows belong to other partitions on the target. Postgres hashes a label of an enum by its OID, and
-// hashes and orders what a regclass or the like names by its OID, too: the target has others. Its parameter: the schema.
+// partitionsQuery finds partitioned tables whose rows would belong to other partitions on the target: Postgres hashes a
+// label of an enum by its OID, and hashes and orders a regclass or the like by the OID that it names. The target has
+// other OIDs. Its parameter: the schema.
 const partitionsQuery = `
 WITH RECURSIVE part (rel, strategy, attnum, type) AS (
   SELECT p.partrelid, p.partstrat, a.attnum, a.atttypid

@@ -6,7 +6,7 @@ import (
 	"github.com/kiloshard/kiloshard/shards/shardtest"
 )
 
-// Partitions that depend on OIDs keep a shard where it is, however deep the type is that has them.
+// A shard with partitions that depend on OIDs cannot move, however deep in a type the OIDs are.
 func TestPartitionedByOIDs(t *testing.T) {
 	t.Parallel()
 	source := connect(t, shardtest.Hosts(t, 1)[0].ConnString(), "search_path", "pg_catalog")

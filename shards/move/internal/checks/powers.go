@@ -8,11 +8,11 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// power is what a role may do on the whole server.
+// power is a privilege of a role on the whole server.
 type power struct{ Role, Power string }
 
-// powersQuery returns those powers of roles that a function with its owner's rights could lend to others. Left out are memberships that show
-// statistics or serve moves, and BYPASSRLS, which owners of tables with forced policies need on the target.
+// powersQuery returns the powers of roles that a SECURITY DEFINER function could lend to others. It omits memberships
+// that show statistics or serve moves, and BYPASSRLS, which owners of tables with forced policies need on the target.
 const powersQuery = `
 SELECT r.rolname::text, p.power FROM pg_roles r CROSS JOIN LATERAL (
   SELECT 'SUPERUSER' WHERE r.rolsuper
@@ -30,8 +30,8 @@ func readPowers(ctx context.Context, conn *pgx.Conn, roles []string) ([]power, e
 	return pgx.CollectRows(rows, pgx.RowToStructByPos[power])
 }
 
-// comparePowers finds owners that are stronger on the target: objects go there to the role of the same name, and functions that run with
-// their owner's rights would do what nobody allowed.
+// comparePowers finds owners with more powers on the target: objects go there to the role of the same name, so a SECURITY
+// DEFINER function would gain them.
 func (s *Shard) comparePowers(ctx context.Context, conn *pgx.Conn, f *Found) error {
 	found, err := readPowers(ctx, conn, s.owners)
 	if err != nil {

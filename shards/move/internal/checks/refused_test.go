@@ -6,7 +6,7 @@ import (
 	"github.com/kiloshard/kiloshard/shards/shardtest"
 )
 
-// Rows that the target would refuse are found beforehand, as far as that can be known.
+// The checks find rows that the target would refuse, as far as they can.
 func TestRefusedRows(t *testing.T) {
 	t.Parallel()
 	source := connect(t, shardtest.Hosts(t, 1)[0].ConnString(), "search_path", "pg_catalog")

@@ -21,7 +21,7 @@ func TestMain(m *testing.M) {
 
 const schema = "shard_00001"
 
-// session is a connection that a test does everything on, so that checks see what its transaction has not committed.
+// session is the one connection of a test, so that checks see uncommitted changes.
 type session struct {
 	*testing.T
 	*pgx.Conn
@@ -78,7 +78,7 @@ func (s session) shard() {
 		create function shard_00001.f() returns int language plpgsql as 'begin return 1; end'`)
 }
 
-// onSource returns what is found on a source.
+// onSource returns the results on a source.
 func (s session) onSource(offline bool) *checks.Shard {
 	s.Helper()
 	shard, err := checks.OnSource(s.Context(), s.Conn, schema, offline)
@@ -88,7 +88,7 @@ func (s session) onSource(offline bool) *checks.Shard {
 	return shard
 }
 
-// onTarget returns what is found on a target.
+// onTarget returns the results on a target.
 func (s session) onTarget(shard *checks.Shard, offline bool) checks.Found {
 	s.Helper()
 	found, err := shard.OnTarget(s.Context(), s.Conn, checks.Way{Offline: offline})
@@ -98,7 +98,7 @@ func (s session) onTarget(shard *checks.Shard, offline bool) checks.Found {
 	return found
 }
 
-// lines returns all that was found, sorted: notes begin with "note: ".
+// lines returns all results, sorted: notes begin with "note: ".
 func lines(all ...checks.Found) []string {
 	texts := []string{}
 	for _, f := range all {
@@ -120,7 +120,7 @@ func equal(t *testing.T, what string, got []string, want ...string) {
 	}
 }
 
-// matches checks that one line was found, of a pattern, or none if that is empty.
+// matches checks that one line matches a pattern, or that there is none if the pattern is empty.
 func matches(t *testing.T, got []string, pattern string) {
 	t.Helper()
 	if pattern == "" {

@@ -9,7 +9,7 @@ import (
 	"github.com/kiloshard/kiloshard/shards/move/internal/session"
 )
 
-// sharedFiles names the migrations that ran once on a host, whose objects all its shards share.
+// sharedFiles returns the migrations that run once a host, whose objects all shards of the host share.
 func sharedFiles(ctx context.Context, conn *pgx.Conn) ([]string, error) {
 	var there bool
 	if err := conn.QueryRow(ctx, `SELECT coalesce(has_table_privilege(to_regclass('kiloshard.ledger'), 'SELECT'), false)`).Scan(&there); err != nil || !there {
@@ -18,7 +18,7 @@ func sharedFiles(ctx context.Context, conn *pgx.Conn) ([]string, error) {
 	return session.Texts(ctx, conn, `SELECT file FROM kiloshard.ledger WHERE direction = 'shared' AND current ORDER BY version`)
 }
 
-// compareShared finds the migrations of the source that a target has not run.
+// compareShared finds such migrations of the source that have not run on the target.
 func (s *Shard) compareShared(ctx context.Context, conn *pgx.Conn, f *Found) error {
 	if len(s.shared) == 0 {
 		return nil

@@ -10,7 +10,7 @@ import (
 	"github.com/kiloshard/kiloshard/shards/move/internal/session"
 )
 
-// Shard is what the source knows of a shard that its target must have, too.
+// Shard describes a shard on its source, and what it needs on a target.
 type Shard struct {
 	Found
 
@@ -19,40 +19,41 @@ type Shard struct {
 	Keyless  []string // tables without a primary key and a replica identity
 	version  int      // of Postgres, such as 170006
 	encoding string
-	locale   string // of the database: the provider and what it is called
+	locale   string // of the database: the provider and the locale's name
 	libc     string // the version of that locale
 	large    []large.Object
 	apart    int64    // bytes that are not replicated: of unlogged tables and large objects
 	owners   []string // roles
 	powers   []power  // of owners
-	barred   []string // why some that own tables may not write to them
-	forced   []string // those that own tables whose row-level security is for owners, too
-	roles    []string // that own or may use something
-	// The same of large objects.
+	barred   []string // why some owners of tables may not write to them
+	forced   []string // owners of tables whose row-level security applies to owners, too
+	roles    []string // that own an object or have privileges on one
+	// The same for large objects.
 	largeOwners []string
 	largeRoles  []string
 	extensions  []extension
-	shared      []string // migrations that ran once a host, by the source's ledger
+	shared      []string // migrations that run once a host, from the source's ledger
 	collations  []collation
-	named       []rows.Part // values that name something
-	names       []names     // of these, what the target must have
+	named       []rows.Part // values that name objects
+	names       []names     // of these, the objects that the target must have
 }
 
-// IsKeyless is the condition for a table, c, of whose rows an update or delete cannot be replicated as it is: it has no primary key and no
-// replica identity, or the index of that was dropped. A primary key that is deferrable is no replica identity.
+// IsKeyless is a condition on a table c: Postgres cannot replicate updates and deletes of its rows, because it has no
+// primary key and no replica identity, or the index of the identity was dropped. A deferrable primary key is no replica
+// identity.
 const IsKeyless = `c.relkind = 'r' AND c.relpersistence = 'p' AND (c.relreplident = 'n' OR c.relreplident IN ('d', 'i')
   AND NOT EXISTS (SELECT FROM pg_index i WHERE i.indrelid = c.oid AND CASE c.relreplident WHEN 'd' THEN i.indisprimary AND i.indimmediate ELSE i.indisreplident END))`
 
-// keyless names such tables.
+// keyless returns the names of such tables.
 const keyless = `SELECT c.relname::text FROM pg_class c WHERE c.relnamespace = to_regnamespace($1) AND ` + IsKeyless + ` ORDER BY 1`
 
-// RefusedTruncates names the tables whose TRUNCATE … CASCADE a subscription cannot apply: Postgres sends it the partitions of a table that refers to
-// one, but not that table, and empties none without it.
+// RefusedTruncates returns the tables whose TRUNCATE … CASCADE a subscription cannot apply: if a partitioned table
+// refers to one, Postgres sends the partitions but not the partitioned table, and truncates none without it.
 const RefusedTruncates = `
 SELECT DISTINCT format('%s, to which partitioned table %s refers', con.confrelid::regclass, con.conrelid::regclass)
   FROM pg_constraint con JOIN pg_class c ON c.oid = con.conrelid WHERE c.relnamespace = to_regnamespace($1) AND c.relkind = 'p' AND con.contype = 'f' AND con.conparentid = 0 ORDER BY 1`
 
-// logicalQuery finds what logical replication lacks on the source.
+// logicalQuery finds why logical replication would not work on the source.
 const logicalQuery = `
 SELECT true, 'wal_level is ' || current_setting('wal_level') || ': expected logical, which takes a restart; or --offline' WHERE current_setting('wal_level') <> 'logical'
 UNION ALL
@@ -79,7 +80,7 @@ SELECT false, format('a TRUNCATE … CASCADE of %s, is refused by the target whi
 UNION ALL
 SELECT true, format('unlogged tables and large objects take %s, and are copied while callers wait: expected at most %s; or --offline', pg_size_pretty($3::bigint), pg_size_pretty($4::bigint)) WHERE $3 > $4`
 
-// shardQuery finds what is wrong with the shard and the role.
+// shardQuery finds problems with the shard and the role.
 const shardQuery = `
 SELECT true, 'the schema is not there' WHERE to_regnamespace($1) IS NULL
 UNION ALL
@@ -105,7 +106,7 @@ SELECT true, format('trigger %I on %I fires for replicated rows, too (ENABLE %s)
 UNION ALL
 SELECT true, 'the server is a standby: expected a primary' WHERE pg_is_in_recovery()`
 
-// ownersQuery names the roles that own something of a schema, or will with default grants.
+// ownersQuery returns the roles that own objects of a schema, or have default privileges there.
 const ownersQuery = `
 SELECT DISTINCT pg_get_userbyid(r)::text FROM (
   SELECT nspowner FROM pg_namespace WHERE nspname = $1
@@ -116,7 +117,7 @@ SELECT DISTINCT pg_get_userbyid(r)::text FROM (
   UNION SELECT defaclrole FROM pg_default_acl WHERE defaclnamespace = to_regnamespace($1)
 ) s (r)`
 
-// rolesQuery names the roles that own something of a schema or may use it, now or by default grants, or that a policy is for.
+// rolesQuery returns the roles that own objects of a schema, have privileges or default privileges there, or have a policy.
 const rolesQuery = ownersQuery + `
 UNION
 SELECT DISTINCT pg_get_userbyid(r)::text FROM (
@@ -129,7 +130,8 @@ SELECT DISTINCT pg_get_userbyid(r)::text FROM (
   UNION SELECT unnest(p.polroles) FROM pg_policy p JOIN pg_class c ON c.oid = p.polrelid WHERE c.relnamespace = to_regnamespace($1)
 ) s (r) WHERE r <> 0`
 
-// barredQuery says why owners of tables may not write rows to them: from Postgres 16 on rows are applied with the owner's rights.
+// barredQuery finds owners that may not write to their tables: from Postgres 16 on, rows are applied with the owner's
+// rights.
 const barredQuery = `
 SELECT DISTINCT format('role %s owns tables of the shard, and on the source it has no USAGE on the schema', pg_get_userbyid(relowner))
   FROM pg_class WHERE relnamespace = to_regnamespace($1) AND relkind = 'r' AND NOT has_schema_privilege(relowner, relnamespace, 'USAGE')
@@ -137,11 +139,11 @@ UNION ALL
 SELECT format('role %s owns table %I, and on the source it has no INSERT on it', pg_get_userbyid(relowner), relname)
   FROM pg_class WHERE relnamespace = to_regnamespace($1) AND relkind = 'r' AND relpersistence = 'p' AND NOT has_table_privilege(relowner, oid, 'INSERT')`
 
-// forcedQuery names the owners of tables whose row-level security applies to them.
+// forcedQuery returns the owners of tables whose row-level security applies to them.
 const forcedQuery = `
 SELECT DISTINCT pg_get_userbyid(relowner)::text FROM pg_class WHERE relnamespace = to_regnamespace($1) AND relkind = 'r' AND relrowsecurity AND relforcerowsecurity`
 
-// extensionsQuery names the extensions that something of a schema needs.
+// extensionsQuery returns the extensions that objects of a schema depend on.
 const extensionsQuery = `
 SELECT DISTINCT e.extname::text, e.extversion, e.extnamespace::regnamespace::text FROM pg_depend d
 JOIN pg_depend x ON x.classid = d.refclassid AND x.objid = d.refobjid AND x.deptype = 'e' AND x.refclassid = 'pg_extension'::regclass
@@ -155,18 +157,18 @@ WHERE d.classid = 'pg_class'::regclass AND d.objid IN (SELECT oid FROM pg_class 
   OR d.classid = 'pg_trigger'::regclass AND d.objid IN (SELECT t.oid FROM pg_trigger t JOIN pg_class c ON c.oid = t.tgrelid WHERE c.relnamespace = to_regnamespace($1))
   OR d.classid = 'pg_policy'::regclass AND d.objid IN (SELECT p.oid FROM pg_policy p JOIN pg_class c ON c.oid = p.polrelid WHERE c.relnamespace = to_regnamespace($1))`
 
-// databaseQuery says in which encoding and locale a database is. What names the locale differs between releases.
+// databaseQuery returns a database's encoding and locale. The column with the locale differs between releases of Postgres.
 const databaseQuery = `
 SELECT current_setting('server_version_num')::int, pg_encoding_to_char(d.encoding),
   format('%s %s %s %s', d.datlocprovider, d.datcollate, d.datctype, coalesce(to_jsonb(d) ->> 'datlocale', to_jsonb(d) ->> 'daticulocale')),
   coalesce(pg_database_collation_actual_version(d.oid), '-')
 FROM pg_database d WHERE d.datname = current_database()`
 
-// mostApart is how many bytes that are not replicated may be copied while callers wait.
+// mostApart is the most bytes that are copied while callers wait, because they are not replicated.
 const mostApart int64 = 16 << 20
 
-// OnSource finds what keeps the shard in a schema from leaving its host, and what the target must have for it. With offline
-// nothing is asked of logical replication.
+// OnSource finds why the shard in a schema cannot leave its host, and what a target must have for it. With offline it
+// does not check logical replication.
 func OnSource(ctx context.Context, conn *pgx.Conn, schema string, offline bool) (*Shard, error) {
 	s := &Shard{Schema: schema}
 	var err error
@@ -206,7 +208,7 @@ func OnSource(ctx context.Context, conn *pgx.Conn, schema string, offline bool) 
 	if err != nil {
 		return nil, err
 	}
-	if !held { // else what belongs to the extension refers to the shard
+	if !held { // else objects of the extension depend on the shard
 		if err := s.outside(ctx, conn); err != nil {
 			return nil, err
 		}

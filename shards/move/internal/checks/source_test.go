@@ -6,7 +6,8 @@ import (
 	"github.com/kiloshard/kiloshard/shards/shardtest"
 )
 
-// What of a shard would not come along is named. Labels are written as a provider's would be, of which Postgres itself has none.
+// The checks report parts of a shard that would not move. The test writes security labels itself, since Postgres has no
+// provider.
 func TestLabels(t *testing.T) {
 	t.Parallel()
 	source := connect(t, shardtest.Hosts(t, 1)[0].ConnString())
@@ -32,7 +33,7 @@ func TestLabels(t *testing.T) {
 	}
 }
 
-// What comes along in another way, or not at all, is noted.
+// The checks note parts that move in another way, or not at all.
 func TestLeft(t *testing.T) {
 	t.Parallel()
 	source := connect(t, shardtest.Hosts(t, 1)[0].ConnString())
@@ -46,7 +47,7 @@ func TestLeft(t *testing.T) {
 		"note: the comment on sequence shard_00001.next_id_seq stays behind: it belongs to what each shard has")
 }
 
-// An extension in the shard's schema is named once, with the way out, and not by each of its objects.
+// The checks report an extension in the shard's schema once, with a remedy, and none of its objects.
 func TestExtensionInTheShard(t *testing.T) {
 	t.Parallel()
 	source := connect(t, shardtest.Hosts(t, 1)[0].ConnString())

@@ -10,7 +10,7 @@ import (
 	"github.com/kiloshard/kiloshard/shards/connect"
 )
 
-// Standby is what has to be known of a standby that is to be promoted, and of its primary.
+// Standby is a standby to promote, and its primary.
 type Standby struct {
 	Source, Target *pgx.Conn
 	SourceName     string   // in the map
@@ -18,8 +18,8 @@ type Standby struct {
 	Schemas        string   // the pattern of all shards' schemas
 }
 
-// primaryQuery finds what keeps a primary from giving shards to its standby. Its parameters: the schemas that leave, and the name by
-// which the standby streams.
+// primaryQuery finds why a primary cannot give shards to its standby. Its parameters: the schemas that leave, and the
+// standby's application_name.
 const primaryQuery = `
 SELECT true, format('schema %I is not there', s) FROM unnest($1::text[]) s WHERE to_regnamespace(s) IS NULL
 UNION ALL
@@ -51,7 +51,7 @@ UNION ALL
 SELECT true, format('%s old schemas of shards that have moved are there, and would be on both hosts: expected kiloshard move clean', count(*))
   FROM kiloshard.moves WHERE side = 'source' AND outcome = 'moved' HAVING count(*) > 0`
 
-// standbyQuery finds what keeps a standby from being promoted. Its parameters: the schemas that stay and are to have other names on it.
+// standbyQuery finds why a standby cannot be promoted. Its parameter: a pattern of the schemas that get other names on it.
 const standbyQuery = `
 SELECT true, format('role %I may not promote it: expected a superuser, or GRANT EXECUTE ON FUNCTION pg_promote TO %1$I', current_user)
   WHERE NOT has_function_privilege('pg_promote(boolean, integer)', 'execute')
@@ -65,13 +65,13 @@ SELECT true, format('role %I does not own schema %I: expected its owner, for the
 UNION ALL
 SELECT false, format('it streams through slot %I, which keeps WAL on its primary afterwards: drop it there', slot_name) FROM pg_stat_wal_receiver WHERE slot_name <> ''`
 
-// nameQuery is the name by which a standby streams.
+// nameQuery returns the application_name with which a standby streams.
 const nameQuery = `
 SELECT coalesce((SELECT coalesce(substring(conninfo from '(?:^| )application_name=''?([^ '']+)'), substring(conninfo from 'fallback_application_name=''?([^ '']+)'))
   FROM pg_stat_wal_receiver), 'walreceiver')`
 
-// Check finds what is known beforehand. The ledger of moves is on the source. follows says that it is worth looking whether the target
-// keeps up.
+// Check finds why the standby cannot be promoted. The ledger of moves is on the source. follows reports that the target
+// is a standby of the source, so that its lag can be measured.
 func (s Standby) Check(ctx context.Context) (onSource, onTarget Found, follows bool, err error) {
 	source, _, err := connect.Identity(ctx, s.Source)
 	if err != nil {
@@ -99,7 +99,7 @@ func (s Standby) Check(ctx context.Context) (onSource, onTarget Found, follows b
 	return onSource, onTarget, len(onTarget.Problems) == 0, err
 }
 
-// Behind says how far a standby is behind.
+// Behind describes how far a standby lags, and why.
 func (s Standby) Behind(ctx context.Context) string {
 	var lsn string
 	var bytes int64

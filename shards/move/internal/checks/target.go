@@ -10,8 +10,8 @@ import (
 	"github.com/kiloshard/kiloshard/sql"
 )
 
-// subscriberQuery finds what logical replication lacks on the target. Its parameters: whether the target logs in with a
-// password that is in the subscription.
+// subscriberQuery finds why logical replication would not work on the target. Its parameter: whether the subscription
+// holds a password.
 const subscriberQuery = `
 WITH me AS (SELECT rolname, rolsuper, current_setting('server_version_num')::int >= 160000 AS modern FROM pg_roles WHERE rolname = current_user)
 SELECT true, format('role %I may not make subscriptions: expected a superuser%s', rolname, CASE WHEN modern THEN ', or a member of pg_create_subscription' ELSE ', as Postgres 15 asks' END)
@@ -30,13 +30,13 @@ UNION ALL
 SELECT true, format('max_worker_processes is %s, max_logical_replication_workers %s: expected more of the first, since all background workers share them', current_setting('max_worker_processes'), current_setting('max_logical_replication_workers'))
   WHERE current_setting('max_worker_processes')::int <= current_setting('max_logical_replication_workers')::int`
 
-// copyQuery finds what the copy lacks, which heeds no triggers and foreign keys.
+// copyQuery finds why the copy could not disable triggers and foreign keys.
 const copyQuery = `
 SELECT true, format('role %I may not set session_replication_role: expected a superuser, or GRANT SET ON PARAMETER session_replication_role', current_user)
 WHERE NOT has_parameter_privilege('session_replication_role', 'SET')`
 
-// hostQuery finds what a target lacks for a shard. Its parameters: the schema, the roles of the shard,
-// and those of them that own something.
+// hostQuery finds why a target cannot take a shard. Its parameters: the schema, the roles of the shard, and the owners
+// among them.
 var hostQuery = `
 SELECT true, format('role %I may not make schemas: expected CREATE on the database', current_user) WHERE NOT has_database_privilege(current_database(), 'CREATE')
 UNION ALL
@@ -50,13 +50,14 @@ SELECT true, format('schema %I is there already: expected none, or drop it once 
 UNION ALL
 SELECT true, 'the server is a standby: expected a primary' WHERE pg_is_in_recovery()`
 
-// forcedQueryOnTarget finds who may not write rows to tables that force row-level security: the mover, and from Postgres 16 on their owners, with
-// whose rights rows are applied. Its parameters: these, and whether no rows are applied.
+// forcedQueryOnTarget finds roles that may not write to tables with forced row-level security: the mover, and from
+// Postgres 16 on their owners, with whose rights rows are applied. Its parameters: the owners, and whether no rows are
+// applied.
 const forcedQueryOnTarget = `
 SELECT true, format('role %I may not write to tables that force row-level security: expected a superuser, or BYPASSRLS', rolname) FROM pg_roles
 WHERE NOT (rolsuper OR rolbypassrls) AND (rolname = current_user OR rolname = ANY ($1) AND NOT $2 AND current_setting('server_version_num')::int >= 160000)`
 
-// Way is how a shard is to move.
+// Way says how a shard moves.
 type Way struct {
 	Offline      bool // it is copied while it is locked
 	WithPassword bool // the subscription holds a password
@@ -64,7 +65,7 @@ type Way struct {
 	Extensions []shards.Extension // that the move makes on the target if they are missing
 }
 
-// OnTarget finds what a host lacks for a shard that moves to it.
+// OnTarget finds why a host cannot take the shard.
 func (s *Shard) OnTarget(ctx context.Context, conn *pgx.Conn, way Way) (Found, error) {
 	var f Found
 	if !way.Offline {
@@ -104,7 +105,7 @@ func (s *Shard) OnTarget(ctx context.Context, conn *pgx.Conn, way Way) (Found, e
 	return f, s.compareCollations(ctx, conn, &f)
 }
 
-// compareDatabases compares what texts are in, and how they are sorted.
+// compareDatabases compares encodings, locales and versions.
 func (s *Shard) compareDatabases(ctx context.Context, conn *pgx.Conn, f *Found, offline bool) error {
 	var version int
 	var encoding, locale, libc string

@@ -10,12 +10,12 @@ import (
 	"github.com/kiloshard/kiloshard/shards/shardtest"
 )
 
-// fakes has a session find functions of its own in place of Postgres's, for what one server cannot have in two ways.
+// fakes makes a session find its own functions in place of Postgres's, to simulate settings of another server.
 const fakes = `create schema fakes; set search_path = fakes, pg_catalog; `
 
 const ledger = `create schema kiloshard; create table kiloshard.ledger (version int, file text, direction text, current boolean); `
 
-// What a target lacks for a shard, or has otherwise, is named. A case ends with its transactions.
+// The checks report what is missing on a target, or differs there. Each case rolls its transactions back.
 func TestTarget(t *testing.T) {
 	t.Parallel()
 	hosts := shardtest.Hosts(t, 2)
@@ -155,7 +155,7 @@ func TestTarget(t *testing.T) {
 	}
 }
 
-// A database in another encoding or of another locale than the source's is named.
+// The checks report a database with another encoding or locale than the source's.
 func TestDatabases(t *testing.T) {
 	t.Parallel()
 	host := shardtest.Hosts(t, 1)[0]
@@ -198,7 +198,7 @@ func TestDatabases(t *testing.T) {
 	}
 }
 
-// Clocks that differ get a note, and those that differ by a minute keep a shard from moving.
+// Clocks that differ are a note, and clocks that differ by a minute are a problem.
 func TestClocks(t *testing.T) {
 	t.Parallel()
 	hosts := shardtest.Hosts(t, 2)
@@ -232,7 +232,8 @@ func TestClocks(t *testing.T) {
 	}
 }
 
-// Owners who may not write to their tables are named where rows are applied with their rights, as from Postgres 16 on.
+// The checks report owners that may not write to their tables if rows are applied with their rights, as from Postgres
+// 16 on.
 func TestBarredOwners(t *testing.T) {
 	t.Parallel()
 	hosts := shardtest.Hosts(t, 2)

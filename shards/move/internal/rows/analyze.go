@@ -8,8 +8,8 @@ import (
 	"github.com/kiloshard/kiloshard/shards/move/internal/session"
 )
 
-// Analyze gives the tables of a schema first statistics, from a tenth of the rows that ANALYZE reads, in a session of its own. A table whose columns are named is still
-// left to the next autovacuum.
+// Analyze makes first statistics of the tables of a schema, from a tenth of the rows that ANALYZE usually reads, in its own
+// session. It names the columns, so that autovacuum still analyzes the tables.
 func Analyze(ctx context.Context, host shards.Host, schema string) error {
 	conn, err := session.Open(ctx, host)
 	if err != nil {

@@ -19,7 +19,7 @@ import (
 type Copy struct {
 	Schema         string
 	Source, Target string                // the names of the hosts, for errors
-	Limit          func(bytes int) error // waits before each part of the rows is sent, such as [Limit]; nil for none
+	Limit          func(bytes int) error // waits before each part of the rows is sent, see [Limit]; nil for no limit
 }
 
 // tableToCopy is a table, with the columns that are not generated, as SQL.
@@ -37,8 +37,8 @@ func (c Copy) tables(ctx context.Context, from *pgx.Conn, which Tables) ([]table
 	return pgx.CollectRows(found, pgx.RowToStructByPos[tableToCopy])
 }
 
-// Locked copies the rows of tables that a session has locked, in place of those that an earlier try has copied. It does so in a transaction of the
-// target, in which last runs at the end.
+// Locked copies the rows of tables that a session has locked, and deletes those that an earlier try has copied. It
+// copies in one transaction of the target, and calls last at its end.
 func (c Copy) Locked(ctx context.Context, from, target *pgx.Conn, which Tables, last func(to pgx.Tx) error) error {
 	if err := Empty(ctx, target, c.Schema, which); err != nil {
 		return err
@@ -66,8 +66,9 @@ func (c Copy) Locked(ctx context.Context, from, target *pgx.Conn, which Tables, 
 	})
 }
 
-// Snapshot copies the rows of logged tables as an exported snapshot has them. Each table has a transaction of the source, so that none is kept from a
-// TRUNCATE once it is copied. lockTimeout is that of each transaction, and retry calls its argument again while that fails because of a lock.
+// Snapshot copies the rows of logged tables in an exported snapshot. It uses a transaction of the source for each
+// table, which blocks a TRUNCATE only until the table is copied. lockTimeout is the lock_timeout of each; retry calls
+// its argument again while it fails because of a lock.
 func (c Copy) Snapshot(ctx context.Context, snapshot string, from *pgx.Conn, to pgx.Tx, lockTimeout time.Duration, retry func(func() error) error) error {
 	begin := fmt.Sprintf("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; SET TRANSACTION SNAPSHOT '%s'; SET LOCAL lock_timeout = %d", session.Quoted(snapshot), lockTimeout.Milliseconds())
 	if _, err := to.Exec(ctx, asReplica); err != nil {
@@ -102,10 +103,10 @@ func (c Copy) Snapshot(ctx context.Context, snapshot string, from *pgx.Conn, to 
 	})
 }
 
-// asReplica makes a transaction call no triggers, and check no foreign keys: the rows have met them on the source.
+// asReplica makes a transaction skip triggers and foreign keys: the rows have passed them on the source.
 const asReplica = "SET LOCAL session_replication_role = replica"
 
-// table copies the rows of a table that a session sees.
+// table copies the rows of a table that the session from sees.
 func (c Copy) table(ctx context.Context, from *pgx.Conn, to pgx.Tx, t tableToCopy) error {
 	text := session.Name(c.Schema, t.Name) + " " + t.Columns
 	reader, writer := io.Pipe()
@@ -122,7 +123,7 @@ func (c Copy) table(ctx context.Context, from *pgx.Conn, to pgx.Tx, t tableToCop
 	_, err := to.Conn().PgConn().CopyFrom(ctx, reader, "COPY "+text+" FROM STDIN")
 	_ = reader.CloseWithError(errTargetFailed) // never fails
 	switch readErr := <-read; {
-	case readErr != nil && !errors.Is(readErr, errTargetFailed): // the target has received it, and reports a cancellation
+	case readErr != nil && !errors.Is(readErr, errTargetFailed): // the target reports a cancellation instead
 		return fmt.Errorf("copying %s, on %s: %w", t.Name, c.Source, readErr)
 	case err != nil:
 		return fmt.Errorf("copying %s, on %s: %w", t.Name, c.Target, err)
@@ -133,7 +134,7 @@ func (c Copy) table(ctx context.Context, from *pgx.Conn, to pgx.Tx, t tableToCop
 // errTargetFailed ends the source's part of a copy.
 var errTargetFailed = errors.New("the target takes no more")
 
-// streamBuffer is how many bytes go from one session to the other at a time: single rows would be slower by far.
+// streamBuffer is the number of bytes that go from one session to the other at a time: single rows would be much slower.
 const streamBuffer = 8 << 10
 
 // limited writes up to streamBuffer bytes at a time, and waits before each.
@@ -160,7 +161,7 @@ func (l limited) Write(p []byte) (n int, err error) {
 	return n, nil
 }
 
-// Limit limits a copy to a rate, in bytes a second; 0 for no limit. It returns what [Copy.Limit] takes.
+// Limit returns a [Copy.Limit] for a rate in bytes a second; 0 for no limit.
 func Limit(ctx context.Context, bytes int64) func(bytes int) error {
 	if bytes <= 0 {
 		return nil

@@ -9,7 +9,8 @@ import (
 	"github.com/kiloshard/kiloshard/shards/move/internal/session"
 )
 
-// Truncate returns a statement that empties tables of a schema, if one of them has rows: all at once, since Postgres empties no table without those that refer to it.
+// Truncate returns a statement that truncates tables of a schema if one of them has rows: all at once, because Postgres
+// does not truncate a table without the tables that refer to it.
 func Truncate(schema string, which Tables) string {
 	return fmt.Sprintf(`DO $kiloshard$ DECLARE t text; BEGIN
   SELECT string_agg('ONLY ' || c.oid::regclass, ', ') INTO t FROM pg_class c WHERE c.relnamespace = '%s'::regnamespace AND c.relkind = 'r' AND position(c.relpersistence IN '%s') > 0

@@ -10,7 +10,7 @@ import (
 	"github.com/jackc/pgx/v5/pgtype"
 )
 
-// Tables are some of a schema's: those whose pg_class.relpersistence is among the letters.
+// Tables selects tables of a schema: those whose pg_class.relpersistence is among the letters.
 type Tables string
 
 // Changes of logged tables are replicated, and those of unlogged ones are not.
@@ -20,16 +20,16 @@ const (
 	All      Tables = "pu"
 )
 
-// table is one of a schema, with its columns in their order.
+// table is a table of a schema, with its columns in their order.
 type table struct {
 	Name    string
 	Columns []string
-	Types   []uint32  // those that are not Postgres's own have other OIDs on another host
-	names   []string  // columns that have names in them, as a regclass does
-	schema  [2]string // the table's, and the one by which names are compared
+	Types   []uint32  // OIDs; types that are not Postgres's own have other OIDs on another host
+	names   []string  // columns with names of objects, such as a regclass
+	schema  [2]string // the table's schema, and the schema that replaces it when names are compared
 }
 
-// tables finds those of a schema. Names of what is in it are compared as if it was called like another schema.
+// tables returns the tables of a schema. Names of its objects are compared as if the schema had the name as.
 func tables(ctx context.Context, conn Querier, schema, as string, which Tables) ([]table, error) {
 	const query = `
 		SELECT c.relname::text, coalesce(array_agg(a.attname::text ORDER BY a.attnum) FILTER (WHERE a.attnum > 0), '{}'),
@@ -58,7 +58,7 @@ func tables(ctx context.Context, conn Querier, schema, as string, which Tables) 
 	return all, err
 }
 
-// both returns a table with those of its columns that another one has as well, and that are hashed alike.
+// both returns a table with the columns that another table has as well, and that are hashed alike.
 func (t table) both(other table) table {
 	common := table{Name: t.Name, names: t.names, schema: t.schema}
 	for i, column := range t.Columns {
@@ -69,22 +69,22 @@ func (t table) both(other table) table {
 	return common
 }
 
-// How a column is hashed: two values have the same hash only if they are the same to the byte, but for one pair in 2^32. The text of a
-// whole row would do, and takes five times as long for a few numbers and words.
+// The ways to hash a column: two values have the same hash only if their bytes are the same, except for one pair in
+// 2^32. Hashing the text of the whole row would take five times as long for a few numbers and words.
 const (
 	hashText  = `hashtextextended(%[1]s::text COLLATE "C", %[2]d)`
-	hashBytes = `hash_record_extended(ROW(%[1]s), %[2]d)` // as the type does it
+	hashBytes = `hash_record_extended(ROW(%[1]s), %[2]d)` // with the type's own hash function
 	hashAny   = `hashtextextended(ROW(%[1]s)::text COLLATE "C", %[2]d)`
-	// A name of what is in the schema, and one of what is in the other, which is something else.
+	// Names of objects in the table's schema count as names in the other schema, and those in the other one as different.
 	hashNames = `hashtextextended(replace(replace(ROW(%[1]s)::text, '%[4]s.', '?.'), '%[3]s', '%[4]s') COLLATE "C", %[2]d)`
 )
 
-// hashes are those of types whose own hashes, or casts to text, tell all values apart that are not the same to the byte: not those of
-// numeric, which take 1.0 for 1.00, nor the cast of character(n), which drops blanks.
+// hashes are the ways for types whose own hash, or cast to text, distinguishes all values with different bytes. The hash of
+// numeric does not, for which 1.0 equals 1.00, nor does the cast of character(n), which drops blanks.
 var hashes = map[uint32]string{
 	pgtype.Int2OID:        `hashint2extended(%[1]s, %[2]d)`,
 	pgtype.Int4OID:        `hashint4extended(%[1]s, %[2]d)`,
-	pgtype.Int8OID:        `hashint8extended(%[1]s, %[1]s # %[2]d)`, // which itself makes 32 bits of 64
+	pgtype.Int8OID:        `hashint8extended(%[1]s, %[1]s # %[2]d)`, // hashint8extended folds 64 bits into 32
 	pgtype.UUIDOID:        `uuid_hash_extended(%[1]s, %[2]d)`,
 	pgtype.TextOID:        hashText,
 	pgtype.VarcharOID:     hashText,
@@ -98,8 +98,8 @@ var hashes = map[uint32]string{
 	pgtype.TimestamptzOID: hashBytes,
 }
 
-// hash is that of a row, which is named kiloshard_row. Columns have hashes of their own kind each, so that two whose values were
-// exchanged do not have the same.
+// hash returns an expression for the hash of a row, which is named kiloshard_row. Each column has its own seed, so that
+// a row with two values exchanged has another hash.
 func (t table) hash() string {
 	parts := []string{"0::bigint"}
 	for i, column := range t.Columns {

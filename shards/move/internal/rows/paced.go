@@ -9,21 +9,21 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// A step of [Paced] is to take the server stepTime, and is followed by a rest of restTimes as long.
+// A step of [Paced] should take the server stepTime. A pause of restTimes the step's time follows it.
 const (
 	stepTime  = 2 * time.Millisecond
 	restTimes = 3
 	mostPages = 1 << 10
 )
 
-// Paced returns the sums of tables of a schema as [Sums] does, and leaves the server alone for three quarters of the time. The session is
-// in a transaction with one snapshot, in which this sets some settings.
+// Paced returns the sums of tables of a schema as [Sums] does, and pauses three quarters of the time. The session must
+// be in a transaction with one snapshot, for which Paced sets some settings.
 func Paced(ctx context.Context, conn *pgx.Conn, schema, as string, which Tables) ([]Sum, error) {
 	tables, err := tables(ctx, conn, schema, as, which)
 	if err != nil {
 		return nil, err
 	}
-	// Without it each step might read the whole table.
+	// With it each step could read the whole table.
 	if _, err := conn.Exec(ctx, "SET LOCAL enable_seqscan = off"); err != nil {
 		return nil, err
 	}
@@ -42,7 +42,7 @@ func Paced(ctx context.Context, conn *pgx.Conn, schema, as string, which Tables)
 func paced(ctx context.Context, conn *pgx.Conn, schema string, t table) (Sum, error) {
 	s, total := Sum{Table: t.Name}, new(big.Int)
 	from := pgx.Identifier{schema, t.Name}.Sanitize()
-	var end int64 // the pages that the snapshot knows are among them
+	var end int64 // the number of pages; all rows of the snapshot are in them
 	if err := conn.QueryRow(ctx, `SELECT pg_relation_size($1::regclass) / current_setting('block_size')::int`, from).Scan(&end); err != nil {
 		return s, err
 	}
@@ -52,7 +52,7 @@ func paced(ctx context.Context, conn *pgx.Conn, schema string, t table) (Sum, er
 	for page := int64(0); page < end; {
 		var rows int64
 		var sum string
-		var micros float64 // of the server: the way there is no work
+		var micros float64 // of the server, without the round trip
 		next := min(end, page+pages)
 		if err := conn.QueryRow(ctx, query, fmt.Sprintf("(%d,0)", page), fmt.Sprintf("(%d,0)", next)).Scan(&rows, &sum, &micros); err != nil {
 			return s, err

@@ -6,8 +6,8 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// Part is a value of a type of Postgres's own that means something only in its database: an OID, a name that stands for one, or a position. It
-// is a column of a table, or within one, in arrays, composites, ranges and domains.
+// Part is a value whose built-in type has a meaning only in its database: an OID, a name for an OID, or a position. It
+// is the value of a column, or part of it, in arrays, composites, ranges and domains.
 type Part struct {
 	Table, Column string
 	Type          string // of the column
@@ -15,13 +15,13 @@ type Part struct {
 	From, Value   string // SELECT Value FROM From reads all parts of all rows; some may be NULL
 }
 
-// Named are the types of parts whose text is the name of something.
+// Named are the types of parts whose text is the name of an object.
 const Named = `{regclass,regtype,regproc,regprocedure,regoper,regoperator,regcollation,regconfig,regdictionary,regnamespace,regrole,aclitem}`
 
 // Numbers are the types of the other parts.
 const Numbers = `{oid,xid,xid8,cid,tid,pg_lsn,pg_snapshot,txid_snapshot}`
 
-// Parts finds them by the catalogs, in all tables of a schema, those of the types of a set such as [Named].
+// Parts returns the parts in all tables of a schema, by the catalogs. of is a set of types: [Named] or [Numbers].
 func Parts(ctx context.Context, conn Querier, schema, of string) ([]Part, error) {
 	const query = `
 		WITH RECURSIVE part (rel, attnum, type, depth, source, value) AS (

@@ -8,7 +8,8 @@ import (
 	"github.com/kiloshard/kiloshard/shards/move/internal/rows"
 )
 
-// Names are the same if they are of the same thing in each schema, in whichever type. One of the other schema's is not, although it reads alike.
+// Names of the same object in each schema are the same, in any type. A name of an object in the other schema is not,
+// although its text is the same.
 func TestNames(t *testing.T) {
 	t.Parallel()
 	conn := hosts(t)[0]

@@ -8,8 +8,8 @@ import (
 	"github.com/kiloshard/kiloshard/shards/move/internal/session"
 )
 
-// matviews names the materialised views of a schema that have rows, each behind those that it reads: all, or with $2 those that read
-// unlogged tables.
+// matviews returns the populated materialized views of a schema, each after those that it reads: all, or with $2 those that
+// read unlogged tables.
 const matviews = `
 WITH RECURSIVE reads (reader, source) AS (
   SELECT DISTINCT r.ev_class, d.refobjid FROM pg_rewrite r JOIN pg_depend d ON d.classid = 'pg_rewrite'::regclass AND d.objid = r.oid
@@ -27,8 +27,8 @@ WITH RECURSIVE reads (reader, source) AS (
 SELECT c.relname::text FROM depth d JOIN pg_class c ON c.oid = d.oid
 WHERE c.relnamespace = $1::regnamespace AND c.relkind = 'm' AND c.relispopulated AND (NOT $2 OR c.oid IN (SELECT oid FROM late)) GROUP BY c.oid ORDER BY max(d.level), c.oid`
 
-// Refresh fills the materialised views of a schema, or those that read unlogged tables, in a session of its own, with the rows that their owners see. It
-// reports whether there are any. Nobody reads them on a target yet.
+// Refresh refreshes the materialized views of a schema, or those that read unlogged tables, in its own session, with
+// the rows that their owners see. It reports whether there are any. No client reads them on a target yet.
 func Refresh(ctx context.Context, host shards.Host, schema string, unlogged bool) (refreshed bool, err error) {
 	conn, err := session.Open(ctx, host)
 	if err != nil {

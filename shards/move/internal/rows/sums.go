@@ -10,11 +10,11 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// Sum is what two copies of a table must agree in.
+// Sum is the count and checksum of a table's rows, which are the same in two copies.
 type Sum struct {
 	Table string
 	Rows  int64
-	Sum   string // of the hashes of the rows, so that their order means nothing
+	Sum   string // the sum of the hashes of the rows, so that their order does not matter
 }
 
 // Querier is a session or a transaction.
@@ -22,15 +22,15 @@ type Querier interface {
 	Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error)
 }
 
-// changed says of a row whether it was written by a transaction that a snapshot does not show. All but the newest
-// transactions are known by their age not to be such; that of a row is of 32 bits.
+// changed is a condition on a row: a transaction that a snapshot does not see wrote it. The age of a row's transaction,
+// of 32 bits, excludes all but the newest ones.
 const changed = `CASE WHEN age(kiloshard_row.xmin) <= (SELECT age((pg_snapshot_xmin('%[1]s')::text::bigint & 4294967295)::text::xid))
   THEN NOT pg_visible_in_snapshot((pg_snapshot_xmin('%[1]s')::text::bigint + ((kiloshard_row.xmin::text::bigint - pg_snapshot_xmin('%[1]s')::text::bigint) & 4294967295))::text::xid8, '%[1]s')
   ELSE false END`
 
-// Sums returns the sums of tables of a schema, in the order of their names. With a snapshot, as pg_current_snapshot writes it,
-// the sums are of the rows that have changed since, and the counts still of all. Names of what is in the schema count as those of the same in
-// schema as.
+// Sums returns the sums of tables of a schema, in the order of their names. With a snapshot, as pg_current_snapshot
+// writes it, the sums cover the rows that have changed since, and the counts all rows. Names of objects in the schema
+// count as names in schema as.
 func Sums(ctx context.Context, conn Querier, schema, as string, which Tables, since string) ([]Sum, error) {
 	tables, err := tables(ctx, conn, schema, as, which)
 	if err != nil || len(tables) == 0 {

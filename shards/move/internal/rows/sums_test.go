@@ -21,7 +21,7 @@ const types = `
 	create type photos.pair as (a int, b text);
 	create domain photos.title as varchar check (length(value) < 100);`
 
-// hosts returns two of them, each with a schema of the same name and the same types, whose OIDs are not the same.
+// hosts returns two hosts, each with a schema of the same name and the same types, with other OIDs.
 func hosts(t *testing.T) (conns [2]*pgx.Conn) {
 	t.Helper()
 	for i, host := range shardtest.Hosts(t, 2) {
@@ -67,7 +67,7 @@ func sums(t *testing.T, conn *pgx.Conn) []rows.Sum {
 	return all
 }
 
-// A table of many pages, some of them empty, and one with rows of its own below it have the same sums in steps.
+// Paced returns the same sums as Sums for a table of many pages, some of them empty, and for one with a child table.
 func TestPaced(t *testing.T) {
 	t.Parallel()
 	conn := hosts(t)[0]
@@ -80,7 +80,7 @@ func TestPaced(t *testing.T) {
 	}
 }
 
-// Two copies have the same sums exactly if their rows are the same to the byte, in whatever order.
+// Two copies have the same sums exactly if the bytes of their rows are the same, in any order.
 func TestSums(t *testing.T) {
 	t.Parallel()
 	tests := []struct{ columns, one, other string }{
@@ -150,7 +150,7 @@ func TestSums(t *testing.T) {
 	}
 }
 
-// A table without columns has rows as well.
+// A table without columns can have rows.
 func TestSumsWithoutColumns(t *testing.T) {
 	t.Parallel()
 	conns := hosts(t)
@@ -162,7 +162,7 @@ func TestSumsWithoutColumns(t *testing.T) {
 	}
 }
 
-// Rows that nobody has changed are compared in the columns that both copies have, also of types with other OIDs.
+// Unchanged compares rows in the columns that both copies have, also of types with other OIDs.
 func TestUnchanged(t *testing.T) {
 	t.Parallel()
 	conns := hosts(t)

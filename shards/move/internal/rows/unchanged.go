@@ -7,8 +7,9 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// Unchanged compares the rows of a copy that nobody has changed since a snapshot with those of the original, where each must be, in the
-// columns that both have. It calls differs for each table that has others. Both hosts sort the hashes of a table, on disk if it is large.
+// Unchanged checks that each row of a copy that has not changed since a snapshot is also in the original, in the
+// columns that both have. It calls differs for each table with other rows. Both hosts sort the hashes of a table, on
+// disk if it is large.
 func Unchanged(ctx context.Context, from *pgx.Conn, original string, to *pgx.Conn, copied, since string, differs func(table string, unknown int64)) error {
 	all, err := tables(ctx, from, original, copied, All)
 	if err != nil {
@@ -71,7 +72,7 @@ func unknown(ctx context.Context, from *pgx.Conn, original table, to *pgx.Conn, 
 	if err := rows.Err(); err != nil {
 		return 0, err
 	}
-	for more { // so that the session can be used
+	for more { // so that the session can be used again
 		more = next(known, &have)
 	}
 	return count, known.Err()
