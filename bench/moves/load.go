@@ -71,7 +71,6 @@ func (c *cluster) load(callers int) (*load, error) {
 // loadAll starts callers that change shards with each call, as fast as they can. It also returns them by shard.
 func (c *cluster) loadAll(callers int) (*load, [][]*caller, error) {
 	handles, by := make([]router.Shard, c.shards), make([][]*caller, c.shards)
-	l := newLoad()
 	for n := range handles {
 		var err error
 		if handles[n], err = c.router.ForShard(shards.Number(n)); err != nil {
@@ -80,8 +79,9 @@ func (c *cluster) loadAll(callers int) (*load, [][]*caller, error) {
 		for range 2 * callers {
 			by[n] = append(by[n], &caller{})
 		}
-		l.shard = append(l.shard, by[n]...)
 	}
+	l := newLoad()
+	l.shard = slices.Concat(by...)
 	for w := range callers {
 		l.loop(0, func(i int) {
 			n := (i + w) % c.shards
