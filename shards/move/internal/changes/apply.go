@@ -37,10 +37,10 @@ func (a *applier) readColumns(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	var at [2]string
+	var at [2]string // table and column
 	var fixed bool
-	var of string
-	_, err = pgx.ForEachRow(rows, []any{&at[0], &at[1], &fixed, &of}, func() error { a.fixed[at], a.types[at] = fixed, of; return nil })
+	var sqlType string
+	_, err = pgx.ForEachRow(rows, []any{&at[0], &at[1], &fixed, &sqlType}, func() error { a.fixed[at], a.types[at] = fixed, sqlType; return nil })
 	return err
 }
 
@@ -64,8 +64,8 @@ func (a *applier) readPartitioned(ctx context.Context) error {
 	return err
 }
 
-// take takes one message.
-func (a *applier) take(ctx context.Context, data []byte) error {
+// apply queues the changes of one message, and flushes them if there are many.
+func (a *applier) apply(ctx context.Context, data []byte) error {
 	r := &reader{data: data}
 	switch kind := r.byte(); kind {
 	case 'B':
@@ -79,7 +79,7 @@ func (a *applier) take(ctx context.Context, data []byte) error {
 	case 'R':
 		oid, rel := r.relation()
 		for i, c := range rel.columns {
-			rel.columns[i].of = a.types[[2]string{rel.name, c.name}]
+			rel.columns[i].sqlType = a.types[[2]string{rel.name, c.name}]
 		}
 		a.relations[oid] = rel
 	case 'I', 'U', 'D':
@@ -258,7 +258,7 @@ func (s *statement) where(rel *relation, table string, row []value) {
 		s.WriteString(" OPERATOR(pg_catalog.=) ")
 		s.add(row[i])
 		if !rel.full { // else Postgres might compare a name as a number
-			s.WriteString("::" + c.of)
+			s.WriteString("::" + c.sqlType)
 		}
 	}
 	if rel.full {

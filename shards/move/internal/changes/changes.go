@@ -140,7 +140,7 @@ func (s Stream) pass(ctx context.Context, upto string) (reached LSN, whole bool,
 		if err := rows.Scan(&data); err != nil {
 			return 0, false, err
 		}
-		if err := a.take(ctx, data); err != nil {
+		if err := a.apply(ctx, data); err != nil {
 			return 0, false, err
 		}
 	}

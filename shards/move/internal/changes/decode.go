@@ -67,9 +67,9 @@ func (r *reader) tuple() []value {
 
 // column is a column of a replicated table.
 type column struct {
-	name string
-	key  bool   // it is part of the replica identity
-	of   string // its type, as SQL
+	name    string
+	key     bool   // it is part of the replica identity
+	sqlType string // type, as SQL
 }
 
 // relation is a replicated table.

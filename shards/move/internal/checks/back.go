@@ -27,21 +27,21 @@ SELECT true, format('table %I has no replica identity, so there is no way back f
 
 // WayBack finds why the shard could not be rolled back after a move.
 func (s *Shard) WayBack(ctx context.Context, source, target *pgx.Conn) (onSource, onTarget Found, err error) {
-	if err := onSource.take(ctx, source, copyQuery); err != nil {
+	if err := onSource.query(ctx, source, copyQuery); err != nil {
 		return onSource, onTarget, err
 	}
 	if len(s.large) > 0 {
 		onSource.problem("%d large objects, whose changes are not replicated, so there is no way back for them: expected none, or a move without --rollback-for", len(s.large))
 	}
-	if err := onSource.take(ctx, source, returnedQuery, s.Schema, s.Keyless); err != nil {
+	if err := onSource.query(ctx, source, returnedQuery, s.Schema, s.Keyless); err != nil {
 		return onSource, onTarget, err
 	}
 	const none = "there is no way back for values that violate it: expected VALIDATE CONSTRAINT, or a move without --rollback-for"
-	if err := onSource.take(ctx, source, unvalidatedQuery, s.Schema, true, none); err != nil {
+	if err := onSource.query(ctx, source, unvalidatedQuery, s.Schema, true, none); err != nil {
 		return onSource, onTarget, err
 	}
 	if err := s.namesBack(ctx, source, &onSource); err != nil {
 		return onSource, onTarget, err
 	}
-	return onSource, onTarget, onTarget.take(ctx, target, returnQuery)
+	return onSource, onTarget, onTarget.query(ctx, target, returnQuery)
 }

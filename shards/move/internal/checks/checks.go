@@ -24,8 +24,8 @@ func (f *Found) note(format string, args ...any) {
 	f.Notes = append(f.Notes, fmt.Sprintf(format, args...))
 }
 
-// take adds the rows of a query with two columns: whether the row is a problem (or else a note), and its text.
-func (f *Found) take(ctx context.Context, conn *pgx.Conn, query string, args ...any) error {
+// query adds the rows of a query with two columns: whether the row is a problem (or else a note), and its text.
+func (f *Found) query(ctx context.Context, conn *pgx.Conn, query string, args ...any) error {
 	rows, err := conn.Query(ctx, query, args...)
 	if err != nil {
 		return err

@@ -26,7 +26,7 @@ func (s *Shard) largeObjects(ctx context.Context, conn *pgx.Conn) error {
 		SELECT true, format('role %I does not own large object %s: expected its owner', current_user, oid) FROM pg_largeobject_metadata
 		WHERE NOT pg_has_role(lomowner, 'usage') AND oid IN (` + columns + `)`
 	before := len(s.Problems)
-	if err := s.take(ctx, conn, foreign, pgx.QueryExecModeExec); err != nil || len(s.Problems) > before {
+	if err := s.query(ctx, conn, foreign, pgx.QueryExecModeExec); err != nil || len(s.Problems) > before {
 		return err
 	}
 	err = pgx.BeginFunc(ctx, conn, func(tx pgx.Tx) error {
@@ -51,5 +51,5 @@ func (s *Shard) largeOnTarget(ctx context.Context, conn *pgx.Conn, f *Found) err
 	const query = `
 		SELECT true, format('large objects %s%s are there already, and the shard refers to such numbers: expected none, see lo_unlink and vacuumlo', string_agg(oid::text, ', ') FILTER (WHERE n <= 3), CASE WHEN count(*) > 3 THEN ' and others' ELSE '' END)
 		FROM (SELECT oid, row_number() OVER (ORDER BY oid) FROM pg_largeobject_metadata WHERE oid = ANY ($1)) o (oid, n) HAVING count(*) > 0`
-	return f.take(ctx, conn, query, large.OIDs(s.large))
+	return f.query(ctx, conn, query, large.OIDs(s.large))
 }

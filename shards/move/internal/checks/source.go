@@ -183,21 +183,21 @@ func OnSource(ctx context.Context, conn *pgx.Conn, schema string, offline bool) 
 		return nil, err
 	}
 	if !offline {
-		if err := s.take(ctx, conn, logicalQuery, schema, s.Keyless, s.apart, mostApart); err != nil {
+		if err := s.query(ctx, conn, logicalQuery, schema, s.Keyless, s.apart, mostApart); err != nil {
 			return nil, err
 		}
 	}
-	if err := s.take(ctx, conn, shardQuery, schema); err != nil {
+	if err := s.query(ctx, conn, shardQuery, schema); err != nil {
 		return nil, err
 	}
 	for _, query := range []string{leftQuery, partitionsQuery, bareNamesQuery} {
-		if err := s.take(ctx, conn, query, schema); err != nil {
+		if err := s.query(ctx, conn, query, schema); err != nil {
 			return nil, err
 		}
 	}
 	if !offline {
 		const late = "the target refuses rows with values that violate it and that are changed while it moves: expected none; or --offline"
-		if err := s.take(ctx, conn, unvalidatedQuery, schema, false, late); err != nil {
+		if err := s.query(ctx, conn, unvalidatedQuery, schema, false, late); err != nil {
 			return nil, err
 		}
 	}

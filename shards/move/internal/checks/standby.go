@@ -91,11 +91,11 @@ func (s Standby) Check(ctx context.Context) (onSource, onTarget Found, follows b
 		if err := s.Target.QueryRow(ctx, nameQuery).Scan(&name); err != nil {
 			return onSource, onTarget, false, err
 		}
-		if err := onTarget.take(ctx, s.Target, standbyQuery, s.Schemas); err != nil {
+		if err := onTarget.query(ctx, s.Target, standbyQuery, s.Schemas); err != nil {
 			return onSource, onTarget, false, err
 		}
 	}
-	err = onSource.take(ctx, s.Source, primaryQuery, s.Leaving, name)
+	err = onSource.query(ctx, s.Source, primaryQuery, s.Leaving, name)
 	return onSource, onTarget, len(onTarget.Problems) == 0, err
 }
 

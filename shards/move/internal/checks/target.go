@@ -69,14 +69,14 @@ type Way struct {
 func (s *Shard) OnTarget(ctx context.Context, conn *pgx.Conn, way Way) (Found, error) {
 	var f Found
 	if !way.Offline {
-		if err := f.take(ctx, conn, subscriberQuery, way.WithPassword); err != nil {
+		if err := f.query(ctx, conn, subscriberQuery, way.WithPassword); err != nil {
 			return f, err
 		}
 	}
-	if err := f.take(ctx, conn, copyQuery); err != nil {
+	if err := f.query(ctx, conn, copyQuery); err != nil {
 		return f, err
 	}
-	if err := f.take(ctx, conn, hostQuery, s.Schema, s.roles, s.owners); err != nil {
+	if err := f.query(ctx, conn, hostQuery, s.Schema, s.roles, s.owners); err != nil {
 		return f, err
 	}
 	if err := s.comparePowers(ctx, conn, &f); err != nil {
@@ -86,7 +86,7 @@ func (s *Shard) OnTarget(ctx context.Context, conn *pgx.Conn, way Way) (Found, e
 		return f, err
 	}
 	if len(s.forced) > 0 {
-		if err := f.take(ctx, conn, forcedQueryOnTarget, s.forced, way.Offline); err != nil {
+		if err := f.query(ctx, conn, forcedQueryOnTarget, s.forced, way.Offline); err != nil {
 			return f, err
 		}
 	}

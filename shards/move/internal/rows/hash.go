@@ -29,8 +29,8 @@ type table struct {
 	schema  [2]string // the table's schema, and the schema that replaces it when names are compared
 }
 
-// tables returns the tables of a schema. Names of its objects are compared as if the schema had the name as.
-func tables(ctx context.Context, conn Querier, schema, as string, which Tables) ([]table, error) {
+// readTables returns the tables of a schema. Names of its objects are compared as if the schema had the name as.
+func readTables(ctx context.Context, conn Querier, schema, as string, which Tables) ([]table, error) {
 	const query = `
 		SELECT c.relname::text, coalesce(array_agg(a.attname::text ORDER BY a.attnum) FILTER (WHERE a.attnum > 0), '{}'),
 			coalesce(array_agg(a.atttypid ORDER BY a.attnum) FILTER (WHERE a.attnum > 0), '{}')
@@ -58,8 +58,8 @@ func tables(ctx context.Context, conn Querier, schema, as string, which Tables) 
 	return all, err
 }
 
-// both returns a table with the columns that another table has as well, and that are hashed alike.
-func (t table) both(other table) table {
+// common returns a table with the columns that another table has as well, and that are hashed alike.
+func (t table) common(other table) table {
 	common := table{Name: t.Name, names: t.names, schema: t.schema}
 	for i, column := range t.Columns {
 		if k := slices.Index(other.Columns, column); k >= 0 && hashes[other.Types[k]] == hashes[t.Types[i]] {

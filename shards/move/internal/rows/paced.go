@@ -19,7 +19,7 @@ const (
 // Paced returns the sums of tables of a schema as [Sums] does, and pauses three quarters of the time. The session must
 // be in a transaction with one snapshot, for which Paced sets some settings.
 func Paced(ctx context.Context, conn *pgx.Conn, schema, as string, which Tables) ([]Sum, error) {
-	tables, err := tables(ctx, conn, schema, as, which)
+	tables, err := readTables(ctx, conn, schema, as, which)
 	if err != nil {
 		return nil, err
 	}

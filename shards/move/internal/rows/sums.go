@@ -32,7 +32,7 @@ const changed = `CASE WHEN age(kiloshard_row.xmin) <= (SELECT age((pg_snapshot_x
 // writes it, the sums cover the rows that have changed since, and the counts all rows. Names of objects in the schema
 // count as names in schema as.
 func Sums(ctx context.Context, conn Querier, schema, as string, which Tables, since string) ([]Sum, error) {
-	tables, err := tables(ctx, conn, schema, as, which)
+	tables, err := readTables(ctx, conn, schema, as, which)
 	if err != nil || len(tables) == 0 {
 		return nil, err
 	}

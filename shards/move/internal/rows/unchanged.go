@@ -11,11 +11,11 @@ import (
 // columns that both have. It calls differs for each table with other rows. Both hosts sort the hashes of a table, on
 // disk if it is large.
 func Unchanged(ctx context.Context, from *pgx.Conn, original string, to *pgx.Conn, copied, since string, differs func(table string, unknown int64)) error {
-	all, err := tables(ctx, from, original, copied, All)
+	all, err := readTables(ctx, from, original, copied, All)
 	if err != nil {
 		return err
 	}
-	here, err := tables(ctx, to, copied, copied, All)
+	here, err := readTables(ctx, to, copied, copied, All)
 	if err != nil {
 		return err
 	}
@@ -28,10 +28,10 @@ func Unchanged(ctx context.Context, from *pgx.Conn, original string, to *pgx.Con
 		if !ok { // dropped since
 			continue
 		}
-		original := t.both(now)
+		original := t.common(now)
 		copied := original
 		copied.names, copied.schema = now.names, now.schema
-		unknown, err := unknown(ctx, from, original, to, copied, since)
+		unknown, err := countUnknown(ctx, from, original, to, copied, since)
 		if err != nil {
 			return fmt.Errorf("%s: %w", t.Name, err)
 		}
@@ -42,8 +42,8 @@ func Unchanged(ctx context.Context, from *pgx.Conn, original string, to *pgx.Con
 	return nil
 }
 
-// unknown counts the rows of the copy of a table that are not in the original.
-func unknown(ctx context.Context, from *pgx.Conn, original table, to *pgx.Conn, copied table, since string) (int64, error) {
+// countUnknown counts the rows of the copy of a table that are not in the original.
+func countUnknown(ctx context.Context, from *pgx.Conn, original table, to *pgx.Conn, copied table, since string) (int64, error) {
 	query := func(t table, where string) string {
 		return fmt.Sprintf("SELECT %s FROM ONLY %s AS kiloshard_row %s ORDER BY 1", t.hash(), pgx.Identifier{t.schema[0], t.Name}.Sanitize(), where)
 	}
