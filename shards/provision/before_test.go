@@ -34,7 +34,7 @@ func before(t *testing.T) *shards.Map {
 	}
 	m := build(t, c)
 	for _, host := range m.Hosts() {
-		// Its version is told apart also while the engine is as it was.
+		// The version differs even while the engine has not changed since the previous release.
 		script := rendered(t, "engine", beforeData{}) + "update kiloshard.settings set engine = 'before';" + rendered(t, "ledger", beforeData{}) + rendered(t, "uuidv7", beforeData{})
 		if host.Name == "pg-b" {
 			script += rendered(t, "row", beforeData{Schema: "kiloshard", Name: "invoice"})

@@ -3,52 +3,93 @@ package provision
 import (
 	"context"
 	"errors"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/kiloshard/kiloshard/shards"
+	"github.com/kiloshard/kiloshard/shards/connect"
+	"github.com/kiloshard/kiloshard/shards/provision/internal/hosts"
+	"github.com/kiloshard/kiloshard/shards/provision/internal/install"
+	"github.com/kiloshard/kiloshard/shards/provision/internal/inventory"
+	"github.com/kiloshard/kiloshard/shards/provision/internal/mapsql"
+	"github.com/kiloshard/kiloshard/shards/provision/internal/rights"
+	"github.com/kiloshard/kiloshard/shards/provision/internal/session"
+	"github.com/kiloshard/kiloshard/sql"
 )
 
-// purpose is what [CreateConfig.begin] begins.
-type purpose struct {
-	locks bool // it changes something, so it takes the hosts' locks
-	makes bool // it also makes what is missing, and not only what is old
-
-	repairs bool // it takes functions that somebody has changed for old
+// operation is a Create, an Upgrade or a Grant on all hosts of a map, after its checks and before its first change.
+type operation struct {
+	sessions *hosts.Sessions
+	hosts    []*inventory.Host
+	plan     *install.Plan
 }
 
-// begin connects to all hosts of the map, takes their locks, looks at what they hold, refuses what nobody may work on,
-// and plans what there is to do. Without an error the sessions are to be closed.
-func (cfg CreateConfig) begin(ctx context.Context, to purpose) (_ *sessions, _ *work, err error) {
-	open := open
-	if to.makes && to.locks {
-		open = openAnyCluster // the installation takes over a host of another cluster, or refuses it if it holds shards
+// begin connects to all hosts of the map, takes their locks except for a dry run, reads their content, checks that the
+// map may be applied, and plans the work. Without an error the caller closes the sessions.
+func (cfg CreateConfig) begin(ctx context.Context, o install.Options) (_ *operation, err error) {
+	open := session.Open
+	if o.Missing && !cfg.DryRun {
+		open = session.OpenAnyCluster // the installation takes over a host of another cluster, or refuses it if it has shards
 	}
-	s, err := connectAll(ctx, cfg.Map.Hosts(), open)
+	s, err := hosts.Connect(ctx, cfg.Map.Hosts(), open)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	defer func() {
 		if err != nil {
-			s.close(ctx)
+			s.Close(ctx)
 		}
 	}()
-	if err := s.checkDistinct(ctx); err != nil {
-		return nil, nil, err
+	if err := s.CheckDistinct(ctx); err != nil {
+		return nil, err
 	}
-	if to.locks {
-		if err := s.lock(ctx, cfg.Wait); err != nil {
-			return nil, nil, err
+	if !cfg.DryRun {
+		if err := s.Lock(ctx, cfg.Wait); err != nil {
+			return nil, err
 		}
 	}
-	inventories, err := s.takeAll(ctx, cfg.Map, to.repairs)
+	w := inventory.For(cfg.Map)
+	all, err := w.ReadAll(ctx, s, o.Repair)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
-	if err := errors.Join(untrusted(inventories), clash(cfg.Map, inventories), checkKeys(cfg.Map, inventories)); err != nil {
-		return nil, nil, err
+	if err := errors.Join(checkTrust(all), checkProgressions(w, all), checkKeys(cfg.Map, all)); err != nil {
+		return nil, err
 	}
-	w := plan(cfg.Map, inventories, to)
-	if to.makes {
-		if err := s.checkRoles(ctx, w.grants); err != nil {
-			return nil, nil, err
+	op := &operation{sessions: s, hosts: all, plan: install.New(w, all, o)}
+	if o.Missing {
+		if err := op.checkRoles(ctx, op.plan.Grants); err != nil {
+			return nil, err
 		}
 	}
-	return s, w, nil
+	return op, nil
+}
+
+// checkRoles returns a [shards.HostError] for each host that does not have the role of a grant.
+func (op *operation) checkRoles(ctx context.Context, grants []sql.Grant) error {
+	return op.sessions.Each(func(_ int, conn *pgx.Conn) error { return rights.CheckRoles(ctx, conn, grants) })
+}
+
+// checkExtensions returns a [shards.HostError] for each host with an extension that differs from the map, or that
+// cannot have one.
+func (op *operation) checkExtensions(ctx context.Context, m *shards.Map) error {
+	if len(m.Extensions()) == 0 {
+		return nil
+	}
+	return op.sessions.Each(func(i int, conn *pgx.Conn) error { return op.hosts[i].Extensions.Check(ctx, conn, m) })
+}
+
+// checkKeys returns a [shards.HostError] for each host with shards whose keys go by another strategy.
+func checkKeys(m *shards.Map, all []*inventory.Host) error {
+	var errs []error
+	for _, h := range all {
+		s := h.Helper.Settings
+		if s == nil || s.Cluster != m.Config().Cluster || !h.HasShards() {
+			continue
+		}
+		if err := connect.CheckKeys(s.Keys, mapsql.Keys(m)); err != nil {
+			errs = append(errs, &shards.HostError{Host: h.Name, Err: err})
+		}
+	}
+	return errors.Join(errs...)
 }

@@ -7,7 +7,7 @@ import (
 	"github.com/kiloshard/kiloshard/shards/provision"
 )
 
-// Verify finds columns that get IDs and cannot hold them, whatever the file calls their types.
+// Verify finds columns that get IDs and cannot hold them, under each name of their types.
 func TestVerifyOfColumns(t *testing.T) {
 	t.Parallel()
 	m := created(t, 16)

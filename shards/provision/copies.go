@@ -6,36 +6,34 @@ import (
 	"slices"
 
 	"github.com/kiloshard/kiloshard/shards"
+	"github.com/kiloshard/kiloshard/shards/provision/internal/difference"
+	"github.com/kiloshard/kiloshard/shards/provision/internal/inventory"
 )
 
-// Copies are shards of which a host has schemas although their home, which has them too, is another host.
+// Copies are shards that a host has, although the map places them on another host, which has them too.
 type Copies struct {
-	Host   string // where the copies are
-	Home   string
+	Host   string // has the copies
+	Home   string // the host in the map
 	Shards shards.Set
 }
 
-// String says what to do about them.
+// String describes the copies and how to remove them.
 func (c Copies) String() string {
-	return fmt.Sprintf("%s has copies of shards whose home is %s (%s): %s", c.Host, c.Home, c.Shards, copyAdvice(c.Host))
-}
-
-func copyAdvice(host string) string {
-	return fmt.Sprintf("nobody reads a copy; drop or rename it on %s once no row is only in it", host)
+	return fmt.Sprintf("%s has copies of shards whose home is %s (%s): %s", c.Host, c.Home, c.Shards, difference.CopyAdvice(c.Host))
 }
 
 // copies returns the copies of shards, sorted by host and home.
-func copies(m *shards.Map, inventories []*inventory) []Copies {
+func copies(m *shards.Map, hosts []*inventory.Host) []Copies {
 	type pair struct{ host, home string }
 	numbers := map[pair][]shards.Number{}
 	for n := range m.All().All() {
-		schema, home := m.Schema(n), inventories[m.HostIndex(n)]
-		if _, ok := home.found[schema]; !ok {
+		schema, home := m.Schema(n), hosts[m.HostIndex(n)]
+		if _, ok := home.Shards[schema]; !ok {
 			continue
 		}
-		for _, inv := range inventories {
-			if _, ok := inv.found[schema]; ok && inv != home {
-				p := pair{inv.host.Name, home.host.Name}
+		for _, h := range hosts {
+			if _, ok := h.Shards[schema]; ok && h != home {
+				p := pair{h.Name, home.Name}
 				numbers[p] = append(numbers[p], n)
 			}
 		}

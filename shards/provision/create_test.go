@@ -34,7 +34,7 @@ func TestCreate(t *testing.T) {
 	}
 }
 
-func TestCreateMakesWhatIsLacking(t *testing.T) {
+func TestCreateAddsMissingShards(t *testing.T) {
 	t.Parallel()
 	m := created(t, 16)
 	on(t, m.Host(3), "drop schema shard_00003 cascade")
@@ -46,7 +46,7 @@ func TestCreateMakesWhatIsLacking(t *testing.T) {
 	checkComplete(t, m)
 }
 
-// TestTwoCreatesAtOnce: one Create waits for the other, and then finds nothing to do.
+// TestTwoCreatesAtOnce: one Create waits for the other, and then has nothing to do.
 func TestTwoCreatesAtOnce(t *testing.T) {
 	t.Parallel()
 	m := newMap(t, 200)
@@ -71,8 +71,8 @@ func TestTwoCreatesAtOnce(t *testing.T) {
 	checkComplete(t, m)
 }
 
-// TestCreateSaysWhoIsAtWork has another program hold a host's lock for longer than Create waits.
-func TestCreateSaysWhoIsAtWork(t *testing.T) {
+// TestCreateNamesLockHolder has another program hold a host's lock for longer than Create waits.
+func TestCreateNamesLockHolder(t *testing.T) {
 	t.Parallel()
 	m := newMap(t, 8)
 	other := session(t, m.Hosts()[1])
@@ -121,8 +121,8 @@ func TestForeignSchema(t *testing.T) {
 	}
 }
 
-// TestWholeOrNotAtAll: an object blocks a shard, created before or during Create.
-func TestWholeOrNotAtAll(t *testing.T) {
+// TestBatchIsAtomic: an object blocks a shard, created before or during Create.
+func TestBatchIsAtomic(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct{ name, change, want string }{
 		{"a table in the sequence's place", "create schema shard_00002; create table shard_00002.next_id_seq (id int); create function shard_00002.next_ids(n int) returns setof bigint language sql as 'select 1::bigint'", "shard_00002.next_id_seq was there before and cannot make IDs"},
@@ -164,7 +164,7 @@ func (p *interrupting) Finished(string, shards.Number, error, time.Duration) {
 	}
 }
 
-func TestInterruptedCreateGoesOn(t *testing.T) {
+func TestInterruptedCreateContinues(t *testing.T) {
 	t.Parallel()
 	m := newMap(t, 400)
 	ctx, cancel := context.WithCancel(t.Context())
@@ -187,8 +187,8 @@ func TestInterruptedCreateGoesOn(t *testing.T) {
 	checkComplete(t, m)
 }
 
-// TestASessionIsKilled kills every session of a run once.
-func TestASessionIsKilled(t *testing.T) {
+// TestKilledSessions kills every session of a run once.
+func TestKilledSessions(t *testing.T) {
 	t.Parallel()
 	m := newMap(t, 400)
 	killer := &killing{t: t, m: m, after: 20}
@@ -222,8 +222,8 @@ func (p *killing) Finished(string, shards.Number, error, time.Duration) {
 	}
 }
 
-// TestNothingHalfDone: Create refuses to begin and changes nothing.
-func TestNothingHalfDone(t *testing.T) {
+// TestCreateRefuses: Create returns an error and changes nothing.
+func TestCreateRefuses(t *testing.T) {
 	t.Parallel()
 	const secret = "s3cr3t-pa55"
 	tests := []struct {
@@ -277,7 +277,7 @@ func withUser(t *testing.T, dsn string, user *url.Userinfo) string {
 	return u.String()
 }
 
-func TestCreateRefusesShardsThatLiveElsewhere(t *testing.T) {
+func TestCreateRefusesMisplacedShards(t *testing.T) {
 	t.Parallel()
 	m := created(t, 16)
 	c := m.Config()
@@ -296,8 +296,8 @@ func TestCreateRefusesShardsThatLiveElsewhere(t *testing.T) {
 	}
 }
 
-// TestRowsOutliveCreate runs a second Create on shards with rows.
-func TestRowsOutliveCreate(t *testing.T) {
+// TestCreateKeepsRows runs a second Create on shards with rows.
+func TestCreateKeepsRows(t *testing.T) {
 	t.Parallel()
 	m := created(t, 16)
 	host := m.Host(5)

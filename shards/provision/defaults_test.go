@@ -10,7 +10,7 @@ import (
 	"github.com/kiloshard/kiloshard/shards/shardtest"
 )
 
-// TestVerifyOfDefaults is Instagram's way, a sequence for each table, and what can go wrong with it.
+// TestVerifyOfDefaults gives each table its own sequence, as Instagram did, and breaks the defaults that use them.
 func TestVerifyOfDefaults(t *testing.T) {
 	t.Parallel()
 	const photos = `
@@ -114,7 +114,7 @@ func TestOtherLayouts(t *testing.T) {
 	}
 }
 
-func TestAnEpochWithoutATimeMeansNothing(t *testing.T) {
+func TestEpochWithoutTime(t *testing.T) {
 	t.Parallel()
 	c := shardtest.MapConfig(8, shardtest.Hosts(t, 2))
 	c.Layout = shards.Layout{Shard: 16, Type: 10, Sequence: 36}

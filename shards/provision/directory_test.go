@@ -52,7 +52,7 @@ func TestCreateMakesDirectory(t *testing.T) {
 	if !slices.Equal(got, want) {
 		t.Errorf("got\n%s\nexpected\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
 	}
-	create(t, m) // makes what lacks, and no more
+	create(t, m) // creates the missing tables only
 	const query = `select shard || ' ' || keys from shard_00001.kiloshard_directory, shard_00001.kiloshard_usage`
 	if got := on(t, host, query); !slices.Equal(got, []string{"7 12"}) {
 		t.Errorf("after another create: %q", got)

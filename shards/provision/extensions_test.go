@@ -11,7 +11,8 @@ import (
 	"github.com/kiloshard/kiloshard/shards/shardtest"
 )
 
-// TestExtensions: create and upgrade make them on every host, also on one without shards, and a shard's path finds them.
+// TestExtensions: Create and Upgrade create extensions on every host, also on one without shards, and a shard's path
+// finds them.
 func TestExtensions(t *testing.T) {
 	t.Parallel()
 	hosts := shardtest.Hosts(t, 2)
@@ -68,7 +69,8 @@ func TestExtensions(t *testing.T) {
 	checkComplete(t, m)
 }
 
-// TestExtensionsOfTwoVersions: verify names a host with another version than the first, since shards do not move between them.
+// TestExtensionsOfTwoVersions: Verify reports a host with another version than the first. Shards cannot move between
+// them.
 func TestExtensionsOfTwoVersions(t *testing.T) {
 	t.Parallel()
 	c := shardtest.MapConfig(4, shardtest.Hosts(t, 2))
@@ -84,8 +86,8 @@ func TestExtensionsOfTwoVersions(t *testing.T) {
 	checkComplete(t, m)
 }
 
-// TestExtensionsThatCannotBe: the error says what the host has and what to do, and nothing is changed.
-func TestExtensionsThatCannotBe(t *testing.T) {
+// TestUnavailableExtensions: the error describes the host and a remedy, and Create changes nothing.
+func TestUnavailableExtensions(t *testing.T) {
 	t.Parallel()
 	type test struct {
 		name, before string
@@ -125,7 +127,7 @@ func TestExtensionsThatCannotBe(t *testing.T) {
 	}
 }
 
-// TestExtensionWithoutRights: an extension that only a superuser can make.
+// TestExtensionWithoutRights: only a superuser can create the extension.
 func TestExtensionWithoutRights(t *testing.T) {
 	t.Parallel()
 	c := shardtest.MapConfig(2, shardtest.Hosts(t, 1))

@@ -66,7 +66,7 @@ func TestCreateMakesGenerators(t *testing.T) {
 		}
 	}
 
-	// Once more, and nothing changes.
+	// A second Create changes nothing.
 	if again := create(t, m); again.Created.Len() != 0 || len(again.Generators) != 0 {
 		t.Errorf("a second create made %s and %q", again.Created, again.Generators)
 	}
@@ -88,7 +88,7 @@ func TestCreateAddsGenerators(t *testing.T) {
 	checkComplete(t, m)
 }
 
-func TestUUIDv7TellsTheTime(t *testing.T) {
+func TestTimeInUUIDv7(t *testing.T) {
 	t.Parallel()
 	_, m := withGenerators(t, allKinds())
 	create(t, m)
@@ -143,7 +143,7 @@ func TestVerifyGenerators(t *testing.T) {
 	on(t, hosts[0], "alter sequence kiloshard.next_photo_id_seq cache 10")
 	on(t, hosts[0], "alter sequence shard_00002.next_order_id_seq increment 32")
 	on(t, hosts[0], "drop function shard_00001.next_event_ids(int)")
-	on(t, hosts[1], "create or replace function kiloshard.next_message_id() returns bigint language sql as 'select 1::bigint'") // no business here
+	on(t, hosts[1], "create or replace function kiloshard.next_message_id() returns bigint language sql as 'select 1::bigint'") // pg-b has no generator of this name
 	on(t, hosts[1], "create or replace function kiloshard.next_account_id() returns bigint language sql as 'select 1::bigint'")
 	differences, err := provision.Verify(t.Context(), m)
 	if err != nil {
@@ -198,7 +198,7 @@ func TestCounters(t *testing.T) {
 	}
 }
 
-// Generators go on from an old system's counters.
+// Generators continue from the counters of an old system.
 func TestGeneratorsFrom(t *testing.T) {
 	t.Parallel()
 	const old = 72157623227190423
@@ -236,7 +236,7 @@ func TestGeneratorsFrom(t *testing.T) {
 	}
 	checkComplete(t, m)
 
-	// One value on both servers: one of them makes the numbers of the other from now on.
+	// With one value on both servers, one of them makes the numbers of the other from now on.
 	for _, host := range hosts {
 		on(t, host, "select setval('kiloshard.next_photo_id_seq', 72157623227190500)")
 	}

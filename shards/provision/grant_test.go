@@ -103,7 +103,7 @@ func (b *grantBundle) grant(t *testing.T, change func(*provision.GrantConfig)) p
 	return report
 }
 
-// may tries a statement in each shard as the role, and returns the shards in which it works.
+// may runs a statement in each shard as the role, and returns the shards in which it succeeds.
 func (b *grantBundle) may(t *testing.T, query string) string {
 	t.Helper()
 	var may []shards.Number
@@ -164,7 +164,7 @@ func TestGrant(t *testing.T) {
 		}
 	})
 
-	// Shards that are opened later, on the second host.
+	// Shards that are created later, on the second host, get the rights.
 	b.config.Shards, b.config.Placement[1].Shards = 12, shards.SetOfRanges(shards.Range{First: 4, Last: 11})
 	var err error
 	if b.m, err = b.config.Map(); err != nil {
@@ -182,7 +182,7 @@ func TestGrant(t *testing.T) {
 		t.Errorf("verify: %v, %v", differences, err)
 	}
 
-	// A shard that lost them is reported.
+	// Verify reports a shard that lost the rights.
 	b.as(t, 0, "", func(conn *pgx.Conn) {
 		if _, err := conn.Exec(t.Context(), "revoke all on schema "+b.m.Schema(2)+" from "+b.role); err != nil {
 			t.Fatal(err)
@@ -203,8 +203,8 @@ func TestGrant(t *testing.T) {
 	}
 }
 
-// TestGrantToNobody: without the role on each host, Grant changes nothing.
-func TestGrantToNobody(t *testing.T) {
+// TestGrantToMissingRole: without the role on each host, Grant changes nothing.
+func TestGrantToMissingRole(t *testing.T) {
 	t.Parallel()
 	b := setupGrant(t)
 	cfg := provision.GrantConfig{CreateConfig: provision.CreateConfig{Map: b.m}, Role: "no'such\" role"}
@@ -222,7 +222,7 @@ func TestGrantToNobody(t *testing.T) {
 	}
 }
 
-// A service's role that can act as the owner can set sequences back, whatever grant gave it.
+// A service's role that can act as the owner can set sequences back, regardless of its grants.
 func TestVerifyFindsRolesThatActAsTheOwner(t *testing.T) {
 	t.Parallel()
 	b := setupGrant(t)

@@ -18,7 +18,7 @@ import (
 // tableSequence is a sequence of a table's own in shard 2, as Instagram has them.
 const tableSequence = "create sequence shard_00002.photos_id_seq maxvalue 1125899906842623"
 
-// leadBy makes a sequence lead the clock, as after a clock that leapt ahead and was set right.
+// leadBy makes a sequence lead the clock, as after a clock that was ahead and then corrected.
 func leadBy(t *testing.T, host shards.Host, sequence, by string) {
 	t.Helper()
 	on(t, host, fmt.Sprintf("select setval('%s', (extract(epoch from clock_timestamp() + interval '%s' - '2026-01-01Z') * 1024000)::bigint)", sequence, by))
@@ -32,7 +32,7 @@ func TestLeads(t *testing.T) {
 	on(t, m.Hosts()[0], "select setval('shard_00002.other_seq', 4611686018427387904)")
 	leadBy(t, m.Hosts()[0], "shard_00002.photos_id_seq", "1 hour")
 	leadBy(t, m.Hosts()[0], "shard_00003.next_id_seq", "10 minutes")
-	leadBy(t, m.Hosts()[0], "shard_00004.next_id_seq", "20 milliseconds") // as load may
+	leadBy(t, m.Hosts()[0], "shard_00004.next_id_seq", "20 milliseconds") // load alone can cause this
 	leadBy(t, m.Hosts()[0], "shard_00005.next_id_seq", "-1 hour")
 
 	statuses := provision.Status(t.Context(), m)

@@ -17,7 +17,7 @@ import (
 const sessionsEnd = 2 * time.Second
 
 // A role without privileges cannot block Create, before the installation or after it.
-func TestNobodyElseHoldsUpCreate(t *testing.T) {
+func TestCreateIgnoresOtherRoles(t *testing.T) {
 	t.Parallel()
 	m := newMap(t, 8)
 	host := m.Hosts()[0]
@@ -37,7 +37,8 @@ func TestNobodyElseHoldsUpCreate(t *testing.T) {
 	checkComplete(t, m)
 }
 
-// Commands that create shards exclude each other by tables that only their role can lock, and the error names the holder.
+// Commands that create shards exclude each other by tables that only their role can lock, and the error names the
+// holder.
 func TestLocksOfTheOwner(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {

@@ -11,8 +11,8 @@ import (
 	"github.com/kiloshard/kiloshard/shards/shardtest"
 )
 
-// TestPromotedStandby splits a host as Instagram did: its physical standby is promoted, and half of the shards are then on it.
-// Before the promotion, and if both names are of one server, Create refuses.
+// TestPromotedStandby splits a host as Instagram did: it promotes the physical standby and places half of the shards
+// there. Create refuses before the promotion, and if both names mean one server.
 func TestPromotedStandby(t *testing.T) {
 	t.Parallel()
 	primary := shardtest.OwnServer(t)
@@ -49,7 +49,7 @@ func TestPromotedStandby(t *testing.T) {
 		!strings.Contains(got, "pg-b has copies of shards whose home is pg-a (0-3): "+advice+"b") || len(report.Copies) != 2 {
 		t.Errorf("got %s", got)
 	}
-	// The other host's shards on each of the two are reported in one line per host.
+	// Each of the two hosts has one report about the shards of the other.
 	differences, err := provision.Verify(t.Context(), m)
 	found := map[provision.Kind]int{}
 	for _, d := range differences {

@@ -10,21 +10,26 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/kiloshard/kiloshard/shards"
+	"github.com/kiloshard/kiloshard/shards/provision/internal/extensions"
+	"github.com/kiloshard/kiloshard/shards/provision/internal/fences"
+	"github.com/kiloshard/kiloshard/shards/provision/internal/leads"
+	"github.com/kiloshard/kiloshard/shards/provision/internal/mapsql"
+	"github.com/kiloshard/kiloshard/shards/provision/internal/session"
 	"github.com/kiloshard/kiloshard/sql"
 )
 
-// HostStatus is how one host is doing.
+// HostStatus is the state of one host.
 type HostStatus struct {
 	Host     shards.Host
-	Err      error         // why it does not answer; then what follows is empty
+	Err      error         // why it does not answer; then the fields below are empty
 	Version  string        // of Postgres, such as "15.18"
-	Shards   int           // how many of the map's shards that live here are there
+	Shards   int           // how many of the map's shards here exist
 	Expected int           // how many the map puts here
-	Missing  shards.Set    // those of them that are not there
+	Missing  shards.Set    // those of them that do not exist
 	Strays   shards.Set    // shards that are here, and that the map puts on another host
 	Bytes    int64         // size of the database
 	Replicas int           // standbys that stream from it
-	Lag      time.Duration // the largest replay lag of those; 0 when all have caught up, or the role may not see it
+	Lag      time.Duration // the largest replay lag of those; 0 if all have caught up, or the role may not see it
 
 	// Recovery says that it takes no writes: it is a standby that was not promoted, and so are its other addresses.
 	Recovery  bool
@@ -32,23 +37,31 @@ type HostStatus struct {
 	Standbys  []StandbyStatus // as many as Replicas, by name
 
 	Sessions     int   // to the database, this one included
-	Transactions int64 // that it has ended so far, as its statistics say
+	Transactions int64 // that have ended, according to its statistics
 
 	MissingExtensions []string // names of extensions of the map that it does not have
 
 	Leads []Lead // farthest first; those that the role may see
 }
 
-// StandbyStatus is a standby that streams from a host, as the host says.
+// StandbyStatus is a standby that streams from a host, as the host reports it.
 type StandbyStatus struct {
 	Name  string        // its application_name
 	State string        // such as streaming; empty if the role may not see it
-	Lag   time.Duration // of replay; 0 when it has caught up, or the role may not see it
+	Lag   time.Duration // of replay; 0 if it has caught up, or the role may not see it
 }
 
-// Status asks all hosts at once how they are doing, in the order of the map's hosts. A host that
-// does not answer by the end of ctx has an Err. Of a host with several addresses each is asked what it is; all else is what
-// the primary says, or a standby if there is no primary.
+// Lead is a sequence that leads the clock of its host by more than load alone can cause: the clock has stepped back.
+// Until the clock has caught up, an asynchronous failover that loses WAL can make IDs that were given before.
+type Lead struct {
+	Schema   string
+	Sequence string
+	By       time.Duration
+}
+
+// Status returns the state of all hosts, in the order of the map's hosts. It asks them at once. A host that does not
+// answer by the end of ctx has an Err. If a host has several addresses, Status asks each for its role, and the primary
+// for everything else; without a primary, a standby.
 func Status(ctx context.Context, m *shards.Map) []HostStatus {
 	statuses := make([]HostStatus, len(m.Hosts()))
 	var wg sync.WaitGroup
@@ -72,37 +85,47 @@ func hostStatus(ctx context.Context, m *shards.Map, host shards.Host) HostStatus
 			}
 			return s
 		}
-	} else if conn, s.Err = open(ctx, host); s.Err != nil {
+	} else if conn, s.Err = session.Open(ctx, host); s.Err != nil {
 		return s
 	}
 	defer func() { _ = conn.Close(ctx) }()
+	if err := s.read(ctx, conn, m, numbers); err != nil {
+		return HostStatus{Host: host, Expected: len(numbers), Addresses: s.Addresses, Err: err}
+	}
+	return s
+}
+
+// read reads the fields of a host that answers.
+func (s *HostStatus) read(ctx context.Context, conn *pgx.Conn, m *shards.Map, expected []shards.Number) error {
 	const query = `
 		SELECT split_part(current_setting('server_version'), ' ', 1),
-			ARRAY(SELECT nspname::text FROM pg_namespace WHERE nspname ~ $1 EXCEPT ` + fencesQuery + `),
+			ARRAY(SELECT nspname::text FROM pg_namespace WHERE nspname ~ $1 EXCEPT ` + fences.Query + `),
 			pg_database_size(current_database()),
 			ARRAY(SELECT e FROM unnest($3::text[]) WITH ORDINALITY w (e, turn) WHERE e NOT IN (SELECT extname FROM pg_extension) ORDER BY turn),
 			numbackends, xact_commit + xact_rollback, pg_is_in_recovery()
 		FROM pg_stat_database WHERE datname = current_database()`
 	var schemas []string
-	err := conn.QueryRow(ctx, query, schemaPattern(m), sql.FenceMark, extensionNames(m)).Scan(&s.Version, &schemas, &s.Bytes, &s.MissingExtensions, &s.Sessions, &s.Transactions, &s.Recovery)
-	if err == nil {
-		s.Standbys, err = standbys(ctx, conn)
-	}
-	if err == nil {
-		s.Leads, err = leads(ctx, conn, m, host)
-	}
+	err := conn.QueryRow(ctx, query, mapsql.Pattern(m), sql.FenceMark, extensions.Names(m)).Scan(
+		&s.Version, &schemas, &s.Bytes, &s.MissingExtensions, &s.Sessions, &s.Transactions, &s.Recovery)
 	if err != nil {
-		return HostStatus{Host: host, Expected: len(numbers), Addresses: s.Addresses, Err: err}
+		return err
 	}
-	s.count(m, numbers, schemas)
+	s.count(m, expected, schemas)
+	if s.Standbys, err = standbys(ctx, conn); err != nil {
+		return err
+	}
 	s.Replicas = len(s.Standbys)
 	for _, standby := range s.Standbys {
 		s.Lag = max(s.Lag, standby.Lag)
 	}
-	return s
+	found, err := leads.Read(ctx, conn, m, s.Host)
+	for _, l := range found {
+		s.Leads = append(s.Leads, Lead(l))
+	}
+	return err
 }
 
-// count compares the schemas that are there with those that the map puts there.
+// count compares the schemas of a host with those that the map puts there.
 func (s *HostStatus) count(m *shards.Map, expected []shards.Number, schemas []string) {
 	var here, missing, strays []shards.Number
 	for _, schema := range schemas {
@@ -123,15 +146,13 @@ func (s *HostStatus) count(m *shards.Map, expected []shards.Number, schemas []st
 }
 
 func standbys(ctx context.Context, conn *pgx.Conn) ([]StandbyStatus, error) {
+	// A session that reads a logical slot, such as that of a move, belongs to a database and is no standby.
 	const query = `
 		SELECT coalesce(application_name, ''), coalesce(state, ''), coalesce(extract(epoch FROM replay_lag), 0)::float8
 		FROM pg_stat_replication r WHERE state IS DISTINCT FROM 'backup'
-			AND NOT EXISTS (SELECT FROM pg_stat_activity a WHERE a.pid = r.pid AND a.datid IS NOT NULL) -- it reads changes, such as for a move
+			AND NOT EXISTS (SELECT FROM pg_stat_activity a WHERE a.pid = r.pid AND a.datid IS NOT NULL)
 		ORDER BY 1, pid`
-	rows, err := conn.Query(ctx, query)
-	if err != nil {
-		return nil, err
-	}
+	rows, _ := conn.Query(ctx, query) // rows has the error
 	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (s StandbyStatus, err error) {
 		var lag float64
 		err = row.Scan(&s.Name, &s.State, &lag)

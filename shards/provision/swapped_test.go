@@ -9,7 +9,7 @@ import (
 	"github.com/kiloshard/kiloshard/shards/provision"
 )
 
-// TestSwappedCounters has somebody put a view in the place of a generator's table while that is waited for.
+// TestSwappedCounters replaces a generator's table by a view while Counters waits for it.
 func TestSwappedCounters(t *testing.T) {
 	t.Parallel()
 	_, m := withGenerators(t, []shards.Generator{{Kind: shards.Row, Names: []string{"invoice"}, Hosts: []string{"pg-b"}}})

@@ -30,7 +30,8 @@ const grab = `
 const settingsTable = `create table kiloshard.settings (one boolean primary key default true, cluster text not null, schema_prefix text not null, epoch timestamptz not null,
 	time_bits int not null, shard_bits int not null, type_bits int not null default 0, sequence_bits int not null, engine text not null); `
 
-// TestSquatting has a role with CREATE on the database make what Create would use, before Create does, and lets it fire.
+// TestSquatting has a role with CREATE on the database create objects that Create would use. Create must not run their
+// code.
 func TestSquatting(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct{ name, made, want string }{
@@ -68,8 +69,8 @@ func TestSquatting(t *testing.T) {
 	}
 }
 
-// TestHungOnOurs: another role adds a trigger or the like to an object that Create has made.
-func TestHungOnOurs(t *testing.T) {
+// TestForeignTriggers: another role adds a trigger or the like to an object that Create has made.
+func TestForeignTriggers(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct{ name, made, want string }{
 		{"a trigger", "create trigger grab after update on kiloshard.settings for each row execute function loot.take()", "trigger grab on kiloshard.settings"},
@@ -125,8 +126,8 @@ func TestGrants(t *testing.T) {
 	}
 }
 
-// TestTheOwnerIsNoSuperuser creates, verifies and upgrades shards as an ordinary role that owns the database.
-func TestTheOwnerIsNoSuperuser(t *testing.T) {
+// TestOwnerWithoutSuperuser creates, verifies and upgrades shards as an ordinary role that owns the database.
+func TestOwnerWithoutSuperuser(t *testing.T) {
 	t.Parallel()
 	m := newMap(t, 8)
 	c := m.Config()
@@ -151,7 +152,7 @@ func TestTheOwnerIsNoSuperuser(t *testing.T) {
 	}
 }
 
-// TestEventTriggers: Create refuses an event trigger of another role, which would run with the rights of the role that creates shards.
+// TestEventTriggers: Create refuses an event trigger of another role. It would run with the rights of Create's role.
 func TestEventTriggers(t *testing.T) {
 	t.Parallel()
 	m := newMap(t, 8)

@@ -39,7 +39,8 @@ func TestUpgrade(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// Of each shard itself, its two generators and its directory; of each host the helper schema, ledger and uuidv7; a row.
+	// Each shard has four: itself, two generators, a directory. Each host has three: helper schema, ledger, uuidv7. One
+	// is a row.
 	if len(differences) != 8*4+2*3+1 {
 		t.Errorf("%d differences before, expected 39: %v", len(differences), differences)
 	}
@@ -76,8 +77,8 @@ func TestUpgrade(t *testing.T) {
 	}
 }
 
-// write runs a session for each shard that inserts rows with default IDs, in transactions that stay open for a while. The
-// returned function ends them, and checks that all succeeded and that the IDs rise.
+// write runs a session for each shard that inserts rows with default IDs, in transactions that stay open for a while.
+// The returned function ends them, and checks that all succeeded and that the IDs rise.
 func write(t *testing.T, m *shards.Map) (stop func()) {
 	t.Helper()
 	done := make(chan struct{})
@@ -117,8 +118,8 @@ func write(t *testing.T, m *shards.Map) (stop func()) {
 	}
 }
 
-// TestUpgradeUnderAStatement: a statement planned before an upgrade may still call functions of the old engine. So an upgrade
-// drops no function, and functions that the new engine does not use make IDs as the new ones do.
+// TestUpgradeUnderAStatement: a statement planned before an upgrade may still call functions of the old engine. So an
+// upgrade drops no function, and functions that the new engine does not use make IDs as the new ones do.
 func TestUpgradeUnderAStatement(t *testing.T) {
 	t.Parallel()
 	m := before(t)
@@ -151,9 +152,9 @@ func TestUpgradeUnderAStatement(t *testing.T) {
 	checkComplete(t, m)
 }
 
-// TestUpgradeLetsWritersGoOn has a session read the ledger in a transaction, for which a change of the ledger's table
+// TestUpgradeUnderWriters has a session read the ledger in a transaction, for which a change of the ledger's table
 // must wait. Writers to the ledger must not wait until that session is done.
-func TestUpgradeLetsWritersGoOn(t *testing.T) {
+func TestUpgradeUnderWriters(t *testing.T) {
 	t.Parallel()
 	m := before(t)
 	host := m.Hosts()[0]
@@ -194,8 +195,8 @@ func TestUpgradeLetsWritersGoOn(t *testing.T) {
 	checkComplete(t, m)
 }
 
-// TestInterruptedUpgradeGoesOn: Create also completes an interrupted Upgrade.
-func TestInterruptedUpgradeGoesOn(t *testing.T) {
+// TestInterruptedUpgradeContinues: Create also completes an interrupted Upgrade.
+func TestInterruptedUpgradeContinues(t *testing.T) {
 	t.Parallel()
 	m := before(t)
 	ctx, cancel := context.WithCancel(t.Context())

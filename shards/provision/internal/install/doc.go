@@ -1,0 +1,2 @@
+// Package install plans which objects are missing or old on hosts, and creates them.
+package install

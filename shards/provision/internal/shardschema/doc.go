@@ -1,0 +1,2 @@
+// Package shardschema has the schema of one shard: the functions and the sequence that make its IDs.
+package shardschema
