@@ -57,6 +57,10 @@ func TestSwappedMoves(t *testing.T) {
 		{"fenced", "timestamptz"},
 		{"error", "text"},
 		{"offline", "boolean"},
+		{"back", "jsonb"},
+		{"returns", "text"},
+		{"split", "text"},
+		{"mover", "int"},
 	} {
 		columns, view = append(columns, c.name+" "+c.kind), append(view, fmt.Sprintf("null::%s as %s", c.kind, c.name))
 	}
