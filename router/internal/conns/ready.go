@@ -23,7 +23,7 @@ func (l *lane) ready(ctx context.Context) (bool, error) {
 			return false, err
 		} // else the connection is closed
 	}
-	if !l.session.Broken() && l.session.Ended() {
+	if l.session.Ended() {
 		_ = l.lease.Conn().Close(ctx) // an error leaves it closed, too
 	}
 	if l.session.Broken() {

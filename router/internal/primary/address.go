@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -148,6 +149,9 @@ func (a *address) dial(inner pgconn.DialFunc) pgconn.DialFunc {
 			return nil, a.reason(gate, err)
 		}
 		c := &Conn{Conn: conn, address: a}
+		if s, ok := conn.(syscall.Conn); ok {
+			c.socket, _ = s.SyscallConn() // without it the end is seen by the next read or write
+		}
 		a.mu.Lock()
 		defer a.mu.Unlock()
 		if a.why != nil {

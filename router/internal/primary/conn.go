@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"net"
 	"sync/atomic"
+	"syscall"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
@@ -16,6 +17,7 @@ import (
 type Conn struct {
 	net.Conn
 	address *address
+	socket  syscall.RawConn        // nil if it is not known
 	server  atomic.Pointer[string] // Role.Server of the other end; nil if unknown
 	cut     atomic.Bool
 }

@@ -2,5 +2,5 @@
 
 package primary
 
-// Ended reports whether the other end has closed the connection, which this system does not say.
+// Ended reports whether the other end has closed the connection, but cannot tell on this system.
 func (*Conn) Ended() bool { return false }
