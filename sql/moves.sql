@@ -98,18 +98,18 @@ $kiloshard$;
 CREATE OR REPLACE FUNCTION kiloshard.fence(move text, shard_schema name) RETURNS void
 LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp AS $kiloshard$
 DECLARE
-  place CONSTANT oid := (SELECT oid FROM pg_namespace WHERE nspname = shard_schema);
   hidden CONSTANT name := shard_schema || '__moved_' || move;
-  given CONSTANT aclitem[] := (SELECT nspacl FROM pg_namespace WHERE nspname = shard_schema);
+  place record;
   held jsonb := '[]';
   s record;
   was record;
   last bigint;
   role text;
 BEGIN
+  SELECT oid, nspowner, nspacl INTO STRICT place FROM pg_namespace WHERE nspname = shard_schema;
   FOR s IN
     SELECT c.relname AS name, c.oid::regclass AS path, q.* FROM pg_depend d JOIN pg_class c ON c.oid = d.objid JOIN pg_sequence q ON q.seqrelid = c.oid
-    WHERE d.classid = 'pg_class'::regclass AND d.refclassid = 'pg_namespace'::regclass AND d.refobjid = place ORDER BY c.relname
+    WHERE d.classid = 'pg_class'::regclass AND d.refclassid = 'pg_namespace'::regclass AND d.refobjid = place.oid ORDER BY c.relname
   LOOP
     EXECUTE format('SELECT last_value, is_called FROM %s', s.path) INTO was;
     held := held || jsonb_build_object('name', s.name, 'increment', s.seqincrement, 'max', s.seqmax, 'cycle', s.seqcycle, 'last', was.last_value, 'called', was.is_called);
@@ -119,14 +119,13 @@ BEGIN
   END LOOP;
   EXECUTE format('ALTER SCHEMA %I RENAME TO %I', shard_schema, hidden);
   FOR role IN
-    SELECT DISTINCT coalesce(quote_ident(r.rolname), 'PUBLIC') FROM pg_namespace n CROSS JOIN aclexplode(given) a LEFT JOIN pg_roles r ON r.oid = a.grantee
-    WHERE n.oid = place AND a.grantee <> n.nspowner
+    SELECT DISTINCT CASE grantee WHEN 0 THEN 'PUBLIC' ELSE quote_ident(pg_get_userbyid(grantee)) END FROM aclexplode(place.nspacl) WHERE grantee <> place.nspowner
   LOOP
     EXECUTE format('REVOKE ALL ON SCHEMA %I FROM %s CASCADE', hidden, role);
   END LOOP;
   EXECUTE format('ALTER SCHEMA %I RENAME TO %I', shard_schema || '__fence_' || move, shard_schema);
-  UPDATE kiloshard.moves m SET step = 'fenced', stepped = clock_timestamp(), fenced = clock_timestamp(), sequences = held, grants = given, error = NULL,
-    parts = (SELECT array_agg(objid) FROM pg_depend WHERE refclassid = 'pg_namespace'::regclass AND refobjid = place)
+  UPDATE kiloshard.moves m SET step = 'fenced', stepped = clock_timestamp(), fenced = clock_timestamp(), sequences = held, grants = place.nspacl, error = NULL,
+    parts = (SELECT array_agg(objid) FROM pg_depend WHERE refclassid = 'pg_namespace'::regclass AND refobjid = place.oid)
   WHERE m.id = move AND m.schema = shard_schema AND m.outcome IS NULL AND m.step = 'cutover';
   IF NOT FOUND THEN RAISE 'the ledger has no move % of % at its cutover any more', move, shard_schema; END IF;
 END
