@@ -163,6 +163,14 @@ func (s *session) conflict(now mapstore.Entry, wanted int) error {
 	return fmt.Errorf("%w: %s", &mapstore.ConflictError{Wanted: wanted, Found: now.Map.Version()}, cli.VersionOf(now))
 }
 
+// isFrom checks that the present version is that which the flag says, if it says one.
+func (s *session) isFrom(now mapstore.Entry, f changeFlags) error {
+	if f.from >= 0 && f.from != now.Map.Version() {
+		return s.conflict(now, f.from)
+	}
+	return nil
+}
+
 // base checks that the change of a file is one of the present version: that which the flag says, else that in the file.
 func (s *session) base(now mapstore.Entry, written shards.Config, f changeFlags) error {
 	version := now.Map.Version()
@@ -170,10 +178,8 @@ func (s *session) base(now mapstore.Entry, written shards.Config, f changeFlags)
 	case written.Version > version:
 		return cli.Usagef("version %d is in the file, while %s is at version %d: services that follow it would see the version go back; expected an empty store, or a file of version %d",
 			written.Version, s.where, version, version)
-	case f.from >= 0 && f.from != version:
-		return s.conflict(now, f.from)
 	case f.from < 0 && written.Version > 0 && written.Version != version:
 		return s.conflict(now, written.Version)
 	}
-	return nil
+	return s.isFrom(now, f)
 }

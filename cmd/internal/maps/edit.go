@@ -39,8 +39,8 @@ edit. --moved says that shards were moved by other means; they are looked for on
 				if file != "" {
 					return editFrom(ctx, a, s, now, file, flags)
 				}
-				if flags.from >= 0 && flags.from != now.Map.Version() {
-					return s.conflict(now, flags.from)
+				if err := s.isFrom(now, flags); err != nil {
+					return err
 				}
 				return editIn(ctx, a, s, now, flags)
 			})

@@ -28,8 +28,8 @@ go up. It is checked as an edit is. A shard that has moved since stays refused: 
 				if err != nil {
 					return err
 				}
-				if flags.from >= 0 && flags.from != now.Map.Version() {
-					return s.conflict(now, flags.from)
+				if err := s.isFrom(now, flags); err != nil {
+					return err
 				}
 				then, err := s.version(ctx, version)
 				if err != nil {
