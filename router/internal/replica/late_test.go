@@ -12,7 +12,7 @@ import (
 	"github.com/kiloshard/kiloshard/shards/shardtest"
 )
 
-// late is a connection that calls hold once between a read from the network and its delivery.
+// late is a connection that calls hold once, between a read from the network and its return.
 type late struct {
 	net.Conn
 	hold func()
@@ -33,11 +33,7 @@ func TestAnswerOvertaken(t *testing.T) {
 	t.Parallel()
 	first := shardtest.OwnServer(t)
 	standby := shardtest.Standby(t, first, "standby")
-	at := func(dsn string) replica.Server {
-		return replica.Server{Name: "pg-a", Connect: func(ctx context.Context) (*pgx.Conn, error) { return pgx.Connect(ctx, dsn) }}
-	}
-	set := replica.New(t.Context(), at(first.DSN("postgres")), []replica.Server{at(standby.DSN("postgres"))})
-	defer set.Close(func() {})
+	set := newSet(t, first, standby)
 	want := replica.Want{MaxLag: time.Minute, ReplicaOnly: true, Wait: time.Minute}
 	if _, err := set.Find(t.Context(), &want, 0); err != nil {
 		t.Fatal(err)

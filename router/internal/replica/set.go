@@ -142,7 +142,7 @@ func (s *Set) notify() {
 	s.measured = make(chan struct{})
 }
 
-// promoted tells that a replica turned out to be a primary.
+// promoted reports that a replica turned out to be a primary.
 func (s *Set) promoted() {
 	if s.Promoted != nil {
 		s.Promoted()

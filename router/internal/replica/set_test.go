@@ -30,17 +30,24 @@ func connect(t *testing.T, s *localpg.Server) *pgx.Conn {
 	return conn
 }
 
+// newSet returns a set of a primary and one standby, which measures nothing yet.
+func newSet(t *testing.T, primary, standby *localpg.Server) *replica.Set {
+	t.Helper()
+	server := func(s *localpg.Server) replica.Server {
+		return replica.Server{Name: "pg-a", Connect: func(ctx context.Context) (*pgx.Conn, error) { return pgx.Connect(ctx, s.DSN("postgres")) }}
+	}
+	set := replica.New(t.Context(), server(primary), []replica.Server{server(standby)})
+	t.Cleanup(func() { set.Close(func() {}) })
+	return set
+}
+
 // TestServersOfOneReplica measures one standby, and asks it and a second standby that has stopped replaying. Answers of the
 // second one are refused, no matter how fresh the measured one is.
 func TestServersOfOneReplica(t *testing.T) {
 	t.Parallel()
 	first := shardtest.OwnServer(t)
 	measured, late := shardtest.Standby(t, first, "measured"), shardtest.Standby(t, first, "late")
-	server := func(s *localpg.Server) replica.Server {
-		return replica.Server{Name: "pg-a", Connect: func(ctx context.Context) (*pgx.Conn, error) { return pgx.Connect(ctx, s.DSN("postgres")) }}
-	}
-	set := replica.New(t.Context(), server(first), []replica.Server{server(measured)})
-	defer set.Close(func() {})
+	set := newSet(t, first, measured)
 	want := replica.Want{MaxLag: time.Minute, ReplicaOnly: true, Wait: time.Minute}
 	chosen, err := set.Find(t.Context(), &want, 0)
 	if err != nil || chosen.Index != 0 || chosen.Life.Err() != nil {
