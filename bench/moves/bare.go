@@ -12,7 +12,7 @@ import (
 )
 
 // bare copies the shard's tables to the target with CREATE SUBSCRIPTION alone, and returns how long that took. The target
-// must not have a schema with the shard's name. The callers continue meanwhile.
+// must not have a schema with the shard's name. Callers keep writing during the copy.
 func (c *cluster) bare(ctx context.Context, source, target shards.Host) (took time.Duration, err error) {
 	from, err := pgx.Connect(ctx, source.ConnString())
 	if err != nil {

@@ -22,8 +22,8 @@ var userSettings = []string{
 	"lc_monetary=C.UTF-8", "gin_fuzzy_search_limit=1", "synchronous_commit=off", "enable_seqscan=off", "enable_hashjoin=off", "enable_sort=off",
 }
 
-// allSettings are wrong for everybody. Postgres's own session of a subscription at its publisher has the statement_timeout of the role, whatever
-// the connection string says, so it leaves time for a login on a busy machine.
+// allSettings are wrong for every session. A subscription logs in to its publisher with the role's statement_timeout, which the connection
+// string cannot change, so the timeout must allow a login on a busy machine.
 var allSettings = append([]string{"default_transaction_read_only=on", "session_replication_role=replica", "statement_timeout=2000"}, userSettings...)
 
 // wrongly has role and database of the script's hosts start sessions with wrong settings: wrongly isolation|user|all

@@ -9,8 +9,8 @@ import (
 	"github.com/kiloshard/kiloshard/router"
 )
 
-// TestPromotionIsNoticed promotes a standby that is read from, beside a primary that goes on, and prints for how long writes went to
-// the old primary. The measurement of the replica sees the promotion, whatever the phase of the probes, which come once a second.
+// TestPromotionIsNoticed promotes a standby that serves reads, while the old primary goes on, and prints for how long writes went to
+// the old primary. The router measures the replica ten times a second, and probes the addresses once a second.
 func TestPromotionIsNoticed(t *testing.T) {
 	t.Parallel()
 	rounds := 1
@@ -27,7 +27,8 @@ func TestPromotionIsNoticed(t *testing.T) {
 	t.Logf("last write on the old primary after %d promotions: median %v, longest %v; %d writes are on the old primary only", rounds, late[len(late)/2], late[len(late)-1], lost)
 }
 
-// noticed promotes the standby of a pair, and returns when the last write on the old primary was acknowledged, and how many were meanwhile.
+// noticed promotes the standby of a pair. It returns the time from the promotion to the last acknowledged write on the old primary, and
+// the number of acknowledged writes in that time.
 func noticed(t *testing.T, p pair) (last time.Duration, wrote int) {
 	t.Helper()
 	do(t, p.primary.DSN(database), `alter system set synchronous_standby_names = ''`) // else the old primary acknowledges nothing

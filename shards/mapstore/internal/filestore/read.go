@@ -19,7 +19,7 @@ type reading struct {
 	recorded bool             // text is that of last
 }
 
-// read reads file and history without a lock. If the history has changed meanwhile, it reads again.
+// read reads file and history without a lock. If the history changed during the read, it reads again.
 func (s *Store) read() (reading, error) {
 	for {
 		var r reading

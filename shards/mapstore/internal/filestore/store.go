@@ -77,7 +77,7 @@ func (s *Store) Swap(ctx context.Context, from int, next backend.Propose) (*back
 	return nil, ctx.Err()
 }
 
-// swapOnce is Swap under the lock. It returns errSaved, and has changed nothing, if an editor saved the file meanwhile.
+// swapOnce is Swap under the lock. If an editor saved the file in that time, it changes nothing and returns errSaved.
 func (s *Store) swapOnce(h history, from int, next backend.Propose) (*backend.Version, error) {
 	r, now, err := s.latest()
 	if err != nil {

@@ -140,7 +140,7 @@ func (s *Store) Check(ctx context.Context, next backend.Propose) error {
 		return s.failed(err)
 	}
 	_, err = newChange(s, now.Number, next).insert(ctx, v, "rollback")
-	if errors.Is(err, pgx.ErrNoRows) || isLost(err) { // the map has changed meanwhile
+	if errors.Is(err, pgx.ErrNoRows) || isLost(err) { // another change came first
 		return nil
 	}
 	return s.failed(err)

@@ -109,7 +109,7 @@ from kiloshard.maps where cluster = $1 order by version desc limit 1`
 	switch known := r.Version == l.last.Version; {
 	case known && r.Attempt == l.last.Attempt:
 		r = l.last
-	case known: // the database was restored, and somebody made another row of this version
+	case known: // the database was restored, and has another row of this version
 		if r, err = first(readFrom(ctx, conn, latest, l.cfg.Cluster)); err != nil {
 			return err
 		}
