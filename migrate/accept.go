@@ -8,6 +8,10 @@ import (
 	"sync"
 	"time"
 
+	"github.com/kiloshard/kiloshard/internal/sqltext"
+	"github.com/kiloshard/kiloshard/migrate/internal/files"
+	"github.com/kiloshard/kiloshard/migrate/internal/ledger"
+	"github.com/kiloshard/kiloshard/migrate/internal/session"
 	"github.com/kiloshard/kiloshard/shards"
 	"github.com/kiloshard/kiloshard/shards/connect"
 	"github.com/kiloshard/kiloshard/shards/fanout"
@@ -24,24 +28,24 @@ func Accept(ctx context.Context, cfg Config, versions ...int32) ([]ChangedFile, 
 	if err != nil {
 		return nil, err
 	}
-	d, err := readDirectory(cfg.Map, cfg.Files, first(cfg.Shards), cfg.TemplateEnv, cfg.Logger)
+	d, err := files.Read(cfg.Map, cfg.Files, first(cfg.Shards), cfg.TemplateEnv, cfg.Logger)
 	if err != nil {
 		return nil, err
 	}
 	for _, version := range versions {
-		if d.nameOf(version) == "" {
-			return nil, fmt.Errorf("version %d: expected that of a file, 1 to %d: %w", version, d.newest(), ErrNoFile)
+		if d.NameOf(version) == "" {
+			return nil, fmt.Errorf("version %d: expected that of a file, 1 to %d: %w", version, d.Newest(), ErrNoFile)
 		}
 	}
-	sessions := &sessions{logger: cfg.Logger}
-	defer sessions.close(ctx)
-	run := newRunID(time.Now())
+	sessions := &session.Pool{Logger: cfg.Logger}
+	defer sessions.Close(ctx)
+	run := ledger.NewRun(time.Now())
 	plan := fanout.Plan(cfg.Map, cfg.Shards)
 	accepted, errs := make([][]ChangedFile, len(plan)), make([]error, len(plan))
 	var wg sync.WaitGroup
 	for i, work := range plan {
 		wg.Go(func() {
-			some, err := d.acceptOn(ctx, sessions, cfg, run, work, versions)
+			some, err := acceptOn(ctx, d, sessions, cfg, run, work, versions)
 			if accepted[i] = some; err != nil {
 				errs[i] = &shards.HostError{Host: work.Host.Name, Err: err}
 			}
@@ -55,25 +59,22 @@ func Accept(ctx context.Context, cfg Config, versions ...int32) ([]ChangedFile, 
 	return all, errors.Join(errs...)
 }
 
-// ErrNoFile says that no file has a version.
-var ErrNoFile = errors.New("no such migration")
-
 // acceptOn accepts versions on one host. A new entry replaces each current one with another checksum.
-func (d *directory) acceptOn(ctx context.Context, sessions *sessions, cfg Config, run string, work fanout.Work, versions []int32) ([]ChangedFile, error) {
-	s, err := sessions.take(ctx, work.Host)
+func acceptOn(ctx context.Context, d *files.Directory, sessions *session.Pool, cfg Config, run string, work fanout.Work, versions []int32) ([]ChangedFile, error) {
+	s, err := sessions.Take(ctx, work.Host)
 	if err != nil {
 		return nil, err
 	}
-	defer sessions.give(s)
-	if err := s.keepLedger(ctx, cfg.Map.Schemas(work.Shards)); err != nil {
+	defer sessions.Give(s)
+	if err := ledger.Keep(ctx, s, cfg.Map.Schemas(work.Shards)); err != nil {
 		return nil, err
 	}
 	inv := inventory{Work: work}
-	if err := s.inventory(ctx, cfg.Map, d, &inv); err != nil {
+	if err := readInventory(ctx, s, cfg.Map, d, &inv); err != nil {
 		return nil, err
 	}
 	changed := slices.DeleteFunc(inv.changed, func(c ChangedFile) bool { return !slices.Contains(versions, c.Version) })
-	script := "begin; " + lockWait + "select"
+	script := "begin; " + session.LockWait + "select"
 	for _, c := range changed {
 		script += fmt.Sprintf(`;
 			with before as (
@@ -83,11 +84,11 @@ func (d *directory) acceptOn(ctx context.Context, sessions *sessions, cfg Config
 			)
 			insert into kiloshard.ledger (run, who, shard, version, file, direction, checksum, began, took, current)
 			select distinct %[5]s, %[6]s, shard, %[1]d, %[7]s, 'accept', %[3]s, clock_timestamp(), interval '0', true from before`,
-			c.Version, quote(c.File), quote(d.checksums[c.Version-1]), numbersText(c.Shards), quote(run), quote(cfg.By), quote(c.Now))
+			c.Version, sqltext.Quote(c.File), sqltext.Quote(d.Checksums[c.Version-1]), numbersText(c.Shards), sqltext.Quote(run), sqltext.Quote(cfg.By), sqltext.Quote(c.Now))
 	}
-	if _, err := s.conn.Exec(ctx, script+"; commit").ReadAll(); err != nil {
-		err = connect.NameHolders(ctx, s.conn, err)
-		s.recover(ctx)
+	if _, err := s.Conn.Exec(ctx, script+"; commit").ReadAll(); err != nil {
+		err = connect.NameHolders(ctx, s.Conn, err)
+		s.Recover(ctx)
 		return nil, err
 	}
 	return changed, nil

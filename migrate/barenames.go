@@ -19,13 +19,13 @@ type BareName struct {
 
 // findBareNames looks for them in one shard. An error is logged, since the run has done what it was to do.
 func (r *run) findBareNames(ctx context.Context, n shards.Number) []BareName {
-	s, err := r.sessions.take(ctx, r.cfg.Map.Host(n))
+	s, err := r.sessions.Take(ctx, r.cfg.Map.Host(n))
 	if err != nil {
 		r.cfg.Logger.Info("functions are not checked for names without a schema", slog.Any("because", err))
 		return nil
 	}
-	defer r.sessions.give(s)
-	result := s.conn.ExecParams(ctx, sql.BareNamesQuery, [][]byte{[]byte(r.cfg.Map.Schema(n))}, nil, nil, nil).Read()
+	defer r.sessions.Give(s)
+	result := s.Conn.ExecParams(ctx, sql.BareNamesQuery, [][]byte{[]byte(r.cfg.Map.Schema(n))}, nil, nil, nil).Read()
 	if result.Err != nil {
 		r.cfg.Logger.Info("functions are not checked for names without a schema", slog.Any("because", result.Err))
 	}

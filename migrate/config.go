@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/kiloshard/kiloshard/migrate/internal/ledger"
 	"github.com/kiloshard/kiloshard/shards"
 	"github.com/kiloshard/kiloshard/shards/fanout"
 )
@@ -72,7 +73,7 @@ func (c Config) withDefaults() (Config, error) {
 		}
 	}
 	if c.By == "" {
-		c.By = me()
+		c.By = ledger.Me()
 	}
 	switch {
 	case c.Retries == 0:

@@ -1,14 +1,16 @@
 package migrate
 
 import (
+	"context"
 	"errors"
 	"fmt"
-	"regexp"
 	"slices"
-	"strings"
 
-	"github.com/jackc/pgx/v5/pgconn"
-
+	"github.com/kiloshard/kiloshard/migrate/fileerror"
+	"github.com/kiloshard/kiloshard/migrate/internal/ledger"
+	"github.com/kiloshard/kiloshard/migrate/internal/script"
+	"github.com/kiloshard/kiloshard/migrate/internal/session"
+	"github.com/kiloshard/kiloshard/migrate/internal/turn"
 	"github.com/kiloshard/kiloshard/shards"
 )
 
@@ -23,11 +25,27 @@ var (
 	ErrAhead = errors.New("its version is above the newest file's")
 
 	// ErrTernAtWork says that a tern program, or another session with tern's lock, did not release the lock in time.
-	ErrTernAtWork = errors.New("a tern program is at work in this database")
+	ErrTernAtWork = session.ErrTernAtWork
 
 	// ErrTransactionEnded says that a file ended its own transaction. What it did up to there is committed, but the shard's
 	// version does not include it.
-	ErrTransactionEnded = errors.New("the file ended its own transaction: part of it is applied, its version is not recorded")
+	ErrTransactionEnded = script.ErrTransactionEnded
+
+	// ErrLeftShard says that a file changed something outside the shard that it ran in, such as a table of schema public or a
+	// role. The file is rolled back there. The run starts no other shard, since the file does the same in each.
+	ErrLeftShard = script.ErrLeftShard
+
+	// ErrMoving says that shards are being moved to another host. They are not attempted; run again after the move.
+	ErrMoving = session.ErrMoving
+
+	// ErrNoLedger says that the ledger of a host cannot be made or written.
+	ErrNoLedger = ledger.ErrNoLedger
+
+	// ErrLockLost says that a shard's lock was lost while a session worked on the shard.
+	ErrLockLost = turn.ErrLost
+
+	// ErrNoFile says that no file has a version.
+	ErrNoFile = errors.New("no such migration")
 
 	// ErrNotFlushed says that a shard was migrated, but its server did not confirm that this is on disk. After a crash of
 	// the server the shard may be at an earlier version.
@@ -35,77 +53,7 @@ var (
 )
 
 // FileError is the error of one migration file, by itself or in one shard.
-type FileError struct {
-	File      string // its name in the directory
-	Line      int    // 1-based; 0 when unknown
-	Rendered  bool   // Line counts the lines of the rendered file
-	Statement string // the one that failed; empty when unknown
-	Kept      int    // number of statements before it that stay done, in a file marked "tern: disable-tx"; else 0
-	Err       error  // a [pgconn.PgError] when the server refused it
-}
-
-// Error names file and line, the server's error with its SQLSTATE, and the statement, shortened.
-func (e *FileError) Error() string {
-	var b strings.Builder
-	b.WriteString("migration " + e.File)
-	if e.Line > 0 {
-		fmt.Fprintf(&b, ", line %d", e.Line)
-		if e.Rendered {
-			b.WriteString(" of its rendered text")
-		}
-	}
-	b.WriteString(": " + describe(e.Err))
-	if e.Statement != "" {
-		b.WriteString("; in: " + shortened(e.Statement))
-	}
-	switch {
-	case e.Kept == 1:
-		b.WriteString("; the statement before it stays done")
-	case e.Kept > 1:
-		fmt.Fprintf(&b, "; the %d statements before it stay done", e.Kept)
-	}
-	return b.String()
-}
-
-// Unwrap returns the cause.
-func (e *FileError) Unwrap() error { return e.Err }
-
-// describe is err.Error, with SQLSTATE, detail and hint for an error of the server.
-func describe(err error) string {
-	pg, ok := err.(*pgconn.PgError) //nolint:errorlint // an error that wraps one says more
-	if !ok {
-		return err.Error()
-	}
-	text := fmt.Sprintf("%s (SQLSTATE %s)", pg.Message, pg.Code)
-	if pg.Detail != "" {
-		text += "; detail: " + shortened(pg.Detail)
-	}
-	if pg.Hint != "" {
-		text += "; hint: " + shortened(pg.Hint)
-	}
-	if missing(pg) && publicPattern.MatchString(pg.Message) {
-		text += "; names without a schema mean the shard's own"
-	}
-	return text
-}
-
-// publicPattern finds a name in schema public, as messages have it in all languages.
-var publicPattern = regexp.MustCompile(`(^|[ "])public\.`)
-
-// missing reports whether a relation, a function, a type or the like does not exist.
-func missing(pg *pgconn.PgError) bool {
-	return pg.Code == "42P01" || pg.Code == "42883" || pg.Code == "42704"
-}
-
-// shortened returns a text on one line, cut off if it is long.
-func shortened(text string) string {
-	const most = 160 // characters
-	short := []rune(strings.Join(strings.Fields(text), " "))
-	if len(short) > most {
-		return string(short[:most-1]) + "…"
-	}
-	return string(short)
-}
+type FileError = fileerror.Error
 
 // refusal is the error of a run that ended before any file ran.
 func refusal(set shards.Set, failed []*shards.ShardError, causes ...error) *shards.PartialError {
@@ -138,4 +86,23 @@ func without(set, other shards.Set) shards.Set {
 		}
 	}
 	return shards.SetOf(left...)
+}
+
+// movingError is the error of shards that a run skips because they are being moved.
+func movingError(moving shards.Set) error {
+	return fmt.Errorf("shards %s: %w", moving, ErrMoving)
+}
+
+// interruptedOr returns the cause of ctx's end, with the tern programs that the run waited for, or the given causes if ctx
+// has not ended.
+func interruptedOr(ctx context.Context, causes []error) []error {
+	if ctx.Err() == nil {
+		return causes
+	}
+	interrupt := ctx.Err()
+	if cause := context.Cause(ctx); !errors.Is(cause, ctx.Err()) {
+		interrupt = fmt.Errorf("%w: %w", ctx.Err(), cause)
+	}
+	causes = slices.DeleteFunc(causes, func(err error) bool { return !errors.Is(err, ErrTernAtWork) })
+	return append([]error{interrupt}, causes...)
 }

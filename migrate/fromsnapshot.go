@@ -9,6 +9,9 @@ import (
 
 	"github.com/jackc/pgx/v5/pgconn"
 
+	"github.com/kiloshard/kiloshard/migrate/internal/files"
+	"github.com/kiloshard/kiloshard/migrate/internal/ledger"
+	"github.com/kiloshard/kiloshard/migrate/internal/session"
 	"github.com/kiloshard/kiloshard/migrate/snapshot"
 	"github.com/kiloshard/kiloshard/shards"
 	"github.com/kiloshard/kiloshard/shards/fanout"
@@ -19,13 +22,10 @@ import (
 // whether they leave rows. The difference between two shards shows where the structure holds a shard's number.
 const firstShards = 2
 
-// fresh reports whether no file ever ran in a shard.
-func (s shardVersion) fresh() bool { return s.version == 0 && !s.table && s.err == nil }
-
 // fromSnapshot returns the new shards of the work, of which all but the first ones are to be made from a snapshot; none if all run the
 // files.
 func (r *run) fromSnapshot(work []fanout.Work) shards.Set {
-	if r.way != up || r.cfg.Replay || int(r.target) < r.cfg.SnapshotFrom {
+	if r.way != files.Up || r.cfg.Replay || int(r.target) < r.cfg.SnapshotFrom {
 		return shards.Set{}
 	}
 	var fresh []shards.Number
@@ -74,16 +74,16 @@ func (r *run) takeSnapshot(ctx context.Context, fresh, done shards.Set) {
 }
 
 // makeFromSnapshot makes a new shard, in one round trip. The ledger gets one entry, for the newest file.
-func (r *run) makeFromSnapshot(ctx context.Context, s *session, n shards.Number) (made bool) {
-	e := entry{
-		run: r.id, who: r.cfg.By, shard: n, version: r.target, direction: up,
-		file: fmt.Sprintf("%s, as a snapshot of shard %d", r.directory.names[r.target-1], r.snapshot.Donor().Shard), checksum: r.directory.checksums[r.target-1],
+func (r *run) makeFromSnapshot(ctx context.Context, s *session.Session, n shards.Number) (made bool) {
+	e := ledger.Entry{
+		Run: r.id, Who: r.cfg.By, Shard: n, Version: r.target, Direction: files.Up,
+		File: fmt.Sprintf("%s, as a snapshot of shard %d", r.directory.Names[r.target-1], r.snapshot.Donor().Shard), Checksum: r.directory.Checksums[r.target-1],
 	}
-	_, err := s.conn.Exec(ctx, r.snapshot.Script(n, e.done())+neutral).ReadAll()
+	_, err := s.Conn.Exec(ctx, r.snapshot.Script(n, e.Done())+session.Neutral).ReadAll()
 	if err == nil {
 		return true
 	}
-	s.recover(ctx)
+	s.Recover(ctx)
 	var pg *pgconn.PgError
 	if !errors.As(err, &pg) || pg.Code != sql.ShardMoved && pg.Code != sql.ShardBusy {
 		r.cfg.Logger.Warn("a shard could not be made from the snapshot, so it runs all files", slog.Int("shard", int(n)), slog.Any("because", err))

@@ -11,6 +11,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/kiloshard/kiloshard/internal/sqltext"
+	"github.com/kiloshard/kiloshard/migrate/internal/session"
 	"github.com/kiloshard/kiloshard/shards"
 	"github.com/kiloshard/kiloshard/shards/connect"
 	"github.com/kiloshard/kiloshard/shards/fanout"
@@ -42,17 +44,17 @@ func History(ctx context.Context, cfg Config, runs int, run string) ([]HistoryEn
 	if err != nil {
 		return nil, err
 	}
-	sessions := &sessions{logger: cfg.Logger}
-	defer sessions.close(ctx)
+	sessions := &session.Pool{Logger: cfg.Logger}
+	defer sessions.Close(ctx)
 	plan := fanout.Plan(cfg.Map, cfg.Shards)
 	found, errs := make([][]HistoryEntry, len(plan)), make([]error, len(plan))
 	var wg sync.WaitGroup
 	for i, work := range plan {
 		wg.Go(func() {
-			s, err := sessions.take(ctx, work.Host)
+			s, err := sessions.Take(ctx, work.Host)
 			if err == nil {
-				defer sessions.give(s)
-				found[i], err = s.history(ctx, work.Shards, run)
+				defer sessions.Give(s)
+				found[i], err = readHistory(ctx, s, work.Shards, run)
 			}
 			if err != nil {
 				errs[i] = &shards.HostError{Host: work.Host.Name, Err: err}
@@ -63,9 +65,9 @@ func History(ctx context.Context, cfg Config, runs int, run string) ([]HistoryEn
 	return newestRuns(mergeHistory(slices.Concat(found...)), runs), errors.Join(errs...)
 }
 
-// history reads one host's ledger.
-func (s *session) history(ctx context.Context, numbers []shards.Number, run string) ([]HistoryEntry, error) {
-	there, err := s.value(ctx, `select to_regclass('kiloshard.ledger') is not null`)
+// readHistory reads one host's ledger.
+func readHistory(ctx context.Context, s *session.Session, numbers []shards.Number, run string) ([]HistoryEntry, error) {
+	there, err := s.Value(ctx, `select to_regclass('kiloshard.ledger') is not null`)
 	if err != nil || there != "t" {
 		return nil, err
 	}
@@ -78,10 +80,10 @@ func (s *session) history(ctx context.Context, numbers []shards.Number, run stri
 			from kiloshard.ledger
 			where statement is null and shard = any (%s) and (run = %[2]s or %[2]s = '')
 			group by run, who, role, direction, version, file
-		) e`, numbersText(shards.SetOf(numbers...)), quote(run))
-	text, err := s.value(ctx, special.Refuse("kiloshard.ledger")+query)
+		) e`, numbersText(shards.SetOf(numbers...)), sqltext.Quote(run))
+	text, err := s.Value(ctx, special.Refuse("kiloshard.ledger")+query)
 	if err != nil {
-		return nil, connect.NameHolders(ctx, s.conn, err)
+		return nil, connect.NameHolders(ctx, s.Conn, err)
 	}
 	var rows []struct {
 		Run, Who, Role, Direction string

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/kiloshard/kiloshard/migrate/internal/session"
 	"github.com/kiloshard/kiloshard/shards"
 	"github.com/kiloshard/kiloshard/shards/fanout"
 )
@@ -116,8 +117,8 @@ func (r *run) inPhases(ctx context.Context, work []fanout.Work, all shards.Set) 
 			fresh = shards.Set{}
 		}
 		r.events.send(Event{Kind: PhaseBegan, Phase: p.name})
-		finished, err := fanout.Run(ctx, fanout.Config[*session]{
-			Map: r.cfg.Map, Open: r.open, Close: r.close, Alive: alive, Do: r.do,
+		finished, err := fanout.Run(ctx, fanout.Config[*session.Session]{
+			Map: r.cfg.Map, Open: r.open, Close: r.close, Alive: (*session.Session).Alive, Do: r.do,
 			PerHost: r.cfg.PerHost, Grace: r.cfg.Grace, Progress: watch,
 		}, p.work)
 		done = append(done, finished.Ranges()...)
@@ -201,7 +202,8 @@ func (w *watch) end() {
 
 // Begin and End do nothing, since they are called for each phase.
 func (w *watch) Begin(string, int) {}
-func (w *watch) End()              {}
+
+func (w *watch) End() {}
 
 func (w *watch) Finished(host string, n shards.Number, err error, d time.Duration) {
 	if w.progress != nil {

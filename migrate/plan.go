@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/kiloshard/kiloshard/migrate/internal/files"
 	"github.com/kiloshard/kiloshard/shards"
 	"github.com/kiloshard/kiloshard/shards/fanout"
 )
@@ -70,25 +71,25 @@ type SampleShard struct {
 // that are not created, unreadable or ahead, a file that has the number of another one, and a file that cannot run. The
 // report then covers the other shards. Any other error is about the config or the files; then no host was contacted.
 func Plan(ctx context.Context, cfg Config) (PlanReport, error) {
-	way := up
+	way := files.Up
 	if cfg.Down {
-		way = down
+		way = files.Down
 	}
 	r, err := newRun(cfg, way, targetOf(cfg))
 	if err != nil {
 		return PlanReport{}, err
 	}
-	defer r.sessions.close(ctx)
+	defer r.sessions.Close(ctx)
 	plan := fanout.Plan(r.cfg.Map, r.cfg.Shards)
 	inventories := look(ctx, r.sessions, r.cfg.Map, r.directory, plan, nil)
-	hosts, failed := troubles(r.cfg.Map, inventories, r.directory.newest())
+	hosts, failed := troubles(r.cfg.Map, inventories, r.directory.Newest())
 	hosts = interruptedOr(ctx, hosts)
 
 	readable := make([]fanout.Work, 0, len(plan))
 	for _, host := range inventories {
 		work := fanout.Work{Host: host.Host}
 		for _, n := range host.Shards {
-			if at, ok := host.shardVersions[n]; ok && at.trouble(r.directory.newest()) == nil {
+			if at, ok := host.shardVersions[n]; ok && at.trouble(r.directory.Newest()) == nil {
 				work.Shards = append(work.Shards, n)
 			}
 		}
@@ -124,7 +125,7 @@ func (r *run) groups(work []fanout.Work) []PlanGroup {
 		for version, numbers := range byHost {
 			g := byVersion[version]
 			if g == nil {
-				g = &PlanGroup{From: version, To: r.target, Files: r.directory.between(version, r.target)}
+				g = &PlanGroup{From: version, To: r.target, Files: r.directory.Between(version, r.target)}
 				byVersion[version] = g
 			}
 			set := shards.SetOf(numbers...)
@@ -143,38 +144,38 @@ func (r *run) groups(work []fanout.Work) []PlanGroup {
 // planFiles adds the files of all groups to the report.
 func (r *run) planFiles(report *PlanReport) error {
 	farthest := report.Groups[0] // from the target
-	if r.way == down {
+	if r.way == files.Down {
 		farthest = report.Groups[len(report.Groups)-1]
 	}
 	ranges := farthest.Shards.Ranges()
 	n := ranges[len(ranges)-1].Last
-	files, err := r.directory.pending(n, farthest.From, r.target, r.way)
+	pending, err := r.directory.Pending(n, farthest.From, r.target, r.way)
 	if err != nil {
 		return err
 	}
-	if report.Templates, err = r.templateRisks(n, farthest.From, files); err != nil {
+	if report.Templates, err = r.templateRisks(n, farthest.From, pending); err != nil {
 		return err
 	}
 	report.Sample = &SampleShard{Shard: n, Schema: r.cfg.Map.Schema(n), Host: r.cfg.Map.Host(n).Name}
-	if r.way == up && farthest.From > 0 {
-		earlier, err := r.directory.pending(n, 0, farthest.From, up)
+	if r.way == files.Up && farthest.From > 0 {
+		earlier, err := r.directory.Pending(n, 0, farthest.From, files.Up)
 		if err != nil {
 			return err
 		}
 		for _, f := range earlier {
-			report.Earlier = append(report.Earlier, PlanFile{Version: f.number, Name: f.name, SQL: f.sql, Line: f.firstLine, Rendered: f.rendered})
+			report.Earlier = append(report.Earlier, PlanFile{Version: f.Number, Name: f.Name, SQL: f.SQL, Line: f.FirstLine, Rendered: f.Rendered})
 		}
 	}
 	shared := r.sharedUp()
-	for _, f := range files {
-		planned := PlanFile{Version: f.number, Name: f.name, SQL: f.sql, Line: f.firstLine, Rendered: f.rendered, MarkAbove: r.markAbove(n, f.number)}
+	for _, f := range pending {
+		planned := PlanFile{Version: f.Number, Name: f.Name, SQL: f.SQL, Line: f.FirstLine, Rendered: f.Rendered, MarkAbove: r.markAbove(n, f.Number)}
 		for _, g := range report.Groups {
-			if (g.From < f.number) == (r.way == up) {
+			if (g.From < f.Number) == (r.way == files.Up) {
 				planned.Shards += g.Shards.Len()
 			}
 		}
-		if i := slices.IndexFunc(shared, func(s file) bool { return s.number == f.number }); i >= 0 {
-			planned.Shared, planned.SQL = true, shared[i].sql
+		if i := slices.IndexFunc(shared, func(s files.File) bool { return s.Number == f.Number }); i >= 0 {
+			planned.Shared, planned.SQL = true, shared[i].SQL
 		}
 		report.Files = append(report.Files, planned)
 	}
@@ -183,6 +184,6 @@ func (r *run) planFiles(report *PlanReport) error {
 
 // markAbove reports whether a version's down part runs outside a transaction because of the mark in its up part.
 func (r *run) markAbove(n shards.Number, version int32) bool {
-	files, err := r.directory.pending(n, version, version-1, down)
-	return err == nil && files[0].markAbove
+	pending, err := r.directory.Pending(n, version, version-1, files.Down)
+	return err == nil && pending[0].MarkAbove
 }

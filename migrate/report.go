@@ -66,3 +66,38 @@ func (s *steps) sorted() []Step {
 	slices.SortFunc(all, func(a, b Step) int { return cmp.Or(cmp.Compare(a.From, b.From), cmp.Compare(a.To, b.To)) })
 	return all
 }
+
+// shares collects the files that ran once a host. It is safe for concurrent use.
+type shares struct {
+	mu    sync.Mutex // guards hosts
+	hosts map[string][]string
+}
+
+func (s *shares) add(file, host string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.hosts == nil {
+		s.hosts = map[string][]string{}
+	}
+	s.hosts[file] = append(s.hosts[file], host)
+}
+
+// inOrder returns the files in the order of the directory.
+func (s *shares) inOrder(names []string) []SharedFile {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var all []SharedFile
+	for _, name := range names {
+		if hosts := s.hosts[name]; len(hosts) > 0 {
+			slices.Sort(hosts)
+			all = append(all, SharedFile{File: name, Hosts: hosts})
+		}
+	}
+	return all
+}
+
+// SharedFile is a file that ran once on each of some hosts.
+type SharedFile struct {
+	File  string   `json:"file"`
+	Hosts []string `json:"hosts"`
+}

@@ -8,6 +8,8 @@ import (
 	"math"
 	"slices"
 
+	"github.com/kiloshard/kiloshard/migrate/internal/files"
+	"github.com/kiloshard/kiloshard/migrate/internal/session"
 	"github.com/kiloshard/kiloshard/shards"
 	"github.com/kiloshard/kiloshard/shards/fanout"
 )
@@ -67,26 +69,26 @@ func Status(ctx context.Context, cfg Config) (StatusReport, error) {
 	if err != nil {
 		return StatusReport{}, err
 	}
-	d, highest := &directory{m: cfg.Map, checksums: []string{""}}, int32(math.MaxInt32)
+	d, highest := &files.Directory{Checksums: []string{""}}, int32(math.MaxInt32)
 	if withFiles {
-		if d, err = readDirectory(cfg.Map, cfg.Files, first(cfg.Shards), cfg.TemplateEnv, cfg.Logger); err != nil {
+		if d, err = files.Read(cfg.Map, cfg.Files, first(cfg.Shards), cfg.TemplateEnv, cfg.Logger); err != nil {
 			return StatusReport{}, err
 		}
-		highest = d.newest()
+		highest = d.Newest()
 	}
-	sessions := &sessions{logger: cfg.Logger}
-	defer sessions.close(ctx)
+	sessions := &session.Pool{Logger: cfg.Logger}
+	defer sessions.Close(ctx)
 	inventories := look(ctx, sessions, cfg.Map, d, fanout.Plan(cfg.Map, cfg.Shards), nil)
 
-	report := StatusReport{Files: d.names}
-	for i, name := range d.names {
-		if d.unwritten[i] {
+	report := StatusReport{Files: d.Names}
+	for i, name := range d.Names {
+		if d.Unwritten[i] {
 			report.Unwritten = append(report.Unwritten, name)
 		}
 	}
 	partial := &shards.PartialError{}
 	for _, inventory := range inventories {
-		host := hostStatus(cfg.Map, inventory, d.newest(), highest)
+		host := hostStatus(cfg.Map, inventory, d.Newest(), highest)
 		report.Hosts = append(report.Hosts, host)
 		if withFiles {
 			report.Changed = mergeChanges(report.Changed, inventory.changed)

@@ -9,6 +9,9 @@ import (
 	"strings"
 )
 
+// Table is the name of tern's version table in the schema of each shard.
+const Table = "schema_version"
+
 // ErrNoRow says that a version table is empty.
 var ErrNoRow = errors.New("its schema_version has no row: tern keeps one row in it")
 
