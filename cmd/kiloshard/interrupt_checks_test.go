@@ -59,7 +59,7 @@ func (m *mover) awaits(conn *pgx.Conn, query, what string) {
 
 const (
 	waitsForLock   = `select exists (select from pg_locks where not granted and database = (select oid from pg_database where datname = current_database()))`
-	waitsForCreate = `select exists (select from pg_stat_activity where query like '%pg_try_advisory_lock%' and pid <> pg_backend_pid() and datname = current_database())`
+	waitsForCreate = `select exists (select from pg_stat_activity where application_name = 'kiloshard' and query = 'ROLLBACK' and state = 'idle' and datname = current_database())` // between two tries
 
 	heldCommand = `begin; create function public.hold() returns event_trigger language plpgsql as 'begin perform pg_advisory_xact_lock(7); end';
 		create event trigger held on ddl_command_end when tag in ('%s') execute function public.hold()`

@@ -70,7 +70,7 @@ func lockHost(ctx context.Context, conn *pgx.Conn, deadline time.Time, wait time
 		case <-ctx.Done():
 			asking, cancel := context.WithTimeout(context.WithoutCancel(ctx), holderLimit)
 			defer cancel()
-			return fmt.Errorf("%w while it waited: %w%s", context.Cause(ctx), ErrBusy, lockHolder(asking, conn))
+			return fmt.Errorf("%w%s: %w", ErrBusy, lockHolder(asking, conn), context.Cause(ctx)) // the cause last, for commands to say "interrupted"
 		}
 	}
 }
