@@ -16,12 +16,14 @@ var (
 	errTransaction = errors.New("a file is run in a transaction of its own: take this statement out of it")
 	errOutside     = errors.New("a file marked \"tern: disable-tx\" is run statement by statement, each by itself: take this statement out of it")
 	errUnsure      = errors.New("it is marked \"tern: disable-tx\", and cannot be split into statements: expected every quote, comment and parenthesis to be closed")
-	ErrEscapes     = errors.New("it is marked \"tern: disable-tx\", and cannot be split into statements: expected a server with standard_conforming_strings on")
 	errSharedWork  = errors.New("this concerns the whole server or database, and not a shard: run it once on each host, with psql")
 	errPath        = errors.New("the search_path of a file marked \"tern: disable-tx\" is the shard's: take this statement out of it")
 	errStdin       = errors.New("COPY FROM STDIN has no data to read here: write INSERT statements")
 	errZeroByte    = errors.New("there is a zero byte in it, which no SQL text may have")
 )
+
+// ErrEscapes says that the server would read a file's strings in another way than it was split.
+var ErrEscapes = errors.New("it is marked \"tern: disable-tx\", and cannot be split into statements: expected a server with standard_conforming_strings on")
 
 // disableTxPattern is tern's mark for a part of a file that runs outside a transaction. It is a line of its own anywhere in
 // the part; lines may end in \r\n. In the up part it holds for the down part too, since an object that was built outside

@@ -33,7 +33,7 @@ type Directory struct {
 	plain     map[Direction][]File // by number, from 1: the same for all shards if no file has a template; else nil
 }
 
-// direction is the direction of a run.
+// Direction is the direction of a run, or of an entry in the ledger.
 type Direction string
 
 // The directions.

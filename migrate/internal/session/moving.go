@@ -37,6 +37,7 @@ func (s *Session) Moving(ctx context.Context) (shards.Set, error) {
 	return ParseMoving(text)
 }
 
+// ParseMoving returns the shards in the answer to [MovingQuery].
 func ParseMoving(text string) (shards.Set, error) {
 	if strings.TrimSpace(text) == "" {
 		return shards.Set{}, nil

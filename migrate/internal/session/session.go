@@ -134,7 +134,7 @@ func (s *Session) ValueNow(ctx context.Context, query string) (string, error) {
 	return s.Value(ctx, query)
 }
 
-// LockWait, at the beginning of a message or transaction, limits its waits for locks on our tables, unless the session has a
+// LockWait limits, at the beginning of a message or transaction, its waits for locks on our tables, unless the session has a
 // lock_timeout. Files keep their own setting.
 const LockWait = "select set_config('lock_timeout', '" + connect.LockWait + "', true) where current_setting('lock_timeout') = '0'; "
 
