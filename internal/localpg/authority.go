@@ -12,15 +12,15 @@ import (
 	"time"
 )
 
-// Authority is a CA for tests and demos. Its key is in memory alone, and what it signs is good for a day.
+// Authority is a certificate authority for tests and demos. Its key is only in memory. Its certificates are valid for a day.
 type Authority struct {
-	PEM []byte // its certificate
+	PEM []byte // its own certificate
 
 	cert *x509.Certificate
 	key  *ecdsa.PrivateKey
 }
 
-// NewAuthority makes a CA of its own.
+// NewAuthority makes an authority with a new key.
 func NewAuthority() (*Authority, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -40,7 +40,7 @@ func NewAuthority() (*Authority, error) {
 }
 
 // Issue returns a certificate and its key, both in PEM, for a server or a client with the given names: host names and IP
-// addresses. The first is its common name, by which Postgres knows a client's user.
+// addresses. The first name is the common name, which Postgres compares with a client's user.
 func (a *Authority) Issue(names ...string) (cert, key []byte, err error) {
 	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {

@@ -6,6 +6,9 @@ import (
 	"fmt"
 	"log/slog"
 	"sync"
+
+	"github.com/kiloshard/kiloshard/internal/localpg/internal/cleanup"
+	"github.com/kiloshard/kiloshard/internal/localpg/internal/engine"
 )
 
 // A Backup is a base backup of a server, from which one new server can be started. It is safe for concurrent use.
@@ -14,22 +17,8 @@ type Backup struct {
 	keep   bool
 	logger *slog.Logger
 
-	mu   sync.Mutex // held for the length of every method; guards what follows
-	copy copied     // nil after the backup was used or removed
-}
-
-// copied is the copied data of a server. No server runs on it yet.
-type copied interface {
-	engine
-	// follow starts the server as a standby of the one that the data came from.
-	follow(ctx context.Context, name string, settings map[string]string) (version string, err error)
-	// restore starts the server as one that reads the archive.
-	restore(ctx context.Context, settings map[string]string) (version string, err error)
-}
-
-// copier is an engine that can copy its server's data while the server runs.
-type copier interface {
-	backup(ctx context.Context, logger *slog.Logger) (copied, error)
+	mu   sync.Mutex  // guards copy
+	copy engine.Copy // nil after the backup was used or removed
 }
 
 var (
@@ -46,20 +35,19 @@ var (
 // that [Backup.Standby] or [Backup.Restore] does not use is removed by [Backup.Remove], or, like a server's files, after
 // this process has died.
 func (s *Server) Backup(ctx context.Context) (*Backup, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.stopped {
-		return nil, ErrStopped
-	}
-	from, ok := s.engine.(copier)
-	if !ok {
-		return nil, fmt.Errorf("back up Postgres: %w", errNoBackup)
-	}
-	data, err := from.backup(ctx, s.logger)
+	b := &Backup{source: s.source, keep: s.keep, logger: s.logger}
+	err := s.change("back up Postgres", func() (err error) {
+		from, ok := s.engine.(engine.Copier)
+		if !ok {
+			return errNoBackup
+		}
+		b.copy, err = from.Backup(ctx, s.logger)
+		return err
+	})
 	if err != nil {
-		return nil, fmt.Errorf("back up Postgres: %w", err)
+		return nil, err
 	}
-	return &Backup{source: s.source, keep: s.keep, logger: s.logger, copy: data}, nil
+	return b, nil
 }
 
 // Standby starts a hot standby from the backup. It streams from the backup's server, with the given application_name.
@@ -68,7 +56,7 @@ func (s *Server) Backup(ctx context.Context) (*Backup, error) {
 // It returns when the server answers; ctx governs the whole call. The settings override those of the backup. The backup
 // cannot be used again: its files become the new server's, which Stop removes. After an error no files are left.
 func (b *Backup) Standby(ctx context.Context, name string, settings map[string]string) (*Server, error) {
-	return b.start(ctx, settings, func(data copied) (string, error) { return data.follow(ctx, name, settings) })
+	return b.start(ctx, settings, func(data engine.Copy) (string, error) { return data.Follow(ctx, name, settings) })
 }
 
 // Restore starts a server from the backup that recovers from a WAL archive. The settings must contain restore_command;
@@ -78,23 +66,20 @@ func (b *Backup) Standby(ctx context.Context, name string, settings map[string]s
 // It returns when the server answers read-only queries, which may be before it reaches the target. ctx, the settings and
 // the backup are as for Standby.
 func (b *Backup) Restore(ctx context.Context, settings map[string]string) (*Server, error) {
-	return b.start(ctx, settings, func(data copied) (string, error) { return data.restore(ctx, settings) })
+	return b.start(ctx, settings, func(data engine.Copy) (string, error) { return data.Restore(ctx, settings) })
 }
 
-func (b *Backup) start(ctx context.Context, settings map[string]string, run func(copied) (string, error)) (*Server, error) {
-	if _, err := (Config{Settings: settings}).withDefaults(); err != nil {
+func (b *Backup) start(ctx context.Context, settings map[string]string, run func(engine.Copy) (string, error)) (*Server, error) {
+	if _, err := serverSettings(settings); err != nil {
 		return nil, fmt.Errorf("start Postgres from a backup: %w", err)
 	}
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.copy == nil {
+	data := b.take()
+	if data == nil {
 		return nil, fmt.Errorf("start Postgres from a backup: %w", errUsed)
 	}
-	data := b.copy
-	b.copy = nil
 	version, err := run(data)
 	if err != nil {
-		return nil, fmt.Errorf("start Postgres from a backup: %w", errors.Join(err, removeCopy(ctx, data)))
+		return nil, fmt.Errorf("start Postgres from a backup: %w", errors.Join(err, cleanup.Do(ctx, data.Remove)))
 	}
 	s := &Server{source: b.source, version: version, keep: b.keep, logger: b.logger, engine: data, running: true}
 	b.logger.DebugContext(ctx, "postgres started from a backup", slog.String("server", s.Describe()))
@@ -103,21 +88,21 @@ func (b *Backup) start(ctx context.Context, settings map[string]string, run func
 
 // Remove removes the files of a backup that was not used, even if ctx has ended.
 func (b *Backup) Remove(ctx context.Context) error {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.copy == nil {
+	data := b.take()
+	if data == nil {
 		return nil
 	}
-	data := b.copy
-	b.copy = nil
-	if err := removeCopy(ctx, data); err != nil {
+	if err := cleanup.Do(ctx, data.Remove); err != nil {
 		return fmt.Errorf("remove the backup: %w", err)
 	}
 	return nil
 }
 
-func removeCopy(ctx context.Context, data copied) error {
-	limited, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanupLimit)
-	defer cancel()
-	return data.remove(limited)
+// take returns the copied data once, and then nil.
+func (b *Backup) take() engine.Copy {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	data := b.copy
+	b.copy = nil
+	return data
 }

@@ -4,18 +4,10 @@ package localpg
 
 import (
 	"context"
-	"errors"
-	"runtime"
+
+	"github.com/kiloshard/kiloshard/internal/localpg/internal/engine"
 )
 
-var errNoLocal = errors.New("servers from binaries are not supported on " + runtime.GOOS)
-
-func startLocal(context.Context, Config) (engine, string, error) { return nil, "", notHere(errNoLocal) }
-
-func startDownload(context.Context, Config) (engine, string, error) {
-	return nil, "", notHere(errNoLocal)
-}
-
-func startPgBouncer(context.Context, PgBouncerConfig) (*PgBouncer, error) {
-	return nil, notHere(errNoLocal)
+func startLocal(context.Context, Config, Source) (engine.Engine, string, error) {
+	return nil, "", engine.NoBinaries()
 }

@@ -32,7 +32,7 @@ look_local() {
     fi
   done
   # shellcheck disable=SC2013 # one word a line, whose wildcards are to be expanded
-  for dir in $(sed 's/ *#.*//' "$here/usual_places.txt"); do
+  for dir in $(sed 's/ *#.*//' "$here/internal/binaries/usual_places.txt"); do
     if server_in "$dir"; then found local; fi
   done
   missing "no server binaries (looked for postgres and initdb, version $oldest or later, on the PATH and in the usual places)"

@@ -22,7 +22,9 @@ func look(t *testing.T, places, path, source string, env ...string) (stdout, std
 	script, err := os.ReadFile("look.sh")
 	noError(t, err)
 	noError(t, os.WriteFile(filepath.Join(dir, "look.sh"), script, 0o755))
-	noError(t, os.WriteFile(filepath.Join(dir, "usual_places.txt"), []byte(places+"   # here\n/no/such/*/place # or there\n"), 0o644))
+	binaries := filepath.Join(dir, "internal", "binaries")
+	noError(t, os.MkdirAll(binaries, 0o755))
+	noError(t, os.WriteFile(filepath.Join(binaries, "usual_places.txt"), []byte(places+"   # here\n/no/such/*/place # or there\n"), 0o644))
 	tools := filepath.Join(dir, "tools")
 	noError(t, os.Mkdir(tools, 0o755))
 	for _, name := range []string{"sh", "dirname", "readlink", "sed", "id", "uname"} {

@@ -7,15 +7,14 @@ import (
 	"sync"
 )
 
-// Relay is an address that leads to servers: each connection to the one that is wanted when it is made, where it stays.
+// Relay is an address that forwards each connection to a server, which is chosen when the connection is made.
 type Relay struct {
 	listen net.Listener
 	stop   context.CancelFunc
 	all    sync.WaitGroup
 }
 
-// StartRelay listens on 127.0.0.1. to returns the address of the server for the next connection; it is called for one at a
-// time.
+// StartRelay listens on 127.0.0.1. to returns the address of the server for the next connection. Calls of to do not overlap.
 func StartRelay(to func() string) (*Relay, error) {
 	listen, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -41,7 +40,7 @@ func (r *Relay) Address() string { return r.listen.Addr().String() }
 
 // Stop closes all connections.
 func (r *Relay) Stop() {
-	_ = r.listen.Close() // only ends the listening
+	_ = r.listen.Close() // open connections remain
 	r.stop()
 	r.all.Wait()
 }

@@ -6,37 +6,16 @@ import (
 	"fmt"
 	"log/slog"
 	"sync"
-	"time"
+
+	"github.com/kiloshard/kiloshard/internal/localpg/internal/cleanup"
+	"github.com/kiloshard/kiloshard/internal/localpg/internal/engine"
 )
 
-// ErrStopped is returned by the methods of a Server that Stop has been called on.
+// ErrStopped is returned by the methods of a Server after Stop.
 var ErrStopped = errors.New("the server was stopped")
 
-// cleanupLimit bounds clean-up that goes on after the caller's context has ended.
-const cleanupLimit = 2 * time.Minute
-
-// shutdownLimit is the time for a server to shut down, before it is killed.
-const shutdownLimit = time.Minute
-
-// engine is a way of running a server. Its methods are not called concurrently, save log.
-type engine interface {
-	// start starts the server, which does not run, and waits until it answers.
-	start(ctx context.Context) error
-	// kill ends the server with SIGKILL and waits until it is gone.
-	kill(ctx context.Context) error
-	// shutdown ends the server with a fast shutdown; it is gone when shutdown returns, with whatever error.
-	shutdown(ctx context.Context) error
-	// remove ends the server in the quickest way that leaves nothing, and removes all that the engine has.
-	remove(ctx context.Context) error
-	// detach lets go of a server that is kept; no other method is called after it, save those below.
-	detach()
-
-	conn() connString
-	describe() (origin, place string)
-	pid() int
-	dataDir() string
-	log(ctx context.Context) string
-}
+// errNotOurs is the error of what a server that came by its DSN cannot do.
+var errNotOurs = fmt.Errorf("the server came by its DSN and is not ours: %w", errors.ErrUnsupported)
 
 // A Server is one Postgres server. It is safe for concurrent use.
 type Server struct {
@@ -44,9 +23,9 @@ type Server struct {
 	version string
 	keep    bool
 	logger  *slog.Logger
-	engine  engine
+	engine  engine.Engine
 
-	mu        sync.Mutex // held for the length of Kill, Restart and Stop; guards what follows
+	mu        sync.Mutex // held while a method changes the server; guards the fields below
 	running   bool
 	stopped   bool
 	databases []string // created on a server that is not ours
@@ -60,69 +39,102 @@ func (s *Server) Version() string { return s.version }
 
 // DSN returns a connection string for the database, with the password in it. It is a URL, unless the server came by a
 // DSN of keywords and values.
-func (s *Server) DSN(database string) string { return s.engine.conn().database(database) }
+func (s *Server) DSN(database string) string { return s.engine.DSN().Database(database) }
 
-// Describe returns one line for people, as in "PostgreSQL 15.18 from /usr/lib/postgresql/15/bin, port 40123". There is
-// no password in it.
+// Describe returns one line for people, as in "PostgreSQL 15.18 from /usr/lib/postgresql/15/bin, port 40123". It contains no
+// password.
 func (s *Server) Describe() string {
-	origin, place := s.engine.describe()
+	origin, place := s.engine.Describe()
 	return fmt.Sprintf("PostgreSQL %s %s, %s", s.version, origin, place)
 }
 
 // PID returns the process ID of the server's first process, or 0 if it does not run or is not a child of this process.
-func (s *Server) PID() int { return s.engine.pid() }
+func (s *Server) PID() int { return s.engine.PID() }
 
 // DataDir returns the server's data directory, or "" if it has none on this machine that is ours.
-func (s *Server) DataDir() string { return s.engine.dataDir() }
+func (s *Server) DataDir() string { return s.engine.DataDir() }
 
-// Log returns the last lines of the server's log, or "" if the log cannot be had.
-func (s *Server) Log(ctx context.Context) string { return s.engine.log(ctx) }
+// Log returns the last lines of the server's log, or "" if it cannot be read.
+func (s *Server) Log(ctx context.Context) string { return s.engine.Log(ctx) }
 
-// Kill ends all processes of the server at once with SIGKILL and returns when they
-// are gone. Nothing is removed: Restart starts the server again. A server that came by its DSN is not ours to kill:
-// the error is then errors.ErrUnsupported.
-func (s *Server) Kill(ctx context.Context) error {
+// change calls fn, and nothing else that changes the server meanwhile. The error is ErrStopped after Stop. what says in other
+// errors what failed.
+func (s *Server) change(what string, fn func() error) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.stopped {
 		return ErrStopped
 	}
-	if err := s.engine.kill(ctx); err != nil {
-		return fmt.Errorf("kill Postgres: %w", err)
+	if err := fn(); err != nil {
+		return fmt.Errorf("%s: %w", what, err)
 	}
-	s.running = false
 	return nil
 }
 
-// Restart starts the server again on the same port and the same data after Kill; a server that runs is shut down in
-// good order first. It returns when the server answers; ctx governs all of it. After an error the server does not run, and
-// Restart may be called again. A server that came by its DSN is not ours to restart: the error is then
-// errors.ErrUnsupported.
-func (s *Server) Restart(ctx context.Context) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.stopped {
-		return ErrStopped
-	}
-	if s.source == DSN {
-		return fmt.Errorf("restart Postgres: %w", errNotOurs)
-	}
-	if s.running {
-		s.running = false
-		if err := s.engine.shutdown(ctx); err != nil {
-			return fmt.Errorf("restart Postgres: %w", err)
+// CreateDatabase creates an empty database and returns a connection string for it. On a server that came by its DSN,
+// Stop drops it. If ctx ends before the server has the statement, nothing is created. After that ctx has no effect, so that
+// no unknown database is left.
+func (s *Server) CreateDatabase(ctx context.Context, name string) (string, error) {
+	err := s.change(fmt.Sprintf("create database %q", name), func() error {
+		if err := createDatabase(ctx, s.engine.DSN(), name); err != nil {
+			return err
 		}
+		s.databases = append(s.databases, name)
+		return nil
+	})
+	if err != nil {
+		return "", err
 	}
-	if err := s.engine.start(ctx); err != nil {
-		return fmt.Errorf("restart Postgres: %w", err)
-	}
-	s.running = true
-	return nil
+	return s.DSN(name), nil
 }
 
-// Stop ends the server, breaking its connections, and removes its files; of a server that came by its DSN it drops the
-// databases that CreateDatabase made. With Config.Keep it does neither. As nothing of the server is left, it is not shut
-// down in good order but at once. Stop does its work even if ctx has ended. Only the first call does anything.
+// Kill ends all processes of the server at once with SIGKILL and returns when they are gone. Nothing is removed: Restart starts
+// the server again. The error is errors.ErrUnsupported for a server that came by its DSN, which is not ours to kill.
+func (s *Server) Kill(ctx context.Context) error {
+	return s.change("kill Postgres", func() error {
+		if err := s.engine.Kill(ctx); err != nil {
+			return err
+		}
+		s.running = false
+		return nil
+	})
+}
+
+// Restart starts the server again on the same port and the same data after Kill. It first shuts down a server that runs, in
+// good order. It returns when the server answers; ctx governs all of it. After an error the server does not run, and
+// Restart may be called again. The error is errors.ErrUnsupported for a server that came by its DSN.
+func (s *Server) Restart(ctx context.Context) error {
+	return s.change("restart Postgres", func() error {
+		if s.source == DSN {
+			return errNotOurs
+		}
+		if s.running {
+			s.running = false
+			if err := s.engine.Shutdown(ctx); err != nil {
+				return err
+			}
+		}
+		err := s.engine.Start(ctx)
+		s.running = err == nil
+		return err
+	})
+}
+
+// Freeze stops all processes of the server, as on a machine that hangs: its connections stay open and nothing answers. Thaw
+// lets them continue. Kill and Stop also work on a frozen server. The error is errors.ErrUnsupported for a server that came by
+// its DSN.
+func (s *Server) Freeze(ctx context.Context) error {
+	return s.change("freeze Postgres", func() error { return s.engine.Freeze(ctx) })
+}
+
+// Thaw lets a frozen server continue. It does nothing to one that is not frozen.
+func (s *Server) Thaw(ctx context.Context) error {
+	return s.change("thaw Postgres", func() error { return s.engine.Thaw(ctx) })
+}
+
+// Stop ends the server, breaking its connections, and removes its files. On a server that came by its DSN it only drops the
+// databases that CreateDatabase made. With Config.Keep it does neither. Since nothing of the server remains, Stop does not shut
+// it down in good order. Stop does its work even if ctx has ended. Only the first call does anything.
 func (s *Server) Stop(ctx context.Context) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -131,12 +143,17 @@ func (s *Server) Stop(ctx context.Context) error {
 	}
 	s.stopped = true
 	if s.keep {
-		s.engine.detach()
+		s.engine.Detach()
 		return nil
 	}
-	limited, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanupLimit)
-	defer cancel()
-	if err := errors.Join(s.dropDatabases(limited), s.engine.remove(limited)); err != nil {
+	err := cleanup.Do(ctx, func(ctx context.Context) error {
+		var dropped error
+		if s.source == DSN && len(s.databases) > 0 {
+			dropped = dropDatabases(ctx, s.engine.DSN(), s.databases)
+		}
+		return errors.Join(dropped, s.engine.Remove(ctx))
+	})
+	if err != nil {
 		return fmt.Errorf("stop Postgres: %w", err)
 	}
 	s.logger.DebugContext(ctx, "postgres stopped", slog.String("source", s.source))

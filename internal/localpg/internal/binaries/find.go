@@ -1,4 +1,5 @@
-package localpg
+// Package binaries finds the programs of Postgres on this machine, and downloads them.
+package binaries
 
 import (
 	"context"
@@ -13,29 +14,33 @@ import (
 	"strings"
 )
 
-// binaries is a directory with the programs of one Postgres version.
-type binaries struct {
-	dir   string
-	major int
-}
+// MinVersion is the oldest major version of Postgres that is used.
+const MinVersion = 15
 
-func (b binaries) program(name string) string { return filepath.Join(b.dir, name) }
+// Dir is a directory with the programs of one Postgres version.
+type Dir string
 
-// usualPlaces is where packages and builds put the programs of a Postgres server: a pattern a line, with a comment.
-// look.sh reads the same file.
+// Program returns the path of a program.
+func (d Dir) Program(name string) string { return filepath.Join(string(d), name) }
+
+// usualPlaces lists where packages and builds install the programs of a server: one pattern and a comment a line. look.sh
+// reads the same file.
 //
 //go:embed usual_places.txt
 var usualPlaces string
 
-// findBinaries returns the newest Postgres on the machine, or of those in binDir if that is given.
-func findBinaries(ctx context.Context, binDir string) (binaries, error) {
+// Find returns the newest Postgres on the machine, or the one in binDir if that is given.
+func Find(ctx context.Context, binDir string) (Dir, error) {
 	dirs := []string{binDir}
 	where := "in " + binDir
 	if binDir == "" {
 		dirs = candidates()
 		where = "on the PATH and in the usual places"
 	}
-	var best, old binaries
+	var best, old struct {
+		dir   string
+		major int
+	}
 	var broken error
 	for _, dir := range dirs {
 		major, err := majorVersion(ctx, dir)
@@ -44,28 +49,28 @@ func findBinaries(ctx context.Context, binDir string) (binaries, error) {
 		case err != nil:
 			broken = err
 		case major < MinVersion && major > old.major:
-			old = binaries{dir, major}
+			old.dir, old.major = dir, major
 		case major >= MinVersion && major > best.major:
-			best = binaries{dir, major}
+			best.dir, best.major = dir, major
 		}
 	}
 	switch {
 	case ctx.Err() != nil:
-		return binaries{}, ctx.Err()
+		return "", ctx.Err()
 	case best.major != 0:
-		return best, nil
+		return Dir(best.dir), nil
 	case old.major != 0:
-		return binaries{}, fmt.Errorf("the server binaries in %s are of version %d, too old: want %d or later",
+		return "", fmt.Errorf("the server binaries in %s are of version %d, too old: want %d or later",
 			old.dir, old.major, MinVersion)
 	case broken != nil:
-		return binaries{}, broken
+		return "", broken
 	}
-	return binaries{}, fmt.Errorf("no server binaries (looked for postgres and initdb, version %d or later, %s)",
+	return "", fmt.Errorf("no server binaries (looked for postgres and initdb, version %d or later, %s)",
 		MinVersion, where)
 }
 
-// candidates returns the directories that may have the programs. What the PATH has is followed to where it really is,
-// for the other programs lie beside it there, and Postgres finds its files from there.
+// candidates returns the directories that may have the programs. It follows links on the PATH: they may lead to a directory
+// that has all programs, and Postgres finds its other files from there.
 func candidates() []string {
 	var dirs []string
 	for _, name := range []string{"postgres", "initdb", "pg_ctl"} {
@@ -85,7 +90,7 @@ func candidates() []string {
 
 var versionText = regexp.MustCompile(`\(PostgreSQL\) (\d+)`)
 
-// majorVersion returns the version of the server programs in dir. The error is os.ErrNotExist if they are not there.
+// majorVersion returns the version of the server programs in dir. The error is os.ErrNotExist if one of them is missing.
 func majorVersion(ctx context.Context, dir string) (int, error) {
 	for _, name := range []string{"initdb", "postgres"} {
 		if _, err := os.Stat(filepath.Join(dir, name)); err != nil {

@@ -1,4 +1,4 @@
-package localpg
+package login
 
 import (
 	"crypto/hmac"
@@ -9,9 +9,12 @@ import (
 	"fmt"
 )
 
-// verifier returns what Postgres stores of a password for SCRAM-SHA-256 (RFC 5803), with one iteration. Iterations slow down
-// guessing, and nobody guesses 128 random bits; they take most of the time of a login. The password is ASCII.
-func verifier(password string) string {
+// NewPassword returns a random password in ASCII, of 128 bits or more.
+func NewPassword() string { return rand.Text() }
+
+// Verifier returns what Postgres stores for a password in ASCII with SCRAM-SHA-256 (RFC 5803), with one iteration. Iterations
+// slow down guessing, and nobody can guess 128 random bits. They would take most of the time of a login.
+func Verifier(password string) string {
 	salt := make([]byte, 16)
 	_, _ = rand.Read(salt) // it never fails
 	salted, err := pbkdf2.Key(sha256.New, password, salt, 1, sha256.Size)

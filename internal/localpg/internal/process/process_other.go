@@ -1,6 +1,6 @@
 //go:build unix && !linux
 
-package localpg
+package process
 
 import (
 	"fmt"
@@ -9,7 +9,7 @@ import (
 	"syscall"
 )
 
-// tie does nothing: only Linux ties a child's life to its parent's.
+// tie does nothing: only Linux ends a child with its parent.
 func tie(*syscall.SysProcAttr) {}
 
 func children(parent int) []int {
@@ -27,27 +27,28 @@ func children(parent int) []int {
 	return pids
 }
 
-// group returns nothing: what it is for is known only on Linux.
+// group returns nothing: a process group matters for its shared memory, which is known only on Linux.
 func group(int) []int { return nil }
 
-// alive says whether a process is there.
+// alive reports whether a process exists.
 func alive(pid int) bool { return syscall.Kill(pid, 0) == nil }
 
-// stopped says whether a process does nothing any more: it has been stopped, or has ended.
+// stopped reports whether a process has stopped or ended.
 func stopped(pid int) bool {
 	out, err := exec.Command("ps", "-o", "stat=", "-p", fmt.Sprint(pid)).Output()
 	return err != nil || strings.ContainsAny(string(out), "TZ")
 }
 
-// startedOn says whether the process is known to be a server that was started on the data directory.
-func startedOn(pid int, data string) bool {
+// StartedOn reports whether a process is known to be a server that was started on the data directory.
+func StartedOn(pid int, data string) bool {
 	out, err := exec.Command("ps", "-ww", "-o", "command=", "-p", fmt.Sprint(pid)).Output()
 	return err == nil && strings.Contains(string(out), "-D "+data+" ")
 }
 
-// segment is shared memory that a killed server left. Only on Linux is it known.
-type segment struct{}
+// Segment is shared memory that a killed server left. It is known only on Linux.
+type Segment struct{}
 
-func segments([]int, identity) ([]segment, error) { return nil, nil }
+func segments([]int, User) ([]Segment, error) { return nil, nil }
 
-func (segment) remove(identity) error { return nil }
+// Remove does nothing.
+func (Segment) Remove(User) error { return nil }

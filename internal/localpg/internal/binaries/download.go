@@ -1,6 +1,6 @@
 //go:build unix
 
-package localpg
+package binaries
 
 import (
 	"context"
@@ -14,45 +14,43 @@ import (
 
 	embeddedpostgres "github.com/fergusstrange/embedded-postgres"
 
+	"github.com/kiloshard/kiloshard/internal/localpg/internal/cleanup"
+	"github.com/kiloshard/kiloshard/internal/localpg/internal/login"
+	"github.com/kiloshard/kiloshard/internal/localpg/internal/process"
+	"github.com/kiloshard/kiloshard/internal/localpg/internal/rundir"
 	"github.com/kiloshard/kiloshard/internal/port"
 )
 
-// downloadVersion is the build that is downloaded.
+// downloadVersion is the build that Download downloads.
 const downloadVersion = embeddedpostgres.V17
 
-func startDownload(ctx context.Context, cfg Config) (engine, string, error) {
-	bin, err := downloaded(ctx, cfg)
+// Download returns the build in the cache. If it is missing, Download downloads it from a Maven repository, the one of
+// embedded-postgres if url is empty. The directory that work describes is removed.
+func Download(ctx context.Context, url, cacheDir string, work rundir.Config) (Dir, error) {
+	dir, err := CacheDir(cacheDir)
 	if err != nil {
-		return nil, "", notHere(fmt.Errorf("download: %w", err))
-	}
-	return startCluster(ctx, cfg, bin)
-}
-
-// downloaded returns the downloaded build, and downloads it first if this is not yet done.
-func downloaded(ctx context.Context, cfg Config) (binaries, error) {
-	dir, err := cacheDir(cfg)
-	if err != nil {
-		return binaries{}, err
+		return "", err
 	}
 	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return binaries{}, err
+		return "", err
 	}
 	build := filepath.Join(dir, fmt.Sprintf("postgres-%s-%s-%s", downloadVersion, runtime.GOOS, runtime.GOARCH))
 	if _, err := os.Stat(build); errors.Is(err, os.ErrNotExist) {
-		cfg.Logger.InfoContext(ctx, "downloading Postgres", slog.String("version", string(downloadVersion)))
-		if err := download(ctx, cfg, build); err != nil {
-			return binaries{}, err
+		work.Logger.InfoContext(ctx, "downloading Postgres", slog.String("version", string(downloadVersion)))
+		if err := download(ctx, url, build, work); err != nil {
+			return "", err
 		}
 	}
-	bin := binaries{dir: filepath.Join(build, "bin")}
-	bin.major, err = majorVersion(ctx, bin.dir)
-	return bin, err
+	bin := filepath.Join(build, "bin")
+	_, err = majorVersion(ctx, bin)
+	return Dir(bin), err
 }
 
-func cacheDir(cfg Config) (string, error) {
+// CacheDir returns the directory of downloaded builds and templates: the given one, or a directory of the user.
+func CacheDir(given string) (string, error) {
 	switch {
-	case cfg.CacheDir != "":
-		return filepath.Abs(cfg.CacheDir)
+	case given != "":
+		return filepath.Abs(given)
 	case os.Geteuid() == 0:
 		return "/var/cache/kiloshard", nil
 	}
@@ -63,10 +61,9 @@ func cacheDir(cfg Config) (string, error) {
 	return filepath.Join(cache, "kiloshard"), nil
 }
 
-// download downloads a build and puts it at the path build, in one step once it is complete. The library that
-// downloads knows no context: when ctx ends, its download goes on until it is done or the process ends, and what it
-// brings is removed.
-func download(ctx context.Context, cfg Config, build string) error {
+// download downloads a build and renames it to the path build when it is complete. The library that downloads has no context:
+// after ctx ends its download continues until it is done or this process ends, and then download removes the result.
+func download(ctx context.Context, url, build string, cfg rundir.Config) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
@@ -74,19 +71,15 @@ func download(ctx context.Context, cfg Config, build string) error {
 	if err != nil {
 		return err
 	}
-	dir, err := newRunDir(ctx, cfg, identity{}) // swept away later if this process is killed
+	dir, err := rundir.New(ctx, cfg, process.User{}) // if this process is killed, another one removes it
 	if err != nil {
 		return errors.Join(err, os.RemoveAll(work))
 	}
-	cleanUp := func() error {
-		limited, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanupLimit)
-		defer cancel()
-		return errors.Join(dir.remove(limited), os.RemoveAll(work))
-	}
+	cleanUp := func() error { return errors.Join(cleanup.Do(ctx, dir.Remove), os.RemoveAll(work)) }
 	fetched := make(chan struct{})
 	go func() {
 		defer close(fetched)
-		err = fetch(cfg.DownloadURL, work, dir.data())
+		err = fetch(url, work, dir.Data())
 	}()
 	select {
 	case <-fetched:
@@ -97,7 +90,7 @@ func download(ctx context.Context, cfg Config, build string) error {
 	case <-ctx.Done():
 		go func() {
 			<-fetched
-			_ = cleanUp() // nobody is left to tell
+			_ = cleanUp() // the caller has gone
 		}()
 		return ctx.Err()
 	}
@@ -108,9 +101,9 @@ const unpackedDir = "build"
 
 // fetch downloads and unpacks a build.
 //
-// What embedded-postgres offers is to start a server, for which it downloads and unpacks a build, so one is started on data,
-// and stopped. It makes its runtime directory once the build is unpacked. After that the server does not matter: for root, as
-// whom Postgres does not run, it does not start. Nor can it be used: it is not tied to this process.
+// embedded-postgres downloads and unpacks a build when it starts a server, so fetch starts one on data and stops it.
+// embedded-postgres makes its runtime directory after it has unpacked the build. Failures after that do not matter: for root,
+// as whom Postgres refuses to run, the server does not start. We cannot use this server: it would outlive this process.
 func fetch(url, work, data string) error {
 	taken, err := port.Take()
 	if err != nil {
@@ -124,7 +117,7 @@ func fetch(url, work, data string) error {
 		BinariesPath(filepath.Join(work, unpackedDir)).
 		RuntimePath(runtimeDir).
 		DataPath(data).
-		Password(newPassword()).
+		Password(login.NewPassword()).
 		Port(uint32(taken.Number)).
 		StartParameters(map[string]string{"unix_socket_directories": "", "fsync": "off"}).
 		Logger(io.Discard)
@@ -142,7 +135,7 @@ func fetch(url, work, data string) error {
 	return nil
 }
 
-// install puts an unpacked build in its place. Another process may have been quicker.
+// install moves an unpacked build to its path. Another process may have been quicker.
 func install(unpacked, build string) error {
 	if err := os.Chmod(unpacked, 0o755); err != nil {
 		return err

@@ -1,17 +1,18 @@
 //go:build unix
 
-package localpg
+package rundir
 
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
 	"syscall"
+
+	"github.com/kiloshard/kiloshard/internal/localpg/internal/process"
 )
 
 // sweep removes the directories in parent of servers whose owners are dead. It considers only directories with this
@@ -19,7 +20,7 @@ import (
 // still run: it signals the server there to stop, and a later sweep removes the directory. Errors are only logged, since
 // they do not affect the server that is about to start.
 func sweep(ctx context.Context, parent string, logger *slog.Logger) {
-	found, err := filepath.Glob(filepath.Join(parent, dirPrefix+"*"))
+	found, err := filepath.Glob(filepath.Join(parent, prefix+"*"))
 	if err != nil {
 		return
 	}
@@ -39,12 +40,12 @@ func sweepDir(dir string) error {
 	if stat, ok := info.Sys().(*syscall.Stat_t); !ok || int(stat.Uid) != os.Geteuid() {
 		return nil
 	}
-	owner, err := openUnlocked(dir, ownerFile)
+	owner, err := lockOld(dir, ownerFile)
 	if err != nil {
 		return nil // kept, being created, or its owner is alive
 	}
 	defer owner.Close()
-	running, err := openUnlocked(dir, runningFile)
+	running, err := lockOld(dir, runningFile)
 	switch {
 	case errors.Is(err, syscall.EWOULDBLOCK):
 		return endServer(dir)
@@ -55,26 +56,14 @@ func sweepDir(dir string) error {
 	return os.RemoveAll(dir)
 }
 
-// openUnlocked opens and locks a file. The error is syscall.EWOULDBLOCK if another process has locked it.
-func openUnlocked(dir, name string) (*os.File, error) {
-	f, err := os.OpenFile(filepath.Join(dir, name), os.O_RDWR|syscall.O_NOFOLLOW, 0)
-	if err != nil {
-		return nil, err
-	}
-	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
-		return nil, errors.Join(fmt.Errorf("lock %s: %w", f.Name(), err), f.Close())
-	}
-	return f, nil
-}
-
 // endServer signals the server that runs in the directory to stop. It signals only a process whose command line contains
 // the directory, since the process ID in the directory may have been reused.
 func endServer(dir string) error {
-	data, err := filepath.EvalSymlinks(filepath.Join(dir, "data"))
+	data, err := filepath.EvalSymlinks(filepath.Join(dir, dataDir))
 	if err != nil {
 		return err
 	}
-	if pid := postmaster(data); pid != 0 && startedOn(pid, data) {
+	if pid := postmaster(data); pid != 0 && process.StartedOn(pid, data) {
 		return syscall.Kill(pid, syscall.SIGQUIT)
 	}
 	return errors.New("a process runs there that is not recognized as its server")
