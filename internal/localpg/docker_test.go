@@ -1,3 +1,5 @@
+//go:build unix
+
 package localpg_test
 
 import (
@@ -12,18 +14,15 @@ import (
 	"testing"
 
 	"github.com/kiloshard/kiloshard/internal/localpg"
+	"github.com/kiloshard/kiloshard/internal/pgtest"
 )
 
-const image = "postgres:17"
-
-// needDocker skips a test where Docker or the image is missing, unless Docker is asked for or this is CI.
+// needDocker skips a test where Docker or an image is missing, unless Docker is asked for or this is CI.
 func needDocker(t *testing.T) {
 	t.Helper()
+	pgtest.NeedDocker(t, "postgres:17")
 	if os.Getenv("CI") == "true" || os.Getenv("KILOSHARD_TEST_POSTGRES") == "docker" {
 		return
-	}
-	if out, err := osexec.Command("docker", "image", "inspect", image).CombinedOutput(); err != nil {
-		missing(t, strings.TrimSpace(fmt.Sprintf("Docker with the image %s is needed: %v %s", image, err, out)))
 	}
 	if out, _ := osexec.Command("docker", "images", "--quiet", "testcontainers/ryuk").Output(); len(out) == 0 &&
 		os.Getenv("TESTCONTAINERS_RYUK_DISABLED") != "true" {

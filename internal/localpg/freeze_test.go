@@ -11,18 +11,12 @@ import (
 	"github.com/kiloshard/kiloshard/internal/localpg"
 )
 
-// A frozen server says nothing until it is thawed, and its sessions then go on.
+// A frozen server does not answer until it is thawed. Its sessions then continue.
 func TestFreeze(t *testing.T) {
 	t.Parallel()
 	s := start(t, localpg.Config{Source: localpg.Local})
-	conn, err := pgx.Connect(t.Context(), s.DSN("postgres"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer conn.Close(context.Background())
-	if err := s.Freeze(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	conn := connect(t, s.DSN("postgres"))
+	noError(t, s.Freeze(t.Context()))
 	answered := make(chan error, 1)
 	go func() { _, err := conn.Exec(t.Context(), `select 1`); answered <- err }()
 	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
@@ -36,19 +30,9 @@ func TestFreeze(t *testing.T) {
 		t.Fatalf("a frozen server has answered: %v", err)
 	default:
 	}
-	if err := s.Thaw(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	if err := <-answered; err != nil {
-		t.Error(err)
-	}
-	if err := s.Freeze(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	if err := s.Stop(t.Context()); err != nil {
-		t.Errorf("stop a frozen server: %v", err)
-	}
-	if err := s.Thaw(t.Context()); !errors.Is(err, localpg.ErrStopped) {
-		t.Errorf("got %v", err)
-	}
+	noError(t, s.Thaw(t.Context()))
+	noError(t, <-answered)
+	noError(t, s.Freeze(t.Context()))
+	noError(t, s.Stop(t.Context())) // a frozen server can be stopped
+	equal(t, "stopped", errors.Is(s.Thaw(t.Context()), localpg.ErrStopped), true)
 }

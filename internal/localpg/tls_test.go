@@ -17,32 +17,20 @@ func TestTLS(t *testing.T) {
 	t.Parallel()
 	server := start(t, localpg.Config{})
 	authority, err := localpg.NewAuthority()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := server.EnableTLS(t.Context(), authority, "localhost"); err != nil {
-		t.Fatal(err)
-	}
-	if err := server.AllowFirst(t.Context(), "hostssl all by_cert all cert\nhost all by_cert all reject"); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
+	noError(t, server.EnableTLS(t.Context(), authority, "localhost"))
+	noError(t, server.AllowFirst(t.Context(), "hostssl all by_cert all cert\nhost all by_cert all reject"))
 	dir := t.TempDir()
 	write := func(name string, content []byte) string {
 		path := filepath.Join(dir, name)
-		if err := os.WriteFile(path, content, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		noError(t, os.WriteFile(path, content, 0o600))
 		return path
 	}
 	cert, key, err := authority.Issue("by_cert")
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	exec(t, server.DSN("postgres"), "create role by_cert login")
 	u, err := url.Parse(server.DSN("postgres"))
-	if err != nil {
-		t.Fatal("bad DSN")
-	}
+	noError(t, err)
 	u.Host = "localhost:" + u.Port()
 	u.RawQuery = "sslmode=verify-full&sslrootcert=" + write("ca.pem", authority.PEM)
 	equal(t, "encrypted", ask[bool](t, u.String(), "select ssl from pg_stat_ssl where pid = pg_backend_pid()"), true)
@@ -56,8 +44,6 @@ func TestTLS(t *testing.T) {
 
 	given := start(t, localpg.Config{DSN: server.DSN("postgres")})
 	for _, err := range []error{given.EnableTLS(t.Context(), authority, "localhost"), given.AllowFirst(t.Context(), "")} {
-		if !errors.Is(err, errors.ErrUnsupported) {
-			t.Errorf("a server that is not ours: got %v", err)
-		}
+		equal(t, "a server that is not ours", errors.Is(err, errors.ErrUnsupported), true)
 	}
 }
