@@ -10,7 +10,7 @@ import (
 )
 
 // cleaned filters all output of the command, so that nothing from servers, files or stores controls the terminal,
-// wherever it is printed. It writes as [clean] does.
+// wherever it is printed. It writes as [Clean] does.
 type cleaned struct {
 	to     io.Writer
 	reader *reader
@@ -21,14 +21,6 @@ func (c cleaned) Write(p []byte) (int, error) {
 	_, err := io.WriteString(c.to, Clean(string(p)))
 	c.reader.wrote(err)
 	return len(p), nil
-}
-
-// printRaw prints a text with colours, whose parts are clean.
-func (a *App) printRaw(text string) {
-	_, err := io.WriteString(Raw(a.Stdout), text)
-	if c, ok := a.Stdout.(cleaned); ok {
-		c.reader.wrote(err)
-	}
 }
 
 // Raw returns the writer below a cleaned one: for the command's own colors and screens, and for programs that it runs.

@@ -18,13 +18,13 @@ const (
 	ExitPartly = 3 // partly done and resumable
 )
 
-// UsageError is an error in how the command was typed, or in the config.
-type UsageError struct{ error }
+// usageError is an error in how the command was typed, or in the config.
+type usageError struct{ error }
 
-// Usage makes an error a [UsageError].
-func Usage(err error) error { return UsageError{err} }
+// Usage makes an error a [usageError].
+func Usage(err error) error { return usageError{err} }
 
-// Usagef is fmt.Errorf for a [UsageError].
+// Usagef is fmt.Errorf for a [usageError].
 func Usagef(format string, args ...any) error { return Usage(fmt.Errorf(format, args...)) }
 
 // partlyError is an error after which some of the work is done.
@@ -51,7 +51,7 @@ func (a *App) Exit(cmd *cobra.Command, err error) int {
 		a.complain(cmd.Root().Name()+":", red, " "+strings.Join(GroupHosts(texts(err, ctx != nil && ctx.Err() != nil)), "\n"))
 	}
 	var (
-		wrong   UsageError
+		wrong   usageError
 		field   *shards.FieldError
 		change  *shards.ChangeError
 		some    partlyError

@@ -104,15 +104,15 @@ func said(err error, isInterrupted bool) string {
 var onHost = regexp.MustCompile(`(?s)^host (\S+): (.*)$`)
 
 // GroupHosts merges texts that differ only in the host they begin with: "hosts pg-a, pg-b: …".
-func GroupHosts(texts []string) []string {
+func GroupHosts(all []string) []string {
 	hosts := map[string][]string{} // by their error
-	for _, text := range texts {
+	for _, text := range all {
 		if m := onHost.FindStringSubmatch(text); m != nil {
 			hosts[m[2]] = append(hosts[m[2]], m[1])
 		}
 	}
 	var grouped []string
-	for _, text := range texts {
+	for _, text := range all {
 		m := onHost.FindStringSubmatch(text)
 		switch {
 		case m == nil || len(hosts[m[2]]) == 1:
@@ -157,6 +157,15 @@ func groupFailures(m *shards.Map, partial *shards.PartialError) []string {
 		lines[i] = fmt.Sprintf("failed: %s (%s): %s", Count(set.Len(), "shard"), set.Short(200), text)
 	}
 	return lines
+}
+
+// NumbersOf returns the shards that failed.
+func NumbersOf(failed []*shards.ShardError) shards.Set {
+	numbers := make([]shards.Number, len(failed))
+	for i, f := range failed {
+		numbers[i] = f.Shard
+	}
+	return shards.SetOf(numbers...)
 }
 
 // Impersonal returns a text with the name and the number of one shard replaced by a placeholder, so that equal errors of many

@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"context"
 	"errors"
 	"io"
 	"sync"
@@ -40,19 +39,4 @@ func (r *reader) failed() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.err
-}
-
-// WhileRead returns a context that also ends when nobody reads standard output any more, for commands that do nothing but print.
-func (a *App) WhileRead(ctx context.Context) (context.Context, context.CancelFunc) {
-	ctx, cancel := context.WithCancel(ctx)
-	if out, ok := a.Stdout.(cleaned); ok {
-		go func() {
-			select {
-			case <-out.reader.gone:
-				cancel()
-			case <-ctx.Done():
-			}
-		}()
-	}
-	return ctx, cancel
 }

@@ -2,8 +2,10 @@ package cli
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"regexp"
 	"strings"
 
@@ -86,6 +88,14 @@ func (a *App) Table(rows [][]string) {
 	}
 }
 
+// printRaw prints a text with colours, whose parts are clean.
+func (a *App) printRaw(text string) {
+	_, err := io.WriteString(Raw(a.Stdout), text)
+	if c, ok := a.Stdout.(cleaned); ok {
+		c.reader.wrote(err)
+	}
+}
+
 // Say prints a line for people, and nothing when something for programs was asked for. On a terminal a sentence is broken between words.
 func (a *App) Say(format string, args ...any) {
 	if a.Output != Table || a.Quiet {
@@ -118,4 +128,19 @@ func (a *App) Warn(format string, args ...any) {
 		return
 	}
 	fmt.Fprintln(a.Stderr, a.forTerminal(line))
+}
+
+// WhileRead returns a context that also ends when nobody reads standard output any more, for commands that do nothing but print.
+func (a *App) WhileRead(ctx context.Context) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancel(ctx)
+	if out, ok := a.Stdout.(cleaned); ok {
+		go func() {
+			select {
+			case <-out.reader.gone:
+				cancel()
+			case <-ctx.Done():
+			}
+		}()
+	}
+	return ctx, cancel
 }

@@ -25,11 +25,12 @@ func ParseSet(m *shards.Map, flag, text string) (shards.Set, error) {
 	return set, nil
 }
 
-// NumbersOf returns the shards that failed.
-func NumbersOf(failed []*shards.ShardError) shards.Set {
-	numbers := make([]shards.Number, len(failed))
-	for i, f := range failed {
-		numbers[i] = f.Shard
+// ShortSet returns the shards of a set for a column of a table: in one for people the first of them and how many more there
+// are, where they are many.
+func (a *App) ShortSet(set shards.Set) string {
+	const most = 50 // characters
+	if a.Output == Plain {
+		return set.String()
 	}
-	return shards.SetOf(numbers...)
+	return set.Short(most)
 }

@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
-	"os"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -14,30 +12,6 @@ import (
 	"github.com/kiloshard/kiloshard/shards/connect"
 	"github.com/kiloshard/kiloshard/shards/mapstore"
 )
-
-// Local reads the config file. With another store for the map, the rest of the config is not in it: see [shards.Config.Remote].
-func (a *App) Local() (shards.Config, error) {
-	cfg, err := a.LoadFile(a.Lookup)
-	if errors.Is(err, fs.ErrNotExist) {
-		return cfg, Usagef("no config file %s: expected one, see kiloshard init, or -c FILE", a.ConfigFile)
-	}
-	return cfg, err
-}
-
-// LoadFile reads the config file with the variables that lookup has. A pipe is refused: reading it could wait for good.
-func (a *App) LoadFile(lookup func(name string) (string, bool)) (shards.Config, error) {
-	info, err := os.Stat(a.ConfigFile)
-	if err != nil {
-		return shards.Load(a.ConfigFile, lookup) // it says what is wrong
-	}
-	if !info.Mode().IsRegular() {
-		return shards.Config{}, Usagef("config %s: expected a regular file, since it is read more than once", a.ConfigFile)
-	}
-	if others := othersOf(info, a.Lookup); a.found && others != "" {
-		return shards.Config{}, Usagef("config %s %s, and a config names programs to run: expected one that is yours or root's alone; -c %[1]s uses it all the same", a.ConfigFile, others)
-	}
-	return shards.Load(a.ConfigFile, lookup)
-}
 
 // OpenStore opens the store that a config names.
 func (a *App) OpenStore(ctx context.Context, cfg shards.Config, opts mapstore.Options) (mapstore.Store, error) {
@@ -90,6 +64,28 @@ func (a *App) LoadMap(ctx context.Context) (shards.Config, *shards.Map, error) {
 	return cfg, entry.Map, err
 }
 
+// LoadMapOffline is [App.LoadMap] for a command that connects to no host.
+func (a *App) LoadMapOffline(ctx context.Context) (shards.Config, *shards.Map, error) {
+	file, err := a.LocalOffline()
+	if err != nil {
+		return file, nil, err
+	}
+	return a.mapOffline(ctx, file)
+}
+
+// mapOffline loads the map from the store that a config names.
+func (a *App) mapOffline(ctx context.Context, file shards.Config) (shards.Config, *shards.Map, error) {
+	store, err := a.OpenStore(ctx, file, mapstore.Options{KeepUnset: true})
+	if err != nil {
+		return file, nil, err
+	}
+	entry, err := store.Load(ctx)
+	if err := errors.Join(err, store.Close()); err != nil {
+		return file, nil, a.NoMap(file, err)
+	}
+	return entry.Map.Config(), entry.Map, nil
+}
+
 // NoMap says what to do about a store that holds no map or does not answer.
 func (a *App) NoMap(cfg shards.Config, err error) error {
 	if errors.Is(err, mapstore.ErrNoMap) {
@@ -127,12 +123,4 @@ func (a *App) storeTimeout(cmd *cobra.Command) error {
 		return fmt.Errorf("--store-timeout %s: expected more than 0", a.storeLimit)
 	}
 	return nil
-}
-
-// Where says where a map is kept.
-func (a *App) Where(store shards.Store) string {
-	if store.Kind == shards.StoreFile || store.Kind == "" {
-		return "file " + a.ConfigFile
-	}
-	return store.String()
 }

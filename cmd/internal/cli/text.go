@@ -38,3 +38,6 @@ func Count(n int, noun string) string {
 	}
 	return Thousands(n) + " " + noun + "s"
 }
+
+// Blank reports whether a text has nothing but space and commas: a list of unset variables is as empty as one.
+func Blank(text string) bool { return strings.Trim(text, ", \t\n") == "" }

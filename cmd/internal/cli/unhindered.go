@@ -11,21 +11,6 @@ type unhindered struct {
 	queue chan any // []byte to write, or a chan struct{} to close
 }
 
-// Unhindered returns standard error for work that must not wait for its reader. Call [App.Flush] after the work.
-func (a *App) Unhindered() io.Writer {
-	if a.unhindered == nil {
-		a.unhindered = newUnhindered(a.Stderr)
-	}
-	return a.unhindered
-}
-
-// Flush returns when all is written that [App.Unhindered] was given, or after two seconds.
-func (a *App) Flush() {
-	if a.unhindered != nil {
-		a.unhindered.flush()
-	}
-}
-
 // unhinderedLines is how many lines may wait; more are lost.
 const unhinderedLines = 10_000
 

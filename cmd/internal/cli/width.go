@@ -84,10 +84,7 @@ func (a *App) fit(rows [][]string, widths []int, marks []byte) {
 	}
 }
 
-// Wrapped returns a text behind a lead, on as many lines as it takes, each beginning where the first one does.
-func (a *App) Wrapped(lead, text string) string { return Wrap(a.Width(), lead, text) }
-
-// Wrap is [App.Wrapped] for lines of a width.
+// Wrap returns a text behind a lead, on as many lines of a width as it takes, each beginning where the first one does.
 func Wrap(width int, lead, text string) string {
 	indent, room := strings.Repeat(" ", runewidth.StringWidth(lead)), width-runewidth.StringWidth(lead)
 	var b strings.Builder

@@ -19,7 +19,7 @@ type createResult struct {
 	DryRun bool `json:"dry_run,omitempty"`
 	provision.CreateReport
 	Copies []shardCopy `json:"copies"` // of shards that are on two hosts; they are left alone
-	cli.Work
+	work
 }
 
 type shardCopy struct {
@@ -45,7 +45,7 @@ when a shard is missing that the ledger of migrations knows: that shard was drop
 to an earlier state. Restore it, or create it again without rows by --empty.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := cli.CheckWork(cfg); err != nil {
+			if err := checkWork(cfg); err != nil {
 				return err
 			}
 			_, m, err := a.LoadMap(cmd.Context())
@@ -65,7 +65,7 @@ to an earlier state. Restore it, or create it again without rows by --empty.`,
 			return errors.Join(printCreated(a, m, cfg.DryRun, report, err, time.Since(start)), err)
 		},
 	}
-	cli.WorkFlags(cmd, &cfg)
+	workFlags(cmd, &cfg)
 	cmd.Flags().StringVar(&empty, "empty", "", "make these shards again, with no rows, although they were there before, such as 3,7")
 	return cmd
 }
@@ -84,7 +84,7 @@ func sayExtensions(a *cli.App, dryRun bool, made []string) {
 
 func printCreated(a *cli.App, m *shards.Map, dryRun bool, report provision.CreateReport, err error, took time.Duration) error {
 	report.Generators = append([]string{}, report.Generators...)
-	result := createResult{DryRun: dryRun, CreateReport: report, Copies: []shardCopy{}, Work: cli.WorkDone(err, took)}
+	result := createResult{DryRun: dryRun, CreateReport: report, Copies: []shardCopy{}, work: workDone(err, took)}
 	for _, c := range report.Copies {
 		for n := range c.Shards.All() {
 			result.Copies = append(result.Copies, shardCopy{n, m.Schema(n), c.Host, c.Home})
@@ -92,8 +92,8 @@ func printCreated(a *cli.App, m *shards.Map, dryRun bool, report provision.Creat
 		a.Warn("warning: %s", c)
 	}
 	return a.Print(result, func() {
-		a.Say("%s %s, %s there already, %s; %s on %s", cli.Count(report.Created.Len(), "shard"), result.Did("created", dryRun),
-			cli.Thousands(report.Existed.Len()+report.Completed.Len()), result.Rest(), cli.Count(m.Len(), "shard"), cli.Count(len(m.Hosts()), "host"))
+		a.Say("%s %s, %s there already, %s; %s on %s", cli.Count(report.Created.Len(), "shard"), result.did("created", dryRun),
+			cli.Thousands(report.Existed.Len()+report.Completed.Len()), result.rest(), cli.Count(m.Len(), "shard"), cli.Count(len(m.Hosts()), "host"))
 		if report.Completed.Len() > 0 {
 			did := "have it now"
 			if dryRun {

@@ -17,7 +17,7 @@ type grantResult struct {
 	Revoke   bool   `json:"revoke"`
 	DryRun   bool   `json:"dry_run"`
 	provision.GrantReport
-	cli.Work
+	work
 }
 
 // GrantCommand is kiloshard grant.
@@ -35,7 +35,7 @@ superuser can run CREATE ROLE. Other rights of the role stay. Only the owner can
 it again. kiloshard verify names shards on which a role has fewer rights than on most.`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := cli.CheckWork(cfg.CreateConfig); err != nil {
+			if err := checkWork(cfg.CreateConfig); err != nil {
 				return err
 			}
 			if cfg.Revoke && cfg.ReadOnly {
@@ -58,7 +58,7 @@ it again. kiloshard verify names shards on which a role has fewer rights than on
 			return errors.Join(printGranted(a, cfg, report, err, time.Since(start)), err)
 		},
 	}
-	cli.WorkFlags(cmd, &cfg.CreateConfig)
+	workFlags(cmd, &cfg.CreateConfig)
 	cmd.Flags().BoolVar(&cfg.ReadOnly, "read-only", false, "only the right to read")
 	cmd.Flags().BoolVar(&cfg.Revoke, "revoke", false, "take all rights back")
 	return cmd
@@ -67,7 +67,7 @@ it again. kiloshard verify names shards on which a role has fewer rights than on
 func printGranted(a *cli.App, cfg provision.GrantConfig, report provision.GrantReport, err error, took time.Duration) error {
 	result := grantResult{
 		Role: cfg.Role, ReadOnly: cfg.ReadOnly, Revoke: cfg.Revoke, DryRun: cfg.DryRun,
-		GrantReport: report, Work: cli.WorkDone(err, took),
+		GrantReport: report, work: workDone(err, took),
 	}
 	return a.Print(result, func() {
 		did := "granted to " + cfg.Role
@@ -77,6 +77,6 @@ func printGranted(a *cli.App, cfg provision.GrantConfig, report provision.GrantR
 		case cfg.ReadOnly:
 			did += " to read"
 		}
-		a.Say("%s %s, %d missing, %s", cli.Count(report.Done.Len(), "shard"), result.Did(did, cfg.DryRun), report.Missing.Len(), result.Rest())
+		a.Say("%s %s, %d missing, %s", cli.Count(report.Done.Len(), "shard"), result.did(did, cfg.DryRun), report.Missing.Len(), result.rest())
 	})
 }

@@ -15,7 +15,7 @@ import (
 type upgradeResult struct {
 	DryRun bool `json:"dry_run"`
 	provision.UpgradeReport
-	cli.Work
+	work
 }
 
 // UpgradeCommand is kiloshard upgrade.
@@ -30,7 +30,7 @@ interrupt it finishes the shards under way, and another run continues. It makes 
 no missing shards; kiloshard create does, and upgrades too. --repair restores functions that were changed, as by ALTER FUNCTION.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := cli.CheckWork(cfg.CreateConfig); err != nil {
+			if err := checkWork(cfg.CreateConfig); err != nil {
 				return err
 			}
 			_, m, err := a.LoadMap(cmd.Context())
@@ -47,17 +47,17 @@ no missing shards; kiloshard create does, and upgrades too. --repair restores fu
 			return errors.Join(printUpgraded(a, cfg.DryRun, report, err, time.Since(start)), err)
 		},
 	}
-	cli.WorkFlags(cmd, &cfg.CreateConfig)
+	workFlags(cmd, &cfg.CreateConfig)
 	cmd.Flags().BoolVar(&cfg.Repair, "repair", false, "also restore functions that were changed, as verify names them")
 	return cmd
 }
 
 func printUpgraded(a *cli.App, dryRun bool, report provision.UpgradeReport, err error, took time.Duration) error {
 	report.Helpers = append([]string{}, report.Helpers...)
-	result := upgradeResult{DryRun: dryRun, UpgradeReport: report, Work: cli.WorkDone(err, took)}
+	result := upgradeResult{DryRun: dryRun, UpgradeReport: report, work: workDone(err, took)}
 	return a.Print(result, func() {
 		a.Say("%s %s, %s of the present version, %d missing, %s", cli.Count(report.Upgraded.Len(), "shard"),
-			result.Did("upgraded", dryRun), cli.Thousands(report.Current.Len()), report.Missing.Len(), result.Rest())
+			result.did("upgraded", dryRun), cli.Thousands(report.Current.Len()), report.Missing.Len(), result.rest())
 		if len(report.Helpers) > 0 {
 			a.Say("helper schema of an older version on %s", strings.Join(report.Helpers, ", "))
 		}

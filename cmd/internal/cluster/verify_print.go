@@ -21,8 +21,8 @@ func printDifferences(a *cli.App, m *shards.Map, differences []verifyDifference)
 	}
 	for _, g := range alikeDifferences(m, differences) {
 		a.Say("%s: %s on %s", g.Kind, g.schemas(), strings.Join(g.hosts, ", "))
-		a.Say("%s", a.Wrapped("  found     ", cli.OneLine(g.Found)))
-		a.Say("%s", a.Wrapped("  expected  ", cli.OneLine(g.Want)))
+		a.Say("%s", cli.Wrap(a.Width(), "  found     ", cli.OneLine(g.Found)))
+		a.Say("%s", cli.Wrap(a.Width(), "  expected  ", cli.OneLine(g.Want)))
 	}
 }
 

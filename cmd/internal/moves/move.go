@@ -178,7 +178,7 @@ func onMoves(ctx context.Context, a *cli.App, f *moveFlags, set string, run func
 			return err
 		}
 	}
-	cfg.Hold = cli.HoldOf(ctx)
+	cfg.Hold = holdOf(ctx)
 	if !a.Quiet {
 		cfg.Events = newTeller(a, cfg, f.verbose).event
 	}

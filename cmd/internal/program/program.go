@@ -39,8 +39,9 @@ func Run(ctx context.Context, a *cli.App, root Root, args []string) int {
 func Finish(root *cobra.Command) {
 	fitHelp(root)
 	strict(root)
-	cli.NameArguments(root)
-	cli.RefuseEmpty(root)
+	root.SetFlagErrorFunc(namedFlag)
+	nameArguments(root)
+	refuseEmpty(root)
 }
 
 // strict makes the commands that cobra adds refuse unknown arguments, for which they exit with 0.

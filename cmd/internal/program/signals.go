@@ -9,7 +9,7 @@ import (
 	"sync"
 	"syscall"
 
-	"github.com/kiloshard/kiloshard/cmd/internal/cli"
+	"github.com/kiloshard/kiloshard/cmd/internal/moves"
 	"github.com/kiloshard/kiloshard/shards/fanout"
 )
 
@@ -65,7 +65,7 @@ func signals(stderr io.Writer) (context.Context, func()) {
 			}
 		}
 	}()
-	ctx = cli.WithHold(fanout.WithAbort(ctx, abort), i.hold)
+	ctx = moves.WithHold(fanout.WithAbort(ctx, abort), i.hold)
 	return ctx, func() { close(done); interrupt(); cancel() }
 }
 

@@ -29,7 +29,7 @@ func PsqlCommand(a *cli.App) *cobra.Command {
 credentials and certificates. Arguments for psql come after --: kiloshard psql 42 -- -c 'select 1'.`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if n := cmd.ArgsLenAtDash(); n > 1 || n < 0 && len(args) > 1 {
-				return errors.New("too many arguments") // see cli.NameArguments
+				return errors.New("too many arguments") // package program words it
 			}
 			return nil
 		},

@@ -1,4 +1,4 @@
-package cli
+package program
 
 import (
 	"errors"
@@ -8,11 +8,11 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// NameArguments has the commands below say which arguments they expect. Cobra only counts them, and takes one too many for a
+// nameArguments has the commands below say which arguments they expect. Cobra only counts them, and takes one too many for a
 // command.
-func NameArguments(cmd *cobra.Command) {
+func nameArguments(cmd *cobra.Command) {
 	for _, sub := range cmd.Commands() {
-		NameArguments(sub)
+		nameArguments(sub)
 	}
 	check := cmd.Args
 	if check == nil {

@@ -1,4 +1,4 @@
-package cli
+package program
 
 import (
 	"errors"
@@ -7,19 +7,21 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
+	"github.com/kiloshard/kiloshard/cmd/internal/cli"
 )
 
 // errEmpty is the error of a value that is given and empty, as that of a script's unset variable is.
 var errEmpty = errors.New("empty value")
 
-// RefuseEmpty makes the commands below refuse empty values of flags and empty arguments. Left out, a flag such as --shards
+// refuseEmpty makes the commands below refuse empty values of flags and empty arguments. Left out, a flag such as --shards
 // means all; a script that expands an unset variable must not mean that.
-func RefuseEmpty(cmd *cobra.Command) {
+func refuseEmpty(cmd *cobra.Command) {
 	for _, flags := range []*pflag.FlagSet{cmd.Flags(), cmd.PersistentFlags()} {
 		flags.VisitAll(func(flag *pflag.Flag) { flag.Value = nonEmptyFlag(flag.Value) })
 	}
 	for _, sub := range cmd.Commands() {
-		RefuseEmpty(sub)
+		refuseEmpty(sub)
 	}
 }
 
@@ -34,7 +36,7 @@ func nonEmptyFlag(value pflag.Value) pflag.Value {
 type nonEmpty struct{ pflag.Value }
 
 func (v nonEmpty) Set(text string) error {
-	if blank(text) {
+	if cli.Blank(text) {
 		return errEmpty
 	}
 	return v.Value.Set(text)
@@ -47,19 +49,16 @@ type nonEmptyList struct {
 }
 
 func (v nonEmptyList) Set(text string) error {
-	if slices.ContainsFunc(strings.Split(text, ","), blank) {
+	if slices.ContainsFunc(strings.Split(text, ","), cli.Blank) {
 		return errEmpty
 	}
 	return v.Value.Set(text)
 }
-
-// blank reports whether nothing but space and commas is in a text: a list of unset variables is as empty as one.
-func blank(text string) bool { return strings.Trim(text, ", \t\n") == "" }
 
 // emptyArgument reports whether one of the command's own arguments is empty. Those after -- may be another program's.
 func emptyArgument(cmd *cobra.Command, args []string) bool {
 	if n := cmd.ArgsLenAtDash(); n >= 0 {
 		args = args[:n]
 	}
-	return slices.ContainsFunc(args, blank)
+	return slices.ContainsFunc(args, cli.Blank)
 }
