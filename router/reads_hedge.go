@@ -7,6 +7,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/kiloshard/kiloshard/router/internal/buffered"
 	"github.com/kiloshard/kiloshard/router/internal/hedge"
 	"github.com/kiloshard/kiloshard/router/internal/session"
 	"github.com/kiloshard/kiloshard/router/internal/texts"
@@ -71,7 +72,7 @@ func (r Reader) hedge(ctx context.Context, on *host, delay time.Duration, text *
 
 // winnerRows returns the rows of the first answer. From now on they end with the caller's ctx.
 func winnerRows(ctx context.Context, rows pgx.Rows, cancel context.CancelFunc) pgx.Rows {
-	if session.InMemory(rows) {
+	if buffered.InMemory(rows) {
 		cancel()
 		return rows
 	}

@@ -6,9 +6,9 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/kiloshard/kiloshard/router/internal/buffered"
 	"github.com/kiloshard/kiloshard/router/internal/conns"
 	"github.com/kiloshard/kiloshard/router/internal/replica"
-	"github.com/kiloshard/kiloshard/router/internal/session"
 )
 
 // once runs a statement on this server. On the primary it retries as [Shard.Query] does, because no other server is left.
@@ -62,7 +62,7 @@ func (at station) query(ctx context.Context, sql string, args []any) (pgx.Rows, 
 	limited, done := at.until(ctx)
 	all, err := at.once(limited, sql, args)
 	if err == nil {
-		all, err = session.ReadAhead(&at.placement.Shard.Shard, all, func() {})
+		all, err = buffered.ReadAhead(&at.placement.Shard.Host.Types, all, func() {})
 	}
 	if err != nil {
 		done()
@@ -71,7 +71,7 @@ func (at station) query(ctx context.Context, sql string, args []any) (pgx.Rows, 
 		}
 		return nil, err
 	}
-	if session.InMemory(all) {
+	if buffered.InMemory(all) {
 		done()
 		return all, nil
 	}

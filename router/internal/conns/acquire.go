@@ -7,10 +7,10 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 
+	"github.com/kiloshard/kiloshard/router/internal/buffered"
+	"github.com/kiloshard/kiloshard/router/internal/session"
 	"github.com/kiloshard/kiloshard/router/internal/tracers"
 	"github.com/kiloshard/kiloshard/router/operation"
-
-	"github.com/kiloshard/kiloshard/router/internal/session"
 )
 
 // Release gives back the lane that a request was given.
@@ -259,7 +259,7 @@ func (r *Request) Exec(sql string, args []any) (pgconn.CommandTag, error) {
 // first, as far as there is room: it may turn out to write in any row, and is then run again.
 func (r *Request) Query(sql string, args []any) (pgx.Rows, error) {
 	if r.answer != nil {
-		return r.answer.Rows(&r.shard.Shard), nil
+		return r.answer.Rows(&r.shard.Host.Types), nil
 	}
 	started := time.Now()
 	rows, err := r.query(sql, args)
@@ -271,7 +271,7 @@ func (r *Request) Query(sql string, args []any) (pgx.Rows, error) {
 	if !r.reads || r.shard.Reads {
 		return rows, nil
 	}
-	if rows, err = session.ReadAhead(&r.shard.Shard, rows, r.text.Writes); err != nil {
+	if rows, err = buffered.ReadAhead(&r.shard.Host.Types, rows, r.text.Writes); err != nil {
 		return session.FailedRows(err), err
 	}
 	return rows, nil

@@ -69,7 +69,7 @@ func Open(ctx context.Context, cfg Config) (*Pool, error) {
 		resendBudget: resendBurst,
 	}
 	p.open, p.shut = context.WithCancel(context.WithoutCancel(ctx))
-	p.Refused = func() { p.primary.Refused() }
+	p.ReadOnly = func() { p.primary.Refused() }
 	p.CancelBy = p.cancelBy
 	if err := session.CheckMode(p.Mode); err != nil {
 		return nil, fmt.Errorf("default_query_exec_mode: %w", err)

@@ -9,6 +9,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"github.com/kiloshard/kiloshard/router/internal/buffered"
 	"github.com/kiloshard/kiloshard/router/internal/primary"
 	"github.com/kiloshard/kiloshard/router/internal/session"
 	"github.com/kiloshard/kiloshard/router/internal/texts"
@@ -168,7 +169,7 @@ type Request struct {
 
 	woken  chan struct{} // closed when what follows is there
 	lane   *lane         // the caller's from then on
-	answer *session.Answer
+	answer *buffered.Answer
 	err    error
 }
 

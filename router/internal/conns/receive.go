@@ -5,8 +5,8 @@ import (
 
 	"github.com/jackc/pgx/v5/pgconn"
 
+	"github.com/kiloshard/kiloshard/router/internal/buffered"
 	"github.com/kiloshard/kiloshard/router/internal/failure"
-
 	"github.com/kiloshard/kiloshard/router/internal/session"
 )
 
@@ -23,7 +23,7 @@ const (
 func (l *lane) receiveGroup(pipeline *pgconn.Pipeline, group []sentRead, sent time.Time) (again []sentRead, lost error) {
 	var problem error
 	moved, at, asked := false, -1, false // which result comes next: that of the entry, of a request, of its question for the path
-	answers, kept := make([]*session.Answer, len(group)), 0
+	answers, kept := make([]*buffered.Answer, len(group)), 0
 	for {
 		if at >= 0 && at < len(group) && !asked {
 			group[at].group.current.Store(group[at].text)
@@ -86,7 +86,7 @@ func (l *lane) receiveGroup(pipeline *pgconn.Pipeline, group []sentRead, sent ti
 }
 
 // settleGroup hands out the answers of a group, unless the path has moved in it.
-func (l *lane) settleGroup(group []sentRead, answers []*session.Answer, moved bool) (again []sentRead) {
+func (l *lane) settleGroup(group []sentRead, answers []*buffered.Answer, moved bool) (again []sentRead) {
 	for i := range group {
 		if moved {
 			group[i].text.MovedPath()

@@ -1,6 +1,7 @@
 package conns
 
 import (
+	"github.com/kiloshard/kiloshard/router/internal/buffered"
 	"github.com/kiloshard/kiloshard/router/internal/session"
 )
 
@@ -16,7 +17,7 @@ func (r *Request) wake(l *lane, err error) {
 func (r *Request) claim() bool { return r.settled.CompareAndSwap(false, true) }
 
 // publish ends the wait of a request that was claimed, with an answer or an error.
-func (r *Request) publish(a *session.Answer, err error) {
+func (r *Request) publish(a *buffered.Answer, err error) {
 	r.answer, r.err = a, err
 	r.group.callers.Add(-1)
 	close(r.woken)

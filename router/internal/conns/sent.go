@@ -7,7 +7,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 
-	"github.com/kiloshard/kiloshard/router/internal/session"
+	"github.com/kiloshard/kiloshard/router/internal/buffered"
 )
 
 // start tells tracers that a request is sent. Its arguments are the caller's again if that has left.
@@ -28,7 +28,7 @@ func (r *sentRead) start(conn *pgx.Conn, together int) {
 }
 
 // end hands out the answer to a request, and tells tracers, unless its caller does because it sends the request again.
-func (r *sentRead) end(a *session.Answer, err error) {
+func (r *sentRead) end(a *buffered.Answer, err error) {
 	mine := r.claim()
 	switch {
 	case r.op == nil, mine && (errors.Is(err, ErrApart) || err != nil && !r.op.Started()), !mine && r.late.Load():

@@ -5,9 +5,8 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/kiloshard/kiloshard/router/internal/together"
-
 	"github.com/kiloshard/kiloshard/router/internal/session"
+	"github.com/kiloshard/kiloshard/router/internal/together"
 )
 
 // QueryTogether sends a statement together with others of the same caller: it waits for them in the queue of a lane, even if
@@ -28,7 +27,7 @@ func (t *Attempts) QueryTogether(ctx context.Context, at *Shard, sql string, arg
 	t.turns = turns
 	err := p.awaitWoken(r)
 	if err == nil {
-		return r.answer.Rows(&at.Shard), true, nil
+		return r.answer.Rows(&at.Host.Types), true, nil
 	}
 	again, err := r.Retry(ctx, t, err)
 	return session.FailedRows(err), !again, err

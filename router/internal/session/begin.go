@@ -122,12 +122,3 @@ func beginQuery(opts pgx.TxOptions) string {
 	}
 	return query
 }
-
-// rollback rolls back what was begun. A connection on which that goes wrong is closed.
-func (s *Session) rollback(ctx context.Context) error {
-	_, err := s.Conn.Exec(ctx, "rollback")
-	if err != nil {
-		_ = s.Conn.Close(ctx) // an error leaves it closed, too
-	}
-	return err
-}

@@ -16,16 +16,6 @@ import (
 	"github.com/kiloshard/kiloshard/sql"
 )
 
-// Scope says where the unqualified names of a statement resolve.
-type Scope struct {
-	path   string       // a search_path
-	schema string       // of the shard, which comes first in it
-	held   bool         // the statement is in a transaction of the caller's
-	opens  bool         // a transaction of the caller's begins with it
-	ends   *transaction // of the caller's, which is committed with it
-	Reads  bool         // nothing may be written
-}
-
 // The entry is the query that stands before every statement of a shard, in the same transaction. It sets the search_path
 // to the shard's ($1), local to that transaction, and fails, so that nothing after it runs, with 22023 unless
 //
@@ -198,18 +188,18 @@ type sender struct {
 	unprepared bool   // the router's own queries may be prepared no more
 	schemas    []byte // an array of those in the path, if SET was the first entry
 
-	params   func(sql string, values [][]byte, oids []uint32, formats, resultFormats []int16)
-	prepared func(desc *pgconn.StatementDescription, values [][]byte, formats, resultFormats []int16)
+	params func(sql string, values [][]byte, oids []uint32, formats, resultFormats []int16)
+	byName func(desc *pgconn.StatementDescription, values [][]byte, formats, resultFormats []int16)
 }
 
 func batchSender(b *pgconn.Batch) sender {
-	return sender{params: b.ExecParams, prepared: b.ExecStatement}
+	return sender{params: b.ExecParams, byName: b.ExecStatement}
 }
 
 // pipelineSender has the server describe the result of each statement: when pgx skips statements after an error in a
 // pipeline, it keeps their descriptions, and takes them for those of statements further on (pgx 5.12).
 func pipelineSender(p *pgconn.Pipeline) sender {
-	return sender{params: p.SendQueryParams, prepared: func(desc *pgconn.StatementDescription, values [][]byte, formats, resultFormats []int16) {
+	return sender{params: p.SendQueryParams, byName: func(desc *pgconn.StatementDescription, values [][]byte, formats, resultFormats []int16) {
 		p.SendQueryPrepared(desc.Name, values, formats, resultFormats)
 	}}
 }
@@ -217,7 +207,7 @@ func pipelineSender(p *pgconn.Pipeline) sender {
 // own sends one of the router's own queries.
 func (s *Session) own(to sender, name string, values [][]byte) {
 	if desc := s.ownStatements[name]; desc != nil && !to.unprepared {
-		to.prepared(desc, values, nil, nil)
+		to.byName(desc, values, nil, nil)
 		return
 	}
 	to.params(ownQueries[name], values, nil, nil, nil)
@@ -306,4 +296,10 @@ var beforeQueries = []string{"set", "commit", "end", "rollback", "abort", "savep
 func (sc Scope) noQuery(sql string) bool {
 	word := texts.FirstWord(sql)
 	return slices.Contains(beforeQueries, word) && !(sc.Reads && word == "set")
+}
+
+// callsProcedure reports whether SQL is a CALL or a DO, which may commit by themselves unless they are in a transaction.
+func callsProcedure(sql string) bool {
+	word := texts.FirstWord(sql)
+	return word == "call" || word == "do"
 }

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/kiloshard/kiloshard/router/internal/failure"
@@ -112,4 +113,20 @@ var staleStates = []string{"0A000", "22P02", "42704", "42804", "42846", "42883",
 // maybeStale reports whether an error can come from a prepared statement that is out of date.
 func maybeStale(err error) bool {
 	return slices.Contains(staleStates, failure.SQLState(err))
+}
+
+// TxLeft returns an error if what was sent by itself has left a transaction open on its connection.
+func TxLeft(conn *pgx.Conn) error {
+	if conn.IsClosed() || conn.PgConn().TxStatus() == 'I' {
+		return nil
+	}
+	return errTxLeft // the connection is closed
+}
+
+// orUnknown adds [failure.ErrOutcomeUnknown] to an error of a COMMIT that may have taken effect.
+func orUnknown(err error) error {
+	if err == nil || failure.NotCommitted(err) {
+		return err
+	}
+	return fmt.Errorf("%w: %w", failure.ErrOutcomeUnknown, err)
 }

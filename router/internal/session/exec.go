@@ -8,7 +8,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 
-	"github.com/kiloshard/kiloshard/router/internal/texts"
+	"github.com/kiloshard/kiloshard/internal/sqltext"
 )
 
 // Exec runs SQL and returns the command tag of its last statement. All of it is one message, and so one transaction
@@ -22,7 +22,7 @@ func (s *Session) Exec(ctx context.Context, sc Scope, sql string, args []any) (t
 		return tag, errProcedureRewritten
 	}
 	ctx, trace := s.host.Trace.Query(ctx, s.Conn, sql, args)
-	s.leaving.begin(sc)
+	s.leaving.begin(sc.alone())
 	if len(st.args) == 0 {
 		tag, err = s.execString(ctx, sc, st)
 	} else {
@@ -78,16 +78,25 @@ func at(err error, before string) error {
 	return err
 }
 
-// TxLeft returns an error if what was sent by itself has left a transaction open on its connection.
-func TxLeft(conn *pgx.Conn) error {
-	if conn.IsClosed() || conn.PgConn().TxStatus() == 'I' {
-		return nil
-	}
-	return errTxLeft // the connection is closed
+// piece is one statement of a string of statements.
+type piece struct {
+	sql   string
+	start int // in the string, in bytes
 }
 
-// callsProcedure reports whether SQL is a CALL or a DO, which may commit by themselves unless they are in a transaction.
-func callsProcedure(sql string) bool {
-	word := texts.FirstWord(sql)
-	return word == "call" || word == "do"
+// pieces takes a string of statements apart at its semicolons, as psql does. Each piece is sent in a message that Postgres
+// takes one statement from and no more: a string that is cut in the wrong place fails, with a syntax error.
+func (s *Session) pieces(sql string) []piece {
+	scanner := sqltext.Scanner{Text: sql, Escapes: s.escapes()}
+	found, _ := scanner.Split()
+	all := make([]piece, len(found))
+	for i, statement := range found {
+		all[i] = piece{sql: sql[statement.Before:statement.Semicolon], start: statement.Before}
+	}
+	return all
+}
+
+// escapes reports whether backslashes escape in the session's strings.
+func (s *Session) escapes() bool {
+	return s.Conn.PgConn().ParameterStatus("standard_conforming_strings") == "off"
 }

@@ -20,7 +20,7 @@ const LeaveLimit = 500 * time.Millisecond
 type leaving struct {
 	ctxwatch.Handler // pgx's own, for everything else
 	conn             *pgconn.PgConn
-	session          *Session // nil until it is open
+	cancel           func(context.Context) error // [Session.Cancel]; nil until the session is open
 
 	cancels   bool       // the statement that is sent now is a transaction of its own
 	left      bool       // the context of its caller has ended
@@ -51,11 +51,10 @@ func leavingOf(conn *pgconn.PgConn) *leaving {
 	return l
 }
 
-// begin says that a statement is sent next. One in a caller's transaction is not cancelled: what the caller sends after it
-// must not run.
-func (l *leaving) begin(sc Scope) {
+// begin says that a statement is sent next, and whether it is alone: see [Scope.alone].
+func (l *leaving) begin(alone bool) {
 	if l != nil {
-		l.cancels, l.left = !sc.held && !sc.opens && sc.ends == nil, false
+		l.cancels, l.left = alone, false
 	}
 }
 
@@ -83,7 +82,7 @@ func (l *leaving) HandleCancel(ctx context.Context) {
 	go func() {
 		ctx, cancel := context.WithTimeout(context.Background(), LeaveLimit)
 		defer cancel()
-		l.cancelled <- l.session.Cancel(ctx)
+		l.cancelled <- l.cancel(ctx)
 	}()
 }
 
@@ -94,28 +93,4 @@ func (l *leaving) HandleUnwatchAfterCancel() {
 		l.cancelled = nil
 	}
 	l.Handler.HandleUnwatchAfterCancel()
-}
-
-// Cancel has the server cancel the statement of the session, by another session of the host if one is free: a cancel request
-// costs the server a new process, and us a connection with TLS. Without an error the signal has reached the process of the
-// session, and no later statement is canceled by it: Postgres answers only after it has sent the signal. Behind a pooler the process
-// may be at work for somebody else by now: only the pooler knows.
-func (s *Session) Cancel(ctx context.Context) error {
-	if !s.pooled && s.host.CancelBy != nil && s.host.CancelBy(ctx, s) {
-		return nil
-	}
-	if err := s.Conn.PgConn().CancelRequest(ctx); err != nil {
-		return err
-	}
-	return ctx.Err() // for which pgx returns nil
-}
-
-// CancelOther cancels the statement of another session, and reports whether that session is on the same server. A process
-// number alone does not identify it: an address may lead to several servers.
-func (s *Session) CancelOther(ctx context.Context, other *Session) bool {
-	const query = `select pg_catalog.pg_cancel_backend($1::pg_catalog.int4) from pg_catalog.pg_stat_get_activity($1::pg_catalog.int4)
-where extract(epoch from backend_start) operator(pg_catalog.=) $2::pg_catalog.numeric`
-	values := [][]byte{[]byte(other.pid), []byte(other.started)}
-	result := s.Conn.PgConn().ExecParams(ctx, query, values, nil, nil, nil).Read()
-	return result.Err == nil && len(result.Rows) == 1 && string(result.Rows[0][0]) == "t"
 }

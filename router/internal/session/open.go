@@ -9,7 +9,6 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/kiloshard/kiloshard/router/internal/primary"
-	"github.com/kiloshard/kiloshard/router/internal/texts"
 )
 
 // EndLimit is how long the end of a connection may take.
@@ -23,7 +22,7 @@ const EndLimit = 5 * time.Second
 // their own path, the base path, is what it is for the role; else it is empty.
 func Open(ctx context.Context, conn *pgx.Conn, h *Host) (*Session, error) {
 	s := &Session{host: h, Conn: conn, wire: primary.ConnOf(conn.PgConn().Conn()), statements: newStatements(h.Statements), oids: map[string]string{}}
-	h.Types.set(conn.TypeMap())
+	h.Types.Set(conn.TypeMap())
 	server := "" // a pooler may lead to another one each time
 	if h.ServerOf != nil {
 		var err error
@@ -52,7 +51,7 @@ from pg_catalog.pg_stat_get_activity(pg_catalog.pg_backend_pid()), pg_catalog.pg
 	}
 	s.Server, s.leaving = server, leavingOf(conn.PgConn())
 	if s.leaving != nil {
-		s.leaving.session = s
+		s.leaving.cancel = s.Cancel
 	}
 	if err := s.ResetPath(ctx); err != nil {
 		return nil, err
@@ -84,22 +83,4 @@ end $$`
 	if err != nil {
 		_ = s.Conn.Close(ctx) // an error leaves it closed, too
 	}
-}
-
-// note looks at a caller's SQL before it runs in a transaction or a batch.
-func (s *Session) note(sql string) error {
-	t := s.host.Texts.Of(sql)
-	s.Left = s.Left || t.Leaves
-	return Refused(t)
-}
-
-// Refused returns why a shard does not take SQL.
-func Refused(t *texts.Text) error {
-	switch {
-	case t.Listen:
-		return errListen
-	case t.CopyIn:
-		return errCopyIn
-	}
-	return nil
 }

@@ -24,7 +24,7 @@ func (s *Session) Query(ctx context.Context, h *Shard, held lease, sc Scope, sql
 	case sc.ends != nil:
 		all = append(all, statement{sql: "commit", mode: pgx.QueryExecModeExec})
 	}
-	s.leaving.begin(sc)
+	s.leaving.begin(sc.alone())
 	answers, sent, err := s.send(ctx, sc, all)
 	if err != nil {
 		err = s.leaving.end(ctx, err)

@@ -8,6 +8,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 
+	"github.com/kiloshard/kiloshard/router/internal/buffered"
 	"github.com/kiloshard/kiloshard/router/internal/failure"
 )
 
@@ -25,17 +26,17 @@ func (r *Read) Renewed() bool { return r.renewed }
 
 // Receive reads the answer to a read, and returns nil for one that is longer than there is room for, in bytes; size is how
 // much of it was read.
-func (r *Read) Receive(result *pgconn.ResultReader, room int) (a *Answer, size int, err error) {
-	a = &Answer{fields: r.columns(result)}
-	for a.size() <= room {
+func (r *Read) Receive(result *pgconn.ResultReader, room int) (a *buffered.Answer, size int, err error) {
+	a = buffered.New(r.columns(result))
+	for a.Size() <= room {
 		if !result.NextRow() {
 			a.Tag, err = result.Close()
-			return a, a.size(), err
+			return a, a.Size(), err
 		}
-		a.add(result.Values())
+		a.Add(result.Values())
 	}
 	_, err = result.Close()
-	return nil, a.size(), err
+	return nil, a.Size(), err
 }
 
 // columns returns the descriptions of the columns of a read's answer, for callers to keep: the connection uses its own
@@ -155,7 +156,7 @@ func (p *Pipeline) Send(r *Read, sc Scope, first bool) error {
 		s.sendEntry(p.to, sc, false)
 	}
 	if d := r.st.desc; d != nil && d.Name != "" {
-		p.to.prepared(d, s.encoder.ParamValues, s.encoder.ParamFormats, formats)
+		p.to.byName(d, s.encoder.ParamValues, s.encoder.ParamFormats, formats)
 		return nil
 	}
 	var oids []uint32

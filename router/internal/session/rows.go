@@ -24,7 +24,7 @@ type rows struct {
 	answers interface{ Close() error } // to be closed with the rows, or nil
 	lease   lease                      // to be given back with the rows, or nil
 	trace   tracers.Trace
-	ends    *transaction    // that is committed with the statement, or nil
+	ends    *bool           // set to whether a transaction was committed with the statement, or nil
 	ctx     context.Context // of the statement
 	leaving *leaving        // of the connection; nil in a batch
 
@@ -54,7 +54,7 @@ func (r *rows) Close() {
 		err = TxLeft(r.conn)
 	}
 	if r.ends != nil {
-		r.ends.committed = err == nil
+		*r.ends = err == nil
 		err = orUnknown(err)
 	}
 	r.trace.End(r.Rows.CommandTag(), err)

@@ -44,7 +44,7 @@ func open(t *testing.T) bench {
 	if _, err := conn.Exec(t.Context(), tables); err != nil {
 		t.Fatal(err)
 	}
-	h := &session.Host{Name: "pg-a", Mode: pgx.QueryExecModeCacheStatement, Statements: 8, Log: slog.New(slog.DiscardHandler), Texts: texts.NewCache(), Refused: func() {}}
+	h := &session.Host{Name: "pg-a", Mode: pgx.QueryExecModeCacheStatement, Statements: 8, Log: slog.New(slog.DiscardHandler), Texts: texts.NewCache(), ReadOnly: func() {}}
 	h.Place.Store(&place)
 	s, err := session.Open(t.Context(), conn, h)
 	if err != nil {
@@ -187,7 +187,7 @@ func TestClean(t *testing.T) {
 		(select count(*) from pg_locks where locktype = 'advisory' and pid = pg_backend_pid()),
 		(select count(*) from pg_prepared_statements where from_sql))`
 	if got := b.text(one, left); got != "f f 0 0" {
-		t.Errorf("left: setting, table, locks, prepared: %s", got)
+		t.Errorf("left: setting, table, locks, byName: %s", got)
 	}
 	if got := b.leftPath(); got != "" {
 		t.Errorf("the path %s is left", got)

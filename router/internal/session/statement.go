@@ -8,6 +8,8 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/kiloshard/kiloshard/router/internal/texts"
 )
 
 // statement is one SQL statement of a caller's on its way to the server.
@@ -84,7 +86,7 @@ func (s *Session) queue(to sender, st *statement) error {
 	case st.desc.Name == "":
 		to.params(st.sql, s.encoder.ParamValues, st.desc.ParamOIDs, s.encoder.ParamFormats, formats)
 	default:
-		to.prepared(st.desc, s.encoder.ParamValues, s.encoder.ParamFormats, formats)
+		to.byName(st.desc, s.encoder.ParamValues, s.encoder.ParamFormats, formats)
 	}
 	return nil
 }
@@ -120,6 +122,24 @@ func (s *Session) encode(desc *pgconn.StatementDescription, args []any) (err err
 		}
 	}()
 	return s.encoder.Build(s.Conn.TypeMap(), desc, args)
+}
+
+// note looks at a caller's SQL before it runs in a transaction or a batch.
+func (s *Session) note(sql string) error {
+	t := s.host.Texts.Of(sql)
+	s.Left = s.Left || t.Leaves
+	return Refused(t)
+}
+
+// Refused returns why a shard does not take SQL.
+func Refused(t *texts.Text) error {
+	switch {
+	case t.Listen:
+		return errListen
+	case t.CopyIn:
+		return errCopyIn
+	}
+	return nil
 }
 
 // CheckMode refuses the modes that ask for a statement's description in one round trip and send the statement in

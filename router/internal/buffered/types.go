@@ -1,4 +1,4 @@
-package session
+package buffered
 
 import (
 	"sync"
@@ -7,9 +7,9 @@ import (
 	"github.com/jackc/pgx/v5/pgtype"
 )
 
-// typeMaps lends type maps to callers that read an answer while its connection works for another caller:
+// Types lends type maps to callers that read an answer while its connection works for another caller:
 // a pgtype.Map is for one goroutine at a time. All are copies of what the connections of the host know.
-type typeMaps struct {
+type Types struct {
 	base atomic.Pointer[pgtype.Map] // as of the newest connection; never used but to be copied
 	free sync.Pool                  // of *typeMap
 }
@@ -24,8 +24,8 @@ type typeMap struct {
 // firstUserOID is the smallest OID that Postgres gives to a user's object.
 const firstUserOID = 16384
 
-// set takes over a connection's type map, which must not be in use.
-func (m *typeMaps) set(types *pgtype.Map) { m.base.Store(copyMap(types)) }
+// Set takes over a connection's type map, which must not be in use.
+func (m *Types) Set(types *pgtype.Map) { m.base.Store(copyMap(types)) }
 
 func copyMap(m *pgtype.Map) *pgtype.Map {
 	c := m.Copy()
@@ -34,7 +34,7 @@ func copyMap(m *pgtype.Map) *pgtype.Map {
 	return c
 }
 
-func (m *typeMaps) borrow() *typeMap {
+func (m *Types) borrow() *typeMap {
 	base := m.base.Load()
 	if t, ok := m.free.Get().(*typeMap); ok && t.base == base {
 		return t
@@ -42,7 +42,7 @@ func (m *typeMaps) borrow() *typeMap {
 	return &typeMap{Map: copyMap(base), base: base}
 }
 
-func (m *typeMaps) giveBack(t *typeMap) { m.free.Put(t) }
+func (m *Types) giveBack(t *typeMap) { m.free.Put(t) }
 
 // own makes sure that a type of the user's can be read without a look at what other maps share: some codecs remember
 // what they have read.

@@ -1,4 +1,4 @@
-package session
+package buffered
 
 import (
 	"fmt"
@@ -22,19 +22,19 @@ func InMemory(rows pgx.Rows) bool {
 
 // ReadAhead reads rows into memory, up to their end or aheadLimit, unless they are there. Of more, the rest holds its
 // connection. It calls writes if the statement turns out to write in one of these.
-func ReadAhead(h *Shard, live pgx.Rows, writes func()) (pgx.Rows, error) {
+func ReadAhead(host *Types, live pgx.Rows, writes func()) (pgx.Rows, error) {
 	if InMemory(live) {
 		return live, nil
 	}
-	a := &Answer{fields: slices.Clone(live.FieldDescriptions())} // the connection uses them again
-	for a.size() < aheadLimit {
+	a := New(slices.Clone(live.FieldDescriptions())) // the connection uses them again
+	for a.Size() < aheadLimit {
 		if !live.Next() {
 			a.Tag = live.CommandTag()
-			return a.Rows(h), live.Err()
+			return a.Rows(host), live.Err()
 		}
-		a.add(live.RawValues())
+		a.Add(live.RawValues())
 	}
-	head := a.Rows(h)
+	head := a.Rows(host)
 	return &aheadRows{Rows: head, head: head, live: live, writes: writes}, nil
 }
 

@@ -1,4 +1,5 @@
-package session
+// Package buffered has answers of a server in memory, and their rows, which hold no connection.
+package buffered
 
 import (
 	"errors"
@@ -19,11 +20,14 @@ type Answer struct {
 	count  int     // how many rows: those without columns have no values
 }
 
-// size returns about how much memory the values take, in bytes.
-func (a *Answer) size() int { return len(a.bytes) + 4*len(a.ends) }
+// New returns an answer without rows.
+func New(fields []pgconn.FieldDescription) *Answer { return &Answer{fields: fields} }
 
-// add copies a row.
-func (a *Answer) add(row [][]byte) {
+// Size returns about how much memory the values take, in bytes.
+func (a *Answer) Size() int { return len(a.bytes) + 4*len(a.ends) }
+
+// Add copies a row.
+func (a *Answer) Add(row [][]byte) {
 	if a.bytes == nil { // a value without bytes is not null, which a slice of nil would be
 		a.bytes = make([]byte, 0, 64)
 	}
@@ -43,7 +47,7 @@ var errRowsClosed = errors.New("rows is closed")
 // answerRows are the rows of an answer. They hold no connection.
 type answerRows struct {
 	*Answer
-	shard *Shard
+	host  *Types
 	types *typeMap // borrowed from the host until the rows are closed
 
 	read   int // how many rows have been
@@ -61,9 +65,9 @@ type plan struct {
 	kind reflect.Type
 }
 
-// Rows returns the rows of an answer. They hold no connection.
-func (a *Answer) Rows(h *Shard) *answerRows {
-	return &answerRows{Answer: a, shard: h, types: h.Host.Types.borrow()}
+// Rows returns the rows of an answer of a host. They hold no connection.
+func (a *Answer) Rows(host *Types) *answerRows {
+	return &answerRows{Answer: a, host: host, types: host.borrow()}
 }
 
 func (r *answerRows) Close() {
@@ -71,7 +75,7 @@ func (r *answerRows) Close() {
 		return
 	}
 	r.closed = true
-	r.shard.Host.Types.giveBack(r.types)
+	r.host.giveBack(r.types)
 }
 
 func (r *answerRows) Err() error                                   { return r.err }
