@@ -6,12 +6,17 @@ import (
 	"fmt"
 
 	"github.com/kiloshard/kiloshard/shards/move/internal/fence"
+	"github.com/kiloshard/kiloshard/shards/move/internal/hosts"
 	"github.com/kiloshard/kiloshard/shards/move/internal/placing"
+	"github.com/kiloshard/kiloshard/shards/move/internal/retry"
 	"github.com/kiloshard/kiloshard/shards/move/internal/session"
 	"github.com/kiloshard/kiloshard/shards/move/internal/structure"
 	"github.com/kiloshard/kiloshard/shards/move/ledger"
 	"github.com/kiloshard/kiloshard/shards/move/progress"
 )
+
+// maxPasses is how often the structures, or the last changes of a large shard, are compared before a cutover at most.
+const maxPasses = 4
 
 // countsViews reports whether a materialised view that is refreshed counts as changed. A job that refreshes views all the time does not make the mover compare
 // for ever.
@@ -35,7 +40,7 @@ func (j *job) recompareIfChanged(ctx context.Context, compare func(context.Conte
 
 // orChanged returns the error of a cutover, with [structure.ErrChanged] if that may be its cause: a table that was made since has no copy.
 func (j *job) orChanged(ctx context.Context, err error) error {
-	if err == nil || mayRetry(err) || !errors.Is(j.unchanged(ctx), structure.ErrChanged) {
+	if err == nil || retry.May(err) || !errors.Is(j.unchanged(ctx), structure.ErrChanged) {
 		return err
 	}
 	return fmt.Errorf("%w: %w", structure.ErrChanged, err)
@@ -67,7 +72,7 @@ func (j *job) unfenceIfChanged(ctx context.Context) (down bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	asking, asked := context.WithTimeout(ctx, answerLimit)
+	asking, asked := context.WithTimeout(ctx, hosts.AnswerLimit)
 	defer asked()
 	changed := structure.UnchangedBehind(asking, j.from, j.Move)
 	if changed != nil && j.from.IsClosed() && j.reconnect(asking) == nil {
@@ -89,16 +94,6 @@ func (j *job) unfenceIfChanged(ctx context.Context) (down bool, err error) {
 	}
 	j.eventf(progress.Retrying, "tries again: %v", changed)
 	return true, j.unfence(ctx, ledger.Cutover)
-}
-
-// unfence takes the fence down, and writes the step. The map must name the source, and must not be about to name the target.
-func (j *job) unfence(ctx context.Context, step ledger.Step) error {
-	if err := fence.TakeDown(ctx, j.from, j.Move, step); err != nil {
-		return err
-	}
-	j.Step = step
-	j.event(progress.Unfenced)
-	return nil
 }
 
 // noteLate reports what transactions that had begun before the fence have committed since: the target does not have it.

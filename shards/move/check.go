@@ -123,11 +123,11 @@ func (j *job) checkHosts(ctx context.Context, e *CheckError, lost shards.Set) (s
 	if lost.Has(j.Shard) {
 		notes = append(notes, "its way back of an earlier move is of no use any more, and will be closed")
 	} else {
-		open, err := session.Texts(ctx, j.from, openWays, fmt.Sprintf("kiloshard_move_%05d_%%_back", j.Shard))
+		open, err := checks.OpenWays(ctx, j.from, j.Shard)
 		if err != nil {
 			return 0, nil, err
 		}
-		add(j.Source, checks.Found{Problems: open})
+		add(j.Source, open)
 	}
 	clocks, err := checks.Clocks(ctx, j.from, j.to)
 	if err != nil {
@@ -144,11 +144,6 @@ func (j *job) checkHosts(ctx context.Context, e *CheckError, lost shards.Set) (s
 	}
 	return shard.Bytes, notes, nil
 }
-
-// openWays names the slots of ways back of earlier moves to the host: these would lose writes on another host.
-const openWays = `
-	SELECT format('slot %s keeps the way back of an earlier move open: expected move rollback, or move clean with the shard''s number, which closes it', slot_name)
-	FROM pg_replication_slots WHERE slot_name LIKE $1 AND database = current_database()`
 
 // checkLogin has the target log in to the source, by a subscription that is rolled back.
 func (j *job) checkLogin(ctx context.Context) error {

@@ -5,7 +5,10 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/jackc/pgx/v5/pgconn"
+
 	"github.com/kiloshard/kiloshard/shards/move/internal/claim"
+	"github.com/kiloshard/kiloshard/shards/move/internal/fence"
 	"github.com/kiloshard/kiloshard/shards/move/internal/placing"
 	"github.com/kiloshard/kiloshard/shards/move/internal/session"
 	"github.com/kiloshard/kiloshard/shards/move/ledger"
@@ -95,4 +98,25 @@ func (j *job) agreed(ctx context.Context) error {
 		err = fmt.Errorf("the ledger of %s does not have shard %d, which is at step %s in that of %s: expected the same move in both; see kiloshard move abort", j.Target, j.Shard, j.Step, j.Source)
 	}
 	return err
+}
+
+// unfence takes the fence down, and writes the step. The map must name the source, and must not be about to name the target.
+func (j *job) unfence(ctx context.Context, step ledger.Step) error {
+	if err := fence.TakeDown(ctx, j.from, j.Move, step); err != nil {
+		return err
+	}
+	j.Step = step
+	j.event(progress.Unfenced)
+	return nil
+}
+
+// noteCutover writes into the target's ledger that all rows have come, except those written until the fence.
+func noteCutover(ctx context.Context, to executor, id string) error {
+	_, err := to.Exec(ctx, `UPDATE kiloshard.moves SET step = $2, stepped = clock_timestamp() WHERE id = $1 AND side = 'target' AND outcome IS NULL`, id, ledger.Cutover)
+	return err
+}
+
+// executor is a session, or a transaction.
+type executor interface {
+	Exec(ctx context.Context, query string, args ...any) (pgconn.CommandTag, error)
 }

@@ -7,15 +7,14 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgconn"
 	"golang.org/x/sync/errgroup"
 
 	"github.com/kiloshard/kiloshard/shards/move/internal/fence"
 	"github.com/kiloshard/kiloshard/shards/move/internal/locks"
 	"github.com/kiloshard/kiloshard/shards/move/internal/rows"
 	"github.com/kiloshard/kiloshard/shards/move/internal/session"
+	"github.com/kiloshard/kiloshard/shards/move/internal/structure"
 	"github.com/kiloshard/kiloshard/shards/move/internal/wayback"
-	"github.com/kiloshard/kiloshard/shards/move/ledger"
 	"github.com/kiloshard/kiloshard/shards/move/progress"
 )
 
@@ -59,8 +58,10 @@ func (j *job) tryCutover(ctx context.Context, lockTimeout time.Duration) (err er
 	if j.mapped, err = j.change().Prepare(ctx); err != nil {
 		return err
 	}
-	if err := j.makeUnloggedKeys(ctx); err != nil {
-		return err
+	if j.apart.unlogged {
+		if err := structure.MakeUnloggedKeys(ctx, j.from, j.to, j.Move, j.cfg.LockTimeout); err != nil {
+			return err
+		}
 	}
 	if err := j.turn.Take(ctx, j.from, j.to); err != nil {
 		return err
@@ -89,6 +90,17 @@ func (j *job) prepareTarget(ctx context.Context) error {
 		return j.refresh(both, false)
 	})
 	return group.Wait()
+}
+
+// analyze gives the target's tables first statistics: without them plans can be slow by far until an autovacuum, which comes within a minute. An old
+// schema that is brought up to date has statistics.
+func (j *job) analyze(ctx context.Context) {
+	if j.back != nil {
+		return
+	}
+	if err := rows.Analyze(ctx, j.dst, j.Schema); err != nil && ctx.Err() == nil {
+		j.note("no statistics of the tables on %s yet: %v", j.Target, err)
+	}
 }
 
 // fenceIn is the end of a cutover: it copies and carries over what replication does not, checks the catalogs at the same time, and fences the source.
@@ -157,32 +169,4 @@ func (j *job) raiseFence(ctx context.Context, tx pgx.Tx) error {
 		}
 	}
 	return fence.Note(ctx, tx, j.Move, fence.Noted{Carried: j.carried, Back: j.Back, Catalogs: j.comparison.catalogs.Behind})
-}
-
-// copyUnlogged copies the unlogged tables, which are locked, and refreshes the materialised views that read them.
-func (j *job) copyUnlogged(ctx context.Context, from pgx.Tx) error {
-	if !j.apart.unlogged {
-		return nil
-	}
-	c := j.copyOf(ctx)
-	c.Limit = nil
-	err := c.Locked(ctx, from.Conn(), j.to, rows.Unlogged, func(pgx.Tx) error {
-		j.event(progress.Copied)
-		return nil
-	})
-	if err != nil {
-		return err
-	}
-	return j.refresh(ctx, true)
-}
-
-// noteCutover writes into the target's ledger that all rows have come, except those written until the fence.
-func noteCutover(ctx context.Context, to executor, id string) error {
-	_, err := to.Exec(ctx, `UPDATE kiloshard.moves SET step = $2, stepped = clock_timestamp() WHERE id = $1 AND side = 'target' AND outcome IS NULL`, id, ledger.Cutover)
-	return err
-}
-
-// executor is a session, or a transaction.
-type executor interface {
-	Exec(ctx context.Context, query string, args ...any) (pgconn.CommandTag, error)
 }

@@ -46,8 +46,8 @@
 //
 // # The packages below
 //
-// A move is a job, which goes from step to step, and uses these packages; none of them knows the job. Package claim keeps the shard for this mover. locks
-// takes the locks of a cutover, fence makes a host refuse. structure makes the shard on the target, rows and large copy and compare what is in it, replicate streams
-// later writes, and wayback those after the switch. placing changes the map. cleanup drops what moves leave behind. checks finds problems before all
-// that, and promote has the moves of a split by promotion.
+// A move is a job, which goes from step to step, and uses these packages; none of them knows the job. schedule runs several jobs at a time, and rooms makes them wait
+// for slots. Package claim keeps the shard for this mover. locks takes the locks of a cutover, retry decides whether that is tried again, fence makes a host refuse.
+// structure makes the shard on the target, rows and large copy and compare what is in it, replicate streams later writes, and wayback those after the switch. placing
+// changes the map. cleanup drops what moves leave behind. checks finds problems before all that, and promote has the moves of a split by promotion.
 package move

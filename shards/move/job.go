@@ -17,6 +17,7 @@ import (
 	"github.com/kiloshard/kiloshard/shards/move/internal/replicate"
 	"github.com/kiloshard/kiloshard/shards/move/internal/rows"
 	"github.com/kiloshard/kiloshard/shards/move/internal/session"
+	"github.com/kiloshard/kiloshard/shards/move/internal/structure"
 	"github.com/kiloshard/kiloshard/shards/move/internal/wait"
 	"github.com/kiloshard/kiloshard/shards/move/ledger"
 	"github.com/kiloshard/kiloshard/shards/move/progress"
@@ -43,6 +44,22 @@ type job struct {
 	entered    bool        // the ledger has the move
 	turn       locks.Turn
 	hold       hold.Hold
+}
+
+// apart is what of a shard is not replicated, and is copied while callers wait.
+type apart struct {
+	unlogged bool   // it has unlogged tables
+	large    string // the query of [large.Columns]
+}
+
+// comparison has the results of the last comparisons of the two sides.
+type comparison struct {
+	catalogs structure.Catalogs // of the source, when the structures were compared
+	again    int                // how often the structures were compared once more
+	seen     [2]string          // the snapshots of source and target as of which the rows are known to be the same
+	rows     int64              // in the tables that were compared last
+	small    bool               // all rows are compared while writers wait
+	final    bool               // the rows that have changed since seen are compared while writers wait
 }
 
 // begin opens the sessions of a move and takes the shard's lock on both hosts. The caller closes the job also after an error.

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/kiloshard/kiloshard/shards"
-	"github.com/kiloshard/kiloshard/shards/move/internal/changes"
 	"github.com/kiloshard/kiloshard/shards/move/internal/hosts"
 	"github.com/kiloshard/kiloshard/shards/move/internal/wait"
 	"github.com/kiloshard/kiloshard/shards/move/internal/wayback"
@@ -56,43 +55,17 @@ func keepOnce(ctx context.Context, cfg KeepConfig) (open int, err error) {
 			continue
 		}
 		open++
-		if err := cfg.keep(ctx, conns, m); err != nil {
+		switch closed, err := wayback.Keep(ctx, conns, m); {
+		case err != nil:
 			errs = append(errs, &shards.ShardError{Shard: m.Shard, Schema: m.Schema, Host: m.Target, Err: err})
 			if ctx.Err() == nil {
 				cfg.event(m, "the way back: %v", err)
 			}
+		case closed != "":
+			cfg.closed(m, closed)
 		}
 	}
 	return open, errors.Join(errs...)
-}
-
-// keep brings one way back up to date, or closes it.
-func (c KeepConfig) keep(ctx context.Context, conns *hosts.Conns, m ledger.Move) error {
-	source, err := conns.Get(ctx, m.Source)
-	if err != nil {
-		return err
-	}
-	target, err := conns.Get(ctx, m.Target)
-	if err != nil {
-		return err
-	}
-	why, err := wayback.Lost(ctx, target, m)
-	if err != nil {
-		return err
-	}
-	if why == "" {
-		err = wayback.Changes(source, target, m).Drain(ctx)
-		var refused *changes.Error
-		if !errors.As(err, &refused) {
-			return ignoring(ignoring(err, wayback.ErrClosed), changes.ErrInUse)
-		}
-		why = refused.Error()
-	}
-	if err := wayback.Close(ctx, source, target, m, why); err != nil {
-		return ignoring(err, wayback.ErrClosed)
-	}
-	c.event(m, "the way back to %s is closed: %s", m.Source, why)
-	return nil
 }
 
 // CloseLost closes the ways back of all shards that cannot be used any more, as [Keep] does: their time is over, they keep too much WAL, or they
@@ -106,36 +79,18 @@ func CloseLost(ctx context.Context, cfg KeepConfig, dryRun bool) (lost shards.Se
 	conns := hosts.New(cfg.Map)
 	defer conns.Close(ctx)
 	var found []shards.Number
-	for _, m := range openWaysOf(all) {
-		why, err := cfg.closeLost(ctx, conns, m, dryRun)
-		switch {
+	for _, m := range wayback.Open(all) {
+		switch why, err := wayback.CloseLost(ctx, conns, m, dryRun); {
 		case err != nil:
 			errs = append(errs, &shards.ShardError{Shard: m.Shard, Schema: m.Schema, Host: m.Target, Err: err})
 		case why != "":
 			found = append(found, m.Shard)
+			if !dryRun {
+				cfg.closed(m, why)
+			}
 		}
 	}
 	return shards.SetOf(found...), errors.Join(errs...)
-}
-
-// closeLost closes a way back if it cannot be used any more, and returns why.
-func (c KeepConfig) closeLost(ctx context.Context, conns *hosts.Conns, m ledger.Move, dryRun bool) (why string, err error) {
-	target, err := conns.Get(ctx, m.Target)
-	if err != nil {
-		return "", err
-	}
-	if why, err = wayback.Lost(ctx, target, m); err != nil || why == "" || dryRun {
-		return why, err
-	}
-	source, err := conns.GetWithLedger(ctx, m.Source)
-	if err != nil {
-		return "", err
-	}
-	if err := wayback.Close(ctx, source, target, m, why); err != nil {
-		return "", ignoring(err, wayback.ErrClosed)
-	}
-	c.event(m, "the way back to %s is closed: %s", m.Source, why)
-	return why, nil
 }
 
 func (c KeepConfig) event(m ledger.Move, format string, args ...any) {
@@ -144,26 +99,7 @@ func (c KeepConfig) event(m ledger.Move, format string, args ...any) {
 	}
 }
 
-// openWaysOf returns the moves whose way back is open, and on which no shard is going back.
-func openWaysOf(all []ledger.Move) (open []ledger.Move) {
-	returning := map[string]bool{}
-	for _, m := range all {
-		if m.Outcome == ledger.UnderWay && m.Returns != "" {
-			returning[m.Returns] = true
-		}
-	}
-	for _, m := range all {
-		if !m.BackUntil().IsZero() && !returning[m.ID] {
-			open = append(open, m)
-		}
-	}
-	return open
-}
-
-// ignoring returns an error, nil if it is a harmless one.
-func ignoring(err, harmless error) error {
-	if errors.Is(err, harmless) {
-		return nil
-	}
-	return err
+// closed reports why a way back is closed.
+func (c KeepConfig) closed(m ledger.Move, why string) {
+	c.event(m, "the way back to %s is closed: %s", m.Source, why)
 }

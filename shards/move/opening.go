@@ -6,6 +6,9 @@ import (
 
 	"github.com/kiloshard/kiloshard/shards/move/internal/fence"
 	"github.com/kiloshard/kiloshard/shards/move/internal/session"
+	"github.com/kiloshard/kiloshard/shards/move/internal/structure"
+	"github.com/kiloshard/kiloshard/shards/move/ledger"
+	"github.com/kiloshard/kiloshard/shards/move/progress"
 )
 
 // prepareOpening shows the copy, or takes the fence down in front of the old schema of a rollback, in a transaction that is left open: it has its locks
@@ -59,6 +62,56 @@ func (j *job) openTarget(ctx context.Context) error {
 		}
 	}
 	return session.Run(ctx, j.to, script)
+}
+
+// showBack returns the statements that take down the fence of the move that is rolled back, and drop it, unless that would drop
+// something else.
+func (j *job) showBack(ctx context.Context) (string, error) {
+	if err := structure.NothingOutside(ctx, j.to, j.Move); err != nil {
+		return "", err
+	}
+	// [job.carryRights] has made the grants of today. The transaction of the statements stays open, and must not lock the row.
+	if _, err := j.to.Exec(ctx, `UPDATE kiloshard.moves SET grants = NULL WHERE id = $1`, j.back.ID); err != nil {
+		return "", err
+	}
+	return fence.Only(j.Schema) + fence.Lower(*j.back) + "DROP SCHEMA " + j.back.FenceSchema() + " CASCADE;\n", nil
+}
+
+// reopen makes the old host take writes again, in one transaction: the fence of the move that is rolled back comes down, the sequences go on
+// from where they are behind the fence of the host that the shard leaves, and its ledger says so.
+func (j *job) reopen(ctx context.Context) error {
+	if j.back.Outcome == ledger.Returned {
+		return nil
+	}
+	is, err := fence.Held(ctx, j.from, j.Move)
+	if err != nil {
+		return err
+	}
+	end := fence.Set(j.Schema, is) + fence.Open(j.Move) + fmt.Sprintf("UPDATE kiloshard.moves SET outcome = '%s', stepped = clock_timestamp() WHERE id = '%s'; COMMIT", ledger.Returned, j.back.ID)
+	done := false
+	if j.opening != nil { // the fence is down there
+		done = session.Run(ctx, j.opening, end) == nil
+		session.Close(ctx, j.opening)
+		j.opening = nil
+	}
+	if !done { // unless the answer to its COMMIT was lost
+		if err := j.readReturned(ctx); err != nil {
+			return err
+		}
+		done = j.back.Outcome == ledger.Returned
+	}
+	if !done {
+		show, err := j.showBack(ctx)
+		if err == nil {
+			err = session.Run(ctx, j.to, "BEGIN;\n"+show+end)
+		}
+		if err != nil {
+			return fmt.Errorf("taking the fence down on %s: %w", j.Target, err)
+		}
+	}
+	j.back.Outcome = ledger.Returned
+	j.event(progress.Reopened)
+	return nil
 }
 
 // keepClosed notes on the target that the move is taken back. The error says that the target takes writes already.

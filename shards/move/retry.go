@@ -2,7 +2,6 @@ package move
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
@@ -10,16 +9,11 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/kiloshard/kiloshard/shards/move/internal/locks"
-	"github.com/kiloshard/kiloshard/shards/move/internal/placing"
-	"github.com/kiloshard/kiloshard/shards/move/internal/replicate"
+	"github.com/kiloshard/kiloshard/shards/move/internal/retry"
 	"github.com/kiloshard/kiloshard/shards/move/internal/session"
 	"github.com/kiloshard/kiloshard/shards/move/internal/structure"
-	"github.com/kiloshard/kiloshard/shards/move/internal/wait"
 	"github.com/kiloshard/kiloshard/shards/move/progress"
 )
-
-// retryPause is the longest pause between two tries of a cutover.
-const retryPause = 2 * time.Second
 
 // firstLockTimeout is how long the first try waits for a lock: a transaction that has read one table and waits for another, which the mover
 // has locked, waits in vain, and so do all others. Each further try waits twice as long, up to [Config.LockTimeout], for all locks.
@@ -29,7 +23,7 @@ const firstLockTimeout = 20 * time.Millisecond
 func (j *job) retry(ctx context.Context, try func(ctx context.Context, lockTimeout time.Duration) error) error {
 	began := j.firstTry()
 	lockTimeout := min(firstLockTimeout, j.cfg.LockTimeout)
-	for pause := 50 * time.Millisecond; ; pause = min(2*pause, retryPause) {
+	for pause := retry.Shortest; ; pause = min(2*pause, retry.Longest) {
 		if err := locks.WaitForOlder(ctx, j.from, j.limits(), began, j.Schema); err != nil {
 			return err
 		}
@@ -58,7 +52,7 @@ func (j *job) retryLocked(ctx context.Context, try func() error) error {
 		if err == nil {
 			return nil
 		}
-		if err := j.pauseAfter(ctx, err, began, retryPause/10); err != nil {
+		if err := j.pauseAfter(ctx, err, began, retry.Longest/10); err != nil {
 			return err
 		}
 	}
@@ -74,19 +68,7 @@ func (j *job) firstTry() time.Time {
 
 // pauseAfter returns nil, after a pause, if tries that began some time ago may go on after an error.
 func (j *job) pauseAfter(ctx context.Context, err error, began time.Time, pause time.Duration) error {
-	if !mayRetry(err) || ctx.Err() != nil {
-		return err
-	}
-	if j.limits().Exceeded(began) {
-		return fmt.Errorf("no cutover within %s: %w", j.cfg.RetryLimit, err)
-	}
-	j.eventf(progress.Retrying, "tries again: %v", err)
-	return wait.Sleep(ctx, pause)
-}
-
-// mayRetry reports whether a cutover failed because of locks, time, a store that does not answer, or a change of others.
-func mayRetry(err error) bool {
-	return session.IsTransient(err) || placing.IsUnavailable(err) || errors.Is(err, replicate.ErrLate) || errors.Is(err, locks.ErrPauseOver) || errors.Is(err, structure.ErrChanged)
+	return retry.After(ctx, err, "cutover", began, j.limits(), pause, func(err error) { j.eventf(progress.Retrying, "tries again: %v", err) })
 }
 
 // cutOnce takes locks that hold up writers of the shard, or readers as well, while fn runs: the target then has all that was written. After an
@@ -155,8 +137,10 @@ func (j *job) lock(ctx context.Context, tx pgx.Tx, lockTimeout time.Duration, st
 
 // catchUp returns when a marker reaches the target within [Config.MaxLag].
 func (j *job) catchUp(ctx context.Context) error {
-	if err := j.dropUnloggedKeys(ctx); err != nil {
-		return err
+	if j.back == nil { // a shard with unlogged tables has no way back
+		if err := structure.DropUnloggedKeys(ctx, j.to, j.Move, j.limits()); err != nil {
+			return err
+		}
 	}
 	for {
 		began := time.Now()

@@ -2,19 +2,26 @@ package move
 
 import (
 	"context"
-	"errors"
+	"fmt"
 	"slices"
 	"sync"
-
-	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/kiloshard/kiloshard/shards"
 	"github.com/kiloshard/kiloshard/shards/move/internal/claim"
 	"github.com/kiloshard/kiloshard/shards/move/internal/hosts"
 	"github.com/kiloshard/kiloshard/shards/move/internal/promote"
+	"github.com/kiloshard/kiloshard/shards/move/internal/rooms"
+	"github.com/kiloshard/kiloshard/shards/move/internal/schedule"
 	"github.com/kiloshard/kiloshard/shards/move/ledger"
 	"github.com/kiloshard/kiloshard/shards/move/progress"
 )
+
+// Report is the result of some moves.
+type Report struct {
+	Done      shards.Set // on the target, or where they were after Abort
+	Unmoved   shards.Set // that were on the target already
+	Resumable shards.Set // whose move is still under way: the ledger has it
+}
 
 // Run moves shards to a host, some at a time, while services write. A shard that is on the host already is left alone.
 //
@@ -39,9 +46,9 @@ func Run(ctx context.Context, cfg RunConfig) (Report, error) {
 		}
 		todo = append(todo, m)
 	}
-	var all rooms
+	var all rooms.Rooms
 	report, err := each(ctx, cfg.Config, todo, func(ctx context.Context, j *job) error {
-		leave, err := all.admit(ctx, j)
+		leave, err := all.Admit(ctx, j.from, j.to, j.Move, j.waits)
 		defer leave()
 		if err != nil {
 			return err
@@ -74,9 +81,9 @@ func Run(ctx context.Context, cfg RunConfig) (Report, error) {
 
 // Resume continues the moves of some shards that are under way, of all if cfg.Shards is empty.
 func Resume(ctx context.Context, cfg Config) (Report, error) {
-	var all rooms
+	var all rooms.Rooms
 	resume := func(ctx context.Context, j *job) error {
-		leave, err := all.admit(ctx, j)
+		leave, err := all.Admit(ctx, j.from, j.to, j.Move, j.waits)
 		defer leave()
 		if err != nil {
 			return err
@@ -92,6 +99,67 @@ func Resume(ctx context.Context, cfg Config) (Report, error) {
 func Abort(ctx context.Context, cfg Config) (Report, error) {
 	return onMoves(ctx, cfg, asked{of: []ledger.Outcome{ledger.UnderWay}, end: ledger.Aborted}, func(ctx context.Context, j *job) error { return j.noted(ctx, j.abort(ctx)) },
 		(*promote.Promotion).Abort)
+}
+
+// AbortWithoutTarget takes back the moves of some shards, of all if cfg.Shards is empty, whose target does not answer and will not come back.
+// Everything on the source is as after [Abort]; the target is left alone: should it come back, [Clean] drops what the moves have
+// made there. It refuses a shard that the map has on the target, and a target that answers.
+func AbortWithoutTarget(ctx context.Context, cfg Config) (Report, error) {
+	cfg, err := cfg.withDefaults()
+	if err != nil {
+		return Report{}, err
+	}
+	cfg.withoutTarget = true
+	all, silent := Status(ctx, cfg.Map) // at least one host is
+	answers := map[string]error{}
+	var todo []ledger.Move
+	for _, m := range all {
+		named := cfg.Shards.Has(m.Shard)
+		if m.Outcome != ledger.UnderWay || cfg.Shards.Len() > 0 && !named {
+			continue
+		}
+		if _, probed := answers[m.Target]; !probed {
+			answers[m.Target] = hosts.Gone(ctx, cfg.Map, m.Target)
+		}
+		err := answers[m.Target]
+		if err == nil && m.Split != "" {
+			err = fmt.Errorf("shard %d is part of a promotion: expected move abort, which does without its target", m.Shard)
+		}
+		switch {
+		case err == nil:
+			todo = append(todo, m)
+		case named || ctx.Err() != nil:
+			return Report{}, err
+		}
+	}
+	if len(todo) == 0 {
+		return Report{}, silent
+	}
+	return each(ctx, cfg, todo, func(ctx context.Context, j *job) error {
+		if underWay, err := j.takeOver(ctx, ledger.UnderWay); err != nil || !underWay {
+			return err
+		}
+		return j.noted(ctx, j.abort(ctx))
+	})
+}
+
+// asked selects the moves that a command works on: those with one of some outcomes. A move that another mover has ended meanwhile, as end, is done.
+type asked struct {
+	of  []ledger.Outcome
+	end ledger.Outcome
+}
+
+// endedAs returns an error unless a move that has ended meanwhile has ended as the command would.
+func (a asked) endedAs(outcome ledger.Outcome) error {
+	if outcome == a.end {
+		return nil
+	}
+	return fmt.Errorf("another command has ended the move meanwhile: it is %s", outcome)
+}
+
+// together joins the reports of different shards.
+func together(a, b Report) Report {
+	return Report{Done: a.Done.Union(b.Done), Unmoved: a.Unmoved.Union(b.Unmoved), Resumable: a.Resumable.Union(b.Resumable)}
 }
 
 // onMoves calls do for moves, and split for promotions under way. All shards of a promotion go together, also if the config names only some of them.
@@ -120,90 +188,24 @@ func onMoves(ctx context.Context, cfg Config, ask asked, do func(context.Context
 	})
 	for _, moves := range splits {
 		next, failed := takeUp(ctx, cfg, moves, ask, split)
-		report, err = together(report, next), partly(err, failed)
+		report, err = together(report, next), schedule.Join(err, failed)
 	}
 	return report, err
 }
 
-// each calls do for moves, as many at a time as their hosts may have, and one at a time for a shard: two would wait for each other's locks.
+// each makes a job of each move and calls do for it, as many at a time as their hosts may have.
 func each(ctx context.Context, cfg Config, all []ledger.Move, do func(context.Context, *job) error) (Report, error) {
 	var mu sync.Mutex // guards the caller's Events
 	if report := cfg.Events; report != nil {
 		cfg.Events = func(e progress.Event) { mu.Lock(); defer mu.Unlock(); report(e) }
 	}
-	ends := make(chan ended)
-	busy, shard := map[string]int{}, map[shards.Number]bool{}
-	partial := &shards.PartialError{}
-	var done, resumable, left, interrupted []shards.Number
-	for running := 0; len(all) > 0 || running > 0; {
-		next := slices.IndexFunc(all, func(m ledger.Move) bool {
-			return !shard[m.Shard] && busy[m.Source] < cfg.PerHost && busy[m.Target] < cfg.PerHost
-		})
-		if next >= 0 && ctx.Err() == nil {
-			m := all[next]
-			all = slices.Delete(all, next, next+1)
-			busy[m.Source]++
-			busy[m.Target]++
-			shard[m.Shard] = true
-			running++
-			go func() { ends <- one(ctx, cfg, m, do) }()
-			continue
+	done, resumable, err := schedule.Each(ctx, cfg.PerHost, all, func(ctx context.Context, m ledger.Move) (underWay bool, err error) {
+		j, err := begin(ctx, cfg, m)
+		defer j.close(ctx)
+		if err == nil {
+			err = do(ctx, j)
 		}
-		if running == 0 { // ctx has ended
-			for _, m := range all {
-				left = append(left, m.Shard)
-			}
-			break
-		}
-		e := <-ends
-		running--
-		busy[e.move.Source]--
-		busy[e.move.Target]--
-		shard[e.move.Shard] = false
-		if e.err == nil {
-			done = append(done, e.move.Shard)
-			continue
-		}
-		if e.resumable {
-			resumable = append(resumable, e.move.Shard)
-		}
-		if byInterrupt(ctx, e.err) {
-			left = append(left, e.move.Shard)
-			interrupted = append(interrupted, e.move.Shard)
-			continue
-		}
-		partial.Failed = append(partial.Failed, &shards.ShardError{Shard: e.move.Shard, Schema: e.move.Schema, Host: e.move.Source, Err: e.err})
-	}
-	report := Report{Done: shards.SetOf(done...), Resumable: shards.SetOf(resumable...)}
-	if len(partial.Failed)+len(left) == 0 {
-		return report, nil
-	}
-	if len(left) > 0 {
-		partial.Causes = append(partial.Causes, context.Cause(ctx))
-	}
-	slices.SortFunc(partial.Failed, func(a, b *shards.ShardError) int { return int(a.Shard - b.Shard) })
-	partial.Done, partial.NotAttempted, partial.Interrupted = report.Done, shards.SetOf(left...), shards.SetOf(interrupted...)
-	return report, partial
-}
-
-// byInterrupt reports whether a move ended because ctx did, and not by an error of its own.
-func byInterrupt(ctx context.Context, err error) bool {
-	var pg *pgconn.PgError
-	return ctx.Err() != nil && (errors.Is(err, ctx.Err()) || errors.As(err, &pg) && pg.Code == "57014")
-}
-
-// ended is the result of a move.
-type ended struct {
-	move      ledger.Move
-	resumable bool // the ledger has it, and it has not ended
-	err       error
-}
-
-func one(ctx context.Context, cfg Config, m ledger.Move, do func(context.Context, *job) error) ended {
-	j, err := begin(ctx, cfg, m)
-	defer j.close(ctx)
-	if err == nil {
-		err = do(ctx, j)
-	}
-	return ended{move: m, resumable: j.entered && j.Outcome == ledger.UnderWay, err: err}
+		return j.entered && j.Outcome == ledger.UnderWay, err
+	})
+	return Report{Done: done, Resumable: resumable}, err
 }

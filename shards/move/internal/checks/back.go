@@ -2,8 +2,11 @@ package checks
 
 import (
 	"context"
+	"fmt"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/kiloshard/kiloshard/shards"
 )
 
 // returnQuery finds why a target cannot keep a way back.
@@ -24,6 +27,16 @@ SELECT true, format('table %I is unlogged, so there is no way back for it: expec
   FROM pg_class WHERE relnamespace = to_regnamespace($1) AND relkind = 'r' AND relpersistence = 'u'
 UNION ALL
 SELECT true, format('table %I has no replica identity, so there is no way back for it: expected a primary key that is not deferrable, or a move without --rollback-for', t) FROM unnest($2::text[]) t`
+
+// openWaysQuery names the slots of ways back of earlier moves to a host: these would lose writes on another host.
+const openWaysQuery = `
+SELECT true, format('slot %s keeps the way back of an earlier move open: expected move rollback, or move clean with the shard''s number, which closes it', slot_name)
+FROM pg_replication_slots WHERE slot_name LIKE $1 AND database = current_database()`
+
+// OpenWays finds the ways back of earlier moves of a shard to a host.
+func OpenWays(ctx context.Context, conn *pgx.Conn, n shards.Number) (f Found, err error) {
+	return f, f.query(ctx, conn, openWaysQuery, fmt.Sprintf("kiloshard_move_%05d_%%_back", n))
+}
 
 // WayBack finds why the shard could not be rolled back after a move.
 func (s *Shard) WayBack(ctx context.Context, source, target *pgx.Conn) (onSource, onTarget Found, err error) {

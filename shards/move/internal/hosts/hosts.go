@@ -1,9 +1,12 @@
-// Package hosts keeps a session to each host of a map that was asked for.
+// Package hosts opens sessions to the hosts of a map: to one at a time, to each that is needed, or to all at once.
 package hosts
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"sync"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -67,4 +70,49 @@ func (c *Conns) Close(ctx context.Context) {
 	for _, conn := range c.open {
 		session.Close(ctx, conn)
 	}
+}
+
+// Each runs fn with a session to every host of a map at once, and joins the errors as [shards.HostError].
+func Each(ctx context.Context, m *shards.Map, fn func(shards.Host, *pgx.Conn) error) error {
+	errs := make([]error, len(m.Hosts()))
+	var wg sync.WaitGroup
+	for i, host := range m.Hosts() {
+		wg.Go(func() {
+			conn, err := session.Open(ctx, host)
+			if err != nil {
+				errs[i] = err
+				return
+			}
+			defer session.Close(ctx, conn)
+			if err := fn(host, conn); err != nil {
+				errs[i] = &shards.HostError{Host: host.Name, Err: err}
+			}
+		})
+	}
+	wg.Wait()
+	return errors.Join(errs...)
+}
+
+// AnswerLimit is how long a host that may be gone may take to answer.
+const AnswerLimit = 10 * time.Second
+
+// Gone returns an error if a host answers, or is about to.
+func Gone(ctx context.Context, m *shards.Map, name string) error {
+	host, err := Host(m, name)
+	if err != nil {
+		return err
+	}
+	probing, cancel := context.WithTimeout(ctx, AnswerLimit)
+	defer cancel()
+	conn, err := session.Open(probing, host)
+	session.Close(ctx, conn)
+	switch {
+	case ctx.Err() != nil:
+		return context.Cause(ctx)
+	case err == nil:
+		return fmt.Errorf("%s answers: expected move abort", name)
+	case session.Code(err) == "57P03": // it is starting
+		return fmt.Errorf("%w: expected a host that is gone, or move abort", err)
+	}
+	return nil
 }

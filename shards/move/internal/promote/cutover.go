@@ -12,8 +12,8 @@ import (
 	"github.com/kiloshard/kiloshard/shards/move/internal/claim"
 	"github.com/kiloshard/kiloshard/shards/move/internal/fence"
 	"github.com/kiloshard/kiloshard/shards/move/internal/locks"
-	"github.com/kiloshard/kiloshard/shards/move/internal/placing"
 	"github.com/kiloshard/kiloshard/shards/move/internal/replicate"
+	"github.com/kiloshard/kiloshard/shards/move/internal/retry"
 	"github.com/kiloshard/kiloshard/shards/move/internal/session"
 	"github.com/kiloshard/kiloshard/shards/move/internal/wait"
 	"github.com/kiloshard/kiloshard/shards/move/ledger"
@@ -76,7 +76,7 @@ func (p *Promotion) cutover(ctx context.Context) error {
 	}
 	p.event(progress.FencesMade)
 	began := time.Now()
-	for pause := 50 * time.Millisecond; ; pause = min(2*pause, retryPause) {
+	for pause := retry.Shortest; ; pause = min(2*pause, retry.Longest) {
 		if err := p.Connect(ctx); err != nil {
 			return err
 		}
@@ -90,25 +90,11 @@ func (p *Promotion) cutover(ctx context.Context) error {
 		if err == nil {
 			return nil
 		}
-		if !mayRetry(err) || ctx.Err() != nil {
-			return err
-		}
-		if p.limits().Exceeded(began) {
-			return fmt.Errorf("no promotion within %s: %w", p.cfg.Retry, err)
-		}
-		p.eventf(progress.Retrying, "tries again: %v", err)
-		if err := wait.Sleep(ctx, pause); err != nil {
+		again := func(err error) { p.eventf(progress.Retrying, "tries again: %v", err) }
+		if err := retry.After(ctx, err, "promotion", began, p.limits(), pause, again); err != nil {
 			return err
 		}
 	}
-}
-
-// retryPause is the longest pause between two tries.
-const retryPause = 2 * time.Second
-
-// mayRetry reports whether a try failed because of locks, time, or a store that does not answer.
-func mayRetry(err error) bool {
-	return session.IsTransient(err) || placing.IsUnavailable(err) || errors.Is(err, replicate.ErrLate) || errors.Is(err, locks.ErrPauseOver)
 }
 
 // fenceOnce leaves all shards fenced and about to be promoted, or none.

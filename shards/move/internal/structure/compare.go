@@ -18,7 +18,7 @@ import (
 type Without struct {
 	Identities   map[string]string // replica identities that the move has changed, by table
 	Keys         bool              // keys and indexes, and what is about them
-	UnloggedKeys bool              // what the cutover makes: see [UnloggedKeys]
+	UnloggedKeys bool              // what the cutover makes: see [MakeUnloggedKeys]
 }
 
 // Compare compares the structures of a shard on two hosts, in sessions of its own, and returns the differences: "- …" for what only the source has, "+ …" for

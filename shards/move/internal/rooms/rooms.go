@@ -1,4 +1,6 @@
-package move
+// Package rooms makes the moves of one command wait while their hosts have no replication slot, WAL sender or worker left for them. Otherwise they would fail
+// half-way.
+package rooms
 
 import (
 	"context"
@@ -7,13 +9,14 @@ import (
 	"sync"
 	"time"
 
+	"github.com/jackc/pgx/v5"
+
 	"github.com/kiloshard/kiloshard/shards/move/internal/wait"
 	"github.com/kiloshard/kiloshard/shards/move/ledger"
 )
 
-// rooms makes the moves of one command wait while their hosts have no replication slot, WAL sender or worker left for them. Otherwise
-// they would fail half-way. It is safe for concurrent use.
-type rooms struct {
+// Rooms are the moves that one command has under way. They are safe for concurrent use.
+type Rooms struct {
 	mu       sync.Mutex // guards admitted; held while hosts are asked, so that no two moves take the last slot
 	admitted []ledger.Move
 }
@@ -24,37 +27,37 @@ const (
 	spare         = 1
 )
 
-// admit waits until there is room for a move. It does not wait for other programs: with no move of this command under way on these hosts, the
-// checks report what is missing. The returned function ends the move's use of the room.
-func (r *rooms) admit(ctx context.Context, j *job) (leave func(), err error) {
+// Admit waits until there is room for a move between two hosts, and reports what it waits for. It does not wait for other programs: with no move of
+// this command under way on these hosts, the checks report what is missing. The returned function ends the move's use of the room.
+func (r *Rooms) Admit(ctx context.Context, source, target *pgx.Conn, m ledger.Move, report func(format string, args ...any)) (leave func(), err error) {
 	reported := time.Now()
 	err = wait.Until(ctx, 0, wait.Slowly, nil, func() (bool, error) {
 		r.mu.Lock()
 		defer r.mu.Unlock()
-		missing, err := r.missing(ctx, j)
+		missing, err := r.missing(ctx, source, target, m)
 		if err == nil && missing == "" {
-			r.admitted = append(r.admitted, j.Move)
+			r.admitted = append(r.admitted, m)
 			return true, nil
 		}
 		if err == nil && time.Since(reported) > wait.Interval {
 			reported = time.Now()
-			j.waits("waits for %s", missing)
+			report("waits for %s", missing)
 		}
 		return false, err
 	})
 	return func() {
 		r.mu.Lock()
 		defer r.mu.Unlock()
-		r.admitted = slices.DeleteFunc(r.admitted, func(m ledger.Move) bool { return m.ID == j.ID })
+		r.admitted = slices.DeleteFunc(r.admitted, func(other ledger.Move) bool { return other.ID == m.ID })
 	}, err
 }
 
 // missing names what a move would wait for; empty if there is room, or no move to wait for.
-func (r *rooms) missing(ctx context.Context, j *job) (string, error) {
-	if j.Offline || j.Returns != "" {
+func (r *Rooms) missing(ctx context.Context, source, target *pgx.Conn, m ledger.Move) (string, error) {
+	if m.Offline || m.Returns != "" {
 		return "", nil
 	}
-	leaving, arriving := r.with(j.Source, ""), r.with("", j.Target)
+	leaving, arriving := r.with(m.Source, ""), r.with("", m.Target)
 	if len(leaving)+len(arriving) == 0 {
 		return "", nil
 	}
@@ -65,10 +68,10 @@ func (r *rooms) missing(ctx context.Context, j *job) (string, error) {
 		SELECT current_setting('max_logical_replication_workers')::int - (SELECT count(pid) FROM pg_stat_subscription WHERE subname <> ALL ($1)),
 			current_setting('max_replication_slots')::int - (SELECT count(*) FROM pg_replication_slots WHERE slot_name <> ALL ($1))`
 	var slots, senders, workers, slotsBack int
-	if err := j.from.QueryRow(ctx, onSource, made(leaving)).Scan(&slots, &senders); err != nil {
+	if err := source.QueryRow(ctx, onSource, made(leaving)).Scan(&slots, &senders); err != nil {
 		return "", err
 	}
-	if err := j.to.QueryRow(ctx, onTarget, made(arriving)).Scan(&workers, &slotsBack); err != nil {
+	if err := target.QueryRow(ctx, onTarget, made(arriving)).Scan(&workers, &slotsBack); err != nil {
 		return "", err
 	}
 	// The slots of ways that moves to the source, and from the target, keep count as others'.
@@ -78,17 +81,17 @@ func (r *rooms) missing(ctx context.Context, j *job) (string, error) {
 			lacks = append(lacks, what+" on "+host)
 		}
 	}
-	lack(slots, len(leaving)+1+spare, "a replication slot", j.Source)
-	lack(senders, sendersOfMove*(len(leaving)+1), "a WAL sender", j.Source)
-	lack(workers, len(arriving)+1+spare, "a logical replication worker", j.Target)
-	if j.Back != nil {
-		lack(slotsBack, len(arriving)+1, "a replication slot", j.Target)
+	lack(slots, len(leaving)+1+spare, "a replication slot", m.Source)
+	lack(senders, sendersOfMove*(len(leaving)+1), "a WAL sender", m.Source)
+	lack(workers, len(arriving)+1+spare, "a logical replication worker", m.Target)
+	if m.Back != nil {
+		lack(slotsBack, len(arriving)+1, "a replication slot", m.Target)
 	}
 	return strings.Join(lacks, ", "), nil
 }
 
 // with returns the moves that leave a host, or arrive at one.
-func (r *rooms) with(source, target string) (found []ledger.Move) {
+func (r *Rooms) with(source, target string) (found []ledger.Move) {
 	for _, m := range r.admitted {
 		if m.Source == source || m.Target == target {
 			found = append(found, m)
