@@ -103,11 +103,11 @@ func (j *job) analyze(ctx context.Context) {
 	}
 }
 
-// fenceIn is the end of a cutover: it copies and carries over what replication does not, checks the catalogs at the same time, and fences the source.
+// fenceIn is the end of a cutover: it copies what replication does not, checks the catalogs at the same time, and fences the source.
 func (j *job) fenceIn(ctx context.Context, tx pgx.Tx) error {
 	var group errgroup.Group
 	group.Go(func() error { return j.unchanged(ctx) })
-	err := j.carryRest(ctx, tx)
+	err := j.copyRest(ctx, tx)
 	if changed := group.Wait(); changed != nil {
 		return changed
 	}
@@ -117,8 +117,8 @@ func (j *job) fenceIn(ctx context.Context, tx pgx.Tx) error {
 	return j.raiseFence(ctx, tx)
 }
 
-// carryRest copies unlogged tables and large objects, compares rows, and carries the sequences over.
-func (j *job) carryRest(ctx context.Context, tx pgx.Tx) error {
+// copyRest copies unlogged tables and large objects, and compares rows.
+func (j *job) copyRest(ctx context.Context, tx pgx.Tx) error {
 	if err := j.copyUnlogged(ctx, tx); err != nil {
 		return err
 	}
@@ -128,28 +128,18 @@ func (j *job) carryRest(ctx context.Context, tx pgx.Tx) error {
 	if err := j.verifyUnderFence(ctx, tx); err != nil {
 		return err
 	}
-	return j.carry(ctx, tx)
+	return j.settled(ctx)
 }
 
-// carry sets the target's sequences to where the source's are, never back, and returns when that and all that was applied
-// before is on the target's disk: workers of subscriptions do not wait for it.
-func (j *job) carry(ctx context.Context, tx pgx.Tx) (err error) {
-	if j.back == nil { // else [job.reopen] carries them, once nobody can draw from two of them
-		var sequences []fence.Sequence
-		if sequences, err = fence.Sequences(ctx, tx, j.Schema); err == nil { // in the session that has locked the target's
-			err = session.Run(ctx, j.opening, fence.Carry(j.Schema, sequences))
-		}
-	}
-	if err == nil {
-		err = settle(ctx, j.to)
-	}
+// settled returns when all that was applied is on the target's disk, since workers of subscriptions do not wait for it, and notes the snapshot of that.
+func (j *job) settled(ctx context.Context) error {
+	err := settle(ctx, j.to)
 	if err == nil {
 		err = j.to.QueryRow(ctx, `SELECT pg_current_snapshot()::text`).Scan(&j.carried)
 	}
 	if err != nil {
-		return fmt.Errorf("sequences on %s: %w", j.Target, err)
+		return fmt.Errorf("rows on %s: %w", j.Target, err)
 	}
-	j.event(progress.Carried)
 	return nil
 }
 
@@ -158,8 +148,23 @@ func settle(ctx context.Context, conn *pgx.Conn) error {
 	return session.Run(ctx, conn, "SELECT pg_logical_emit_message(true, 'kiloshard', 'moved')")
 }
 
-// raiseFence fences the source in a transaction that holds all locks, and writes the step.
+// raiseFence fences the source in a transaction that holds all locks, writes the step, and sets the target's sequences to where the source's were, in the
+// transaction that is open there. Of a shard that goes back [job.reopen] sets them, once nobody can draw from two of them.
 func (j *job) raiseFence(ctx context.Context, tx pgx.Tx) error {
+	if err := j.fenceSource(ctx, tx); err != nil {
+		return err
+	}
+	if j.back == nil {
+		if err := session.Run(ctx, j.opening, fence.Carry(j.Schema, j.sequences)); err != nil {
+			return fmt.Errorf("sequences on %s: %w", j.Target, err)
+		}
+	}
+	j.event(progress.Carried)
+	return nil
+}
+
+// fenceSource fences the source, and writes the step.
+func (j *job) fenceSource(ctx context.Context, tx pgx.Tx) (err error) {
 	if err := fence.Raise(ctx, tx, j.Move); err != nil {
 		return err
 	}
@@ -168,5 +173,6 @@ func (j *job) raiseFence(ctx context.Context, tx pgx.Tx) error {
 			return err
 		}
 	}
-	return fence.Note(ctx, tx, j.Move, fence.Noted{Carried: j.carried, Back: j.Back, Catalogs: j.comparison.catalogs.Behind})
+	j.sequences, err = fence.Note(ctx, tx, j.Move, fence.Noted{Carried: j.carried, Back: j.Back, Catalogs: j.comparison.catalogs.Behind})
+	return err
 }

@@ -13,8 +13,8 @@
 //     views, while the mover compares rows.
 //  5. cutover: one transaction on the source locks the shard's tables and sequences. Another session writes a marker row;
 //     once the target shows it, the target has all earlier writes. The mover copies what is not replicated: unlogged tables
-//     and large objects. It compares rows, carries the sequences over, and gives the shard another name, with the fence in
-//     its place.
+//     and large objects. It compares rows, gives the shard another name, with the fence in its place, and carries the
+//     sequences over.
 //  6. fenced: the mover checks by the catalogs that the schema behind the fence is the one it compared; if a person has changed it, the fence
 //     comes down, and the cutover begins again. A compare-and-swap changes the map. From then on the target serves.
 //  7. switched: subscription, slot and publication are dropped. The old schema stays on the source until [Clean].

@@ -10,6 +10,7 @@ import (
 	"github.com/kiloshard/kiloshard/migrate/snapshot"
 	"github.com/kiloshard/kiloshard/shards"
 	"github.com/kiloshard/kiloshard/shards/move/internal/claim"
+	"github.com/kiloshard/kiloshard/shards/move/internal/fence"
 	"github.com/kiloshard/kiloshard/shards/move/internal/hold"
 	"github.com/kiloshard/kiloshard/shards/move/internal/hosts"
 	"github.com/kiloshard/kiloshard/shards/move/internal/locks"
@@ -38,10 +39,11 @@ type job struct {
 	bytes      int64               // of the shard's tables
 	apart      apart
 	comparison comparison
-	carried    string      // the snapshot of the target when it had all rows
-	mapped     *shards.Map // as it was before the fence; nil for a move that was fenced by another mover
-	tried      time.Time   // when the first try of a cutover began
-	entered    bool        // the ledger has the move
+	carried    string           // the snapshot of the target when it had all rows
+	sequences  []fence.Sequence // as they were before this mover's fence; nil before that, and of a fence of another mover
+	mapped     *shards.Map      // as it was before the fence; nil for a move that was fenced by another mover
+	tried      time.Time        // when the first try of a cutover began
+	entered    bool             // the ledger has the move
 	turn       locks.Turn
 	hold       hold.Hold
 }

@@ -68,7 +68,7 @@ func (j *job) fenceLate(ctx context.Context) error {
 	}
 	err := j.retryLocked(ctx, func() error {
 		return j.fenceLocked(ctx, func(ctx context.Context, tx pgx.Tx) error {
-			return j.raiseFence(ctx, tx)
+			return j.fenceSource(ctx, tx)
 		})
 	})
 	if err != nil && !fence.IsUp(ctx, j.from, j.Move) {

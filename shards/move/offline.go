@@ -100,7 +100,7 @@ func (j *job) copyLocked(ctx context.Context, tx pgx.Tx) error {
 	if err := j.compare(ctx, tx, j.to, rows.All, [2]string{}); err != nil {
 		return err
 	}
-	if err := j.carry(ctx, tx); err != nil {
+	if err := j.settled(ctx); err != nil {
 		return err
 	}
 	return j.raiseFence(ctx, tx)

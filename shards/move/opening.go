@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/jackc/pgx/v5"
+
 	"github.com/kiloshard/kiloshard/shards/move/internal/fence"
 	"github.com/kiloshard/kiloshard/shards/move/internal/session"
 	"github.com/kiloshard/kiloshard/shards/move/internal/structure"
@@ -50,18 +52,47 @@ func (j *job) whileOpen(ctx context.Context, try func() error) error {
 	return err
 }
 
+// endOpening runs statements at the end of the transaction that is open on the target, if one is, and reports whether they are known to be committed.
+func (j *job) endOpening(ctx context.Context, statements string) (done bool) {
+	if j.opening == nil {
+		return false
+	}
+	if j.opening.PgConn().TxStatus() == 'T' { // it was not rolled back, as after an answer to the COMMIT of the fence that was lost
+		done = session.Run(ctx, j.opening, statements) == nil
+	}
+	session.Close(ctx, j.opening)
+	j.opening = nil
+	return done
+}
+
+// held returns the sequences of the source as they were before its fence.
+func (j *job) held(ctx context.Context) ([]fence.Sequence, error) {
+	if j.sequences != nil {
+		return j.sequences, nil
+	}
+	return fence.Held(ctx, j.from, j.Move)
+}
+
 // openTarget makes the target serve. The source is fenced. It does not wait for the disk: a target that crashes and forgets it is opened again before
 // the move goes on.
 func (j *job) openTarget(ctx context.Context) error {
-	script := "BEGIN; SET LOCAL synchronous_commit = off; " + fence.Show(j.Move) + fence.Open(j.Move) + "COMMIT"
-	if j.opening != nil { // where all but the update is done
-		err := session.Run(ctx, j.opening, script)
-		session.Close(ctx, j.opening)
-		if j.opening = nil; err == nil {
-			return nil
-		}
+	if j.endOpening(ctx, fence.Open(j.Move)+"COMMIT") {
+		return nil
 	}
-	return session.Run(ctx, j.to, script)
+	held, err := j.held(ctx)
+	if err != nil {
+		return err
+	}
+	return session.InTx(ctx, j.to, func(pgx.Tx) error {
+		// This waits for the transaction that a mover which was killed may have left.
+		if err := session.Run(ctx, j.to, "SET LOCAL synchronous_commit = off; "+fence.Show(j.Move)); err != nil {
+			return err
+		}
+		if open, err := fence.IsOpen(ctx, j.to, j.Move); err != nil || open { // then its sequences may have moved on
+			return err
+		}
+		return session.Run(ctx, j.to, fence.Carry(j.Schema, held)+fence.Open(j.Move))
+	})
 }
 
 // showBack returns the statements that take down the fence of the move that is rolled back, and drop it, unless that would drop
@@ -83,17 +114,12 @@ func (j *job) reopen(ctx context.Context) error {
 	if j.back.Outcome == ledger.Returned {
 		return nil
 	}
-	is, err := fence.Held(ctx, j.from, j.Move)
+	held, err := j.held(ctx)
 	if err != nil {
 		return err
 	}
-	end := fence.Set(j.Schema, is) + fence.Open(j.Move) + fmt.Sprintf("UPDATE kiloshard.moves SET outcome = '%s', stepped = clock_timestamp() WHERE id = '%s'; COMMIT", ledger.Returned, j.back.ID)
-	done := false
-	if j.opening != nil { // the fence is down there
-		done = session.Run(ctx, j.opening, end) == nil
-		session.Close(ctx, j.opening)
-		j.opening = nil
-	}
+	end := fence.Set(j.Schema, held) + fence.Open(j.Move) + fmt.Sprintf("UPDATE kiloshard.moves SET outcome = '%s', stepped = clock_timestamp() WHERE id = '%s'; COMMIT", ledger.Returned, j.back.ID)
+	done := j.endOpening(ctx, end)
 	if !done { // unless the answer to its COMMIT was lost
 		if err := j.readReturned(ctx); err != nil {
 			return err

@@ -118,11 +118,11 @@ type Noted struct {
 	Catalogs string          // a hash of the catalogs' rows of the shard; empty for none
 }
 
-// Note writes it into the source's ledger, in the transaction of [Raise].
-func Note(ctx context.Context, tx pgx.Tx, m ledger.Move, noted Noted) error {
-	const query = `UPDATE kiloshard.moves SET carried = $2, back = $3, catalogs = nullif($4, '') WHERE id = $1`
-	_, err := tx.Exec(ctx, query, m.ID, noted.Carried, noted.Back, noted.Catalogs)
-	return err
+// Note writes it into the source's ledger, in the transaction of [Raise], and returns the sequences as they were before the fence.
+func Note(ctx context.Context, tx pgx.Tx, m ledger.Move, noted Noted) (held []Sequence, err error) {
+	const query = `UPDATE kiloshard.moves SET carried = $2, back = $3, catalogs = nullif($4, '') WHERE id = $1 RETURNING sequences`
+	err = tx.QueryRow(ctx, query, m.ID, noted.Carried, noted.Back, noted.Catalogs).Scan(&held)
+	return held, err
 }
 
 // RaiseAlone returns the statements that take all locks of the shard, make the source refuse, and write the step, with nothing else to note.

@@ -10,7 +10,7 @@ import (
 	"github.com/kiloshard/kiloshard/shards/move/ledger"
 )
 
-// Sequence is one of a shard's sequences, as it was before the fence. The source's ledger has them.
+// Sequence is one of a shard's sequences, as it was before the fence. kiloshard.fence notes them in the source's ledger.
 type Sequence struct {
 	Name   string `json:"name"`
 	Max    int64  `json:"max"`
@@ -22,25 +22,6 @@ type Sequence struct {
 func Held(ctx context.Context, source *pgx.Conn, m ledger.Move) (held []Sequence, err error) {
 	err = source.QueryRow(ctx, `SELECT coalesce(sequences, '[]') FROM kiloshard.moves WHERE id = $1`, m.ID).Scan(&held)
 	return held, err
-}
-
-// Sequences returns the sequences of a schema as they are now.
-func Sequences(ctx context.Context, tx pgx.Tx, schema string) ([]Sequence, error) {
-	const query = `
-		SELECT c.relname, s.seqmax, 0::bigint, false
-		FROM pg_class c JOIN pg_sequence s ON s.seqrelid = c.oid WHERE c.relnamespace = $1::regnamespace ORDER BY 1`
-	rows, err := tx.Query(ctx, query, schema)
-	if err != nil {
-		return nil, err
-	}
-	sequences, err := pgx.CollectRows(rows, pgx.RowToStructByPos[Sequence])
-	for i := range sequences {
-		s := &sequences[i]
-		if err == nil {
-			err = tx.QueryRow(ctx, "SELECT last_value, is_called FROM "+session.Name(schema, s.Name), pgx.QueryExecModeExec).Scan(&s.Last, &s.Called)
-		}
-	}
-	return sequences, err
 }
 
 // Carry returns the statements that set the sequences of a schema to where others are. With new files a rollback undoes that.
