@@ -20,17 +20,28 @@ type pair struct {
 }
 
 // command runs pair start, which sets PG_PAIR_DSN to a DSN with both addresses, PG_FIRST_DSN and PG_SECOND_DSN to DSNs with one; pair
-// kill, of the primary once the standby has all that it has; pair promote, of the standby; pair restart, of the killed one; and
-// pair freeze, of the standby.
+// third, which starts another standby and sets PG_THIRD_DSN; pair wait, until the standbys have all that the primary has; pair kill, of the
+// primary once the standby has that; pair promote, of the standby; pair restart, of the killed one; and pair freeze, of the standby.
 func (p *pair) command(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 1 {
-		ts.Fatalf("usage: pair start|kill|promote|restart|freeze")
+		ts.Fatalf("usage: pair start|third|wait|kill|promote|restart|freeze")
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
 	defer cancel()
 	switch args[0] {
 	case "start":
 		p.start(ctx, ts)
+	case "third":
+		third := shardtest.Standby(p.t, p.primary, "third")
+		u, err := url.Parse(third.DSN("app"))
+		if err != nil {
+			ts.Fatalf("a server's DSN is no URL")
+		}
+		ts.Setenv("PG_THIRD", u.Host)
+		ts.Setenv("PG_THIRD_DSN", u.String())
+		ts.Check(say(ctx, p.primary, until(`exists (select from pg_stat_replication where application_name = 'third' and state = 'streaming')`)))
+	case "wait":
+		ts.Check(say(ctx, p.primary, until(`(select bool_and(replay_lsn >= upto) from pg_stat_replication)`)))
 	case "kill":
 		ts.Check(say(ctx, p.primary, until(`exists (select from pg_stat_replication where replay_lsn >= upto)`)))
 		ts.Check(p.primary.Kill(ctx))
@@ -41,7 +52,7 @@ func (p *pair) command(ts *testscript.TestScript, neg bool, args []string) {
 	case "freeze":
 		ts.Check(p.standby.Freeze(ctx))
 	default:
-		ts.Fatalf("pair %s: expected start, kill, promote, restart or freeze", args[0])
+		ts.Fatalf("pair %s: expected start, third, wait, kill, promote, restart or freeze", args[0])
 	}
 }
 

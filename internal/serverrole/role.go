@@ -33,6 +33,14 @@ func (r Role) Newer(other Role) bool {
 	return !r.ReadOnly && other.ReadOnly
 }
 
+// IsSameServer reports whether two roles are those of one server, which may have several addresses. It reports false if the server is unknown.
+func (r Role) IsSameServer(other Role) bool {
+	return r.Server != "" && r.Server == other.Server && r.System == other.System
+}
+
+// Rivals reports whether a server takes writes although another one is the host's primary: then the host has two.
+func (r Role) Rivals(primary Role) bool { return r.TakesWrites() && !r.IsSameServer(primary) }
+
 var errNoAnswer = errors.New("the server did not return its role")
 
 // Read asks a server for its role. A primary's timeline is that of the WAL it writes: the timeline in

@@ -9,6 +9,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/kiloshard/kiloshard/internal/serverrole"
 	"github.com/kiloshard/kiloshard/shards"
 	"github.com/kiloshard/kiloshard/shards/provision/internal/extensions"
 	"github.com/kiloshard/kiloshard/shards/provision/internal/fences"
@@ -36,6 +37,9 @@ type HostStatus struct {
 	Addresses []AddressStatus // of a host with several, in their order; nil for one address
 	Standbys  []StandbyStatus // as many as Replicas, by name
 
+	MapReplicas []AddressStatus // the map's replicas of the host, without those at its addresses
+	Rivals      []Rival         // among Addresses and MapReplicas
+
 	Sessions     int   // to the database, this one included
 	Transactions int64 // that have ended, according to its statistics
 
@@ -61,7 +65,7 @@ type Lead struct {
 
 // Status returns the state of all hosts, in the order of the map's hosts. It asks them at once. A host that does not
 // answer by the end of ctx has an Err. If a host has several addresses, Status asks each for its role, and the primary
-// for everything else; without a primary, a standby.
+// for everything else; without a primary, a standby. It asks the map's replicas for their roles, too.
 func Status(ctx context.Context, m *shards.Map) []HostStatus {
 	statuses := make([]HostStatus, len(m.Hosts()))
 	var wg sync.WaitGroup
@@ -77,22 +81,52 @@ func Status(ctx context.Context, m *shards.Map) []HostStatus {
 func hostStatus(ctx context.Context, m *shards.Map, host shards.Host) HostStatus {
 	numbers := m.NumbersOn(host.Name)
 	s := HostStatus{Host: host, Expected: len(numbers)}
-	var conn *pgx.Conn
-	if addresses := addressesOf(host); len(addresses) > 1 {
-		if s.Addresses, conn = findPrimary(ctx, addresses); conn == nil {
+	addresses := addressesOf(host)
+	replicas := replicasOf(host, addresses)
+	asked := make(chan []AddressStatus, 1)
+	go func() { asked <- readRoles(ctx, replicas) }()
+	all, at := s.open(ctx, addresses, len(replicas) > 0)
+	if at != nil {
+		defer at.close(ctx)
+		if err := s.read(ctx, at.conn, m, numbers); err != nil {
+			s = HostStatus{Host: host, Expected: len(numbers), Addresses: s.Addresses, Err: err}
+		}
+	}
+	s.MapReplicas = <-asked
+	for _, a := range replicas {
+		a.close(ctx)
+	}
+	if at != nil {
+		compareReplicas(s.MapReplicas, replicas, at.role)
+		s.Rivals = rivals(host.Name, all, s.MapReplicas)
+	}
+	return s
+}
+
+// open connects to a host, of several addresses to the primary; without one, to a standby. It returns the states of the addresses and the one that
+// it has connected to. If none answers, it sets Err. With role it reads the role of a host with one address, too.
+func (s *HostStatus) open(ctx context.Context, addresses []*address, role bool) ([]AddressStatus, *address) {
+	if len(addresses) > 1 {
+		var at *address
+		if s.Addresses, at = findPrimary(ctx, addresses); at == nil {
 			for _, a := range s.Addresses {
 				s.Err = errors.Join(s.Err, fmt.Errorf("%s: %w", a.Address, a.Err))
 			}
-			return s
 		}
-	} else if conn, s.Err = session.Open(ctx, host); s.Err != nil {
-		return s
+		return s.Addresses, at
 	}
-	defer func() { _ = conn.Close(ctx) }()
-	if err := s.read(ctx, conn, m, numbers); err != nil {
-		return HostStatus{Host: host, Expected: len(numbers), Addresses: s.Addresses, Err: err}
+	var at address
+	if at.conn, s.Err = session.Open(ctx, s.Host); s.Err != nil {
+		return nil, nil
 	}
-	return s
+	if !role {
+		return nil, &at
+	}
+	if at.role, s.Err = serverrole.Read(ctx, at.conn.PgConn()); s.Err != nil {
+		at.close(ctx)
+		return nil, nil
+	}
+	return []AddressStatus{{Address: addresses[0].name, Recovery: at.role.Recovery, Timeline: at.role.Timeline, Primary: !at.role.Recovery}}, &at
 }
 
 // read reads the fields of a host that answers.

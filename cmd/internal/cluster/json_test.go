@@ -30,7 +30,18 @@ func TestJSON(t *testing.T) {
 		Failed:       []*shards.ShardError{{Shard: 1, Schema: "shard_00001", Host: "pg-a", Err: shards.ErrNoShard}},
 		NotAttempted: shards.SetOf(5, 6),
 	}
+	verified := verifyResult{
+		ShardCount: 8, HostCount: 2, Moving: shards.SetOf(4), Unreached: []unreachedHost{{Host: "pg-b", Error: "connection refused"}},
+		Differences: []verifyDifference{
+			{Difference: provision.Difference{Kind: provision.KindMissing, Host: "pg-a", Schema: "shard_00003", Found: "no such schema", Want: "the shard"}},
+			{Difference: provision.Difference{Kind: kindStructure, Host: "pg-a", Schema: "shard_00001 and 1 more", Found: "an index", Want: "none"}, Shards: new(shards.SetOf(1, 2))},
+		},
+		Rivals: []provision.Rival{{Host: "pg-a", Primary: "10.0.0.2:5432", PrimaryTimeline: 2, Address: "10.0.0.1:5432", Timeline: 1}},
+	}
+	same := verifyResult{ShardCount: 8, HostCount: 2, Differences: []verifyDifference{}, Unreached: []unreachedHost{}, Rivals: []provision.Rival{}}
 	for name, print := range map[string]func(*cli.App) error{
+		"verify":        func(a *cli.App) error { return a.Print(verified, nil) },
+		"verify_empty":  func(a *cli.App) error { return a.Print(same, nil) },
 		"create":        func(a *cli.App) error { return printCreated(a, m, false, created, partial, 1500*time.Millisecond) },
 		"create_empty":  func(a *cli.App) error { return printCreated(a, m, true, provision.CreateReport{}, nil, time.Second) },
 		"upgrade":       func(a *cli.App) error { return printUpgraded(a, true, upgraded, partial, 1500*time.Millisecond) },

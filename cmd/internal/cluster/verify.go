@@ -22,6 +22,7 @@ type verifyResult struct {
 	Differences []verifyDifference `json:"differences"`
 	Moving      shards.Set         `json:"moving"`    // whose moves are under way
 	Unreached   []unreachedHost    `json:"unreached"` // of which nothing is known
+	Rivals      []provision.Rival  `json:"rivals"`    // second primaries of hosts
 }
 
 type unreachedHost struct {
@@ -40,14 +41,15 @@ columns whose default calls another shard's next_id or draws from such a sequenc
 cannot hold them, stray schemas. Then it
 compares the shards at each version with each other, and reports each kind of difference once. A move under
 way is not a difference, unless it stopped at the fence, where no host serves the shard. It changes nothing.
-Exit code 1 when there is a difference or no host answers, 3 when the hosts that answer are as the map says.`,
+Exit code 1 when there is a difference or no host answers, 3 when the hosts that answer are as the map says, or
+all are and one of them has two primaries: two addresses, or an address and a replica, that take writes.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			_, m, err := a.LoadMap(cmd.Context())
 			if err != nil {
 				return err
 			}
-			result := verifyResult{ShardCount: m.Len(), HostCount: len(m.Hosts()), Differences: []verifyDifference{}, Unreached: []unreachedHost{}}
+			result := verifyResult{ShardCount: m.Len(), HostCount: len(m.Hosts()), Differences: []verifyDifference{}, Unreached: []unreachedHost{}, Rivals: []provision.Rival{}}
 			if err := result.compare(cmd.Context(), m); err != nil {
 				return err
 			}
@@ -62,7 +64,10 @@ Exit code 1 when there is a difference or no host answers, 3 when the hosts that
 // compare compares the hosts that answer with the map, and the shards on them with each other. The error is one that leaves
 // nothing to say of any host.
 func (r *verifyResult) compare(ctx context.Context, m *shards.Map) error {
+	rivals := make(chan []provision.Rival, 1)
+	go func() { rivals <- provision.Rivals(ctx, m) }()
 	differences, err := provision.Verify(ctx, m)
+	r.Rivals = append(r.Rivals, <-rivals...)
 	if err := r.note(ctx, err); err != nil {
 		return err
 	}
@@ -135,7 +140,7 @@ func (r *verifyResult) print(a *cli.App, m *shards.Map) {
 	}
 }
 
-// verdict names the hosts that do not answer, and returns the error of the command.
+// verdict names the hosts that do not answer or have two primaries, and returns the error of the command.
 func (r *verifyResult) verdict(a *cli.App) error {
 	var texts []string
 	for _, h := range r.Unreached {
@@ -144,8 +149,11 @@ func (r *verifyResult) verdict(a *cli.App) error {
 	for _, text := range cli.GroupHosts(texts) {
 		fmt.Fprintln(a.Stderr, text)
 	}
+	for _, rival := range r.Rivals {
+		fmt.Fprintln(a.Stderr, rival)
+	}
 	switch {
-	case len(r.Differences) == 0 && len(r.Unreached) == 0:
+	case len(r.Differences) == 0 && len(r.Unreached) == 0 && len(r.Rivals) == 0:
 		return nil
 	case len(r.Differences) == 0 && len(r.Unreached) < r.HostCount:
 		return cli.Partly(cli.ErrSilent)

@@ -63,9 +63,11 @@ type hostStatus struct {
 	LagSeconds        float64                 `json:"lag_seconds"`
 	Recovery          bool                    `json:"recovery,omitempty"`
 
-	Addresses []addressStatus `json:"addresses,omitempty"` // of a host with several
-	Standbys  []standbyStatus `json:"standbys,omitempty"`
-	Sessions  int             `json:"sessions"`
+	Addresses   []addressStatus   `json:"addresses,omitempty"`    // of a host with several
+	MapReplicas []addressStatus   `json:"map_replicas,omitempty"` // without those at these addresses
+	Rivals      []provision.Rival `json:"rivals,omitempty"`
+	Standbys    []standbyStatus   `json:"standbys,omitempty"`
+	Sessions    int               `json:"sessions"`
 
 	transactions int64
 	state        string // of one of which nothing is known, for people: "down", or why it refuses
@@ -81,8 +83,9 @@ func Command(a *cli.App) *cobra.Command {
 		Short: "Prints hosts, shards, versions, sizes, lag",
 		Long: `Prints the version of the map, who changed it last and when, and where it is kept. For each host it prints
 whether it answers, how many of its shards exist and at which versions, its size, and the largest replay lag
-of its replicas; below that, which address of a host with several is the primary, and the standbys that stream
-from each host. A host that is an unpromoted standby is shown as one: it takes no writes.
+of its replicas; below that, which address of a host with several is the primary, the replicas in the map, and
+the standbys that stream from each host. A host that is an unpromoted standby is shown as one: it takes no
+writes. A standby on another timeline than the primary is shown with it, and a host with two primaries is named.
 
 It lists moves under way and names those without a mover, and sequences that lead the clock because it stepped
 back. Exit code 3 when some hosts do not answer, or when no host serves a shard because its mover was killed;
@@ -150,6 +153,7 @@ JSON in one line each. The exit code is then 0, whatever the state of the hosts.
 				if h.Recovery {
 					fmt.Fprintf(a.Stderr, "host %s takes no writes: it is a standby that was not promoted\n", h.Host)
 				}
+				warnOfServers(a, &h)
 			}
 			warnOfLeads(a, result.Leads)
 			unserved := moves.Warn(a, result.Moves)
@@ -188,7 +192,8 @@ func lookAtHosts(ctx context.Context, a *cli.App, timeout time.Duration) (status
 			Missing: s.Missing, Strays: s.Strays, MissingExtensions: s.MissingExtensions,
 			Versions: []migrate.VersionStatus{}, Bytes: s.Bytes, Replicas: s.Replicas, LagSeconds: s.Lag.Seconds(),
 			Sessions: s.Sessions, transactions: s.Transactions,
-			Recovery: s.Recovery, Addresses: addressesOf(&s), Standbys: standbysOf(&s),
+			Recovery: s.Recovery, Addresses: addressesOf(s.Addresses, roleOldPrimary), MapReplicas: addressesOf(s.MapReplicas, rolePromoted),
+			Rivals: s.Rivals, Standbys: standbysOf(&s),
 		}
 		for _, l := range s.Leads {
 			result.Leads = append(result.Leads, leadStatus{s.Host.Name, l.Schema, l.Sequence, l.By.Seconds()})

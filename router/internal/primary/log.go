@@ -44,7 +44,7 @@ func (w *Watch) logRival(a *address) {
 	if w.twoClusters() {
 		why = errTwoClusters
 	}
-	a.rival = r.TakesWrites() && (why != nil || w.primary != nil && a != w.primary)
+	a.rival = r.TakesWrites() && why != nil || w.primary != nil && a != w.primary && r.Rivals(w.primary.last.role)
 	if !a.rival || before {
 		return
 	}

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/kiloshard/kiloshard/internal/serverrole"
 )
 
 // GuardColumns are three columns for a statement at the beginning of a read transaction; [ParseSeen] parses their values.
@@ -112,9 +114,7 @@ func (s *Set) Check(i int, want *Want, began time.Time, seen Seen) error {
 // may look as if it did. Behind a pooler this answer may come from another server than the answer before.
 func (r *replica) learn(ctx context.Context, conn *pgconn.PgConn) error {
 	const query = `select (extract(epoch from pg_postmaster_start_time()) * 1000000)::int8,
-	(select system_identifier from pg_control_system()),
-	greatest(1, (select max(received_tli) from pg_stat_wal_receiver where status = 'streaming'),
-	(select timeline_id from pg_control_checkpoint()), (select min_recovery_end_timeline from pg_control_recovery()))::int8`
+	(select system_identifier from pg_control_system()), ` + serverrole.DataTimeline
 	values, err := ask(ctx, conn, query)
 	if err != nil {
 		return err
