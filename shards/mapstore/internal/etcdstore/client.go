@@ -6,11 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
-	"sync/atomic"
 	"time"
 
-	"go.etcd.io/etcd/api/v3/etcdserverpb"
-	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"google.golang.org/grpc"
 	grpcbackoff "google.golang.org/grpc/backoff"
@@ -37,7 +34,7 @@ func (s *Store) clientConfig() (clientv3.Config, error) {
 				Backoff:           grpcbackoff.Config{BaseDelay: 50 * time.Millisecond, Multiplier: 1.6, Jitter: 0.2, MaxDelay: time.Second},
 				MinConnectTimeout: s.cfg.Limit,
 			}),
-			grpc.WithChainUnaryInterceptor(noteCause, logInWith(store.PasswordText)),
+			grpc.WithChainUnaryInterceptor(noteCause, logInWith(store.PasswordText, s.cfg.Limit)),
 		},
 	}
 	if secure != nil {
@@ -45,32 +42,6 @@ func (s *Store) clientConfig() (clientv3.Config, error) {
 			newFreshTLS(secure, func() (*tls.Config, error) { return loadTLS(s.cfg.Config, s.endpoints) })))
 	}
 	return config, nil
-}
-
-// logInWith makes each login use the current password, while the client of etcd keeps its first one. If etcd refuses
-// the current one, it tries the last one that was accepted, so that the password may change where it is kept before it
-// changes in etcd.
-func logInWith(password func() string) grpc.UnaryClientInterceptor {
-	var accepted atomic.Pointer[string]
-	return func(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
-		login, ok := req.(*etcdserverpb.AuthenticateRequest)
-		if !ok {
-			return invoke(ctx, method, req, reply, cc, opts...)
-		}
-		earlier, now := accepted.Load(), password()
-		login.Password = now
-		err := invoke(ctx, method, req, reply, cc, opts...)
-		switch {
-		case err == nil:
-			accepted.Store(&now)
-		case earlier != nil && *earlier != now && errors.Is(rpctypes.Error(err), rpctypes.ErrAuthFailed):
-			login.Password = *earlier
-			if invoke(ctx, method, req, reply, cc, opts...) == nil {
-				return nil
-			}
-		}
-		return err
-	}
 }
 
 // errClosed says that the store is closed.
@@ -154,10 +125,11 @@ func (s *Store) read(ctx context.Context, what, key string, options ...clientv3.
 		hangs := part.Err() != nil && ctx.Err() == nil
 		cancel()
 		if err == nil || !hangs {
-			return response, err
+			return response, s.withMembers(err)
 		}
 	}
-	return send(ctx, s, what, get)
+	response, err := send(ctx, s, what, get)
+	return response, s.withMembers(err)
 }
 
 // causeKey is the key of a *error in a context. noteCause sets that error.

@@ -89,7 +89,7 @@ func (s *Store) commit(ctx context.Context, now state, r record) error {
 			return refusal(err, r)
 		}
 		if !pause.Wait(ctx) || s.end.Err() != nil {
-			return fmt.Errorf("%w: %w", backend.ErrOutcomeUnknown, err)
+			return fmt.Errorf("%w: %w", backend.ErrOutcomeUnknown, s.withMembers(err))
 		}
 	}
 }
