@@ -21,7 +21,8 @@ func HasPassword(login string) bool {
 }
 
 // conninfo returns how the target logs in to the source: the addresses, the database and the user of the source's DSN, with TLS and
-// checks as strict as ours, and [Login.Settings]; with a password only as [Login.WithPassword] says.
+// checks as strict as ours, and [Login.Settings]; with a password only as [Login.WithPassword] says. The address of our own session comes
+// first: a subscription tries them in turn and has no time limit for one that hangs.
 func (s Stream) conninfo(ctx context.Context) (string, error) {
 	c := s.From.Config()
 	hosts, numbers, err := connect.Addresses(s.SourceHost)
@@ -29,8 +30,11 @@ func (s Stream) conninfo(ctx context.Context) (string, error) {
 		return "", err
 	}
 	var ports []string
-	for _, n := range numbers {
+	for i, n := range numbers {
 		ports = append(ports, strconv.Itoa(int(n)))
+		if hosts[i] == c.Host && n == c.Port {
+			hosts[0], hosts[i], ports[0], ports[i] = hosts[i], hosts[0], ports[i], ports[0]
+		}
 	}
 	var release int
 	if _, err := fmt.Sscan(s.To.PgConn().ParameterStatus("server_version"), &release); err != nil {
