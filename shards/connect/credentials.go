@@ -19,9 +19,10 @@ import (
 // logins provides the credentials for connections to a host. Credentials for one address, from a function or a passfile,
 // are sent to no other address. It is safe for concurrent use.
 type logins struct {
-	host  shards.Host
-	names resolved
-	sent  secrets
+	host        shards.Host
+	needsServer bool // sessions have settings that a pooler refuses
+	names       resolved
+	sent        secrets
 }
 
 // parts says which parts of a config must not change, because the caller has set them.

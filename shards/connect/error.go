@@ -23,6 +23,7 @@ type Error struct {
 	Err  error // from pgx, or from the function for the host's credentials
 
 	who, why, advice string // of a text about a failed connection
+	pooler           bool
 }
 
 func (e *Error) compose() string {
@@ -39,9 +40,9 @@ func (e *Error) Error() string { return e.text }
 // Unwrap returns the cause.
 func (e *Error) Unwrap() error { return e.Err }
 
-// Is reports for [ErrCredentials] whether the server refused the credentials.
+// Is reports for [ErrCredentials] whether the server refused the credentials, and for [ErrPooler] whether a pooler refused the session.
 func (e *Error) Is(target error) bool {
-	return target == ErrCredentials && refusal(e.Err) != nil
+	return target == ErrCredentials && refusal(e.Err) != nil || target == ErrPooler && e.pooler
 }
 
 // explain turns pgx's error about a failed connection into an [Error]. It returns other errors unchanged.
@@ -61,6 +62,9 @@ func (l *logins) explain(err error) error {
 	}
 	if byDefault, bad := hasDefaultMode(l.host, config); bad == nil && byDefault && failedTLS(err) {
 		e.advice = strings.TrimPrefix(e.advice+"; "+otherModes, "; ")
+	}
+	if e.pooler = l.needsServer && isPooler(err); e.pooler {
+		e.why, e.advice = refusedParameter.ReplaceAllString(e.why, "$1"), throughPooler // any of many parameters comes first
 	}
 	e.text = e.compose()
 	return e

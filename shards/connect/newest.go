@@ -103,9 +103,10 @@ func openNewest[S session](ctx context.Context, host shards.Host, open func(cont
 	return opened[S]{}, joined(host, &config.ConnConfig.Config, failed)
 }
 
-// newestOf returns the address that [Open] leads to, and the role of its server. The session is closed.
+// newestOf returns the address that [Open] leads to, and the role of its server. It closes the sessions, which have the settings of the DSN alone:
+// poolers, where the map store may be, refuse most others.
 func newestOf(ctx context.Context, host shards.Host) (opened[*pgconn.PgConn], error) {
-	best, err := openNewest(ctx, host, func(ctx context.Context, at shards.Host) (*pgconn.PgConn, error) { return openPlain(ctx, at, nil) }, itself)
+	best, err := openNewest(ctx, host, openBare, itself)
 	best.end(ctx)
 	return best, err
 }
@@ -138,7 +139,7 @@ func joined(host shards.Host, config *pgconn.Config, errs []error) error {
 		if !errors.As(err, &e) || e.who == "" {
 			return err
 		}
-		whole.who, whole.Err = e.who, errors.Join(whole.Err, e.Err)
+		whole.who, whole.Err, whole.pooler = e.who, errors.Join(whole.Err, e.Err), whole.pooler || e.pooler
 		texts = append(texts, e.why)
 		add(e.advice)
 		if byDefault && failedTLS(e.Err) {

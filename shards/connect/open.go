@@ -22,7 +22,8 @@ const defaultLimit = 30 * time.Second
 // ctx governs the opening; also, each address of the host has the connect_timeout of the DSN, 30 s without one. Several addresses are tried side by
 // side: the session leads to the primary that was promoted last among those that answer soon, or if there is none to the first in the DSN.
 //
-// It checks whose shards a host of a map holds. The error is an [Error], an [IdentityError], [ErrSilent], or that of ctx.
+// It checks whose shards a host of a map holds. The error is an [Error], [ErrPooler] if a pooler is at the address, an [IdentityError],
+// [ErrSilent], or that of ctx.
 //
 // A statement has no time limit. But if it has received nothing for the connect_timeout, another connection checks whether
 // the host still answers. If that gets no answer within five times as long, the statement fails with [ErrSilent].
@@ -44,7 +45,7 @@ func openChecked(ctx context.Context, host shards.Host, adjust func(*pgx.ConnCon
 
 // open opens a session at a host's one address.
 func open(ctx context.Context, host shards.Host, adjust func(*pgx.ConnConfig), check checker) (*pgx.Conn, error) {
-	l := &logins{host: host}
+	l := &logins{host: host, needsServer: true}
 	config, err := l.config(ctx, func(config *pgx.ConnConfig) {
 		stateAll(&config.Config)
 		if adjust != nil {
@@ -79,7 +80,7 @@ func OpenPlain(ctx context.Context, host shards.Host, adjust func(*pgconn.Config
 
 // openPlain is [OpenPlain] for a host with one address.
 func openPlain(ctx context.Context, host shards.Host, adjust func(*pgconn.Config)) (*pgconn.PgConn, error) {
-	l := &logins{host: host}
+	l := &logins{host: host, needsServer: true}
 	config, err := l.config(ctx, func(config *pgx.ConnConfig) {
 		stateTransactions(&config.Config)
 		if adjust != nil {
@@ -99,6 +100,24 @@ func openPlain(ctx context.Context, host shards.Host, adjust func(*pgconn.Config
 		err = state(ctx, conn, CheckRole)
 	}
 	if err != nil {
+		_ = conn.Close(ctx)
+		return nil, err
+	}
+	return conn, nil
+}
+
+// openBare opens a session at a host's one address, with the settings of the DSN alone.
+func openBare(ctx context.Context, host shards.Host) (*pgconn.PgConn, error) {
+	l := &logins{host: host}
+	config, err := l.config(ctx, nil)
+	if err != nil {
+		return nil, err
+	}
+	conn, err := pgconn.ConnectConfig(ctx, &config.Config)
+	if err != nil {
+		return nil, l.explain(err)
+	}
+	if err := checkIdentity(ctx, conn, host); err != nil {
 		_ = conn.Close(ctx)
 		return nil, err
 	}

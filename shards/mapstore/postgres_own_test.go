@@ -3,7 +3,6 @@ package mapstore_test
 import (
 	"context"
 	"errors"
-	"os"
 	"strings"
 	"sync"
 	"testing"
@@ -193,39 +192,5 @@ func TestOpenRefuses(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), test.want) || strings.Contains(err.Error(), "sesame") {
 			t.Errorf("%s: error %v, want one with %q", test.name, err, test.want)
 		}
-	}
-}
-
-// TestPostgresBehindPgBouncer has a pooler of transactions, which loses notifications.
-func TestPostgresBehindPgBouncer(t *testing.T) {
-	t.Parallel()
-	dsn := newDatabase(t, server)
-	bouncer, err := localpg.StartPgBouncer(newContext(t), localpg.PgBouncerConfig{
-		DSN: dsn, Settings: map[string]string{"default_pool_size": "2"},
-	})
-	switch {
-	case errors.Is(err, localpg.ErrUnavailable) && os.Getenv("CI") != "true":
-		t.Skip(err)
-	case err != nil:
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := bouncer.Stop(context.Background()); err != nil {
-			t.Error(err)
-		}
-	})
-	through := bouncer.DSN(queryOne[string](t, dsn, "select current_database()::text"))
-	one, two := openPostgres(t, through), openPostgres(t, through)
-	w := watch(t, one, 0)
-	for version := range 10 {
-		swap(t, two, version, version+1)
-		_, err := one.Swap(newContext(t), version, newChange(50))
-		_ = checkAs[*mapstore.ConflictError](t, err)
-	}
-	for found := 0; found < 10; {
-		found = w.entry(t).Map.Version()
-	}
-	if all := versions(t, one); len(all) != 10 {
-		t.Errorf("%d versions, want 10", len(all))
 	}
 }

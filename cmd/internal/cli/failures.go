@@ -197,6 +197,8 @@ func MissingHost(err error, otherwise string) string {
 	switch {
 	case errors.Is(err, connect.ErrCredentials):
 		return "no login"
+	case errors.Is(err, connect.ErrPooler):
+		return "pooler"
 	case !errors.As(err, &pg):
 		return otherwise
 	case pg.Code == "53300":
