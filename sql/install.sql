@@ -1,6 +1,6 @@
 -- The kiloshard helper schema: one engine that makes the IDs of all shards of this database. This part
 -- checks the database and stores the settings. Then comes engine.sql, or local.sql for a layout without a time,
--- and then parts.sql, which takes IDs apart.
+-- then parts.sql, which takes IDs apart, and audit.sql.
 --
 -- Everything is schema-qualified, operators too, so that no search_path can substitute a function or
 -- an operator of another role. OPERATOR(pg_catalog.+) is just +, but all operators written so have the same

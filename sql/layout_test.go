@@ -44,7 +44,7 @@ func TestPinterest(t *testing.T) {
 	}
 	refused(t, b.conn, invalidParameter, "select shard_00005.next_ids(-1)")
 	if functions := several[string](t, b.conn, "select proname::text from pg_proc where pronamespace = 'kiloshard'::regnamespace order by 1"); !slices.Equal(functions,
-		[]string{"id_floor", "id_sequence", "id_shard", "id_time", "id_type", "next_id", "next_ids"}) {
+		[]string{"id_floor", "id_sequence", "id_shard", "id_time", "id_type", "next_id", "next_ids", "note_command"}) {
 		t.Errorf("the helper schema has %s", functions)
 	}
 }

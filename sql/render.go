@@ -89,7 +89,7 @@ func engine(p Params, version string) string {
 		p.Epoch = time.Unix(0, 0) // the same for all such clusters, since the settings are compared
 	}
 	data := engineData{Params: p, Version: version}
-	script := render("install.sql", data) + "\n" + render(maker, data) + "\n" + render("parts.sql", data)
+	script := render("install.sql", data) + "\n" + render(maker, data) + "\n" + render("parts.sql", data) + "\n" + render("audit.sql", data)
 	if p.TimeBits > 0 {
 		script += "\n" + render("advance.sql", data) + "\n" + render("before.sql", data)
 	}

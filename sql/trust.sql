@@ -20,7 +20,7 @@ WITH RECURSIVE mine (role) AS (
 ), relations AS (
   SELECT c.*, s.nspname, s.helper, format('%I.%I', s.nspname, c.relname) AS name
   FROM pg_catalog.pg_class c JOIN schemas s ON s.oid = c.relnamespace
-  WHERE c.relkind <> 'c' AND CASE WHEN s.helper THEN c.relname IN ('settings', 'ledger', 'maps', 'counters', 'moves', 'move_markers') OR c.relname ~ '^(setter_[0-9]+|lock_(install|create)|next_.*_id_seq)$'
+  WHERE c.relkind <> 'c' AND CASE WHEN s.helper THEN c.relname IN ('settings', 'ledger', 'maps', 'counters', 'moves', 'move_markers', 'audit') OR c.relname ~ '^(setter_[0-9]+|lock_(install|create)|next_.*_id_seq)$'
     ELSE c.relname = ANY ({{names .Relations}}) END
 ), functions AS (
   SELECT p.oid, p.proowner, s.nspname FROM pg_catalog.pg_proc p JOIN schemas s ON s.oid = p.pronamespace
@@ -30,7 +30,7 @@ WITH RECURSIVE mine (role) AS (
   UNION ALL
   SELECT nspname, name, a.grantee, a.privilege_type FROM relations, aclexplode(relacl) a
   WHERE a.privilege_type IN ('TRIGGER', 'TRUNCATE', 'MAINTAIN', 'REFERENCES') OR helper AND relname ~ '^(setter|lock)_'
-    OR a.privilege_type <> 'SELECT' AND relname IN ('settings', 'ledger', 'moves', 'move_markers', 'schema_version')
+    OR a.privilege_type <> 'SELECT' AND relname IN ('settings', 'ledger', 'moves', 'move_markers', 'audit', 'schema_version')
 ), found (kind, schema, what, expected) AS (
   SELECT 'owner', nspname, format('schema %I belongs to role %s', nspname, nspowner::regrole), 'owner'
   FROM schemas WHERE nspowner NOT IN (SELECT role FROM trusted)

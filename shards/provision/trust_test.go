@@ -113,13 +113,13 @@ func TestGrants(t *testing.T) {
 	on(t, host, "begin; "+sql.Ledger()+sql.Moves()+"; commit; create table shard_00002.schema_version (version int)")
 	for _, grant := range []string{
 		"create on schema kiloshard", "trigger on kiloshard.settings", "references on kiloshard.settings", "create on schema shard_00002",
-		"update on kiloshard.ledger", "insert on kiloshard.moves", "update on shard_00002.schema_version",
+		"update on kiloshard.ledger", "insert on kiloshard.moves", "insert on kiloshard.audit", "update on shard_00002.schema_version",
 	} {
 		on(t, host, fmt.Sprintf("grant %s to %q", grant, role))
 	}
 	differences, err := provision.Verify(t.Context(), m)
-	if err != nil || len(differences) != 7 {
-		t.Errorf("got %v, %v, expected seven grants", differences, err)
+	if err != nil || len(differences) != 8 {
+		t.Errorf("got %v, %v, expected eight grants", differences, err)
 	}
 	if _, err := provision.Create(t.Context(), provision.CreateConfig{Map: m}); err != nil {
 		t.Error(err)

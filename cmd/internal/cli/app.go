@@ -5,6 +5,8 @@ package cli
 import (
 	"io"
 	"time"
+
+	"github.com/spf13/cobra"
 )
 
 // App is the state that all commands share.
@@ -21,6 +23,8 @@ type App struct {
 	Quiet      bool // nothing is printed but what was asked for, and errors
 	unhindered *unhindered
 	started    bool // the command line was understood, and a command began
+	running    *cobra.Command
+	arguments  []string // of the running command, without its flags
 
 	TemplateEnv bool // of migrate: see its flag
 }

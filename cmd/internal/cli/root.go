@@ -29,14 +29,14 @@ func (a *App) NewRoot(name, version string) *cobra.Command {
 		Version:       version,
 		SilenceUsage:  true,
 		SilenceErrors: true,
-		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {
+		PersistentPreRunE: func(cmd *cobra.Command, args []string) error {
 			if err := cmd.ValidateRequiredFlags(); err != nil {
 				return err // cobra itself would look only after this function
 			}
 			if !slices.Contains(outputs, a.Output) {
 				return fmt.Errorf("-o %q: expected table, json or plain", a.Output)
 			}
-			a.started = true
+			a.started, a.running, a.arguments = true, cmd, args
 			return nil
 		},
 	}

@@ -48,6 +48,9 @@ it again. kiloshard verify names shards on which a role has fewer rights than on
 			if err != nil {
 				return err
 			}
+			if !cfg.DryRun {
+				a.Audit(cmd.Context(), m.Hosts(), nil)
+			}
 			cfg.Map = m
 			cfg.Progress = a.Progress("grant")
 			start := time.Now()

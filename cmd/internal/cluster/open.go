@@ -102,6 +102,7 @@ func open(ctx context.Context, a *cli.App, text, host string, change mapstore.Ch
 			return fmt.Errorf("shards %s are ready on %s, and the map does not name them: run it again: %w", set, host, err)
 		}
 		result.Version = made.Map.Version()
+		a.AuditMap(ctx)
 	}
 	return a.Print(result, func() {
 		if dryRun {

@@ -56,9 +56,11 @@ done; run it again.`,
 			if err != nil {
 				return err
 			}
-			if err := checkAdvance(m, cfg.Host, at); err != nil {
+			host, err := checkAdvance(m, cfg.Host, at)
+			if err != nil {
 				return err
 			}
+			a.Audit(cmd.Context(), []shards.Host{host}, nil)
 			cfg.Map, cfg.Beyond, cfg.Progress = m, at, a.Progress("advance")
 			moved, err := provision.Advance(cmd.Context(), cfg)
 			return errors.Join(printAdvanced(a, cfg, moved, err), err)
@@ -73,18 +75,19 @@ done; run it again.`,
 	return cmd
 }
 
-// checkAdvance returns a usage error for a host or a time that the map does not have.
-func checkAdvance(m *shards.Map, host string, at time.Time) error {
+// checkAdvance returns the host, and a usage error for a host or a time that the map does not have.
+func checkAdvance(m *shards.Map, name string, at time.Time) (shards.Host, error) {
 	if !m.Layout().HasTime() {
-		return cli.Usagef("layout %s has no time: its sequences follow no clock", m.Layout())
+		return shards.Host{}, cli.Usagef("layout %s has no time: its sequences follow no clock", m.Layout())
 	}
 	if _, err := m.Layout().Milliseconds(at, m.Epoch()); err != nil {
-		return cli.Usage(fmt.Errorf("--beyond: %w", err))
+		return shards.Host{}, cli.Usage(fmt.Errorf("--beyond: %w", err))
 	}
-	if _, ok := m.HostNamed(host); ok {
-		return nil
+	host, ok := m.HostNamed(name)
+	if !ok {
+		return shards.Host{}, cli.Usagef("--host %q: expected a host of the map", name)
 	}
-	return cli.Usagef("--host %q: expected a host of the map", host)
+	return host, nil
 }
 
 func printAdvanced(a *cli.App, cfg provision.AdvanceConfig, moved []provision.Advanced, err error) error {

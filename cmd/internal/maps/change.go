@@ -66,7 +66,9 @@ func change(ctx context.Context, a *cli.App, s *session, now mapstore.Entry, wri
 		}
 		if len(result.Changes) == 0 {
 			if f.keysMoved && !f.dryRun {
-				if err := recordKeys(ctx, a, s, now); err != nil {
+				err := recordKeys(ctx, a, s, now)
+				a.AuditMap(ctx)
+				if err != nil {
 					return err
 				}
 			}
@@ -91,10 +93,12 @@ func change(ctx context.Context, a *cli.App, s *session, now mapstore.Entry, wri
 		}
 		result.MapVersion = cli.VersionOf(made)
 		if f.keysMoved {
-			if err := recordKeys(ctx, a, s, made); err != nil {
-				a.Warn("%s, in %s", result.MapVersion, s.where)
-				return err
-			}
+			err = recordKeys(ctx, a, s, made)
+		}
+		a.AuditMap(ctx)
+		if err != nil {
+			a.Warn("%s, in %s", result.MapVersion, s.where)
+			return err
 		}
 	}
 	return a.Print(result, func() {

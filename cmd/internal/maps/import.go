@@ -120,6 +120,9 @@ func importHistory(ctx context.Context, a *cli.App, s *session, now mapstore.Ent
 		}
 		from, result.MapVersion = made.Map.Version(), cli.VersionOf(made)
 	}
+	if result.Versions > 0 && !f.dryRun {
+		a.AuditMap(ctx)
+	}
 	return a.Print(result, func() {
 		verb := "brought to"
 		if f.dryRun {

@@ -113,6 +113,9 @@ func underWayCommand(a *cli.App, use, short, did, all string, do func(context.Co
 				}
 			}
 			return onMoves(cmd.Context(), a, &f, set, func(ctx context.Context, cfg move.RunConfig) error {
+				if use != "verify" { // which changes nothing
+					a.Audit(ctx, cfg.Map.Hosts(), nil)
+				}
 				return runMoves(ctx, a, cfg, did, func(ctx context.Context, cfg move.RunConfig) (move.Report, error) { return do(ctx, cfg.Config) })
 			})
 		},

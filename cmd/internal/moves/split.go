@@ -102,6 +102,8 @@ func promoteTo(ctx context.Context, a *cli.App, cfg move.RunConfig, from, to str
 	leave := slices.Collect(maps.Keys(balance.Split(cfg.Map, from, to, use.bytes, use.writes)))
 	cfg.Shards, cfg.To = shards.SetOf(leave...), to
 	if run {
+		source, _ := cfg.Map.HostNamed(from) // its standby gets the line with all other rows
+		a.Audit(ctx, []shards.Host{source}, nil)
 		return runMoves(ctx, a, cfg, "moved to "+to, func(ctx context.Context, cfg move.RunConfig) (move.Report, error) {
 			return move.Promote(ctx, promotion(cfg))
 		})

@@ -161,6 +161,7 @@ knows and leaves them alone, because somebody else may have made them.`,
 			if err := a.Confirm(yes, what); err != nil {
 				return err
 			}
+			a.Audit(cmd.Context(), m.Hosts(), nil)
 			cleaned, err := move.Clean(cmd.Context(), m, only)
 			result := map[string]any{"cleaned": cleaned.Done, "open": cleaned.Open, "removed": append([]string{}, cleaned.Removed...), "unknown": append([]string{}, cleaned.Unknown...)}
 			return errors.Join(a.Print(result, func() {

@@ -46,6 +46,7 @@ ends when no way back is open.`,
 
 // moveAndKeep moves shards, and keeps their ways back if they are to have any: beside the moves, and after them.
 func moveAndKeep(ctx context.Context, a *cli.App, cfg move.RunConfig, did string) error {
+	a.Audit(ctx, cfg.Map.Hosts(), nil)
 	var done shards.Set
 	err := runMoves(ctx, a, cfg, did, func(ctx context.Context, cfg move.RunConfig) (report move.Report, err error) {
 		if cfg.RollbackFor > 0 {

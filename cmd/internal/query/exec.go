@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -83,6 +84,10 @@ touched, except with --read-only.`,
 				set = m.All()
 			}
 			e.m, e.sql = m, args[0]
+			hosts := slices.DeleteFunc(slices.Clone(m.Hosts()), func(h shards.Host) bool {
+				return !slices.ContainsFunc(m.NumbersOn(h.Name), set.Has)
+			})
+			a.Audit(cmd.Context(), hosts, []string{shownSQL(e.sql)})
 			began := time.Now()
 			done, err := fanout.Run(cmd.Context(), fanout.Config[*pgconn.PgConn]{
 				Map: m, Open: e.open, Reachable: e.readOnly, PerHost: parallel, Progress: a.Progress("exec"),

@@ -114,6 +114,7 @@ func psql(ctx context.Context, a *cli.App, m *shards.Map, n shards.Number, args 
 	if err := keepsPassword(environment); err != nil {
 		return &shards.HostError{Host: host.Name, Err: err}
 	}
+	a.Audit(ctx, []shards.Host{host}, append([]string{fmt.Sprint(n)}, shownOptions(args)...))
 	path := strings.NewReplacer(`\`, `\\`, " ", `\ `).Replace(m.SearchPath(n))
 	cmd := exec.Command("psql", append(prompts(m.Schema(n), host.Name), args...)...) //nolint:noctx // Ctrl-C is psql's own
 	cmd.Env = append(append(withoutLibpq(os.Environ()), environment...), "PGOPTIONS=-c search_path="+path)
