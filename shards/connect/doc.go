@@ -29,9 +29,14 @@
 // has no earlier password, and fails until the second step is done. To avoid that, alternate between two roles, both
 // members of the one that owns the tables: give the other one a new password, and then change user and password together.
 //
-// A server may ask for the password itself instead of a proof that the client knows it. Connect refuses that, since an
-// impostor at the address would get the password. The exceptions: TLS verifies the server and the DSN is not from a
-// store, or the DSN or [shards.Store.Local] has require_auth=password.
+// A server may ask for the password itself, or for an MD5 hash of it, instead of a proof that the client knows it. Connect
+// refuses that, since an impostor at the address would get the password. The exceptions: TLS verifies the server and the DSN is
+// not from a store, or the DSN or [shards.Store.Local] has require_auth=password, or md5.
+//
+// # Limits
+//
+// Before a login is over a server may send 1,000 messages of 4 MiB together, and ask for 200,000 iterations of SCRAM. For more than
+// 16,384 of them, one connection of a pool at a time logs in, in a quarter of the time at most.
 //
 // # Identity
 //

@@ -209,6 +209,8 @@ func advise(err error, config *pgconn.Config, credentials bool) string {
 		return "no password was found: expected one in the DSN, as ${NAME}, in a passfile, or from a password command"
 	case refused != nil:
 		return "expected the password of user " + config.User + " in the DSN or its variable, the service, PGPASSWORD or the passfile"
+	case strings.Contains(text, "require_auth check failed") && strings.Contains(text, "requested md5"):
+		return "the server asks for an MD5 hash of the password, which is not sent: expected scram-sha-256 in its pg_hba.conf and a password that is stored so, or TLS that verifies it (sslmode=verify-full), or require_auth=md5 in the DSN, which for a map from a store belongs in store.local"
 	case strings.Contains(text, "require_auth check failed"):
 		return "the server asks for the password itself, which is not sent: expected scram-sha-256 in its pg_hba.conf, or TLS that verifies it (sslmode=verify-full), or require_auth=password in the DSN, which for a map from a store belongs in store.local"
 	case errors.As(err, &wrongName):

@@ -12,7 +12,7 @@ import (
 
 const (
 	// loginMessageLimit is the largest message that a server may send before its identity is checked, in bytes. The largest that
-	// Kiloshard expects is a strategy of 8,192 ranges.
+	// Kiloshard expects is a strategy of 8,192 ranges. It is also the most that all messages of a login may have.
 	loginMessageLimit = 4 << 20
 	// messageLimit is Postgres's own limit.
 	messageLimit = 1<<30 - 2
@@ -21,11 +21,11 @@ const (
 // errRows says that a server answered with other rows than kiloshard.settings has.
 var errRows = errors.New("the server sent other rows than expected: at most one row of kiloshard.settings")
 
-// limitLogin has a config's connections refuse messages over loginMessageLimit, until [endLimit].
+// limitLogin has a config's connections guard their login, and refuse messages over loginMessageLimit until [endLimit].
 func limitLogin(c *pgconn.Config) {
-	build := c.BuildFrontend
+	build, turn := c.BuildFrontend, turn{taken: make(chan struct{}, 1), limit: c.ConnectTimeout}
 	c.BuildFrontend = func(r io.Reader, w io.Writer) *pgproto3.Frontend {
-		f := build(r, w)
+		f := build(&guard{Reader: r, turn: turn, want: headLength}, w)
 		f.SetMaxBodyLen(loginMessageLimit)
 		return f
 	}

@@ -3,6 +3,8 @@ package connect_test
 import (
 	"bufio"
 	"encoding/binary"
+	"errors"
+	"fmt"
 	"io"
 	"net"
 	"strings"
@@ -46,6 +48,29 @@ func startHostile(t *testing.T, serve func(conn net.Conn, b *pgproto3.Backend)) 
 	return listener.Addr().String()
 }
 
+// askSCRAM asks a client for iterations of SCRAM, and returns once it has computed them.
+func askSCRAM(b *pgproto3.Backend, iterations int) error {
+	b.Send(&pgproto3.AuthenticationSASL{AuthMechanisms: []string{"SCRAM-SHA-256"}})
+	if err := errors.Join(b.Flush(), b.SetAuthType(pgproto3.AuthTypeSASL)); err != nil {
+		return err
+	}
+	m, err := b.Receive()
+	if err != nil {
+		return err
+	}
+	first, ok := m.(*pgproto3.SASLInitialResponse)
+	if !ok {
+		return fmt.Errorf("got %T", m)
+	}
+	_, nonce, _ := strings.Cut(string(first.Data), ",r=")
+	b.Send(&pgproto3.AuthenticationSASLContinue{Data: fmt.Appendf(nil, "r=%sx,s=c2FsdA==,i=%d", nonce, iterations)})
+	if err := errors.Join(b.Flush(), b.SetAuthType(pgproto3.AuthTypeSASLContinue)); err != nil {
+		return err
+	}
+	_, err = b.Receive()
+	return err
+}
+
 // A server does not fill the memory of its clients before they know that it is theirs.
 func TestHostileServer(t *testing.T) {
 	t.Parallel()
@@ -64,6 +89,33 @@ func TestHostileServer(t *testing.T) {
 		{"a message of 500 MB before login", "invalid body length", func(conn net.Conn, _ *pgproto3.Backend) {
 			_, _ = conn.Write(binary.BigEndian.AppendUint32([]byte{'R'}, 500<<20))
 			_, _ = io.Copy(io.Discard, conn) // until the client leaves
+		}},
+		{"10 million iterations", "the server asks for 10000000 iterations of SCRAM: expected at most 200000", func(_ net.Conn, b *pgproto3.Backend) {
+			_ = askSCRAM(b, 10_000_000)
+		}},
+		{"settings without end", "the server sent 1001 messages of ", func(_ net.Conn, b *pgproto3.Backend) {
+			b.Send(&pgproto3.AuthenticationOk{})
+			for i := 0; b.Flush() == nil; i++ {
+				b.Send(&pgproto3.ParameterStatus{Name: fmt.Sprint(i), Value: "on"})
+			}
+		}},
+		{"notices without end", "the server sent 1001 messages of ", func(_ net.Conn, b *pgproto3.Backend) {
+			for b.Flush() == nil {
+				b.Send(&pgproto3.NoticeResponse{Message: "x"})
+			}
+		}},
+		{"long notices", "the server sent 4 messages of ", func(_ net.Conn, b *pgproto3.Backend) {
+			for b.Flush() == nil {
+				b.Send(&pgproto3.NoticeResponse{Message: strings.Repeat("x", 1<<20)})
+			}
+		}},
+		{"a request to authenticate of 1 MB", "a request to authenticate of 1048", func(_ net.Conn, b *pgproto3.Backend) {
+			b.Send(&pgproto3.AuthenticationSASL{AuthMechanisms: []string{strings.Repeat("x", 1<<20)}})
+			_ = b.Flush()
+		}},
+		{"a hash of the password", "the server asks for an MD5 hash of the password, which is not sent", func(_ net.Conn, b *pgproto3.Backend) {
+			b.Send(&pgproto3.AuthenticationMD5Password{})
+			_ = b.Flush()
 		}},
 		{"rows without end", "other rows than expected", func(_ net.Conn, b *pgproto3.Backend) {
 			ready(b)

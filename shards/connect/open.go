@@ -137,6 +137,10 @@ func (l *logins) config(ctx context.Context, adjust func(*pgx.ConnConfig)) (*pgx
 	return config, l.prepare(ctx, config, parts{}, nil)
 }
 
+// DefaultAuth is the require_auth of a host that TLS does not verify, and of one from a store: an impostor there gets neither the
+// password nor an MD5 hash of it, which is easy to guess from.
+const DefaultAuth = "!password,!md5"
+
 // parse parses a host's DSN with its present variables. pgxpool's parser keeps settings for pgx and for
 // pools out of the server's parameters.
 func parse(host shards.Host) (*pgxpool.Config, error) {
@@ -154,7 +158,7 @@ func parse(host shards.Host) (*pgxpool.Config, error) {
 	limitLogin(&config.ConnConfig.Config)
 	_, fromStore := host.Store()
 	if config.ConnConfig.RequireAuth == "" && (fromStore || !verified(&config.ConnConfig.Config)) {
-		config.ConnConfig.RequireAuth = "!password"
+		config.ConnConfig.RequireAuth = DefaultAuth
 	}
 	return config, nil
 }

@@ -38,11 +38,11 @@ func TestSecure(t *testing.T) {
 		{"no mode, and one address of this machine", "host=127.0.0.1,10.0.0.1", 15, "sslmode='verify-full'" + none},
 		{"no mode on this machine", "host=127.0.0.1", 15, "sslmode='prefer'" + none},
 		{"no mode, and a socket", "host=/tmp", 15, "sslmode='prefer'" + none},
-		{"no password in clear", "host=10.0.0.1 sslmode=prefer connect_timeout=3", 16, "sslmode='prefer'" + none + " require_auth='!password' connect_timeout='3'"},
+		{"no password in clear", "host=10.0.0.1 sslmode=prefer connect_timeout=3", 16, "sslmode='prefer'" + none + " require_auth='!password,!md5' connect_timeout='3'"},
 		{"allow", "host=10.0.0.1 sslmode=allow target_session_attrs=any", 15, "sslmode='allow'" + none + " target_session_attrs='any'"},
 		{"disable", "host=10.0.0.1 sslmode=disable", 15, "sslmode='disable'"},
 		{"what newer releases have", "host=10.0.0.1 sslmode=require sslsni=0 channel_binding=require require_auth=scram-sha-256 sslnegotiation=direct", 17, "sslmode='require'" + none + " sslsni='0' sslnegotiation='direct' channel_binding='require' require_auth='scram-sha-256'"},
-		{"direct", "host=127.0.0.1 sslnegotiation=direct", 16, "sslmode='require'" + none + " require_auth='!password'"},
+		{"direct", "host=127.0.0.1 sslnegotiation=direct", 16, "sslmode='require'" + none + " require_auth='!password,!md5'"},
 	} {
 		got, err := connect.Secure(hostOf(test.dsn), test.release)
 		if err != nil || got != test.want {

@@ -79,7 +79,7 @@ func notWeaker(s dsn.Setting, ours string) error {
 		return nil
 	case s.Key == "sslmode" && slices.Index(dsn.Modes, s.Value) < slices.Index(dsn.Modes, ours):
 	case s.Key == "channel_binding" && ours == "require":
-	case s.Key == "require_auth" && ours != "" && ours != "!password":
+	case s.Key == "require_auth" && ours != "" && ours != connect.DefaultAuth:
 	default:
 		return nil
 	}

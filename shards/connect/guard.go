@@ -1,0 +1,147 @@
+package connect
+
+import (
+	"bytes"
+	"encoding/binary"
+	"fmt"
+	"io"
+	"strconv"
+	"sync"
+	"time"
+)
+
+const (
+	// loginMessages is how many messages a server may send before it is ready for a statement. It sends about 20: most of them are
+	// settings that it reports.
+	loginMessages = 1_000
+	// requestLimit is the largest request to authenticate that a server may send, in bytes.
+	requestLimit = 64 << 10
+	// iterationLimit is how many iterations of SCRAM a server may ask for. They take a processor about 50 ms. Postgres's
+	// scram_iterations is 4,096 by default.
+	iterationLimit = 200_000
+	// cheapIterations are the most that any number of logins compute at a time; see [turn].
+	cheapIterations = 16_384
+)
+
+// headLength is the length of a message's type and length, in bytes.
+const headLength = 5
+
+// guard reads what a server sends, and refuses what would cost the client too much, until the server is ready for a statement. It
+// stands behind TLS.
+type guard struct {
+	io.Reader
+	turn turn
+
+	ready           bool
+	head            []byte // of the present message: its type and length, and the body of a request to authenticate
+	want            int    // the length of head when it is complete
+	skip            int    // bytes of the present message that are not looked at
+	messages, bytes int    // so far
+	computed        func() // ends the turn of this login; nil without one
+}
+
+// Read reads as its reader does. pgx computes what SCRAM asks for before it reads again.
+func (g *guard) Read(p []byte) (int, error) {
+	if g.ready {
+		return g.Reader.Read(p)
+	}
+	if g.computed != nil {
+		g.computed()
+		g.computed = nil
+	}
+	n, err := g.Reader.Read(p)
+	if refused := g.check(p[:n]); refused != nil {
+		return 0, refused
+	}
+	return n, err
+}
+
+func (g *guard) check(data []byte) error {
+	for len(data) > 0 && !g.ready {
+		if g.skip > 0 {
+			n := min(g.skip, len(data))
+			g.skip, data = g.skip-n, data[n:]
+			continue
+		}
+		n := min(g.want-len(g.head), len(data))
+		g.head, data = append(g.head, data[:n]...), data[n:]
+		var err error
+		switch {
+		case len(g.head) < g.want:
+			return nil
+		case g.want == headLength:
+			err = g.begin(g.head[0], int(int32(binary.BigEndian.Uint32(g.head[1:])))-4) //nolint:gosec // as pgx reads it
+		default:
+			err = g.request(g.head[headLength:])
+			g.want = headLength
+		}
+		if err != nil {
+			return err
+		}
+		if g.want == headLength { // of the next message
+			g.head = g.head[:0]
+		}
+	}
+	return nil
+}
+
+// begin looks at the type of a message, and at the length of its body.
+func (g *guard) begin(kind byte, body int) error {
+	g.messages++
+	g.bytes += body
+	switch {
+	case kind == 'Z', body < 0 || body > loginMessageLimit: // pgx itself refuses the latter
+		g.ready = true
+	case g.messages > loginMessages || g.bytes > loginMessageLimit:
+		return fmt.Errorf("the server sent %d messages of %d bytes before the login was over: expected at most %d, of %d bytes",
+			g.messages, g.bytes, loginMessages, loginMessageLimit)
+	case kind == 'R' && body > requestLimit:
+		return fmt.Errorf("the server sent a request to authenticate of %d bytes: expected at most %d", body, requestLimit)
+	case kind == 'R' && body > 4:
+		g.want += body
+	default:
+		g.skip = body
+	}
+	return nil
+}
+
+// request looks at a request to authenticate. That with code 11 continues SCRAM: r=…,s=…,i= and the iterations.
+func (g *guard) request(body []byte) error {
+	if binary.BigEndian.Uint32(body) != 11 {
+		return nil
+	}
+	parts := bytes.SplitN(body[4:], []byte(","), 3)
+	iterations, err := strconv.Atoi(string(bytes.TrimPrefix(parts[len(parts)-1], []byte("i="))))
+	switch {
+	case err != nil: // pgx says so
+		return nil
+	case iterations > iterationLimit:
+		return fmt.Errorf("the server asks for %d iterations of SCRAM: expected at most %d", iterations, iterationLimit)
+	case iterations > cheapIterations:
+		g.computed, err = g.turn.take()
+	}
+	return err
+}
+
+// turn lets one login at a time compute many iterations for the host of a config, for a quarter of the time at most: a host that
+// accepts logins and ends them at once must not take the processors from the others.
+type turn struct {
+	taken chan struct{} // has room for one
+	limit time.Duration // of the wait
+}
+
+// computeLimit ends the turn of a login that does not read again.
+const computeLimit = time.Second
+
+// take waits for the turn. The returned function ends it.
+func (t turn) take() (end func(), err error) {
+	select {
+	case t.taken <- struct{}{}:
+	case <-time.After(t.limit):
+		return nil, fmt.Errorf("the server asks for more than %d iterations of SCRAM, which one login at a time computes, and others did for %s", cheapIterations, t.limit)
+	}
+	began := time.Now()
+	end = sync.OnceFunc(func() { time.AfterFunc(3*time.Since(began), func() { <-t.taken }) })
+	time.AfterFunc(computeLimit, end)
+	return end, nil
+}
