@@ -68,9 +68,20 @@ migrations: ./migrations
 	}
 	const text = "unsupported startup parameter (SQLSTATE 08P01); a pooler such as PgBouncer is at this address, and commands need the server itself: expected "
 	for _, args := range [][]string{
-		{"create"}, {"upgrade"}, {"verify"}, {"status"}, {"grant", "pg_monitor"}, {"migrate", "up"}, {"migrate", "status"}, {"migrate", "drift"},
-		{"migrate", "history"}, {"exec", "select 1", "--all"}, {"psql", "0", "--", "-c", "select 1"}, {"id", "advance", "--host", "pg-a", "--beyond", "2026-01-02T00:00:00Z"},
-		{"move", "status"}, {"rebalance"},
+		{"create"},
+		{"upgrade"},
+		{"verify"},
+		{"status"},
+		{"grant", "pg_monitor"},
+		{"migrate", "up"},
+		{"migrate", "status"},
+		{"migrate", "drift"},
+		{"migrate", "history"},
+		{"exec", "select 1", "--all"},
+		{"psql", "0", "--", "-c", "select 1"},
+		{"id", "advance", "--host", "pg-a", "--beyond", "2026-01-02T00:00:00Z"},
+		{"move", "status"},
+		{"rebalance"},
 	} {
 		code, said := kiloshard(bouncer.Address(), args...)
 		if code != cli.ExitFailed || !strings.Contains(said, bouncer.Address()+": server error: FATAL: "+text) {

@@ -111,16 +111,16 @@ func (g *guard) request(body []byte) error {
 		return nil
 	}
 	parts := bytes.SplitN(body[4:], []byte(","), 3)
-	iterations, err := strconv.Atoi(string(bytes.TrimPrefix(parts[len(parts)-1], []byte("i="))))
+	iterations, _ := strconv.Atoi(string(bytes.TrimPrefix(parts[len(parts)-1], []byte("i=")))) // pgx refuses what is no number
 	switch {
-	case err != nil: // pgx says so
-		return nil
 	case iterations > iterationLimit:
 		return fmt.Errorf("the server asks for %d iterations of SCRAM: expected at most %d", iterations, iterationLimit)
 	case iterations > cheapIterations:
+		var err error
 		g.computed, err = g.turn.take()
+		return err
 	}
-	return err
+	return nil
 }
 
 // turn lets one login at a time compute many iterations for the host of a config, for a quarter of the time at most: a host that
