@@ -15,6 +15,9 @@ import (
 	"github.com/kiloshard/kiloshard/shards/mapstore/internal/backend"
 )
 
+// attempts is how many servers a request tries within the limit if they hang.
+const attempts = 3
+
 // logInWith makes each login use the current password, while the client of etcd keeps its first one. If etcd refuses
 // the current one, it tries the last one that was accepted, so that the password may change where it is kept before it
 // changes in etcd. A login takes at most the limit.

@@ -10,7 +10,6 @@ import (
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/status"
 
 	"github.com/kiloshard/kiloshard/shards/mapstore/internal/backend"
 )
@@ -149,13 +148,4 @@ func isUnanswered(err error) bool {
 		return false
 	}
 	return true
-}
-
-// codeOf returns the code of an error of etcd.
-func codeOf(err error) codes.Code {
-	var known interface{ Code() codes.Code } // to etcd's client
-	if errors.As(err, &known) {
-		return known.Code()
-	}
-	return status.Code(err)
 }
