@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"regexp"
+	"strings"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
@@ -14,13 +15,19 @@ import (
 type causeKey struct{}
 
 // noteCause keeps the error of gRPC, which says why there is no connection. The client of etcd turns it into a bare
-// "context deadline exceeded".
+// "context deadline exceeded". The end of a request says nothing of its cause.
 func noteCause(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
 	err := invoke(ctx, method, req, reply, cc, opts...)
-	if cause, ok := ctx.Value(causeKey{}).(*error); ok && err != nil {
+	if cause, ok := ctx.Value(causeKey{}).(*error); ok && err != nil && !isEnd(err) {
 		*cause = err
 	}
 	return err
+}
+
+// isEnd reports whether an error only says that a request was ended, as its deadline does.
+func isEnd(err error) bool {
+	s := status.Convert(err)
+	return s.Code() == codes.Canceled || s.Code() == codes.DeadlineExceeded && strings.HasPrefix(s.Message(), "stream terminated by RST_STREAM")
 }
 
 // betterCause returns err with the text of its cause.

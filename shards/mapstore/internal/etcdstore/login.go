@@ -56,13 +56,13 @@ func untilAnswered(ctx context.Context, limit time.Duration, send func(context.C
 	for {
 		attempt, end := context.WithTimeout(ctx, limit/attempts)
 		err := send(attempt)
-		hangs := attempt.Err() != nil
-		if hangs && status.Code(err) == codes.Canceled { // as the server says at the end of the attempt
-			err = status.FromContextError(attempt.Err()).Err()
-		}
 		end()
-		if err == nil || !hangs && status.Code(err) != codes.Unavailable || !pause.Wait(ctx) {
-			return err
+		switch status.Code(err) {
+		case codes.Unavailable, codes.DeadlineExceeded, codes.Canceled: // the last one if the server sees the end of the attempt first
+			if pause.Wait(ctx) {
+				continue
+			}
 		}
+		return err
 	}
 }
