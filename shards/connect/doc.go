@@ -35,8 +35,10 @@
 //
 // # Limits
 //
-// Before a login is over a server may send 1,000 messages of 4 MiB together, and ask for 200,000 iterations of SCRAM. For more than
-// 16,384 of them, one connection of a pool at a time logs in, in a quarter of the time at most.
+// A server may send 1,000 messages of 4 MiB together before it is ready, and as much in answer to the check of its identity. It may
+// ask for 200,000 iterations of SCRAM. Connecting to an address that exceeded a limit of the login fails at once, with the same
+// error, but for one connection a second. More than 16,384 iterations are computed for one connection of a pool at a time, in a
+// quarter of the time at most.
 //
 // # Identity
 //

@@ -15,7 +15,7 @@ func Watch(conn net.Conn, limit time.Duration, ask func(context.Context) error) 
 
 // Guard returns a reader of what a server sends before it is ready, which refuses what costs too much.
 func Guard(r io.Reader) io.Reader {
-	return &guard{Reader: r, turn: turn{taken: make(chan struct{}, 1), limit: time.Second}, want: headLength}
+	return &guard{from: r, turn: turn{taken: make(chan struct{}, 1), limit: time.Second}, want: headLength, report: func(error) {}}
 }
 
 // CheckIdentity is what each connection to a host begins with.

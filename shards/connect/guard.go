@@ -3,16 +3,18 @@ package connect
 import (
 	"bytes"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"io"
+	"os"
 	"strconv"
 	"sync"
 	"time"
 )
 
 const (
-	// loginMessages is how many messages a server may send before it is ready for a statement. It sends about 20: most of them are
-	// settings that it reports.
+	// loginMessages is how many messages a server may send before it is ready for a statement, and in answer to the check of its
+	// identity. A login has about 20, most of them settings that it reports.
 	loginMessages = 1_000
 	// requestLimit is the largest request to authenticate that a server may send, in bytes.
 	requestLimit = 64 << 10
@@ -29,28 +31,42 @@ const headLength = 5
 // guard reads what a server sends, and refuses what would cost the client too much, until the server is ready for a statement. It
 // stands behind TLS.
 type guard struct {
-	io.Reader
-	turn turn
+	from   io.Reader
+	to     io.Writer
+	turn   turn
+	report func(refused error) // at the end: nil if nothing was refused
 
 	ready           bool
-	head            []byte // of the present message: its type and length, and the body of a request to authenticate
-	want            int    // the length of head when it is complete
-	skip            int    // bytes of the present message that are not looked at
-	messages, bytes int    // so far
-	computed        func() // ends the turn of this login; nil without one
+	head            []byte                            // of the present message: its type and length, and the body of a request to authenticate
+	want            int                               // the length of head when it is complete
+	skip            int                               // bytes of the present message that are not looked at
+	messages, bytes int                               // so far
+	computed        func() (rest func(canceled bool)) // of this login's turn; nil without one
 }
 
-// Read reads as its reader does. pgx computes what SCRAM asks for before it reads again.
+// Write writes to the server. What SCRAM asks for is computed then.
+func (g *guard) Write(p []byte) (int, error) {
+	if g.computed == nil {
+		return g.to.Write(p)
+	}
+	rest := g.computed()
+	g.computed = nil
+	n, err := g.to.Write(p)
+	rest(errors.Is(err, os.ErrDeadlineExceeded))
+	return n, err
+}
+
+// Read reads what the server sends.
 func (g *guard) Read(p []byte) (int, error) {
+	n, err := g.from.Read(p)
 	if g.ready {
-		return g.Reader.Read(p)
+		return n, err
 	}
-	if g.computed != nil {
-		g.computed()
-		g.computed = nil
+	refused := g.check(p[:n])
+	if refused != nil || g.ready {
+		g.report(refused)
 	}
-	n, err := g.Reader.Read(p)
-	if refused := g.check(p[:n]); refused != nil {
+	if refused != nil {
 		return 0, refused
 	}
 	return n, err
@@ -93,8 +109,7 @@ func (g *guard) begin(kind byte, body int) error {
 	case kind == 'Z', body < 0 || body > loginMessageLimit: // pgx itself refuses the latter
 		g.ready = true
 	case g.messages > loginMessages || g.bytes > loginMessageLimit:
-		return fmt.Errorf("the server sent %d messages of %d bytes before the login was over: expected at most %d, of %d bytes",
-			g.messages, g.bytes, loginMessages, loginMessageLimit)
+		return floodError{g.messages, g.bytes}
 	case kind == 'R' && body > requestLimit:
 		return fmt.Errorf("the server sent a request to authenticate of %d bytes: expected at most %d", body, requestLimit)
 	case kind == 'R' && body > 4:
@@ -123,25 +138,33 @@ func (g *guard) request(body []byte) error {
 	return nil
 }
 
-// turn lets one login at a time compute many iterations for the host of a config, for a quarter of the time at most: a host that
+// turn lets one login at a time compute many iterations for the host of a config, in a quarter of the time at most: a host that
 // accepts logins and ends them at once must not take the processors from the others.
 type turn struct {
 	taken chan struct{} // has room for one
 	limit time.Duration // of the wait
 }
 
-// computeLimit ends the turn of a login that does not read again.
-const computeLimit = time.Second
+// turnLimit ends the turn of a login that writes nothing.
+const turnLimit = 5 * time.Second
 
-// take waits for the turn. The returned function ends it.
-func (t turn) take() (end func(), err error) {
+// take waits for the turn. The login calls computed, and then rest, which lets the next one follow after three times as long as this
+// one has computed; at once if it was canceled, as many are when their pool is closed.
+func (t turn) take() (computed func() (rest func(canceled bool)), err error) {
 	select {
 	case t.taken <- struct{}{}:
 	case <-time.After(t.limit):
 		return nil, fmt.Errorf("the server asks for more than %d iterations of SCRAM, which one login at a time computes, and others did for %s", cheapIterations, t.limit)
 	}
-	began := time.Now()
-	end = sync.OnceFunc(func() { time.AfterFunc(3*time.Since(began), func() { <-t.taken }) })
-	time.AfterFunc(computeLimit, end)
-	return end, nil
+	began, end := time.Now(), sync.OnceFunc(func() { <-t.taken })
+	time.AfterFunc(turnLimit, end)
+	return func() func(bool) {
+		pause := 3 * time.Since(began)
+		return func(canceled bool) {
+			if canceled {
+				pause = 0
+			}
+			time.AfterFunc(pause, end)
+		}
+	}, nil
 }

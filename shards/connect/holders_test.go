@@ -57,6 +57,29 @@ func TestLockedSettings(t *testing.T) {
 			t.Errorf("%s: got %v, expected %q", way, err, want)
 		}
 	}
+	// One that gives up leaves nothing that waits on the server.
+	patient, err := shardtest.MapConfig(8, []shards.Host{{Name: "pg-a", DSN: plain.DSN("locked") + "&lock_timeout=600000", Weight: 1}}).Map()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, check := range []func(context.Context) error{
+		func(ctx context.Context) error { _, err := connect.Open(ctx, patient.Hosts()[0], nil); return err },
+		func(ctx context.Context) error {
+			_, err := connect.OpenPlain(ctx, patient.Hosts()[0], nil)
+			return err
+		},
+	} {
+		short, cancel := context.WithTimeout(ctx, time.Second)
+		if err := check(short); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("got %v", err)
+		}
+		cancel()
+		for waiting := 1; waiting > 0; {
+			if err := holder.QueryRow(ctx, "select count(*) from pg_locks where not granted and relation = 'kiloshard.settings'::regclass").Scan(&waiting); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
 	exec("rollback")
 	if err := connect.CheckIdentity(ctx, waiter, host); err != nil {
 		t.Error(err)

@@ -3,8 +3,11 @@ package connect
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
+	"net"
 	"slices"
+	"time"
 
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgproto3"
@@ -16,16 +19,30 @@ const (
 	loginMessageLimit = 4 << 20
 	// messageLimit is Postgres's own limit.
 	messageLimit = 1<<30 - 2
+	// cancelLimit is how long a cancel request may take.
+	cancelLimit = time.Second
 )
 
 // errRows says that a server answered with other rows than kiloshard.settings has.
 var errRows = errors.New("the server sent other rows than expected: at most one row of kiloshard.settings")
 
+// floodError says that a server sends too much before its identity is checked.
+type floodError struct{ messages, bytes int }
+
+func (e floodError) Error() string {
+	return fmt.Sprintf("the server sent %d messages of %d bytes before its identity was checked: expected at most %d, of %d bytes", e.messages, e.bytes, loginMessages, loginMessageLimit)
+}
+
 // limitLogin has a config's connections guard their login, and refuse messages over loginMessageLimit until [endLimit].
 func limitLogin(c *pgconn.Config) {
-	build, turn := c.BuildFrontend, turn{taken: make(chan struct{}, 1), limit: c.ConnectTimeout}
+	build, turn, suspects := c.BuildFrontend, turn{taken: make(chan struct{}, 1), limit: c.ConnectTimeout}, &suspects{}
+	suspects.watch(c)
 	c.BuildFrontend = func(r io.Reader, w io.Writer) *pgproto3.Frontend {
-		f := build(&guard{Reader: r, turn: turn, want: headLength}, w)
+		g := &guard{from: r, to: w, turn: turn, want: headLength, report: func(error) {}}
+		if conn, ok := w.(net.Conn); ok {
+			g.report = func(refused error) { suspects.add(conn.RemoteAddr().String(), refused) }
+		}
+		f := build(g, g)
 		f.SetMaxBodyLen(loginMessageLimit)
 		return f
 	}
@@ -35,21 +52,45 @@ func limitLogin(c *pgconn.Config) {
 func endLimit(conn *pgconn.PgConn) { conn.Frontend().SetMaxBodyLen(messageLimit) }
 
 // readRow returns the row of the last statement in query, which has the given number of columns, or nil if there is none. It ends the
-// connection to a server that sends others.
+// connection to a server that sends others, or as much as a login may not have: pgx itself would go on reading.
 func readRow(ctx context.Context, conn *pgconn.PgConn, query string, columns int) (row [][]byte, err error) {
-	results := conn.Exec(ctx, query)
-	for results.NextResult() {
-		for reader := results.ResultReader(); reader.NextRow(); {
-			if row != nil || len(reader.Values()) != columns {
-				_ = conn.Conn().Close()
-				_ = results.Close()
-				return nil, errRows
+	end := func(why error) ([][]byte, error) {
+		if ctx.Err() != nil { // the statement may wait for a lock
+			short, cancel := context.WithTimeout(context.WithoutCancel(ctx), cancelLimit)
+			defer cancel()
+			_ = conn.CancelRequest(short)
+		}
+		_ = conn.Conn().Close()
+		return nil, why
+	}
+	conn.Frontend().SendQuery(&pgproto3.Query{String: query})
+	if err := conn.Frontend().Flush(); err != nil {
+		return end(err)
+	}
+	var refused error
+	for messages, size := 1, 0; ; messages++ {
+		message, err := conn.ReceiveMessage(ctx)
+		if err != nil {
+			return end(err)
+		}
+		switch m := message.(type) {
+		case *pgproto3.DataRow:
+			if row != nil || len(m.Values) != columns {
+				return end(errRows)
 			}
 			row = make([][]byte, columns)
-			for i, value := range reader.Values() {
+			for i, value := range m.Values {
 				row[i] = slices.Clone(value)
 			}
+		case *pgproto3.ErrorResponse:
+			refused = pgconn.ErrorResponseToPgError(m)
+		case *pgproto3.ParameterStatus: // pgx keeps them all
+			size += len(m.Name) + len(m.Value)
+		case *pgproto3.ReadyForQuery:
+			return row, refused
+		}
+		if messages >= loginMessages || size > loginMessageLimit {
+			return end(floodError{messages, size})
 		}
 	}
-	return row, results.Close()
 }
