@@ -13,6 +13,9 @@ import (
 )
 
 const (
+	// loginMessageLimit is the largest message that a server may send before its identity is checked, in bytes. The largest that
+	// Kiloshard expects is a strategy of 8,192 ranges. It is also the most that all messages of a login may have.
+	loginMessageLimit = 4 << 20
 	// loginMessages is how many messages a server may send before it is ready for a statement, and in answer to the check of its
 	// identity. A login has about 20, most of them settings that it reports.
 	loginMessages = 1_000
@@ -24,6 +27,13 @@ const (
 	// cheapIterations are the most that any number of logins compute at a time; see [turn].
 	cheapIterations = 16_384
 )
+
+// floodError says that a server sends too much before its identity is checked.
+type floodError struct{ messages, bytes int }
+
+func (e floodError) Error() string {
+	return fmt.Sprintf("the server sent %d messages of %d bytes before its identity was checked: expected at most %d, of %d bytes", e.messages, e.bytes, loginMessages, loginMessageLimit)
+}
 
 // headLength is the length of a message's type and length, in bytes.
 const headLength = 5

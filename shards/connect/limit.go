@@ -3,7 +3,6 @@ package connect
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"net"
 	"slices"
@@ -14,9 +13,6 @@ import (
 )
 
 const (
-	// loginMessageLimit is the largest message that a server may send before its identity is checked, in bytes. The largest that
-	// Kiloshard expects is a strategy of 8,192 ranges. It is also the most that all messages of a login may have.
-	loginMessageLimit = 4 << 20
 	// messageLimit is Postgres's own limit.
 	messageLimit = 1<<30 - 2
 	// cancelLimit is how long a cancel request may take.
@@ -25,13 +21,6 @@ const (
 
 // errRows says that a server answered with other rows than kiloshard.settings has.
 var errRows = errors.New("the server sent other rows than expected: at most one row of kiloshard.settings")
-
-// floodError says that a server sends too much before its identity is checked.
-type floodError struct{ messages, bytes int }
-
-func (e floodError) Error() string {
-	return fmt.Sprintf("the server sent %d messages of %d bytes before its identity was checked: expected at most %d, of %d bytes", e.messages, e.bytes, loginMessages, loginMessageLimit)
-}
 
 // limitLogin has a config's connections guard their login, and refuse messages over loginMessageLimit until [endLimit].
 func limitLogin(c *pgconn.Config) {
