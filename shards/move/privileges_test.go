@@ -151,3 +151,32 @@ func (b *bundle) tryLater(host int, statements string) error {
 	_, err = conn.PgConn().Exec(context.Background(), statements).ReadAll()
 	return err
 }
+
+// A role that owns shards gets no more rights by a move of one: what would run with the mover's is refused.
+func TestNoRightsOnLoan(t *testing.T) {
+	t.Parallel()
+	b, c, owner := ownedByRole(t, 0)
+	b.exec(0, fmt.Sprintf(`
+		create function shard_00001.ok(bigint) returns bool language plpgsql as $f$ begin
+			if (select rolsuper from pg_catalog.pg_roles where rolname = current_user) then alter role %[1]s createrole; end if;
+			return true;
+		end $f$;
+		grant usage on schema shard_00001 to %[1]s; alter function shard_00001.ok(bigint) owner to %[1]s; alter table shard_00001.photos owner to %[1]s;
+		set role %[1]s; alter table shard_00001.photos add constraint ok check (shard_00001.ok(id)); reset role`, owner))
+	const rights = `select rolcreaterole from pg_roles where rolname = `
+	for _, offline := range []bool{false, true} {
+		cfg := c.cfg
+		cfg.Offline = offline
+		if _, err := move.Run(t.Context(), cfg); err == nil || !strings.Contains(err.Error(), "constraint ok on table shard_00001.photos calls shard_00001.ok(bigint) for each row, which belongs to role") {
+			t.Errorf("offline %t: got %v", offline, err)
+		}
+	}
+	b.exec(0, `alter function shard_00001.ok(bigint) security definer`)
+	if _, err := move.Run(t.Context(), c.cfg); err != nil {
+		t.Fatal(err)
+	}
+	b.equal("createrole", b.text(0, rights+"'"+owner+"'"), "f")
+	b.equal("rows", b.text(1, `select count(*) from shard_00001.photos`), "1000")
+	b.equal("owner", b.text(1, `select tableowner from pg_tables where schemaname = 'shard_00001' and tablename = 'photos'`), owner)
+	c.clean()
+}

@@ -53,6 +53,9 @@ func (s *Shard) WayBack(ctx context.Context, source, target *pgx.Conn) (onSource
 	if err := onSource.query(ctx, source, unvalidatedQuery, s.Schema, true, none); err != nil {
 		return onSource, onTarget, err
 	}
+	if err := s.lends(ctx, source, &onSource, false, true); err != nil {
+		return onSource, onTarget, err
+	}
 	if err := s.namesBack(ctx, source, &onSource); err != nil {
 		return onSource, onTarget, err
 	}

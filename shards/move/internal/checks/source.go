@@ -25,6 +25,7 @@ type Shard struct {
 	apart    int64    // bytes that are not replicated: of unlogged tables and large objects
 	owners   []string // roles
 	powers   []power  // of owners
+	calls    []call   // for each row that is written
 	barred   []string // why some owners of tables may not write to them
 	forced   []string // owners of tables whose row-level security applies to owners, too
 	roles    []string // that own an object or have privileges on one
@@ -235,6 +236,9 @@ func OnSource(ctx context.Context, conn *pgx.Conn, schema string, offline bool) 
 		return nil, err
 	}
 	s.owners, s.roles = append(s.owners, s.largeOwners...), append(s.roles, s.largeRoles...)
-	s.powers, err = readPowers(ctx, conn, s.owners)
+	if s.powers, err = readPowers(ctx, conn, s.owners); err != nil {
+		return nil, err
+	}
+	s.calls, err = readCalls(ctx, conn, schema)
 	return s, err
 }

@@ -82,6 +82,9 @@ func (s *Shard) OnTarget(ctx context.Context, conn *pgx.Conn, way Way) (Found, e
 	if err := s.comparePowers(ctx, conn, &f); err != nil {
 		return f, err
 	}
+	if err := s.lends(ctx, conn, &f, true, !way.Offline); err != nil {
+		return f, err
+	}
 	if err := s.largeOnTarget(ctx, conn, &f); err != nil {
 		return f, err
 	}
