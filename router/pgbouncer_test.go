@@ -7,6 +7,7 @@ import (
 	"os"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/kiloshard/kiloshard/router"
 	"github.com/kiloshard/kiloshard/router/internal/routertest"
@@ -145,4 +146,28 @@ func alternate(t *testing.T, opts options) {
 	if len(servers) == 0 || len(servers) > pooledSessions {
 		t.Errorf("%d sessions of the server answered, expected no more than %d", len(servers), pooledSessions)
 	}
+}
+
+// A PgBouncer whose sessions are all busy answers neither callers nor probes. It is not down: what runs goes on, and what waits gets
+// its turn.
+func TestBusyPgBouncer(t *testing.T) {
+	t.Parallel()
+	const failAfter = 200 * time.Millisecond
+	db, ctx := setup(t, options{})
+	bouncer := startPgBouncer(ctx, t, pooledSessions)
+	b, _ := setup(t, options{on: db, address: bouncer.Address(), conns: 4 * pooledSessions, failAfter: failAfter})
+	if err := b.Ping(ctx); err != nil { // from now on it knows of the pooler
+		t.Fatal(err)
+	}
+	var wait sync.WaitGroup
+	for i := range 4 * pooledSessions {
+		wait.Go(func() {
+			s := b.shard(t, i)
+			tag, err := s.Exec(ctx, `update photos set owner = owner from (select pg_sleep($1)) s`, (5 * failAfter).Seconds())
+			if err != nil || tag.RowsAffected() != 1 {
+				t.Errorf("%s: %s, %v", s, tag, err)
+			}
+		})
+	}
+	wait.Wait()
 }

@@ -1,6 +1,7 @@
 package router_test
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
@@ -52,6 +53,7 @@ type options struct {
 	tracers    []pgx.QueryTracer
 	logger     *slog.Logger
 	slow       time.Duration           // SlowStatement
+	failAfter  time.Duration           // Failover.FailAfter
 	as         func(dsn string) string // changes each DSN
 	on         *testBundle             // whose databases to use; each test has its own if nil
 }
@@ -111,7 +113,7 @@ func setup(t testing.TB, opts options) (*testBundle, context.Context) {
 		Tracers:         opts.tracers,
 		Logger:          opts.logger,
 		SlowStatement:   opts.slow,
-		Failover:        patient,
+		Failover:        router.Failover{FailAfter: cmp.Or(opts.failAfter, patient.FailAfter)},
 		Pool: func(_ shards.Host, cfg *pgxpool.Config) error {
 			cfg.MaxConns = max(opts.conns, 1)
 			if opts.conns == 0 {

@@ -114,7 +114,7 @@ func (p *Pool) newWatch(pool *pgxpool.Config, cfg Config) *primary.Watch {
 	w := primary.New(primary.Config{
 		Host: p.Name, Conn: pool.ConnConfig, Any: cfg.ServerOf != nil, BeforeConnect: pool.BeforeConnect, Try: p.login.Try,
 		FailAfter: cfg.FailAfter, Wait: cfg.Wait, DownError: cfg.DownError, Logger: p.Log,
-		Busy: p.hasRequests,
+		Busy: p.hasRequests, Pooled: p.Pooled.Load,
 		Down: func(why error) {
 			p.markDown(why)
 			p.pool.Reset()

@@ -14,6 +14,7 @@ type prober struct {
 	conn *probeConn // kept from one probe to the next; nil if there is none
 
 	asking atomic.Int64 // attempts that have credentials and no answer yet
+	dialed atomic.Int64 // connections that were accepted
 }
 
 // run probes the address when it is woken, when a new connection is requested, while the host is down, while requests wait
@@ -112,9 +113,9 @@ type trial struct {
 
 // probe asks the address for its role, first on the kept connection. After each step without an answer it also tries a new
 // connection, for the given number of steps. The address is silent only if no connection, including callers' connections,
-// has received data. A step starts when the step before ends, so a pause of this process counts as one step at most.
+// has received data, and a pooler that accepts connections is not. A step starts when the step before ends, so a pause of this process counts as one step at most.
 func (p *prober) probe(ctx context.Context, step time.Duration, steps int) (r report) {
-	asked, received := time.Now(), p.at.received()
+	asked, received, dialed := time.Now(), p.at.received(), p.dialed.Load()
 	ctx, cancel := context.WithCancel(ctx)
 	trials := make(chan trial, 3*steps+3)
 	var running sync.WaitGroup
@@ -162,7 +163,8 @@ func (p *prober) probe(ctx context.Context, step time.Duration, steps int) (r re
 				timer.Reset(step)
 				continue
 			}
-			if r = (report{state: silent, err: errSilent}); p.at.received() != received {
+			r = report{state: silent, err: errSilent}
+			if p.at.received() != received || p.Pooled != nil && p.Pooled() && p.dialed.Load() != dialed {
 				r.state = alive
 			}
 		case <-ctx.Done():

@@ -85,6 +85,7 @@ func (p *prober) connect(ctx context.Context, attempt int) (*probeConn, error) {
 		if err != nil {
 			return nil, err
 		}
+		p.dialed.Add(1)
 		mu.Lock()
 		defer mu.Unlock()
 		last = &probeSocket{conn, p.at}

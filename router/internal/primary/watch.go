@@ -61,6 +61,10 @@ type Config struct {
 	// Busy reports whether requests are under way.
 	Busy func() bool
 
+	// Pooled reports whether there is a pooler before the host. One whose sessions are all busy, or that is paused, accepts connections
+	// and answers none: that is load, and not a host that is down. Nil for never.
+	Pooled func() bool
+
 	// Down, Up and Moved are called in the order of events and must not call the Watch. After Down, requests fail with
 	// why. After Up, they go to the host again, on new connections. Moved must replace idle connections, because the host's
 	// address or the server at that address has changed.
