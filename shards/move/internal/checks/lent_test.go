@@ -25,8 +25,8 @@ func TestRightsOnLoan(t *testing.T) {
 	for _, tt := range []struct{ name, change, caller, function string }{
 		{"a constraint", `alter table shard_00001.photos add constraint c check (public.ok(id))`, "constraint c on table shard_00001.photos", "public.ok(bigint)"},
 		{"an operator", `alter table shard_00001.photos add constraint c check (id operator(public.===) id)`, "constraint c on table shard_00001.photos", "public.equals(bigint,bigint)"},
-		{"a domain of another schema", `alter table shard_00001.photos add n public.positive`, "constraint positive_check on type public.positive", "public.ok(bigint)"},
-		{"a domain in an array in a row", `alter table shard_00001.photos add n public.pair[]`, "constraint positive_check on type public.positive", "public.ok(bigint)"},
+		{"a domain of another schema", `alter table shard_00001.photos add n public.positive`, "constraint positive_check", "public.ok(bigint)"},
+		{"a domain in an array in a row", `alter table shard_00001.photos add n public.pair[]`, "constraint positive_check", "public.ok(bigint)"},
 		{"a generated column", `alter table shard_00001.photos add n bigint generated always as (public.same(id)) stored`, "default value for column n of table shard_00001.photos", "public.same(bigint)"},
 		{"an index", `create index i on shard_00001.photos (public.same(id))`, "index shard_00001.i", "public.same(bigint)"},
 		{"an index of an unlogged table", `create unlogged table shard_00001.u (id bigint); create index i on shard_00001.u (id) where public.ok(id)`, "index shard_00001.i", "public.ok(bigint)"},
