@@ -18,11 +18,9 @@ import (
 )
 
 // startPgBouncer starts one in front of the tests' server. It skips the test where there is no PgBouncer.
-func startPgBouncer(ctx context.Context, t *testing.T, sessions int) *localpg.PgBouncer {
+func startPgBouncer(ctx context.Context, t *testing.T, settings map[string]string) *localpg.PgBouncer {
 	t.Helper()
-	bouncer, err := localpg.StartPgBouncer(ctx, localpg.PgBouncerConfig{
-		DSN: routertest.Server.DSN("postgres"), Settings: map[string]string{"default_pool_size": fmt.Sprint(sessions)},
-	})
+	bouncer, err := localpg.StartPgBouncer(ctx, localpg.PgBouncerConfig{DSN: routertest.Server.DSN("postgres"), Settings: settings})
 	switch {
 	case errors.Is(err, localpg.ErrUnavailable) && os.Getenv("CI") != "true":
 		t.Skip(err)
@@ -41,7 +39,7 @@ func startPgBouncer(ctx context.Context, t *testing.T, sessions int) *localpg.Pg
 func behindPgBouncer(t *testing.T) func(testing.TB, options) (*testBundle, context.Context) {
 	t.Helper()
 	_, ctx := setup(t, options{})
-	bouncer := startPgBouncer(ctx, t, pooledSessions)
+	bouncer := startPgBouncer(ctx, t, fewSessions)
 	return func(t testing.TB, opts options) (*testBundle, context.Context) {
 		t.Helper()
 		opts.on, _ = setup(t, options{})
@@ -84,7 +82,7 @@ func checkEachBehindPgBouncer(t *testing.T, calls map[string]shardCall, check ch
 func TestBehindPgBouncer(t *testing.T) {
 	t.Parallel()
 	db, ctx := setup(t, options{})
-	bouncer := startPgBouncer(ctx, t, pooledSessions)
+	bouncer := startPgBouncer(ctx, t, fewSessions)
 	for _, mode := range modes {
 		t.Run(mode, func(t *testing.T) { alternate(t, options{on: db, address: bouncer.Address(), dsn: execMode(mode)}) })
 	}
@@ -92,6 +90,9 @@ func TestBehindPgBouncer(t *testing.T) {
 
 // pooledSessions is how many sessions of the server PgBouncer has.
 const pooledSessions = 2
+
+// fewSessions are the settings for that.
+var fewSessions = map[string]string{"default_pool_size": fmt.Sprint(pooledSessions)}
 
 func alternate(t *testing.T, opts options) {
 	t.Helper()
@@ -148,14 +149,34 @@ func alternate(t *testing.T, opts options) {
 	}
 }
 
-// A PgBouncer whose sessions are all busy answers neither callers nor probes. It is not down: what runs goes on, and what waits gets
-// its turn.
+// A PgBouncer whose sessions are all busy answers neither callers nor probes, if it has to ask the server for their passwords. It is not
+// down: what runs goes on, and what waits gets its turn.
 func TestBusyPgBouncer(t *testing.T) {
 	t.Parallel()
 	const failAfter = 200 * time.Millisecond
 	db, ctx := setup(t, options{})
-	bouncer := startPgBouncer(ctx, t, pooledSessions)
-	b, _ := setup(t, options{on: db, address: bouncer.Address(), conns: 4 * pooledSessions, failAfter: failAfter})
+	admin, err := pgx.ParseConfig(db.dsns[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	role := "busy_of_" + admin.Database
+	exec := func(ctx context.Context, statements string) {
+		if _, err := db.plain.Exec(ctx, statements, pgx.QueryExecModeSimpleProtocol); err != nil {
+			t.Fatal(err)
+		}
+	}
+	exec(ctx, fmt.Sprintf(`create role %[1]s login password 'secret';
+		do $$ declare s name; begin for s in select nspname from pg_namespace where nspname ~ '^shard_' loop
+			execute format('grant usage on schema %%1$I to %[1]s; grant select, update on %%1$I.photos to %[1]s', s);
+		end loop; end $$`, role))
+	t.Cleanup(func() { exec(context.WithoutCancel(ctx), fmt.Sprintf("drop owned by %[1]s; drop role %[1]s", role)) })
+	bouncer := startPgBouncer(ctx, t, map[string]string{
+		"max_db_connections": fmt.Sprint(pooledSessions), "auth_user": admin.User, "auth_query": "select usename, passwd from pg_shadow where usename = $1",
+	})
+	b, _ := setup(t, options{
+		on: db, address: bouncer.Address(), conns: 4 * pooledSessions, failAfter: failAfter,
+		as: func(dsn string) string { return localpg.AsRole(dsn, role, "secret") },
+	})
 	if err := b.Ping(ctx); err != nil { // from now on it knows of the pooler
 		t.Fatal(err)
 	}
@@ -163,7 +184,7 @@ func TestBusyPgBouncer(t *testing.T) {
 	for i := range 4 * pooledSessions {
 		wait.Go(func() {
 			s := b.shard(t, i)
-			tag, err := s.Exec(ctx, `update photos set owner = owner from (select pg_sleep($1)) s`, (5 * failAfter).Seconds())
+			tag, err := s.Exec(ctx, `update photos set owner = owner from (select pg_sleep($1)) s`, (10 * failAfter).Seconds())
 			if err != nil || tag.RowsAffected() != 1 {
 				t.Errorf("%s: %s, %v", s, tag, err)
 			}
