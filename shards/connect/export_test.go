@@ -2,7 +2,6 @@ package connect
 
 import (
 	"context"
-	"io"
 	"net"
 	"strings"
 	"time"
@@ -11,11 +10,6 @@ import (
 // Watch returns a connection that is watched as that of a session, asked about by ask each time nothing has come for limit.
 func Watch(conn net.Conn, limit time.Duration, ask func(context.Context) error) net.Conn {
 	return (&lookout{limit: limit, ask: ask}).watch(conn)
-}
-
-// Guard returns a reader of what a server sends before it is ready, which refuses what costs too much.
-func Guard(r io.Reader) io.Reader {
-	return &guard{from: r, turn: turn{taken: make(chan struct{}, 1), limit: time.Second}, want: headLength, report: func(error) {}}
 }
 
 // CheckIdentity is what each connection to a host begins with.

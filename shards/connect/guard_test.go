@@ -1,82 +1,27 @@
 package connect_test
 
 import (
-	"bytes"
-	"crypto/hmac"
-	"crypto/pbkdf2"
-	"crypto/sha256"
-	"encoding/base64"
 	"fmt"
-	"io"
 	"net"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
-	"testing/iotest"
 	"time"
 
 	"github.com/jackc/pgx/v5/pgproto3"
 
 	"github.com/kiloshard/kiloshard/internal/pgtest"
+	"github.com/kiloshard/kiloshard/internal/scram"
 	"github.com/kiloshard/kiloshard/shards/connect"
 )
-
-// However what a server sends is cut into pieces, the guard passes it on as it is, or refuses the same.
-func TestGuard(t *testing.T) {
-	t.Parallel()
-	scram := func(iterations string) *pgproto3.AuthenticationSASLContinue {
-		return &pgproto3.AuthenticationSASLContinue{Data: []byte("r=abcdefgh,s=c2FsdA==,i=" + iterations)}
-	}
-	ready := &pgproto3.ReadyForQuery{TxStatus: 'I'}
-	statuses := func(n int) (all []pgproto3.BackendMessage) {
-		for range n {
-			all = append(all, &pgproto3.ParameterStatus{Name: "TimeZone", Value: "UTC"})
-		}
-		return all
-	}
-	for _, test := range []struct {
-		name, refused string
-		messages      []pgproto3.BackendMessage
-	}{
-		{"a login", "", []pgproto3.BackendMessage{
-			&pgproto3.AuthenticationSASL{AuthMechanisms: []string{"SCRAM-SHA-256"}}, scram("4096"), &pgproto3.AuthenticationSASLFinal{Data: []byte("v=abc")},
-			&pgproto3.AuthenticationOk{}, statuses(1)[0], &pgproto3.BackendKeyData{ProcessID: 1, SecretKey: []byte("1234")}, ready,
-		}},
-		{"as many iterations as may be", "", []pgproto3.BackendMessage{scram("200000"), ready}},
-		{"one more", "asks for 200001 iterations", []pgproto3.BackendMessage{scram("200001"), ready}},
-		{"a sign", "asks for 200001 iterations", []pgproto3.BackendMessage{scram("+200001"), ready}},
-		{"no number", "", []pgproto3.BackendMessage{scram("many"), ready}},
-		{"no parts", "", []pgproto3.BackendMessage{&pgproto3.AuthenticationSASLContinue{}, ready}},
-		{"as many messages as may be", "", append(statuses(1000), ready)},
-		{"one message more", "sent 1001 messages", append(statuses(1001), ready)},
-		{"any number of messages later", "", append([]pgproto3.BackendMessage{ready, scram("200001")}, statuses(2000)...)},
-	} {
-		var sent []byte
-		for _, m := range test.messages {
-			var err error
-			if sent, err = m.Encode(sent); err != nil {
-				t.Fatal(err)
-			}
-		}
-		for cut, by := range map[string]func(io.Reader) io.Reader{"whole": func(r io.Reader) io.Reader { return r }, "bytes": iotest.OneByteReader, "halves": iotest.HalfReader} {
-			got, err := io.ReadAll(connect.Guard(by(bytes.NewReader(sent))))
-			switch {
-			case test.refused == "" && (err != nil || !bytes.Equal(got, sent)):
-				t.Errorf("%s, %s: got %d of %d bytes, %v", test.name, cut, len(got), len(sent), err)
-			case test.refused != "" && (err == nil || !strings.Contains(err.Error(), test.refused)):
-				t.Errorf("%s, %s: got %v, expected %q", test.name, cut, err, test.refused)
-			}
-		}
-	}
-}
 
 // TestIterations of a server's own: as many as an operator may want are computed, and no more.
 func TestIterations(t *testing.T) {
 	t.Parallel()
 	dsn := role(t, plain, "iterates")
 	for iterations, want := range map[int]string{1: "", 4096: "", 100_000: "", 250_000: "asks for 250000 iterations of SCRAM: expected at most 200000"} {
-		sql(t, plain, fmt.Sprintf("alter role iterates password '%s'", verifier(t, sentinel, iterations)))
+		sql(t, plain, fmt.Sprintf("alter role iterates password '%s'", scram.Verifier(sentinel, iterations)))
 		conn, err := connect.Open(t.Context(), hostOf(dsn(sentinel, "", "sslmode=disable")), nil)
 		if err == nil {
 			_ = conn.Close(t.Context())
@@ -85,23 +30,6 @@ func TestIterations(t *testing.T) {
 			t.Errorf("%d iterations: got %v, expected %q", iterations, err, want)
 		}
 	}
-}
-
-// verifier returns what Postgres stores of a password.
-func verifier(t *testing.T, password string, iterations int) string {
-	t.Helper()
-	salted, err := pbkdf2.Key(sha256.New, password, []byte("salt"), iterations, sha256.Size)
-	if err != nil {
-		t.Fatal(err)
-	}
-	keyed := func(text string) []byte {
-		mac := hmac.New(sha256.New, salted)
-		_, _ = mac.Write([]byte(text)) // it never fails
-		return mac.Sum(nil)
-	}
-	stored := sha256.Sum256(keyed("Client Key"))
-	encode := base64.StdEncoding.EncodeToString
-	return fmt.Sprintf("SCRAM-SHA-256$%d:%s$%s:%s", iterations, encode([]byte("salt")), encode(stored[:]), encode(keyed("Server Key")))
 }
 
 // Logins of a pool to a server that asks for many iterations take turns, and a quarter of the time of one processor.
@@ -113,7 +41,7 @@ func TestOneExpensiveLoginAtATime(t *testing.T) {
 	took := time.Hour // by one, at best
 	for range 3 {
 		began := time.Now()
-		_ = verifier(t, sentinel, iterations)
+		_ = scram.Verifier(sentinel, iterations)
 		took = min(took, time.Since(began))
 	}
 	began := time.Now()

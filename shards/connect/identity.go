@@ -11,6 +11,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/kiloshard/kiloshard/shards"
+	"github.com/kiloshard/kiloshard/shards/connect/internal/guard"
 	"github.com/kiloshard/kiloshard/sql/special"
 )
 
@@ -77,7 +78,7 @@ var readKeys = beforeSettings + `
 // made that table, which kiloshard verify reports.
 // It waits for a lock for 30 seconds, unless the session has a lock_timeout; the error then says who holds it.
 func checkIdentity(ctx context.Context, conn *pgconn.PgConn, host shards.Host) error {
-	defer endLimit(conn)
+	defer guard.End(conn)
 	if err := checkEncoding(conn, host); err != nil {
 		return err
 	}
@@ -85,7 +86,7 @@ func checkIdentity(ctx context.Context, conn *pgconn.PgConn, host shards.Host) e
 	if !ok {
 		return nil
 	}
-	row, err := readRow(ctx, conn, readIdentity, 2)
+	row, err := guard.ReadRow(ctx, conn, readIdentity, 2)
 	var pg *pgconn.PgError
 	if errors.As(err, &pg) && (pg.Code == "42P01" || pg.Code == "3F000" || pg.Code == "42501" || pg.Code == "42809" || pg.Code == special.Refused) {
 		return nil
@@ -99,7 +100,7 @@ func checkIdentity(ctx context.Context, conn *pgconn.PgConn, host shards.Host) e
 	if err := compareIdentity(row[0], expected); err != nil || row[1] == nil || string(row[1]) == expected.KeysSum() {
 		return err
 	}
-	row, err = readRow(ctx, conn, readKeys, 1)
+	row, err = guard.ReadRow(ctx, conn, readKeys, 1)
 	if err != nil {
 		return fmt.Errorf("reading kiloshard.settings: %w", NameHolders(ctx, conn, err))
 	}
@@ -111,7 +112,7 @@ func checkIdentity(ctx context.Context, conn *pgconn.PgConn, host shards.Host) e
 
 // checkAnyCluster is [checkIdentity] for a host of any cluster.
 func checkAnyCluster(_ context.Context, conn *pgconn.PgConn, host shards.Host) error {
-	defer endLimit(conn)
+	defer guard.End(conn)
 	return checkEncoding(conn, host)
 }
 

@@ -10,6 +10,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/kiloshard/kiloshard/shards"
+	"github.com/kiloshard/kiloshard/shards/connect/internal/guard"
 )
 
 // defaultLimit is how long a connection to one address may take if the DSN has no connect_timeout, and how long the
@@ -81,12 +82,30 @@ func OpenPlain(ctx context.Context, host shards.Host, adjust func(*pgconn.Config
 // openPlain is [OpenPlain] for a host with one address.
 func openPlain(ctx context.Context, host shards.Host, adjust func(*pgconn.Config)) (*pgconn.PgConn, error) {
 	l := &logins{host: host, needsServer: true}
-	config, err := l.config(ctx, func(config *pgx.ConnConfig) {
+	conn, err := l.connect(ctx, func(config *pgx.ConnConfig) {
 		stateTransactions(&config.Config)
 		if adjust != nil {
 			adjust(&config.Config)
 		}
 	})
+	if err != nil {
+		return nil, err
+	}
+	if err := state(ctx, conn, CheckRole); err != nil {
+		_ = conn.Close(ctx)
+		return nil, err
+	}
+	return conn, nil
+}
+
+// openBare opens a session at a host's one address, with the settings of the DSN alone.
+func openBare(ctx context.Context, host shards.Host) (*pgconn.PgConn, error) {
+	return (&logins{host: host}).connect(ctx, nil)
+}
+
+// connect connects to a host's one address, and checks whose shards it holds.
+func (l *logins) connect(ctx context.Context, adjust func(*pgx.ConnConfig)) (*pgconn.PgConn, error) {
+	config, err := l.config(ctx, adjust)
 	if err != nil {
 		return nil, err
 	}
@@ -96,28 +115,7 @@ func openPlain(ctx context.Context, host shards.Host, adjust func(*pgconn.Config
 		return nil, l.explain(err)
 	}
 	lookout.opened(l, config, conn)
-	if err = checkIdentity(ctx, conn, host); err == nil {
-		err = state(ctx, conn, CheckRole)
-	}
-	if err != nil {
-		_ = conn.Close(ctx)
-		return nil, err
-	}
-	return conn, nil
-}
-
-// openBare opens a session at a host's one address, with the settings of the DSN alone.
-func openBare(ctx context.Context, host shards.Host) (*pgconn.PgConn, error) {
-	l := &logins{host: host}
-	config, err := l.config(ctx, nil)
-	if err != nil {
-		return nil, err
-	}
-	conn, err := pgconn.ConnectConfig(ctx, &config.Config)
-	if err != nil {
-		return nil, l.explain(err)
-	}
-	if err := checkIdentity(ctx, conn, host); err != nil {
+	if err := checkIdentity(ctx, conn, l.host); err != nil {
 		_ = conn.Close(ctx)
 		return nil, err
 	}
@@ -155,7 +153,7 @@ func parse(host shards.Host) (*pgxpool.Config, error) {
 		config.ConnConfig.ConnectTimeout = defaultLimit
 	}
 	config.ConnConfig.RuntimeParams["client_encoding"] = "UTF8" // as pgx expects
-	limitLogin(&config.ConnConfig.Config)
+	guard.Login(&config.ConnConfig.Config)
 	_, fromStore := host.Store()
 	if config.ConnConfig.RequireAuth == "" && (fromStore || !verified(&config.ConnConfig.Config)) {
 		config.ConnConfig.RequireAuth = DefaultAuth

@@ -1,10 +1,8 @@
-package connect
+package guard
 
 import (
 	"context"
 	"errors"
-	"io"
-	"net"
 	"slices"
 	"time"
 
@@ -12,37 +10,15 @@ import (
 	"github.com/jackc/pgx/v5/pgproto3"
 )
 
-const (
-	// messageLimit is Postgres's own limit.
-	messageLimit = 1<<30 - 2
-	// cancelLimit is how long a cancel request may take.
-	cancelLimit = time.Second
-)
+// cancelLimit is how long a cancel request may take.
+const cancelLimit = time.Second
 
 // errRows says that a server answered with other rows than kiloshard.settings has.
 var errRows = errors.New("the server sent other rows than expected: at most one row of kiloshard.settings")
 
-// limitLogin has a config's connections guard their login, and refuse messages over loginMessageLimit until [endLimit].
-func limitLogin(c *pgconn.Config) {
-	build, turn, suspects := c.BuildFrontend, turn{taken: make(chan struct{}, 1), limit: c.ConnectTimeout}, &suspects{}
-	suspects.watch(c)
-	c.BuildFrontend = func(r io.Reader, w io.Writer) *pgproto3.Frontend {
-		g := &guard{from: r, to: w, turn: turn, want: headLength, report: func(error) {}}
-		if conn, ok := w.(net.Conn); ok {
-			g.report = func(refused error) { suspects.add(conn.RemoteAddr().String(), refused) }
-		}
-		f := build(g, g)
-		f.SetMaxBodyLen(loginMessageLimit)
-		return f
-	}
-}
-
-// endLimit allows a connection messages of any size.
-func endLimit(conn *pgconn.PgConn) { conn.Frontend().SetMaxBodyLen(messageLimit) }
-
-// readRow returns the row of the last statement in query, which has the given number of columns, or nil if there is none. It ends the
+// ReadRow returns the row of the last statement in query, which has the given number of columns, or nil if there is none. It ends the
 // connection to a server that sends others, or as much as a login may not have: pgx itself would go on reading.
-func readRow(ctx context.Context, conn *pgconn.PgConn, query string, columns int) (row [][]byte, err error) {
+func ReadRow(ctx context.Context, conn *pgconn.PgConn, query string, columns int) (row [][]byte, err error) {
 	end := func(why error) ([][]byte, error) {
 		if ctx.Err() != nil { // the statement may wait for a lock
 			short, cancel := context.WithTimeout(context.WithoutCancel(ctx), cancelLimit)
