@@ -2,9 +2,7 @@ package router_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"os"
 	"sync"
 	"testing"
 	"time"
@@ -15,31 +13,19 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/kiloshard/kiloshard/internal/localpg"
+	"github.com/kiloshard/kiloshard/internal/pgtest"
 )
 
-// startPgBouncer starts one in front of the tests' server. It skips the test where there is no PgBouncer.
-func startPgBouncer(ctx context.Context, t *testing.T, settings map[string]string) *localpg.PgBouncer {
+// startPgBouncer starts one in front of the tests' server.
+func startPgBouncer(t *testing.T, settings map[string]string) *localpg.PgBouncer {
 	t.Helper()
-	bouncer, err := localpg.StartPgBouncer(ctx, localpg.PgBouncerConfig{DSN: routertest.Server.DSN("postgres"), Settings: settings})
-	switch {
-	case errors.Is(err, localpg.ErrUnavailable) && os.Getenv("CI") != "true":
-		t.Skip(err)
-	case err != nil:
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := bouncer.Stop(context.WithoutCancel(ctx)); err != nil {
-			t.Error(err)
-		}
-	})
-	return bouncer
+	return pgtest.StartPgBouncer(t, localpg.PgBouncerConfig{DSN: routertest.Server.DSN("postgres"), Settings: settings})
 }
 
 // behindPgBouncer returns a function that does what setup does, with the router behind a PgBouncer, and the rest past it.
 func behindPgBouncer(t *testing.T) func(testing.TB, options) (*testBundle, context.Context) {
 	t.Helper()
-	_, ctx := setup(t, options{})
-	bouncer := startPgBouncer(ctx, t, fewSessions)
+	bouncer := startPgBouncer(t, fewSessions)
 	return func(t testing.TB, opts options) (*testBundle, context.Context) {
 		t.Helper()
 		opts.on, _ = setup(t, options{})
@@ -81,8 +67,8 @@ func checkEachBehindPgBouncer(t *testing.T, calls map[string]shardCall, check ch
 // the while.
 func TestBehindPgBouncer(t *testing.T) {
 	t.Parallel()
-	db, ctx := setup(t, options{})
-	bouncer := startPgBouncer(ctx, t, fewSessions)
+	db, _ := setup(t, options{})
+	bouncer := startPgBouncer(t, fewSessions)
 	for _, mode := range modes {
 		t.Run(mode, func(t *testing.T) { alternate(t, options{on: db, address: bouncer.Address(), dsn: execMode(mode)}) })
 	}
@@ -170,7 +156,7 @@ func TestBusyPgBouncer(t *testing.T) {
 			execute format('grant usage on schema %%1$I to %[1]s; grant select, update on %%1$I.photos to %[1]s', s);
 		end loop; end $$`, role))
 	t.Cleanup(func() { exec(context.WithoutCancel(ctx), fmt.Sprintf("drop owned by %[1]s; drop role %[1]s", role)) })
-	bouncer := startPgBouncer(ctx, t, map[string]string{
+	bouncer := startPgBouncer(t, map[string]string{
 		"max_db_connections": fmt.Sprint(pooledSessions), "auth_user": admin.User, "auth_query": "select usename, passwd from pg_shadow where usename = $1",
 	})
 	b, _ := setup(t, options{

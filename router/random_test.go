@@ -235,7 +235,7 @@ func TestRandomSQL(t *testing.T) {
 func TestRandomSQLBehindPgBouncer(t *testing.T) {
 	t.Parallel()
 	db, ctx := setup(t, options{})
-	b, ctx := setup(t, options{conns: 3, on: db, address: startPgBouncer(ctx, t, map[string]string{"default_pool_size": "3"}).Address(), dsn: execMode("exec")})
+	b, ctx := setup(t, options{conns: 3, on: db, address: startPgBouncer(t, map[string]string{"default_pool_size": "3"}).Address(), dsn: execMode("exec")})
 	throwAt(ctx, t, b)
 }
 

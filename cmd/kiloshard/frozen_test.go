@@ -21,7 +21,7 @@ import (
 	"github.com/kiloshard/kiloshard/cmd/internal/cli"
 	"github.com/kiloshard/kiloshard/cmd/internal/program"
 	"github.com/kiloshard/kiloshard/internal/dsn"
-	"github.com/kiloshard/kiloshard/internal/localpg"
+	"github.com/kiloshard/kiloshard/internal/pgtest"
 	"github.com/kiloshard/kiloshard/shards/shardtest"
 )
 
@@ -53,19 +53,7 @@ type frozenCluster struct {
 func newFrozenCluster(t *testing.T) *frozenCluster {
 	t.Helper()
 	config := shardtest.ServerConfig() // for moves of shards
-	config.Source, config.DSN = localpg.Local, ""
-	primary, err := localpg.Start(t.Context(), config)
-	if errors.Is(err, localpg.ErrUnavailable) && os.Getenv("CI") != "true" {
-		t.Skipf("%v: install Debian's package postgresql", err)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := primary.Stop(context.Background()); err != nil {
-			t.Error(err)
-		}
-	})
+	primary := pgtest.Start(t, config)
 	for _, name := range []string{"app", "control"} {
 		if _, err := primary.CreateDatabase(t.Context(), name); err != nil {
 			t.Fatal(err)

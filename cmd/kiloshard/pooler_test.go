@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"errors"
 	"os"
 	"os/exec"
@@ -12,6 +11,7 @@ import (
 	"github.com/kiloshard/kiloshard/cmd/internal/cli"
 	"github.com/kiloshard/kiloshard/internal/dsn"
 	"github.com/kiloshard/kiloshard/internal/localpg"
+	"github.com/kiloshard/kiloshard/internal/pgtest"
 	"github.com/kiloshard/kiloshard/shards/shardtest"
 )
 
@@ -20,18 +20,7 @@ import (
 func TestCommandsBehindPgBouncer(t *testing.T) {
 	t.Parallel()
 	server := shardtest.Hosts(t, 1)[0].ConnString()
-	bouncer, err := localpg.StartPgBouncer(t.Context(), localpg.PgBouncerConfig{DSN: server})
-	switch {
-	case errors.Is(err, localpg.ErrUnavailable) && os.Getenv("CI") != "true":
-		t.Skip(err)
-	case err != nil:
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := bouncer.Stop(context.Background()); err != nil {
-			t.Error(err)
-		}
-	})
+	bouncer := pgtest.StartPgBouncer(t, localpg.PgBouncerConfig{DSN: server})
 	parsed, err := dsn.Parse(server)
 	if err != nil {
 		t.Fatal("a host's DSN cannot be parsed")

@@ -1,33 +1,21 @@
 package connect_test
 
 import (
-	"context"
 	"errors"
-	"os"
 	"strings"
 	"testing"
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/kiloshard/kiloshard/internal/localpg"
+	"github.com/kiloshard/kiloshard/internal/pgtest"
 	"github.com/kiloshard/kiloshard/shards/connect"
 )
 
 // Sessions of commands have settings that PgBouncer refuses. The error says so in one line that is always the same, and a pool connects.
 func TestPooler(t *testing.T) {
 	t.Parallel()
-	bouncer, err := localpg.StartPgBouncer(t.Context(), localpg.PgBouncerConfig{DSN: plain.DSN("postgres")})
-	switch {
-	case errors.Is(err, localpg.ErrUnavailable) && os.Getenv("CI") != "true":
-		t.Skip(err)
-	case err != nil:
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := bouncer.Stop(context.Background()); err != nil {
-			t.Error(err)
-		}
-	})
+	bouncer := pgtest.StartPgBouncer(t, localpg.PgBouncerConfig{DSN: plain.DSN("postgres")})
 	dsn := bouncer.DSN("postgres")
 	check := func(what string, err error, want ...string) {
 		t.Helper()
@@ -47,7 +35,7 @@ func TestPooler(t *testing.T) {
 			t.Errorf("got %v, and before %s", err, first)
 		}
 	}
-	_, err = connect.OpenPlain(t.Context(), hostOf(dsn), nil)
+	_, err := connect.OpenPlain(t.Context(), hostOf(dsn), nil)
 	check("OpenPlain", err)
 	down := closed(t)
 	_, err = connect.Open(t.Context(), hostOf(places(t, dsn, bouncer.Address(), down)), nil)

@@ -1,34 +1,19 @@
 package mapstore_test
 
 import (
-	"context"
-	"errors"
-	"os"
 	"strings"
 	"testing"
 
 	"github.com/kiloshard/kiloshard/internal/dsn"
 	"github.com/kiloshard/kiloshard/internal/localpg"
+	"github.com/kiloshard/kiloshard/internal/pgtest"
 	"github.com/kiloshard/kiloshard/shards/mapstore"
 )
 
 // through starts a pooler of transactions in front of a database, and returns a DSN that leads through it.
 func through(t *testing.T, dsn string) string {
 	t.Helper()
-	bouncer, err := localpg.StartPgBouncer(newContext(t), localpg.PgBouncerConfig{
-		DSN: dsn, Settings: map[string]string{"default_pool_size": "2"},
-	})
-	switch {
-	case errors.Is(err, localpg.ErrUnavailable) && os.Getenv("CI") != "true":
-		t.Skip(err)
-	case err != nil:
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := bouncer.Stop(context.Background()); err != nil {
-			t.Error(err)
-		}
-	})
+	bouncer := pgtest.StartPgBouncer(t, localpg.PgBouncerConfig{DSN: dsn, Settings: map[string]string{"default_pool_size": "2"}})
 	return bouncer.DSN(queryOne[string](t, dsn, "select current_database()::text"))
 }
 

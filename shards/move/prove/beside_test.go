@@ -1,13 +1,11 @@
 package prove_test
 
 import (
-	"context"
-	"errors"
 	"fmt"
-	"os"
 	"testing"
 
 	"github.com/kiloshard/kiloshard/internal/localpg"
+	"github.com/kiloshard/kiloshard/internal/pgtest"
 	"github.com/kiloshard/kiloshard/shards/move"
 )
 
@@ -44,18 +42,7 @@ func (c *cluster) throughPgBouncer() func(name string) string {
 	c.t.Helper()
 	dsns := map[string]string{"store": c.directly("store")}
 	for _, name := range []string{"pg-a", "pg-b"} {
-		bouncer, err := localpg.StartPgBouncer(c.t.Context(), localpg.PgBouncerConfig{DSN: c.servers[name].DSN("postgres")})
-		switch {
-		case errors.Is(err, localpg.ErrUnavailable) && os.Getenv("CI") != "true":
-			c.t.Skip(err)
-		case err != nil:
-			c.t.Fatal(err)
-		}
-		c.t.Cleanup(func() {
-			if err := bouncer.Stop(context.Background()); err != nil {
-				c.t.Error(err)
-			}
-		})
+		bouncer := pgtest.StartPgBouncer(c.t, localpg.PgBouncerConfig{DSN: c.servers[name].DSN("postgres")})
 		dsns[name] = bouncer.DSN(database)
 	}
 	return func(name string) string { return dsns[name] }

@@ -2,10 +2,8 @@ package prove_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"maps"
-	"os"
 	"strings"
 	"testing"
 	"testing/fstest"
@@ -14,6 +12,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/kiloshard/kiloshard/internal/localpg"
+	"github.com/kiloshard/kiloshard/internal/pgtest"
 	"github.com/kiloshard/kiloshard/migrate"
 	"github.com/kiloshard/kiloshard/shards"
 	"github.com/kiloshard/kiloshard/shards/mapstore"
@@ -66,19 +65,7 @@ func hostSettings(more map[string]string) map[string]string {
 // startHost starts a server with a database.
 func startHost(t *testing.T, cfg localpg.Config) *localpg.Server {
 	t.Helper()
-	cfg.Source = localpg.Local
-	s, err := localpg.Start(t.Context(), cfg)
-	if errors.Is(err, localpg.ErrUnavailable) && os.Getenv("CI") != "true" {
-		t.Skipf("%v: install Debian's package postgresql", err)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := s.Stop(context.Background()); err != nil {
-			t.Error(err)
-		}
-	})
+	s := pgtest.Start(t, cfg)
 	if _, err := s.CreateDatabase(t.Context(), database); err != nil {
 		t.Fatal(err)
 	}

@@ -1,35 +1,22 @@
 package checks_test
 
 import (
-	"context"
-	"errors"
 	"fmt"
-	"os"
 	"slices"
 	"testing"
 
 	"github.com/kiloshard/kiloshard/internal/localpg"
+	"github.com/kiloshard/kiloshard/internal/pgtest"
 )
 
 // The checks report what is missing for logical replication, with numbers, and none of it for an offline move.
 func TestLogicalReplication(t *testing.T) {
 	t.Parallel()
-	server, err := localpg.Start(t.Context(), localpg.Config{Source: localpg.Local, Settings: map[string]string{
+	server := pgtest.Start(t, localpg.Config{Settings: map[string]string{
 		"fsync": "off", "shared_buffers": "32MB", "autovacuum": "off",
 		"wal_level": "replica", "max_replication_slots": "5", "max_wal_senders": "5",
 		"max_logical_replication_workers": "1", "max_worker_processes": "1",
 	}})
-	if errors.Is(err, localpg.ErrUnavailable) && os.Getenv("CI") != "true" {
-		t.Skipf("%v: install Debian's package postgresql", err)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := server.Stop(context.Background()); err != nil {
-			t.Error(err)
-		}
-	})
 	dsn := server.DSN("postgres")
 	on := connect(t, dsn)
 	on.shard()
