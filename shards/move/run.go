@@ -46,13 +46,7 @@ func Run(ctx context.Context, cfg RunConfig) (Report, error) {
 		}
 		todo = append(todo, m)
 	}
-	var all rooms.Rooms
-	report, err := each(ctx, cfg.Config, todo, func(ctx context.Context, j *job) error {
-		leave, err := all.Admit(ctx, j.from, j.to, j.Move, j.waits)
-		defer leave()
-		if err != nil {
-			return err
-		}
+	report, err := each(ctx, cfg.Config, todo, admitted(func(ctx context.Context, j *job) error {
 		change := j.change()
 		now, err := change.Newest(ctx)
 		if err != nil {
@@ -74,24 +68,28 @@ func Run(ctx context.Context, cfg RunConfig) (Report, error) {
 		}
 		j.event(progress.Begun)
 		return j.advance(ctx)
-	})
+	}))
 	report.Unmoved = shards.SetOf(unmoved...)
 	return report, err
 }
 
 // Resume continues the moves of some shards that are under way, of all if cfg.Shards is empty.
 func Resume(ctx context.Context, cfg Config) (Report, error) {
+	return onMoves(ctx, cfg, asked{of: []ledger.Outcome{ledger.UnderWay}, end: ledger.Moved}, admitted(func(ctx context.Context, j *job) error { return j.resume(ctx) }),
+		(*promote.Promotion).Resume)
+}
+
+// admitted returns do with a wait before it, until the hosts have room for one more move.
+func admitted(do func(context.Context, *job) error) func(context.Context, *job) error {
 	var all rooms.Rooms
-	resume := func(ctx context.Context, j *job) error {
+	return func(ctx context.Context, j *job) error {
 		leave, err := all.Admit(ctx, j.from, j.to, j.Move, j.waits)
 		defer leave()
 		if err != nil {
 			return err
 		}
-		return j.resume(ctx)
+		return do(ctx, j)
 	}
-	return onMoves(ctx, cfg, asked{of: []ledger.Outcome{ledger.UnderWay}, end: ledger.Moved}, resume,
-		(*promote.Promotion).Resume)
 }
 
 // Abort takes back the moves of some shards that are under way, of all if cfg.Shards is empty. The shards stay where they

@@ -7,7 +7,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/kiloshard/kiloshard/internal/serverrole"
 	"github.com/kiloshard/kiloshard/shards"
 )
 
@@ -61,28 +60,32 @@ func Rivals(ctx context.Context, m *shards.Map) []Rival {
 			continue
 		}
 		wg.Go(func() {
-			asked := make(chan []AddressStatus, 1)
-			go func() { asked <- readRoles(ctx, replicas) }()
+			others := askReplicas(ctx, replicas)
 			all, primary := findPrimary(ctx, addresses)
-			others := <-asked
+			found[i] = rivals(host.Name, all, others(primary))
 			if primary != nil {
-				compareReplicas(others, replicas, primary.role)
 				primary.close(ctx)
 			}
-			for _, a := range replicas {
-				a.close(ctx)
-			}
-			found[i] = rivals(host.Name, all, others)
 		})
 	}
 	wg.Wait()
 	return slices.Concat(found...)
 }
 
-// compareReplicas compares the replicas of a host with its primary.
-func compareReplicas(all []AddressStatus, replicas []*address, primary serverrole.Role) {
-	for i := range all {
-		all[i].compare(replicas[i].role, primary)
+// askReplicas begins to read the roles of a host's replicas. The returned function waits for them, and compares them with the primary unless that
+// is nil.
+func askReplicas(ctx context.Context, replicas []*address) func(primary *address) []AddressStatus {
+	asked := make(chan []AddressStatus, 1)
+	go func() { asked <- readRoles(ctx, replicas) }()
+	return func(primary *address) []AddressStatus {
+		all := <-asked
+		for i, a := range replicas {
+			if primary != nil {
+				all[i].compare(a.role, primary.role)
+			}
+			a.close(ctx)
+		}
+		return all
 	}
 }
 

@@ -83,8 +83,7 @@ func hostStatus(ctx context.Context, m *shards.Map, host shards.Host) HostStatus
 	s := HostStatus{Host: host, Expected: len(numbers)}
 	addresses := addressesOf(host)
 	replicas := replicasOf(host, addresses)
-	asked := make(chan []AddressStatus, 1)
-	go func() { asked <- readRoles(ctx, replicas) }()
+	others := askReplicas(ctx, replicas)
 	all, at := s.open(ctx, addresses, len(replicas) > 0)
 	if at != nil {
 		defer at.close(ctx)
@@ -92,14 +91,8 @@ func hostStatus(ctx context.Context, m *shards.Map, host shards.Host) HostStatus
 			s = HostStatus{Host: host, Expected: len(numbers), Addresses: s.Addresses, Err: err}
 		}
 	}
-	s.MapReplicas = <-asked
-	for _, a := range replicas {
-		a.close(ctx)
-	}
-	if at != nil {
-		compareReplicas(s.MapReplicas, replicas, at.role)
-		s.Rivals = rivals(host.Name, all, s.MapReplicas)
-	}
+	s.MapReplicas = others(at)
+	s.Rivals = rivals(host.Name, all, s.MapReplicas)
 	return s
 }
 

@@ -134,5 +134,5 @@ func shellWord(text string) string {
 	if plainWord.MatchString(text) {
 		return text
 	}
-	return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'"
+	return ShellQuoted(text)
 }

@@ -39,5 +39,8 @@ func Count(n int, noun string) string {
 	return Thousands(n) + " " + noun + "s"
 }
 
+// ShellQuoted returns a text in quotes for a shell.
+func ShellQuoted(text string) string { return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'" }
+
 // Blank reports whether a text has nothing but space and commas: a list of unset variables is as empty as one.
 func Blank(text string) bool { return strings.Trim(text, ", \t\n") == "" }

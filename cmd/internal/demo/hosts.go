@@ -11,6 +11,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/kiloshard/kiloshard/cmd/internal/cli"
 	"github.com/kiloshard/kiloshard/cmd/internal/throwaway"
 	"github.com/kiloshard/kiloshard/internal/localpg"
 )
@@ -72,14 +73,14 @@ func (h *Hosts) stop(ctx context.Context) error {
 // endCommand returns what ends kept hosts and removes their files.
 func (h *Hosts) endCommand(dir string) string {
 	var commands []string
-	dirs := shellQuoted(dir)
+	dirs := cli.ShellQuoted(dir)
 	for i, s := range h.servers {
 		if s.PID() == 0 {
 			commands = append(commands, fmt.Sprintf("# end %s: %s", h.names[i], s.Describe()))
 			continue
 		}
 		commands = append(commands, fmt.Sprintf("kill -INT %d", s.PID()))
-		dirs += " " + shellQuoted(filepath.Dir(s.DataDir()))
+		dirs += " " + cli.ShellQuoted(filepath.Dir(s.DataDir()))
 	}
 	return strings.Join(append(commands, "rm -r "+dirs), "; ")
 }
@@ -88,7 +89,7 @@ func (h *Hosts) endCommand(dir string) string {
 // and pg_service.conf, by which psql finds a host without a password on its command line.
 func (h *Hosts) writeAccess(dir string) error {
 	services := filepath.Join(dir, "pg_service.conf")
-	env := fmt.Sprintf("export PGSERVICEFILE=%s\n", shellQuoted(services))
+	env := fmt.Sprintf("export PGSERVICEFILE=%s\n", cli.ShellQuoted(services))
 	var conf strings.Builder
 	for _, name := range h.names {
 		variable := strings.ToUpper(strings.ReplaceAll(name, "-", "_")) + "_DSN"
@@ -97,12 +98,10 @@ func (h *Hosts) writeAccess(dir string) error {
 			return err
 		}
 		fmt.Fprintf(&conf, "[%s]\nhost=%s\nport=%d\nuser=%s\npassword=%s\ndbname=%s\n\n", name, cfg.Host, cfg.Port, cfg.User, cfg.Password, cfg.Database)
-		env += fmt.Sprintf("export %s=%s\n", variable, shellQuoted(h.DSNs[variable]))
+		env += fmt.Sprintf("export %s=%s\n", variable, cli.ShellQuoted(h.DSNs[variable]))
 	}
 	return errors.Join(
 		os.WriteFile(services, []byte(conf.String()), 0o600),
 		os.WriteFile(filepath.Join(dir, "env"), []byte(env), 0o600),
 	)
 }
-
-func shellQuoted(text string) string { return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'" }

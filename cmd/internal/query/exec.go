@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -84,9 +83,11 @@ touched, except with --read-only.`,
 				set = m.All()
 			}
 			e.m, e.sql = m, args[0]
-			hosts := slices.DeleteFunc(slices.Clone(m.Hosts()), func(h shards.Host) bool {
-				return !slices.ContainsFunc(m.NumbersOn(h.Name), set.Has)
-			})
+			plan := fanout.Plan(m, set)
+			hosts := make([]shards.Host, len(plan))
+			for i, work := range plan {
+				hosts[i] = work.Host
+			}
 			a.Audit(cmd.Context(), hosts, []string{shownSQL(e.sql)})
 			began := time.Now()
 			done, err := fanout.Run(cmd.Context(), fanout.Config[*pgconn.PgConn]{
@@ -96,7 +97,7 @@ touched, except with --read-only.`,
 				Do: func(ctx context.Context, conn *pgconn.PgConn, batch []shards.Number) []error {
 					return []error{e.run(ctx, conn, batch[0])}
 				},
-			}, fanout.Plan(m, set))
+			}, plan)
 			return printExec(a, e, done, err, time.Since(began))
 		},
 	}

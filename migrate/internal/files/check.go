@@ -12,7 +12,7 @@ import (
 )
 
 var (
-	errNoDown      = errors.New("it has no way down: expected SQL after the line \"" + UpDownSeparator + "\"")
+	errNoDown      = errors.New("it has no way down: expected SQL after the line \"" + upDownSeparator + "\"")
 	errTransaction = errors.New("a file is run in a transaction of its own: take this statement out of it")
 	errOutside     = errors.New("a file marked \"tern: disable-tx\" is run statement by statement, each by itself: take this statement out of it")
 	errUnsure      = errors.New("it is marked \"tern: disable-tx\", and cannot be split into statements: expected every quote, comment and parenthesis to be closed")

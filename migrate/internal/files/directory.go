@@ -64,8 +64,8 @@ type File struct {
 
 var errNoUp = errors.New("it is not written yet: its up part has no SQL; for a file that does nothing, expected \"select 1\"")
 
-// UpDownSeparator is the line of tern's between the up part and the down part.
-const UpDownSeparator = "---- create above / drop below ----"
+// upDownSeparator is the line of tern's between the up part and the down part.
+const upDownSeparator = "---- create above / drop below ----"
 
 // Read reads and checks a directory of migrations. It renders them for one shard, so a template that does not
 // render is an error before anything runs.
@@ -93,7 +93,7 @@ func Read(m *shards.Map, files fs.FS, sample shards.Number, templateEnv bool, lo
 			return nil, err
 		}
 		d.once = append(d.once, once)
-		upPart, downPart, _ := strings.Cut(string(body), UpDownSeparator)
+		upPart, downPart, _ := strings.Cut(string(body), upDownSeparator)
 		d.Unwritten = append(d.Unwritten, unwritten[name])
 		d.firstLine[Up] = append(d.firstLine[Up], 1+blankLines(upPart))
 		d.firstLine[Down] = append(d.firstLine[Down], 1+strings.Count(upPart, "\n")+blankLines(downPart))

@@ -42,7 +42,7 @@ func (d *Directory) checkTemplates() error {
 		}
 		parts := [][2]string{{name, string(body)}}
 		if path.Dir(name) == "." {
-			upPart, downPart, _ := strings.Cut(string(body), UpDownSeparator)
+			upPart, downPart, _ := strings.Cut(string(body), upDownSeparator)
 			parts = [][2]string{{name + " up", strings.TrimSpace(upPart)}, {name + " down", strings.TrimSpace(downPart)}}
 		}
 		for _, part := range parts {

@@ -36,7 +36,7 @@ var foreignNames = regexp.MustCompile(`(?i)\.(up|down|undo|do|rollback|revert)\.
 // checkName returns an error for the name of a file whose way down is in another file.
 func checkName(name string) error {
 	if ending := foreignNames.FindString(name); ending != "" {
-		return &fileerror.Error{File: name, Err: fmt.Errorf("its name ends in %s, as for golang-migrate: expected one file for both ways, with the line %q between them", ending, UpDownSeparator)}
+		return &fileerror.Error{File: name, Err: fmt.Errorf("its name ends in %s, as for golang-migrate: expected one file for both ways, with the line %q between them", ending, upDownSeparator)}
 	}
 	return nil
 }
@@ -70,7 +70,7 @@ func checkBody(name string, body []byte) error {
 
 // checkLine returns false for tern's separator, and an error for a line that was meant as one.
 func checkLine(line string) (up bool, err error) {
-	if line == UpDownSeparator {
+	if line == upDownSeparator {
 		return false, nil
 	}
 	if !strings.HasPrefix(line, "-") && !strings.HasPrefix(line, "#") {
@@ -82,13 +82,13 @@ func checkLine(line string) (up bool, err error) {
 		}
 		return -1
 	}, line)
-	if strings.HasPrefix(letters, "createabove") || strings.HasSuffix(letters, "dropbelow") || strings.Contains(line, UpDownSeparator) {
-		return true, fmt.Errorf("the line %q is not tern's separator: expected exactly %q", sqltext.Shortened(line), UpDownSeparator)
+	if strings.HasPrefix(letters, "createabove") || strings.HasSuffix(letters, "dropbelow") || strings.Contains(line, upDownSeparator) {
+		return true, fmt.Errorf("the line %q is not tern's separator: expected exactly %q", sqltext.Shortened(line), upDownSeparator)
 	}
 	for _, f := range foreignDown {
 		if f.line.MatchString(line) {
 			return true, fmt.Errorf("the line %q begins the way down of %s; here it is a comment, and what follows it would run on the way up: expected %q",
-				sqltext.Shortened(line), f.of, UpDownSeparator)
+				sqltext.Shortened(line), f.of, upDownSeparator)
 		}
 	}
 	return true, nil

@@ -74,7 +74,7 @@ func checkFile(files fs.FS, name string) error {
 
 // isUnwritten reports whether the up part has no SQL by tern's rule: all its lines are empty or comments.
 func isUnwritten(body []byte) bool {
-	upPart, _, _ := strings.Cut(string(body), UpDownSeparator)
+	upPart, _, _ := strings.Cut(string(body), upDownSeparator)
 	for line := range strings.SplitSeq(upPart, "\n") {
 		if line = strings.TrimSpace(line); line != "" && !strings.HasPrefix(line, "--") {
 			return false

@@ -12,7 +12,7 @@ import (
 // NewBody is the text that tern writes into a new migration. A run refuses the file until its up part has SQL.
 const NewBody = `-- Write your migrate up statements here
 
-` + UpDownSeparator + `
+` + upDownSeparator + `
 
 -- Write your migrate down statements here. If this migration is irreversible
 -- Then delete the separator line above.

@@ -113,7 +113,8 @@ type trial struct {
 
 // probe asks the address for its role, first on the kept connection. After each step without an answer it also tries a new
 // connection, for the given number of steps. The address is silent only if no connection, including callers' connections,
-// has received data, and a pooler that accepts connections is not. A step starts when the step before ends, so a pause of this process counts as one step at most.
+// has received data; a pooler that accepts connections is not. A step starts when the step before ends, so a pause of this
+// process counts as one step at most.
 func (p *prober) probe(ctx context.Context, step time.Duration, steps int) (r report) {
 	asked, received, dialed := time.Now(), p.at.received(), p.dialed.Load()
 	ctx, cancel := context.WithCancel(ctx)
@@ -164,7 +165,7 @@ func (p *prober) probe(ctx context.Context, step time.Duration, steps int) (r re
 				continue
 			}
 			r = report{state: silent, err: errSilent}
-			if p.at.received() != received || p.Pooled != nil && p.Pooled() && p.dialed.Load() != dialed {
+			if p.at.received() != received || p.Pooled() && p.dialed.Load() != dialed {
 				r.state = alive
 			}
 		case <-ctx.Done():

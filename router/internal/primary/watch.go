@@ -62,7 +62,7 @@ type Config struct {
 	Busy func() bool
 
 	// Pooled reports whether there is a pooler before the host. One whose sessions are all busy, or that is paused, accepts connections
-	// and answers none: that is load, and not a host that is down. Nil for never.
+	// and answers none: that is load, and not a host that is down. Defaults to never.
 	Pooled func() bool
 
 	// Down, Up and Moved are called in the order of events and must not call the Watch. After Down, requests fail with
@@ -121,6 +121,9 @@ func New(cfg Config) *Watch {
 	}
 	if cfg.Try == nil {
 		cfg.Try = func(ctx context.Context, fn func(context.Context) error) error { return fn(ctx) }
+	}
+	if cfg.Pooled == nil {
+		cfg.Pooled = func() bool { return false }
 	}
 	if cfg.DownError == nil {
 		cfg.DownError = func(_ time.Time, cause error) error { return fmt.Errorf("%w: %w", failure.ErrHostDown, cause) }

@@ -9,7 +9,7 @@ import (
 	"github.com/kiloshard/kiloshard/shards/move/internal/session"
 )
 
-// call is a function that is called for each row that is written, with the rights of whoever writes it.
+// call is a function that is called for each row that is written, with the rights of the role that writes it.
 type call struct {
 	Caller, Function, Owner string
 	Indexed                 bool // by an index of a logged table, which is made after the rows are copied, unless the move is offline
@@ -63,6 +63,9 @@ SELECT rolname::text FROM pg_roles WHERE rolname = ANY ($1) AND NOT rolsuper AND
 // lends finds functions of weaker roles that would run with the mover's rights on a host that takes rows. Rows are copied with the
 // mover's rights. Changes are applied with those of the tables' owners from Postgres 16 on, and Postgres always makes indexes with them.
 func (s *Shard) lends(ctx context.Context, conn *pgx.Conn, f *Found, copied, online bool) error {
+	if len(s.calls) == 0 {
+		return nil
+	}
 	var user string
 	var modern bool
 	if err := conn.QueryRow(ctx, `SELECT current_user::text, current_setting('server_version_num')::int >= 160000`).Scan(&user, &modern); err != nil {
@@ -71,9 +74,6 @@ func (s *Shard) lends(ctx context.Context, conn *pgx.Conn, f *Found, copied, onl
 	calls := slices.DeleteFunc(slices.Clone(s.calls), func(c call) bool {
 		return modern && online && (!copied || c.Indexed)
 	})
-	if len(calls) == 0 {
-		return nil
-	}
 	owners := make([]string, len(calls))
 	for i, c := range calls {
 		owners[i] = c.Owner
