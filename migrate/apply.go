@@ -16,8 +16,8 @@ import (
 )
 
 // apply runs files in one shard: in one round trip, unless one of them is to be run outside of a transaction, or the
-// server refuses to read them as one text. It returns how many were committed, and whether the shard turned out not to
-// stand where it was expected to, or to be in somebody else's hands for a while.
+// server refuses to read them as one text. It returns how many were committed, and whether the shard was at another version
+// than expected, or locked by another session for a while.
 func (r *run) apply(ctx context.Context, s *session.Session, n shards.Number, at shardVersion, pending []files.File) (done int, moved bool, err error) {
 	switch alone := slices.IndexFunc(pending, func(f files.File) bool { return f.DisableTx }); {
 	case alone == 0 && len(pending) == 1:

@@ -57,7 +57,7 @@
 // it if the statement cannot be part of a transaction. After the last statement, one transaction records the version and
 // the file's own entry. If a statement fails, the shard stays at the version before, and the statements before it stay
 // done: the next run continues with the failed one. It runs SET and RESET again. It starts the file again if that part
-// of the file was changed meanwhile, if another file ran in the shard, or if the shard's version was forced.
+// of the file has changed, if another file ran in the shard, or if the shard's version was forced.
 //
 // CREATE INDEX CONCURRENTLY, also with IF NOT EXISTS, first drops an invalid index of its name in the table's schema
 // once nobody builds it; if the statement does not name the index, it drops the table's invalid indexes with names that

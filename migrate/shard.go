@@ -49,7 +49,7 @@ func (r *run) shard(ctx context.Context, s *session.Session, n shards.Number, at
 			turns++
 		}
 	}
-	return at, nil, fmt.Errorf("somebody else changed its version %d times meanwhile", maxTurns)
+	return at, nil, fmt.Errorf("another program changed its version %d times", maxTurns)
 }
 
 // enterFailure records a failed file in the ledger, if nobody has locked that for long. It ignores errors, since the shard's

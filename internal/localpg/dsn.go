@@ -11,8 +11,8 @@ func AsRole(text, role, password string) string {
 	return dsn.With(text, "user", role, "password", password)
 }
 
-// IgnoreEnvironment removes variables from the environment that change all connections of a test, whatever their DSN says: a
-// developer may have them for other servers. Call it before tests run.
+// IgnoreEnvironment unsets the PG* variables that change connections beside their DSN, since a developer may have set them for
+// other servers. Call it before tests run.
 func IgnoreEnvironment() {
 	for _, name := range []string{
 		"PGSERVICE", "PGSERVICEFILE", "PGTARGETSESSIONATTRS", "PGOPTIONS", "PGTZ", "PGAPPNAME", "PGCLIENTENCODING", "PGDATESTYLE",

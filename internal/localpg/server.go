@@ -57,16 +57,16 @@ func (s *Server) DataDir() string { return s.engine.DataDir() }
 // Log returns the last lines of the server's log, or "" if it cannot be read.
 func (s *Server) Log(ctx context.Context) string { return s.engine.Log(ctx) }
 
-// change calls fn, and nothing else that changes the server meanwhile. The error is ErrStopped after Stop. what says in other
-// errors what failed.
-func (s *Server) change(what string, fn func() error) error {
+// change calls fn while no other method changes the server. It returns ErrStopped after Stop, and names the operation in other
+// errors.
+func (s *Server) change(operation string, fn func() error) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.stopped {
 		return ErrStopped
 	}
 	if err := fn(); err != nil {
-		return fmt.Errorf("%s: %w", what, err)
+		return fmt.Errorf("%s: %w", operation, err)
 	}
 	return nil
 }

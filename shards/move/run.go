@@ -141,13 +141,13 @@ func AbortWithoutTarget(ctx context.Context, cfg Config) (Report, error) {
 	})
 }
 
-// asked selects the moves that a command works on: those with one of some outcomes. A move that another mover has ended meanwhile, as end, is done.
+// asked selects the moves that a command works on: those with one of some outcomes. A move that another mover has ended as end is done.
 type asked struct {
 	of  []ledger.Outcome
 	end ledger.Outcome
 }
 
-// endedAs returns an error unless a move that has ended meanwhile has ended as the command would.
+// endedAs returns an error unless another mover has ended the move with the outcome that the command wants.
 func (a asked) endedAs(outcome ledger.Outcome) error {
 	if outcome == a.end {
 		return nil

@@ -31,7 +31,7 @@ func Verify(ctx context.Context, cfg Config) (Report, error) {
 		case j.Outcome == ledger.Moved:
 			return j.compareWithFenced(ctx)
 		case j.Offline:
-			return errors.New("nothing to compare: it copies the shard anew, while that is locked")
+			return errors.New("nothing to compare: an offline move copies the shard again under its locks")
 		case !slices.Contains([]ledger.Step{ledger.Copy, ledger.Cutover}, j.Step):
 			return errors.New("nothing to compare: the move is at step " + string(j.Step))
 		}

@@ -12,8 +12,8 @@ import (
 	"github.com/kiloshard/kiloshard/migrate/fileerror"
 )
 
-// inMemory returns a copy of all SQL files in memory. So every shard gets the same files, even if somebody changes one
-// meanwhile, and rendering for a shard reads no disk. The copy is a zip archive, since that is an fs.FS with directories.
+// inMemory returns a copy of all SQL files in memory. So every shard gets the same files, even if one changes during the
+// run, and rendering for a shard reads no disk. The copy is a zip archive, since that is an fs.FS with directories.
 //
 // tern refuses all files if one has no SQL in its up part, so inMemory replaces the text of such a file. The replacement
 // never runs. unwritten holds the names of these files.

@@ -34,7 +34,7 @@ func (r Run) File(ctx context.Context, s *session.Session, f files.File) error {
 	}
 	if p.done > 0 || p.changed {
 		r.Resumed(p.done + 1)
-		r.Logger.Info("a migration that was begun before goes on, or starts again if it was changed meanwhile",
+		r.Logger.Info("a migration resumes after an earlier run, or starts again because its file has changed",
 			slog.String("host", s.Host.Name), slog.Int("shard", int(r.Shape.Shard)), slog.String("file", f.Name), slog.Int("statement", p.done+1))
 	}
 	timeout := lockTimeout{lock: r.Shape.LockTimeout, now: -1}

@@ -119,7 +119,7 @@ func (l *Lock) renew(ctx context.Context, lost context.CancelCauseFunc) {
 		case got:
 			pause, began = renewal, time.Now()
 		case err != nil || time.Since(began) > lostAfter+renewal:
-			lost(fmt.Errorf("%w: %w", ErrLost, cmp.Or(err, errors.New("somebody else has it"))))
+			lost(fmt.Errorf("%w: %w", ErrLost, cmp.Or(err, errors.New("another session has it"))))
 			return
 		default:
 			pause = session.LongestPause

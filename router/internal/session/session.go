@@ -98,7 +98,7 @@ func (s *Session) rollback(ctx context.Context) error {
 // Cancel has the server cancel the statement of the session, by another session of the host if one is free: a cancel request
 // costs the server a new process, and us a connection with TLS. Without an error the signal has reached the process of the
 // session, and no later statement is canceled by it: Postgres answers only after it has sent the signal. Behind a pooler the process
-// may be at work for somebody else by now: only the pooler knows.
+// may serve another client by then; only the pooler knows.
 func (s *Session) Cancel(ctx context.Context) error {
 	if !s.pooled && s.host.CancelBy != nil && s.host.CancelBy(ctx, s) {
 		return nil

@@ -152,7 +152,7 @@ func (d *Daemon) End(ctx context.Context, sig syscall.Signal) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, process.ShutdownLimit)
 	defer cancel()
-	_ = syscall.Kill(child.PID, sig) // it may end meanwhile
+	_ = syscall.Kill(child.PID, sig) // the process may have ended
 	select {
 	case <-child.Done:
 		return nil

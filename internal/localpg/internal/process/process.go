@@ -113,7 +113,7 @@ func (p *Process) Ended() bool {
 // Those servers find the end of their input and shut down. They are not killed unless they take too long: a server may have
 // made shared memory that it has not attached yet, and a kill would leave that behind.
 func (p *Process) KillGroup(ctx context.Context) error {
-	_ = syscall.Kill(p.PID, syscall.SIGKILL) // it may end meanwhile
+	_ = syscall.Kill(p.PID, syscall.SIGKILL) // the process may have ended
 	<-p.Done
 	ctx, cancel := context.WithTimeout(ctx, ShutdownLimit)
 	defer cancel()
@@ -137,7 +137,7 @@ func (p *Process) KillGroup(ctx context.Context) error {
 
 // Kill kills the process and its children and waits until they are gone. It returns the shared memory that they leave.
 func (p *Process) Kill(ctx context.Context) ([]Segment, error) {
-	family, _ := Freeze(p.PID) // it may end meanwhile
+	family, _ := Freeze(p.PID) // the process may have ended
 	family = append(family, p.PID)
 	left, unknown := segments(family, p.user)
 	signalAll(family, syscall.SIGKILL)

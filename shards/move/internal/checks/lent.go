@@ -9,14 +9,14 @@ import (
 	"github.com/kiloshard/kiloshard/shards/move/internal/session"
 )
 
-// call is a function that is called for each row that is written, with the rights of the role that writes it.
+// call is a function that Postgres calls for each row written, with the rights of the role that writes.
 type call struct {
 	Caller, Function, Owner string
 	Indexed                 bool // by an index of a logged table, which is made after the rows are copied, unless the move is offline
 }
 
-// callsQuery returns such functions, by the dependencies that Postgres records: of constraints and domains, of generated columns, of
-// indexes, and of how tables are partitioned. What is SECURITY DEFINER has its owner's rights, and superusers alone make functions in C.
+// callsQuery returns these functions, by the dependencies that Postgres records for constraints and domains, generated columns,
+// indexes, ranges and partition keys. SECURITY DEFINER functions run with their owner's rights, and only superusers create functions in C.
 const callsQuery = `
 WITH RECURSIVE used (type) AS ( -- by columns, and by those types in turn
   SELECT DISTINCT a.atttypid FROM pg_attribute a JOIN pg_class c ON c.oid = a.attrelid
@@ -60,8 +60,8 @@ func readCalls(ctx context.Context, conn *pgx.Conn, schema string) ([]call, erro
 const weakerQuery = `
 SELECT rolname::text FROM pg_roles WHERE rolname = ANY ($1) AND NOT rolsuper AND NOT pg_has_role(oid, (SELECT oid FROM pg_roles WHERE rolname = current_user), 'MEMBER')`
 
-// lends finds functions of weaker roles that would run with the mover's rights on a host that takes rows. Rows are copied with the
-// mover's rights. Changes are applied with those of the tables' owners from Postgres 16 on, and Postgres always makes indexes with them.
+// lends finds functions of weaker roles that would run with the mover's rights on a host that takes rows. The mover copies rows with its
+// own rights. Postgres builds indexes with those of the tables' owners, and from 16 on applies changes with them.
 func (s *Shard) lends(ctx context.Context, conn *pgx.Conn, f *Found, copied, online bool) error {
 	if len(s.calls) == 0 {
 		return nil
