@@ -234,7 +234,7 @@ func TestRandomSQL(t *testing.T) {
 // TestRandomSQLBehindPgBouncer does the same where the sessions are others' too.
 func TestRandomSQLBehindPgBouncer(t *testing.T) {
 	t.Parallel()
-	db, ctx := setup(t, options{})
+	db, _ := setup(t, options{})
 	b, ctx := setup(t, options{conns: 3, on: db, address: startPgBouncer(t, map[string]string{"default_pool_size": "3"}).Address(), dsn: execMode("exec")})
 	throwAt(ctx, t, b)
 }
