@@ -236,7 +236,7 @@ func (c Config) checkText() error {
 		"store.ca": c.Store.CA, "store.cert": c.Store.Cert, "store.key": c.Store.Key,
 	}
 	for i, h := range c.Hosts {
-		texts[fmt.Sprintf("hosts[%d].dsn", i)] = h.DSN
+		texts[fmt.Sprintf("hosts[%d].dsn", i)], texts[fmt.Sprintf("hosts[%d].direct", i)] = h.DSN, h.Direct
 		for k, dsn := range h.Replicas {
 			texts[fmt.Sprintf("hosts[%d].replicas[%d]", i, k)] = dsn
 		}

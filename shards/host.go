@@ -20,9 +20,10 @@ import (
 // field of another struct field by field. That shows the DSN as written, so keep passwords in variables.
 type Host struct {
 	Name     string   `json:"name" yaml:"name"`
-	DSN      string   `json:"-" yaml:"dsn,quoted"`      // of the primary, as written; see ConnString
-	Replicas []string `json:"-" yaml:"replicas,quoted"` // DSNs as written; see ReplicaConnStrings
-	Weight   int      `json:"weight" yaml:"weight"`     // its share beside other hosts, 1 or more; defaults to 1
+	DSN      string   `json:"-" yaml:"dsn,quoted"`              // of the primary, as written; see ConnString
+	Direct   string   `json:"-" yaml:"direct,omitempty,quoted"` // of the same primary for commands, where DSN leads to a pooler; else empty
+	Replicas []string `json:"-" yaml:"replicas,quoted"`         // DSNs as written; see ReplicaConnStrings
+	Weight   int      `json:"weight" yaml:"weight"`             // its share beside other hosts, 1 or more; defaults to 1
 
 	// Only for strategies that allocate new keys: a directory and ByID.
 	Closed   bool `json:"closed,omitempty" yaml:"closed,omitempty"`     // gets no new keys, and keeps those that it has
@@ -51,6 +52,14 @@ func (h Host) connString(dsn string) string {
 		settings = h.store.Local
 	}
 	return connstring.Localize(h.variables.Fill(dsn), settings, h.dir)
+}
+
+// ForCommands returns the host as commands connect to it: past the pooler that its DSN may lead to.
+func (h Host) ForCommands() Host {
+	if h.Direct != "" {
+		h.DSN, h.Direct = h.Direct, ""
+	}
+	return h
 }
 
 // ReplicaConnStrings returns the DSNs of the replicas as [Host.ConnString] does that of the primary.
@@ -113,9 +122,9 @@ func (h Host) Format(s fmt.State, verb rune) {
 // LogValue keeps a logger from printing the password.
 func (h Host) LogValue() slog.Value { return slog.StringValue(h.String()) }
 
-// SameDatabase reports whether two hosts have the same DSN, and the same DSNs of replicas.
+// SameDatabase reports whether two hosts have the same DSN, the same one for commands, and the same DSNs of replicas.
 func (h Host) SameDatabase(other Host) bool {
-	return h.ConnString() == other.ConnString() && slices.Equal(h.ReplicaConnStrings(), other.ReplicaConnStrings())
+	return h.ConnString() == other.ConnString() && h.ForCommands().ConnString() == other.ForCommands().ConnString() && slices.Equal(h.ReplicaConnStrings(), other.ReplicaConnStrings())
 }
 
 // Credentials are the user and password for a connection to a host. Printing, logging and JSON leave out the password.

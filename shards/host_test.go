@@ -131,6 +131,7 @@ func TestPasswordsAreNeverPrinted(t *testing.T) {
 	t.Parallel()
 	literal := newConfig(8)
 	literal.Hosts[0].Replicas = []string{"postgres://app:hunter2@10.0.0.9/app"}
+	literal.Hosts[0].Direct = "postgres://app:hunter2@10.0.0.8/app"
 	literalMap, err := literal.Map()
 	if err != nil {
 		t.Fatal(err)

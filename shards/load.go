@@ -45,7 +45,7 @@ func Load(path string, lookup func(name string) (value string, ok bool)) (Config
 // If store.kind is postgres or etcd, the map is in that store, and the document only says how to find it: cluster,
 // store, migrations and password_command. Parse then refuses fields of the map. See [Config.Remote].
 //
-// ${NAME} in hosts[].dsn, hosts[].replicas, store.dsn and store.password, and nowhere else, is replaced by the value
+// ${NAME} in hosts[].dsn, hosts[].direct, hosts[].replicas, store.dsn and store.password, and nowhere else, is replaced by the value
 // that lookup returns, which is [os.LookupEnv] in most programs; for a nil lookup no variable is set. In the user and
 // password of a postgres:// or postgresql:// URL the value is percent-encoded, so the variable holds the password as
 // it is; elsewhere it is inserted as it is. $$, and a $ without a { after it, stay as they are. [Host.ConnString] and
@@ -89,7 +89,7 @@ func (c *Config) fillVariables(lookup func(name string) (string, bool)) error {
 	for i := range c.Hosts {
 		h := &c.Hosts[i]
 		at := fmt.Sprintf("hosts[%d].", i)
-		if err := add(&h.variables, at+"dsn", h.DSN); err != nil {
+		if err := cmp.Or(add(&h.variables, at+"dsn", h.DSN), add(&h.variables, at+"direct", h.Direct)); err != nil {
 			return err
 		}
 		for k, dsn := range h.Replicas {

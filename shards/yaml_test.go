@@ -136,7 +136,7 @@ func configs() *rapid.Generator[shards.Config] {
 			c.Hosts = append(c.Hosts, shards.Host{
 				Name: host, DSN: dsn.Draw(t, "dsn"), Weight: rapid.IntRange(0, 3).Draw(t, "weight"),
 				Closed: rapid.Bool().Draw(t, "closed"), Capacity: rapid.SampledFrom([]int{0, 1000}).Draw(t, "capacity"),
-				Replicas: rapid.SliceOfN(dsn, 0, 2).Draw(t, "replicas"),
+				Replicas: rapid.SliceOfN(dsn, 0, 2).Draw(t, "replicas"), Direct: rapid.OneOf(rapid.Just(""), dsn).Draw(t, "direct"),
 			})
 		}
 		c.Generators = generators(c.Hosts).Draw(t, "generators")
@@ -180,7 +180,7 @@ func TestYAMLRoundTrip(t *testing.T) {
 			t.Fatalf("%v: got %v, expected %v", err, c, m.Config())
 		}
 		for i, h := range drawn.Hosts {
-			if c.Hosts[i].DSN != h.DSN || fmt.Sprint(c.Hosts[i].Replicas) != fmt.Sprint(h.Replicas) {
+			if c.Hosts[i].DSN != h.DSN || c.Hosts[i].Direct != h.Direct || fmt.Sprint(c.Hosts[i].Replicas) != fmt.Sprint(h.Replicas) {
 				t.Fatalf("got DSNs %q, %q, expected %q, %q", c.Hosts[i].DSN, c.Hosts[i].Replicas, h.DSN, h.Replicas)
 			}
 		}
@@ -191,7 +191,7 @@ func TestYAMLRoundTrip(t *testing.T) {
 func equalConfigs(a, b shards.Config) bool {
 	for i := range min(len(a.Hosts), len(b.Hosts)) {
 		x, y := a.Hosts[i], b.Hosts[i]
-		if x.ConnString() != y.ConnString() || !slices.Equal(x.ReplicaConnStrings(), y.ReplicaConnStrings()) {
+		if x.ConnString() != y.ConnString() || x.ForCommands().ConnString() != y.ForCommands().ConnString() || !slices.Equal(x.ReplicaConnStrings(), y.ReplicaConnStrings()) {
 			return false
 		}
 	}
@@ -205,7 +205,7 @@ func equalConfigs(a, b shards.Config) bool {
 func withoutVariables(c shards.Config) shards.Config {
 	hosts := make([]shards.Host, len(c.Hosts))
 	for i, h := range c.Hosts {
-		hosts[i] = shards.Host{Name: h.Name, DSN: h.DSN, Replicas: h.Replicas, Weight: h.Weight, Closed: h.Closed, Capacity: h.Capacity}
+		hosts[i] = shards.Host{Name: h.Name, DSN: h.DSN, Direct: h.Direct, Replicas: h.Replicas, Weight: h.Weight, Closed: h.Closed, Capacity: h.Capacity}
 	}
 	c.Hosts = hosts
 	s := c.Store

@@ -55,8 +55,8 @@ migrations: ./migrations
 			t.Fatalf("%v at the server: exit code %d\n%s", args, code, said)
 		}
 	}
-	const text = "unsupported startup parameter (SQLSTATE 08P01); a pooler such as PgBouncer is at this address, and commands need the server itself: expected "
-	for _, args := range [][]string{
+	const refused = "unsupported startup parameter (SQLSTATE 08P01); a pooler such as PgBouncer is at this address, and commands need the server itself: expected "
+	commands := [][]string{
 		{"create"},
 		{"upgrade"},
 		{"verify"},
@@ -71,13 +71,28 @@ migrations: ./migrations
 		{"id", "advance", "--host", "pg-a", "--beyond", "2026-01-02T00:00:00Z"},
 		{"move", "status"},
 		{"rebalance"},
-	} {
+	}
+	for _, args := range commands {
 		code, said := kiloshard(bouncer.Address(), args...)
-		if code != cli.ExitFailed || !strings.Contains(said, bouncer.Address()+": server error: FATAL: "+text) {
-			t.Errorf("%v behind PgBouncer: exit code %d, expected 1 and %q in\n%s", args, code, text, said)
+		if code != cli.ExitFailed || !strings.Contains(said, bouncer.Address()+": server error: FATAL: "+refused) {
+			t.Errorf("%v behind PgBouncer: exit code %d, expected 1 and %q in\n%s", args, code, refused, said)
 		}
 		if args[0] == "status" && !strings.Contains(said, " pooler ") {
 			t.Errorf("expected the state pooler in\n%s", said)
+		}
+	}
+	config := filepath.Join(dir, "kiloshard.yaml")
+	text, err := os.ReadFile(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	both := strings.Replace(string(text), "{name: pg-a, ", `{name: pg-a, direct: "`+dsn.With(server, "require_auth", "scram-sha-256,password,none")+`", `, 1)
+	if err := os.WriteFile(config, []byte(both), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, args := range commands {
+		if code, said := kiloshard(bouncer.Address(), args...); code != cli.ExitDone {
+			t.Errorf("%v behind PgBouncer, with the server's DSN beside: exit code %d\n%s", args, code, said)
 		}
 	}
 	for _, args := range [][]string{{"route", "1"}, {"id", "next", "--key", "1"}} {

@@ -20,9 +20,10 @@ type address struct {
 	port uint16
 }
 
-// At returns a host whose DSN names only this address, for credentials that are valid for one address: a name, an IP, or the
+// At returns a host as commands connect to it whose DSN names only this address, for credentials that are valid for one address: a name, an IP, or the
 // directory of a Unix socket. The DSN has the present values of its variables, and the address keeps the default sslmode that it has among the others.
 func At(host shards.Host, name string, port uint16) shards.Host {
+	host = host.ForCommands()
 	text := host.ConnString()
 	if !(address{name, port}).isElsewhere() { // the default depends on the others
 		if whole, err := withMode(host); err == nil {
@@ -33,9 +34,9 @@ func At(host shards.Host, name string, port uint16) shards.Host {
 	return host
 }
 
-// Addresses returns the hosts and ports that the DSN of a host names, each pair once. The error is an [Error].
+// Addresses returns the hosts and ports that the DSN of a host names for commands, each pair once. The error is an [Error].
 func Addresses(host shards.Host) (hosts []string, ports []uint16, err error) {
-	config, err := parse(host)
+	config, err := parse(host.ForCommands())
 	if err != nil {
 		return nil, nil, err
 	}

@@ -19,6 +19,7 @@ var libpqVariables = map[string]string{
 // with its credentials and its certificates. One of them is the password. If the host has several addresses they name the
 // one to which [Open] connects. The error is an [Error].
 func Environment(ctx context.Context, host shards.Host) ([]string, error) {
+	host = host.ForCommands()
 	all, _, err := Addresses(host)
 	if err != nil {
 		return nil, err

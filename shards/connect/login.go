@@ -49,6 +49,7 @@ func (p place) put(c *pgx.ConnConfig) {
 // ForPool returns the config of a pool for the host. The caller may adjust it, and then passes it to [Login.Attend]. The
 // error is an [Error] about the DSN.
 func ForPool(host shards.Host) (*Login, *pgxpool.Config, error) {
+	host.Direct = "" // a pool is a service's
 	config, err := parse(host)
 	if err != nil {
 		return nil, nil, err

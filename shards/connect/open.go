@@ -40,6 +40,7 @@ func OpenAnyCluster(ctx context.Context, host shards.Host, adjust func(*pgx.Conn
 type checker func(context.Context, *pgconn.PgConn, shards.Host) error
 
 func openChecked(ctx context.Context, host shards.Host, adjust func(*pgx.ConnConfig), check checker) (*pgx.Conn, error) {
+	host = host.ForCommands()
 	best, err := openNewest(ctx, host, func(ctx context.Context, at shards.Host) (*pgx.Conn, error) { return open(ctx, at, adjust, check) }, (*pgx.Conn).PgConn)
 	return best.session, err
 }
@@ -75,6 +76,7 @@ func open(ctx context.Context, host shards.Host, adjust func(*pgx.ConnConfig), c
 // OpenPlain opens a session for the SQL of users, without pgx's types and statements: settings that SQL may count on, such as its
 // timeouts and TimeZone, are those of role and database. It states the others, and [CheckRole] has to follow a RESET ALL.
 func OpenPlain(ctx context.Context, host shards.Host, adjust func(*pgconn.Config)) (*pgconn.PgConn, error) {
+	host = host.ForCommands()
 	best, err := openNewest(ctx, host, func(ctx context.Context, at shards.Host) (*pgconn.PgConn, error) { return openPlain(ctx, at, adjust) }, itself)
 	return best.session, err
 }

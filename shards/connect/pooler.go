@@ -12,8 +12,8 @@ import (
 var ErrPooler = errors.New("a pooler refuses the settings of the session")
 
 // throughPooler is the advice for a DSN that leads to a pooler.
-const throughPooler = "a pooler such as PgBouncer is at this address, and commands need the server itself: expected the server's address in the DSN of commands, " +
-	"such as by a variable that has the pooler's address for services alone"
+const throughPooler = "a pooler such as PgBouncer is at this address, and commands need the server itself: expected the server's DSN as the host's direct, " +
+	"beside its dsn with the pooler's address"
 
 // refusedParameter matches PgBouncer's text about a parameter that it does not know.
 var refusedParameter = regexp.MustCompile(`(unsupported startup parameter)(?: in options)?: \S+`)

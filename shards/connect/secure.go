@@ -94,6 +94,7 @@ var securing = []struct {
 // as [Open] does here: those of the DSN, of its service and of the environment. They have no address, user or password. Files have the
 // names that they have here. If that libpq lacks a setting without which it would check less, the error is a [shards.FieldError].
 func Secure(host shards.Host, libpq int) (string, error) {
+	host = host.ForCommands()
 	config, err := parse(host)
 	if err != nil {
 		return "", err

@@ -22,6 +22,7 @@ func testRefused(t *testing.T, k kit) {
 		{"password", func(c *mapstore.Change) { c.Config.Hosts[0].DSN = "postgres://app:sesame@10.0.0.1/app" }, "${PG_A_PASSWORD}"},
 		{"password as keyword", func(c *mapstore.Change) { c.Config.Hosts[1].DSN = "host=10.0.0.1 password=sesame" }, "${PG_B_PASSWORD}"},
 		{"password of a replica", func(c *mapstore.Change) { c.Config.Hosts[1].Replicas[0] = "postgres://10.0.0.3/app?password=sesame" }, "hosts[1].replicas[0]"},
+		{"password of commands", func(c *mapstore.Change) { c.Config.Hosts[1].Direct = "postgres://app:sesame@10.0.0.3/app" }, "hosts[1].direct"},
 		{"homeless shards", func(c *mapstore.Change) { c.Config.Placement = c.Config.Placement[:1] }, "no host for 4 shards"},
 		{"no text", func(c *mapstore.Change) { c.Why = "\xff" }, "UTF-8"},
 		{"much text", func(c *mapstore.Change) { c.By = strings.Repeat("a", 5000) }, "4096"},

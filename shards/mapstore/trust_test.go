@@ -69,6 +69,10 @@ func TestTrust(t *testing.T) {
 		if err := mapstore.CheckTrust(test.local, c); (err == nil) != (test.want == "") {
 			t.Errorf("%s, replica: got %v, want %q", test.name, err, test.want)
 		}
+		c.Hosts = []shards.Host{{Name: c.Hosts[0].Name, DSN: "postgres://10.0.0.1/app", Direct: test.dsn, Weight: 1}}
+		if err := mapstore.CheckTrust(test.local, c); (err == nil) != (test.want == "") {
+			t.Errorf("%s, direct: got %v, want %q", test.name, err, test.want)
+		}
 	}
 }
 

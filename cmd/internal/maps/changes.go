@@ -99,12 +99,20 @@ func hostChanges(a, b []shards.Host) []mapChange {
 		}
 		return []attribute{
 			{"dsn", shownDSN(h.DSN), shards.Host{DSN: h.DSN}.Address(), h.DSN},
+			{"direct", shownDirect(h.Direct), shards.Host{DSN: h.Direct}.Address(), h.Direct},
 			{name: "replicas", shown: fmt.Sprint(replicas), raw: strings.Join(h.Replicas, "\n")},
 			{name: "weight", shown: fmt.Sprint(h.Weight)},
 			{name: "closed", shown: fmt.Sprint(h.Closed)},
 			{name: "capacity", shown: fmt.Sprint(h.Capacity)},
 		}
 	})
+}
+
+func shownDirect(dsn string) string {
+	if dsn == "" {
+		return "none"
+	}
+	return shownDSN(dsn)
 }
 
 func generatorChanges(a, b []shards.Generator) []mapChange {

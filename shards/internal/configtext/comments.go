@@ -19,7 +19,8 @@ func comments(schemaPrefix string, maxShards int) map[string]string {
 			"password of a URL its value is percent-encoded, so the variable holds the password as it is. A DSN\n" +
 			"without a password uses that of ~/.pgpass or of passfile=FILE. A file that a DSN names, as in\n" +
 			"?sslmode=verify-full&sslrootcert=ca.pem, is beside this one. For a first try with a server on this machine:\n" +
-			"postgres://postgres@127.0.0.1/app. Other machines must have TLS, unless the DSN has another sslmode.",
+			"postgres://postgres@127.0.0.1/app. Other machines must have TLS, unless the DSN has another sslmode.\n" +
+			"Where dsn leads to a pooler such as PgBouncer, direct is the DSN of the same server for commands.",
 		"placement":        `Which shards are on which host, each shard once: 7, 0-1023 or "0-9,77", the last in quotes.`,
 		"migrations":       migrationsComment,
 		"search_path":      "Schemas that the search_path has after the shard's own, such as [extensions].",

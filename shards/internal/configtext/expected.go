@@ -52,6 +52,7 @@ var expected = map[string]string{
 	"hosts":              "a list of hosts",
 	"hosts[].name":       name,
 	"hosts[].dsn":        hostDSN,
+	"hosts[].direct":     hostDSN,
 	"hosts[].replicas":   "a list of DSNs, or [] for none",
 	"hosts[].replicas[]": hostDSN,
 

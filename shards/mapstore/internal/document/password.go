@@ -17,6 +17,9 @@ func CheckPasswords(c shards.Config) error {
 		if err := checkPassword(fmt.Sprintf("hosts[%d].dsn", i), h.Name, h.DSN); err != nil {
 			return err
 		}
+		if err := checkPassword(fmt.Sprintf("hosts[%d].direct", i), h.Name, h.Direct); err != nil {
+			return err
+		}
 		for k, dsn := range h.Replicas {
 			if err := checkPassword(fmt.Sprintf("hosts[%d].replicas[%d]", i, k), h.Name, dsn); err != nil {
 				return err

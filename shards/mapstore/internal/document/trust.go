@@ -18,6 +18,11 @@ func CheckTrust(local shards.Store, c shards.Config) error {
 		if err := checkTrustOf(local, fmt.Sprintf("hosts[%d].dsn", i), h.DSN); err != nil {
 			return err
 		}
+		if h.Direct != "" {
+			if err := checkTrustOf(local, fmt.Sprintf("hosts[%d].direct", i), h.Direct); err != nil {
+				return err
+			}
+		}
 		for k, dsn := range h.Replicas {
 			if err := checkTrustOf(local, fmt.Sprintf("hosts[%d].replicas[%d]", i, k), dsn); err != nil {
 				return err
