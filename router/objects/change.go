@@ -11,7 +11,8 @@ import (
 )
 
 // Update reads an object, calls change, and writes the result back, in one transaction and two round trips. It locks the row, so
-// that nothing else changes the object meanwhile. It returns the new object. Fields of the document that T does not have stay.
+// that nothing else changes the object in between. It returns the new object. Only what change has changed is written, also in objects
+// within objects: fields that T does not have stay, and so do numbers that T cannot hold. A list is written as a whole.
 //
 // After a deadlock, or when the shard has moved, the transaction runs again: change may be called more than once, each time with
 // the present object. If change returns an error, Update returns it and writes nothing. Update also returns the errors of
@@ -24,18 +25,27 @@ func (t *Type[T]) Update(ctx context.Context, id shards.ID, change func(*T) erro
 	defer t.forget(ctx, id)
 	var o Object[T]
 	err = router.Retry{}.Tx(together.BeginLate(ctx), p.Shard, pgx.TxOptions{}, func(tx pgx.Tx) error {
+		var document []byte
 		var err error
-		if o, err = t.scan(id, tx.QueryRow(ctx, t.lock, p.Local)); err != nil {
+		if o, document, err = t.scan(id, tx.QueryRow(ctx, t.lock, p.Local)); err != nil {
+			return err
+		}
+		before, err := encode(o.Fields)
+		if err != nil {
 			return err
 		}
 		if err := change(&o.Fields); err != nil {
 			return err
 		}
-		text, err := encode(o.Fields)
+		after, err := encode(o.Fields)
 		if err != nil {
 			return err
 		}
-		return tx.QueryRow(together.Commit(ctx), t.update, p.Local, t.known, text).Scan(&o.At)
+		text, err := merged(document, []byte(before), []byte(after))
+		if err != nil {
+			return err
+		}
+		return tx.QueryRow(together.Commit(ctx), t.update, p.Local, text).Scan(&o.At)
 	})
 	if err != nil {
 		return Object[T]{}, err

@@ -20,19 +20,20 @@
 //
 //   - [Type]: the objects of one type. Get, GetMany, Create, CreateNear another object, Update, Delete, Undelete, Purge.
 //   - [Mapping]: one-way relations, such as board_has_pins. A row is on the shard of the object that it leads from.
-//     [Join] reads the objects that the rows lead to. [Pair] is a relation in both directions.
+//     [Join] reads the objects that the rows lead to.
 //   - [Mod]: rows with any bytes as their key, such as a name or an address, on shard md5(key) % N.
 //   - [Tables]: the tables of all these, as a migration of the service.
 //
 // # Guarantees
 //
-// Updates of one object wait for each other in Postgres, by SELECT … FOR UPDATE, so none is lost. An update keeps fields that
-// the program does not have: Postgres replaces only the program's own fields in the document. A mapping has at most one row for
+// Updates of one object wait for each other in Postgres, by SELECT … FOR UPDATE, so none is lost. An update writes only what the
+// program has changed, and keeps fields that it does not have. A mapping has at most one row for
 // two objects, by its primary key. A page begins after the last row of the page before it, so that pages show each row once
 // while others are added or removed. A row of a Mod changes only if it still has the version that was read.
 //
-// There are no transactions over several shards. A [Pair] is two rows in two shards: the first one counts, and
-// [Pair.Repair] changes the second to agree with it.
+// There are no transactions over several shards. A relation in both directions is two mappings, such as board_has_pins and
+// pin_has_boards, whose rows are in two shards: if a program ends between the two writes, or two programs write at the same
+// time, they disagree, and nothing repairs that. Read one of them for what must be right.
 //
 // # Capacity
 //

@@ -71,7 +71,7 @@ func ExampleJoin() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	boardHasPins, err := objects.OpenMapping(r, "board", "pin")
+	boardHasPins, err := objects.OpenMapping(r, objects.Relation{From: "board", To: "pin"})
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -26,17 +26,17 @@ type Edge struct {
 	Sequence int64
 }
 
-// OpenMapping returns the mapping from one type of the map to another. It returns [ErrType] if the map lacks one of them.
-func OpenMapping(r *router.Router, from, to string) (*Mapping, error) {
-	a, err := typeOf(r, from)
+// OpenMapping returns a mapping of [Tables.Mappings]. It returns [ErrType] if the map lacks one of its types.
+func OpenMapping(r *router.Router, of Relation) (*Mapping, error) {
+	a, err := typeOf(r, of.From)
 	if err != nil {
 		return nil, err
 	}
-	b, err := typeOf(r, to)
+	b, err := typeOf(r, of.To)
 	if err != nil {
 		return nil, err
 	}
-	return &Mapping{r, a, b, pgx.Identifier{mappingTable(from, to)}.Sanitize()}, nil
+	return &Mapping{r, a, b, pgx.Identifier{of.table()}.Sanitize()}, nil
 }
 
 // ByTime returns a sequence for a time: microseconds since 1970. It puts rows in the order in which they were added.
@@ -69,13 +69,16 @@ func (m *Mapping) Move(ctx context.Context, from, to shards.ID, sequence int64) 
 }
 
 // Arrange puts rows in the order of a list: it changes their sequences to 1, 2 and so on, in one statement. Other rows keep
-// their sequences. It adds no rows. It returns the number of rows that it has updated.
+// their sequences. It adds no rows. It returns the number of rows that it has updated. Of two calls for one object, one waits for the
+// other.
 func (m *Mapping) Arrange(ctx context.Context, from shards.ID, order []shards.ID) (int, error) {
 	shard, err := m.shard(from, order...)
 	if err != nil {
 		return 0, err
 	}
-	query := `update ` + m.table + ` m set sequence = o.n from unnest($2::bigint[]) with ordinality o (id, n) where m.from_id = $1 and m.to_id = o.id`
+	// Locked in one order: each list has its own, and two of them would wait for each other.
+	query := `with l as materialized (select to_id from ` + m.table + ` where from_id = $1 and to_id = any ($2::bigint[]) order by to_id for update)
+update ` + m.table + ` m set sequence = o.n from l, unnest($2::bigint[]) with ordinality o (id, n) where m.from_id = $1 and m.to_id = l.to_id and l.to_id = o.id`
 	tag, err := shard.Exec(ctx, query, from, numbers(order))
 	return int(tag.RowsAffected()), err
 }

@@ -2,11 +2,11 @@ package objects_test
 
 import (
 	"context"
+	"math/rand/v2"
 	"slices"
 	"sync"
 	"testing"
 
-	"github.com/kiloshard/kiloshard/router"
 	"github.com/kiloshard/kiloshard/router/objects"
 	"github.com/kiloshard/kiloshard/shards"
 )
@@ -129,89 +129,47 @@ func TestPagesStayStable(t *testing.T) {
 	}
 }
 
-func TestPair(t *testing.T) {
+// Two that arrange the same rows in other orders do not wait for each other.
+func TestArrangeTogether(t *testing.T) {
 	t.Parallel()
 	r, ctx := setup(t)
-	p := objects.Pair{There: mapping(t, r, "board", "pin"), Back: mapping(t, r, "pin", "board")}
-	boards, pins := []shards.ID{id(t, 0, 2, 1), id(t, 3, 2, 1)}, []shards.ID{}
-	for i := range int64(12) {
-		pins = append(pins, id(t, shards.Number(i)%shardCount, 1, i+1))
-	}
-	for i, pin := range pins {
-		for _, board := range boards {
-			var err error
-			switch i % 3 {
-			case 0:
-				_, err = p.Add(ctx, board, pin, int64(i))
-			case 1: // a writer that dies between the two
-				_, _, err = p.There.Add(ctx, board, pin, int64(i))
-			case 2: // one that dies while it removes
-				if _, err = p.Add(ctx, board, pin, int64(i)); err == nil {
-					_, err = p.There.Remove(ctx, board, pin)
-				}
-			}
-			if err != nil {
-				t.Fatal(err)
-			}
+	m := mapping(t, r, "board", "pin")
+	board := id(t, 1, 2, 1)
+	var pins []shards.ID
+	for i := range int64(200) {
+		pins = append(pins, id(t, 0, 1, i+1))
+		if _, _, err := m.Add(ctx, board, pins[i], i); err != nil {
+			t.Fatal(err)
 		}
 	}
-	if added, removed, err := p.Repair(ctx, r, r.All()); err != nil || added != 8 || removed != 8 {
-		t.Errorf("%d added, %d removed, %v; expected 8 and 8", added, removed, err)
-	}
-	agree(ctx, t, p, boards, pins)
-
-	// Writers and repairs at the same time: they end, and one more repair makes all agree.
 	var all sync.WaitGroup
-	for g := range 4 {
+	for range 4 {
 		all.Go(func() {
-			for i := range 30 {
-				board, pin := boards[(g+i)%2], pins[(g*7+i*5)%len(pins)]
-				var err error
-				if (g+i)%3 == 0 {
-					_, err = p.Remove(ctx, board, pin)
-				} else {
-					_, err = p.Add(ctx, board, pin, int64(i))
-				}
-				if err != nil {
-					t.Error(err)
+			order := slices.Clone(pins)
+			for range 30 {
+				rand.Shuffle(len(order), func(i, j int) { order[i], order[j] = order[j], order[i] })
+				if n, err := m.Arrange(ctx, board, order); n != len(order) || err != nil {
+					t.Errorf("%d rows, %v", n, err)
 				}
 			}
 		})
 	}
-	all.Go(func() { repair(ctx, t, p, r) })
 	all.Wait()
-	repair(ctx, t, p, r)
-	agree(ctx, t, p, boards, pins)
 }
 
-func repair(ctx context.Context, t *testing.T, p objects.Pair, r *router.Router) {
-	if _, _, err := p.Repair(ctx, r, r.All()); err != nil {
-		t.Error(err)
+// Two relations between the same types are two tables.
+func TestRelationsOfTheSameTypes(t *testing.T) {
+	t.Parallel()
+	r, ctx := setup(t)
+	likes, err := objects.OpenMapping(r, likes)
+	if err != nil {
+		t.Fatal(err)
 	}
-}
-
-// agree fails the test unless both directions have the same pairs.
-func agree(ctx context.Context, t *testing.T, p objects.Pair, boards, pins []shards.ID) {
-	t.Helper()
-	nothing := func() {}
-	there, back := map[[2]shards.ID]bool{}, map[[2]shards.ID]bool{}
-	for _, board := range boards {
-		for _, pin := range walk(ctx, t, p.There, board, objects.Page{}, nothing) {
-			there[[2]shards.ID{board, pin}] = true
-		}
+	board, pin := id(t, 1, 2, 1), id(t, 0, 1, 1)
+	if _, added, err := likes.Add(ctx, board, pin, 1); err != nil || !added {
+		t.Errorf("%v, %v", added, err)
 	}
-	for _, pin := range pins {
-		for _, board := range walk(ctx, t, p.Back, pin, objects.Page{}, nothing) {
-			back[[2]shards.ID{board, pin}] = true
-		}
-	}
-	for pair := range there {
-		if !back[pair] {
-			t.Errorf("%v only there", pair)
-		}
-		delete(back, pair)
-	}
-	if len(back) > 0 {
-		t.Errorf("%v only back", back)
+	if n, err := mapping(t, r, "board", "pin").Count(ctx, board); err != nil || n != 0 {
+		t.Errorf("the other relation has %d rows, %v", n, err)
 	}
 }

@@ -26,6 +26,9 @@ type Item[T any] struct {
 	Version int64 // changes with each write
 }
 
+// MaxKey is how long a key may be, in bytes: Postgres keeps it in an index.
+const MaxKey = 2000
+
 // ErrChanged says that a row was changed or deleted after it was read.
 var ErrChanged = errors.New("the row has changed")
 
@@ -71,6 +74,16 @@ func (m *Mod[T]) PutIfAbsent(ctx context.Context, key []byte, value T) (Item[T],
 	}
 }
 
+// Put inserts the row of a key or replaces its value, whoever wrote it, and returns the row.
+func (m *Mod[T]) Put(ctx context.Context, key []byte, value T) (Item[T], error) {
+	text, err := encode(value)
+	if err != nil {
+		return Item[T]{}, err
+	}
+	return m.row(ctx, key, `insert into `+m.table+` (key, data) values ($1, $2)
+on conflict (key) do update set data = excluded.data, version = default, ts = now() returning data::text, version`, text)
+}
+
 // Swap replaces the value of a row that still has the version that was read, and returns it with its new version. It returns
 // [ErrChanged] if the row was changed or deleted since.
 func (m *Mod[T]) Swap(ctx context.Context, key []byte, version int64, value T) (Item[T], error) {
@@ -107,6 +120,9 @@ func (m *Mod[T]) row(ctx context.Context, key []byte, query string, more ...any)
 	}
 	if key == nil {
 		key = []byte{} // nil would be NULL
+	}
+	if len(key) > MaxKey {
+		return item, &shards.FieldError{Field: "key", Found: fmt.Sprintf("%d bytes", len(key)), Expected: fmt.Sprintf("%d at most", MaxKey)}
 	}
 	var text []byte
 	if err := shard.QueryRow(ctx, query, append([]any{key}, more...)...).Scan(&text, &item.Version); err != nil {

@@ -117,6 +117,86 @@ func TestFieldsOfOtherPrograms(t *testing.T) {
 	}
 }
 
+// An update writes what the program has changed and nothing else, whatever T is.
+func TestUpdatesWriteOnlyChanges(t *testing.T) {
+	t.Parallel()
+	r, ctx := setup(t)
+	raw := open(t, r, "board", objects.Options[json.RawMessage]{})
+	type address struct {
+		City string `json:"city"`
+	}
+	type person struct {
+		Name string   `json:"name"`
+		At   address  `json:"at"`
+		Tags []string `json:"tags,omitempty"`
+	}
+	const stored = `{"at": {"zip": "04109", "city": "Leipzig"}, "id": 123456789012345840, "name": "Ann", "tags": ["a"], "score": 1.10}`
+	change := func(p *person) { p.At.City, p.Tags = "Berlin", nil }
+	for what, update := range map[string]func(shards.ID) error{
+		"struct": func(id shards.ID) error {
+			_, err := open(t, r, "board", objects.Options[person]{}).Update(ctx, id, func(p *person) error { change(p); return nil })
+			return err
+		},
+		"pointer": func(id shards.ID) error {
+			_, err := open(t, r, "board", objects.Options[*person]{}).Update(ctx, id, func(p **person) error { change(*p); return nil })
+			return err
+		},
+		"map": func(id shards.ID) error {
+			_, err := open(t, r, "board", objects.Options[map[string]any]{}).Update(ctx, id, func(p *map[string]any) error {
+				(*p)["at"].(map[string]any)["city"] = "Berlin"
+				delete(*p, "tags")
+				return nil
+			})
+			return err
+		},
+	} {
+		board, err := raw.Create(ctx, json.RawMessage(stored))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := update(board.ID); err != nil {
+			t.Fatal(err)
+		}
+		const want = `{"at": {"zip": "04109", "city": "Berlin"}, "id": 123456789012345840, "name": "Ann", "score": 1.10}`
+		if got, err := raw.Get(ctx, board.ID); err != nil || string(got.Fields) != want {
+			t.Errorf("%s: got %s, %v, expected %s", what, got.Fields, err, want)
+		}
+	}
+}
+
+// What the store could not keep as it is it refuses.
+func TestDocumentsThatAreRefused(t *testing.T) {
+	t.Parallel()
+	r, ctx := setup(t)
+	type marked struct {
+		On bool `json:"active"`
+	}
+	if _, err := objects.Open(r, "pin", objects.Options[*marked]{}); err == nil {
+		t.Error("a field named active is not refused")
+	}
+	maps := open(t, r, "board", objects.Options[map[string]any]{})
+	if _, err := maps.Create(ctx, map[string]any{"active": false}); err == nil {
+		t.Error("a new object is marked as deleted")
+	}
+	board, err := maps.Create(ctx, map[string]any{"name": `a \ufffd and a \uFFFD`})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for what, change := range map[string]func(map[string]any){
+		"a mark":        func(m map[string]any) { m["active"] = false },
+		"no text":       func(m map[string]any) { m["name"] = "a\xffb" },
+		"no text in it": func(m map[string]any) { m["names"] = []any{`\`, "\xff"} },
+	} {
+		var field *shards.FieldError
+		if _, err := maps.Update(ctx, board.ID, func(m *map[string]any) error { change(*m); return nil }); !errors.As(err, &field) {
+			t.Errorf("%s: got %v", what, err)
+		}
+	}
+	if got, err := maps.Get(ctx, board.ID); err != nil || fmt.Sprint(got.Fields) != `map[name:a \ufffd and a \uFFFD]` {
+		t.Errorf("got %v, %v", got.Fields, err)
+	}
+}
+
 func TestGetMany(t *testing.T) {
 	t.Parallel()
 	r, ctx := setup(t)
@@ -245,6 +325,40 @@ func TestClosedHostsGetNothingNew(t *testing.T) {
 	}
 }
 
+// Where hosts are closed the shards of the others get new objects alike, and hosts by their weights.
+func TestNewObjectsAreEven(t *testing.T) {
+	t.Parallel()
+	r, ctx := setup(t)
+	boards := open(t, r, "board", objects.Options[Board]{})
+	count := func(change func([]shards.Host)) (of [shardCount]int) {
+		t.Helper()
+		c := r.Map().Config()
+		c.Hosts = slices.Clone(c.Hosts)
+		change(c.Hosts)
+		m, err := c.Map()
+		if err == nil {
+			err = r.SetMap(m)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		for range 400 {
+			board, err := boards.Create(ctx, Board{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			of[objects.Layout.Parts(board.ID).Shard]++
+		}
+		return of
+	}
+	if got := count(func(h []shards.Host) { h[0].Weight, h[1].Weight = 1, 3 }); got[0]+got[1] > 150 || got[0]+got[1] < 50 {
+		t.Errorf("got %v, expected a quarter on the first host", got)
+	}
+	if got := count(func(h []shards.Host) { h[0].Closed = true }); got[0]+got[1] > 0 || got[2] > 300 || got[3] > 300 {
+		t.Errorf("got %v, expected the half in each shard of the host that is open", got)
+	}
+}
+
 func TestMod(t *testing.T) {
 	t.Parallel()
 	r, ctx := setup(t)
@@ -287,6 +401,18 @@ func TestMod(t *testing.T) {
 	}
 	if again, isNew, err := names.PutIfAbsent(ctx, key, "new"); err != nil || !isNew || again.Version == item.Version || again.Version == next.Version {
 		t.Errorf("got %v, %v, %v, expected a version that no row had before", again, isNew, err)
+	}
+	for _, value := range []string{"put", "put again"} {
+		if item, err := names.Put(ctx, key, value); err != nil || item.Value != value {
+			t.Errorf("got %v, %v", item, err)
+		}
+	}
+	var field *shards.FieldError
+	if _, err := names.Put(ctx, make([]byte, objects.MaxKey+1), "x"); !errors.As(err, &field) || field.Field != "key" {
+		t.Errorf("got %v for a key that is too long", err)
+	}
+	if _, err := names.Put(ctx, make([]byte, objects.MaxKey), "x"); err != nil {
+		t.Errorf("got %v for the longest key", err)
 	}
 	if _, err := objects.OpenMod[string](r, "persons_by_facebook", shardCount+1); err == nil {
 		t.Error("more shards than there are is not refused")

@@ -25,9 +25,11 @@ const shardCount = 4
 var (
 	types = []shards.ObjectType{{Name: "pin", Number: 1}, {Name: "board", Number: 2}, {Name: "person", Number: 3}}
 
+	likes = objects.Relation{Name: "likes", From: "board", To: "pin"}
+
 	tables = objects.Tables{
 		Types:    []string{"pin", "board", "person"},
-		Mappings: [][2]string{{"board", "pin"}, {"pin", "board"}},
+		Mappings: []objects.Relation{{From: "board", To: "pin"}, likes},
 		Mods:     []string{"persons_by_facebook"},
 	}
 )
@@ -68,7 +70,7 @@ func open[T any](t *testing.T, r *router.Router, name string, options objects.Op
 
 func mapping(t *testing.T, r *router.Router, from, to string) *objects.Mapping {
 	t.Helper()
-	m, err := objects.OpenMapping(r, from, to)
+	m, err := objects.OpenMapping(r, objects.Relation{From: from, To: to})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,16 +1,23 @@
 package objects
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 )
 
 // Tables are the tables that a service has in every shard.
 type Tables struct {
-	Types    []string    // names of types in the map
-	Mappings [][2]string // from one type to another: {board, pin} makes board_has_pins
-	Mods     []string    // names of [Mod] tables
+	Types    []string   // names of types in the map
+	Mappings []Relation // tables of a [Mapping]
+	Mods     []string   // names of [Mod] tables
 }
+
+// Relation is a relation from one type of the map to another, and the name of its table, such as likes. Without a name it is called
+// board_has_pins, for the types board and pin.
+type Relation struct{ Name, From, To string }
+
+func (r Relation) table() string { return cmp.Or(r.Name, r.From+"_has_"+r.To+"s") }
 
 // Migration returns a migration in tern's format that creates the tables, for a file of the service's own migrations:
 //
@@ -30,7 +37,7 @@ func (t Tables) Migration() string {
 		fmt.Fprintf(&down, "drop table %s;\n", tableOf(name))
 	}
 	for _, m := range t.Mappings {
-		table := mappingTable(m[0], m[1])
+		table := m.table()
 		fmt.Fprintf(&up, `create table %[1]s (
   from_id bigint not null,
   to_id bigint not null,
@@ -57,5 +64,4 @@ create index %[1]s_in_order on %[1]s (from_id, sequence, to_id);
 	return up.String() + "---- create above / drop below ----\n\n" + down.String()
 }
 
-func tableOf(name string) string          { return name + "s" }
-func mappingTable(from, to string) string { return from + "_has_" + to + "s" }
+func tableOf(name string) string { return name + "s" }

@@ -2,9 +2,10 @@ package objects
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
-	"math/rand/v2"
+	"sync/atomic"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -19,7 +20,8 @@ type Type[T any] struct {
 	r       *router.Router
 	t       shards.ObjectType
 	options Options[T]
-	known   []string // names of T's fields in a document; nil if T is no struct
+	checked bool // no field of T has the name of the mark of deleted objects
+	open    atomic.Pointer[openShards]
 
 	insert, get, lock, update, mark, unmark, purge string
 
@@ -49,18 +51,18 @@ func Open[T any](r *router.Router, name string, options Options[T]) (*Type[T], e
 	if err != nil {
 		return nil, err
 	}
-	known, err := fieldsOf[T]()
+	checked, err := checkFields[T]()
 	if err != nil {
 		return nil, err
 	}
 	table := pgx.Identifier{tableOf(name)}.Sanitize()
 	const active = ` data->'active' is distinct from 'false'`
 	o := &Type[T]{
-		r: r, t: t, options: options, known: known,
+		r: r, t: t, options: options, checked: checked,
 		insert: `insert into ` + table + ` (data) values ($1) returning local_id, ts`,
 		get:    `select data::text, ts from ` + table + ` where local_id = $1 and` + active,
 		lock:   `select data::text, ts from ` + table + ` where local_id = $1 and` + active + ` for update`,
-		update: `update ` + table + ` set data = case when $2::text[] is null then $3::jsonb else (data - $2) || $3 end, ts = now() where local_id = $1 returning ts`,
+		update: `update ` + table + ` set data = $2, ts = now() where local_id = $1 returning ts`,
 		mark:   `update ` + table + ` set data = data || '{"active": false}', ts = now() where local_id = $1 and` + active,
 		unmark: `update ` + table + ` set data = data - 'active', ts = now() where local_id = $1 and data->'active' = 'false'`,
 		purge:  `delete from ` + table + ` where local_id = $1`,
@@ -70,20 +72,16 @@ func Open[T any](r *router.Router, name string, options Options[T]) (*Type[T], e
 	return o, nil
 }
 
-// Create inserts an object into any shard of a host that is not closed, and returns it with its ID. It returns the errors of a
-// [router.Shard], and [router.ErrFull] if all hosts are closed. After [router.ErrLost] the object may have been created.
+// Create inserts an object into any shard of a host that is not closed, and returns it with its ID: hosts get new objects in proportion to
+// their weights, and the shards of a host alike. Where the map's strategy counts keys that the shards make, [router.Router.NewShard]
+// chooses, with the capacities of hosts. Create returns the errors of a [router.Shard], and [router.ErrFull] if all hosts
+// are closed. After [router.ErrLost] the object may have been created.
 func (t *Type[T]) Create(ctx context.Context, fields T) (Object[T], error) {
-	m := t.r.Map()
-	for from, i := rand.IntN(m.Len()), 0; i < m.Len(); i++ {
-		if n := shards.Number((from + i) % m.Len()); !m.Host(n).Closed {
-			shard, err := t.r.ForShard(n)
-			if err != nil {
-				return Object[T]{}, err
-			}
-			return t.CreateIn(ctx, shard, fields)
-		}
+	shard, err := t.newShard(ctx)
+	if err != nil {
+		return Object[T]{}, err
 	}
-	return Object[T]{}, fmt.Errorf("all hosts are closed: %w", router.ErrFull)
+	return t.CreateIn(ctx, shard, fields)
 }
 
 // CreateNear inserts an object into the shard of another one, such as a pin into the shard of its board. See [Type.Create].
@@ -98,6 +96,12 @@ func (t *Type[T]) CreateNear(ctx context.Context, near shards.ID, fields T) (Obj
 // CreateIn inserts an object into a shard. See [Type.Create].
 func (t *Type[T]) CreateIn(ctx context.Context, shard router.Shard, fields T) (Object[T], error) {
 	text, err := encode(fields)
+	if err == nil && !t.checked {
+		var document any
+		if err = json.Unmarshal([]byte(text), &document); err == nil {
+			err = checkMark(nil, document)
+		}
+	}
 	if err != nil {
 		return Object[T]{}, err
 	}
@@ -128,21 +132,21 @@ func (t *Type[T]) Get(ctx context.Context, id shards.ID) (Object[T], error) {
 	if err != nil {
 		return Object[T]{}, err
 	}
-	return t.scan(id, p.Shard.QueryRow(ctx, t.get, p.Local))
+	o, _, err := t.scan(id, p.Shard.QueryRow(ctx, t.get, p.Local))
+	return o, err
 }
 
 // scan reads the document of a row and its time.
-func (t *Type[T]) scan(id shards.ID, row pgx.Row) (Object[T], error) {
-	var text []byte
-	o := Object[T]{ID: id}
-	err := row.Scan(&text, &o.At)
+func (t *Type[T]) scan(id shards.ID, row pgx.Row) (o Object[T], document []byte, err error) {
+	o.ID = id
+	err = row.Scan(&document, &o.At)
 	if errors.Is(err, pgx.ErrNoRows) {
-		return Object[T]{}, notFound(id)
+		return Object[T]{}, nil, notFound(id)
 	}
 	if err == nil {
-		o.Fields, err = t.decode(text)
+		o.Fields, err = t.decode(document)
 	}
-	return o, err
+	return o, document, err
 }
 
 func notFound(id shards.ID) error { return fmt.Errorf("object %d: %w", id, ErrNotFound) }

@@ -24,7 +24,7 @@ import (
 
 var (
 	storeTypes  = []shards.ObjectType{{Name: "pin", Number: 1}, {Name: "board", Number: 2}}
-	storeTables = objects.Tables{Types: []string{"pin", "board"}, Mappings: [][2]string{{"board", "pin"}}}
+	storeTables = objects.Tables{Types: []string{"pin", "board"}, Mappings: []objects.Relation{{From: "board", To: "pin"}}}
 	byLink      = entities.Definition{Shards: 4, Indexes: []entities.IndexDefinition{
 		{Name: "index_link", Properties: []entities.Property{{Name: "link", Type: entities.Text}}},
 	}}
@@ -193,7 +193,7 @@ func newPinWriters(t *testing.T, r *router.Router) *pinWriters {
 	if p.pins, err = objects.Open(r, "pin", objects.Options[count]{}); err != nil {
 		t.Fatal(err)
 	}
-	if p.has, err = objects.OpenMapping(r, "board", "pin"); err != nil {
+	if p.has, err = objects.OpenMapping(r, objects.Relation{From: "board", To: "pin"}); err != nil {
 		t.Fatal(err)
 	}
 	boards, err := objects.Open(r, "board", objects.Options[count]{})
