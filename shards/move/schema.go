@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/kiloshard/kiloshard/migrate/snapshot"
+	"github.com/kiloshard/kiloshard/shards/move/internal/fence"
 	"github.com/kiloshard/kiloshard/shards/move/internal/structure"
 	"github.com/kiloshard/kiloshard/shards/move/progress"
 	"github.com/kiloshard/kiloshard/shards/provision"
@@ -37,7 +38,11 @@ func (j *job) makeSchema(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := provision.CreateOne(ctx, next, j.Shard, createWait); err != nil {
+	// Nobody sees it but as a fence: what a session finds out about a schema it does not ask again.
+	if err := provision.CreateOne(ctx, next, j.Shard, createWait, fence.Hide(j.Move)); err != nil {
+		return err
+	}
+	if err := structure.AwaitForgotten(ctx, j.to, j.Move); err != nil {
 		return err
 	}
 	if j.statements == (snapshot.Statements{}) {

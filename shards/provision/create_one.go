@@ -15,10 +15,11 @@ import (
 
 // CreateOne creates one shard on its host, with missing objects of the host's helper schema and missing extensions of
 // the map. It connects to no other host. A move uses it, with the map that follows the move. It waits up to wait for
-// another Create or Upgrade on the host; then it returns [ErrBusy]. The errors are [shards.HostError].
-func CreateOne(ctx context.Context, m *shards.Map, n shards.Number, wait time.Duration) error {
+// another Create or Upgrade on the host; then it returns [ErrBusy]. The errors are [shards.HostError]. Further statements run in the transaction
+// that creates the shard.
+func CreateOne(ctx context.Context, m *shards.Map, n shards.Number, wait time.Duration, further string) error {
 	return withHostOf(ctx, m, n, wait, func(conn *pgx.Conn, w *inventory.Wanted, h *inventory.Host) error {
-		return install.One(ctx, conn, w, h, n)
+		return install.One(ctx, conn, w, h, n, further)
 	})
 }
 

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -15,16 +16,17 @@ import (
 	"github.com/kiloshard/kiloshard/shards/move/internal/fence"
 	"github.com/kiloshard/kiloshard/shards/move/internal/rows"
 	"github.com/kiloshard/kiloshard/shards/move/internal/session"
+	"github.com/kiloshard/kiloshard/shards/move/internal/wait"
 	"github.com/kiloshard/kiloshard/shards/move/ledger"
 	"github.com/kiloshard/kiloshard/sql"
 )
 
-// Make makes a shard that was just created on the target as it is on the source, without rows, in one transaction. The target's ledger keeps the statements
+// Make makes a shard that was just created on the target, and is hidden by [fence.Hide], as it is on the source, without rows, in one transaction. The target's ledger keeps the statements
 // that make keys and indexes, for [MakeKeys].
 func Make(ctx context.Context, target *pgx.Conn, m ledger.Move, script, keys string) error {
 	err := session.InTx(ctx, target, func(tx pgx.Tx) error {
 		// Rows that were made with the shard come with the copy.
-		if err := session.Run(ctx, tx.Conn(), script+rows.Truncate(m.Schema, rows.All)+fence.Guard(m)+fence.Hide(m)); err != nil {
+		if err := session.Run(ctx, tx.Conn(), fence.Show(m)+script+rows.Truncate(m.Schema, rows.All)+fence.Guard(m)+fence.Hide(m)); err != nil {
 			return err
 		}
 		_, err := tx.Exec(ctx, `UPDATE kiloshard.moves SET keys = nullif($2, '') WHERE id = $1`, m.ID, keys)
@@ -34,6 +36,20 @@ func Make(ctx context.Context, target *pgx.Conn, m ledger.Move, script, keys str
 		return fmt.Errorf("making the shard on %s: %w", m.Target, err)
 	}
 	return nil
+}
+
+// afterFence is how long after a shard has left a host a copy of it may arrive there: a few times as long as a router's session that does not
+// know of it may go on to read tables of its name.
+const afterFence = 3 * time.Second
+
+// AwaitForgotten waits for that, and that nobody who has seen that the shard was not there finds the tables that [Make] makes.
+func AwaitForgotten(ctx context.Context, target *pgx.Conn, m ledger.Move) error {
+	var left float64
+	const query = `SELECT coalesce(extract(epoch FROM max(fenced) - clock_timestamp()), -1e6)::float8 FROM kiloshard.moves WHERE shard = $1 AND side = 'source'`
+	if err := target.QueryRow(ctx, query, m.Shard).Scan(&left); err != nil {
+		return err
+	}
+	return wait.Sleep(ctx, min(afterFence, afterFence+time.Duration(left*float64(time.Second))))
 }
 
 // MakeKeys makes the keys and indexes that the shard gets after its rows, unless it has them.

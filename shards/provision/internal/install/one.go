@@ -10,8 +10,9 @@ import (
 	"github.com/kiloshard/kiloshard/shards/provision/internal/session"
 )
 
-// One creates one shard on its host, with missing objects of the helper schema and missing extensions.
-func One(ctx context.Context, conn *pgx.Conn, w *inventory.Wanted, h *inventory.Host, n shards.Number) error {
+// One creates one shard on its host, with missing objects of the helper schema and missing extensions. Further statements run in the transaction that
+// creates the shard.
+func One(ctx context.Context, conn *pgx.Conn, w *inventory.Wanted, h *inventory.Host, n shards.Number, further string) error {
 	p := forOne(w, h, n)
 	if script, _ := p.helperScript(h); script != "" {
 		if err := session.Run(ctx, conn, script); err != nil {
@@ -24,7 +25,7 @@ func One(ctx context.Context, conn *pgx.Conn, w *inventory.Wanted, h *inventory.
 	if err := h.Extensions.Create(ctx, conn, w.Map); err != nil {
 		return err
 	}
-	return p.createBatch(ctx, conn, []shards.Number{n})
+	return p.create(ctx, conn, p.shardScript([]shards.Number{n})+further)
 }
 
 // RehearseOne creates one shard as [One] does, in place of a schema of its name, runs further statements, and rolls all

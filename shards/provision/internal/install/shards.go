@@ -22,7 +22,11 @@ func (p *Plan) CreateShards(ctx context.Context, cfg batch.Config, numbers []sha
 
 // createBatch creates or upgrades shards of one host in one transaction.
 func (p *Plan) createBatch(ctx context.Context, conn *pgx.Conn, numbers []shards.Number) error {
-	err := session.Run(ctx, conn, p.shardScript(numbers))
+	return p.create(ctx, conn, p.shardScript(numbers))
+}
+
+func (p *Plan) create(ctx context.Context, conn *pgx.Conn, script string) error {
+	err := session.Run(ctx, conn, script)
 	err = connect.NameHolders(ctx, conn.PgConn(), err)
 	var pg *pgconn.PgError
 	if errors.As(err, &pg) && (pg.Code == "42P06" || pg.Code == "23505" && pg.ConstraintName == "pg_namespace_nspname_index") {
