@@ -50,9 +50,8 @@ type Config struct {
 	// Failover says when a host counts as down, and how long calls wait for a new primary.
 	Failover Failover
 
-	// NoGroups sends each statement by itself, and holds none but those of readers to reading. It is for services that have
-	// functions which write and swallow their own errors, and which the SQL does not show: a view or an operator hides them, or
-	// they have the name of one of Postgres's own functions. In a statement that the server holds to reading they have no effect.
+	// NoGroups sends each statement by itself, and repeats none but those of readers. It is for databases in which views are
+	// replaced, while services run, by ones that call functions with an effect: see Limits of the package.
 	NoGroups bool
 
 	// Tracers trace the statements of the service on all hosts, in this order, after a tracer in the pool's config. Each is

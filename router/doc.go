@@ -23,6 +23,14 @@
 //   - It fails if the shard's schema is missing, or the role has no USAGE on it. Postgres would skip it, and take a table
 //     of a schema behind it. See [ErrMoved].
 //
+// Since Postgres 18 the server tells its client whenever search_path has changed. On a connection to such a server, without a
+// pooler, a session keeps the shard's path: a SELECT, INSERT, UPDATE, DELETE or MERGE by itself is sent without an entry if the
+// server's last report is that path, and of a read also that transactions only read. This holds for statements that name
+// tables or views of the shard and of no other schema, by the locks that the server takes to prepare them: if the shard has
+// gone, they fail, and an entry by itself then shows why. There is an entry at least once a second, since a shard may be on its
+// way back to a host that it has left: its copy there refuses writes, but not reads. Postgres 15 to 17, poolers, hooks of the pool that use its
+// connections, and schemas behind the shard's in the path take the entry each time. [HostStats] counts both.
+//
 // Before each COMMIT the router sets the path to the shard's again, because deferred triggers run in the COMMIT.
 //
 // The router splits a string of statements and sends an entry before each of them, as before each query of a batch and each
@@ -41,10 +49,14 @@
 // far away; each write has a connection to itself. The settings are [Config.Statements] and the pool's config, from the DSN and
 // [Config.Pool]; [Router.Stats] shows the effect.
 //
-// Statements that only read, by their words, are sent together while they wait for a connection, up to 32. Those of one shard
-// are a group: one entry and one read-only transaction. If a statement turns out to write, it is run again as a write. A
-// function that writes and swallows its own error has no effect if a view or an operator hides it, or if it has the name of
-// one of Postgres's own functions: see [Config.NoGroups].
+// Statements that only read are sent together while they wait for a connection, up to 32. Those of one shard are a group: one
+// entry and one read-only transaction. A read-only transaction does not hold back everything: NOTIFY, advisory locks, dblink,
+// COPY TO PROGRAM and untrusted languages pass. So a statement counts as one that only reads by its words, and if the catalog
+// vouches for it: it is asked when the statement is first prepared, or where nothing is prepared once it has come a few times.
+// Each relation that the statement names must be a table, a sequence or a view, and whatever their rules and policies, the
+// operators and functions of the path, the casts and the domains call must be Postgres's own and without effect, or in C and
+// not volatile. Only such a statement is sent in a group or to two servers, or is repeated after its answer was lost. Anything
+// else is sent once, by itself. A group that is late is cancelled, and has ended before its statements run again.
 //
 // A context that ends affects its own caller only. The router cancels the statement on the server, and keeps the connection if
 // that takes at most half a second, for which the caller waits. In a transaction, a batch, or behind a pooler it closes the
@@ -84,10 +96,15 @@
 //     have none of a shard's own types, rows of its tables among them: the first shard's would be kept for all.
 //   - A function that moves the path moves it for the rest of its statement: for its own next line, and for the trigger after
 //     it. A COMMIT with all its deferred triggers is one statement.
-//   - The router asks for the path at the end of a group, and after each statement until it has seen it leave the path alone.
-//     It does not notice if a view or an operator starts to move the path later, and another read of the group moves it back: a
-//     read between the two runs under the wrong path. With [Config.NoGroups] this cannot happen.
-//   - pg_temp is last in the path, so that no temporary table hides a table of the shard.
+//   - The catalog is asked about a statement once. If a view that it names is replaced later by one with an effect, that may
+//     happen more than once. If it moves the path, the router notices at the end of the group, and asks the catalog again;
+//     it does not notice if another such view in the same group moves it back: a read between the two runs under the wrong
+//     path. With [Config.NoGroups] this cannot happen.
+//   - pg_temp is last in the path, so that no temporary table hides a table of the shard. A function that makes a temporary table
+//     of the name of one leaves it on the session: if the session has kept the path, and the shard has gone with nothing in
+//     its place, a statement that names it finds the temporary one.
+//   - A read without an entry that reaches its server more than two seconds late may read the copy of a shard that has left the host
+//     and is on its way back. Any other call would have had the error [ErrMoved].
 //   - The connection of [pgx.Tx.Conn] has no entries: a function that has moved the path moves it for what is sent there.
 //   - An error in the middle of a read comes without the rows before it.
 //   - When a table has changed so that a prepared statement no longer fits, a single statement is prepared and run again; in a

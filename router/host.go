@@ -52,7 +52,7 @@ func openHost(ctx context.Context, place shards.Host, cfg Config, awaitMove awai
 		made.Slow = cfg.SlowStatement
 	}
 	if replica != nil {
-		made.ServerOf = replica.server
+		made.ServerOf, made.TextsOf = replica.server, replica.of.primary.Pool.Texts
 	}
 	if h.replicas, err = newReplicas(ctx, h, cfg); err != nil {
 		return nil, err

@@ -19,7 +19,7 @@ const hedgeFloor = time.Millisecond
 // hedgeDelay returns how long to wait before a statement is sent a second time, 0 for never.
 func (h *host) hedgeDelay(t *texts.Text, want Reads) time.Duration {
 	switch {
-	case want.Hedge <= 0 && !want.HedgeP95 || h.replicas == nil || !t.Reads:
+	case want.Hedge <= 0 && !want.HedgeP95 || h.replicas == nil || !t.Repeats():
 		return 0
 	case !want.HedgeP95:
 		return want.Hedge

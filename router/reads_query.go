@@ -7,6 +7,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 
+	"github.com/kiloshard/kiloshard/router/internal/failure"
 	"github.com/kiloshard/kiloshard/router/internal/hedge"
 	"github.com/kiloshard/kiloshard/router/internal/session"
 	"github.com/kiloshard/kiloshard/router/internal/texts"
@@ -44,7 +45,7 @@ func (r Reader) inTurn(ctx context.Context, text *texts.Text, sql string, args [
 			}
 			return rows, nil
 		}
-		if !w.goesOn(ctx, at, err, text.Reads) {
+		if !w.goesOn(ctx, at, err, text.Repeats() || !text.Known() && isMissing(failure.SQLState(err))) {
 			return session.FailedRows(w.last), w.last
 		}
 	}

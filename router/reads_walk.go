@@ -167,6 +167,11 @@ func otherServerMayAnswer(code string) bool {
 			return true
 		}
 	}
+	return isMissing(code)
+}
+
+// isMissing reports whether a statement names what is not there. One that was not prepared before has not run then.
+func isMissing(code string) bool {
 	switch code {
 	case "3F000", "42703", "42704", "42883", "42P01":
 		return true

@@ -174,7 +174,10 @@ func TestOneStatementGone(t *testing.T) {
 			t.Fatal(err)
 		}
 		ask(9)
-		if _, err := s.Exec(ctx, `deallocate kiloshard_entry`); err != nil {
+		if err := s.QueryRow(ctx, `select name from pg_prepared_statements where name in ('kiloshard_entry', 'kiloshard_base')`, pgx.QueryExecModeExec).Scan(&name); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := s.Exec(ctx, `deallocate `+name); err != nil {
 			t.Fatal(err)
 		}
 		ask(9)

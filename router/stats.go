@@ -23,6 +23,8 @@ type HostStats struct {
 	Batches   uint64 // groups: calls of several callers that were sent together
 	Batched   uint64 // calls in these groups
 	Sizes     Sizes  // how many calls were sent together after a wait for a connection
+	Entered   uint64 // groups, and statements and batches by themselves, that were sent behind an entry
+	Kept      uint64 // those that were sent without one, since the session had kept the shard's path: see the package
 	Resent    uint64 // calls that were sent again: on another connection, or after their statement was prepared again
 	Lost      uint64 // calls whose answers were lost with a connection
 	Retried   uint64 // times that [Retry] ran a transaction again
@@ -49,6 +51,7 @@ func (h *host) stats() HostStats {
 		Calls: now.Calls, Batches: now.Batches, Batched: now.Batched, Sizes: now.Sizes, Resent: now.Resent, Lost: now.Lost,
 	}
 	s.Retried, s.Exhausted = h.retried.Load(), h.exhausted.Load()
+	s.Entered, s.Kept = h.Entered.Load(), h.Kept.Load()
 	h.watchStats(&s)
 	return s
 }

@@ -22,14 +22,14 @@ type entered struct {
 	arguments    [][]byte // of the entry
 }
 
-// entered takes the entry of reads from a session of a router.
+// entered takes the entry of reads from a session of a router: where the server reports the path, that of reads which do not keep it.
 func (s *stage) entered(ctx context.Context, r *router.Router, m *shards.Map) (*entered, error) {
 	shard, err := forKey(ctx, r, 0)
 	if err != nil {
 		return nil, err
 	}
 	var text, path, oid string
-	const query = `SELECT current_setting('search_path'), $1::text::regnamespace::oid::text, statement FROM pg_prepared_statements WHERE name = 'kiloshard_read_entry'`
+	const query = `SELECT current_setting('search_path'), $1::text::regnamespace::oid::text, statement FROM pg_prepared_statements WHERE name IN ('kiloshard_read_entry', 'kiloshard_base_read')`
 	if err := shard.QueryRow(ctx, query, m.Schema(0)).Scan(&path, &oid, &text); err != nil {
 		return nil, fmt.Errorf("the entry of a router's reads: %w", err)
 	}

@@ -46,6 +46,8 @@ const (
 
 var figures = []figure{
 	{desc("calls_total", "Single statements, batches and transactions.", "host"), counter, func(s *router.HostStats) float64 { return float64(s.Calls) }},
+	{desc("entered_total", "Groups, and statements and batches by themselves, that were sent behind an entry.", "host"), counter, func(s *router.HostStats) float64 { return float64(s.Entered) }},
+	{desc("kept_total", "Those that were sent without an entry, because the session had kept the shard's path.", "host"), counter, func(s *router.HostStats) float64 { return float64(s.Kept) }},
 	{desc("resent_total", "Calls that were sent again: on another connection, or after their statement was prepared again.", "host"), counter, func(s *router.HostStats) float64 { return float64(s.Resent) }},
 	{desc("lost_total", "Calls whose answers were lost with a connection.", "host"), counter, func(s *router.HostStats) float64 { return float64(s.Lost) }},
 	{desc("retries_total", "Transactions that were run again.", "host"), counter, func(s *router.HostStats) float64 { return float64(s.Retried) }},

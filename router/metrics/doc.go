@@ -19,6 +19,8 @@
 //	kiloshard_router_errors_total              by class: the first two characters of the SQLSTATE, or a class of
 //	                                           operation.Classify, such as unreachable or timeout
 //	kiloshard_router_calls_total               single statements, batches and transactions
+//	kiloshard_router_entered_total             groups, and statements and batches by themselves, behind an entry
+//	kiloshard_router_kept_total                those without one, since the session had kept the shard's path
 //	kiloshard_router_resent_total              calls that were sent again
 //	kiloshard_router_lost_total                calls whose answers were lost with a connection
 //	kiloshard_router_retries_total             transactions that router.Retry ran again

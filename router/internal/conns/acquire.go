@@ -105,7 +105,7 @@ func (p *Pool) forStatement(ctx context.Context, shard *Shard, sql string, args 
 		reads = shard.Reads
 	}
 	r := &Request{ctx: ctx, shard: shard, text: t, sql: sql, args: args, reads: reads, op: op}
-	r.lease = whole || !reads || p.Texts.Slow(t) || t.Alone() || p.noGroups || !p.shares || !plainArgs(args)
+	r.lease = whole || !reads || !t.Repeats() || p.Texts.Slow(t) || t.Alone() || p.noGroups || !p.shares || !plainArgs(args)
 	return r
 }
 

@@ -28,7 +28,11 @@ func (g *group) giveUp() {
 	}
 	g.gaveUp, g.quiet = make(chan struct{}), make(chan error, 1)
 	g.lane.stopping.Go(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), session.EndLimit)
+		limit := session.EndLimit
+		if g.late.Load() {
+			limit = session.LeaveLimit // callers wait for its end
+		}
+		ctx, cancel := context.WithTimeout(context.Background(), limit)
 		defer cancel()
 		for {
 			err := g.session.Cancel(ctx) // whether it has worked shows in the answers

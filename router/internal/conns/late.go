@@ -1,6 +1,10 @@
 package conns
 
-import "time"
+import (
+	"time"
+
+	"github.com/kiloshard/kiloshard/router/internal/failure"
+)
 
 const (
 	// stallLimit is how long requests wait for a lane that makes no progress before they go elsewhere, and the interval at
@@ -51,27 +55,24 @@ func (l *lane) checkProgress() {
 	}
 }
 
-// expire makes the callers of a late group send their requests again, each by itself, as far as the budget allows. A request
-// by itself delays no other. The caller holds mu.
+// expire cancels a late group, as far as the budget allows: once it has ended, its callers send their requests again, each by itself. A
+// request by itself delays no other. The caller holds mu.
 func (l *lane) expire(g *group) {
 	at := g.begun.Load()
 	took, limit := time.Since(time.Unix(0, at)), l.timing.limit()
 	if at == 0 || took < limit {
 		return
 	}
+	waiting := 0
 	for _, r := range g.requests {
-		if l.resendBudget < 1 {
-			return
+		if !r.settled.Load() {
+			waiting++
 		}
-		if r.settled.Load() {
-			continue
-		}
-		r.late.Store(true)
-		if r.claim() {
-			r.publish(nil, r.shard.Failed(ErrApart))
-			l.resendBudget--
-			l.late++
-		}
+	}
+	if waiting > 0 && l.resendBudget >= float64(min(waiting, resendBurst)) && !g.late.Swap(true) {
+		l.resendBudget -= float64(waiting)
+		l.late += uint64(waiting)
+		g.giveUp()
 	}
 	if g.callers.Load() == 0 && took > stuckAfter*limit {
 		g.stuck = true
@@ -80,6 +81,11 @@ func (l *lane) expire(g *group) {
 		}
 		g.giveUp()
 	}
+}
+
+// isLate reports whether a request has failed because its group was late.
+func isLate(r *Request, err error) bool {
+	return failure.SQLState(err) == "57014" && r.group.late.Load()
 }
 
 // timing is how long groups take, from when there was a connection to their last answer: the mean and the mean deviation, as RFC 6298

@@ -2,7 +2,6 @@ package conns
 
 import (
 	"context"
-	"errors"
 	"time"
 
 	"github.com/kiloshard/kiloshard/internal/sqltext"
@@ -39,7 +38,8 @@ func (s *Shard) AwaitMoved(ctx context.Context, t *Attempts) bool {
 func (r *Request) Gone() bool { return r.shard.Gone() }
 
 // orMoved returns [failure.ErrMoved] in place of the error of a statement whose shard is not there any more: the error has
-// undone all that the statement did. A separate entry shows it. Of several statements sent as one text some may have taken effect.
+// undone all that the statement did. An entry by itself shows it, or that the role may not use the shard. Of several statements
+// sent as one text some may have taken effect.
 func (r *Request) orMoved(ctx context.Context, err error) error {
 	if !session.MayHaveMoved(err) || ctx.Err() != nil {
 		return err
@@ -58,7 +58,7 @@ func (r *Request) orMoved(ctx context.Context, err error) error {
 	defer lease.Release()
 	checkErr := lease.lane.session.CheckEntry(ctx, &r.shard.Shard)
 	switch {
-	case errors.Is(checkErr, failure.ErrMoved):
+	case session.EntryRefused(checkErr):
 		return checkErr
 	case checkErr == nil && session.OnFence(err): // the fence has come down meanwhile
 		return r.shard.Failed(failure.Moved(err))

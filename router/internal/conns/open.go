@@ -32,6 +32,9 @@ type Config struct {
 	Slow       time.Duration                            // from which on an operation is logged, 0 for never
 	Logger     *slog.Logger
 
+	// TextsOf has what the host of a replica knows of the texts. It is nil for a primary.
+	TextsOf *texts.Cache
+
 	// ServerOf returns which server of a replica a connection leads to. It is nil for a primary.
 	ServerOf func(context.Context, *pgconn.PgConn) (string, error)
 
@@ -58,7 +61,7 @@ func Open(ctx context.Context, cfg Config) (*Pool, error) {
 			Statements:   cfg.Statements,
 			Trace:        tracers.Of(all),
 			Log:          cfg.Logger,
-			Texts:        texts.NewCache(),
+			Texts:        texts.NewCache(cfg.TextsOf),
 			AfterConnect: pool.AfterConnect,
 			ServerOf:     cfg.ServerOf,
 		},
@@ -83,6 +86,7 @@ func Open(ctx context.Context, cfg Config) (*Pool, error) {
 	p.Place.Store(&cfg.Host)
 	session.WatchLeaving(&pool.ConnConfig.Config)
 	p.takeHooks(pool)
+	p.Keeps = p.shares
 	p.knowPooler(pool)
 	p.login.Attend(pool)
 	p.primary = p.newWatch(pool, cfg)

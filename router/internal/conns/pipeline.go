@@ -16,10 +16,9 @@ import (
 )
 
 // pipeline sends requests down the lane together and hands their answers out. Those of one shard are a group: they share an entry,
-// a transaction that the server holds to reading, and a Sync. A function behind a view or an operator may move the path under
-// the neighbours of its statement. So the router asks for the path at the end of a group, and after each statement that it has
-// not yet seen to leave the path alone: another one might move it back. It hands out the answers of a group only if the path was
-// the entry's each time.
+// a transaction that the server holds to reading, and a Sync. The catalog has vouched that nothing in them moves the path under its
+// neighbours: see package session. A view may have been replaced since. So the router asks for the path at the end of a group, and
+// hands out its answers only if that is the entry's.
 //
 // What is not answered so, its callers send again, each on a connection of its own. Nothing happens twice: all of it only
 // reads. No caller waits for more than its group.
@@ -88,10 +87,24 @@ func (l *lane) sendGroups(ctx context.Context, reads []sentRead) (again []sentRe
 	s := l.session
 	reads = settleBad(reads, func(r *sentRead) error { return s.ParseRead(r.ctx, &r.Read, r.sql, r.args) })
 	reads, again = l.prepareAll(ctx, reads)
+	if slices.ContainsFunc(reads, func(r sentRead) bool { return !r.text.Repeats() }) { // the catalog says otherwise now
+		good, apart := split(reads, func(r sentRead) bool { return r.text.Repeats() })
+		reads, again = good, append(again, apart...)
+	}
 	if len(reads) == 0 {
 		return again
 	}
-	slices.SortStableFunc(reads, func(a, b sentRead) int { return cmp.Compare(a.shard.Number, b.shard.Number) })
+	path := s.Path()
+	slices.SortStableFunc(reads, func(a, b sentRead) int {
+		switch mine, others := a.shard.Path == path, b.shard.Path == path; {
+		case mine == others:
+			return cmp.Compare(a.shard.Number, b.shard.Number)
+		case mine:
+			return -1 // only the first group may go without an entry
+		default:
+			return 1
+		}
+	})
 	pipeline := s.StartReads(ctx)
 	var groups [][]sentRead
 	for rest := reads; len(rest) > 0; {
@@ -99,7 +112,7 @@ func (l *lane) sendGroups(ctx context.Context, reads []sentRead) (again []sentRe
 		for n < len(rest) && rest[n].shard == rest[0].shard {
 			n++
 		}
-		if group := sendGroup(&pipeline, rest[:n]); len(group) > 0 {
+		if group := sendGroup(&pipeline, rest[:n], len(groups) == 0); len(group) > 0 {
 			groups = append(groups, group)
 		}
 		rest = rest[n:]
@@ -144,27 +157,27 @@ func (l *lane) sendGroups(ctx context.Context, reads []sentRead) (again []sentRe
 	return again
 }
 
-// sendGroup sends the requests of one shard, and returns those that were sent. Others have been settled.
-func sendGroup(pipeline *session.Pipeline, reads []sentRead) []sentRead {
-	first, several := true, len(reads) > 1
+// sendGroup sends the requests of one shard, and returns those that were sent. Others have been settled. first says that it is the first
+// group of the pipeline.
+func sendGroup(pipeline *session.Pipeline, reads []sentRead, first bool) []sentRead {
+	sc := reads[0].scope()
+	sc.Keeps = sc.Keeps && !slices.ContainsFunc(reads, func(r sentRead) bool { return !r.MayKeep() })
+	bare := first && pipeline.KeepsPath(sc)
+	enters := !bare
 	reads = settleBad(reads, func(r *sentRead) error {
-		if err := pipeline.Send(&r.Read, r.scope(), first); err != nil {
+		if err := pipeline.Send(&r.Read, sc, enters); err != nil {
 			return err
 		}
-		first = false
-		if r.asks = several && !r.text.KeepsPath(); r.asks {
-			pipeline.AskPath()
-		}
+		enters, r.bare = false, bare
 		return nil
 	})
 	if len(reads) == 0 {
 		return nil
 	}
-	if last := &reads[len(reads)-1]; len(reads) > 1 && !last.asks {
-		last.asks = true
+	if len(reads) > 1 {
 		pipeline.AskPath()
 	}
-	pipeline.SendPipelineSync()
+	pipeline.EndGroup(bare)
 	return reads
 }
 
@@ -195,7 +208,7 @@ func (l *lane) prepareAll(ctx context.Context, reads []sentRead) (good, again []
 		case session.PathMoved(err):
 			r.moved, r.last = true, err
 			again = append(again, *r)
-		case s.OutOfDate(&r.Read, r.scope(), err):
+		case isLate(r.Request, err), s.OutOfDate(&r.Read, r.scope(), err):
 			r.last = err
 			again = append(again, *r)
 		default:

@@ -165,7 +165,6 @@ type Request struct {
 
 	arguments sync.Mutex  // held while args are read: they are the caller's again once it has left
 	settled   atomic.Bool // it has an answer, or its caller has left; whichever comes first
-	late      atomic.Bool // its caller asks again, and has its operation
 
 	woken  chan struct{} // closed when what follows is there
 	lane   *lane         // the caller's from then on
@@ -181,7 +180,8 @@ type group struct {
 	begun    atomic.Int64               // when, in Unix nanoseconds; 0 before
 	current  atomic.Pointer[texts.Text] // that the server works for, as far as its answers tell
 
-	stuck bool // guarded by Pool.mu: no caller waits for it, and the server makes no progress
+	late  atomic.Bool // it is cancelled: its callers send their requests again
+	stuck bool        // guarded by Pool.mu: no caller waits for it, and the server makes no progress
 
 	mu      sync.Mutex // guards what follows
 	session *session.Session
@@ -194,7 +194,7 @@ type group struct {
 type sentRead struct {
 	*Request
 	session.Read
-	asks  bool  // the path is asked for after it
+	bare  bool  // its group went without an entry
 	moved bool  // the path of the session was not its own
 	last  error // with which it failed
 }

@@ -22,10 +22,13 @@ const (
 // error that is the end of the connection.
 func (l *lane) receiveGroup(pipeline *pgconn.Pipeline, group []sentRead, sent time.Time) (again []sentRead, lost error) {
 	var problem error
-	moved, at, asked := false, -1, false // which result comes next: that of the entry, of a request, of its question for the path
+	moved, at := false, -1 // which result comes next: that of the entry, of a request, of the question for the path
+	if group[0].bare {
+		at = 0
+	}
 	answers, kept := make([]*buffered.Answer, len(group)), 0
 	for {
-		if at >= 0 && at < len(group) && !asked {
+		if at >= 0 && at < len(group) {
 			group[at].group.current.Store(group[at].text)
 		}
 		result, err := pipeline.GetResults()
@@ -40,18 +43,17 @@ func (l *lane) receiveGroup(pipeline *pgconn.Pipeline, group []sentRead, sent ti
 			}
 			return l.settleGroup(group, answers, moved), nil
 		case *pgconn.ResultReader:
+			if !sent.IsZero() {
+				l.Texts.ObserveRoundTrip(time.Since(sent))
+				sent = time.Time{}
+			}
 			switch {
 			case at < 0:
-				if err = l.session.ReadEntry(group[0].scope(), result); !sent.IsZero() {
-					l.Texts.ObserveRoundTrip(time.Since(sent))
-				}
-			case asked:
+				err = l.session.ReadEntry(group[0].scope(), result)
+			case at == len(group):
 				read := result.Read()
 				if err = read.Err; err == nil {
-					moved = moved || string(read.Rows[0][0]) != group[at].shard.Path
-					if !moved {
-						group[at].text.KeptPath()
-					}
+					moved = string(read.Rows[0][0]) != group[0].shard.Path
 				}
 			default:
 				r, started := &group[at], time.Now()
@@ -72,14 +74,9 @@ func (l *lane) receiveGroup(pipeline *pgconn.Pipeline, group []sentRead, sent ti
 			return nil, err
 		case err != nil && failure.EndsConn(err):
 			return nil, err
-		case err != nil && asked:
-			problem, at = err, len(group) // it is the error of no request
 		case err != nil:
 			problem = err
-		case at >= 0 && !asked && group[at].asks:
-			asked = true
 		default:
-			asked = false
 			at++
 		}
 	}
@@ -89,7 +86,8 @@ func (l *lane) receiveGroup(pipeline *pgconn.Pipeline, group []sentRead, sent ti
 func (l *lane) settleGroup(group []sentRead, answers []*buffered.Answer, moved bool) (again []sentRead) {
 	for i := range group {
 		if moved {
-			group[i].text.MovedPath()
+			group[i].text.Forget()
+			group[i].Forget()
 		}
 		if moved || answers[i] == nil {
 			again = append(again, group[i])
@@ -100,13 +98,20 @@ func (l *lane) settleGroup(group []sentRead, answers []*buffered.Answer, moved b
 	return again
 }
 
-// settleFailed settles the request of a group that failed, or all if that was the entry. The others are sent again: what
+// settleFailed settles the request of a group that failed, or all if that was the entry, or none of a group that was cancelled because it was
+// late. The others are sent again: what
 // comes after an error does not run, and what came before it was not seen to be answered under the group's path.
 func (l *lane) settleFailed(group []sentRead, at int, problem error) (again []sentRead) {
+	late := isLate(group[0].Request, problem)
 	for i := range group {
 		r := &group[i]
 		r.last = problem
 		switch {
+		case late:
+			if i == at {
+				r.text.KeepAlone()
+			}
+			again = append(again, *r)
 		case at < 0:
 			r.last = l.session.EntryFailed(r.scope(), problem)
 			r.moved = session.PathMoved(r.last)

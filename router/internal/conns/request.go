@@ -25,7 +25,8 @@ func (r *Request) publish(a *buffered.Answer, err error) {
 
 // scope is the one of the request's statement.
 func (r *Request) scope() session.Scope {
-	sc := r.shard.Scope()
+	sc := r.shard.ScopeAlone()
+	sc.Guess = !sc.Reads && r.reads
 	sc.Reads = sc.Reads || r.reads
 	return sc
 }

@@ -183,18 +183,21 @@ func (r *Request) Retry(ctx context.Context, t *Attempts, err error) (bool, erro
 		t.record(r, true, err)
 		return true, nil
 	}
-	if r.reads && failure.SQLState(err) == "25006" && ctx.Err() == nil { // it writes, or the server takes no writes: sent as a write, it shows which
+	if r.repeats() && failure.SQLState(err) == "25006" && ctx.Err() == nil { // it writes, or the server takes no writes: sent as a write, it shows which
 		r.text.Writes()
 		t.record(r, true, err)
 		return true, nil
 	}
-	again, err := r.shard.pool.retry(ctx, r.shard, t, r.reads, r.orMoved(ctx, err))
+	again, err := r.shard.pool.retry(ctx, r.shard, t, r.repeats(), r.orMoved(ctx, err))
 	if err != nil {
 		err = r.shard.pool.withDemoted(err)
 	}
 	t.record(r, again, err)
 	return again, err
 }
+
+// repeats reports whether the request may run more than once.
+func (r *Request) repeats() bool { return r.reads && r.text.Repeats() }
 
 // RetryLease is [Request.Retry] for what is sent on a lane that the caller was given.
 func (r *Request) RetryLease(ctx context.Context, t *Attempts, repeats bool, err error) (bool, error) {

@@ -17,9 +17,6 @@ func (r *sentRead) start(conn *pgx.Conn, together int) {
 	}
 	r.arguments.Lock()
 	defer r.arguments.Unlock()
-	if r.late.Load() {
-		return // the operation is its caller's
-	}
 	args := r.args
 	if r.settled.Load() {
 		args = nil
@@ -31,7 +28,7 @@ func (r *sentRead) start(conn *pgx.Conn, together int) {
 func (r *sentRead) end(a *buffered.Answer, err error) {
 	mine := r.claim()
 	switch {
-	case r.op == nil, mine && (errors.Is(err, ErrApart) || err != nil && !r.op.Started()), !mine && r.late.Load():
+	case r.op == nil, mine && (errors.Is(err, ErrApart) || err != nil && !r.op.Started()):
 	default:
 		var tag pgconn.CommandTag
 		if a != nil {

@@ -3,6 +3,7 @@ package session
 import (
 	"context"
 	"errors"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
@@ -50,9 +51,13 @@ func (s *Session) beginOnce(ctx context.Context, sc Scope, query string, own, re
 	if len(s.pieces(query)) != 1 {
 		return errBeginQuery
 	}
+	s.sending = time.Now()
 	pipeline := s.Conn.PgConn().StartPipeline(ctx)
 	to := pipelineSender(pipeline)
 	s.enter(&to, sc, false, "")
+	if s.mustWrite(sc) {
+		to.params(writeAgain, nil, nil, nil, nil)
+	}
 	pipeline.SendPipelineSync()
 	var entry, begin prepared
 	var err error

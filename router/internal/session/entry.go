@@ -37,8 +37,11 @@ const entryCheck = `pg_catalog.set_config('search_path', case
 //
 //   - with 42602 if the session's own path is not the base path;
 //   - with 3F000 if the shard's schema does not exist or is a fence, and with 22012 if the role has no USAGE on it.
-var firstEntryCheck = `$2::pg_catalog.text::pg_catalog.regnamespace::pg_catalog.oid, ` + isThere(ifPathIs("$3")) + `,
+var firstEntryCheck = isThere(ifPathIs("$3")) + `,
  pg_catalog.set_config('search_path', $1, true)`
+
+// shardOID is the OID of the shard's schema ($2).
+const shardOID = `$2::pg_catalog.text::pg_catalog.regnamespace::pg_catalog.oid`
 
 // isThere fails with 3F000 if there is no schema of a name, and with 22012 if the role has no USAGE on it.
 func isThere(schema string) string {
@@ -65,8 +68,8 @@ const readOnly = `, pg_catalog.set_config('transaction_read_only', 'on', true)`
 var (
 	entryQuery          = `select ` + entryCheck
 	readEntryQuery      = `select ` + entryCheck + readOnly
-	firstEntryQuery     = `select ` + firstEntryCheck
-	firstReadEntryQuery = `select ` + firstEntryCheck + readOnly
+	firstEntryQuery     = `select ` + shardOID + `, ` + firstEntryCheck
+	firstReadEntryQuery = firstEntryQuery + readOnly
 
 	// nextEntryQuery is the entry between the statements of a message. The path is still the shard's ($1), unless one of them has moved it
 	// or has ended the transaction: then it fails with 42602.
@@ -109,10 +112,15 @@ const (
 	inBlockTag = "LOCK TABLE" // of inBlockQuery
 )
 
-// ownQueries are the router's own statements, which each direct connection keeps prepared.
+// ownQueries are the router's own statements, which each direct connection keeps prepared: of the entries that begin a message only
+// those that it uses.
 var ownQueries = map[string]string{
-	entryName: entryQuery, readEntryName: readEntryQuery, firstEntryName: firstEntryQuery, firstReadEntryName: firstReadEntryQuery,
 	nextEntryName: nextEntryQuery, nextReadEntryName: nextReadEntryQuery, heldEntryName: heldEntryQuery, pathName: pathQuery, endName: endQuery,
+}
+
+// beginQueries are the entries that begin a message where the server does not report the path; for others see [reportedQueries].
+var beginQueries = map[string]string{
+	entryName: entryQuery, readEntryName: readEntryQuery, firstEntryName: firstEntryQuery, firstReadEntryName: firstReadEntryQuery,
 }
 
 // baseTries is how many times a session's own path is reset for one message. Behind a pooler each try may meet another session, so
@@ -149,27 +157,47 @@ func (s *Session) ResetPath(ctx context.Context) error {
 	return err
 }
 
+// entered is what a first entry has found of a shard, and the values of the entries after it: the path, the schema, the base path and the
+// OID of the schema.
+type entered struct {
+	values [4][]byte
+	keep   [3][]byte // without the base path
+	at     time.Time // before which the last entry was sent that has passed
+}
+
 // sendEntry sends the entry of a message, or with more of a statement that is not its first.
 func (s *Session) sendEntry(to sender, sc Scope, more bool) {
-	values := [][]byte{[]byte(sc.path), []byte(sc.schema), []byte(s.base)}
-	oid := s.oids[sc.schema]
+	known := s.entered[sc.path]
+	if known == nil {
+		known = &entered{values: [4][]byte{[]byte(sc.path), []byte(sc.schema), []byte(s.base)}}
+	}
+	values, first := known.values[:], known.values[3] == nil
+	if first {
+		values = values[:3]
+	}
 	switch {
 	case more && to.schemas != nil:
-		to.params(afterSetQuery, append(values[:2], to.schemas), nil, nil, nil)
+		to.params(afterSetQuery, [][]byte{values[0], values[1], to.schemas}, nil, nil, nil)
 	case more && sc.Reads: // the path of the shard may have outlived a COMMIT
 		s.own(to, nextReadEntryName, values[:2])
 	case more:
 		s.own(to, nextEntryName, values[:2])
 	case sc.held:
-		s.own(to, heldEntryName, values)
-	case oid == "" && sc.Reads:
+		s.own(to, heldEntryName, values[:3])
+	case s.reports && sc.Keeps && first:
+		s.own(to, reportedNames[[3]bool{true, false, sc.Reads}], values[:2])
+	case s.reports && sc.Keeps:
+		s.own(to, reportedNames[[3]bool{true, true, sc.Reads}], known.keep[:])
+	case s.reports:
+		s.own(to, reportedNames[[3]bool{false, !first, sc.Reads}], values)
+	case first && sc.Reads:
 		s.own(to, firstReadEntryName, values)
-	case oid == "":
+	case first:
 		s.own(to, firstEntryName, values)
 	case sc.Reads:
-		s.own(to, readEntryName, append(values, []byte(oid)))
+		s.own(to, readEntryName, values)
 	default:
-		s.own(to, entryName, append(values, []byte(oid)))
+		s.own(to, entryName, values)
 	}
 }
 
@@ -177,9 +205,13 @@ func (s *Session) sendEntry(to sender, sc Scope, more bool) {
 func (s *Session) ReadEntry(sc Scope, answer *pgconn.ResultReader) error {
 	columns := answer.FieldDescriptions()
 	if !s.pooled && len(columns) > 0 && columns[0].DataTypeOID == pgtype.OIDOID && answer.NextRow() {
-		s.oids[sc.schema] = string(answer.Values()[0])
+		path, schema, oid := []byte(sc.path), []byte(sc.schema), slices.Clone(answer.Values()[0])
+		s.entered[sc.path] = &entered{values: [4][]byte{path, schema, []byte(s.base), oid}, keep: [3][]byte{path, schema, oid}}
 	}
 	_, err := answer.Close()
+	if known := s.entered[sc.path]; known != nil && err == nil {
+		known.at = s.sending
+	}
 	return err
 }
 
@@ -188,20 +220,31 @@ type sender struct {
 	unprepared bool   // the router's own queries may be prepared no more
 	schemas    []byte // an array of those in the path, if SET was the first entry
 
-	params func(sql string, values [][]byte, oids []uint32, formats, resultFormats []int16)
-	byName func(desc *pgconn.StatementDescription, values [][]byte, formats, resultFormats []int16)
+	batch    *pgconn.Batch // or:
+	pipeline *pgconn.Pipeline
 }
 
-func batchSender(b *pgconn.Batch) sender {
-	return sender{params: b.ExecParams, byName: b.ExecStatement}
+func batchSender(b *pgconn.Batch) sender { return sender{batch: b} }
+
+func pipelineSender(p *pgconn.Pipeline) sender { return sender{pipeline: p} }
+
+// params sends a query that is not prepared.
+func (to *sender) params(sql string, values [][]byte, oids []uint32, formats, resultFormats []int16) {
+	if to.batch != nil {
+		to.batch.ExecParams(sql, values, oids, formats, resultFormats)
+	} else {
+		to.pipeline.SendQueryParams(sql, values, oids, formats, resultFormats)
+	}
 }
 
-// pipelineSender has the server describe the result of each statement: when pgx skips statements after an error in a
-// pipeline, it keeps their descriptions, and takes them for those of statements further on (pgx 5.12).
-func pipelineSender(p *pgconn.Pipeline) sender {
-	return sender{params: p.SendQueryParams, byName: func(desc *pgconn.StatementDescription, values [][]byte, formats, resultFormats []int16) {
-		p.SendQueryPrepared(desc.Name, values, formats, resultFormats)
-	}}
+// byName sends one that is. In a pipeline it has the server describe the result of each: when pgx skips statements after an error
+// there, it keeps their descriptions, and takes them for those of statements further on (pgx 5.12).
+func (to *sender) byName(desc *pgconn.StatementDescription, values [][]byte, formats, resultFormats []int16) {
+	if to.batch != nil {
+		to.batch.ExecStatement(desc, values, formats, resultFormats)
+	} else {
+		to.pipeline.SendQueryPrepared(desc.Name, values, formats, resultFormats)
+	}
 }
 
 // own sends one of the router's own queries.
@@ -210,7 +253,23 @@ func (s *Session) own(to sender, name string, values [][]byte) {
 		to.byName(desc, values, nil, nil)
 		return
 	}
-	to.params(ownQueries[name], values, nil, nil, nil)
+	to.params(s.queryOf(name), values, nil, nil, nil)
+}
+
+// beginQueries are the entries that begin a message of the session.
+func (s *Session) beginQueries() map[string]string {
+	if s.reports {
+		return reportedQueries
+	}
+	return beginQueries
+}
+
+// queryOf returns one of the router's own queries.
+func (s *Session) queryOf(name string) string {
+	if query, ok := ownQueries[name]; ok {
+		return query
+	}
+	return s.beginQueries()[name]
 }
 
 // enter sends an entry for a statement.
@@ -235,7 +294,11 @@ func (sc Scope) mayCommit(statements int) bool {
 // end sends endQuery after the statements of an implicit transaction.
 func (s *Session) end(to sender, sc Scope) {
 	to.unprepared = to.unprepared || s.endsUnprepared || sc.held
-	s.own(to, endName, [][]byte{[]byte(sc.path)})
+	if known := s.entered[sc.path]; known != nil {
+		s.own(to, endName, known.values[:1])
+	} else {
+		s.own(to, endName, [][]byte{[]byte(sc.path)})
+	}
 }
 
 // deallocating are words that begin statements which deallocate what is prepared.
@@ -248,10 +311,12 @@ func (sc Scope) endOfTx() string { return "set local search_path = " + sc.path }
 func (s *Session) prepareOwn(ctx context.Context) error {
 	pipeline := s.Conn.PgConn().StartPipeline(ctx)
 	var names []string
-	for name, query := range ownQueries {
-		names = append(names, name)
-		pipeline.SendDeallocate(name)
-		pipeline.SendPrepare(name, query, nil)
+	for _, queries := range []map[string]string{ownQueries, s.beginQueries()} {
+		for name, query := range queries {
+			names = append(names, name)
+			pipeline.SendDeallocate(name)
+			pipeline.SendPrepare(name, query, nil)
+		}
 	}
 	pipeline.SendPipelineSync()
 	err := pipeline.Flush()
@@ -263,7 +328,7 @@ func (s *Session) prepareOwn(ctx context.Context) error {
 		}
 		if desc, ok := result.(*pgconn.StatementDescription); ok {
 			name := names[len(all)]
-			desc.Name, desc.SQL = name, ownQueries[name]
+			desc.Name, desc.SQL = name, s.queryOf(name)
 			all[name] = desc
 		}
 		if _, ok := result.(*pgconn.PipelineSync); ok {

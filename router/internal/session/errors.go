@@ -48,7 +48,7 @@ func (s *Session) EntryFailed(sc Scope, err error) error {
 		return err
 	}
 	if failure.SQLState(err) == mismatch {
-		delete(s.oids, sc.schema) // the next entry, which is a first one, says what is wrong
+		delete(s.entered, sc.path) // the next entry, which is a first one, says what is wrong
 	}
 	return &entryError{explainEntry(sc, err)}
 }
@@ -81,6 +81,12 @@ func entryState(err error) string {
 		return failure.SQLState(failed.cause)
 	}
 	return ""
+}
+
+// EntryRefused reports whether an entry has failed because its shard is not there, or the role may not use it.
+func EntryRefused(err error) bool {
+	state := entryState(err)
+	return state == "3F000" || state == "42501"
 }
 
 // PathMoved reports whether an entry failed because the path of the session was not the base path, or may have.

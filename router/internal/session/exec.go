@@ -50,7 +50,7 @@ func (s *Session) execString(ctx context.Context, sc Scope, st statement) (tag p
 	}
 	all := make([]statement, len(parts))
 	for i, part := range parts {
-		all[i] = statement{sql: part.sql, mode: pgx.QueryExecModeExec}
+		all[i] = statement{given: part.sql, sql: part.sql, mode: pgx.QueryExecModeExec}
 	}
 	answers, _, err := s.send(ctx, sc, all)
 	if err != nil {

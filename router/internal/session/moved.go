@@ -38,6 +38,6 @@ func MayHaveMoved(err error) bool {
 	case sql.ShardGone, sql.Refused, "55000", "2200H":
 		return true
 	default:
-		return strings.HasPrefix(code, "42") || strings.HasPrefix(code, "0A")
+		return strings.HasPrefix(code, "42") || strings.HasPrefix(code, "0A") || strings.HasPrefix(code, "3F")
 	}
 }

@@ -21,7 +21,7 @@ const EndLimit = 5 * time.Second
 // connection would be lost: the connection is made again in another mode. The sessions behind it are others' too, so that
 // their own path, the base path, is what it is for the role; else it is empty.
 func Open(ctx context.Context, conn *pgx.Conn, h *Host) (*Session, error) {
-	s := &Session{host: h, Conn: conn, wire: primary.ConnOf(conn.PgConn().Conn()), statements: newStatements(h.Statements), oids: map[string]string{}}
+	s := &Session{host: h, Conn: conn, wire: primary.ConnOf(conn.PgConn().Conn()), statements: newStatements(h.Statements), entered: map[string]*entered{}}
 	h.Types.Set(conn.TypeMap())
 	server := "" // a pooler may lead to another one each time
 	if h.ServerOf != nil {
@@ -30,15 +30,18 @@ func Open(ctx context.Context, conn *pgx.Conn, h *Host) (*Session, error) {
 			return nil, err
 		}
 	}
-	const query = `select pid, extract(epoch from backend_start), reset_val
+	const query = `select pid, extract(epoch from backend_start), reset_val,
+ case when pid::pg_catalog.int8 operator(pg_catalog.=) $1::pg_catalog.int8 then pg_catalog.set_config('search_path', $2, false) end
 from pg_catalog.pg_stat_get_activity(pg_catalog.pg_backend_pid()), pg_catalog.pg_settings where name operator(pg_catalog.=) 'search_path'`
-	result := conn.PgConn().ExecParams(ctx, query, nil, nil, nil, nil).Read() // past pgx's tracer: it is no caller's
+	given := fmt.Sprint(conn.PgConn().PID())
+	values := [][]byte{[]byte(given), []byte(reportsMark)}
+	result := conn.PgConn().ExecParams(ctx, query, values, nil, nil, nil).Read() // past pgx's tracer: it is no caller's
 	if result.Err != nil {
 		return nil, result.Err
 	}
 	s.pid, s.started = string(result.Rows[0][0]), string(result.Rows[0][1])
 	ofRole := string(result.Rows[0][2])
-	s.pooled = s.pid != fmt.Sprint(conn.PgConn().PID())
+	s.pooled = s.pid != given
 	switch {
 	case s.pooled && conn.Config().DefaultQueryExecMode != pgx.QueryExecModeExec:
 		if !h.Pooled.Swap(true) {
@@ -49,6 +52,7 @@ from pg_catalog.pg_stat_get_activity(pg_catalog.pg_backend_pid()), pg_catalog.pg
 		s.base = ofRole
 		return s, nil
 	}
+	s.reports = h.Keeps && h.Mode == pgx.QueryExecModeCacheStatement && !s.onlyReads() && s.Path() == reportsMark
 	s.Server, s.leaving = server, leavingOf(conn.PgConn())
 	if s.leaving != nil {
 		s.leaving.cancel = s.Cancel

@@ -4,18 +4,13 @@ import "strings"
 
 // schemasOf returns the schemas of a path that [shards.Map.SearchPath] has written, as the text of a Postgres array.
 func schemasOf(path string) []byte {
-	array := []byte{'{'}
+	var all []string
 	for len(path) > 0 {
 		name, rest := firstSchema(path)
-		if len(array) > 1 {
-			array = append(array, ',')
-		}
-		array = append(array, '"')
-		array = append(array, strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(name)...)
-		array = append(array, '"')
+		all = append(all, name)
 		path = strings.TrimPrefix(rest, ", ")
 	}
-	return append(array, '}')
+	return arrayOf(all)
 }
 
 // firstSchema takes the first name off a path.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/jackc/pgx/v5/pgconn"
 
@@ -14,8 +15,9 @@ import (
 
 // prepared is the result of preparing one statement.
 type prepared struct {
-	desc *pgconn.StatementDescription
-	err  error
+	desc    *pgconn.StatementDescription
+	verdict verdict
+	err     error
 }
 
 // prepare prepares statements, each under its path, closes those that were thrown out, and keeps the new ones. All of it
@@ -23,6 +25,7 @@ type prepared struct {
 // in which the server looks up the tables, and one that fails fails alone. Those that are prepared outlive that
 // transaction. The error is one of the connection or an [entryError].
 func (s *Session) prepare(ctx context.Context, missing map[statementKey]Scope) (map[statementKey]prepared, error) {
+	s.sending = time.Now()
 	found := make(map[statementKey]prepared, len(missing))
 	pipeline := s.Conn.PgConn().StartPipeline(ctx)
 	closing := s.statements.unwanted
@@ -62,7 +65,11 @@ func (s *Session) prepare(ctx context.Context, missing map[statementKey]Scope) (
 				answer.desc.Name = key.name()
 			}
 			if len(key.sql) <= texts.LongText {
-				s.statements.put(key, answer.desc)
+				text := s.host.Texts.Of(key.sql)
+				if s.asksVerdict(sc, text) {
+					answer.verdict.learn(text, answer.desc)
+				}
+				s.statements.put(key, answer.desc, text)
 			}
 		}
 		found[key] = answer
@@ -84,6 +91,9 @@ func (s *Session) sendPrepare(pipeline *pgconn.Pipeline, sc Scope, key statement
 		pipeline.SendDeallocate(name)
 	}
 	pipeline.SendPrepare(name, key.sql, nil)
+	if len(key.sql) <= texts.LongText && s.asksVerdict(sc, s.host.Texts.Of(key.sql)) {
+		s.sendVerdict(to, sc, key.sql)
+	}
 	pipeline.SendPipelineSync()
 }
 
@@ -105,16 +115,17 @@ func (s *Session) readPrepared(pipeline *pgconn.Pipeline, sc *Scope) (p prepared
 		case *pgconn.ResultReader:
 			if sc != nil {
 				problem = s.ReadEntry(*sc, result)
-			} else {
-				_, problem = result.Close()
+				break
 			}
+			p.verdict.read(result)
+			_, problem = result.Close()
 		case *pgconn.StatementDescription:
 			p.desc = result
 		}
 		if sc != nil {
 			problem, sc = s.EntryFailed(*sc, problem), nil
 		}
-		if problem != nil && p.err == nil {
+		if problem != nil && p.err == nil && p.desc == nil { // else there is no verdict
 			p.err = problem
 		}
 		if failure.Lost(problem) || problem != nil && failure.SQLState(problem) == "" {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
@@ -69,7 +70,9 @@ func (s *Session) FindRead(r *Read, sc Scope, missing *Missing) {
 		return
 	}
 	key := statementKey{sc.path, r.st.sql}
-	r.kept = s.statements.get(key)
+	if r.kept = s.statements.get(key); r.kept != nil && s.asksVerdict(sc, r.kept.text) {
+		r.kept = nil
+	}
 	if r.known = r.kept != nil; r.known {
 		r.st.desc = r.kept.desc
 		return
@@ -141,18 +144,38 @@ type Pipeline struct {
 
 // StartReads begins to send groups of reads. Each is one transaction: its reads, an entry before the first, and a Sync.
 func (s *Session) StartReads(ctx context.Context) Pipeline {
+	s.sending = time.Now()
 	pipeline := s.Conn.PgConn().StartPipeline(ctx)
 	return Pipeline{pipeline, s, pipelineSender(pipeline)}
 }
 
-// Send sends a read, with an entry before it if it is the first of its group. After an error nothing was sent.
-func (p *Pipeline) Send(r *Read, sc Scope, first bool) error {
+// Forget has the catalog be asked again about what the server was given.
+func (r *Read) Forget() {
+	if r.kept != nil {
+		r.kept.text.Forget()
+	}
+}
+
+// MayKeep reports whether the session may keep the path for a read.
+func (r *Read) MayKeep() bool { return r.kept.mayKeep() }
+
+// KeepsPath reports whether a group goes without an entry. No other may have been sent before it in the pipeline.
+func (p *Pipeline) KeepsPath(sc Scope) bool { return p.session.KeepsPath(sc) }
+
+// EndGroup ends a group, which went without an entry or not.
+func (p *Pipeline) EndGroup(kept bool) {
+	p.session.host.count(kept)
+	p.SendPipelineSync()
+}
+
+// Send sends a read, with an entry before it if its group has not had one. After an error nothing was sent.
+func (p *Pipeline) Send(r *Read, sc Scope, enters bool) error {
 	s := p.session
 	formats, err := s.encodeRead(r)
 	if err != nil {
 		return err
 	}
-	if first {
+	if enters {
 		s.sendEntry(p.to, sc, false)
 	}
 	if d := r.st.desc; d != nil && d.Name != "" {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
@@ -12,10 +13,11 @@ import (
 	"github.com/kiloshard/kiloshard/router/internal/texts"
 )
 
-// send sends statements together with one Sync, an entry before each, or before the first where the others begin or end a
-// transaction, and returns their answers, the first one opened. sent reports whether they were sent. Everything up to a Sync is
-// one transaction to Postgres, unless the caller has begun one: the path is set local to it and gone after it, and either all
-// statements take effect or none. The caller closes the answers.
+// send sends statements together with one Sync, and returns their answers, the first one opened. There is an entry before each, or
+// before the first where the others begin or end a transaction, or none where the session has kept the path. sent reports
+// whether they were sent. Everything up to a Sync is one transaction to Postgres, unless the caller has begun one: the path is
+// set local to it and gone after it, or kept for the next, and either all statements take effect or none. The caller closes
+// the answers.
 //
 // Prepared statements can be lost or out of date without the router's knowing. If the first answer says so, or the
 // arguments do not fit the description, the statements are prepared again and, if that has changed them, sent a second time. Nothing happens twice
@@ -35,6 +37,9 @@ func (s *Session) send(ctx context.Context, sc Scope, all []statement) (answers 
 			return answers, false, failure.BeforeSend(err)
 		}
 	}
+	if len(all) == 1 {
+		s.judge(ctx, sc, &all[0])
+	}
 	err = s.withBasePath(ctx, sc, func() error {
 		known, err := s.describe(ctx, sc, all)
 		if isUnknown(err) && s.prepareAnew(ctx, sc) { // the entry before them
@@ -43,6 +48,7 @@ func (s *Session) send(ctx context.Context, sc Scope, all []statement) (answers 
 		if err != nil {
 			return failure.BeforeSend(err)
 		}
+		sc := s.settle(sc, &all[0])
 		answers, sent, err = s.try(ctx, sc, all)
 		if err != nil && s.prepareAgain(ctx, sc, all, known, sent, err) {
 			answers, sent, err = s.try(ctx, sc, all)
@@ -55,17 +61,20 @@ func (s *Session) send(ctx context.Context, sc Scope, all []statement) (answers 
 // describe finds or prepares the statements that are to be prepared. It reports whether there was one that had been
 // prepared before.
 func (s *Session) describe(ctx context.Context, sc Scope, all []statement) (known bool, err error) {
-	missing := map[statementKey]Scope{}
+	var missing map[statementKey]Scope
 	for i := range all {
 		st := &all[i]
 		if st.mode != pgx.QueryExecModeCacheStatement {
 			continue
 		}
 		key := statementKey{sc.path, st.sql}
-		if kept := s.statements.get(key); kept != nil {
-			st.desc, known = kept.desc, true
+		if kept := s.statements.get(key); kept != nil && !(sc.Reads && s.asksVerdict(sc, kept.text)) {
+			st.desc, st.mayKeep, known = kept.desc, kept.mayKeep(), true
 		} else {
-			st.desc = nil
+			st.desc, st.mayKeep = nil, false
+			if missing == nil {
+				missing = map[statementKey]Scope{}
+			}
 			missing[key] = sc
 		}
 	}
@@ -82,14 +91,15 @@ func (s *Session) describe(ctx context.Context, sc Scope, all []statement) (know
 		if st.desc != nil || st.mode != pgx.QueryExecModeCacheStatement {
 			continue
 		}
-		answer := found[statementKey{sc.path, st.sql}]
+		key := statementKey{sc.path, st.sql}
+		answer := found[key]
 		switch {
 		case sc.held && failure.SQLState(answer.err) == "25P02":
 			after = answer.err
 		case answer.err != nil:
 			return known, answer.err
 		}
-		st.desc = answer.desc
+		st.desc, st.mayKeep = answer.desc, s.statements.get(key).mayKeep()
 	}
 	return known, after
 }
@@ -98,7 +108,20 @@ func (s *Session) describe(ctx context.Context, sc Scope, all []statement) (know
 func (s *Session) try(ctx context.Context, sc Scope, all []statement) (reply, bool, error) {
 	var batch pgconn.Batch
 	to := batchSender(&batch)
-	bare := sc.held && s.Conn.PgConn().TxStatus() == 'E' // only the end of a transaction or of a savepoint helps now
+	s.sending = time.Now()
+	sc.Keeps = sc.Keeps && len(all) == 1 && all[0].mayKeep
+	kept := s.KeepsPath(sc)
+	bare := kept || sc.held && s.Conn.PgConn().TxStatus() == 'E' // only the end of a transaction or of a savepoint helps now
+	before := 0
+	if s.mustWrite(sc) {
+		before = len(writingAgain)
+		for _, sql := range writingAgain {
+			to.params(sql, nil, nil, nil, nil)
+		}
+	}
+	if sc.alone() {
+		s.host.count(kept)
+	}
 	for i := range all {
 		if i == 0 && !bare || i > 0 && !sc.opens && sc.ends == nil {
 			s.enter(&to, sc, i > 0, all[i].sql)
@@ -115,6 +138,11 @@ func (s *Session) try(ctx context.Context, sc Scope, all []statement) (reply, bo
 		s.end(to, sc)
 	}
 	answers := reply{s.Conn.PgConn().ExecBatch(ctx, &batch), s, sc}
+	for range before {
+		if answers.NextResult() {
+			_, _ = answers.ResultReader().Close() // its error is the answers' too
+		}
+	}
 	entered := bare
 	if !bare && answers.NextResult() {
 		entered = s.ReadEntry(sc, answers.ResultReader()) == nil

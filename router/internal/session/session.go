@@ -4,6 +4,7 @@ import (
 	"context"
 	"log/slog"
 	"sync/atomic"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
@@ -27,7 +28,11 @@ type Session struct {
 	Server        string                                  // of a replica, which the session is on; empty if unknown
 	ownStatements map[string]*pgconn.StatementDescription // the router's own, by name; nil where nothing is prepared
 
-	oids map[string]string // of the schemas of shards that a first entry has found, by name; none behind a pooler
+	entered map[string]*entered // shards that a first entry has found, by path; none behind a pooler
+
+	sending time.Time // when the last message with an entry was begun, at the latest
+
+	reports bool // the server reports the path, and the session may keep that of a shard
 
 	endsUnprepared bool // a statement has deallocated the one that ends its transaction
 
@@ -49,10 +54,22 @@ type Host struct {
 	Texts        *texts.Cache
 	Types        buffered.Types
 	Pooled       atomic.Bool                                                    // there is a pooler before the server
+	Keeps        bool                                                           // nobody else uses the connections: a session may keep the path of a shard
+	Entered      atomic.Uint64                                                  // messages so far that began with an entry
+	Kept         atomic.Uint64                                                  // messages so far that went without one
 	AfterConnect func(context.Context, *pgx.Conn) error                         // of the pool's config, or nil
 	ServerOf     func(context.Context, *pgconn.PgConn) (server string, _ error) // of a replica, which may be several servers; else nil
 	ReadOnly     func()                                                         // is called when a server refuses to write
 	CancelBy     func(ctx context.Context, other *Session) bool                 // cancels a session's statement by a free session, if there is one; nil for never
+}
+
+// count counts a message that begins with an entry, or the group of a pipeline, or one that has none.
+func (h *Host) count(kept bool) {
+	if kept {
+		h.Kept.Add(1)
+	} else {
+		h.Entered.Add(1)
+	}
 }
 
 // Shard is a shard on a host.
@@ -72,6 +89,9 @@ type Scope struct {
 	opens  bool   // a transaction of the caller's begins with it
 	ends   *bool  // the transaction of the caller's is committed with it; set to whether it was
 	Reads  bool   // nothing may be written
+	Guess  bool   // Reads is what the words of the statement say: it holds if the catalog vouches for it
+	Single bool   // the statement is sent by itself or in a group of reads
+	Keeps  bool   // the session may keep the path: see [Shard.ScopeAlone]
 }
 
 // alone reports whether a statement is a transaction of its own, which is cancelled if its caller leaves. One in a caller's transaction is

@@ -44,7 +44,7 @@ func open(t *testing.T) bench {
 	if _, err := conn.Exec(t.Context(), tables); err != nil {
 		t.Fatal(err)
 	}
-	h := &session.Host{Name: "pg-a", Mode: pgx.QueryExecModeCacheStatement, Statements: 8, Log: slog.New(slog.DiscardHandler), Texts: texts.NewCache(), ReadOnly: func() {}}
+	h := &session.Host{Name: "pg-a", Mode: pgx.QueryExecModeCacheStatement, Statements: 8, Log: slog.New(slog.DiscardHandler), Texts: texts.NewCache(nil), ReadOnly: func() {}}
 	h.Place.Store(&place)
 	s, err := session.Open(t.Context(), conn, h)
 	if err != nil {

@@ -3,6 +3,7 @@ package session
 import (
 	"context"
 	"errors"
+	"strings"
 
 	"github.com/jackc/pgx/v5"
 
@@ -30,6 +31,16 @@ func (s *Shard) Failed(err error) error {
 		err = withFenced(err)
 	}
 	return &shards.ShardError{Shard: s.Number, Schema: s.Schema, Host: s.Host.Name, Err: failure.WithLost(withGrant(withMoved(err)))}
+}
+
+// ScopeAlone returns the scope of a single statement whose caller asks an entry what is true after an error: see [MayHaveMoved]. The session
+// may keep the path, unless it has schemas in which a statement could find what is missing in the shard's.
+func (s *Shard) ScopeAlone() Scope {
+	sc := s.Scope()
+	sc.Single = true
+	rest, _ := strings.CutPrefix(s.Path, s.Schema)
+	sc.Keeps = rest == ", pg_temp"
+	return sc
 }
 
 // Operation returns the context of an operation on the shard, and the operation; without tracers ctx and nil.

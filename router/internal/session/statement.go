@@ -14,6 +14,7 @@ import (
 
 // statement is one SQL statement of a caller's on its way to the server.
 type statement struct {
+	given        string // by its caller, before a rewriter
 	sql          string
 	args         []any
 	mode         pgx.QueryExecMode
@@ -21,12 +22,13 @@ type statement struct {
 	formatsByOID pgx.QueryResultFormatsByOID
 
 	desc      *pgconn.StatementDescription // once it is prepared
+	mayKeep   bool                         // it is prepared, and may go without an entry
 	rewritten bool                         // nobody has looked at its text before
 }
 
 // parse takes apart the arguments of a call as pgx does: options come first, in any order.
 func (s *Session) parse(ctx context.Context, sql string, args []any) (statement, error) {
-	st := statement{sql: sql, args: args, mode: s.host.Mode}
+	st := statement{given: sql, sql: sql, args: args, mode: s.host.Mode}
 	var rewriter pgx.QueryRewriter
 	for options := true; options && len(st.args) > 0; {
 		switch arg := st.args[0].(type) {

@@ -6,6 +6,8 @@ import (
 
 	"github.com/hashicorp/golang-lru/v2/simplelru"
 	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/kiloshard/kiloshard/router/internal/texts"
 )
 
 // namePrefix begins the names of all prepared statements of the router.
@@ -30,6 +32,7 @@ type statements struct {
 
 type keptStatement struct {
 	desc *pgconn.StatementDescription
+	text *texts.Text
 
 	formats []int16                   // of its results as pgx chooses them, once they are known
 	fields  []pgconn.FieldDescription // of its results in these formats, once they are known
@@ -54,8 +57,8 @@ func (s *statements) get(key statementKey) *keptStatement {
 }
 
 // put keeps a statement that is not there yet.
-func (s *statements) put(key statementKey, desc *pgconn.StatementDescription) {
-	s.kept.Add(key, &keptStatement{desc: desc})
+func (s *statements) put(key statementKey, desc *pgconn.StatementDescription, text *texts.Text) {
+	s.kept.Add(key, &keptStatement{desc: desc, text: text})
 }
 
 // drop forgets a statement.

@@ -19,11 +19,12 @@ type Cache struct {
 	count atomic.Int64
 	tails atomic.Int64 // times.tails, but of all texts together
 	trip  roundTrip
+	of    *Cache // of the host, for a replica; else nil
 }
 
-// NewCache returns an empty cache.
-func NewCache() *Cache {
-	c := &Cache{}
+// NewCache returns an empty cache. That of a replica is given the cache of its host, which knows what the catalog says.
+func NewCache(of *Cache) *Cache {
+	c := &Cache{of: of}
 	c.known.Store(&sync.Map{})
 	return c
 }
@@ -35,15 +36,23 @@ func (c *Cache) Of(sql string) *Text {
 		return found.(*Text)
 	}
 	if len(sql) > LongText {
-		return newText(sql)
+		return c.make(sql)
 	}
 	if c.count.Add(1) > maxTexts {
 		known = &sync.Map{}
 		c.known.Store(known)
 		c.count.Store(1)
 	}
-	found, _ := known.LoadOrStore(sql, newText(sql))
+	found, _ := known.LoadOrStore(sql, c.make(sql))
 	return found.(*Text)
+}
+
+func (c *Cache) make(sql string) *Text {
+	t := newText(sql)
+	if c.of != nil {
+		t.verdict = c.of.Of(sql).verdict
+	}
+	return t
 }
 
 // RoundTrip returns the time of a round trip to the server, 0 if unknown.

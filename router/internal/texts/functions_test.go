@@ -41,7 +41,7 @@ func TestCalls(t *testing.T) {
 		{`select "Count"(1)`, false},
 		{`select U&"count"(1)`, false},
 	} {
-		if got := texts.NewCache().Of(test.sql).Reads; got != test.want {
+		if got := texts.NewCache(nil).Of(test.sql).Reads; got != test.want {
 			t.Errorf("%s: got %t, want %t", test.sql, got, test.want)
 		}
 	}

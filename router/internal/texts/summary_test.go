@@ -22,7 +22,7 @@ func TestSummaries(t *testing.T) {
 		{`delete from photos; delete from likes`, "DELETE photos DELETE likes"},
 		{``, ""},
 	} {
-		if got := texts.NewCache().Of(test.sql).Summary; got != test.want {
+		if got := texts.NewCache(nil).Of(test.sql).Summary; got != test.want {
 			t.Errorf("%s: got %q, want %q", test.sql, got, test.want)
 		}
 	}

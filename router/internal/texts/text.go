@@ -10,18 +10,57 @@ type Text struct {
 	Traits
 	Summary string // its commands and tables, such as "SELECT photos"
 
-	writes atomic.Bool  // the server refused it as a read
-	long   atomic.Bool  // its answers are too long to buffer
-	keeps  atomic.Bool  // its statement was seen to leave the path as it was
-	until  atomic.Int64 // time until which it is sent alone, in Unix nanoseconds
-	times  times
-	p95    atomic.Int64 // 95th percentile of the time that readers wait, in nanoseconds; 0 if unknown
+	writes  atomic.Bool  // the server refused it as a read
+	long    atomic.Bool  // its answers are too long to buffer
+	until   atomic.Int64 // time until which it is sent alone, in Unix nanoseconds
+	times   times
+	verdict *verdict
+	p95     atomic.Int64 // 95th percentile of the time that readers wait, in nanoseconds; 0 if unknown
 }
 
-func newText(sql string) *Text { return &Text{Traits: traitsOf(sql), Summary: summarize(sql)} }
+func newText(sql string) *Text {
+	return &Text{Traits: traitsOf(sql), Summary: summarize(sql), verdict: &verdict{}}
+}
 
-// OnlyReads reports whether to send the text as a read.
-func (t *Text) OnlyReads() bool { return t.Reads && !t.writes.Load() }
+// verdict is what the catalog of a server says about a text: see [Text.Learn]. It is shared by the caches of a host and its replicas.
+type verdict struct {
+	known, shows, vouched atomic.Bool
+}
+
+// Known reports whether the catalog was asked about the text.
+func (t *Text) Known() bool { return t.verdict.known.Load() }
+
+// Shows reports whether the text fails wherever its shard is not there, by the relations that it names.
+func (t *Text) Shows() bool { return t.verdict.shows.Load() }
+
+// Repeats reports whether the text may run more than once, also at the same time: it only reads, and the catalog vouches for whatever it calls.
+func (t *Text) Repeats() bool { return t.OnlyReads() && t.verdict.vouched.Load() }
+
+// Seen reports whether the server's time for the text is known, so that it is worth more questions.
+func (t *Text) Seen() bool { return t.times.seen.Load() >= minSeen }
+
+// LearnFrom records what is known about another text, as which the server gets this one.
+func (t *Text) LearnFrom(other *Text) {
+	if other.Known() && !t.Known() {
+		t.Learn(other.Shows(), other.verdict.vouched.Load())
+	}
+}
+
+// Learn records what the catalog says: whether the text shows that its shard is gone, and whether there is nothing in what it
+// calls that could have an effect.
+func (t *Text) Learn(shows, vouched bool) {
+	t.verdict.shows.Store(shows)
+	t.verdict.vouched.Store(vouched)
+	t.verdict.known.Store(true)
+}
+
+// Forget has the catalog be asked again.
+func (t *Text) Forget() { t.verdict.known.Store(false); t.verdict.vouched.Store(false) }
+
+// OnlyReads reports whether to send the text as a read: by its words, unless the server or its catalog has said otherwise.
+func (t *Text) OnlyReads() bool {
+	return t.Reads && !t.writes.Load() && (t.verdict.vouched.Load() || !t.verdict.known.Load())
+}
 
 // Writes records that the server refused the text as a read.
 func (t *Text) Writes() { t.writes.Store(true) }
@@ -34,22 +73,6 @@ const aloneFor = time.Second
 
 // KeepAlone keeps the text out of groups for one second.
 func (t *Text) KeepAlone() { t.until.Store(time.Now().Add(aloneFor).UnixNano()) }
-
-// KeepsPath reports whether the text was seen to leave the path as it was, and not since in a group whose path moved.
-func (t *Text) KeepsPath() bool { return t.keeps.Load() }
-
-// KeptPath records that the text left the path as it was.
-func (t *Text) KeptPath() {
-	if !t.keeps.Load() {
-		t.keeps.Store(true)
-	}
-}
-
-// MovedPath records that the text was in a group whose path moved.
-func (t *Text) MovedPath() {
-	t.keeps.Store(false)
-	t.KeepAlone()
-}
 
 // Alone reports whether the text must be sent alone.
 func (t *Text) Alone() bool {

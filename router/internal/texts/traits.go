@@ -82,6 +82,25 @@ func wordOf(t sqltext.Token) string {
 	return ""
 }
 
+// Words returns the words and names of SQL, each once, in the case in which the server would look them up.
+func Words(sql string) (all []string) {
+	seen := map[string]bool{}
+	for token := range sqltext.Tokens(sql) {
+		w := ""
+		switch token.Kind {
+		case sqltext.Word:
+			w = sqltext.Fold(token.Text)
+		case sqltext.Name:
+			w = token.Name()
+		}
+		if w != "" && !seen[w] {
+			seen[w] = true
+			all = append(all, w)
+		}
+	}
+	return all
+}
+
 // FirstWord returns the first word of SQL in lower case. It skips white space, comments and semicolons.
 func FirstWord(sql string) string {
 	for token := range sqltext.Tokens(sql) {

@@ -57,10 +57,10 @@ func TestTraits(t *testing.T) {
 		{"call p()", false, true},
 		{"declare c cursor with hold for select 1", false, true},
 	} {
-		if got := texts.NewCache().Of(c.sql).Reads; got != c.reads {
+		if got := texts.NewCache(nil).Of(c.sql).Reads; got != c.reads {
 			t.Errorf("%s: reads: %t", c.sql, got)
 		}
-		if got := texts.NewCache().Of(c.sql).Leaves; got != c.leaves {
+		if got := texts.NewCache(nil).Of(c.sql).Leaves; got != c.leaves {
 			t.Errorf("%s: leaves: %t", c.sql, got)
 		}
 	}
@@ -71,5 +71,5 @@ func FuzzTraits(f *testing.F) {
 	for _, sql := range []string{"select '", `select "`, "select $a$", "/*", "--", "e'\\", "$1", "$", "$$"} {
 		f.Add(sql)
 	}
-	f.Fuzz(func(_ *testing.T, sql string) { texts.NewCache().Of(sql) })
+	f.Fuzz(func(_ *testing.T, sql string) { texts.NewCache(nil).Of(sql) })
 }
