@@ -28,8 +28,9 @@
 // server's last report is that path, and of a read also that transactions only read. This holds for statements that name
 // tables or views of the shard and of no other schema, by the locks that the server takes to prepare them: if the shard has
 // gone, they fail, and an entry by itself then shows why. There is an entry at least once a second, since a shard may be on its
-// way back to a host that it has left: its copy there refuses writes, but not reads. Postgres 15 to 17, poolers, hooks of the pool that use its
-// connections, and schemas behind the shard's in the path take the entry each time. [HostStats] counts both.
+// way back to a host that it has left: its copy there refuses writes, but not reads. Every statement has an entry on Postgres 15
+// to 17, behind a pooler, if hooks of the pool use its connections, and if the path has schemas behind the shard's. [HostStats]
+// counts both.
 //
 // Before each COMMIT the router sets the path to the shard's again, because deferred triggers run in the COMMIT.
 //
@@ -53,7 +54,7 @@
 // entry and one read-only transaction. A read-only transaction does not hold back everything: NOTIFY, advisory locks, dblink,
 // COPY TO PROGRAM and untrusted languages pass. So a statement counts as one that only reads by its words, and if the catalog
 // vouches for it: it is asked when the statement is first prepared, or where nothing is prepared once it has come a few times.
-// Each relation that the statement names must be a table, a sequence or a view, and whatever their rules and policies, the
+// Each relation that the statement names must be a table, a sequence or a view. The functions that their rules and policies, the
 // operators and functions of the path, the casts and the domains call must be Postgres's own and without effect, or in C and
 // not volatile. Only such a statement is sent in a group or to two servers, or is repeated after its answer was lost. Anything
 // else is sent once, by itself. A group that is late is cancelled, and has ended before its statements run again.

@@ -190,7 +190,7 @@ var onKeptPath = map[string]func(ctx context.Context, t *testing.T, b *testBundl
 		b.run(ctx, t, `alter schema former rename to shard_00001`)
 		return nil
 	},
-	"broken in the midst": func(ctx context.Context, t *testing.T, b *testBundle, s router.Shard) error {
+	"broken in between": func(ctx context.Context, t *testing.T, b *testBundle, s router.Shard) error {
 		pid := backend(ctx, t, s)
 		time.AfterFunc(50*time.Millisecond, func() { _, _ = b.plain.Exec(ctx, fmt.Sprintf(`select pg_terminate_backend(%d)`, pid)) })
 		_ = second(s.Exec(ctx, `select path, pg_sleep(10) from wanders where $1`, true)) // the report of its path is lost
@@ -204,7 +204,7 @@ func sends(sql string) func(context.Context, *testing.T, *testBundle, router.Sha
 	}
 }
 
-// Whatever becomes of the path of a session that keeps it: the next statement reads and writes its own shard, the triggers that its COMMIT runs
+// A session that keeps a path loses it in many ways. The next statement reads and writes its own shard, the triggers that its COMMIT runs
 // too, and a read only reads.
 func TestKeptPathAttacked(t *testing.T) {
 	t.Parallel()
@@ -308,7 +308,7 @@ create schema shard_00063; create table shard_00063.photos (id int, owner int, t
 		t.Helper()
 		b.run(ctx, t, sql)
 		b.run(ctx, t, `select pg_reload_conf()`)
-		time.Sleep(200 * time.Millisecond) // sessions hear of it at their next statement
+		time.Sleep(200 * time.Millisecond) // until the sessions have been told; they take it up with their next statement
 	}
 	for range 3 {
 		read()

@@ -44,15 +44,13 @@ func (b *testBundle) groupOf(ctx context.Context, t *testing.T, conns, n int, fi
 	return firstEnded
 }
 
-// TestNobodyWaitsForALock has a caller of a group wait for a lock that is not given up before the others have their answers.
-func TestNobodyWaitsForALock(t *testing.T) {
-	t.Parallel()
-	b, ctx := setup(t, options{conns: 4})
-	s := b.shard(t, 1)
+// lockTable makes a table and locks it until unlock is called. It returns a read of it, which the router knows.
+func lockTable(ctx context.Context, t *testing.T, s router.Shard) (sql string, unlock func()) {
+	t.Helper()
 	if _, err := s.Exec(ctx, `create table locked ()`); err != nil {
 		t.Fatal(err)
 	}
-	const sql = `select count(*) from locked`
+	sql = `select count(*) from locked`
 	familiar(ctx, t, s, sql)
 	lock, err := s.Begin(ctx)
 	if err != nil {
@@ -61,14 +59,26 @@ func TestNobodyWaitsForALock(t *testing.T) {
 	if _, err := lock.Exec(ctx, `lock table locked`); err != nil {
 		t.Fatal(err)
 	}
+	return sql, func() {
+		t.Helper()
+		if err := lock.Rollback(ctx); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// TestNobodyWaitsForALock has a caller of a group wait for a lock that is not given up before the others have their answers.
+func TestNobodyWaitsForALock(t *testing.T) {
+	t.Parallel()
+	b, ctx := setup(t, options{conns: 4})
+	s := b.shard(t, 1)
+	sql, unlock := lockTable(ctx, t, s)
 	first := b.groupOf(ctx, t, 3, 10, func() {
 		if err := s.QueryRow(ctx, sql).Scan(nil); err != nil {
 			t.Error(err)
 		}
 	})
-	if err := lock.Rollback(ctx); err != nil {
-		t.Fatal(err)
-	}
+	unlock()
 	first.Wait()
 	b.isFree(ctx, t)
 }
@@ -108,19 +118,8 @@ func TestLateKeepsItsPlace(t *testing.T) {
 	const conns = 3
 	b, ctx := setup(t, options{conns: conns})
 	s := b.shard(t, 1)
-	if _, err := s.Exec(ctx, `create table locked ()`); err != nil {
-		t.Fatal(err)
-	}
-	const sql = `select count(*) from locked`
-	familiar(ctx, t, s, sql)
 	familiar(ctx, t, s, echo, 1)
-	lock, err := s.Begin(ctx)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := lock.Exec(ctx, `lock table locked`); err != nil {
-		t.Fatal(err)
-	}
+	sql, unlock := lockTable(ctx, t, s)
 	letGo, letLast := hold(ctx, t, s), hold(ctx, t, s)
 	var all sync.WaitGroup
 	all.Go(func() {
@@ -154,9 +153,7 @@ func TestLateKeepsItsPlace(t *testing.T) {
 	letGo()
 	eventually(ctx, t, func() bool { return b.Late() >= 2 })
 	letLast()
-	if err := lock.Rollback(ctx); err != nil {
-		t.Fatal(err)
-	}
+	unlock()
 	all.Wait()
 	b.isFree(ctx, t)
 }

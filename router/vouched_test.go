@@ -152,7 +152,7 @@ func TestEffectsHappenOnce(t *testing.T) {
 	if err := <-lost; err == nil || !errors.Is(err, router.ErrLost) {
 		t.Errorf("got %v, expected that the answer is lost", err)
 	}
-	time.Sleep(500 * time.Millisecond)
+	time.Sleep(500 * time.Millisecond) // by then it would have run again
 	if got := effects(); got != 13 {
 		t.Errorf("13 calls had %d effects", got)
 	}
@@ -163,18 +163,7 @@ func TestLateGroupHasEnded(t *testing.T) {
 	t.Parallel()
 	b, ctx := setup(t, options{conns: 4})
 	s := b.shard(t, 1)
-	if _, err := s.Exec(ctx, `create table locked ()`); err != nil {
-		t.Fatal(err)
-	}
-	const sql = `select count(*) from locked`
-	familiar(ctx, t, s, sql)
-	lock, err := s.Begin(ctx)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := lock.Exec(ctx, `lock table locked`); err != nil {
-		t.Fatal(err)
-	}
+	sql, unlock := lockTable(ctx, t, s)
 	waiting := func() (n int) {
 		const count = `select count(*) from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock' and query = $1`
 		if err := b.plain.QueryRow(ctx, count, sql).Scan(&n); err != nil {
@@ -194,8 +183,6 @@ func TestLateGroupHasEnded(t *testing.T) {
 		}
 		time.Sleep(5 * time.Millisecond)
 	}
-	if err := lock.Rollback(ctx); err != nil {
-		t.Fatal(err)
-	}
+	unlock()
 	first.Wait()
 }

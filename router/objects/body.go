@@ -27,10 +27,15 @@ func checkFields[T any]() (checked bool, err error) {
 			name = f.Name
 		}
 		if name == "active" {
-			return false, &shards.FieldError{Field: typ.String() + "." + f.Name, Found: "a field named active", Expected: "another name: the store marks deleted objects with it"}
+			return false, errActive(typ.String() + "." + f.Name)
 		}
 	}
 	return true, nil
+}
+
+// errActive says that a field has the name of the mark of deleted objects.
+func errActive(field string) error {
+	return &shards.FieldError{Field: field, Found: "a field named active", Expected: "another name: the store marks deleted objects with it"}
 }
 
 var marshaler = reflect.TypeFor[json.Marshaler]()

@@ -4,8 +4,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"reflect"
-
-	"github.com/kiloshard/kiloshard/shards"
 )
 
 // merged returns a document with what a program has changed: before and after are its fields as JSON. Only what differs between the two
@@ -60,7 +58,7 @@ func checkMark(before, after any) error {
 	old, _ := before.(map[string]any)
 	now, _ := after.(map[string]any)
 	if value, ok := now["active"]; ok && !reflect.DeepEqual(old["active"], value) {
-		return &shards.FieldError{Field: "active", Found: "a field of this name", Expected: "another name: the store marks deleted objects with it"}
+		return errActive("active")
 	}
 	return nil
 }

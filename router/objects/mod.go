@@ -74,7 +74,7 @@ func (m *Mod[T]) PutIfAbsent(ctx context.Context, key []byte, value T) (Item[T],
 	}
 }
 
-// Put inserts the row of a key or replaces its value, whoever wrote it, and returns the row.
+// Put inserts the row of a key, or replaces its value without a look at the version, and returns the row.
 func (m *Mod[T]) Put(ctx context.Context, key []byte, value T) (Item[T], error) {
 	text, err := encode(value)
 	if err != nil {

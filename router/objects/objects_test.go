@@ -117,7 +117,7 @@ func TestFieldsOfOtherPrograms(t *testing.T) {
 	}
 }
 
-// An update writes what the program has changed and nothing else, whatever T is.
+// For each kind of T an update writes what the program has changed, and nothing else.
 func TestUpdatesWriteOnlyChanges(t *testing.T) {
 	t.Parallel()
 	r, ctx := setup(t)

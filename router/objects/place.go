@@ -22,17 +22,16 @@ type openHost struct {
 }
 
 func openShardsOf(m *shards.Map) *openShards {
+	on := make([][]shards.Number, len(m.Hosts()))
+	for n := range m.All().All() {
+		i := m.HostIndex(n)
+		on[i] = append(on[i], n)
+	}
 	o := &openShards{of: m}
 	for i, h := range m.Hosts() {
-		host := openHost{weight: h.Weight}
-		for n := range m.All().All() {
-			if !h.Closed && m.HostIndex(n) == i {
-				host.shards = append(host.shards, n)
-			}
-		}
-		if len(host.shards) > 0 {
-			o.hosts = append(o.hosts, host)
-			o.weight += host.weight
+		if !h.Closed && len(on[i]) > 0 {
+			o.hosts = append(o.hosts, openHost{h.Weight, on[i]})
+			o.weight += h.Weight
 		}
 	}
 	return o

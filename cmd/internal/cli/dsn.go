@@ -13,10 +13,12 @@ import (
 // the line.
 func (a *App) checkDSNs(file shards.Config, m *shards.Map) error {
 	for i, host := range m.Hosts() {
-		commands := host.ForCommands()
-		commands.Replicas = nil
-		if _, err := connect.Check(commands); err != nil && host.Direct != "" {
-			return a.badDSN(file, fmt.Sprintf("hosts[%d].direct", i), err)
+		if host.Direct != "" {
+			commands := host.ForCommands()
+			commands.Replicas = nil
+			if _, err := connect.Check(commands); err != nil {
+				return a.badDSN(file, fmt.Sprintf("hosts[%d].direct", i), err)
+			}
 		}
 		replica, err := connect.Check(host)
 		if err == nil {

@@ -3,8 +3,7 @@ package session
 import "time"
 
 // Since version 18 Postgres reports search_path to the client: a ParameterStatus comes before the end of each message that has changed
-// it, by whatever means. Such a session keeps the path of a shard after a statement, and with that it goes without an entry if the
-// next statement is the same shard's. What an entry finds is known without it:
+// it. Such a session keeps the path of a shard after a statement, and the next statement of the same shard goes without an entry. What an entry finds is known without it:
 //
 //   - The path is the shard's, by the last report. Of a path that moves and moves back within one message there is none: so
 //     a group of reads still asks for the path, and a write still has its end. See [pathQuery] and [endQuery].

@@ -32,3 +32,17 @@ func firstSchema(path string) (name, rest string) {
 	}
 	return name, ""
 }
+
+// arrayOf returns names as the text of a Postgres array.
+func arrayOf(names []string) []byte {
+	array := []byte{'{'}
+	for i, name := range names {
+		if i > 0 {
+			array = append(array, ',')
+		}
+		array = append(array, '"')
+		array = append(array, strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(name)...)
+		array = append(array, '"')
+	}
+	return append(array, '}')
+}

@@ -2,7 +2,6 @@ package session
 
 import (
 	"context"
-	"strings"
 
 	"github.com/jackc/pgx/v5"
 
@@ -134,18 +133,4 @@ func (s *Session) settle(sc Scope, st *statement) Scope {
 	}
 	sc.Reads = text.Repeats()
 	return sc
-}
-
-// arrayOf returns names as the text of a Postgres array.
-func arrayOf(names []string) []byte {
-	array := []byte{'{'}
-	for i, name := range names {
-		if i > 0 {
-			array = append(array, ',')
-		}
-		array = append(array, '"')
-		array = append(array, strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(name)...)
-		array = append(array, '"')
-	}
-	return append(array, '}')
 }

@@ -33,7 +33,8 @@ func (t *Text) Known() bool { return t.verdict.known.Load() }
 // Shows reports whether the text fails wherever its shard is not there, by the relations that it names.
 func (t *Text) Shows() bool { return t.verdict.shows.Load() }
 
-// Repeats reports whether the text may run more than once, also at the same time: it only reads, and the catalog vouches for whatever it calls.
+// Repeats reports whether the text may run more than once, also at the same time: it only reads, and the catalog vouches for all
+// that it calls.
 func (t *Text) Repeats() bool { return t.OnlyReads() && t.verdict.vouched.Load() }
 
 // Seen reports whether the server's time for the text is known, so that it is worth more questions.

@@ -70,7 +70,7 @@ func (c *Cache) ObserveRoundTrip(took time.Duration) time.Duration {
 // Slow reports whether a text must not share a connection with others: it is slow, or not known well enough.
 func (c *Cache) Slow(text *Text) bool {
 	t := &text.times
-	if t.seen.Load() < minSeen || t.usual.Load() > int64(longUsual) {
+	if !text.Seen() || t.usual.Load() > int64(longUsual) {
 		return true
 	}
 	tails := t.tails.Load()

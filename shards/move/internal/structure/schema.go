@@ -42,7 +42,7 @@ func Make(ctx context.Context, target *pgx.Conn, m ledger.Move, script, keys str
 // know of it may go on to read tables of its name.
 const afterFence = 3 * time.Second
 
-// AwaitForgotten waits for that, and that nobody who has seen that the shard was not there finds the tables that [Make] makes.
+// AwaitForgotten waits for that. A router that has just seen that the shard is not there does not find the tables that [Make] makes.
 func AwaitForgotten(ctx context.Context, target *pgx.Conn, m ledger.Move) error {
 	var left float64
 	const query = `SELECT coalesce(extract(epoch FROM max(fenced) - clock_timestamp()), -1e6)::float8 FROM kiloshard.moves WHERE shard = $1 AND side = 'source'`
