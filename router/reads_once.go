@@ -62,7 +62,7 @@ func (at station) query(ctx context.Context, sql string, args []any) (pgx.Rows, 
 	limited, done := at.until(ctx)
 	all, err := at.once(limited, sql, args)
 	if err == nil {
-		all, err = buffered.ReadAhead(&at.placement.Shard.Host.Types, all, func() {})
+		all, err = buffered.ReadAhead(&at.placement.Shard.Host.Types, all, nil)
 	}
 	if err != nil {
 		done()

@@ -21,8 +21,8 @@ func InMemory(rows pgx.Rows) bool {
 }
 
 // ReadAhead reads rows into memory, up to their end or aheadLimit, unless they are there. Of more, the rest holds its
-// connection. It calls writes if the statement turns out to write in one of these.
-func ReadAhead(host *Types, live pgx.Rows, writes func()) (pgx.Rows, error) {
+// connection. It calls wrote.Writes if the statement turns out to write in one of these, unless wrote is nil.
+func ReadAhead(host *Types, live pgx.Rows, wrote interface{ Writes() }) (pgx.Rows, error) {
 	if InMemory(live) {
 		return live, nil
 	}
@@ -35,7 +35,7 @@ func ReadAhead(host *Types, live pgx.Rows, writes func()) (pgx.Rows, error) {
 		a.Add(live.RawValues())
 	}
 	head := a.Rows(host)
-	return &aheadRows{Rows: head, head: head, live: live, writes: writes}, nil
+	return &aheadRows{Rows: head, head: head, live: live, wrote: wrote}, nil
 }
 
 // aheadRows are rows of which the first are in memory.
@@ -43,7 +43,7 @@ type aheadRows struct {
 	pgx.Rows // the head, then the live ones
 	head     *answerRows
 	live     pgx.Rows
-	writes   func()
+	wrote    interface{ Writes() }
 }
 
 func (r *aheadRows) Next() bool {
@@ -66,8 +66,8 @@ func (r *aheadRows) Next() bool {
 func (r *aheadRows) Close() {
 	r.head.Close()
 	r.live.Close()
-	if failure.SQLState(r.live.Err()) == "25006" {
-		r.writes()
+	if failure.SQLState(r.live.Err()) == "25006" && r.wrote != nil {
+		r.wrote.Writes()
 	}
 }
 

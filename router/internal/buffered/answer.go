@@ -18,19 +18,25 @@ type Answer struct {
 	bytes  []byte  // of all values, one after another
 	ends   []int32 // where each value ends in bytes; the complement of that for null
 	count  int     // how many rows: those without columns have no values
+
+	// What a short answer needs comes with it.
+	shortBytes [64]byte
+	shortEnds  [8]int32
+	rows       answerRows
 }
 
 // New returns an answer without rows.
-func New(fields []pgconn.FieldDescription) *Answer { return &Answer{fields: fields} }
+func New(fields []pgconn.FieldDescription) *Answer {
+	a := &Answer{fields: fields}
+	a.bytes, a.ends = a.shortBytes[:0], a.shortEnds[:0] // a value without bytes is not null, which a slice of nil would be
+	return a
+}
 
 // Size returns about how much memory the values take, in bytes.
 func (a *Answer) Size() int { return len(a.bytes) + 4*len(a.ends) }
 
 // Add copies a row.
 func (a *Answer) Add(row [][]byte) {
-	if a.bytes == nil { // a value without bytes is not null, which a slice of nil would be
-		a.bytes = make([]byte, 0, 64)
-	}
 	a.count++
 	for _, value := range row {
 		a.bytes = append(a.bytes, value...)
@@ -54,7 +60,11 @@ type answerRows struct {
 	next   int // into ends
 	start  int32
 	row    [][]byte
-	plans  []plan // by column
+	plans  []plan   // by column
+	narrow struct { // room for them where there are few columns
+		row   [8][]byte
+		plans [8]plan
+	}
 	closed bool
 	err    error
 }
@@ -65,9 +75,11 @@ type plan struct {
 	kind reflect.Type
 }
 
-// Rows returns the rows of an answer of a host. They hold no connection.
+// Rows returns the rows of an answer of a host. They hold no connection. Call it once.
 func (a *Answer) Rows(host *Types) *answerRows {
-	return &answerRows{Answer: a, host: host, types: host.borrow()}
+	r := &a.rows
+	r.Answer, r.host, r.types = a, host, host.borrow()
+	return r
 }
 
 func (r *answerRows) Close() {
@@ -95,7 +107,7 @@ func (r *answerRows) Next() bool {
 	}
 	r.read++
 	if r.row == nil {
-		r.row = make([][]byte, len(r.fields))
+		r.row = upTo(r.narrow.row[:], len(r.fields))
 	}
 	for i := range r.row {
 		end := r.ends[r.next]
@@ -108,6 +120,14 @@ func (r *answerRows) Next() bool {
 		r.start = end
 	}
 	return true
+}
+
+// upTo returns n elements: those of some room if that has as many.
+func upTo[T any](room []T, n int) []T {
+	if n > len(room) {
+		return make([]T, n)
+	}
+	return room[:n:n]
 }
 
 // Scan does what pgx's own rows do: after an error the rows are closed.
@@ -132,7 +152,7 @@ func (r *answerRows) scan(dest []any) error {
 	case len(r.row) != len(dest):
 		return fmt.Errorf("number of field descriptions must equal number of destinations, got %d and %d", len(r.row), len(dest))
 	case r.plans == nil:
-		r.plans = make([]plan, len(dest))
+		r.plans = upTo(r.narrow.plans[:], len(dest))
 	}
 	for i, to := range dest {
 		if to == nil {

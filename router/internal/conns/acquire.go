@@ -271,7 +271,7 @@ func (r *Request) Query(sql string, args []any) (pgx.Rows, error) {
 	if !r.reads || r.shard.Reads {
 		return rows, nil
 	}
-	if rows, err = buffered.ReadAhead(&r.shard.Host.Types, rows, r.text.Writes); err != nil {
+	if rows, err = buffered.ReadAhead(&r.shard.Host.Types, rows, r.text); err != nil {
 		return session.FailedRows(err), err
 	}
 	return rows, nil

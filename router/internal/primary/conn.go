@@ -17,7 +17,8 @@ import (
 type Conn struct {
 	net.Conn
 	address *address
-	socket  syscall.RawConn        // nil if it is not known
+	socket  syscall.RawConn // nil if it is not known
+	peek    peek
 	server  atomic.Pointer[string] // Role.Server of the other end; nil if unknown
 	cut     atomic.Bool
 }

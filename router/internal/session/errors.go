@@ -77,6 +77,9 @@ func explainEntry(sc Scope, err error) error {
 
 // entryState returns the SQLSTATE with which an entry failed, empty if none did.
 func entryState(err error) string {
+	if err == nil {
+		return ""
+	}
 	var failed *entryError
 	if errors.As(err, &failed) {
 		return failure.SQLState(failed.cause)
@@ -108,6 +111,9 @@ func withGrant(err error) error {
 
 // isUnknown reports whether the server does not know one of the router's prepared statements, which then has not run.
 func isUnknown(err error) bool {
+	if err == nil {
+		return false
+	}
 	var pgErr *pgconn.PgError
 	return errors.As(err, &pgErr) && pgErr.Code == "26000" && strings.Contains(pgErr.Message, namePrefix)
 }

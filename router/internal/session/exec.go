@@ -34,7 +34,9 @@ func (s *Session) Exec(ctx context.Context, sc Scope, sql string, args []any) (t
 }
 
 func (s *Session) execStatement(ctx context.Context, sc Scope, st statement) (pgconn.CommandTag, error) {
-	answers, _, err := s.send(ctx, sc, []statement{st})
+	s.only[0] = st
+	answers, _, err := s.send(ctx, sc, s.only[:])
+	clear(s.only[:]) // the arguments are the caller's
 	if err != nil {
 		return noTag, err
 	}

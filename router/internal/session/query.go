@@ -17,7 +17,8 @@ func (s *Session) Query(ctx context.Context, h *Shard, held lease, sc Scope, sql
 		return nil, h.Failed(errProcedure)
 	}
 	ctx, trace := s.host.Trace.Query(ctx, s.Conn, sql, args)
-	all := []statement{st}
+	all := s.only[:]
+	all[0] = st
 	switch {
 	case sc.opens:
 		all = []statement{{sql: "begin", mode: pgx.QueryExecModeExec}, st}
@@ -26,6 +27,7 @@ func (s *Session) Query(ctx context.Context, h *Shard, held lease, sc Scope, sql
 	}
 	s.leaving.begin(sc.alone())
 	answers, sent, err := s.send(ctx, sc, all)
+	clear(all) // the arguments are the caller's
 	if err != nil {
 		err = s.leaving.end(ctx, err)
 		trace.End(noTag, err)

@@ -106,8 +106,8 @@ func (s *Session) describe(ctx context.Context, sc Scope, all []statement) (know
 
 // try sends the statements once. It reports whether they were sent.
 func (s *Session) try(ctx context.Context, sc Scope, all []statement) (reply, bool, error) {
-	var batch pgconn.Batch
-	to := batchSender(&batch)
+	s.batch = pgconn.Batch{}
+	to := batchSender(&s.batch)
 	s.sending = time.Now()
 	sc.Keeps = sc.Keeps && len(all) == 1 && all[0].mayKeep
 	kept := s.KeepsPath(sc)
@@ -137,7 +137,7 @@ func (s *Session) try(ctx context.Context, sc Scope, all []statement) (reply, bo
 	if sc.mayCommit(len(all)) {
 		s.end(to, sc)
 	}
-	answers := reply{s.Conn.PgConn().ExecBatch(ctx, &batch), s, sc}
+	answers := reply{s.Conn.PgConn().ExecBatch(ctx, &s.batch), s, sc}
 	for range before {
 		if answers.NextResult() {
 			_, _ = answers.ResultReader().Close() // its error is the answers' too

@@ -24,6 +24,8 @@ type Session struct {
 	leaving    *leaving      // nil if pgx does it
 	statements *statements
 	encoder    pgx.ExtendedQueryBuilder
+	only       [1]statement // room for a statement that is sent by itself
+	batch      pgconn.Batch // room for what is sent
 
 	Server        string                                  // of a replica, which the session is on; empty if unknown
 	ownStatements map[string]*pgconn.StatementDescription // the router's own, by name; nil where nothing is prepared
