@@ -36,7 +36,8 @@ type Config struct {
 	Credentials shards.CredentialsFunc
 
 	// Statements is how many prepared statements a connection keeps, those of all its shards together, the least recently
-	// used closed first. They take most of a session's memory on the server, some 15 kB each. Defaults to 1024.
+	// used closed first, and besides them one of the router's own for each shard that it writes, as many at most. They take most
+	// of a session's memory on the server, some 15 kB each. Defaults to 1024.
 	Statements int
 
 	// DirectoryCache is how many entries of a directory are kept in memory, the least recently used dropped first.

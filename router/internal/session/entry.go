@@ -187,7 +187,7 @@ func (s *Session) sendEntry(to sender, sc Scope, more bool) {
 	case s.reports && sc.Keeps && first:
 		s.own(to, reportedNames[[3]bool{true, false, sc.Reads}], values[:2])
 	case s.reports && sc.Keeps:
-		s.own(to, reportedNames[[3]bool{true, true, sc.Reads}], known.keep[:])
+		s.ownUnder(to, s.at, reportedNames[[3]bool{true, true, sc.Reads}], known.keep[:])
 	case s.reports:
 		s.own(to, reportedNames[[3]bool{false, !first, sc.Reads}], values)
 	case first && sc.Reads:
@@ -198,6 +198,10 @@ func (s *Session) sendEntry(to sender, sc Scope, more bool) {
 		s.own(to, readEntryName, values)
 	default:
 		s.own(to, entryName, values)
+	}
+	s.at = ""
+	if s.reports && sc.Keeps {
+		s.at = sc.path
 	}
 }
 
@@ -256,6 +260,32 @@ func (s *Session) own(to sender, name string, values [][]byte) {
 	to.params(s.queryOf(name), values, nil, nil, nil)
 }
 
+// ownUnder sends one of the router's own queries that is likely to run under a path, and returns the name of what is sent. Where it can it is
+// one that was prepared under that path: the server analyzes and plans a prepared statement again whenever it meets another path (inserts over
+// 16 shards).
+func (s *Session) ownUnder(to sender, path, name string, values [][]byte) string {
+	if kept := s.statements.get(statementKey{path, s.queryOf(name)}); kept != nil && !to.unprepared {
+		to.byName(kept.desc, values, nil, nil)
+		return kept.desc.Name
+	}
+	s.own(to, name, values)
+	return name
+}
+
+// ownFor returns the router's own queries that are likely to run under the path of a statement.
+func (s *Session) ownFor(sc Scope) (queries []string) {
+	if s.pooled || sc.held {
+		return nil
+	}
+	if !sc.Reads && !sc.opens {
+		queries = append(queries, endQuery)
+	}
+	if s.reports && sc.Keeps {
+		queries = append(queries, reportedQueries[reportedNames[[3]bool{true, true, sc.Reads}]]) // takes the session to another shard
+	}
+	return queries
+}
+
 // beginQueries are the entries that begin a message of the session.
 func (s *Session) beginQueries() map[string]string {
 	if s.reports {
@@ -291,14 +321,14 @@ func (sc Scope) mayCommit(statements int) bool {
 	return !sc.Reads && !sc.opens && (!sc.held || statements > 1 && sc.ends == nil)
 }
 
-// end sends endQuery after the statements of an implicit transaction.
-func (s *Session) end(to sender, sc Scope) {
+// end sends endQuery after the statements of an implicit transaction, and returns its name.
+func (s *Session) end(to sender, sc Scope) (name string) {
 	to.unprepared = to.unprepared || s.endsUnprepared || sc.held
+	path := [][]byte{[]byte(sc.path)}
 	if known := s.entered[sc.path]; known != nil {
-		s.own(to, endName, known.values[:1])
-	} else {
-		s.own(to, endName, [][]byte{[]byte(sc.path)})
+		path = known.values[:1]
 	}
+	return s.ownUnder(to, sc.path, endName, path)
 }
 
 // deallocating are words that begin statements which deallocate what is prepared.

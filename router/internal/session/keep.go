@@ -74,6 +74,9 @@ var reportedNames = map[[3]bool]string{
 	{false, true, true}: baseReadName, {false, true, false}: baseName, {false, false, true}: firstBaseReadName, {false, false, false}: firstBaseName,
 }
 
+// ownUnderPaths are the router's own queries that run under the paths of shards.
+var ownUnderPaths = []string{endQuery, reportedQueries[keepName], reportedQueries[keepReadName]}
+
 // KeepsPath reports whether a statement of its own goes without an entry, by the last reports of the server.
 func (s *Session) KeepsPath(sc Scope) bool {
 	known := s.entered[sc.path]

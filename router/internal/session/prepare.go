@@ -3,6 +3,7 @@ package session
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -25,7 +26,7 @@ type prepared struct {
 // in which the server looks up the tables, and one that fails fails alone. Those that are prepared outlive that
 // transaction. The error is one of the connection or an [entryError].
 func (s *Session) prepare(ctx context.Context, missing map[statementKey]Scope) (map[statementKey]prepared, error) {
-	s.sending = time.Now()
+	s.sending, s.at = time.Now(), s.Path()
 	found := make(map[statementKey]prepared, len(missing))
 	pipeline := s.Conn.PgConn().StartPipeline(ctx)
 	closing := s.statements.unwanted
@@ -36,7 +37,8 @@ func (s *Session) prepare(ctx context.Context, missing map[statementKey]Scope) (
 		pipeline.SendPipelineSync()
 	}
 	var keys []statementKey
-	for key, sc := range missing {
+	all := s.withOwn(missing)
+	for key, sc := range all {
 		keys = append(keys, key)
 		s.sendPrepare(pipeline, sc, key)
 	}
@@ -53,7 +55,7 @@ func (s *Session) prepare(ctx context.Context, missing map[statementKey]Scope) (
 		}
 		trace := s.tracePrepare(ctx, key)
 		var answer prepared
-		sc := missing[key]
+		sc := all[key]
 		answer, err = s.readPrepared(pipeline, &sc)
 		if answer.err == nil && err == nil && answer.desc == nil {
 			err = fmt.Errorf("bug: %w", ErrNoAnswer)
@@ -66,7 +68,7 @@ func (s *Session) prepare(ctx context.Context, missing map[statementKey]Scope) (
 			}
 			if len(key.sql) <= texts.LongText {
 				text := s.host.Texts.Of(key.sql)
-				if s.asksVerdict(sc, text) {
+				if s.asksVerdictOf(sc, key) {
 					answer.verdict.learn(text, answer.desc)
 				}
 				s.statements.put(key, answer.desc, text)
@@ -80,6 +82,19 @@ func (s *Session) prepare(ctx context.Context, missing map[statementKey]Scope) (
 	return found, err
 }
 
+// withOwn returns statements that are to be prepared with the router's own that are likely to run under their paths, and are not prepared yet.
+func (s *Session) withOwn(missing map[statementKey]Scope) map[statementKey]Scope {
+	all := maps.Clone(missing)
+	for key, sc := range missing {
+		for _, query := range s.ownFor(sc) {
+			if own := (statementKey{key.path, query}); s.statements.get(own) == nil {
+				all[own] = sc
+			}
+		}
+	}
+	return all
+}
+
 // sendPrepare queues the messages that prepare one statement. A name is closed before it is given out: to close one that does not exist
 // is no error, so it does not matter what became of an earlier attempt.
 func (s *Session) sendPrepare(pipeline *pgconn.Pipeline, sc Scope, key statementKey) {
@@ -91,7 +106,7 @@ func (s *Session) sendPrepare(pipeline *pgconn.Pipeline, sc Scope, key statement
 		pipeline.SendDeallocate(name)
 	}
 	pipeline.SendPrepare(name, key.sql, nil)
-	if len(key.sql) <= texts.LongText && s.asksVerdict(sc, s.host.Texts.Of(key.sql)) {
+	if s.asksVerdictOf(sc, key) {
 		s.sendVerdict(to, sc, key.sql)
 	}
 	pipeline.SendPipelineSync()
@@ -136,7 +151,7 @@ func (s *Session) readPrepared(pipeline *pgconn.Pipeline, sc *Scope) (p prepared
 
 // tracePrepare begins the trace of a statement that is prepared.
 func (s *Session) tracePrepare(ctx context.Context, key statementKey) tracers.Trace {
-	if !s.host.Trace.Prepares() {
+	if !s.host.Trace.Prepares() || key.own() {
 		return tracers.Trace{} // a name costs time
 	}
 	return s.host.Trace.Prepare(ctx, s.Conn, key.name(), key.sql)

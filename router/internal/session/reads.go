@@ -145,6 +145,7 @@ type Pipeline struct {
 // StartReads begins to send groups of reads. Each is one transaction: its reads, an entry before the first, and a Sync.
 func (s *Session) StartReads(ctx context.Context) Pipeline {
 	s.sending = time.Now()
+	s.at = s.Path()
 	pipeline := s.Conn.PgConn().StartPipeline(ctx)
 	return Pipeline{pipeline, s, pipelineSender(pipeline)}
 }

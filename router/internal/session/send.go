@@ -106,7 +106,7 @@ func (s *Session) describe(ctx context.Context, sc Scope, all []statement) (know
 
 // try sends the statements once. It reports whether they were sent.
 func (s *Session) try(ctx context.Context, sc Scope, all []statement) (reply, bool, error) {
-	s.batch = pgconn.Batch{}
+	s.batch, s.at = pgconn.Batch{}, s.Path()
 	to := batchSender(&s.batch)
 	s.sending = time.Now()
 	sc.Keeps = sc.Keeps && len(all) == 1 && all[0].mayKeep
@@ -134,10 +134,11 @@ func (s *Session) try(ctx context.Context, sc Scope, all []statement) (reply, bo
 		}
 		to.unprepared = to.unprepared || slices.Contains(deallocating, texts.FirstWord(all[i].sql))
 	}
+	end := ""
 	if sc.mayCommit(len(all)) {
-		s.end(to, sc)
+		end = s.end(to, sc)
 	}
-	answers := reply{s.Conn.PgConn().ExecBatch(ctx, &s.batch), s, sc}
+	answers := reply{s.Conn.PgConn().ExecBatch(ctx, &s.batch), s, sc, end}
 	for range before {
 		if answers.NextResult() {
 			_, _ = answers.ResultReader().Close() // its error is the answers' too
@@ -226,13 +227,14 @@ type reply struct {
 	*pgconn.MultiResultReader
 	session *Session
 	scope   Scope
+	end     string // the name of the statement that ends the transaction; empty without one
 }
 
 // Close reads what is left of the answers. If a function has deallocated the statement that ends the transaction, the error has
 // undone the transaction, and the session sends that statement unprepared from now on.
 func (r reply) Close() error {
 	err := r.MultiResultReader.Close()
-	if isUnknown(err) && strings.Contains(err.Error(), endName) {
+	if r.end != "" && isUnknown(err) && strings.Contains(err.Error(), r.end) {
 		r.session.endsUnprepared = true
 		r.session.forgetAll()
 	}

@@ -33,6 +33,7 @@ type Session struct {
 	entered map[string]*entered // shards that a first entry has found, by path; none behind a pooler
 
 	sending time.Time // when the last message with an entry was begun, at the latest
+	at      string    // the path under which what is sent next is likely to run; empty if it is not known
 
 	reports bool // the server reports the path, and the session may keep that of a shard
 

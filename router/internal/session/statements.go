@@ -3,6 +3,7 @@ package session
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"slices"
 
 	"github.com/hashicorp/golang-lru/v2/simplelru"
 	"github.com/jackc/pgx/v5/pgconn"
@@ -27,7 +28,8 @@ func (k statementKey) name() string {
 // statements are the prepared statements of one connection. The least recently used is thrown out first.
 type statements struct {
 	kept     *simplelru.LRU[statementKey, *keptStatement]
-	unwanted []string // names still to be closed on the server
+	own      *simplelru.LRU[statementKey, *keptStatement] // the router's own: see [Session.ownFor]
+	unwanted []string                                     // names still to be closed on the server
 }
 
 type keptStatement struct {
@@ -42,27 +44,43 @@ type keptStatement struct {
 // next prepare, not before: all statements of one batch can be used whatever the limit.
 func newStatements(limit int) *statements {
 	s := &statements{}
-	s.kept, _ = simplelru.NewLRU(max(1, limit), func(_ statementKey, kept *keptStatement) {
+	drop := func(_ statementKey, kept *keptStatement) {
 		if kept.desc.Name != "" { // else it was only described
 			s.unwanted = append(s.unwanted, kept.desc.Name)
 		}
-	})
+	}
+	s.kept, _ = simplelru.NewLRU(max(1, limit), drop)
+	s.own, _ = simplelru.NewLRU(max(1, limit), drop)
 	return s
 }
 
+// of returns where a statement is kept.
+func (s *statements) of(key statementKey) *simplelru.LRU[statementKey, *keptStatement] {
+	if key.own() {
+		return s.own
+	}
+	return s.kept
+}
+
+// own reports whether a statement is one of the router's own.
+func (k statementKey) own() bool { return slices.Contains(ownUnderPaths, k.sql) }
+
 // get returns a statement, or nil.
 func (s *statements) get(key statementKey) *keptStatement {
-	kept, _ := s.kept.Get(key)
+	kept, _ := s.of(key).Get(key)
 	return kept
 }
 
 // put keeps a statement that is not there yet.
 func (s *statements) put(key statementKey, desc *pgconn.StatementDescription, text *texts.Text) {
-	s.kept.Add(key, &keptStatement{desc: desc, text: text})
+	s.of(key).Add(key, &keptStatement{desc: desc, text: text})
 }
 
 // drop forgets a statement.
-func (s *statements) drop(key statementKey) { s.kept.Remove(key) }
+func (s *statements) drop(key statementKey) { s.of(key).Remove(key) }
 
 // dropAll forgets all statements.
-func (s *statements) dropAll() { s.kept.Purge() }
+func (s *statements) dropAll() {
+	s.kept.Purge()
+	s.own.Purge()
+}

@@ -62,6 +62,11 @@ and not exists (select from pg_catalog.pg_type t join pg_catalog.pg_constraint k
   join pg_catalog.pg_depend d on d.classid = 'pg_catalog.pg_constraint'::regclass and d.objid = k.oid and d.refclassid = 'pg_catalog.pg_proc'::regclass
   join pg_catalog.pg_proc p on p.oid = d.refobjid where t.typname = any ($3::name[]) and ` + notVouched + `)`
 
+// asksVerdictOf reports whether the catalog is to be asked about a statement of a caller's that is prepared.
+func (s *Session) asksVerdictOf(sc Scope, key statementKey) bool {
+	return !key.own() && len(key.sql) <= texts.LongText && s.asksVerdict(sc, s.host.Texts.Of(key.sql))
+}
+
 // asksVerdict reports whether the catalog is to be asked about a text, when that is prepared.
 func (s *Session) asksVerdict(sc Scope, text *texts.Text) bool {
 	return sc.Single && (sc.Reads || sc.Keeps && s.reports) && !text.Known()
