@@ -336,6 +336,27 @@ create schema shard_00063; create table shard_00063.photos (id int, owner int, t
 	}
 }
 
+// Also after a write of the same shard the server holds a read to reading.
+func TestKeptReadAfterAWrite(t *testing.T) {
+	t.Parallel()
+	b, ctx := setup(t, options{conns: 1})
+	b.run(ctx, t, `create view shard_00001.held as select current_setting('transaction_read_only') as mode from shard_00001.photos limit 1`)
+	s := b.shard(t, 1)
+	for range 3 {
+		for range 2 {
+			var mode string
+			if err := s.QueryRow(ctx, `select mode from held where $1`, true).Scan(&mode); err != nil || mode != "on" {
+				t.Fatalf("transaction_read_only is %s, %v; expected on", mode, err)
+			}
+		}
+		for range 2 {
+			if _, err := s.Exec(ctx, renameOne, "x"); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+}
+
 // TestKeptReadsOnlyRead has a read that writes find a session whose transactions only read, and one where a function has ended that: it is
 // run once, as a write.
 func TestKeptReadsOnlyRead(t *testing.T) {

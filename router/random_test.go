@@ -226,7 +226,7 @@ func TestRandomSQL(t *testing.T) {
 		t.Run(fmt.Sprintf("%d connections", conns), func(t *testing.T) {
 			t.Parallel()
 			b, ctx := setup(t, options{conns: conns})
-			throwAt(ctx, t, b)
+			throwAt(ctx, t, b, b.reports(ctx, t))
 		})
 	}
 }
@@ -236,10 +236,11 @@ func TestRandomSQLBehindPgBouncer(t *testing.T) {
 	t.Parallel()
 	db, _ := setup(t, options{})
 	b, ctx := setup(t, options{conns: 3, on: db, address: startPgBouncer(t, map[string]string{"default_pool_size": "3"}).Address(), dsn: execMode("exec")})
-	throwAt(ctx, t, b)
+	throwAt(ctx, t, b, false)
 }
 
-func throwAt(ctx context.Context, t *testing.T, b *testBundle) {
+// throwAt throws random SQL at shards. keeps says that statements are to go without an entry.
+func throwAt(ctx context.Context, t *testing.T, b *testBundle, keeps bool) {
 	t.Helper()
 	statements := randomStatements
 	if given := os.Getenv("KILOSHARD_RANDOM_STATEMENTS"); given != "" {
@@ -304,6 +305,9 @@ end loop; end $$`)
 			random := rand.New(rand.NewPCG(seed, uint64(w)))
 			for range statements / workers {
 				n := shards.Number(random.IntN(shardCount))
+				if random.IntN(2) == 0 {
+					n %= 3 // shards whose path a session is likely to have
+				}
 				short, cancel := context.WithTimeout(ctx, 2*time.Second) // callers may wait for each other's locks
 				err := (randomSQL{random, &counts, n}).do(short, b.shard(t, int(n)))
 				cancel()
@@ -336,5 +340,9 @@ end loop; end $$`)
 	if least := int64(statements / 20); answered < least || written < least {
 		t.Errorf("%d rows were read and %d writes have succeeded, expected %d each at least: the test proves little", answered, written, least)
 	}
-	t.Logf("%d rows were read, and %d writes have succeeded", answered, written)
+	kept := b.Stats()[0].Kept
+	if keeps && kept < uint64(statements/100) {
+		t.Errorf("%d statements of %d went without an entry: the test proves little", kept, statements)
+	}
+	t.Logf("%d rows were read, and %d writes have succeeded; %d statements went without an entry", answered, written, kept)
 }
