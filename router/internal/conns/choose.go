@@ -21,8 +21,8 @@ const (
 	farWay = 500 * time.Microsecond
 	// wantedRequests is over how many reads the number of lanes that they want is averaged (many, 16 goroutines).
 	wantedRequests = 256
-	// crowdWork and crowdReads are the same for statements that callers start together: what is sent in one message costs both
-	// sides less, and such a caller waits for all of it (getmany).
+	// crowdWork and crowdReads are the same for statements that a caller starts together, and that go down one lane: such a caller waits for
+	// all of it, and one message is one way to the host and back (getmany).
 	crowdWork  = 10 * time.Millisecond
 	crowdReads = 2 * laneRoom
 )
@@ -44,7 +44,10 @@ func (p *Pool) choose(r *Request, not *lane) *lane {
 func (p *Pool) chooseReading(r *Request, not *lane) *lane {
 	s, lanes := r.shard, p.readingLanes(r)
 	own := min(max(1, int(math.Ceil(float64(lanes)*s.load/p.load))), lanes)
-	if p.far() && r.hint == nil {
+	switch {
+	case r.hint != nil: // all in one message, unless that would be too much
+		own, lanes = 1, min(max(1, int(math.Ceil(p.crowdLanes(r)))), lanes)
+	case p.far():
 		own = lanes
 	}
 	var soonest *lane
@@ -69,7 +72,7 @@ func (p *Pool) readingLanes(r *Request) int {
 	wanted, usual := float64(len(p.all)), float64(max(1, r.text.Usual()))
 	switch {
 	case r.hint != nil:
-		wanted = p.load / min(max(1, float64(crowdWork)/usual), crowdReads)
+		wanted = p.crowdLanes(r)
 	case !p.far():
 		wanted = p.load / min(max(1, float64(laneWork)/usual), laneReads)
 	}
@@ -83,6 +86,11 @@ func (p *Pool) readingLanes(r *Request) int {
 		p.reading = min(p.reading, len(p.all))
 	}
 	return p.reading
+}
+
+// crowdLanes returns how many lanes the statements of a crowd want.
+func (p *Pool) crowdLanes(r *Request) float64 {
+	return p.load / min(max(1, float64(crowdWork)/float64(max(1, r.text.Usual()))), crowdReads)
 }
 
 // far reports whether the way to the server and back is long.

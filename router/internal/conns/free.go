@@ -55,8 +55,9 @@ func (l *lane) next() []*Request {
 		return nil
 	}
 	if len(l.waiting) > 0 && (len(l.queue) == 0 || l.waiting[0].turn < l.queue[0].turn) {
-		if r := l.waiting[0]; r.lease {
-			l.waiting = l.waiting[1:]
+		if i := l.nearest(); l.waiting[i].lease {
+			r := l.waiting[i]
+			l.waiting = slices.Delete(l.waiting, i, i+1)
 			l.take(r)
 			r.wake(l, nil)
 			l.reassign() // r may keep the lane for long
@@ -77,6 +78,28 @@ func (l *lane) next() []*Request {
 	l.endIfEmpty()
 	return nil
 }
+
+// nearest returns which of the requests that wait for any lane gets the lane: one of the shard whose path its session has, if there is one
+// among the first so many, else the first. No request is passed by more than passingBy. The caller holds mu.
+func (l *lane) nearest() int {
+	path, first := l.session.Path(), l.waiting[0]
+	if path == "" || !first.lease {
+		return 0
+	}
+	for i, r := range l.waiting {
+		switch {
+		case r.turn-first.turn > passingBy:
+			return 0
+		case r.lease && r.shard != nil && r.shard.Path == path:
+			return i
+		}
+	}
+	return 0
+}
+
+// passingBy is how many requests may be given a lane before one that has waited for longer, since the session has the path of their shard
+// (inserts over 16 shards).
+const passingBy = 64
 
 // takeWaiting takes requests that wait for any lane into the lane's queue, up to the first that wants a lane itself. The caller
 // holds mu.
