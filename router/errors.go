@@ -9,6 +9,9 @@ import (
 	"github.com/kiloshard/kiloshard/shards"
 )
 
+// ErrOtherTx says that a transaction is none that a [Shard] of the router has begun.
+var ErrOtherTx = errors.New("expected a transaction that Begin, BeginTx or Tx of a shard of this router has given")
+
 var errClosed = errors.New("the router is closed")
 
 func noShard(n shards.Number, m *shards.Map) error {

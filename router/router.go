@@ -13,6 +13,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/kiloshard/kiloshard/router/internal/directory"
+	"github.com/kiloshard/kiloshard/router/internal/session"
 	"github.com/kiloshard/kiloshard/shards"
 )
 
@@ -58,6 +59,16 @@ func (r *Router) ForShard(n shards.Number) (Shard, error) {
 		return Shard{}, noShard(n, now.shards)
 	}
 	return now.on(n), nil
+}
+
+// ForTx returns the shard of a transaction that a [Shard] of this router has begun, also if that is a savepoint. It returns
+// [ErrOtherTx] for any other, such as one of another router or of a replica, or one inside a type of the caller's own.
+func (r *Router) ForTx(tx pgx.Tx) (Shard, error) {
+	now, shard := r.now.Load(), session.ShardOf(tx)
+	if shard == nil || !slices.ContainsFunc(now.hosts, func(h *host) bool { return h.Pool.Host == shard.Host }) {
+		return Shard{}, ErrOtherTx
+	}
+	return now.on(shard.Number), nil
 }
 
 // All returns the set of all shards.

@@ -23,34 +23,50 @@ func (t *Type[T]) Update(ctx context.Context, id shards.ID, change func(*T) erro
 		return Object[T]{}, err
 	}
 	defer t.forget(ctx, id)
+	on, err := t.in.on(p.Shard)
+	switch {
+	case err != nil:
+		return Object[T]{}, err
+	case t.in.tx != nil:
+		o, err := t.change(ctx, ctx, on, id, p.Local, change)
+		if err != nil {
+			return Object[T]{}, err
+		}
+		return o, nil
+	}
 	var o Object[T]
-	err = router.Retry{}.Tx(together.BeginLate(ctx), p.Shard, pgx.TxOptions{}, func(tx pgx.Tx) error {
-		var document []byte
-		var err error
-		if o, document, err = t.scan(id, tx.QueryRow(ctx, t.lock, p.Local)); err != nil {
-			return err
-		}
-		before, err := encode(o.Fields)
-		if err != nil {
-			return err
-		}
-		if err := change(&o.Fields); err != nil {
-			return err
-		}
-		after, err := encode(o.Fields)
-		if err != nil {
-			return err
-		}
-		text, err := merged(document, []byte(before), []byte(after))
-		if err != nil {
-			return err
-		}
-		return tx.QueryRow(together.Commit(ctx), t.update, p.Local, text).Scan(&o.At)
+	err = router.Retry{}.Tx(together.BeginLate(ctx), p.Shard, pgx.TxOptions{}, func(tx pgx.Tx) (err error) {
+		o, err = t.change(ctx, together.Commit(ctx), tx, id, p.Local, change)
+		return err
 	})
 	if err != nil {
 		return Object[T]{}, err
 	}
 	return o, nil
+}
+
+// change updates an object in a transaction. last is the context of its last statement.
+func (t *Type[T]) change(ctx, last context.Context, tx sender, id shards.ID, local int64, change func(*T) error) (Object[T], error) {
+	o, document, err := t.scan(id, tx.QueryRow(ctx, t.lock, local))
+	if err != nil {
+		return o, err
+	}
+	before, err := encode(o.Fields)
+	if err != nil {
+		return o, err
+	}
+	if err := change(&o.Fields); err != nil {
+		return o, err
+	}
+	after, err := encode(o.Fields)
+	if err != nil {
+		return o, err
+	}
+	text, err := merged(document, []byte(before), []byte(after))
+	if err != nil {
+		return o, err
+	}
+	return o, tx.QueryRow(last, t.update, local, text).Scan(&o.At)
 }
 
 // Delete marks an object as deleted. Reads leave it out, and [Type.Undelete] removes the mark. It returns [ErrNotFound] for an
@@ -73,8 +89,12 @@ func (t *Type[T]) exec(ctx context.Context, query string, id shards.ID) error {
 	if err != nil {
 		return err
 	}
+	on, err := t.in.on(p.Shard)
+	if err != nil {
+		return err
+	}
 	defer t.forget(ctx, id)
-	tag, err := p.Shard.Exec(ctx, query, p.Local)
+	tag, err := on.Exec(ctx, query, p.Local)
 	if err == nil && tag.RowsAffected() == 0 {
 		err = notFound(id)
 	}

@@ -18,11 +18,14 @@
 //
 // The package has:
 //
-//   - [Type]: the objects of one type. Get, GetMany, Create, CreateNear another object, Update, Delete, Undelete, Purge.
+//   - [Type]: the objects of one type. Get, GetMany, Create, CreateNear another object, CreateMany, Update, Delete, Undelete, Purge.
 //   - [Mapping]: one-way relations, such as board_has_pins. A row is on the shard of the object that it leads from.
 //     [Join] reads the objects that the rows lead to.
 //   - [Mod]: rows with any bytes as their key, such as a name or an address, on shard md5(key) % N.
 //   - [Tables]: the tables of all these, as a migration of the service.
+//
+// What is in one shard, such as a board, its pins and its rows of board_has_pins, can be written in one transaction: see
+// [Type.Within].
 //
 // # Guarantees
 //

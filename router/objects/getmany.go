@@ -3,6 +3,7 @@ package objects
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -29,13 +30,18 @@ func (t *Type[T]) GetMany(ctx context.Context, ids []shards.ID) ([]Object[T], er
 	found := map[shards.ID]Object[T]{}
 	locals := map[shards.Number][]int64{}
 	asked := map[shards.ID]shards.Number{}
-	if err := t.cached(ctx, ids, found); err != nil {
-		return nil, err
+	if t.in.tx == nil {
+		if err := t.cached(ctx, ids, found); err != nil {
+			return nil, err
+		}
 	}
 	for _, id := range ids {
 		p, err := locate(t.r, t.t, id)
 		if err != nil {
 			return nil, err
+		}
+		if _, err := t.in.on(p.Shard); err != nil {
+			return nil, fmt.Errorf("object %d: %w", id, err)
 		}
 		if _, known := found[id]; known {
 			continue
@@ -82,29 +88,50 @@ func (t *Type[T]) read(ctx context.Context, locals map[shards.Number][]int64, fo
 			return args
 		}
 	}
+	scan := func(from pgx.CollectableRow) (r row, err error) { return r, from.Scan(&r.Local, &r.Data, &r.TS) }
+	if t.in.tx != nil {
+		n := t.in.shard.Number()
+		rows, err := t.in.tx.Query(ctx, query, own(n)...)
+		if err != nil {
+			return shards.Set{}, err
+		}
+		all, err := pgx.CollectRows(rows, scan)
+		if err != nil {
+			return shards.Set{}, err
+		}
+		return shards.SetOf(n), t.add(found, n, all, map[shards.ID][]byte{})
+	}
 	began := time.Now()
 	groups, err := many.CollectByShard(ctx, t.r, shards.SetOf(numbers...), many.Query[row]{
 		SQL:  query,
 		Own:  own,
-		Scan: func(from pgx.CollectableRow) (r row, err error) { return r, from.Scan(&r.Local, &r.Data, &r.TS) },
+		Scan: scan,
 	})
 	numbers = numbers[:0]
 	fresh := map[shards.ID][]byte{}
 	for _, group := range groups {
 		numbers = append(numbers, group.Shard.Number())
-		for _, r := range group.Rows {
-			id, bad := Layout.Compose(shards.Parts{Shard: group.Shard.Number(), Type: t.t.Number, Sequence: r.Local})
-			if bad != nil {
-				return shards.Set{}, bad
-			}
-			fields, bad := t.decode(r.Data)
-			if bad != nil {
-				return shards.Set{}, bad
-			}
-			found[id] = Object[T]{id, fields, r.TS}
-			fresh[id] = entry(r)
+		if bad := t.add(found, group.Shard.Number(), group.Rows, fresh); bad != nil {
+			return shards.Set{}, bad
 		}
 	}
 	t.remember(ctx, fresh, began)
 	return shards.SetOf(numbers...), err
+}
+
+// add adds rows of a shard to found, and what a cache keeps of them to fresh.
+func (t *Type[T]) add(found map[shards.ID]Object[T], n shards.Number, rows []row, fresh map[shards.ID][]byte) error {
+	for _, r := range rows {
+		id, err := Layout.Compose(shards.Parts{Shard: n, Type: t.t.Number, Sequence: r.Local})
+		if err != nil {
+			return err
+		}
+		fields, err := t.decode(r.Data)
+		if err != nil {
+			return err
+		}
+		found[id] = Object[T]{id, fields, r.TS}
+		fresh[id] = entry(r)
+	}
+	return nil
 }

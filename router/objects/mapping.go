@@ -18,6 +18,7 @@ type Mapping struct {
 	r        *router.Router
 	from, to shards.ObjectType
 	table    string // its name in SQL
+	in       transaction
 }
 
 // Edge is a row of a mapping, as seen from the object that it leads from.
@@ -36,7 +37,7 @@ func OpenMapping(r *router.Router, of Relation) (*Mapping, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Mapping{r, a, b, pgx.Identifier{of.table()}.Sanitize()}, nil
+	return &Mapping{r: r, from: a, to: b, table: pgx.Identifier{of.table()}.Sanitize()}, nil
 }
 
 // ByTime returns a sequence for a time: microseconds since 1970. It puts rows in the order in which they were added.
@@ -133,18 +134,18 @@ func (m *Mapping) exec(ctx context.Context, query string, from, to shards.ID, mo
 	return tag.RowsAffected() > 0, err
 }
 
-// shard checks the types of all IDs and returns the shard of the object that the rows lead from.
-func (m *Mapping) shard(from shards.ID, to ...shards.ID) (router.Shard, error) {
+// shard checks the types of all IDs and returns where statements for the shard of the object that the rows lead from are sent.
+func (m *Mapping) shard(from shards.ID, to ...shards.ID) (sender, error) {
 	p, err := locate(m.r, m.from, from)
 	if err != nil {
-		return router.Shard{}, err
+		return nil, err
 	}
 	for _, id := range to {
 		if _, err := locate(m.r, m.to, id); err != nil {
-			return router.Shard{}, fmt.Errorf("to: %w", err)
+			return nil, fmt.Errorf("to: %w", err)
 		}
 	}
-	return p.Shard, nil
+	return m.in.on(p.Shard)
 }
 
 func numbers(ids []shards.ID) []int64 {

@@ -18,6 +18,7 @@ type Mod[T any] struct {
 	r     *router.Router
 	table string // its name in SQL
 	of    int
+	in    transaction
 }
 
 // Item is a row of a Mod.
@@ -38,12 +39,21 @@ func OpenMod[T any](r *router.Router, table string, of int) (*Mod[T], error) {
 	if of < 1 || of > r.Map().Len() {
 		return nil, &shards.FieldError{Field: "of", Found: fmt.Sprint(of), Expected: fmt.Sprintf("1 to %d shards", r.Map().Len())}
 	}
-	return &Mod[T]{r, pgx.Identifier{table}.Sanitize(), of}, nil
+	return &Mod[T]{r: r, table: pgx.Identifier{table}.Sanitize(), of: of}, nil
 }
 
 // Shard returns the shard of a key.
 func (m *Mod[T]) Shard(key []byte) (router.Shard, error) {
 	return m.r.ForShard(shards.MD5Shard(key, m.of))
+}
+
+// sender returns where statements for a key are sent.
+func (m *Mod[T]) sender(key []byte) (sender, error) {
+	shard, err := m.Shard(key)
+	if err != nil {
+		return nil, err
+	}
+	return m.in.on(shard)
 }
 
 // Get returns the row of a key, or [ErrNotFound]. All methods also return the errors of a [router.Shard].
@@ -101,11 +111,11 @@ func (m *Mod[T]) Swap(ctx context.Context, key []byte, version int64, value T) (
 
 // Delete removes a row that still has the version that was read. It returns [ErrChanged] if the row was changed or deleted since.
 func (m *Mod[T]) Delete(ctx context.Context, key []byte, version int64) error {
-	shard, err := m.Shard(key)
+	on, err := m.sender(key)
 	if err != nil {
 		return err
 	}
-	tag, err := shard.Exec(ctx, `delete from `+m.table+` where key = $1 and version = $2`, key, version)
+	tag, err := on.Exec(ctx, `delete from `+m.table+` where key = $1 and version = $2`, key, version)
 	if err == nil && tag.RowsAffected() == 0 {
 		err = ErrChanged
 	}
@@ -114,7 +124,7 @@ func (m *Mod[T]) Delete(ctx context.Context, key []byte, version int64) error {
 
 // row runs a statement that returns at most one row.
 func (m *Mod[T]) row(ctx context.Context, key []byte, query string, more ...any) (item Item[T], err error) {
-	shard, err := m.Shard(key)
+	on, err := m.sender(key)
 	if err != nil {
 		return item, err
 	}
@@ -125,7 +135,7 @@ func (m *Mod[T]) row(ctx context.Context, key []byte, query string, more ...any)
 		return item, &shards.FieldError{Field: "key", Found: fmt.Sprintf("%d bytes", len(key)), Expected: fmt.Sprintf("%d at most", MaxKey)}
 	}
 	var text []byte
-	if err := shard.QueryRow(ctx, query, append([]any{key}, more...)...).Scan(&text, &item.Version); err != nil {
+	if err := on.QueryRow(ctx, query, append([]any{key}, more...)...).Scan(&text, &item.Version); err != nil {
 		return item, err
 	}
 	return item, json.Unmarshal(text, &item.Value)

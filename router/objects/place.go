@@ -39,6 +39,9 @@ func openShardsOf(m *shards.Map) *openShards {
 
 // newShard returns a shard for a new object.
 func (t *Type[T]) newShard(ctx context.Context) (router.Shard, error) {
+	if t.in.tx != nil {
+		return t.in.shard, nil
+	}
 	m := t.r.Map()
 	if m.MakesKeys() {
 		return t.r.NewShard(ctx)

@@ -21,7 +21,8 @@ type Type[T any] struct {
 	t       shards.ObjectType
 	options Options[T]
 	checked bool // no field of T has the name of the mark of deleted objects
-	open    atomic.Pointer[openShards]
+	open    *atomic.Pointer[openShards]
+	in      transaction
 
 	insert, get, lock, update, mark, unmark, purge string
 
@@ -58,7 +59,7 @@ func Open[T any](r *router.Router, name string, options Options[T]) (*Type[T], e
 	table := pgx.Identifier{tableOf(name)}.Sanitize()
 	const active = ` data->'active' is distinct from 'false'`
 	o := &Type[T]{
-		r: r, t: t, options: options, checked: checked,
+		r: r, t: t, options: options, checked: checked, open: new(atomic.Pointer[openShards]),
 		insert: `insert into ` + table + ` (data) values ($1) returning local_id, ts`,
 		get:    `select data::text, ts from ` + table + ` where local_id = $1 and` + active,
 		lock:   `select data::text, ts from ` + table + ` where local_id = $1 and` + active + ` for update`,
@@ -95,6 +96,50 @@ func (t *Type[T]) CreateNear(ctx context.Context, near shards.ID, fields T) (Obj
 
 // CreateIn inserts an object into a shard. See [Type.Create].
 func (t *Type[T]) CreateIn(ctx context.Context, shard router.Shard, fields T) (Object[T], error) {
+	on, err := t.in.on(shard)
+	if err != nil {
+		return Object[T]{}, err
+	}
+	text, err := t.document(fields)
+	if err != nil {
+		return Object[T]{}, err
+	}
+	return t.created(shard, fields, on.QueryRow(ctx, t.insert, text))
+}
+
+// CreateMany inserts objects into one shard, in one transaction and one message: all of them or none. It returns them with their IDs, in
+// their order. See [Type.Create].
+func (t *Type[T]) CreateMany(ctx context.Context, shard router.Shard, all []T) ([]Object[T], error) {
+	on, err := t.in.on(shard)
+	if err != nil || len(all) == 0 {
+		return nil, err
+	}
+	var batch pgx.Batch
+	for i, fields := range all {
+		text, err := t.document(fields)
+		if err != nil {
+			return nil, fmt.Errorf("object %d of %d: %w", i+1, len(all), err)
+		}
+		batch.Queue(t.insert, text)
+	}
+	answers := on.SendBatch(ctx, &batch)
+	created := make([]Object[T], len(all))
+	for i, fields := range all {
+		if created[i], err = t.created(shard, fields, answers.QueryRow()); err != nil {
+			break
+		}
+	}
+	if closing := answers.Close(); err == nil {
+		err = closing
+	}
+	if err != nil {
+		return nil, err
+	}
+	return created, nil
+}
+
+// document returns the document of a new object.
+func (t *Type[T]) document(fields T) (string, error) {
 	text, err := encode(fields)
 	if err == nil && !t.checked {
 		var document any
@@ -102,23 +147,27 @@ func (t *Type[T]) CreateIn(ctx context.Context, shard router.Shard, fields T) (O
 			err = checkMark(nil, document)
 		}
 	}
+	return text, err
+}
+
+// created returns a new object, whose row is the answer to its insert.
+func (t *Type[T]) created(shard router.Shard, fields T, row pgx.Row) (Object[T], error) {
+	o, parts := Object[T]{Fields: fields}, shards.Parts{Shard: shard.Number(), Type: t.t.Number}
+	err := row.Scan(&parts.Sequence, &o.At)
+	if err == nil {
+		o.ID, err = Layout.Compose(parts)
+	}
 	if err != nil {
 		return Object[T]{}, err
 	}
-	o := Object[T]{Fields: fields}
-	parts := shards.Parts{Shard: shard.Number(), Type: t.t.Number}
-	if err := shard.QueryRow(ctx, t.insert, text).Scan(&parts.Sequence, &o.At); err != nil {
-		return Object[T]{}, err
-	}
-	o.ID, err = Layout.Compose(parts)
-	return o, err
+	return o, nil
 }
 
 // Get returns an object. It returns [ErrNotFound] for an object that does not exist or is deleted, [ErrType] for an ID of another
 // type, [shards.ErrNoShard] for an ID that no object can have, and otherwise the errors of a [router.Shard]. With a cache, the
 // object may be as old as the cache allows.
 func (t *Type[T]) Get(ctx context.Context, id shards.ID) (Object[T], error) {
-	if t.options.Cache != nil {
+	if t.options.Cache != nil && t.in.tx == nil {
 		all, err := t.GetMany(ctx, []shards.ID{id})
 		if err == nil && len(all) == 0 {
 			err = notFound(id)
@@ -132,7 +181,11 @@ func (t *Type[T]) Get(ctx context.Context, id shards.ID) (Object[T], error) {
 	if err != nil {
 		return Object[T]{}, err
 	}
-	o, _, err := t.scan(id, p.Shard.QueryRow(ctx, t.get, p.Local))
+	on, err := t.in.on(p.Shard)
+	if err != nil {
+		return Object[T]{}, err
+	}
+	o, _, err := t.scan(id, on.QueryRow(ctx, t.get, p.Local))
 	return o, err
 }
 

@@ -30,6 +30,14 @@ type transaction struct {
 	again      func(context.Context, error) (pgx.Tx, error)
 }
 
+// ShardOf returns the shard of a transaction, nil for one that is none of the router's.
+func ShardOf(of pgx.Tx) *Shard {
+	if t, ok := of.(*tx); ok {
+		return t.shard
+	}
+	return nil
+}
+
 // tx is a transaction or one of its savepoints.
 type tx struct {
 	*transaction

@@ -18,4 +18,8 @@ generators:
   - {kind: row, names: [invoice], hosts: [pg-a]}                         # without gaps, one transaction at a time
   - {kind: uuidv4, names: [session]}
   - {kind: uuidv7, names: [event]}`,
+	"types": `The types of objects of package router/objects, each with its number in their IDs. No number may ever change.
+types:
+  - {name: pin, number: 1}
+  - {name: board, number: 2}`,
 }

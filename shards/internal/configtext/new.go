@@ -9,7 +9,7 @@ import (
 // New returns a new kiloshard.yaml: its fields with a comment before each, then an example of each optional field
 // that it leaves out.
 func New(fields []configfile.Field, schemaPrefix string, maxShards int) []byte {
-	return commented(fields, comments(schemaPrefix, maxShards), "shared", "extensions", "password_command", "generators")
+	return commented(fields, comments(schemaPrefix, maxShards), "shared", "extensions", "password_command", "generators", "types")
 }
 
 // NewRemote returns a new kiloshard.yaml that says only where the map is, as [New] does.
