@@ -24,6 +24,14 @@ func rangesOf(text string) func(*shards.Config) {
 	return strategy(s)
 }
 
+// next is rangesOf with ranges that go on.
+func next(text string, each int64) func(*shards.Config) {
+	return func(c *shards.Config) {
+		rangesOf(text)(c)
+		c.Strategy.Next = each
+	}
+}
+
 // texts makes the strategy one of ranges of texts: "a>0 m>1" are those from a to m in shard 0, and from m on in shard 1.
 func texts(text string) func(*shards.Config) {
 	s := shards.Strategy{By: shards.ByRange}

@@ -2,6 +2,8 @@ package shards
 
 import (
 	"fmt"
+	"math"
+	"slices"
 	"time"
 
 	"github.com/kiloshard/kiloshard/shards/internal/pick"
@@ -12,6 +14,7 @@ type finder struct {
 	picker  pick.Picker // nil for a directory: its table, not the map, knows the shard of a key
 	refuses int64       // the first number that RefuseIDs refuses; 0 without RefuseIDs
 	by      string
+	end     Key // after which keys have no shard until more shards are opened; zero for none
 	ids     idPicker
 }
 
@@ -29,7 +32,11 @@ func (s Strategy) finder(ids idPicker) finder {
 	case s.By == ByRange && s.Ranges[0].From.kind == textKey:
 		f.picker = pick.Texts(textRanges(s.Ranges))
 	case s.By == ByRange:
-		f.picker = pick.Numbers(numberRanges(s.Ranges))
+		all := s.rangesOf(ids.count)
+		f.picker = pick.Numbers(numberRanges(all))
+		if s.Next > 0 {
+			f.end = all[len(all)-1].To
+		}
 	case s.By == Modulo:
 		f.picker = pick.Modulo(of)
 	case s.Hash == MD5:
@@ -40,6 +47,25 @@ func (s Strategy) finder(ids idPicker) finder {
 		f.picker = pick.XXHash(of)
 	}
 	return f
+}
+
+// rangesOf returns the ranges in a map of count shards, with those that [Strategy.Next] adds.
+func (s Strategy) rangesOf(count int) []KeyRange {
+	if s.Next <= 0 || s.Ranges[0].From.kind != numberKey {
+		return s.Ranges
+	}
+	all := slices.Clone(s.Ranges)
+	for {
+		last := &all[len(all)-1]
+		if last.From.number > math.MaxInt64-s.Next {
+			return all // it holds all numbers that are left
+		}
+		last.To = NumberKey(last.From.number + s.Next)
+		if int(last.Shard)+1 >= count {
+			return all
+		}
+		all = append(all, KeyRange{From: last.To, Shard: last.Shard + 1})
+	}
 }
 
 func textRanges(all []KeyRange) []pick.Range[string] {
@@ -76,10 +102,13 @@ func (f *finder) forNumber(key int64) (Number, error) {
 		return 0, f.refuse(key)
 	}
 	n, err := f.picker.ForNumber(key)
-	if err != nil {
-		return 0, noShard(err)
+	switch {
+	case err == nil:
+		return Number(n), nil
+	case !f.end.IsZero() && key >= f.end.number:
+		err = fmt.Errorf("key %d is after the range of the last shard, which ends at %d; kiloshard open adds shards", key, f.end.number)
 	}
-	return Number(n), nil
+	return 0, noShard(err)
 }
 
 func (f *finder) forText(key string) (Number, error) {
@@ -90,6 +119,9 @@ func (f *finder) forText(key string) (Number, error) {
 		if number, ok := pick.ParseNumber(key); ok && number >= f.refuses {
 			return 0, f.refuse(number)
 		}
+	}
+	if number, ok := pick.ParseNumber(key); ok && !f.end.IsZero() {
+		return f.forNumber(number)
 	}
 	n, err := f.picker.ForText(key)
 	if err != nil {

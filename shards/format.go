@@ -105,6 +105,9 @@ func strategyField(s Strategy) string {
 	for _, r := range s.Ranges {
 		text += "\n    - " + r.written()
 	}
+	if s.Next != 0 {
+		text += "\n  next: " + strconv.FormatInt(s.Next, 10)
+	}
 	return text
 }
 

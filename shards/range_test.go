@@ -63,6 +63,58 @@ func TestRanges(t *testing.T) {
 	}
 }
 
+// The ranges after the last one are as long as it, each in the next shard, up to the last shard.
+func TestNextRanges(t *testing.T) {
+	t.Parallel()
+	goesOn := shards.Strategy{By: shards.ByRange, Next: 1000, Ranges: []shards.KeyRange{
+		{From: shards.NumberKey(0), Shard: 5}, {From: shards.NumberKey(300), Shard: 1},
+	}}
+	wide := shards.Strategy{By: shards.ByRange, Next: math.MaxInt64, Ranges: []shards.KeyRange{{From: shards.NumberKey(-7), Shard: 2}}}
+	const none = -1
+	for _, test := range []struct {
+		strategy shards.Strategy
+		key      shards.Key
+		count    int
+		shard    shards.Number
+	}{
+		{goesOn, shards.NumberKey(-1), 8, none},
+		{goesOn, shards.NumberKey(299), 8, 5},
+		{goesOn, shards.NumberKey(300), 8, 1},
+		{goesOn, shards.NumberKey(1299), 8, 1},
+		{goesOn, shards.NumberKey(1300), 8, 2},
+		{goesOn, shards.TextKey("6300"), 8, 7},
+		{goesOn, shards.NumberKey(7299), 8, 7},
+		{goesOn, shards.NumberKey(7300), 8, none},
+		{goesOn, shards.TextKey("7300"), 8, none},
+		{goesOn, shards.TextKey("x"), 8, none},
+		{goesOn, shards.NumberKey(7300), 9, 8},
+		{wide, shards.NumberKey(math.MaxInt64 - 8), 8, 2},
+		{wide, shards.NumberKey(math.MaxInt64), 8, 3},
+	} {
+		n, err := mapOf(t, test.count, test.strategy).For(test.key)
+		if test.shard == none && !errors.Is(err, shards.ErrNoShard) || test.shard != none && (err != nil || n != test.shard) {
+			t.Errorf("%s of %d shards: got shard %d, %v, expected %d", test.key, test.count, n, err, test.shard)
+		}
+	}
+	m := mapOf(t, 8, goesOn)
+	if _, err := m.ForKey(7300); err == nil || !strings.Contains(err.Error(), "key 7300 is after the range of the last shard, which ends at 7300; kiloshard open adds shards") {
+		t.Errorf("got %v", err)
+	}
+	if got, want := m.Explain(shards.NumberKey(2000)), "2000 is in the range from 1300 until 2300"; got != want {
+		t.Errorf("got %s, expected %s", got, want)
+	}
+	again, err := shards.Parse("kiloshard.yaml", shards.Template(m.Config()), nil)
+	if err != nil || again.Strategy.String() != goesOn.String() || !strings.Contains(goesOn.String(), "next: 1000") {
+		t.Errorf("read again: %v, %v, expected %v", again.Strategy, err, goesOn)
+	}
+	if _, err := goesOn.Split(shards.NumberKey(2000), 7); err == nil || !strings.Contains(err.Error(), "in the range from which next counts") {
+		t.Errorf("a split of the last range: got %v", err)
+	}
+	if err := shards.CheckKeys(goesOn.String(), strings.Replace(goesOn.String(), "shard: 1", "shard: 70000", 1)); err == nil {
+		t.Error("a host's text with a shard that no layout has was taken for the same keys")
+	}
+}
+
 func TestSplit(t *testing.T) {
 	t.Parallel()
 	split, err := byNumber.Split(shards.NumberKey(1_500_000), 5)

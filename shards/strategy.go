@@ -56,6 +56,11 @@ type Strategy struct {
 	Digits int        `json:"digits,omitempty" yaml:"digits"` // of Hex: 1 to 16; defaults to 8
 	Ranges []KeyRange `json:"ranges,omitempty" yaml:"ranges"` // of ByRange: rising, of numbers or of texts
 
+	// Next has the last of Ranges, of numbers, hold so many keys, and each range after it as many, in the next shard: with
+	// ranges [{from: 0, shard: 0}] and next 1000000 key 2500000 is in shard 2. Keys after the last shard of the map have no shard: open more
+	// in time. Defaults to 0: the last range does not end.
+	Next int64 `json:"next,omitempty" yaml:"next"`
+
 	// Otherwise is the strategy for keys that have no entry in the directory. If it is nil they have no shard.
 	Otherwise *Strategy `json:"otherwise,omitempty" yaml:"otherwise"`
 	// Allocate is how a directory chooses the shard of a new key, and ByID the shard that makes one.
@@ -133,6 +138,9 @@ func (s Strategy) String() string {
 		}
 		add("ranges", "["+strings.Join(ranges, ", ")+"]")
 	}
+	if s.Next != 0 {
+		add("next", strconv.FormatInt(s.Next, 10))
+	}
 	if s.Otherwise != nil {
 		add("otherwise", s.Otherwise.String())
 	}
@@ -162,6 +170,9 @@ func (s Strategy) Split(at Key, shard Number) (Strategy, error) {
 	}
 	if i == 0 || !s.Ranges[i-1].To.IsZero() && at.compare(s.Ranges[i-1].To) >= 0 {
 		return Strategy{}, noShard(fmt.Errorf("key %s is in no range", at.written()))
+	}
+	if s.Next > 0 && i == len(s.Ranges) {
+		return Strategy{}, &FieldError{Field: "at", Found: at.written() + ", in the range from which next counts", Expected: "a key of an earlier range"}
 	}
 	second := KeyRange{From: at, To: s.Ranges[i-1].To, Shard: shard}
 	s.Ranges = slices.Insert(slices.Clone(s.Ranges), i, second)

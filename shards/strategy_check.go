@@ -50,6 +50,7 @@ func (s Strategy) checkUnused(at string) error {
 		{"hash", s.Hash != "", []string{Hash}},
 		{"digits", s.Digits != 0, []string{Hash}},
 		{"ranges", len(s.Ranges) > 0, []string{ByRange}},
+		{"next", s.Next != 0, []string{ByRange}},
 		{"otherwise", s.Otherwise != nil, []string{Directory}},
 		{"allocate", s.Allocate != Allocation{}, []string{Directory, ByID}},
 		{"refuse_ids", s.RefuseIDs, []string{Modulo, Hash, ByRange}},
@@ -102,6 +103,20 @@ func (s Strategy) checkRanges(at string, count int) error {
 		if err := s.checkEnd(field+".to", i); err != nil {
 			return err
 		}
+	}
+	return s.checkNext(at)
+}
+
+// checkNext checks the ranges after the last one.
+func (s Strategy) checkNext(at string) error {
+	last := s.Ranges[len(s.Ranges)-1]
+	switch {
+	case s.Next < 0:
+		return &FieldError{Field: at + ".next", Found: fmt.Sprint(s.Next), Expected: "how many keys each further range holds, such as 1000000"}
+	case s.Next > 0 && last.From.kind != numberKey:
+		return &FieldError{Field: at + ".next", Found: fmt.Sprint(s.Next), Expected: "none: only ranges of numbers go on"}
+	case s.Next > 0 && !last.To.IsZero():
+		return &FieldError{Field: fmt.Sprintf("%s.ranges[%d].to", at, len(s.Ranges)-1), Found: last.To.written(), Expected: "none in the last range, since next says where it ends"}
 	}
 	return nil
 }

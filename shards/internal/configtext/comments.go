@@ -47,7 +47,8 @@ const (
 
 const strategyComment = `How a key picks its shard. {by: modulo}: the remainder of a number divided by the number of shards.
 {by: hash, hash: xxhash}: that of a hash of any text; or md5, or hex, digits: 8, the first digits of the md5.
-{by: range, ranges: [{from: 0, shard: 0}, {from: 1000000, shard: 1}]}: each range ends where the next begins.
+{by: range, ranges: [{from: 0, shard: 0}, {from: 1000000, shard: 1}]}: each range ends where the next begins;
+with next: 1000000, of numbers, the last one and each after it hold so many keys, each in the next shard.
 {by: directory, otherwise: {by: modulo}, allocate: {by: weighted}}: a table in the shards says where each key is.
 {by: id, allocate: {by: weighted}}: a key is an ID that a shard made, and names that shard.
 of: 2048 keeps the divisor when more shards are opened. refuse_ids: true refuses keys as large as IDs, so that an
