@@ -98,7 +98,7 @@ func (c countingConn) Write(p []byte) (int, error) {
 func TestStatementsAreBounded(t *testing.T) {
 	t.Parallel()
 	const limit = 5
-	const most = 2*limit + 2
+	const most = 2*limit + 3
 	b, ctx := setup(t, options{conns: 1, statements: limit})
 	onServer := func() (kept int) {
 		sql := `select count(*) from pg_prepared_statements where name ~ '^kiloshard_[0-9a-f]{32}$'`
