@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/kiloshard/kiloshard/internal/sqltree"
 )
 
 // Kind is the kind of a warning.
@@ -95,7 +97,7 @@ func (l *linter) warn(r rule, location int, args ...any) {
 		effect = fmt.Sprintf(effect, args...)
 	}
 	l.found = append(l.found, Warning{
-		Rule: r.name, Kind: r.kind, Line: lineOf(l.text, location),
+		Rule: r.name, Kind: r.kind, Line: sqltree.LineOf(l.text, location),
 		Statement: shortened(l.text[l.now.start:l.now.end]), Effect: effect, Instead: r.instead,
 	})
 }

@@ -1,4 +1,4 @@
-package lint
+package sqltree
 
 import (
 	"encoding/binary"
@@ -21,7 +21,7 @@ func checkDepth(sql string) error {
 		return err
 	}
 	if depth(tree) > maxDepth {
-		return &ParseError{Message: fmt.Sprintf("its expressions are nested more than %d deep", maxDepth)}
+		return &Error{Message: fmt.Sprintf("its expressions are nested more than %d deep", maxDepth)}
 	}
 	return nil
 }
@@ -83,7 +83,7 @@ var broken atomic.Bool
 func gaveUp(panicked any) error {
 	broken.Store(true)
 	first, _, _ := strings.Cut(fmt.Sprint(panicked), "\n")
-	return &ParseError{Message: "the parser gave up: " + first}
+	return &Error{Message: "the parser gave up: " + first}
 }
 
-var errBroken = &ParseError{Message: "the parser failed on a text before, and cannot be used again in this process"}
+var errBroken = &Error{Message: "the parser failed on a text before, and cannot be used again in this process"}
