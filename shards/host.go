@@ -1,6 +1,7 @@
 package shards
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -40,6 +41,16 @@ type Host struct {
 // parser's message about a malformed DSN may contain a part of its password.
 var ErrBadDSN = errors.New("dsn: neither a postgres:// URL nor keywords and values as Postgres and pgx know them " +
 	"(in a URL, a password's special characters are written as %xx; the DSN is not shown, for it may hold a password)")
+
+// NewHost returns a host for a DSN that no config has. lookup returns the values of its ${NAME} variables, as os.LookupEnv does. The
+// error is a [FieldError] that names a variable which is not set.
+func NewHost(name, dsn string, lookup func(name string) (value string, ok bool)) (Host, error) {
+	h := Host{Name: name, DSN: dsn, Weight: 1}
+	if fault := h.variables.Add(dsn, lookup); fault != nil {
+		return Host{}, &FieldError{Field: "dsn", Found: fault.Found, Expected: cmp.Or(fault.Expected, "a DSN")}
+	}
+	return h, nil
+}
 
 // ConnString returns the DSN to connect with. For a host that [Load] or [Parse] read, each ${NAME} is replaced by its
 // present value, or by its value at that time if it is no longer set, and file names are made absolute: see [Load].

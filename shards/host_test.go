@@ -3,6 +3,7 @@ package shards_test
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net/url"
@@ -13,6 +14,19 @@ import (
 
 	"github.com/kiloshard/kiloshard/shards"
 )
+
+func TestNewHost(t *testing.T) {
+	t.Parallel()
+	lookup := func(name string) (string, bool) { return "p@ss", name == "PASSWORD" }
+	h, err := shards.NewHost("old", "postgres://app:${PASSWORD}@10.0.0.1/app", lookup)
+	if err != nil || h.ConnString() != "postgres://app:p%40ss@10.0.0.1/app" || h.Address() != "10.0.0.1/app" {
+		t.Errorf("got %v, %v", h, err)
+	}
+	var field *shards.FieldError
+	if _, err := shards.NewHost("old", "host=${NOTHING}", lookup); !errors.As(err, &field) || !strings.Contains(err.Error(), "variable NOTHING is not set") {
+		t.Errorf("got %v", err)
+	}
+}
 
 func TestHostAddress(t *testing.T) {
 	t.Parallel()
