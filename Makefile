@@ -32,8 +32,8 @@ test: go ## all tests, those of libraries with the race detector if there is a C
 	$(MAKE) -k -j2 RACE=$$race test-libraries test-programs
 
 # The one list of what runs without the race detector: programs, proofs, benchmarks, the example, what starts no goroutines, and
-# the parser of migrate/lint take minutes more with it. What they import has it. They need no C.
-PLAIN := /kiloshard/(bench|cmd|internal|sql)(/|$$)|/router/example/|/prove(/|$$)|/migrate/(lint|htmlreport|snapshot|versions)$$|/shards/(localpg|shardtest)(/|$$)
+# the parser of SQL take minutes more with it. What they import has it. They need no C.
+PLAIN := /kiloshard/(bench|cmd|internal|sql)(/|$$)|/router/example/|/prove(/|$$)|/migrate/(lint|htmlreport|snapshot|versions)$$|/shards/(adopt|localpg|shardtest|tables)(/|$$)
 
 # Debuggers' data takes half the time of linking, and make lint has all that vet finds.
 QUICK := -vet=off -ldflags=-w

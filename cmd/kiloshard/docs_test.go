@@ -40,7 +40,7 @@ func commandLines(text string) []string {
 			}
 			continue
 		}
-		for _, span := range regexp.MustCompile("`((?:kiloshard|kiloshard-lab|move|migrate|map|id|bench) [^`]*)`").FindAllStringSubmatch(line, -1) {
+		for _, span := range regexp.MustCompile("`((?:kiloshard|kiloshard-lab|move|migrate|map|id|adopt|bench) [^`]*)`").FindAllStringSubmatch(line, -1) {
 			command := span[1]
 			switch {
 			case strings.HasPrefix(command, "bench "):

@@ -3,6 +3,7 @@ package program
 import (
 	"github.com/spf13/cobra"
 
+	"github.com/kiloshard/kiloshard/cmd/internal/adopt"
 	"github.com/kiloshard/kiloshard/cmd/internal/cleaner"
 	"github.com/kiloshard/kiloshard/cmd/internal/cli"
 	"github.com/kiloshard/kiloshard/cmd/internal/cluster"
@@ -26,11 +27,11 @@ Exit codes: 0 done, 1 failed, 2 wrong usage or config, 3 partly done and resumab
 	root.AddCommand(
 		cluster.InitCommand(a), cluster.CreateCommand(a), cluster.UpgradeCommand(a), cluster.OpenCommand(a), cluster.GrantCommand(a), cluster.VerifyCommand(a),
 		migrations.Command(a), maps.Command(a), ids.Command(a), status.Command(a),
-		cleaner.Command(a), query.RouteCommand(a), query.PsqlCommand(a), query.ExecCommand(a),
+		adopt.Command(a), cleaner.Command(a), query.RouteCommand(a), query.PsqlCommand(a), query.ExecCommand(a),
 		moves.Command(a), moves.DrainCommand(a), moves.RebalanceCommand(a), moves.SplitCommand(a),
 		manCommand(), VersionCommand(a), labCommand("bench"), labCommand("demo"),
 	)
-	root.AddCommand(topicCommands()...)
+	root.AddCommand(topicCommands(root)...)
 	listTopics(root)
 	Finish(root)
 	a.Completions(root)

@@ -12,10 +12,14 @@ import (
 	"github.com/kiloshard/kiloshard/cmd/kiloshard/help"
 )
 
-// topicCommands returns a command for each help topic. It has no Run, so cobra lists it as a topic.
-func topicCommands() []*cobra.Command {
+// topicCommands returns a command for each help topic. It has no Run, so cobra lists it as a topic. A topic with the name of a command is
+// the page of that: see [pageOf].
+func topicCommands(root *cobra.Command) []*cobra.Command {
 	var commands []*cobra.Command
 	for _, topic := range help.All() {
+		if slices.ContainsFunc(root.Commands(), func(cmd *cobra.Command) bool { return cmd.Name() == topic.Name }) {
+			continue
+		}
 		commands = append(commands, &cobra.Command{Use: topic.Name, Short: topic.Title})
 	}
 	return commands
@@ -53,7 +57,7 @@ func withTopics(root *cobra.Command, commands cobra.CompletionFunc) cobra.Comple
 
 // pageOf returns what the help of a command begins with: its topic's page, or what it does.
 func pageOf(cmd *cobra.Command) string {
-	if cmd.IsAdditionalHelpTopicCommand() {
+	if cmd.IsAdditionalHelpTopicCommand() || cmd.HasParent() && !cmd.Parent().HasParent() {
 		for _, topic := range help.All() {
 			if topic.Name == cmd.Name() {
 				return topic.Text()
