@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"unicode"
 
 	"github.com/jackc/pgx/v5"
 
@@ -83,7 +84,11 @@ func TestHostileNames(t *testing.T) {
 		insert into X.many values (1, 2), (null, 1);
 	`, "X", pgx.Identifier{hostile}.Sanitize()))
 	plan := look(t, host, "")
-	again := look(t, host, string(plan.Write()))
+	text := string(plan.Write())
+	if strings.ContainsFunc(text, func(r rune) bool { return r != '\n' && !unicode.IsPrint(r) }) {
+		t.Errorf("control characters are in the file: %q", text)
+	}
+	again := look(t, host, text)
 	for _, one := range plan.Tables {
 		if two := again.Table(one.Table); two == nil || two.Is != one.Is {
 			t.Errorf("%q: first %+v, then %+v", one.Table, one, two)

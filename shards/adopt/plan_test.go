@@ -122,7 +122,7 @@ func TestRowsDecide(t *testing.T) {
 		t.Errorf("old is %s, %d null and %d broken of %d: %s", got.Is, got.Null, got.Broken, got.Looked, got.Why)
 	}
 	cfg := config(t, host, "")
-	cfg.Sample = 50
+	cfg.Sample = 99.99 // the one page that the table has
 	plan, err := adopt.Look(t.Context(), cfg, nil)
 	if err != nil {
 		t.Fatal(err)

@@ -68,6 +68,7 @@ func TestClassify(t *testing.T) {
 		{queries.FanOut, "", "select * from users u left join (select * from posts where user_id = $1) p on p.user_id = u.id"},
 		{queries.FanOut, "", "select (select count(*) from posts p where p.user_id = u.id and p.user_id = $1) from users u"},
 
+		{queries.CrossShard, "", "with q as (select * from posts where user_id = $1) select * from users u left join q on q.user_id = u.id"}, // it is a fan-out
 		{queries.CrossShard, "public.posts and public.follows", "select * from posts where user_id in (select followee from follows where follower = $1)"},
 		{queries.CrossShard, "", "select * from follows f join users u on u.id = f.followee where f.follower = $1"},
 		{queries.CrossShard, "", "select * from users a, users b where a.id = $1 and b.id = $2"},
