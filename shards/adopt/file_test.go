@@ -74,7 +74,7 @@ func TestHostileNames(t *testing.T) {
 		create schema X;
 		create table users (id bigint primary key);
 		create table X.X (X bigint not null constraint X references users);
-		create table X.many (one bigint constraint X references users, two bigint constraint "two" references users, three bigint unique);
+		create table X.many (one bigint constraint "one" references users, two bigint constraint X references users, three bigint unique);
 		create table X.none ("u" text);
 		create function X.X() returns trigger language plpgsql as 'begin return new; end';
 		create trigger X before insert on X.X for each row execute function X.X();

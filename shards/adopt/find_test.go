@@ -83,14 +83,24 @@ func TestFindings(t *testing.T) {
 // TestSpread holds that the sizes of shards add up, and show a key that has most rows.
 func TestSpread(t *testing.T) {
 	t.Parallel()
-	plan := look(t, database(t, service+`insert into albums (user_id) select 7 from generate_series(1, 5000); analyze albums`), decided)
+	plan := look(t, database(t, service+`
+		insert into users (id, email) values (7 + 256, 'other');
+		insert into albums (user_id) select case when n <= 5000 then 7 else 7 + 256 end from generate_series(1, 6000) n;
+		analyze albums`), decided)
 	if len(plan.Spreads) != 6 || plan.Spreads[0].ShardCount != 256 || plan.Spreads[5].ShardCount != 8192 {
 		t.Fatalf("got %+v", plan.Spreads)
 	}
 	for _, s := range plan.Spreads {
-		if s.Empty != s.ShardCount-50 || s.Smallest != 0 || s.Rows < 5000 || s.Largest < s.Median {
+		keys := 51
+		if s.ShardCount == 256 { // two keys meet in shard 7
+			keys = 50
+		}
+		if s.Empty != s.ShardCount-keys || s.Smallest != 0 || s.Rows < 5000 || s.Largest < s.Median {
 			t.Errorf("got %+v", s)
 		}
+	}
+	if one, two := plan.Spreads[0], plan.Spreads[1]; one.Rows != two.Rows+1001 || one.Largest <= two.Largest {
+		t.Errorf("two keys in one shard: %+v, apart: %+v", one, two)
 	}
 	if plan.Disk == 0 || plan.Disk > plan.Bytes {
 		t.Errorf("%d bytes, %d needed", plan.Bytes, plan.Disk)

@@ -56,6 +56,7 @@ func TestClassify(t *testing.T) {
 		{queries.FanOut, "all shards", "select * from albums"},
 		{queries.FanOut, "the caller merges ORDER BY, LIMIT", "select * from albums order by id limit 10"},
 		{queries.FanOut, "the caller merges GROUP BY, COUNT", "select title, count(*) from albums group by title"},
+		{queries.FanOut, "all shards", "select * from albums where user_id = 1; select * from albums"},
 		{queries.FanOut, "writes there", "update albums set title = 'x' where title = $1"},
 		{queries.FanOut, "several keys", "select * from users where id = any($1)"},
 		{queries.FanOut, "several keys", "select * from users where id in ($1, $2)"},
