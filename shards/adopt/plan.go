@@ -60,7 +60,6 @@ type TablePlan struct {
 	decided *Decision
 	route   tables.Route
 	routed  bool
-	unsure  bool  // the structure allows several answers
 	failed  error // of counting
 	shards  []int64
 }

@@ -19,13 +19,13 @@ type seenStatements struct {
 	schema *queries.Schema
 	all    []queries.Statement
 	hidden int64
-	err    error // why there are none
+	unread string // why there are none; empty if they were read
 }
 
 // read reads them in the transaction of the plan.
 func (s *seenStatements) read(ctx context.Context, tx pgx.Tx, plan *adopt.Plan) (err error) {
 	if s.all, s.hidden, err = queries.ReadStatistics(ctx, tx); errors.Is(err, queries.ErrNoStatistics) {
-		s.err = err
+		s.unread = err.Error()
 		return nil
 	}
 	if err == nil {
@@ -36,8 +36,8 @@ func (s *seenStatements) read(ctx context.Context, tx pgx.Tx, plan *adopt.Plan) 
 
 // keyChanges adds those that set a key to the findings of the plan. It returns what was read.
 func (s *seenStatements) keyChanges(ctx context.Context, plan *adopt.Plan) (string, error) {
-	if s.err != nil {
-		return s.err.Error(), nil
+	if s.unread != "" {
+		return s.unread, nil
 	}
 	var updates []queries.Statement
 	for _, one := range s.all {

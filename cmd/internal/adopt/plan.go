@@ -56,6 +56,9 @@ that were deleted after the beginning; --sample 1 reads one page of a hundred. A
 			if err != nil {
 				return err
 			}
+			if _, err := os.Stat(from.file + ".old"); rewrite && cfg.File != nil && err == nil {
+				return cli.Usagef("%s.old exists: expected no such file, since --rewrite keeps the old one there", from.file)
+			}
 			cfg.Sample = sample
 			cfg.Progress = counting(a)
 			result := planResult{File: from.file, Undecided: []tables.Name{}}
@@ -70,7 +73,7 @@ that were deleted after the beginning; --sample 1 reads one page of a hundred. A
 			result.Plan = plan
 			result.Undecided = append(result.Undecided, plan.Undecided()...)
 			if cfg.File == nil || rewrite {
-				if err := writePlan(a, from.file, plan, cfg.File != nil); err != nil {
+				if err := writePlan(from.file, plan, cfg.File != nil); err != nil {
 					return err
 				}
 				result.Written = true
@@ -113,7 +116,7 @@ func counting(a *cli.App) func(table string, of, total int) {
 }
 
 // writePlan writes the file. An existing one is kept under another name.
-func writePlan(a *cli.App, path string, plan *adopt.Plan, exists bool) error {
+func writePlan(path string, plan *adopt.Plan, exists bool) error {
 	if exists {
 		if err := os.Rename(path, path+".old"); err != nil {
 			return err
