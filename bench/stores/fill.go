@@ -26,7 +26,7 @@ func measureFill(ctx context.Context, b *bench) error {
 		from made where ('x' || right(md5(uuid_send(id)), 1))::bit(4)::int % $3::int = $2::int`
 	first := shards.SetOfRanges(shards.Range{First: 0, Last: shards.Number(over - 1)})
 	if err := many.Each(ctx, b.router, first, many.Options{PerHost: 1}, func(ctx context.Context, s router.Shard) error {
-		if _, err := s.Exec(ctx, `truncate entities, index_link`); err != nil {
+		if _, err := s.Exec(ctx, `truncate entities, entity_work, index_link; update entity_indexes set definition = '' where name = 'entities'`); err != nil {
 			return err
 		}
 		if _, err := s.Exec(ctx, query, b.cfg.Entities, int(s.Number()), over); err != nil {
@@ -44,7 +44,7 @@ func measureFill(ctx context.Context, b *bench) error {
 	for _, n := range counts {
 		b.report.Filled += n
 	}
-	store, err := entities.Open(b.router, entities.Definition{Shards: over, Indexes: definition.Indexes})
+	store, err := entities.Open(ctx, b.router, entities.Definition{Shards: over, Indexes: definition.Indexes})
 	if err != nil {
 		return err
 	}

@@ -3,8 +3,9 @@ package entities
 import (
 	"context"
 	"errors"
+	"fmt"
+	"strings"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -20,76 +21,32 @@ type CleanOptions struct {
 	PerSecond int           // limit of entities a second, for all workers together. Defaults to no limit
 	Interval  time.Duration // between two passes over all shards. Defaults to 1 s
 	Once      bool          // return after one pass over all shards
+	// WalkPerSecond is how many entities and index rows a second are compared besides, from the newest change back. Defaults
+	// to 20; a negative number means none.
+	WalkPerSecond int
 	// Log gets errors, such as that of a host that is down, and Clean continues. If nil, Clean returns the first error.
 	Log func(error)
 }
 
-// Counts are counters of a store's work since it was opened.
-type Counts struct {
-	repaired, filled, checked, added, removed, taken atomic.Int64
-}
-
-// Stats are for metrics.
-type Stats struct {
-	Repaired int64 `json:"repaired"` // entities whose index rows a cleaner repaired because the writer did not finish
-	Filled   int64 `json:"filled"`   // entities that [Store.Fill] has read
-	Checked  int64 `json:"checked"`  // index rows that Fill has checked
-	Added    int64 `json:"added"`    // index rows added
-	Removed  int64 `json:"removed"`  // index rows removed
-	Taken    int64 `json:"taken"`    // entities without a row in a unique index, because another entity has the value
-}
-
-// Stats returns counters of the store's work since it was opened.
-func (s *Store) Stats() Stats {
-	c := &s.counts
-	return Stats{c.repaired.Load(), c.filled.Load(), c.checked.Load(), c.added.Load(), c.removed.Load(), c.taken.Load()}
-}
-
-// Lag is the work that waits for a cleaner.
-type Lag struct {
-	Waiting int           // number of due rows in entity_work
-	Oldest  time.Duration // how long the oldest of them has been due
-}
-
-// Lag queries all shards for the work that waits for a cleaner. If cleaners keep up, there is none, or it is a few seconds
-// old.
-func (s *Store) Lag(ctx context.Context) (Lag, error) {
-	all, err := many.Collect(ctx, s.r, s.all(), many.Query[Lag]{
-		SQL: `select count(*), coalesce(extract(epoch from clock_timestamp() - min(due)), 0)::float8 from entity_work where due < clock_timestamp()`,
-		Scan: func(row pgx.CollectableRow) (l Lag, err error) {
-			var seconds float64
-			err = row.Scan(&l.Waiting, &seconds)
-			l.Oldest = time.Duration(seconds * float64(time.Second))
-			return l, err
-		},
-	})
-	var sum Lag
-	for _, l := range all {
-		sum.Waiting, sum.Oldest = sum.Waiting+l.Waiting, max(sum.Oldest, l.Oldest)
-	}
-	return sum, err
-}
-
-// all returns the shards that have entities.
-func (s *Store) all() shards.Set {
-	return shards.SetOfRanges(shards.Range{First: 0, Last: shards.Number(s.d.Shards - 1)})
-}
-
 const (
-	lease     = 30 * time.Second // how long a worker owns the work that it takes
+	grace     = 6 * time.Second  // how long a cleaner leaves work to its writer
+	lease     = 30 * time.Second // how long other cleaners leave work to the cleaner that has taken it
 	batch     = 64
 	inFlights = 8
+	groupSize = 64 // shards in one statement that looks for work
 )
 
-// Clean finishes the work of writers that did not finish it. In every shard it takes the due rows of entity_work, the newest
-// first, adds missing index rows and removes stale ones. It runs until ctx ends, and then returns nil. Any number of cleaners
+// Clean finishes the work of writers that did not finish it: in every shard it takes the due rows of entity_work, the newest
+// first, adds missing index rows and removes stale ones. Besides, it slowly compares all entities with their index rows, and all
+// index rows with their entities: see [CleanOptions]. It runs until ctx ends, and then returns nil. Any number of cleaners
 // may run, in any number of processes.
+//
+// A pass in which nothing is due sends one statement for each 64 shards of a host.
 func (s *Store) Clean(ctx context.Context, opts CleanOptions) error {
 	p := newPace(opts)
+	w := newWalk(s, p)
 	for {
-		err := many.Each(ctx, s.r, s.all(), many.Options{PerHost: p.Workers}, func(ctx context.Context, shard router.Shard) error {
-			return s.cleanShard(ctx, shard, p)
-		})
+		err := errors.Join(s.pass(ctx, p), w.step(ctx))
 		if err != nil && ctx.Err() == nil {
 			if opts.Log == nil {
 				return err
@@ -107,27 +64,102 @@ func (s *Store) Clean(ctx context.Context, opts CleanOptions) error {
 	}
 }
 
+// pass does the due work of all shards.
+func (s *Store) pass(ctx context.Context, p *pace) error {
+	due, err := s.shardsWithWork(ctx)
+	if err != nil || len(due) == 0 {
+		return err
+	}
+	return many.Each(ctx, s.r, shards.SetOf(due...), many.Options{PerHost: p.Workers}, func(ctx context.Context, shard router.Shard) error {
+		return s.cleanShard(ctx, shard, p)
+	})
+}
+
+// shardsWithWork returns the shards that have due work, and those that it cannot look at, such as one that moves.
+func (s *Store) shardsWithWork(ctx context.Context) ([]shards.Number, error) {
+	groups := map[string][]router.Shard{} // by host
+	var all [][]router.Shard
+	for n := range s.all().All() {
+		shard, err := s.r.ForShard(n)
+		if err != nil {
+			return nil, err
+		}
+		host := shard.Host().Name
+		if groups[host] = append(groups[host], shard); len(groups[host]) == groupSize {
+			all = append(all, groups[host])
+			delete(groups, host)
+		}
+	}
+	for _, group := range groups {
+		all = append(all, group)
+	}
+	var (
+		found []shards.Number
+		mu    sync.Mutex
+		busy  sync.WaitGroup
+		slots = make(chan struct{}, inFlights)
+	)
+	for _, group := range all {
+		slots <- struct{}{}
+		busy.Go(func() {
+			defer func() { <-slots }()
+			some, err := withWork(ctx, group)
+			if err != nil {
+				some = nil
+				for _, shard := range group {
+					some = append(some, shard.Number())
+				}
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			found = append(found, some...)
+		})
+	}
+	busy.Wait()
+	return found, ctx.Err()
+}
+
+// withWork returns those of some shards of one host that have due work.
+func withWork(ctx context.Context, group []router.Shard) ([]shards.Number, error) {
+	each := make([]string, len(group))
+	for k, shard := range group {
+		each[k] = fmt.Sprintf("select %d::int where exists (select from %s.entity_work where %s)", shard.Number(), quoted(shard.Schema()), isDue)
+	}
+	found, err := group[0].Query(ctx, strings.Join(each, " union all "))
+	if err != nil {
+		return nil, err
+	}
+	return pgx.CollectRows(found, func(r pgx.CollectableRow) (shards.Number, error) {
+		var n int32
+		err := r.Scan(&n)
+		return shards.Number(n), err
+	})
+}
+
 // cleanShard does all due work of a shard.
 func (s *Store) cleanShard(ctx context.Context, shard router.Shard, p *pace) error {
-	const query = `update entity_work set due = clock_timestamp() + $2::float8 * interval '1 s' where work_id in (
-			select work_id from entity_work where due < clock_timestamp() order by work_id desc limit $1 for update skip locked
-		) returning work_id, entity_id, before::text, after::text, due - $2::float8 * interval '0.5 s'`
-	for {
-		found, err := shard.Query(ctx, query, batch, lease.Seconds())
+	query := `update entity_work set taken = clock_timestamp() where version in (
+			select version from entity_work where ` + isKnown + ` and current_setting('transaction_isolation') = 'read committed' and ` + isDue + `
+			order by version desc limit $1 for update skip locked
+		) returning version, entity_id, before::text, after::text`
+	var first error
+	for rounds := 0; ; rounds++ {
+		found, err := shard.Query(ctx, query, batch, s.definitions)
 		if err != nil {
 			return err
 		}
 		due, err := pgx.CollectRows(found, func(r pgx.CollectableRow) (w work, err error) {
-			var workID int64
 			var before, after []byte
-			if err := r.Scan(&workID, &w.id, &before, &after, &w.until); err != nil {
+			if err := r.Scan(&w.version, &w.id, &before, &after); err != nil {
 				return w, err
 			}
-			w.ids = []int64{workID}
 			return w, s.read(&w, before, after)
 		})
+		if err == nil && len(due) == 0 && rounds == 0 {
+			_, err = s.compareShard(ctx, shard) // another cleaner has taken the work, or the definitions differ
+		}
 		if err != nil || len(due) == 0 {
-			return err
+			return errors.Join(first, err)
 		}
 		var busy sync.WaitGroup
 		failed := make(chan error, len(due))
@@ -140,19 +172,28 @@ func (s *Store) cleanShard(ctx context.Context, shard router.Shard, p *pace) err
 			slots <- struct{}{}
 			busy.Go(func() {
 				defer func() { <-slots }()
-				switch err := s.repair(ctx, shard, w); {
-				case err == nil:
-					s.counts.repaired.Add(1)
-				case !errors.Is(err, ErrNotIndexed): // a later pass does that work
-					failed <- err
+				if err := s.repair(ctx, shard, w); err != nil {
+					failed <- s.note(ctx, shard, w, err)
+					return
 				}
+				s.counts.repaired.Add(1)
 			})
 		}
 		busy.Wait()
-		if len(failed) > 0 {
-			return <-failed
+		if len(failed) > 0 && first == nil {
+			first = <-failed // the others are noted
+		}
+		if ctx.Err() != nil {
+			return first
 		}
 	}
+}
+
+// note writes the error of an attempt into entity_work, and returns it. The lease of the work delays the next attempt.
+func (s *Store) note(ctx context.Context, shard router.Shard, w work, err error) error {
+	err = fmt.Errorf("entity %x: %w", w.id, err)
+	_, failed := shard.Exec(ctx, `update entity_work set error = $2 where version = $1`, w.version, err.Error())
+	return errors.Join(err, failed)
 }
 
 // pace is the options with their defaults, and the rate limit.
@@ -168,6 +209,9 @@ func newPace(opts CleanOptions) *pace {
 	}
 	if opts.Interval <= 0 {
 		opts.Interval = time.Second
+	}
+	if opts.WalkPerSecond == 0 {
+		opts.WalkPerSecond = 20
 	}
 	return &pace{CleanOptions: opts}
 }

@@ -1,11 +1,12 @@
 package entities
 
 import (
+	"crypto/md5"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"regexp"
 	"slices"
-	"strings"
 
 	"github.com/goccy/go-yaml"
 
@@ -27,36 +28,34 @@ type Definition struct {
 	Compression string `json:"compression,omitempty" yaml:"compression,omitempty"`
 }
 
-// IndexDefinition defines one index. An entity has a row in it if its document has all properties with the right types, its
-// texts have at most 2000 bytes together, and it has the values of Where.
+// IndexDefinition defines one index. An entity has a row in it if its document has all properties with the right types, and
+// has the values of Where.
 type IndexDefinition struct {
 	Name       string     `json:"name"       yaml:"name"`       // of its table
 	Properties []Property `json:"properties" yaml:"properties"` // the value of the first one decides the shard
 	Unique     bool       `json:"unique"     yaml:"unique"`     // at most one entity has the same values of all properties
-	// Where maps properties to the values that they must have: texts, whole numbers, or booleans.
+	// Where maps properties to the values that they must have: texts, whole numbers, or booleans. Null means that the
+	// property is null or missing.
 	Where map[string]any `json:"where,omitempty" yaml:"where,omitempty"`
 }
 
-// Property is a top-level field of documents.
+// Property is a field of documents.
 type Property struct {
-	Name string `json:"name" yaml:"name"`
+	Name string `json:"name" yaml:"name"` // such as userId, or author.id for the field id of the object author
 	Type Kind   `json:"type" yaml:"type"`
+	// Each means that the value is an array, and that the entity has a row for each of its elements. It is for the first
+	// property only.
+	Each bool `json:"each,omitempty" yaml:"each,omitempty"`
 }
 
-// Kind is the type of a property's values.
-type Kind string
-
-// The types of values, in Go and in Postgres.
-const (
-	Text  Kind = "text"  // string, text in the order of its bytes
-	Int   Kind = "int"   // int64, bigint; a string of decimal digits counts, as shards.ID is one in JSON
-	Float Kind = "float" // float64, double precision
-	Bool  Kind = "bool"  // bool, boolean
+var (
+	namePattern = regexp.MustCompile(`^[a-z_][a-z0-9_]{0,49}$`)
+	pathPattern = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z_][A-Za-z0-9_]*)*$`)
+	// reserved are the names of columns that index tables have already.
+	reserved = []string{"entity_id", "entity_version", "tableoid", "xmin", "cmin", "xmax", "cmax", "ctid"}
 )
 
-var columnTypes = map[Kind]string{Text: "text", Int: "bigint", Float: "double precision", Bool: "boolean"}
-
-var namePattern = regexp.MustCompile(`^[a-z_][a-z0-9_]{0,49}$`)
+const maxPath = 60 // bytes: Postgres truncates names after 63
 
 // Parse parses a definition in YAML and checks it.
 func Parse(document []byte) (Definition, error) {
@@ -67,108 +66,102 @@ func Parse(document []byte) (Definition, error) {
 	return d, d.check()
 }
 
+func wrong(field, found, expected string) error {
+	return &shards.FieldError{Field: field, Found: found, Expected: expected}
+}
+
 // check returns a [shards.FieldError] for the first mistake.
 func (d Definition) check() error {
-	fail := func(field, found, expected string) error {
-		return &shards.FieldError{Field: field, Found: found, Expected: expected}
-	}
 	if d.Shards < 1 {
-		return fail("shards", fmt.Sprint(d.Shards), "1 or more")
+		return wrong("shards", fmt.Sprint(d.Shards), "1 or more")
 	}
 	if !slices.Contains([]string{"", "pglz", "lz4"}, d.Compression) {
-		return fail("compression", d.Compression, "pglz or lz4")
+		return wrong("compression", d.Compression, "pglz or lz4")
 	}
-	const expected = "small letters, digits and '_', 50 at most"
 	for i, index := range d.Indexes {
 		field := fmt.Sprintf("indexes[%d]", i)
-		if !namePattern.MatchString(index.Name) {
-			return fail(field+".name", fmt.Sprintf("%q", index.Name), expected)
+		if !namePattern.MatchString(index.Name) || slices.Contains([]string{"entities", "entity_work", "entity_indexes"}, index.Name) {
+			return wrong(field+".name", fmt.Sprintf("%q", index.Name), "small letters, digits and '_', 50 at most, and not the name of another table")
 		}
 		if slices.ContainsFunc(d.Indexes[:i], func(o IndexDefinition) bool { return o.Name == index.Name }) {
-			return fail(field+".name", index.Name+" a second time", "each name once")
+			return wrong(field+".name", index.Name+" a second time", "each name once")
 		}
-		if len(index.Properties) == 0 {
-			return fail(field+".properties", "none", "one at least")
-		}
-		for k, p := range index.Properties {
-			at := fmt.Sprintf("%s.properties[%d]", field, k)
-			if !namePattern.MatchString(p.Name) || p.Name == "entity_id" {
-				return fail(at+".name", fmt.Sprintf("%q", p.Name), expected+", and not entity_id")
-			}
-			if slices.ContainsFunc(index.Properties[:k], func(o Property) bool { return o.Name == p.Name }) {
-				return fail(at+".name", p.Name+" a second time", "each property once")
-			}
-			if columnTypes[p.Type] == "" {
-				return fail(at+".type", fmt.Sprintf("%q", p.Type), "text, int, float or bool")
-			}
-		}
-		for p, value := range index.Where {
-			if _, ok := scalar(value); !ok {
-				return fail(field+".where."+p, fmt.Sprint(value), "a text, a whole number or a boolean")
-			}
+		if err := index.check(field); err != nil {
+			return err
 		}
 	}
 	return nil
 }
 
-// Migration returns a migration in tern's format that creates the tables of the entities and of all indexes.
-func (d Definition) Migration() string {
-	compression := ""
-	if d.Compression != "" {
-		compression = " compression " + d.Compression
+func (i IndexDefinition) check(field string) error {
+	if len(i.Properties) == 0 {
+		return wrong(field+".properties", "none", "one at least")
 	}
-	up := fmt.Sprintf(`create table entities (
-  added_id bigint generated by default as identity primary key,
-  id uuid not null unique,
-  updated timestamptz not null default clock_timestamp(),
-  body jsonb%s not null
-);
-
--- What writers have begun: the index rows of an entity before and after. A cleaner takes a row when it is due.
-create table entity_work (
-  work_id bigint generated by default as identity primary key,
-  entity_id uuid not null,
-  before jsonb,
-  after jsonb,
-  due timestamptz not null
-);
-
-create index on entity_work (entity_id);
-
--- How far the filling of an index has come, from the newest entity back to 0.
-create table entity_fills (
-  index_name text primary key,
-  next_id bigint not null,
-  due timestamptz not null default 'epoch'
-);
-
-`, compression)
-	down := "drop table entity_fills;\ndrop table entity_work;\ndrop table entities;\n"
-	for _, index := range d.Indexes {
-		up += index.create()
-		down = "drop table " + index.Name + ";\n" + down
-	}
-	return up + "---- create above / drop below ----\n\n" + down
-}
-
-// Migration returns a migration in tern's format that creates the table of an index that is added later.
-func (i IndexDefinition) Migration() string {
-	return i.create() + "---- create above / drop below ----\n\ndrop table " + i.Name + ";\n"
-}
-
-func (i IndexDefinition) create() string {
-	var columns strings.Builder
-	var key []string
-	for _, p := range i.Properties {
-		collate := ""
-		if p.Type == Text {
-			collate = ` collate "C"`
+	for k, p := range i.Properties {
+		at := fmt.Sprintf("%s.properties[%d]", field, k)
+		if err := checkPath(at+".name", p.Name); err != nil {
+			return err
 		}
-		fmt.Fprintf(&columns, "  %s %s%s not null,\n", quoted(p.Name), columnTypes[p.Type], collate)
-		key = append(key, quoted(p.Name))
+		if slices.Contains(reserved, p.Name) {
+			return wrong(at+".name", p.Name, "not the name of a column that each index has")
+		}
+		if slices.ContainsFunc(i.Properties[:k], func(o Property) bool { return o.Name == p.Name }) {
+			return wrong(at+".name", p.Name+" a second time", "each property once")
+		}
+		if columnTypes[p.Type] == "" {
+			return wrong(at+".type", fmt.Sprintf("%q", p.Type), "text, int, float, bool or time")
+		}
+		if p.Each && k > 0 {
+			return wrong(at+".each", "true", "the first property: an entity would be on several pages of one query")
+		}
 	}
-	if !i.Unique {
-		key = append(key, "entity_id")
+	for p, value := range i.Where {
+		if err := checkPath(field+".where", p); err != nil {
+			return err
+		}
+		if _, ok := scalar(value); !ok {
+			return wrong(field+".where."+p, fmt.Sprint(value), "a text, a whole number, a boolean or null")
+		}
 	}
-	return fmt.Sprintf("create table %s (\n%s  entity_id uuid not null,\n  primary key (%s)\n);\n\n", i.Name, columns.String(), strings.Join(key, ", "))
+	return nil
+}
+
+func checkPath(field, path string) error {
+	if !pathPattern.MatchString(path) || len(path) > maxPath {
+		return wrong(field, fmt.Sprintf("%q", path), fmt.Sprintf("letters, digits and '_', with a point between the names of a path, %d at most", maxPath))
+	}
+	return nil
+}
+
+// paths returns the properties that the indexes for which use returns true need, each once.
+func (d Definition) paths(use func(IndexDefinition) bool) []string {
+	var all []string
+	for _, index := range d.Indexes {
+		if !use(index) {
+			continue
+		}
+		for _, p := range index.Properties {
+			all = append(all, p.Name)
+		}
+		for p := range index.Where {
+			all = append(all, p)
+		}
+	}
+	slices.Sort(all)
+	return slices.Compact(all)
+}
+
+// fingerprints returns the name and fingerprint of the entities and of each index, as table entity_indexes has them.
+func (d Definition) fingerprints() []string {
+	all := []string{entitiesName + " " + fmt.Sprint(d.Shards)}
+	for _, index := range d.Indexes {
+		all = append(all, index.Name+" "+index.fingerprint())
+	}
+	return all
+}
+
+// fingerprint identifies what an index has rows of.
+func (i IndexDefinition) fingerprint() string {
+	text, _ := json.Marshal(i) // of plain values
+	return fmt.Sprintf("%x", md5.Sum(text))
 }

@@ -24,7 +24,7 @@ func Example() {
 	}}
 	r := exampleRouter(ctx, d.Migration())
 	defer r.Close()
-	store, err := entities.Open(r, d)
+	store, err := entities.Open(ctx, r, d)
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -57,7 +57,7 @@ func Example() {
 	link := entities.IndexDefinition{Name: "index_link", Properties: []entities.Property{{Name: "link", Type: entities.Text}}}
 	migrateExample(ctx, r, link.Migration())
 	d.Indexes = append(d.Indexes, link)
-	if store, err = entities.Open(r, d); err != nil {
+	if store, err = entities.Open(ctx, r, d); err != nil {
 		log.Fatal(err)
 	}
 	if err := store.Fill(ctx, "index_link", entities.CleanOptions{}); err != nil {

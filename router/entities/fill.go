@@ -2,10 +2,12 @@ package entities
 
 import (
 	"context"
+	"crypto/md5"
 	"errors"
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -20,200 +22,251 @@ const (
 	checkBatch = 1000 // index rows
 )
 
-// Fill fills an index in the background while the service runs. In each shard it reads entities from the newest to the oldest
-// and adds missing index rows; table entity_fills stores its position. Then it checks all rows of the index, and removes
-// those that no entity has. So it also repairs an index with any errors. All writers must know the index first.
+// ErrNotFilled means that some entities cannot have a row in an index: others have their values in a unique index, or the values
+// are too long. Change those entities and fill the index again.
+var ErrNotFilled = errors.New("some entities cannot have a row in the index")
+
+// Fill fills an index in the background while the service runs. From then on all programs must know the index: Put and Delete of
+// others return a [DefinitionError]. In each shard Fill reads entities from the newest to the oldest and adds missing index
+// rows; table entity_indexes stores its position. Then it checks all rows of the index, and removes those that no entity has. So
+// it also repairs an index with any errors.
 //
-// The next Fill continues where an interrupted one stopped. Several may run at the same time, in several processes: a worker
-// owns a shard for a limited time. When Fill is done, it deletes the positions, so the next Fill starts with the newest
-// entity. ctx governs all of it. Errors are [ErrNoIndex] and those of [many.Each]. Fill ignores opts.Interval, Once and Log.
+// The next Fill continues where an interrupted one stopped, unless a table of the index was created again. Several may run at the
+// same time, in several processes. ctx governs all of it. Errors are [ErrNoIndex], [DefinitionError], [ErrNotFilled] with
+// [ErrTaken] or [ErrTooLong], and those of [many.Each]. Fill ignores opts.Interval, Once, WalkPerSecond and Log.
 func (s *Store) Fill(ctx context.Context, name string, opts CleanOptions) error {
 	x := s.Index(name)
 	if x.err != nil {
 		return x.err
 	}
-	p := newPace(opts)
-	const (
-		begin = `insert into entity_fills (index_name, next_id) select $1, coalesce(max(added_id), 0) + 1 from entities on conflict do nothing`
-		end   = `delete from entity_fills where index_name = $1 and next_id = 0`
-	)
-	each := func(fn func(context.Context, router.Shard) error) error {
-		return many.Each(ctx, s.r, s.all(), many.Options{PerHost: p.Workers}, fn)
+	f := &filling{Index: x, pace: newPace(opts)}
+	err := s.compare(ctx)
+	if err == nil {
+		err = f.each(ctx, f.require)
 	}
-	if err := each(func(ctx context.Context, shard router.Shard) error {
-		_, err := shard.Exec(ctx, begin, name)
-		return err
-	}); err != nil {
-		return err
+	if err == nil {
+		err = f.begin(ctx)
 	}
-	for {
-		var others atomic.Bool
-		if err := each(func(ctx context.Context, shard router.Shard) error {
-			left, err := x.fill(ctx, shard, p)
-			if left {
-				others.Store(true)
-			}
-			return err
-		}); err != nil {
-			return err
+	for again := true; err == nil && again; {
+		if again, err = f.round(ctx); again && err == nil {
+			err = f.sleep(ctx) // another worker has a shard, and may die
 		}
-		if !others.Load() {
-			if err := each(func(ctx context.Context, shard router.Shard) error { return x.check(ctx, shard, p) }); err != nil {
-				return err
-			}
-			return each(func(ctx context.Context, shard router.Shard) error {
-				_, err := shard.Exec(ctx, end, name)
-				return err
-			})
+	}
+	if err == nil {
+		err = f.each(ctx, f.check)
+	}
+	if err == nil {
+		err = f.end(ctx)
+	}
+	return err
+}
+
+// filling is one call of [Store.Fill].
+type filling struct {
+	Index
+	*pace
+	run string // identifies the tables of the index in all shards
+
+	mu    sync.Mutex
+	cause error // the first reason why an entity has no row
+}
+
+func (f *filling) each(ctx context.Context, fn func(context.Context, router.Shard) error) error {
+	return many.Each(ctx, f.s.r, f.s.all(), many.Options{PerHost: f.Workers}, fn)
+}
+
+func (f *filling) sleep(ctx context.Context) error {
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-time.After(f.Interval):
+		return nil
+	}
+}
+
+// require makes writers that do not know the index fail, and waits for the end of those that have begun.
+func (f *filling) require(ctx context.Context, shard router.Shard) error {
+	tag, err := shard.Exec(ctx, `update entity_indexes set required = true where name = $1 and not required`, f.table.Name)
+	if err != nil || tag.RowsAffected() == 0 {
+		return err
+	}
+	return awaitWriters(ctx, shard)
+}
+
+// awaitWriters waits for the end of all transactions that have begun to write entities.
+func awaitWriters(ctx context.Context, shard router.Shard) error {
+	const query = `select coalesce(array_agg(virtualtransaction), '{}') from pg_locks
+		where locktype = 'relation' and relation = 'entities'::regclass and mode = 'RowExclusiveLock'
+			and database = (select oid from pg_database where datname = current_database()) and ($1::text[] is null or virtualtransaction = any ($1))`
+	var writers []string
+	for {
+		if err := shard.QueryRow(ctx, query, writers).Scan(&writers); err != nil || len(writers) == 0 {
+			return err
 		}
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
-		case <-time.After(p.Interval): // then retry, in case the other worker died
+		case <-time.After(10 * time.Millisecond):
 		}
 	}
 }
 
-// fill adds the index rows of a shard's entities. others reports whether another worker owns the shard.
-func (x Index) fill(ctx context.Context, shard router.Shard, p *pace) (others bool, err error) {
-	const (
-		take = `update entity_fills set due = clock_timestamp() + $2::float8 * interval '1 s' where index_name = $1 and next_id > 0 and due < clock_timestamp()
-			returning next_id, due`
-		keep = `update entity_fills set next_id = $2::bigint, due = case when $2::bigint = 0 then 'epoch' else clock_timestamp() + $3::float8 * interval '1 s' end
-			where index_name = $1 and due = $4 and clock_timestamp() < $5 returning next_id, due`
-		open = `select exists (select from entity_fills where index_name = $1 and next_id > 0)`
+// begin begins a run, or continues one of the same tables.
+func (f *filling) begin(ctx context.Context) error {
+	all, err := f.states(ctx)
+	if err != nil {
+		return err
+	}
+	made := collectStates(all, func(i IndexState) string { return i.made })
+	f.run = fmt.Sprintf("%x", md5.Sum([]byte(strings.Join(made, " "))))
+	restart := !slices.ContainsFunc(all, func(i IndexState) bool { return i.run != f.run || i.next > 0 })
+	const query = `update entity_indexes set run = $2, next_id = (select coalesce(max(added_id), 0) + 1 from entities), refused = 0, taken = null,
+			filled = filled and $3::boolean
+		where name = $1 and (run is distinct from $2 or $3::boolean)`
+	return f.each(ctx, func(ctx context.Context, shard router.Shard) error {
+		_, err := shard.Exec(ctx, query, f.table.Name, f.run, restart)
+		return err
+	})
+}
+
+// states returns what each shard says of the index, in the order of the shards.
+func (f *filling) states(ctx context.Context) ([]IndexState, error) {
+	return many.Collect(ctx, f.s.r, f.s.all(), many.Query[IndexState]{SQL: readIndexes + ` where name = $1`, Args: []any{f.table.Name}, Scan: scanIndex})
+}
+
+func collectStates[T any](all []IndexState, get func(IndexState) T) []T {
+	values := make([]T, len(all))
+	for i, s := range all {
+		values[i] = get(s)
+	}
+	return values
+}
+
+// round fills the shards that no other worker has, and reports whether others have some.
+func (f *filling) round(ctx context.Context) (bool, error) {
+	var others atomic.Bool
+	err := f.each(ctx, func(ctx context.Context, shard router.Shard) error {
+		left, err := f.fill(ctx, shard)
+		if left {
+			others.Store(true)
+		}
+		return err
+	})
+	return others.Load(), err
+}
+
+// fill adds the index rows of a shard's entities. others reports whether another worker has the shard.
+func (f *filling) fill(ctx context.Context, shard router.Shard) (others bool, err error) {
+	var (
+		free = fmt.Sprintf(`(taken is null or taken not between clock_timestamp() - interval '%d s' and clock_timestamp())`, int(lease.Seconds()))
+		take = `update entity_indexes set taken = clock_timestamp() where name = $1 and run = $2 and next_id > 0 and ` + free + ` returning next_id, taken`
+		keep = `update entity_indexes set next_id = $4, refused = refused + $5, taken = case when $4::bigint > 0 then clock_timestamp() end
+			where name = $1 and run = $2 and taken = $3 returning next_id, coalesce(taken, 'epoch')`
+		open = `select exists (select from entity_indexes where name = $1 and next_id > 0)`
+		read = `select added_id, id, version, ` + f.s.project("body") + `::text from entities where added_id < $1 order by added_id desc limit $2`
 	)
-	read := fmt.Sprintf(`select added_id, id, %s::text from entities where added_id < $1 order by added_id desc limit $2`, x.s.project("body"))
 	var next int64
-	var due time.Time
-	err = shard.QueryRow(ctx, take, x.table.Name, lease.Seconds()).Scan(&next, &due)
+	var taken time.Time
+	err = shard.QueryRow(ctx, take, f.table.Name, f.run).Scan(&next, &taken)
 	if errors.Is(err, pgx.ErrNoRows) {
-		return others, shard.QueryRow(ctx, open, x.table.Name).Scan(&others)
+		return others, shard.QueryRow(ctx, open, f.table.Name).Scan(&others)
 	}
 	for err == nil && next > 0 {
-		if err := p.wait(ctx, fillBatch); err != nil {
+		if err := f.wait(ctx, fillBatch); err != nil {
 			return false, err
 		}
 		var found pgx.Rows
 		if found, err = shard.Query(ctx, read, next, fillBatch); err != nil {
 			break
 		}
-		var all []row
-		var entities int
-		var id ID
-		var body []byte
-		var last int64
-		_, err = pgx.ForEachRow(found, []any{&last, &id, &body}, func() error {
-			entities++
-			d, err := parse(body)
-			if values := x.table.values(d); err == nil && values != nil {
-				all = append(all, row{x.at, values, id})
+		var (
+			all           []row
+			count         int
+			refused       int64
+			id            ID
+			last, version int64
+			text          []byte
+		)
+		if _, err = pgx.ForEachRow(found, []any{&last, &id, &version, &text}, func() error {
+			count++
+			d, err := projected(text)
+			some, tooLong := f.table.values(d)
+			for _, values := range some {
+				all = append(all, row{f.at, values, id, version})
+			}
+			if tooLong {
+				refused++
+				f.because(fmt.Errorf("entity %x: %w", id, ErrTooLong))
 			}
 			return err
-		})
-		until := due.Add(-lease / 2)
-		if err == nil {
-			err = x.add(ctx, all, until)
-		}
-		if err != nil {
+		}); err != nil {
 			break
 		}
-		x.s.counts.filled.Add(int64(entities))
-		if entities < fillBatch {
+		duplicates, failed := f.s.add(ctx, all)
+		if err = failed; err != nil {
+			break
+		}
+		for _, r := range duplicates {
+			refused++
+			f.because(fmt.Errorf("entity %x: %w", r.id, ErrTaken))
+		}
+		f.s.counts.taken.Add(int64(len(duplicates)))
+		f.s.counts.filled.Add(int64(count))
+		if count < fillBatch {
 			last = 0
 		}
-		err = shard.QueryRow(ctx, keep, x.table.Name, last, lease.Seconds(), due, until).Scan(&next, &due)
+		err = shard.QueryRow(ctx, keep, f.table.Name, f.run, taken, last, refused).Scan(&next, &taken)
 		if errors.Is(err, pgx.ErrNoRows) {
-			return true, nil // it was late, so add may have added nothing
+			return true, nil // another worker has taken the shard, or a table was created again
 		}
 	}
 	return false, err
 }
 
-// add adds missing index rows. It adds nothing after until: a worker that was suspended leaves them to the next one.
-func (x Index) add(ctx context.Context, all []row, until time.Time) error {
-	return x.s.each(ctx, all, func(ctx context.Context, shard router.Shard, t table, some []row) error {
-		slices.SortFunc(some, row.compare) // the same order everywhere, so that there are no deadlocks
-		tag, err := shard.Exec(ctx, t.fill, append(t.args(some), until)...)
-		x.s.counts.added.Add(tag.RowsAffected())
+// because keeps the first reason why an entity has no row.
+func (f *filling) because(cause error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.cause == nil {
+		f.cause = cause
+	}
+}
+
+// end marks the index as filled, unless entities have no row.
+func (f *filling) end(ctx context.Context) error {
+	all, err := f.states(ctx)
+	if err != nil {
+		return err
+	}
+	var refused int64
+	for _, i := range all {
+		if i.run != f.run {
+			return fmt.Errorf("%s: a table was created again during the filling: run it once more", f.table.Name)
+		}
+		refused += i.refused
+	}
+	if refused > 0 {
+		if f.cause == nil {
+			f.cause = errors.New("an earlier worker has found them")
+		}
+		return fmt.Errorf("%s, %d entities: %w: %w", f.table.Name, refused, ErrNotFilled, f.cause)
+	}
+	return f.each(ctx, func(ctx context.Context, shard router.Shard) error {
+		_, err := shard.Exec(ctx, `update entity_indexes set filled = true where name = $1 and run = $2`, f.table.Name, f.run)
 		return err
 	})
 }
 
-// check removes the rows of an index in a shard that no entity has. It reads a row and then the entity. A writer that changes
-// the entity so that it has the row writes the row afterward, even if it exists. So if the row still has the version that
-// check read, no entity has it.
-func (x Index) check(ctx context.Context, shard router.Shard, p *pace) error {
-	t := x.table
-	var names []string
-	for _, property := range t.Properties {
-		names = append(names, quoted(property.Name))
-	}
-	list := strings.Join(append(names, "entity_id"), ", ")
+// check removes the rows of an index in a shard that no entity has.
+func (f *filling) check(ctx context.Context, shard router.Shard) error {
 	var after []any
 	for {
-		if err := p.wait(ctx, checkBatch); err != nil {
+		if err := f.wait(ctx, checkBatch); err != nil {
 			return err
 		}
-		where, args := "", []any{checkBatch}
-		if after != nil {
-			var from []string
-			for _, v := range after {
-				args = append(args, v)
-				from = append(from, fmt.Sprintf("$%d", len(args)))
-			}
-			where = fmt.Sprintf("where (%s) > (%s)", list, strings.Join(from, ", "))
-		}
-		found, err := shard.Query(ctx, fmt.Sprintf("select %s, xmin::text from %s %s order by %s limit $1", list, t.Name, where, list), args...)
-		if err != nil {
+		var err error
+		if after, _, err = f.checkSome(ctx, shard, after, checkBatch); err != nil || after == nil {
 			return err
 		}
-		var versions []string
-		hints, err := pgx.CollectRows(found, func(r pgx.CollectableRow) (row, error) {
-			values, err := r.Values()
-			if err != nil {
-				return row{}, err
-			}
-			n := len(t.Properties)
-			versions = append(versions, values[n+1].(string))
-			return row{x.at, values[:n], values[n].(ID)}, nil
-		})
-		if err != nil || len(hints) == 0 {
-			return err
-		}
-		if err := x.removeStray(ctx, shard, hints, versions); err != nil {
-			return err
-		}
-		last := hints[len(hints)-1]
-		after = append(slices.Clone(last.values), last.id)
 	}
-}
-
-// removeStray removes the given index rows of a shard that no entity has.
-func (x Index) removeStray(ctx context.Context, shard router.Shard, hints []row, versions []string) error {
-	entities, err := x.s.fetch(ctx, collect(hints, func(r row) ID { return r.id }), x.s.project("body"))
-	if err != nil {
-		return err
-	}
-	x.s.counts.checked.Add(int64(len(hints)))
-	var stray []row
-	var kept []string
-	for k, hint := range hints {
-		var d document
-		if e, ok := entities[hint.id]; ok {
-			if d, err = parse(e.Body); err != nil {
-				return err
-			}
-		}
-		// A row in the wrong shard is stray too: no query reads it there.
-		if x.s.hash(hint.values[0]) != shard.Number() || !slices.Equal(x.table.values(d), hint.values) {
-			stray, kept = append(stray, hint), append(kept, versions[k])
-		}
-	}
-	if len(stray) == 0 {
-		return nil
-	}
-	tag, err := shard.Exec(ctx, x.table.stray, append(x.table.args(stray), kept)...)
-	x.s.counts.removed.Add(tag.RowsAffected())
-	return err
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"testing"
 
@@ -14,6 +15,7 @@ import (
 func TestFill(t *testing.T) {
 	t.Parallel()
 	b, ctx := setup(t, definition)
+	b.each(ctx, t, `update entity_indexes set required = name = 'entities', filled = name = 'entities'`)
 	old := b.open(t, entities.Definition{Shards: shardCount, Indexes: []entities.IndexDefinition{byUser}})
 	var ids []entities.ID
 	for i := range 60 {
@@ -21,7 +23,7 @@ func TestFill(t *testing.T) {
 		put(ctx, t, old, ids[i], map[string]any{"user_id": fmt.Sprint(i % 7), "published": i, "link": fmt.Sprint(i % 9)})
 	}
 	// Errors that an index may have.
-	b.each(ctx, t, `insert into index_link values ('nowhere', gen_random_uuid()), ('3', gen_random_uuid())`)
+	b.each(ctx, t, `insert into index_link values ('nowhere', gen_random_uuid(), 1), ('3', gen_random_uuid(), 1)`)
 
 	var all sync.WaitGroup
 	stop, cancel := context.WithCancel(ctx)
@@ -43,7 +45,7 @@ func TestFill(t *testing.T) {
 		}
 	})
 	all.Wait()
-	b.each(ctx, t, `update entity_fills set due = '-infinity'`) // the time of the stopped worker has passed
+	b.each(ctx, t, `update entity_indexes set taken = null`) // the time of the stopped worker has passed
 	for _, name := range []string{"index_link", "index_email", "index_public"} {
 		if err := b.Fill(ctx, name, entities.CleanOptions{PerSecond: 1_000_000}); err != nil {
 			t.Fatal(err)
@@ -58,35 +60,89 @@ func TestFill(t *testing.T) {
 	}
 }
 
-// Two entities have the same value before a unique index is added: one of them gets the row.
+// Entities have the same value before a unique index is added, or one that is too long. One of them gets a row, and Fill fails,
+// until they are changed.
 func TestFillOfWhatIsNotUnique(t *testing.T) {
 	t.Parallel()
-	b, ctx := setup(t, definition)
-	old := b.open(t, entities.Definition{Shards: shardCount})
+	b, ctx := setup(t, entities.Definition{Shards: shardCount})
+	var ids []entities.ID
 	for range 3 {
-		put(ctx, t, old, newID(), map[string]any{"email": "ann"})
+		ids = append(ids, newID())
+		put(ctx, t, b.Store, ids[len(ids)-1], map[string]any{"email": "ann"})
 	}
-	if err := b.Fill(ctx, "index_email", entities.CleanOptions{}); err != nil {
-		t.Fatal(err)
+	long := newID()
+	put(ctx, t, b.Store, long, map[string]any{"email": strings.Repeat("x", 2001)})
+	s := b.open(t, definition)
+	if err := s.Fill(ctx, "index_email", entities.CleanOptions{}); !errors.Is(err, entities.ErrNotFilled) || !errors.Is(err, entities.ErrTaken) && !errors.Is(err, entities.ErrTooLong) {
+		t.Errorf("got %v, expected ErrNotFilled", err)
 	}
-	if all, err := b.Index("index_email").GetAll(ctx, "ann", entities.Page{}); err != nil || len(all) != 1 {
-		t.Errorf("%d entities, %v, expected one", len(all), err)
+	all, err := s.Index("index_email").GetAll(ctx, "ann", entities.Page{})
+	if err != nil || len(all) != 1 {
+		t.Fatalf("%d entities, %v, expected one", len(all), err)
 	}
+	filled := func(want bool) {
+		t.Helper()
+		indexes, err := s.Indexes(ctx)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, i := range indexes {
+			if i.Name == "index_email" && i.Filled != want {
+				t.Errorf("%+v, expected filled: %v", i, want)
+			}
+		}
+	}
+	filled(false)
+	for i, id := range append(ids, long) {
+		if id != all[0].ID {
+			put(ctx, t, s, id, map[string]any{"email": fmt.Sprint(i)})
+		}
+	}
+	b.each(ctx, t, `update entity_indexes set taken = null`)
+	if err := s.Fill(ctx, "index_email", entities.CleanOptions{}); err != nil {
+		t.Error(err)
+	}
+	filled(true)
 }
 
-// A cleaner finds due work and reports its lag. A writer that was suspended for too long leaves its rows to the cleaner.
+// A table of an index is dropped and created again: the next Fill begins with the newest entity in all shards.
+func TestFillOfATableMadeAgain(t *testing.T) {
+	t.Parallel()
+	b, ctx := setup(t, definition)
+	for i := range 40 {
+		put(ctx, t, b.Store, newID(), map[string]any{"link": fmt.Sprint(i)})
+	}
+	if err := b.Fill(ctx, "index_link", entities.CleanOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	up, down, _ := strings.Cut(byLink.Migration(), "---- create above / drop below ----")
+	shard, err := b.r.ForShard(2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := shard.Exec(ctx, down+up); err != nil {
+		t.Fatal(err)
+	}
+	if err := b.Fill(ctx, "index_link", entities.CleanOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	b.agree(ctx, t)
+}
+
+// A cleaner finds due work and reports its lag.
 func TestCleanGoesOn(t *testing.T) {
 	t.Parallel()
 	b, ctx := setup(t, definition)
-	slow := b.open(t, definition)
-	slow.SetGrace(0) // its time is over at once
-	if err := slow.Put(ctx, newID(), body(t, map[string]any{"link": "a"})); !errors.Is(err, entities.ErrNotIndexed) {
+	dying := b.open(t, definition)
+	dying.SetStep(dies(0))
+	if err := dying.Put(ctx, newID(), body(t, map[string]any{"link": "a"})); !errors.Is(err, entities.ErrNotIndexed) {
 		t.Errorf("got %v, expected ErrNotIndexed", err)
 	}
-	if err := slow.Put(ctx, newID(), body(t, map[string]any{"email": "a"})); err == nil {
-		t.Error("an entity was written although its rows in unique indexes were late")
+	if err := dying.Put(ctx, newID(), body(t, map[string]any{"email": "a"})); !errors.Is(err, errKilled) {
+		t.Errorf("got %v, expected the end", err)
 	}
-	if lag, err := b.Lag(ctx); err != nil || lag.Waiting != 2 || lag.Oldest <= 0 {
+	b.age(ctx, t)
+	if lag, err := b.Lag(ctx); err != nil || lag.Waiting != 2 || lag.Oldest <= 0 || lag.Ahead != 0 {
 		t.Errorf("lag %v, %v, expected 2 waiting", lag, err)
 	}
 	run, stop := context.WithCancel(ctx)

@@ -5,8 +5,10 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"reflect"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -58,7 +60,7 @@ func (x Index) GetAll(ctx context.Context, lead any, page Page) ([]Entity, error
 // entity whose document does not have the index row, and continues until the page is full.
 //
 // A page starts after an index row, not at an offset: an entity whose row does not change is on exactly one page, even if
-// others come and go. Values have the types of [Kind], or int. Errors are [ErrNoIndex], a [shards.FieldError] for a value of
+// others come and go. Values have the types of [Kind], types made of them, or those of other integers. Errors are [ErrNoIndex], a [shards.FieldError] for a value of
 // another type or an After that Page did not return, and those of a [router.Shard] and of [Store.GetMany].
 func (x Index) Page(ctx context.Context, lead any, page Page) ([]Entity, string, error) {
 	if x.err != nil {
@@ -81,22 +83,11 @@ func (x Index) Page(ctx context.Context, lead any, page Page) ([]Entity, string,
 		if err != nil {
 			return nil, "", err
 		}
-		hints, err := pgx.CollectRows(found, func(r pgx.CollectableRow) (row, error) {
-			values, err := r.Values()
-			if err != nil {
-				return row{}, err
-			}
-			last := len(values) - 1
-			id, ok := values[last].(ID)
-			if !ok {
-				return row{}, fmt.Errorf("entity_id is a %T", values[last])
-			}
-			return row{x.at, values[:last], id}, nil
-		})
+		hints, err := pgx.CollectRows(found, x.table.scan(x.at))
 		if err != nil {
 			return nil, "", err
 		}
-		entities, err := x.s.fetch(ctx, collect(hints, func(r row) ID { return r.id }), "body")
+		entities, err := x.s.fetch(ctx, collect(hints, func(r row) ID { return r.id }))
 		if err != nil {
 			return nil, "", err
 		}
@@ -105,11 +96,11 @@ func (x Index) Page(ctx context.Context, lead any, page Page) ([]Entity, string,
 			if !ok {
 				continue
 			}
-			d, err := parse(e.Body)
+			d, err := x.s.of(e.Body)
 			if err != nil {
 				return nil, "", err
 			}
-			if !slices.Equal(x.table.values(d), hint.values) {
+			if !x.table.has(d, hint.values) {
 				continue
 			}
 			if full = append(full, e); len(full) == page.Limit {
@@ -161,7 +152,7 @@ func (x Index) query(lead any, page Page) (statement, error) {
 	for _, p := range properties {
 		names = append(names, quoted(p.Name))
 	}
-	names = append(names, "entity_id")
+	names = append(names, "entity_id") // decides between rows with the same values
 	op, direction := ">", ""
 	if page.Falling {
 		op, direction = "<", " desc"
@@ -180,7 +171,7 @@ func (x Index) query(lead any, page Page) (statement, error) {
 		}
 		where = append(where, fmt.Sprintf("(%s) %s (%s)", strings.Join(names[1:], ", "), op, strings.Join(from, ", ")))
 	}
-	q.sql = fmt.Sprintf("select %s from %s where %s order by %s limit %s", strings.Join(names, ", "), x.table.Name,
+	q.sql = fmt.Sprintf("select %s from %s where %s order by %s limit %s", x.table.list, x.table.Name,
 		strings.Join(where, " and "), strings.Join(order, ", "), arg(page.Limit))
 	return q, nil
 }
@@ -191,25 +182,25 @@ func (x Index) typed(v any, property int) (any, error) {
 		return nil, &shards.FieldError{Field: x.table.Name, Found: fmt.Sprint(v), Expected: "no limits: the index has one property"}
 	}
 	p := x.table.Properties[property]
-	if n, ok := v.(int); ok {
-		v = int64(n)
-	}
-	if n, ok := v.(int64); ok && p.Type == Float {
-		v = float64(n)
-	}
 	var fits bool
-	switch p.Type {
-	case Text:
-		_, fits = v.(string)
-	case Int:
-		_, fits = v.(int64)
-	case Float:
-		_, fits = v.(float64)
-	case Bool:
-		_, fits = v.(bool)
+	switch at, isTime := v.(time.Time); {
+	case isTime:
+		v, fits = inMicroseconds(at), p.Type == Time
+	default:
+		plain, ok := scalar(v)
+		if r := reflect.ValueOf(v); r.Kind() == reflect.Float64 || r.Kind() == reflect.Float32 {
+			plain, ok = r.Float()+0, true // no -0
+		}
+		if n, isInt := plain.(int64); isInt && p.Type == Float {
+			plain = float64(n)
+		}
+		fits = ok && kindOf(plain) == p.Type
+		if fits {
+			v = plain
+		}
 	}
 	if !fits {
-		return nil, &shards.FieldError{Field: x.table.Name + "." + p.Name, Found: fmt.Sprintf("%v, a %T", v, v), Expected: "a value of type " + string(p.Type)}
+		return nil, &shards.FieldError{Field: x.table.Name + "." + p.Name, Found: fmt.Sprintf("a %T", v), Expected: "a value of type " + string(p.Type)}
 	}
 	return v, nil
 }

@@ -6,9 +6,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"math"
-	"math/big"
+	"slices"
 	"strconv"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -19,123 +19,80 @@ const maxTexts = 2000 // bytes in a row: Postgres takes 2700 in an entry of an i
 
 func quoted(name string) string { return pgx.Identifier{name}.Sanitize() }
 
-// document is a body of which only the top level is parsed.
-type document map[string]json.RawMessage
-
-// parse parses a body. It returns nil for a nil body.
-func parse(body []byte) (document, error) {
-	if body == nil {
-		return nil, nil
-	}
-	var d document
-	err := json.Unmarshal(body, &d)
-	if err == nil && d == nil {
-		err = errors.New("null")
-	}
-	if err != nil {
-		return nil, fmt.Errorf("expected a JSON object as the body: %w", err)
-	}
-	return d, nil
-}
-
-// values returns the values of the index row of a document; nil if it has no row. Writers, the cleaner and the filter of
-// queries all use it.
-func (i IndexDefinition) values(d document) []any {
+// values returns the values of the index rows of an entity, and whether some rows are missing because their texts are too
+// long. Writers, the cleaner and the filter of queries all use it.
+func (i IndexDefinition) values(d properties) (all [][]any, tooLong bool) {
 	for name, want := range i.Where {
 		want, _ := scalar(want)
-		if got := value(d[name], kindOf(want)); got != want {
-			return nil
+		if want == nil && len(d[name]) > 0 && string(d[name]) != "null" || want != nil && value(d[name], kindOf(want)) != want {
+			return nil, false
 		}
 	}
-	row, texts := make([]any, len(i.Properties)), 0
-	for k, p := range i.Properties {
-		if row[k] = value(d[p.Name], p.Type); row[k] == nil {
-			return nil
-		}
-		if text, ok := row[k].(string); ok {
-			texts += len(text)
+	rest := make([]any, len(i.Properties))
+	for k, p := range i.Properties[1:] {
+		if rest[k+1] = value(d[p.Name], p.Type); rest[k+1] == nil {
+			return nil, false
 		}
 	}
-	if texts > maxTexts {
-		return nil
-	}
-	return row
-}
-
-// value returns the value of a property; nil if it is missing or of another type.
-func value(raw json.RawMessage, kind Kind) any {
-	if len(raw) == 0 {
-		return nil
-	}
-	var v any
-	switch first := raw[0]; {
-	case kind == Text && first == '"':
-		var text string
-		if json.Unmarshal(raw, &text) == nil {
-			v = text
+	leads := []json.RawMessage{d[i.Properties[0].Name]}
+	if i.Properties[0].Each {
+		if len(leads[0]) == 0 || leads[0][0] != '[' || json.Unmarshal(leads[0], &leads) != nil {
+			return nil, false
 		}
-	case kind == Int && first == '"': // a shards.ID is a string in JSON
-		var text string
-		if json.Unmarshal(raw, &text) == nil {
-			if n, err := strconv.ParseInt(text, 10, 64); err == nil && strconv.FormatInt(n, 10) == text {
-				v = n
+	}
+	for _, raw := range leads {
+		row := slices.Clone(rest)
+		if row[0] = value(raw, i.Properties[0].Type); row[0] == nil {
+			continue
+		}
+		texts := 0
+		for _, v := range row {
+			if text, ok := v.(string); ok {
+				texts += len(text)
 			}
 		}
-	case kind == Bool && (first == 't' || first == 'f'):
-		v = first == 't'
-	case (kind == Int || kind == Float) && (first == '-' || first >= '0' && first <= '9'):
-		v = number(string(raw), kind)
+		if texts > maxTexts {
+			tooLong = true
+		} else if !slices.ContainsFunc(all, func(o []any) bool { return o[0] == row[0] }) {
+			all = append(all, row)
+		}
 	}
-	return v
+	return all, tooLong
 }
 
-// number parses a number as Postgres does, which writes 1e2 as 100.
-func number(text string, kind Kind) any {
-	f, err := strconv.ParseFloat(text, 64)
-	if err != nil {
-		return nil
-	}
-	if kind == Float {
-		return f + 0 // no -0
-	}
-	if n, err := strconv.ParseInt(text, 10, 64); err == nil {
-		return n
-	}
-	if exact, ok := new(big.Rat).SetString(text); math.Abs(f) < 1<<63 && (f == 0 || math.Abs(f) > 1e-300) && ok && exact.IsInt() && exact.Num().IsInt64() {
-		return exact.Num().Int64()
-	}
-	return nil
+// has reports whether an entity with these properties has an index row with these values.
+func (i IndexDefinition) has(d properties, values []any) bool {
+	all, _ := i.values(d)
+	return slices.ContainsFunc(all, func(row []any) bool { return slices.Equal(row, values) })
 }
 
-// scalar converts a value to the type that [value] returns.
-func scalar(v any) (any, bool) {
-	switch v := v.(type) {
-	case string, bool, int64:
-		return v, true
-	case int:
-		return int64(v), true
-	case uint64:
-		return int64(v), v <= math.MaxInt64
+// scanned converts the values that pgx returns to those of [value].
+func scanned(values []any) []any {
+	for k, v := range values {
+		if at, ok := v.(time.Time); ok {
+			values[k] = inMicroseconds(at)
+		}
 	}
-	return nil, false
-}
-
-func kindOf(v any) Kind {
-	switch v.(type) {
-	case string:
-		return Text
-	case bool:
-		return Bool
-	}
-	return Int
+	return values
 }
 
 // hash returns the shard of a value of the first property.
 func (s *Store) hash(lead any) shards.Number {
-	if f, ok := lead.(float64); ok {
-		lead = strconv.FormatFloat(f, 'g', -1, 64)
+	switch v := lead.(type) {
+	case float64:
+		lead = strconv.FormatFloat(v, 'g', -1, 64)
+	case time.Time:
+		lead = v.UnixMicro()
 	}
 	return shards.MD5Shard(fmt.Append(nil, lead), s.d.Shards)
+}
+
+// row is an index row.
+type row struct {
+	index   int // in the definition
+	values  []any
+	id      ID
+	version int64
 }
 
 // rowKey returns a key that identifies an index row: the position of the index, the values, and the entity.
@@ -145,12 +102,6 @@ func rowKey(index int, values []any, id ID) string {
 
 // rows are index rows by their keys.
 type rows map[string]row
-
-type row struct {
-	index  int // in the definition
-	values []any
-	id     ID
-}
 
 // compare orders rows of one index by their values.
 func (r row) compare(other row) int {
@@ -163,6 +114,8 @@ func (r row) compare(other row) int {
 			order = cmp.Compare(v, other.values[k].(int64))
 		case float64:
 			order = cmp.Compare(v, other.values[k].(float64))
+		case time.Time:
+			order = v.Compare(other.values[k].(time.Time))
 		case bool:
 			if other := other.values[k].(bool); v != other {
 				order = 1
@@ -178,18 +131,24 @@ func (r row) compare(other row) int {
 	return bytes.Compare(r.id[:], other.id[:])
 }
 
-// rowsOf returns all index rows of an entity.
-func (s *Store) rowsOf(id ID, d document) rows {
+// rowsOf returns the index rows of an entity that has these properties and a version. The error says which index has too
+// long texts; the other rows come with it.
+func (s *Store) rowsOf(id ID, d properties, version int64) (rows, error) {
 	all := rows{}
 	if d == nil {
-		return all
+		return all, nil
 	}
+	var err error
 	for i, index := range s.d.Indexes {
-		if values := index.values(d); values != nil {
-			all[rowKey(i, values, id)] = row{i, values, id}
+		found, tooLong := index.values(d)
+		for _, values := range found {
+			all[rowKey(i, values, id)] = row{i, values, id, version}
+		}
+		if tooLong {
+			err = errors.Join(err, fmt.Errorf("%s of entity %x: %w", index.Name, id, ErrTooLong))
 		}
 	}
-	return all
+	return all, err
 }
 
 // without returns the rows that are not in other.
@@ -209,10 +168,13 @@ func (r rows) add(other rows) {
 	}
 }
 
-// column returns the values of a column of rows, as Postgres takes an array; that behind the last is the IDs'.
+// column returns the values of a column of rows, as Postgres takes an array. Behind the properties are the IDs and the versions.
 func (i IndexDefinition) column(all []row, k int) any {
-	if k == len(i.Properties) {
+	switch k - len(i.Properties) {
+	case 0:
 		return collect(all, func(r row) ID { return r.id })
+	case 1:
+		return collect(all, func(r row) int64 { return r.version })
 	}
 	switch i.Properties[k].Type {
 	case Text:
@@ -221,6 +183,8 @@ func (i IndexDefinition) column(all []row, k int) any {
 		return collect(all, func(r row) int64 { return r.values[k].(int64) })
 	case Float:
 		return collect(all, func(r row) float64 { return r.values[k].(float64) })
+	case Time:
+		return collect(all, func(r row) time.Time { return r.values[k].(time.Time) })
 	}
 	return collect(all, func(r row) bool { return r.values[k].(bool) })
 }

@@ -45,8 +45,14 @@ type bundle struct {
 	r *router.Router
 }
 
-// setup returns a store over four shards on two hosts.
+// setup returns a store over four shards on two hosts. The shards have the indexes of definition, and d may have fewer.
 func setup(t *testing.T, d entities.Definition) (*bundle, context.Context) {
+	t.Helper()
+	return setupOf(t, definition, d)
+}
+
+// setupOf returns a store with a definition, over shards that have other indexes, too.
+func setupOf(t *testing.T, migrated, d entities.Definition) (*bundle, context.Context) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), routertest.Limit)
 	t.Cleanup(cancel)
@@ -56,7 +62,7 @@ func setup(t *testing.T, d entities.Definition) (*bundle, context.Context) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := migrate.Up(ctx, migrate.Config{Map: m, Files: fstest.MapFS{"001_entities.sql": {Data: []byte(definition.Migration())}}}); err != nil {
+	if _, err := migrate.Up(ctx, migrate.Config{Map: m, Files: fstest.MapFS{"001_entities.sql": {Data: []byte(migrated.Migration())}}}); err != nil {
 		t.Fatal(err)
 	}
 	r, err := router.New(ctx, router.Config{Map: m, Failover: router.Failover{FailAfter: routertest.Limit}, Pool: func(_ shards.Host, cfg *pgxpool.Config) error {
@@ -68,26 +74,42 @@ func setup(t *testing.T, d entities.Definition) (*bundle, context.Context) {
 	}
 	t.Cleanup(r.Close)
 	b := &bundle{r: r}
+	if len(d.Indexes) < len(migrated.Indexes) {
+		b.each(ctx, t, `update entity_indexes set required = name = 'entities', filled = name = 'entities'`)
+	}
 	b.Store = b.open(t, d)
 	return b, ctx
 }
 
-// open returns a store over the same shards. Its writers have no time limit.
+// open returns another store over the same shards.
 func (b *bundle) open(t *testing.T, d entities.Definition) *entities.Store {
 	t.Helper()
-	s, err := entities.Open(b.r, d)
+	s, err := entities.Open(t.Context(), b.r, d)
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.SetGrace(routertest.Limit)
 	return s
+}
+
+// age makes all work due.
+func (b *bundle) age(ctx context.Context, t *testing.T) {
+	t.Helper()
+	b.each(ctx, t, `update entity_work set begun = now() - interval '1 hour', taken = null where version in (select version from entity_work for update skip locked)`)
 }
 
 // settle runs a cleaner on the work of writers that died.
 func (b *bundle) settle(ctx context.Context, t *testing.T) {
 	t.Helper()
-	b.each(ctx, t, `update entity_work set due = '-infinity'`)
-	if err := b.Clean(ctx, entities.CleanOptions{Once: true}); err != nil {
+	b.age(ctx, t)
+	if err := b.Clean(ctx, entities.CleanOptions{Once: true, WalkPerSecond: -1}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// walk compares all entities and index rows.
+func (b *bundle) walk(ctx context.Context, t *testing.T) {
+	t.Helper()
+	if err := b.Clean(ctx, entities.CleanOptions{Once: true, WalkPerSecond: 1_000_000}); err != nil {
 		t.Fatal(err)
 	}
 }

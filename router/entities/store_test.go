@@ -92,11 +92,14 @@ func TestWhatIsAnIndexRow(t *testing.T) {
 	}
 	b.agree(ctx, t)
 	for _, text := range []string{
-		`{"user_id": "a", "published": 1.5}`, `{"user_id": "a", "published": 9223372036854775808}`, `{"user_id": "a", "published": 1e300}`, `{"link": "` + string(long) + `"}`,
+		`{"user_id": "a", "published": 1.5}`, `{"user_id": "a", "published": 9223372036854775808}`, `{"user_id": "a", "published": 1e300}`,
 	} {
 		if err := b.Put(ctx, newID(), []byte(text)); err != nil {
 			t.Errorf("%s: %v", text, err)
 		}
+	}
+	if err := b.Put(ctx, newID(), []byte(`{"link": "`+string(long)+`"}`)); !errors.Is(err, entities.ErrTooLong) {
+		t.Errorf("got %v, expected ErrTooLong", err)
 	}
 	if all, err := b.Index("index_user_id").GetAll(ctx, "a", entities.Page{}); err != nil || len(all) != 3 {
 		t.Errorf("%d entities, %v, expected the three with whole numbers", len(all), err)

@@ -2,24 +2,26 @@ package entities
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
 	"sync"
-	"time"
 
 	"github.com/kiloshard/kiloshard/router"
 	"github.com/kiloshard/kiloshard/shards"
 )
 
-// table is the SQL of an index. The arguments of its statements are an array for each column of values, then the entity IDs.
+// table is the SQL of an index. The arguments of its statements are an array for each column: the properties, the entity IDs,
+// and the versions.
 type table struct {
 	IndexDefinition
-	write  string // inserts rows, or gives them a new version; writes nothing after the time in its last argument
-	fill   string // inserts missing rows, with the same time limit
-	remove string // deletes rows, with the same time limit; returns how many, and whether it ended before that time
-	stray  string // deletes rows that still have the given versions
-	next   int    // number of the argument after the columns
+	list    string // of its columns
+	write   string // inserts rows, or raises their versions. A unique index reports the rows that the entity has now
+	fill    string // inserts missing rows
+	remove  string // deletes rows that have the given versions or older ones
+	stray   string // deletes rows that have exactly the given versions
+	holders string // returns the rows of other entities that have the values of these
 }
 
 func newTable(d IndexDefinition) table {
@@ -29,31 +31,35 @@ func newTable(d IndexDefinition) table {
 		arrays = append(arrays, fmt.Sprintf("$%d::%s[]", i+1, columnTypes[p.Type]))
 		match = append(match, fmt.Sprintf("t.%[1]s = a.%[1]s", quoted(p.Name)))
 	}
-	key := slices.Clone(names)
-	names, match = append(names, "entity_id"), append(match, "t.entity_id = a.entity_id")
-	arrays = append(arrays, fmt.Sprintf("$%d::uuid[]", len(names)))
-	if !d.Unique {
-		key = names
+	n := len(names)
+	key, values := slices.Clone(names), strings.Join(match, " and ")
+	names = append(names, "entity_id", "entity_version")
+	arrays = append(arrays, fmt.Sprintf("$%d::uuid[]", n+1), fmt.Sprintf("$%d::bigint[]", n+2))
+	conflict := "t.entity_version < excluded.entity_version"
+	if d.Unique {
+		conflict = "t.entity_id = excluded.entity_id"
+	} else {
+		key = append(key, "entity_id")
 	}
-	next := len(names) + 1
-	list, unnest := strings.Join(names, ", "), strings.Join(arrays, ", ")
-	insert := fmt.Sprintf("insert into %s as t (%s) select * from unnest(%s) where clock_timestamp() < $%d on conflict (%s) ", d.Name, list, unnest, next, strings.Join(key, ", "))
-	remove := fmt.Sprintf("delete from %s t using unnest(%s%%s) a (%s%%s) where %s", d.Name, unnest, list, strings.Join(match, " and "))
+	list := strings.Join(names, ", ")
+	given := fmt.Sprintf("unnest(%s) a (%s)", strings.Join(arrays, ", "), list)
+	insert := fmt.Sprintf("insert into %s as t (%s) select %[2]s from %s on conflict (%s) do ", d.Name, list, given, strings.Join(key, ", "))
+	remove := fmt.Sprintf("delete from %s t using %s where %s and t.entity_id = a.entity_id and t.entity_version ", d.Name, given, values)
 	return table{
-		IndexDefinition: d, next: next,
-		// The update changes only the version of the row. So stray does not delete a row that a writer needs.
-		write:  insert + "do update set entity_id = t.entity_id where t.entity_id = excluded.entity_id",
-		fill:   insert + "do nothing",
-		remove: fmt.Sprintf("with gone as ("+remove+" and clock_timestamp() < $%d returning 1) select count(*), clock_timestamp() < $%[3]d from gone", "", "", next),
-		stray:  fmt.Sprintf(remove, fmt.Sprintf(", $%d::text[]", next), ", version") + " and t.xmin::text = a.version",
+		IndexDefinition: d, list: list,
+		write:   insert + "update set entity_version = greatest(t.entity_version, excluded.entity_version) where " + conflict,
+		fill:    insert + "nothing",
+		remove:  remove + "<= a.entity_version",
+		stray:   remove + "= a.entity_version",
+		holders: fmt.Sprintf("select t.%s from %s t join %s on %s where t.entity_id <> a.entity_id", strings.Join(names, ", t."), d.Name, given, values),
 	}
 }
 
 // args returns the columns of rows.
 func (t table) args(all []row) []any {
-	args := make([]any, 0, t.next)
-	for k := range t.next - 1 {
-		args = append(args, t.column(all, k))
+	args := make([]any, len(t.Properties)+2)
+	for k := range args {
+		args[k] = t.column(all, k)
 	}
 	return args
 }
@@ -73,23 +79,29 @@ func (s *Store) places(all []row) map[place][]row {
 	return of
 }
 
-// each calls fn for each index and shard of some rows, several at a time, and returns the first error.
+// each calls fn for each index and shard of some rows, several at a time. It returns the first error that is not [ErrTaken], or else
+// the first one.
 func (s *Store) each(ctx context.Context, all []row, fn func(context.Context, router.Shard, table, []row) error) error {
 	const atOnce = 8
 	of := s.places(all)
 	var (
 		first error
-		once  sync.Once
+		mu    sync.Mutex
 		busy  sync.WaitGroup
 		slots = make(chan struct{}, atOnce)
 	)
 	do := func(p place, some []row) {
 		shard, err := s.r.ForShard(p.shard)
 		if err == nil {
+			slices.SortFunc(some, row.compare) // the same order everywhere, so that there are no deadlocks
 			err = fn(ctx, shard, s.indexes[p.index], some)
 		}
 		if err != nil {
-			once.Do(func() { first = fmt.Errorf("%s, shard %d: %w", s.indexes[p.index].Name, p.shard, err) })
+			mu.Lock()
+			defer mu.Unlock()
+			if first == nil || errors.Is(first, ErrTaken) && !errors.Is(err, ErrTaken) {
+				first = fmt.Errorf("%s, shard %d: %w", s.indexes[p.index].Name, p.shard, err)
+			}
 		}
 	}
 	for p, some := range of {
@@ -107,39 +119,29 @@ func (s *Store) each(ctx context.Context, all []row, fn func(context.Context, ro
 	return first
 }
 
-// write writes index rows. It returns [ErrTaken] if a unique index has another entity, and [ErrNotIndexed] if the time is
-// after until.
-func (s *Store) write(ctx context.Context, all []row, until time.Time) error {
+// write writes index rows. It returns [ErrTaken] if a unique index has another entity.
+func (s *Store) write(ctx context.Context, all []row) error {
 	return s.each(ctx, all, func(ctx context.Context, shard router.Shard, t table, some []row) error {
 		if err := s.step("write"); err != nil {
 			return err
 		}
-		tag, err := shard.Exec(ctx, t.write, append(t.args(some), until)...)
-		if err != nil || int(tag.RowsAffected()) == len(some) {
-			s.counts.added.Add(tag.RowsAffected())
-			return err
+		tag, err := shard.Exec(ctx, t.write, t.args(some)...)
+		s.counts.added.Add(tag.RowsAffected())
+		if err == nil && t.Unique && int(tag.RowsAffected()) < len(some) {
+			err = s.contest(ctx, shard, t, some)
 		}
-		var late bool
-		if err := shard.QueryRow(ctx, `select clock_timestamp() >= $1`, until).Scan(&late); err != nil || late || !t.Unique {
-			return fmt.Errorf("too late: %w", ErrNotIndexed)
-		}
-		return ErrTaken
+		return err
 	})
 }
 
-// remove removes index rows. It returns [ErrNotIndexed] if the time is after until.
-func (s *Store) remove(ctx context.Context, all []row, until time.Time) error {
+// remove removes index rows that have the versions of these rows or older ones.
+func (s *Store) remove(ctx context.Context, all []row) error {
 	return s.each(ctx, all, func(ctx context.Context, shard router.Shard, t table, some []row) error {
 		if err := s.step("remove"); err != nil {
 			return err
 		}
-		var gone int64
-		var inTime bool
-		err := shard.QueryRow(ctx, t.remove, append(t.args(some), until)...).Scan(&gone, &inTime)
-		s.counts.removed.Add(gone)
-		if err == nil && !inTime {
-			err = fmt.Errorf("too late: %w", ErrNotIndexed)
-		}
+		tag, err := shard.Exec(ctx, t.remove, t.args(some)...)
+		s.counts.removed.Add(tag.RowsAffected())
 		return err
 	})
 }

@@ -68,13 +68,15 @@
 //
 //	kiloshard_router_entities_repaired_total   entities whose index rows it has repaired
 //	kiloshard_router_entities_filled_total     entities that were read to fill an index
+//	kiloshard_router_entities_compared_total   entities that were compared with their index rows
 //	kiloshard_router_entity_index_rows_checked_total
-//	                                           index rows that were checked after that
+//	                                           index rows that were compared with their entities
 //	kiloshard_router_entity_index_rows_added_total
 //	kiloshard_router_entity_index_rows_removed_total
 //	kiloshard_router_entities_taken_total      entities without a row in a unique index, because another entity has it
 //	kiloshard_router_entity_work_waiting       writes whose index rows a cleaner has yet to write
 //	kiloshard_router_entity_work_lag_seconds   how long the oldest of them has been due
+//	kiloshard_router_entity_work_ahead_seconds how far one of them is in the future: the clock of a host has stepped back
 //	kiloshard_router_entity_work_unknown       1 if a shard does not answer
 //
 // Observing an operation takes a fraction of a microsecond, no lock and no allocation. The other figures are read when Prometheus

@@ -12,6 +12,7 @@ import (
 var (
 	workWaiting = desc("entity_work_waiting", "Writes of entities whose index rows a cleaner has to write.")
 	workLag     = desc("entity_work_lag_seconds", "For how long the oldest of them has been due; 0 if there is none.")
+	workAhead   = desc("entity_work_ahead_seconds", "How far one of them is in the future: the clock of a host has stepped back.")
 	workUnknown = desc("entity_work_unknown", "1 if a shard does not say.")
 )
 
@@ -22,7 +23,8 @@ var progress = []struct {
 }{
 	{desc("entities_repaired_total", "Entities whose index rows a cleaner has repaired."), func(s entities.Stats) int64 { return s.Repaired }},
 	{desc("entities_filled_total", "Entities that were read to fill an index."), func(s entities.Stats) int64 { return s.Filled }},
-	{desc("entity_index_rows_checked_total", "Index rows that were checked after that."), func(s entities.Stats) int64 { return s.Checked }},
+	{desc("entities_compared_total", "Entities that a cleaner has compared with their index rows."), func(s entities.Stats) int64 { return s.Walked }},
+	{desc("entity_index_rows_checked_total", "Index rows that were compared with their entities."), func(s entities.Stats) int64 { return s.Checked }},
 	{desc("entity_index_rows_added_total", "Index rows that were added."), func(s entities.Stats) int64 { return s.Added }},
 	{desc("entity_index_rows_removed_total", "Index rows that were removed."), func(s entities.Stats) int64 { return s.Removed }},
 	{desc("entities_taken_total", "Entities without a row in a unique index, because another entity has it."), func(s entities.Stats) int64 { return s.Taken }},
@@ -41,6 +43,7 @@ func Cleaner(r *router.Router, store *entities.Store) prometheus.Collector {
 func (c cleaner) Describe(to chan<- *prometheus.Desc) {
 	to <- workWaiting
 	to <- workLag
+	to <- workAhead
 	to <- workUnknown
 	for _, p := range progress {
 		to <- p.desc
@@ -60,5 +63,6 @@ func (c cleaner) Collect(to chan<- prometheus.Metric) {
 	if err == nil {
 		to <- prometheus.MustNewConstMetric(workWaiting, gauge, float64(lag.Waiting))
 		to <- prometheus.MustNewConstMetric(workLag, gauge, lag.Oldest.Seconds())
+		to <- prometheus.MustNewConstMetric(workAhead, gauge, lag.Ahead.Seconds())
 	}
 }

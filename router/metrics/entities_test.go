@@ -16,7 +16,11 @@ func TestCleaner(t *testing.T) {
 	d := entities.Definition{Shards: 1, Indexes: []entities.IndexDefinition{
 		{Name: "index_link", Properties: []entities.Property{{Name: "link", Type: entities.Text}}},
 	}}
-	store, err := entities.Open(b.Router, d)
+	files := fstest.MapFS{"001_photos.sql": migrations["001_photos.sql"], "002_entities.sql": {Data: []byte(d.Migration())}}
+	if _, err := migrate.Up(ctx, migrate.Config{Map: b.Map(), Files: files}); err != nil {
+		t.Fatal(err)
+	}
+	store, err := entities.Open(ctx, b.Router, d)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -27,14 +31,19 @@ func TestCleaner(t *testing.T) {
 			t.Errorf("%s is %v, expected %v", name, got, want)
 		}
 	}
+	rename := func(from, to string) {
+		t.Helper()
+		if _, err := b.shard(t, 0).Exec(ctx, "alter table "+from+" rename to "+to); err != nil {
+			t.Fatal(err)
+		}
+	}
+	rename("entity_work", "no_work")
 	is("entity_work_unknown", 1) // there is no such table
 	is("entity_work_waiting", -1)
-	files := fstest.MapFS{"001_photos.sql": migrations["001_photos.sql"], "002_entities.sql": {Data: []byte(d.Migration())}}
-	if _, err := migrate.Up(ctx, migrate.Config{Map: b.Map(), Files: files}); err != nil {
-		t.Fatal(err)
-	}
-	const left = `with made as (insert into entities (id, body) values (gen_random_uuid(), '{"link": "a"}') returning id)
-		insert into entity_work (entity_id, after, due) select id, '{"link": "a"}', now() - interval '1 hour' from made`
+	rename("no_work", "entity_work")
+	const left = `with made as (insert into entities (id, body) values (gen_random_uuid(), '{"link": "a"}') returning id, version)
+		insert into entity_work (version, entity_id, state, after, begun)
+			select version, id, 'written', '{"link": "a"}', now() - interval '1 hour' from made`
 	if _, err := b.shard(t, 0).Exec(ctx, left); err != nil {
 		t.Fatal(err)
 	}
@@ -44,13 +53,15 @@ func TestCleaner(t *testing.T) {
 		t.Errorf("a lag of %v s, expected an hour", lag)
 	}
 	is("entities_repaired_total", 0)
-	if err := store.Clean(ctx, entities.CleanOptions{Once: true}); err != nil {
+	if err := store.Clean(ctx, entities.CleanOptions{Once: true, WalkPerSecond: -1}); err != nil {
 		t.Fatal(err)
 	}
 	is("entity_work_waiting", 0)
 	is("entity_work_lag_seconds", 0)
+	is("entity_work_ahead_seconds", 0)
 	is("entities_repaired_total", 1)
 	is("entity_index_rows_added_total", 1)
 	is("entity_index_rows_removed_total", 0)
 	is("entities_filled_total", 0)
+	is("entities_compared_total", 0)
 }

@@ -50,7 +50,7 @@ func TestStoresBehindAMove(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(r.Close)
-	store, err := entities.Open(r, byLink)
+	store, err := entities.Open(t.Context(), r, byLink)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -120,14 +120,14 @@ func TestStoresBehindAMove(t *testing.T) {
 		}
 		return sum
 	}
-	everywhere(`update entity_work set due = '-infinity'`)
+	everywhere(`update entity_work set begun = now() - interval '1 hour', taken = null`)
 	if err := store.Clean(t.Context(), entities.CleanOptions{Once: true}); err != nil {
 		t.Fatal(err)
 	}
 	if left := everywhere(`select from entity_work`); left > 0 {
 		t.Errorf("%d works are left", left)
 	}
-	second, err := entities.Open(r, byLink)
+	second, err := entities.Open(t.Context(), r, byLink)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/kiloshard/kiloshard/cmd/internal/cli"
 	"github.com/kiloshard/kiloshard/router"
 	"github.com/kiloshard/kiloshard/router/entities"
+	"github.com/kiloshard/kiloshard/shards"
 	"github.com/kiloshard/kiloshard/shards/mapstore"
 )
 
@@ -21,25 +22,30 @@ type result struct {
 	entities.Stats
 	Waiting int     `json:"waiting"` // writes that are not done
 	Lag     float64 `json:"lag_seconds"`
+	Ahead   float64 `json:"clock_ahead_seconds"` // how far a write is in the future: a clock has stepped back
+	Error   string  `json:"last_error,omitempty"`
 }
 
 // command is one run of kiloshard cleaner.
 type command struct {
 	*cli.App
-	file, index string
-	migration   bool
-	every       time.Duration
-	options     entities.CleanOptions
+	file, index   string
+	release, drop string
+	watch         time.Duration
+	migration     bool
+	every         time.Duration
+	options       entities.CleanOptions
 }
 
 // Command is kiloshard cleaner.
 func Command(a *cli.App) *cobra.Command {
 	c := &command{App: a}
 	cmd := &cobra.Command{
-		Use:   "cleaner --entities FILE [--once | --index NAME | --migration]",
+		Use:   "cleaner --entities FILE [--once | --index NAME | --migration | --release NAME | --drop NAME]",
 		Short: "Repairs the indexes of entities and fills new ones",
 		Long: `Finishes the work of interrupted writers of package router/entities: it adds missing index rows and removes stale
-ones, until it is interrupted. Any number of cleaners may run.
+ones, until it is interrupted. Besides, it compares all entities and index rows slowly, from the newest change back, with
+--walk so many a second. Any number of cleaners may run. One whose definition differs from that of the shards refuses to.
 
 --entities is the definition of the entities and their indexes, in YAML:
 
@@ -48,17 +54,25 @@ ones, until it is interrupted. Any number of cleaners may run.
     - name: index_user_id
       properties: [{name: user_id, type: text}, {name: published, type: int}]
 
---index fills one index, from the newest entity back, while services run, then checks each row of it and ends. After
-an interrupt, another run continues where it was. --migration prints the tables, for a file of kiloshard migrate.`,
+--index fills one index, from the newest entity back, while services run, then checks each row of it and ends. Services
+that do not know the index cannot write from then on. After an interrupt, another run continues where it was. It fails if
+entities have the same value in a unique index. --migration prints the tables, for a file of kiloshard migrate; with --index
+those of one index.
+
+To drop an index, run --release NAME, remove it from the definition of all services, and run --drop NAME, which fails if
+a service still writes the index within --watch.`,
 		Example: `  kiloshard cleaner --entities entities.yaml --every 10s -o json
   kiloshard cleaner --entities entities.yaml --index index_link --rate 5000`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			switch {
-			case c.options.Once && c.index != "" || c.migration && (c.options.Once || c.index != ""):
-				return cli.Usagef("expected one of --once, --index and --migration")
-			case c.options.Workers < 1 || c.options.PerSecond < 0 || c.every < 0 || c.options.Interval <= 0:
-				return cli.Usagef("--parallel: expected 1 or more; --rate and --every 0 or more; --interval more than 0")
+			case count(c.options.Once, c.index != "", c.release != "", c.drop != "") > 1 || c.migration && count(c.options.Once, c.release != "", c.drop != "") > 0:
+				return cli.Usagef("expected one of --once, --index, --migration, --release and --drop")
+			case c.options.Workers < 1 || c.options.PerSecond < 0 || c.options.WalkPerSecond < 0 || c.every < 0 || c.watch < 0 || c.options.Interval <= 0:
+				return cli.Usagef("--parallel: expected 1 or more; --rate, --walk, --watch and --every 0 or more; --interval more than 0")
+			}
+			if c.options.WalkPerSecond == 0 {
+				c.options.WalkPerSecond = -1
 			}
 			return c.run(cmd.Context())
 		},
@@ -68,11 +82,24 @@ an interrupt, another run continues where it was. --migration prints the tables,
 	cmd.Flags().BoolVar(&c.options.Once, "once", false, "look at all shards once, and end")
 	cmd.Flags().BoolVar(&c.migration, "migration", false, "print the migration that creates the tables; with no hosts asked")
 	cmd.Flags().IntVar(&c.options.PerSecond, "rate", 0, "entities a second at most (default no limit)")
+	cmd.Flags().IntVar(&c.options.WalkPerSecond, "walk", 20, "entities and index rows a second that are compared besides; 0 for none")
+	cmd.Flags().StringVar(&c.release, "release", "", "let services write that do not know this index, and end")
+	cmd.Flags().StringVar(&c.drop, "drop", "", "drop this index, which the definition does not have any more, and end")
+	cmd.Flags().DurationVar(&c.watch, "watch", 10*time.Second, "how long --drop looks for services that write the index")
 	cmd.Flags().IntVar(&c.options.Workers, "parallel", cli.DefaultParallel, cli.ParallelUsage)
 	cmd.Flags().DurationVar(&c.options.Interval, "interval", time.Second, "from one look at all shards to the next")
 	cmd.Flags().DurationVar(&c.every, "every", 0, "print what was done so far, and the lag, so often")
 	_ = cmd.MarkFlagRequired("entities") // fails only for a flag that is not there
 	return cmd
+}
+
+func count(all ...bool) (n int) {
+	for _, is := range all {
+		if is {
+			n++
+		}
+	}
+	return n
 }
 
 func (c *command) run(ctx context.Context) (err error) {
@@ -85,8 +112,7 @@ func (c *command) run(ctx context.Context) (err error) {
 		return cli.Usagef("--entities %s: %w", c.file, err)
 	}
 	if c.migration {
-		fmt.Fprint(c.Stdout, d.Migration())
-		return nil
+		return c.printMigration(d)
 	}
 	file, store, _, err := c.OpenMap(ctx)
 	if err != nil {
@@ -101,22 +127,30 @@ func (c *command) run(ctx context.Context) (err error) {
 		return err
 	}
 	defer r.Close()
-	e, err := entities.Open(r, d)
-	if err != nil {
+	e, err := entities.Open(ctx, r, d)
+	if field := new(shards.FieldError); errors.As(err, &field) {
 		return cli.Usagef("--entities %s: %w", c.file, err)
+	}
+	if err != nil {
+		return err
 	}
 	if c.every > 0 {
 		ended := make(chan struct{})
 		counting, stop := context.WithCancel(ctx)
 		go func() {
 			defer close(ended)
-			c.count(counting, e)
+			c.report(counting, e)
 		}()
 		defer func() { stop(); <-ended }()
 	}
-	if c.index != "" {
+	switch {
+	case c.index != "":
 		err = e.Fill(ctx, c.index, c.options)
-	} else {
+	case c.release != "":
+		err = e.Release(ctx, c.release)
+	case c.drop != "":
+		err = e.Drop(ctx, c.drop, c.watch)
+	default:
 		c.options.Log = func(err error) { c.Warn("warning: %v", err) }
 		if c.options.Once {
 			c.options.Log = nil
@@ -129,8 +163,23 @@ func (c *command) run(ctx context.Context) (err error) {
 	return c.print(context.WithoutCancel(ctx), e)
 }
 
-// count prints what was done, every so often, until ctx ends.
-func (c *command) count(ctx context.Context, e *entities.Store) {
+// printMigration prints the migration of all tables, or of one index.
+func (c *command) printMigration(d entities.Definition) error {
+	if c.index == "" {
+		fmt.Fprint(c.Stdout, d.Migration())
+		return nil
+	}
+	for _, index := range d.Indexes {
+		if index.Name == c.index {
+			fmt.Fprint(c.Stdout, index.Migration())
+			return nil
+		}
+	}
+	return fmt.Errorf("%s: %w", c.index, entities.ErrNoIndex)
+}
+
+// report prints what was done, every so often, until ctx ends.
+func (c *command) report(ctx context.Context, e *entities.Store) {
 	tick := time.NewTicker(c.every)
 	defer tick.Stop()
 	for {
@@ -152,9 +201,15 @@ func (c *command) print(ctx context.Context, e *entities.Store) error {
 	if err != nil {
 		return err
 	}
-	r := result{e.Stats(), lag.Waiting, lag.Oldest.Seconds()}
+	r := result{e.Stats(), lag.Waiting, lag.Oldest.Seconds(), lag.Ahead.Seconds(), lag.Error}
 	return c.Print(r, func() {
-		c.Say("%d entities repaired, %d filled, %d index rows checked, %d added, %d removed, %d taken by another entity; %d wait, the oldest for %.1f s",
-			r.Repaired, r.Filled, r.Checked, r.Added, r.Removed, r.Taken, r.Waiting, r.Lag)
+		c.Say("%d entities repaired, %d filled, %d compared, %d index rows checked, %d added, %d removed, %d taken by another entity; %d wait, the oldest for %.1f s",
+			r.Repaired, r.Filled, r.Walked, r.Checked, r.Added, r.Removed, r.Taken, r.Waiting, r.Lag)
+		if r.Ahead > 0 {
+			c.Warn("warning: a write is %.1f s in the future: the clock of its host was ahead, or is behind now", r.Ahead)
+		}
+		if r.Error != "" {
+			c.Warn("warning: the last error: %s", r.Error)
+		}
 	})
 }

@@ -43,7 +43,7 @@ func runs(t *testing.T, between func(http.Handler) http.Handler) (load.Checked, 
 		t.Fatal(err)
 	}
 	t.Cleanup(r.Close)
-	photos, err := service.New(service.Config{Router: r, StoreShards: 8, TimeLimit: time.Minute})
+	photos, err := service.New(t.Context(), service.Config{Router: r, StoreShards: 8, TimeLimit: time.Minute})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -115,7 +115,7 @@ func TestDrain(t *testing.T) {
 	t.Parallel()
 	a := setup(t)
 	user := a.signUp(1)[0]
-	draining, err := service.New(service.Config{Router: a.router, StoreShards: 8, Drain: time.Hour})
+	draining, err := service.New(t.Context(), service.Config{Router: a.router, StoreShards: 8, Drain: time.Hour})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,6 +1,7 @@
 package service
 
 import (
+	"context"
 	"log/slog"
 	"net/http"
 	"sync/atomic"
@@ -56,8 +57,9 @@ type Service struct {
 	ending    atomic.Bool
 }
 
-// New makes a service. The error is one of registering its metrics, or of a map without the type board or with fewer shards than StoreShards.
-func New(cfg Config) (*Service, error) {
+// New makes a service. The error is one of registering its metrics, of a map without the type board or with fewer shards than StoreShards, or of
+// notes that have another definition in the shards.
+func New(ctx context.Context, cfg Config) (*Service, error) {
 	if cfg.TimeLimit <= 0 {
 		cfg.TimeLimit = defaultTimeLimit
 	}
@@ -79,7 +81,7 @@ func New(cfg Config) (*Service, error) {
 	}
 	notes := Notes
 	notes.Shards = cfg.StoreShards
-	if s.notes, err = entities.Open(cfg.Router, notes); err != nil {
+	if s.notes, err = entities.Open(ctx, cfg.Router, notes); err != nil {
 		return nil, err
 	}
 	if cfg.Metrics != nil {

@@ -78,7 +78,7 @@ func serveWithin(t *testing.T, m *shards.Map, limit time.Duration) *api {
 		t.Fatal(err)
 	}
 	t.Cleanup(r.Close)
-	s, err := service.New(service.Config{Router: r, StoreShards: 8, TimeLimit: limit})
+	s, err := service.New(t.Context(), service.Config{Router: r, StoreShards: 8, TimeLimit: limit})
 	if err != nil {
 		t.Fatal(err)
 	}

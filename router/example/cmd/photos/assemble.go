@@ -82,7 +82,7 @@ func assemble(ctx context.Context, f files, drain time.Duration, logger *slog.Lo
 		collectors.NewGoCollector(),
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
 	)
-	p.service, err = service.New(service.Config{Router: p.router, Drain: drain, Metrics: registry, Logger: logger})
+	p.service, err = service.New(ctx, service.Config{Router: p.router, Drain: drain, Metrics: registry, Logger: logger})
 	if err != nil {
 		return nil, fmt.Errorf("the service: %w", err)
 	}
