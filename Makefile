@@ -48,7 +48,7 @@ test-programs:
 	GOGC=400 CGO_ENABLED=0 go test $(QUICK) -shuffle=on -timeout=60m $$($(call PACKAGES,./shards/move/prove) | grep -E '$(PLAIN)')
 
 # What make test has in short.
-PROOFS := ./sql/prove/... ./shards/move/prove ./router/prove ./shards/mapstore ./bench/... ./router/example/... ./cmd/kiloshard
+PROOFS := ./sql/prove/... ./shards/move/prove ./router/prove ./router/entities/prove ./shards/mapstore ./bench/... ./router/example/... ./cmd/kiloshard
 
 prove: go ## all faults and benchmarks in full, an hour; IMAGE=postgres:17 or PROVE=published for IDs alone, elsewhere or to see it fail
 ifdef IMAGE
