@@ -35,6 +35,7 @@ const (
 	KindRights    Kind = difference.Rights    // "rights": a role that has rights on most shards has none on this one
 	KindExtension Kind = difference.Extension // "extension": it is missing, in another schema or version, or in a shard
 	KindForeign   Kind = difference.Foreign   // "foreign": another role owns it, added a trigger or the like to it, or may do so
+	KindEntities  Kind = difference.Entities  // "entities": the entities of package router/entities, or an index of theirs, have another definition than in most shards
 )
 
 // Difference is one difference between a host and the map.
@@ -69,7 +70,10 @@ func Verify(ctx context.Context, m *shards.Map) ([]Difference, error) {
 	if err != nil {
 		return nil, err
 	}
-	var differences []Difference
+	differences, err := findEntities(ctx, s, m)
+	if err != nil {
+		return nil, err
+	}
 	for i, list := range verify.Compare(verify.Input{Wanted: w, Hosts: all, Unreached: s.Unreached(), Lost: lost}) {
 		for _, d := range list {
 			differences = append(differences, Difference{Kind(d.Kind), all[i].Name, d.Schema, d.Found, d.Want})

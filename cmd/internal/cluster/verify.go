@@ -38,7 +38,7 @@ func VerifyCommand(a *cli.App) *cobra.Command {
 		Long: `Compares every shard on every host with the map and names each difference: shards that are missing, misplaced
 or on two hosts, functions with another shard number or epoch, sequences with a cache or a wrong maximum,
 columns whose default calls another shard's next_id or draws from such a sequence, columns that get IDs and
-cannot hold them, stray schemas. Then it
+cannot hold them, stray schemas, definitions of entities that differ. Then it
 compares the shards at each version with each other, and reports each kind of difference once. A move under
 way is not a difference, unless it stopped at the fence, where no host serves the shard. It changes nothing.
 Exit code 1 when there is a difference or no host answers, 3 when the hosts that answer are as the map says, or

@@ -26,6 +26,7 @@ const (
 	Rights    = "rights"
 	Extension = "extension"
 	Foreign   = "foreign"
+	Entities  = "entities"
 )
 
 // List is a list of the differences of one host.
