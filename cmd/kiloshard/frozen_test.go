@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/spf13/cobra"
 
 	"github.com/kiloshard/kiloshard/cmd/internal/cli"
@@ -54,10 +55,18 @@ func newFrozenCluster(t *testing.T) *frozenCluster {
 	t.Helper()
 	config := shardtest.ServerConfig() // for moves of shards
 	primary := pgtest.Start(t, config)
-	for _, name := range []string{"app", "control"} {
+	for _, name := range []string{"app", "control", "old"} {
 		if _, err := primary.CreateDatabase(t.Context(), name); err != nil {
 			t.Fatal(err)
 		}
+	}
+	old, err := pgx.Connect(t.Context(), primary.DSN("old"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = old.Exec(t.Context(), `create table users (id bigint primary key)`)
+	if err := errors.Join(err, old.Close(t.Context())); err != nil {
+		t.Fatal(err)
 	}
 	standby := shardtest.Standby(t, primary, "second")
 	if err := standby.Freeze(t.Context()); err != nil {
@@ -66,7 +75,7 @@ func newFrozenCluster(t *testing.T) *frozenCluster {
 	c := &frozenCluster{T: t, dir: t.TempDir()}
 	c.env = append(os.Environ(), cli.StoreVariable+"=10m", // so that one address may take longer than hangLimit
 		"PG_A_DSN="+frozenDSN(t, standby.DSN("app"), primary.DSN("app")), "PG_B_DSN="+shardtest.Hosts(t, 1)[0].ConnString(),
-		"PG_STORE_DSN="+frozenDSN(t, standby.DSN("control"), primary.DSN("control")))
+		"PG_OLD_DSN="+frozenDSN(t, standby.DSN("old"), primary.DSN("old")), "PG_STORE_DSN="+frozenDSN(t, standby.DSN("control"), primary.DSN("control")))
 	const store = "cluster: photos\nstore: {kind: postgres, dsn: \"${PG_STORE_DSN}\", variables: [\"PG_*\"]%s}\nmigrations: ./migrations\n"
 	c.write("kiloshard.yaml", fmt.Sprintf(store, ""))
 	c.write("psql.yaml", fmt.Sprintf(store, `, local: {require_auth: "none,password,md5,scram-sha-256"}`)) // an old psql has no require_auth
@@ -83,6 +92,7 @@ placement:
   - {shards: 2-3, host: pg-b}
 `)
 	c.write("entities.yaml", "shards: 1\nindexes:\n  - name: index_link\n    properties: [{name: link, type: text}]\n")
+	c.write("old.log", "2026-11-01 12:00:00.000 UTC [7] LOG:  duration: 0.100 ms  statement: select * from users where id = 1\n")
 	c.write("migrations/001_users.sql", "create table users (id bigint primary key default next_id());\n")
 	c.write("migrations/003_likes.sql", "create table likes (id bigint primary key);\n---- create above / drop below ----\ndrop table likes;\n")
 	return c
@@ -151,6 +161,8 @@ var (
 		{"rebalance", "--writes-over", "0"},
 		{"split", "pg-a", "--to", "pg-b", "--writes-over", "0"},
 		{"move status"},
+		{"adopt plan", "--from", "${PG_OLD_DSN}", "--key", "users.id"},
+		{"adopt queries", "--from", "${PG_OLD_DSN}", "--key", "users.id", "--file", "queries.yaml", "--log", "old.log"},
 	}
 	frozenMoves = [][]string{
 		{"move", "1", "--to", "pg-b", "--login-with-password"},
