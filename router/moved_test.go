@@ -185,14 +185,17 @@ func TestForgedFence(t *testing.T) {
 	}
 }
 
-// A call that came upon a fence which has come down by the time one looks, as that of a move that is tried again, is made once more.
+// A call that came upon a fence which has come down by the time one looks, as that of a move that is tried again, is made once more. So is one
+// that drew from the sequence behind that fence.
 func TestFenceHasComeDown(t *testing.T) {
 	t.Parallel()
 	b, ctx := setup(t, options{})
 	r := newSource(b.Map()).follow(ctx, t)
 	b.run(ctx, t, `create sequence shard_00005.tries`)
-	b.run(ctx, t, `create function shard_00005.fenced_once() returns int language plpgsql as $$ begin
-		if nextval('shard_00005.tries') = 1 then raise exception 'shard 5 moved' using errcode = 'KSM01'; end if; return 1; end $$`)
+	raise := func(message, code string) {
+		b.run(ctx, t, fmt.Sprintf(`create or replace function shard_00005.fenced_once() returns int language plpgsql as $$ begin
+			if nextval('shard_00005.tries') = 1 then raise exception '%s' using errcode = '%s'; end if; return 1; end $$`, message, code))
+	}
 	s, err := r.ForShard(5)
 	if err != nil {
 		t.Fatal(err)
@@ -206,14 +209,22 @@ func TestFenceHasComeDown(t *testing.T) {
 		"in a transaction":             func() error { return inTx(ctx) },
 		"in a transaction that begins": func() error { return inTx(together.BeginLate(ctx)) },
 	}
-	for way, call := range ways {
-		b.run(ctx, t, `alter sequence shard_00005.tries restart; delete from shard_00005.photos`)
-		if err := call(); err != nil {
-			t.Errorf("%s: %v", way, err)
+	for message, code := range map[string]string{"shard 5 moved": "KSM01", "sequence shard_00005__moved_1.next_id_seq cannot make IDs of shard 5": "KS001"} {
+		raise(message, code)
+		for way, call := range ways {
+			b.run(ctx, t, `alter sequence shard_00005.tries restart; delete from shard_00005.photos`)
+			if err := call(); err != nil {
+				t.Errorf("%s, %s: %v", code, way, err)
+			}
+			var count int
+			if err := s.QueryRow(ctx, `select count(*) from photos where owner = 1`).Scan(&count); err != nil || count != 1 {
+				t.Errorf("%s, %s: %d rows, %v, expected one", code, way, count, err)
+			}
 		}
-		var count int
-		if err := s.QueryRow(ctx, `select count(*) from photos where owner = 1`).Scan(&count); err != nil || count != 1 {
-			t.Errorf("%s: %d rows, %v, expected one", way, count, err)
-		}
+	}
+	raise("sequence shard_00005.other cannot make IDs of shard 5", "KS001")
+	b.run(ctx, t, `alter sequence shard_00005.tries restart`)
+	if err := ways["by itself"](); sqlState(err) != "KS001" {
+		t.Errorf("a sequence that is wrong: got %v, expected its error", err)
 	}
 }

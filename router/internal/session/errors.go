@@ -152,8 +152,15 @@ func withMoved(err error) error {
 	return failure.Moved(err)
 }
 
-// OnFence reports whether a statement came upon the fence of a shard.
-func OnFence(err error) bool { return failure.SQLState(err) == sql.ShardGone }
+// OnFence reports whether a statement came upon the fence of a shard, or drew from next_id_seq when that was behind the fence: it makes IDs
+// again if the fence comes down.
+func OnFence(err error) bool {
+	if err == nil {
+		return false
+	}
+	var pgErr *pgconn.PgError
+	return errors.As(err, &pgErr) && (pgErr.Code == sql.ShardGone || pgErr.Code == sql.Refused && strings.Contains(pgErr.Message, "__moved_"))
+}
 
 // withFenced adds [failure.ErrMoved] to the error of a statement that came upon the fence of a shard, where all that it
 // belongs to has had no effect: in a transaction, which the error has ended, or of a shard that is only read.
