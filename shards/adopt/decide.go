@@ -104,7 +104,7 @@ var tools = []string{
 	"atlas_schema_revisions", "_prisma_migrations", "sequelizemeta", "typeorm_metadata", "phinxlog", "doctrine_migration_versions", "pgmigrations",
 }
 
-// staysLeft returns why a table is left behind whatever its rows are, or nothing.
+// staysLeft returns why a table is left behind without a look at its rows, or nothing.
 func staysLeft(t *TablePlan, table *tables.Table) string {
 	switch {
 	case table.Kind == tables.Foreign:

@@ -130,7 +130,7 @@ func (f *File) wrong(field, found, expected string) error {
 const fileHead = `What each table of the database becomes: keyed, chained, reference, left, undecided.
 kiloshard help adopt explains the words. Edit this file, then run kiloshard adopt plan again: it keeps what is here.`
 
-// Write returns the file with a comment for each field, and for each table what is to be decided, or why it is so.
+// Write returns the file with a comment for each field, and for each table the decision that is missing, or the reason for the one that stands.
 func (p *Plan) Write() []byte {
 	var b bytes.Buffer
 	section := func(comment, field string) {

@@ -67,7 +67,7 @@ func TestFileIsReadBack(t *testing.T) {
 // hostile is a name that is trouble in SQL, YAML, HTML and on terminals.
 const hostile = "a\"b'c\n- {x: &y *z}\u0085\r- {y}#\u2028\x1b[2J<script>x</script>,]}%s\\"
 
-// TestHostileNames holds that names are data, whatever they are.
+// TestHostileNames holds that every name is data.
 func TestHostileNames(t *testing.T) {
 	t.Parallel()
 	host := database(t, strings.ReplaceAll(`

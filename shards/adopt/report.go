@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/kiloshard/kiloshard/internal/figures"
 	"github.com/kiloshard/kiloshard/shards/adopt/page"
 )
 
@@ -11,7 +12,7 @@ import (
 func (p *Plan) Page() page.Page {
 	key := fmt.Sprintf("The key is %s. Its shard is %s for 4096 shards.", p.Key, p.Strategy.Shard(p.Key.Column, 4096))
 	facts := []string{key, fmt.Sprintf("%s in %s tables; a second copy of the sharded ones needs %s.",
-		page.Size(p.Bytes), page.Number(int64(len(p.Tables))), page.Size(p.Disk))}
+		figures.Megabytes(p.Bytes), figures.Thousands(len(p.Tables)), figures.Megabytes(p.Disk))}
 	if p.Sample < 100 {
 		facts = append(facts, fmt.Sprintf("Rows are those of a sample: %g per cent of the pages.", p.Sample))
 	}
@@ -48,15 +49,15 @@ func (p *Plan) tablesSection() page.Section {
 	for _, t := range p.Tables {
 		rows := "?"
 		if t.Looked > 0 && p.Sample == 100 {
-			rows = page.Number(t.Looked)
+			rows = figures.Thousands(t.Looked)
 		} else if t.Rows >= 0 {
-			rows = "~" + page.Number(t.Rows)
+			rows = "~" + figures.Thousands(t.Rows)
 		}
 		why := t.Why
 		if t.Is == Undecided {
 			why = "see above"
 		}
-		s.Rows = append(s.Rows, []string{t.Table.String(), string(t.Is), t.Route, rows, page.Size(t.Bytes), why})
+		s.Rows = append(s.Rows, []string{t.Table.String(), string(t.Is), t.Route, rows, figures.Megabytes(t.Bytes), why})
 	}
 	return s
 }
@@ -78,7 +79,7 @@ func (p *Plan) spreadSection() page.Section {
 	}
 	for _, n := range p.Spreads {
 		s.Rows = append(s.Rows, []string{
-			page.Number(int64(n.ShardCount)), page.Size(n.Smallest), page.Size(n.Median), page.Size(n.Largest), page.Number(n.Rows), page.Number(int64(n.Empty)),
+			figures.Thousands(int64(n.ShardCount)), figures.Megabytes(n.Smallest), figures.Megabytes(n.Median), figures.Megabytes(n.Largest), figures.Thousands(n.Rows), figures.Thousands(int64(n.Empty)),
 		})
 	}
 	return s

@@ -18,7 +18,7 @@ func inSnapshot(ctx context.Context, host shards.Host, fn func(pgx.Tx) error) er
 	conn, err := connect.Open(ctx, host, func(c *pgx.ConnConfig) {
 		connect.LimitLocks(c)
 		c.RuntimeParams["application_name"] = "kiloshard adopt"
-		c.RuntimeParams["default_transaction_read_only"] = "on" // whatever follows
+		c.RuntimeParams["default_transaction_read_only"] = "on" // also what follows
 	})
 	if err != nil {
 		return err

@@ -1,13 +1,11 @@
 package adopt_test
 
 import (
-	"context"
 	"os"
 	"strings"
 	"testing"
 
-	"github.com/jackc/pgx/v5"
-
+	"github.com/kiloshard/kiloshard/internal/pgtest"
 	"github.com/kiloshard/kiloshard/shards"
 	"github.com/kiloshard/kiloshard/shards/adopt"
 	"github.com/kiloshard/kiloshard/shards/shardtest"
@@ -48,17 +46,7 @@ func database(t *testing.T, statements string) shards.Host {
 // run runs statements, and returns what the last one returns of one column.
 func run(t *testing.T, dsn, statements string) []string {
 	t.Helper()
-	config, err := pgx.ParseConfig(dsn)
-	if err != nil {
-		t.Fatal(err)
-	}
-	config.RuntimeParams["standard_conforming_strings"], config.RuntimeParams["client_encoding"] = "on", "UTF8"
-	conn, err := pgx.ConnectConfig(t.Context(), config)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = conn.Close(context.Background()) }()
-	results, err := conn.PgConn().Exec(t.Context(), statements).ReadAll()
+	results, err := pgtest.Connect(t, dsn).PgConn().Exec(t.Context(), statements).ReadAll()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,13 +1,13 @@
 package tables_test
 
 import (
-	"context"
 	"os"
 	"slices"
 	"testing"
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/kiloshard/kiloshard/internal/pgtest"
 	"github.com/kiloshard/kiloshard/shards/shardtest"
 	"github.com/kiloshard/kiloshard/shards/tables"
 )
@@ -17,16 +17,7 @@ func TestMain(m *testing.M) { os.Exit(shardtest.Run(m)) }
 // connected returns a session in a database of the test's own, in which the statements were run.
 func connected(t *testing.T, statements string) *pgx.Conn {
 	t.Helper()
-	config, err := pgx.ParseConfig(shardtest.Hosts(t, 1)[0].ConnString())
-	if err != nil {
-		t.Fatal(err)
-	}
-	config.RuntimeParams["standard_conforming_strings"], config.RuntimeParams["client_encoding"] = "on", "UTF8"
-	conn, err := pgx.ConnectConfig(t.Context(), config)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = conn.Close(context.Background()) })
+	conn := pgtest.Connect(t, shardtest.Hosts(t, 1)[0].ConnString())
 	for _, text := range []string{"set search_path = public", statements, "set search_path = pg_catalog, pg_temp"} {
 		if _, err := conn.Exec(t.Context(), text, pgx.QueryExecModeSimpleProtocol); err != nil {
 			t.Fatal(err)

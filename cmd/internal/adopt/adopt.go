@@ -21,20 +21,29 @@ func Command(a *cli.App) *cobra.Command {
 	return cmd
 }
 
-// database is the flags that name the database, and the file of decisions.
+// database is the flags of both commands: they name the database, the file of decisions and that of the report.
 type database struct {
-	from, key, file string
+	from, key, file, report string
 }
 
-func (d *database) flags(cmd *cobra.Command) {
+func (d *database) flags(cmd *cobra.Command, report string) {
+	cmd.Flags().StringVar(&d.report, "report", "", report)
 	cmd.Flags().StringVar(&d.from, "from", "", "the DSN of the database; ${NAME} is a variable of the environment")
 	cmd.Flags().StringVar(&d.key, "key", "", "the column whose value decides the shard of a row, such as users.id (default: that of the file)")
 	cmd.Flags().StringVar(&d.file, "file", "adopt.yaml", "the file of decisions")
 	_ = cmd.MarkFlagRequired("from") // fails only for a flag that is not there
 }
 
-// config returns the database and the decisions. The file may be missing if there is a key.
+// config returns the database and the decisions, and checks that the report can be written. The file may be missing if there is a key.
 func (d *database) config(a *cli.App) (adopt.Config, error) {
+	cfg, err := d.decided(a)
+	if err == nil {
+		err = checkReport(d.report)
+	}
+	return cfg, err
+}
+
+func (d *database) decided(a *cli.App) (adopt.Config, error) {
 	host, err := shards.NewHost("the database", d.from, a.Lookup)
 	if wrong := (*shards.FieldError)(nil); errors.As(err, &wrong) {
 		wrong.Field = "--from"

@@ -29,7 +29,6 @@ func planCommand(a *cli.App) *cobra.Command {
 	var (
 		from    database
 		sample  float64
-		report  string
 		rewrite bool
 	)
 	cmd := &cobra.Command{
@@ -50,9 +49,6 @@ that were deleted after the beginning; --sample 1 reads one page of a hundred. A
 				return cli.Usagef("--sample %g: expected more than 0, 100 at most", sample)
 			}
 			cfg, err := from.config(a)
-			if err == nil {
-				err = checkReport(report)
-			}
 			if err != nil {
 				return err
 			}
@@ -78,7 +74,7 @@ that were deleted after the beginning; --sample 1 reads one page of a hundred. A
 				}
 				result.Written = true
 			}
-			if err := writeReport(report, plan.Page()); err != nil {
+			if err := writeReport(from.report, plan.Page()); err != nil {
 				return err
 			}
 			if err := a.Print(result, func() { sayPlan(a, result) }); err != nil {
@@ -90,9 +86,8 @@ that were deleted after the beginning; --sample 1 reads one page of a hundred. A
 			return nil
 		},
 	}
-	from.flags(cmd)
+	from.flags(cmd, "write the report to an HTML file, too")
 	cmd.Flags().Float64Var(&sample, "sample", 100, "per cent of the pages of each table whose rows are counted")
-	cmd.Flags().StringVar(&report, "report", "", "write the report to an HTML file, too")
 	cmd.Flags().BoolVar(&rewrite, "rewrite", false, "write an existing file again, with its decisions and without its comments; the old one gets the ending .old")
 	return cmd
 }

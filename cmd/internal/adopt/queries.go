@@ -25,10 +25,9 @@ type queriesResult struct {
 
 func queriesCommand(a *cli.App) *cobra.Command {
 	var (
-		from   database
-		log    string
-		report string
-		most   int
+		from database
+		log  string
+		most int
 	)
 	cmd := &cobra.Command{
 		Use:   "queries",
@@ -45,9 +44,6 @@ A log also shows transactions that have several keys. Values are left out of all
 				return cli.Usagef("--most %d: expected 0 or more", most)
 			}
 			cfg, err := from.config(a)
-			if err == nil {
-				err = checkReport(report)
-			}
 			if err != nil {
 				return err
 			}
@@ -87,15 +83,14 @@ A log also shows transactions that have several keys. Values are left out of all
 			queries.Sort(result.Statements)
 			result.Statements = append([]queries.Statement{}, result.Statements...)
 			result.Classes = queries.Summarize(result.Statements)
-			if err := writeReport(report, queries.Page(result.Statements, result.facts(), 0)); err != nil {
+			if err := writeReport(from.report, queries.Page(result.Statements, result.facts(), 0)); err != nil {
 				return err
 			}
 			return a.Print(result, func() { say(a, queries.Page(result.Statements, result.facts(), most)) })
 		},
 	}
-	from.flags(cmd)
+	from.flags(cmd, "write all statements to an HTML file, too")
 	cmd.Flags().StringVar(&log, "log", "", "read a log file of the server instead of pg_stat_statements")
-	cmd.Flags().StringVar(&report, "report", "", "write all statements to an HTML file, too")
 	cmd.Flags().IntVar(&most, "most", 20, "how many statements of each class are printed; 0 for all")
 	return cmd
 }

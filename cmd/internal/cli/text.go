@@ -1,10 +1,11 @@
 package cli
 
 import (
-	"fmt"
 	"strings"
 	"time"
 	"unicode"
+
+	"github.com/kiloshard/kiloshard/internal/figures"
 )
 
 // OneLine makes a text one line without control characters.
@@ -15,21 +16,11 @@ func OneLine(text string) string {
 // Stamp formats a time to the second, in UTC.
 func Stamp(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05Z") }
 
-// Megabytes writes a size in units of 10⁶ bytes.
-func Megabytes(bytes int64) string { return fmt.Sprintf("%.1f MB", float64(bytes)/1e6) }
+// Megabytes is [figures.Megabytes].
+func Megabytes(bytes int64) string { return figures.Megabytes(bytes) }
 
-// Thousands returns a number with commas: 1,048,576.
-func Thousands(n int) string {
-	digits := fmt.Sprint(n)
-	start := 0
-	if n < 0 {
-		start = 1
-	}
-	for i := len(digits) - 3; i > start; i -= 3 {
-		digits = digits[:i] + "," + digits[i:]
-	}
-	return digits
-}
+// Thousands is [figures.Thousands].
+func Thousands(n int) string { return figures.Thousands(n) }
 
 // Count returns a number and its noun: "1 shard", "2,048 shards".
 func Count(n int, noun string) string {

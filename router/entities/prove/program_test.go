@@ -4,7 +4,7 @@ import "fmt"
 
 // protocol is what the programs do, less what is taken out of it.
 type protocol struct {
-	noVersions    bool // rows are removed whatever version they have
+	noVersions    bool // rows of all versions are removed
 	noGuard       bool // a writer writes the entity although its claim was ended
 	noEnd         bool // a write does not end the claims of other writers
 	lowersVersion bool // a writer gives a row its version although the row has a higher one

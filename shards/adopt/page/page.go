@@ -5,7 +5,6 @@ package page
 import (
 	"bytes"
 	_ "embed"
-	"fmt"
 	"html/template"
 	"io"
 	"strings"
@@ -53,20 +52,4 @@ func (p Page) WriteHTML(w io.Writer) error {
 	}
 	_, err := out.WriteTo(w)
 	return err
-}
-
-// Size writes a number of bytes in units of 10⁶: 12.3 MB.
-func Size(bytes int64) string { return fmt.Sprintf("%.1f MB", float64(bytes)/1e6) }
-
-// Number writes a number with commas: 1,048,576.
-func Number(n int64) string {
-	digits := fmt.Sprint(n)
-	start := 0
-	if n < 0 {
-		start = 1
-	}
-	for i := len(digits) - 3; i > start; i -= 3 {
-		digits = digits[:i] + "," + digits[i:]
-	}
-	return digits
 }

@@ -38,15 +38,3 @@ func TestNothingGetsOut(t *testing.T) {
 type failing struct{ err error }
 
 func (f failing) Write([]byte) (int, error) { return 0, f.err }
-
-func TestNumbers(t *testing.T) {
-	t.Parallel()
-	for n, want := range map[int64]string{0: "0", 999: "999", 1000: "1,000", -1234567: "-1,234,567"} {
-		if got := page.Number(n); got != want {
-			t.Errorf("%d: got %s", n, got)
-		}
-	}
-	if got := page.Size(12_345_678); got != "12.3 MB" {
-		t.Errorf("got %s", got)
-	}
-}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/kiloshard/kiloshard/internal/figures"
 	"github.com/kiloshard/kiloshard/internal/sqltext"
 	"github.com/kiloshard/kiloshard/shards/adopt/page"
 )
@@ -58,7 +59,7 @@ func Page(all []Statement, facts []string, most int) page.Page {
 			share = fmt.Sprintf("%.1f %%", 100*s.Seconds/total)
 		}
 		summary.Rows = append(summary.Rows, []string{
-			string(s.Class), s.Means, page.Number(int64(s.Statements)), page.Number(s.Calls), fmt.Sprintf("%.3f", s.Seconds), share,
+			string(s.Class), s.Means, figures.Thousands(int64(s.Statements)), figures.Thousands(s.Calls), fmt.Sprintf("%.3f", s.Seconds), share,
 		})
 	}
 	report.Add(summary)
@@ -70,7 +71,7 @@ func Page(all []Statement, facts []string, most int) page.Page {
 				continue
 			}
 			if count++; most == 0 || count <= most {
-				section.Rows = append(section.Rows, []string{page.Number(s.Calls), fmt.Sprintf("%.3f", s.Seconds), s.Why, sqltext.Shortened(s.SQL)})
+				section.Rows = append(section.Rows, []string{figures.Thousands(s.Calls), fmt.Sprintf("%.3f", s.Seconds), s.Why, sqltext.Shortened(s.SQL)})
 			}
 		}
 		if most > 0 && count > most {

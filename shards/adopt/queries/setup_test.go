@@ -7,6 +7,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/kiloshard/kiloshard/internal/pgtest"
 	"github.com/kiloshard/kiloshard/shards"
 	"github.com/kiloshard/kiloshard/shards/adopt"
 	"github.com/kiloshard/kiloshard/shards/adopt/queries"
@@ -44,17 +45,7 @@ tables:
 // exec runs statements in a database.
 func exec(t *testing.T, dsn, statements string) {
 	t.Helper()
-	config, err := pgx.ParseConfig(dsn)
-	if err != nil {
-		t.Fatal(err)
-	}
-	config.RuntimeParams["standard_conforming_strings"], config.RuntimeParams["client_encoding"] = "on", "UTF8"
-	conn, err := pgx.ConnectConfig(t.Context(), config)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = conn.Close(context.Background()) }()
-	if _, err := conn.PgConn().Exec(t.Context(), statements).ReadAll(); err != nil {
+	if _, err := pgtest.Connect(t, dsn).PgConn().Exec(t.Context(), statements).ReadAll(); err != nil {
 		t.Fatal(err)
 	}
 }
