@@ -139,7 +139,7 @@ func alternate(t *testing.T, opts options) {
 // down: what runs goes on, and what waits gets its turn.
 func TestBusyPgBouncer(t *testing.T) {
 	t.Parallel()
-	const failAfter = 200 * time.Millisecond
+	const failAfter = time.Second
 	db, ctx := setup(t, options{})
 	admin, err := pgx.ParseConfig(db.dsns[0])
 	if err != nil {
@@ -170,7 +170,7 @@ func TestBusyPgBouncer(t *testing.T) {
 	for i := range 4 * pooledSessions {
 		wait.Go(func() {
 			s := b.shard(t, i)
-			tag, err := s.Exec(ctx, `update photos set owner = owner from (select pg_sleep($1)) s`, (10 * failAfter).Seconds())
+			tag, err := s.Exec(ctx, `update photos set owner = owner from (select pg_sleep($1)) s`, (3 * failAfter).Seconds())
 			if err != nil || tag.RowsAffected() != 1 {
 				t.Errorf("%s: %s, %v", s, tag, err)
 			}

@@ -127,6 +127,7 @@ func isSQLState(err error, state string) error {
 func TestRiddles(t *testing.T) {
 	t.Parallel()
 	db, _ := setup(t, options{})
+	var batched uint64 // by those whose calls may share a connection, unless the machine makes all of them slow
 	for _, c := range []struct {
 		name   string
 		conns  int32
@@ -164,11 +165,14 @@ func TestRiddles(t *testing.T) {
 			}
 			wait.Wait()
 			stats := b.Stats()[0]
-			if together := stats.Batched > 0; together == c.alone {
+			if batched += stats.Batched; c.alone && stats.Batched > 0 {
 				t.Errorf("%+v", stats)
 			}
 			b.isFree(ctx, t)
 		})
+	}
+	if batched == 0 {
+		t.Error("no two calls were sent together")
 	}
 }
 

@@ -26,6 +26,6 @@ CGO_ENABLED=0 go test -c -o "$scratch/prove.test" "$package"
 # in memory, since the container's own file system is slow.
 docker run --rm --init --name "$name" --shm-size 512m --tmpfs /tmp:exec,mode=1777 \
   --volume "$scratch/prove.test:/prove.test:ro" \
-  --env PROVE --env PROVE_FULL --env CI --env KILOSHARD_RANDOM_STATEMENTS \
+  --env PROVE --env PROVE_FULL --env CI --env KILOSHARD_RANDOM_STATEMENTS --env KILOSHARD_TORTURE \
   --entrypoint /prove.test "$image" "$@" &
 wait $!
