@@ -45,13 +45,20 @@ func (s *Store) addContested(ctx context.Context, shard router.Shard, t table, s
 	if err != nil {
 		return nil, err
 	}
-	has := func(rows []row, r row) bool {
-		return slices.ContainsFunc(rows, func(o row) bool { return slices.Equal(o.values, r.values) })
+	has := func(rows []row, r row) bool { // those of one page may be of two entities with one value
+		return slices.ContainsFunc(rows, func(o row) bool { return o.id != r.id && slices.Equal(o.values, r.values) })
 	}
 	for _, r := range some {
 		if has(holders, r) && !has(stray, r) {
 			taken = append(taken, r)
 		}
+	}
+	if len(taken) > 0 { // the value may have changed hands since the entity was read
+		states, err := s.look(ctx, collect(taken, func(r row) ID { return r.id }))
+		if err != nil {
+			return nil, err
+		}
+		taken = slices.DeleteFunc(taken, func(r row) bool { return !t.has(states[r.id].properties, r.values) })
 	}
 	if len(stray) > 0 {
 		if _, err := shard.Exec(ctx, t.stray, t.args(stray)...); err != nil {

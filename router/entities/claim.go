@@ -76,8 +76,8 @@ func (s *Store) settle(ctx context.Context, shard router.Shard, w work) (state s
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanUpTime)
 	defer cancel()
 	var b pgx.Batch
-	b.Queue(`update entity_work set state = 'dropped' where version = $1 and state = 'claims'`, w.version)
-	b.Queue(`select state from entity_work where version = $1`, w.version)
+	b.Queue(`update entity_work set state = 'dropped' where version = $1 and entity_id = $2 and state = 'claims'`, w.version, w.id)
+	b.Queue(`select state from entity_work where version = $1 and entity_id = $2`, w.version, w.id)
 	return state, send(ctx, shard, &b, &state)
 }
 

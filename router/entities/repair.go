@@ -18,7 +18,7 @@ func (s *Store) finish(ctx context.Context, shard router.Shard, w work, version 
 	const query = `with same as materialized (
 			select coalesce((select version from entities where id = $2), 0) = $3 as same
 		), done as (
-			delete from entity_work where version = $1 and (select same from same)
+			delete from entity_work where version = $1 and entity_id = $2 and (select same from same)
 		)
 		select same from same`
 	err = shard.QueryRow(ctx, query, w.version, w.id, version).Scan(&done)

@@ -34,9 +34,11 @@ func (i IndexDefinition) values(d properties) (all [][]any, tooLong bool) {
 			return nil, false
 		}
 	}
-	leads := []json.RawMessage{d[i.Properties[0].Name]}
+	lead := d[i.Properties[0].Name]
+	leads := []json.RawMessage{lead}
 	if i.Properties[0].Each {
-		if len(leads[0]) == 0 || leads[0][0] != '[' || json.Unmarshal(leads[0], &leads) != nil {
+		leads = nil // else Unmarshal would write the first element over its input
+		if len(lead) == 0 || lead[0] != '[' || json.Unmarshal(lead, &leads) != nil {
 			return nil, false
 		}
 	}

@@ -56,7 +56,7 @@ func (s *Store) statements() {
 		s.project("body"), unique, known, set, drop)
 	// $4 is the version of the work.
 	s.commit = fmt.Sprintf(`with mine as materialized (
-			update entity_work set state = 'written' where version = $4 and state = 'claims' and %s returning 1
+			update entity_work set state = 'written' where version = $4 and entity_id = $1 and state = 'claims' and %s returning 1
 		), put as (
 			insert into entities (id, version, body) select $1::uuid, $4::bigint, $3::jsonb from mine %s
 		), dropped as (

@@ -52,6 +52,34 @@ func TestValueStaysWithItsEntity(t *testing.T) {
 	}
 }
 
+// A host loses the claim of a writer in a failover, and makes its version again, for another entity. The writer leaves that claim alone.
+func TestVersionMadeAgain(t *testing.T) {
+	t.Parallel()
+	d := entities.Definition{Shards: 1, Indexes: []entities.IndexDefinition{byEmail}}
+	b, ctx := setup(t, d)
+	id, other, reached := newID(), newID(), false
+	s := b.open(t, d)
+	s.SetStep(func(step string) error {
+		if step == "commit" && !reached {
+			reached = true
+			b.each(ctx, t, fmt.Sprintf(`update entity_work set entity_id = '%x'`, other))
+		}
+		return nil
+	})
+	put(ctx, t, s, id, map[string]any{"email": "a"})
+	kept := 0
+	shard, err := b.r.ForShard(0)
+	if err == nil {
+		err = shard.QueryRow(ctx, `select count(*) from entity_work where entity_id = $1 and state = 'claims'`, other).Scan(&kept)
+	}
+	if err != nil || kept != 1 || !reached {
+		t.Errorf("%d claims of the other entity, %v, expected one", kept, err)
+	}
+	if err := b.Put(ctx, newID(), body(t, map[string]any{"email": "a"})); !errors.Is(err, entities.ErrTaken) {
+		t.Errorf("got %v, expected ErrTaken", err)
+	}
+}
+
 // A writer claims a value and is suspended. A cleaner ends its claim, and another entity gets the value. The writer does not write
 // its entity with a value that it does not have.
 func TestSuspendedClaim(t *testing.T) {

@@ -46,16 +46,20 @@ func (w *walk) step(ctx context.Context) error {
 	if w.p.WalkPerSecond > 0 {
 		limit = max(limit, 1)
 	}
+	var taken error // reported, and no reason to leave the other shards
 	for visited := 0; limit > 0 && visited < w.s.d.Shards*(len(w.s.indexes)+1); visited++ {
 		n := w.next
 		w.next = (n + 1) % shards.Number(w.s.d.Shards)
 		count, err := w.visit(ctx, n, limit)
 		if err != nil {
-			return fmt.Errorf("shard %d: %w", n, err)
+			taken = errors.Join(taken, fmt.Errorf("shard %d: %w", n, err))
+			if !errors.Is(err, ErrTaken) {
+				return taken
+			}
 		}
 		limit -= max(count, 1)
 	}
-	return nil
+	return taken
 }
 
 // restart makes the walk begin again, in all shards, if the host of a shard has failed over: rows of the other shards may belong to

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/kiloshard/kiloshard/router/entities"
+	"github.com/kiloshard/kiloshard/shards"
 )
 
 // Index rows are lost, and others appear, without any row in entity_work. The cleaner finds both.
@@ -21,6 +22,53 @@ func TestLostRows(t *testing.T) {
 	b.agree(ctx, t)
 	if s := b.Stats(); s.Walked != 30 || s.Checked == 0 {
 		t.Errorf("counts %+v, expected 30 entities", s)
+	}
+}
+
+// An entity has several rows of an index of arrays in one shard. The walk keeps them all.
+func TestWalkOfArrays(t *testing.T) {
+	t.Parallel()
+	byTag := entities.IndexDefinition{Name: "index_tag", Properties: []entities.Property{{Name: "tags", Type: entities.Text, Each: true}}}
+	d := entities.Definition{Shards: shardCount, Indexes: []entities.IndexDefinition{byTag}}
+	b, ctx := setupOf(t, d, d)
+	var tags []string
+	for i := range 5 * shardCount {
+		tags = append(tags, fmt.Sprint(i))
+	}
+	put(ctx, t, b.Store, newID(), map[string]any{"tags": tags})
+	b.walk(ctx, t)
+	for _, tag := range tags {
+		if all, err := b.Index("index_tag").GetAll(ctx, tag, entities.Page{}); err != nil || len(all) != 1 {
+			t.Errorf("%s: %d entities, %v, expected one", tag, len(all), err)
+		}
+	}
+	if s := b.Stats(); s.Removed > 0 {
+		t.Errorf("counts %+v, expected none removed", s)
+	}
+}
+
+// In each shard an entity lacks its row in a unique index, because another entity has the value. The walk reports all of them.
+func TestWalkBeyondDuplicates(t *testing.T) {
+	t.Parallel()
+	b, ctx := setup(t, definition)
+	for n := range shards.Number(shardCount) {
+		for range 2 {
+			id := newID()
+			for shards.MD5Shard(id[:], shardCount) != n {
+				id = newID()
+			}
+			b.each(ctx, t, `delete from index_email`)
+			put(ctx, t, b.Store, id, map[string]any{"email": fmt.Sprint(n)})
+		}
+	}
+	reported := 0
+	if err := b.Clean(ctx, entities.CleanOptions{Once: true, WalkPerSecond: 1_000_000, Log: func(err error) {
+		reported += strings.Count(err.Error(), entities.ErrTaken.Error())
+	}}); err != nil {
+		t.Fatal(err)
+	}
+	if reported != shardCount {
+		t.Errorf("%d reported, expected %d", reported, shardCount)
 	}
 }
 
@@ -43,6 +91,33 @@ func TestWalkBesideAWriter(t *testing.T) {
 	for range 2 * shardCount {
 		if err := w.Step(ctx); err != nil {
 			t.Fatal(err)
+		}
+	}
+	if !changed {
+		t.Error("the walk has read nothing")
+	}
+	b.agree(ctx, t)
+}
+
+// An entity changes after the walk has read it, and another one gets its value. That is no duplicate.
+func TestWalkBesideAChangeOfHands(t *testing.T) {
+	t.Parallel()
+	b, ctx := setup(t, definition)
+	id := newID()
+	put(ctx, t, b.Store, id, map[string]any{"email": "a"})
+	s, changed := b.open(t, definition), false
+	s.SetStep(func(step string) error {
+		if step == "walk" && !changed {
+			changed = true
+			put(ctx, t, b.Store, id, map[string]any{"email": "b"})
+			put(ctx, t, b.Store, newID(), map[string]any{"email": "a"})
+		}
+		return nil
+	})
+	w := s.NewWalk(1)
+	for range 2 * shardCount {
+		if err := w.Step(ctx); err != nil {
+			t.Error(err)
 		}
 	}
 	if !changed {

@@ -8,4 +8,7 @@
 // The model is small on purpose: two values, a few versions, at most one retry of a writer. Its tests remove one safeguard at a
 // time, and each removal must lead to a violation; a test prints the shortest sequence of steps that does. The model checks
 // the argument, not the SQL: the tests of package entities do that. make prove runs the larger scenarios in full, make test in part.
+//
+// TestTorture runs the package on servers: processes of writers and cleaners are killed, shards move, a clock steps, and hosts
+// fail over to standbys that lack their last writes. make prove takes ten minutes for it.
 package prove
