@@ -21,7 +21,8 @@
 //   - [Type]: the objects of one type. Get, GetMany, Create, CreateNear another object, CreateMany, Update, Delete, Undelete, Purge.
 //   - [Mapping]: one-way relations, such as board_has_pins. A row is on the shard of the object that it leads from.
 //     [Join] reads the objects that the rows lead to.
-//   - [Mod]: rows with any bytes as their key, such as a name or an address, on shard md5(key) % N.
+//   - [Mod]: rows with any bytes as their key, such as a name or an address, on shard md5(key) % N. Postgres refuses a program
+//     with another N than the table has, see [ModTable].
 //   - [Tables]: the tables of all these, as a migration of the service.
 //
 // What is in one shard, such as a board, its pins and its rows of board_has_pins, can be written in one transaction: see

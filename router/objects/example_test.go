@@ -112,6 +112,9 @@ func ExampleJoin() {
 	// 10 pins, from dog 9 to dog 0
 }
 
+// logins is both in the migration and in the program.
+var logins = objects.ModTable{Name: "persons_by_facebook", Shards: 4096}
+
 // Somebody logs in by Facebook: the ID there leads to the person here.
 func ExampleMod() {
 	ctx := context.Background()
@@ -122,7 +125,7 @@ func ExampleMod() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	byFacebook, err := objects.OpenMod[shards.ID](r, "persons_by_facebook", 4096)
+	byFacebook, err := objects.OpenMod[shards.ID](r, logins)
 	if err != nil {
 		log.Fatal(err)
 	}

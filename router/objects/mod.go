@@ -16,8 +16,9 @@ import (
 // see [shards.MD5Shard]. Values of T are stored as JSON, by encoding/json. A Mod is safe for concurrent use.
 type Mod[T any] struct {
 	r     *router.Router
+	of    ModTable
 	table string // its name in SQL
-	of    int
+	key   string // the column
 	in    transaction
 }
 
@@ -33,18 +34,19 @@ const MaxKey = 2000
 // ErrChanged says that a row was changed or deleted after it was read.
 var ErrChanged = errors.New("the row has changed")
 
-// OpenMod returns a table of [Tables.Mods] on the first of shards of the map. Never change that number: nearly every key would
-// have another shard. It returns a [shards.FieldError] for a number that the map does not allow.
-func OpenMod[T any](r *router.Router, table string, of int) (*Mod[T], error) {
-	if of < 1 || of > r.Map().Len() {
-		return nil, &shards.FieldError{Field: "of", Found: fmt.Sprint(of), Expected: fmt.Sprintf("1 to %d shards", r.Map().Len())}
+// OpenMod returns a table of [Tables.Mods]. It returns a [shards.FieldError] for a number of shards that the map does not have. If
+// the table was created for another number, all methods of the Mod return a [shards.FieldError] with both numbers, and read
+// and write nothing.
+func OpenMod[T any](r *router.Router, of ModTable) (*Mod[T], error) {
+	if of.Shards < 1 || of.Shards > r.Map().Len() {
+		return nil, of.wrong(fmt.Sprintf("1 to %d", r.Map().Len()))
 	}
-	return &Mod[T]{r: r, table: pgx.Identifier{table}.Sanitize(), of: of}, nil
+	return &Mod[T]{r: r, of: of, table: pgx.Identifier{of.Name}.Sanitize(), key: of.key()}, nil
 }
 
 // Shard returns the shard of a key.
 func (m *Mod[T]) Shard(key []byte) (router.Shard, error) {
-	return m.r.ForShard(shards.MD5Shard(key, m.of))
+	return m.r.ForShard(shards.MD5Shard(key, m.of.Shards))
 }
 
 // sender returns where statements for a key are sent.
@@ -58,7 +60,7 @@ func (m *Mod[T]) sender(key []byte) (sender, error) {
 
 // Get returns the row of a key, or [ErrNotFound]. All methods also return the errors of a [router.Shard].
 func (m *Mod[T]) Get(ctx context.Context, key []byte) (Item[T], error) {
-	item, err := m.row(ctx, key, `select data::text, version from `+m.table+` where key = $1`)
+	item, err := m.row(ctx, key, `select data::text, version from `+m.table+` where `+m.key+` = $1`)
 	if errors.Is(err, pgx.ErrNoRows) {
 		err = ErrNotFound
 	}
@@ -72,7 +74,7 @@ func (m *Mod[T]) PutIfAbsent(ctx context.Context, key []byte, value T) (Item[T],
 	if err != nil {
 		return Item[T]{}, false, err
 	}
-	query := `insert into ` + m.table + ` (key, data) values ($1, $2) on conflict (key) do nothing returning data::text, version`
+	query := `insert into ` + m.table + ` (` + m.key + `, data) values ($1, $2) on conflict (` + m.key + `) do nothing returning data::text, version`
 	for {
 		item, err := m.row(ctx, key, query, text)
 		if !errors.Is(err, pgx.ErrNoRows) {
@@ -90,8 +92,8 @@ func (m *Mod[T]) Put(ctx context.Context, key []byte, value T) (Item[T], error) 
 	if err != nil {
 		return Item[T]{}, err
 	}
-	return m.row(ctx, key, `insert into `+m.table+` (key, data) values ($1, $2)
-on conflict (key) do update set data = excluded.data, version = default, ts = now() returning data::text, version`, text)
+	return m.row(ctx, key, `insert into `+m.table+` (`+m.key+`, data) values ($1, $2)
+on conflict (`+m.key+`) do update set data = excluded.data, version = default, ts = now() returning data::text, version`, text)
 }
 
 // Swap replaces the value of a row that still has the version that was read, and returns it with its new version. It returns
@@ -101,7 +103,8 @@ func (m *Mod[T]) Swap(ctx context.Context, key []byte, version int64, value T) (
 	if err != nil {
 		return Item[T]{}, err
 	}
-	query := `update ` + m.table + ` set data = $3, version = default, ts = now() where key = $1 and version = $2 returning data::text, version`
+	query := `update ` + m.table + ` set data = $3, version = default, ts = now() where ` + m.key + ` = $1 and version = $2
+returning data::text, version`
 	item, err := m.row(ctx, key, query, version, text)
 	if errors.Is(err, pgx.ErrNoRows) {
 		err = ErrChanged
@@ -115,11 +118,14 @@ func (m *Mod[T]) Delete(ctx context.Context, key []byte, version int64) error {
 	if err != nil {
 		return err
 	}
-	tag, err := on.Exec(ctx, `delete from `+m.table+` where key = $1 and version = $2`, key, version)
-	if err == nil && tag.RowsAffected() == 0 {
-		err = ErrChanged
+	tag, err := on.Exec(ctx, `delete from `+m.table+` where `+m.key+` = $1 and version = $2`, append([]byte{}, key...), version) // nil would be NULL
+	if err != nil {
+		return m.refused(ctx, key, err)
 	}
-	return err
+	if tag.RowsAffected() == 0 {
+		return ErrChanged
+	}
+	return nil
 }
 
 // row runs a statement that returns at most one row.
@@ -136,7 +142,7 @@ func (m *Mod[T]) row(ctx context.Context, key []byte, query string, more ...any)
 	}
 	var text []byte
 	if err := on.QueryRow(ctx, query, append([]any{key}, more...)...).Scan(&text, &item.Version); err != nil {
-		return item, err
+		return item, m.refused(ctx, key, err)
 	}
 	return item, json.Unmarshal(text, &item.Value)
 }

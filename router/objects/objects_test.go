@@ -359,66 +359,6 @@ func TestNewObjectsAreEven(t *testing.T) {
 	}
 }
 
-func TestMod(t *testing.T) {
-	t.Parallel()
-	r, ctx := setup(t)
-	names, err := objects.OpenMod[string](r, "persons_by_facebook", shardCount)
-	if err != nil {
-		t.Fatal(err)
-	}
-	key := []byte{0, 255, '\n'}
-	if _, err := names.Get(ctx, key); !errors.Is(err, objects.ErrNotFound) {
-		t.Errorf("got %v, expected ErrNotFound", err)
-	}
-	var all sync.WaitGroup
-	made := make(chan string, 8)
-	for i := range 8 {
-		all.Go(func() {
-			if _, isNew, err := names.PutIfAbsent(ctx, key, fmt.Sprint(i)); err != nil {
-				t.Error(err)
-			} else if isNew {
-				made <- fmt.Sprint(i)
-			}
-		})
-	}
-	all.Wait()
-	item, err := names.Get(ctx, key)
-	if err != nil || len(made) != 1 || <-made != item.Value {
-		t.Fatalf("got %v, %v, and not exactly one made it", item, err)
-	}
-	next, err := names.Swap(ctx, key, item.Version, "ben")
-	if err != nil || next.Value != "ben" || next.Version == item.Version {
-		t.Errorf("got %v, %v", next, err)
-	}
-	if _, err := names.Swap(ctx, key, item.Version, "bob"); !errors.Is(err, objects.ErrChanged) {
-		t.Errorf("got %v, expected ErrChanged", err)
-	}
-	if err := names.Delete(ctx, key, item.Version); !errors.Is(err, objects.ErrChanged) {
-		t.Errorf("got %v, expected ErrChanged", err)
-	}
-	if err := names.Delete(ctx, key, next.Version); err != nil {
-		t.Error(err)
-	}
-	if again, isNew, err := names.PutIfAbsent(ctx, key, "new"); err != nil || !isNew || again.Version == item.Version || again.Version == next.Version {
-		t.Errorf("got %v, %v, %v, expected a version that no row had before", again, isNew, err)
-	}
-	for _, value := range []string{"put", "put again"} {
-		if item, err := names.Put(ctx, key, value); err != nil || item.Value != value {
-			t.Errorf("got %v, %v", item, err)
-		}
-	}
-	var field *shards.FieldError
-	if _, err := names.Put(ctx, make([]byte, objects.MaxKey+1), "x"); !errors.As(err, &field) || field.Field != "key" {
-		t.Errorf("got %v for a key that is too long", err)
-	}
-	if _, err := names.Put(ctx, make([]byte, objects.MaxKey), "x"); err != nil {
-		t.Errorf("got %v for the longest key", err)
-	}
-	if _, err := objects.OpenMod[string](r, "persons_by_facebook", shardCount+1); err == nil {
-		t.Error("more shards than there are is not refused")
-	}
-}
-
 // failing is a cache that is down.
 type failing struct{}
 

@@ -27,10 +27,12 @@ var (
 
 	likes = objects.Relation{Name: "likes", From: "board", To: "pin"}
 
+	byFacebook = objects.ModTable{Name: "persons_by_facebook", Shards: shardCount}
+
 	tables = objects.Tables{
 		Types:    []string{"pin", "board", "person"},
 		Mappings: []objects.Relation{{From: "board", To: "pin"}, likes},
-		Mods:     []string{"persons_by_facebook"},
+		Mods:     []objects.ModTable{byFacebook},
 	}
 )
 
@@ -90,7 +92,9 @@ func exampleRouter(ctx context.Context, used ...shards.Number) *router.Router {
 		panic(err)
 	}
 	defer conn.Close(ctx)
-	up, _, _ := strings.Cut(tables.Migration(), "----")
+	all := tables
+	all.Mods = []objects.ModTable{logins}
+	up, _, _ := strings.Cut(all.Migration(), "----")
 	for _, n := range used {
 		if _, err := conn.Exec(ctx, fmt.Sprintf("create schema if not exists %[1]s; set search_path = %[1]s; %[2]s", m.Schema(n), up)); err != nil {
 			panic(err)

@@ -24,10 +24,7 @@ func TestWithin(t *testing.T) {
 	}
 	boards, pins := open(t, r, "board", objects.Options[Board]{}), open(t, r, "pin", objects.Options[Pin]{Cache: memory})
 	boardHasPins := mapping(t, r, "board", "pin")
-	names, err := objects.OpenMod[string](r, "persons_by_facebook", shardCount)
-	if err != nil {
-		t.Fatal(err)
-	}
+	names := openMod(t, r, byFacebook)
 	shard, err := r.ForShard(2)
 	if err != nil {
 		t.Fatal(err)
@@ -99,16 +96,8 @@ func TestWithinAnother(t *testing.T) {
 	other, _ := setup(t)
 	pins, boardHasPins := open(t, r, "pin", objects.Options[Pin]{}), mapping(t, r, "board", "pin")
 	boards := open(t, r, "board", objects.Options[Board]{})
-	names, err := objects.OpenMod[string](r, "persons_by_facebook", shardCount)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var in [2]router.Shard
-	for n := range in {
-		if in[n], err = r.ForShard(shards.Number(n)); err != nil {
-			t.Fatal(err)
-		}
-	}
+	names := openMod(t, r, byFacebook)
+	in := [2]router.Shard{shardOf(t, r, 0), shardOf(t, r, 1)}
 	pin, err := pins.CreateIn(ctx, in[0], Pin{})
 	if err != nil {
 		t.Fatal(err)

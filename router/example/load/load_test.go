@@ -29,7 +29,7 @@ func TestMain(m *testing.M) {
 // runs lets the load work on the service, which users reach by way of between, until enough requests came there.
 func runs(t *testing.T, between func(http.Handler) http.Handler) (load.Checked, string) {
 	t.Helper()
-	config := shardtest.New(t, shardtest.Config{Shards: 8, Strategy: shards.Strategy{By: shards.Directory}, Migrations: migrations.Files}).Map.Config()
+	config := shardtest.New(t, shardtest.Config{Shards: 8, Strategy: shards.Strategy{By: shards.Directory}, Migrations: migrations.For(8)}).Map.Config()
 	config.Types = []shards.ObjectType{{Name: "board", Number: 1}}
 	m, err := config.Map()
 	if err == nil {

@@ -10,8 +10,15 @@ import (
 	"github.com/kiloshard/kiloshard/shards"
 )
 
-// Boards are what the objects of Pinterest's store make up. A board is in its user's shard.
-var Boards = objects.Tables{Types: []string{"board"}, Mods: []string{"boards_by_request"}}
+// Boards are what the objects of Pinterest's store make up. A board is in its user's shard. The keys of the requests that made
+// boards are on as many shards as [Config.StoreShards] says.
+func Boards(storeShards int) objects.Tables {
+	return objects.Tables{Types: []string{"board"}, Mods: []objects.ModTable{boardsByRequest(storeShards)}}
+}
+
+func boardsByRequest(storeShards int) objects.ModTable {
+	return objects.ModTable{Name: "boards_by_request", Shards: storeShards}
+}
 
 // board is the document of a board. A field more needs no migration.
 type board struct {

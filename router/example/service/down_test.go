@@ -57,7 +57,7 @@ func ownServers(t *testing.T) (*shards.Map, [2]*localpg.Server) {
 	if _, err := provision.Create(t.Context(), provision.CreateConfig{Map: m}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := migrate.Up(t.Context(), migrate.Config{Map: m, Files: migrations.Files}); err != nil {
+	if _, err := migrate.Up(t.Context(), migrate.Config{Map: m, Files: migrations.For(8)}); err != nil {
 		t.Fatal(err)
 	}
 	return withDirectory(t, m), servers

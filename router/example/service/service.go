@@ -26,7 +26,8 @@ const (
 type Config struct {
 	Router *router.Router // the caller's to close, after the service has ended
 
-	// StoreShards is how many shards, from 0 up, have notes, and the keys of boards. It must never change. Defaults to 64.
+	// StoreShards is how many shards, from 0 up, have notes, and the keys of boards. It must never change: the shards refuse
+	// another number. Defaults to 64, which the migration 005_boards.sql has.
 	StoreShards int
 
 	// TimeLimit is how long a request may take. Defaults to 5 s.
@@ -76,7 +77,7 @@ func New(ctx context.Context, cfg Config) (*Service, error) {
 	if s.boards, err = objects.Open(cfg.Router, "board", objects.Options[board]{}); err != nil {
 		return nil, err
 	}
-	if s.boardOf, err = objects.OpenMod[shards.ID](cfg.Router, "boards_by_request", cfg.StoreShards); err != nil {
+	if s.boardOf, err = objects.OpenMod[shards.ID](cfg.Router, boardsByRequest(cfg.StoreShards)); err != nil {
 		return nil, err
 	}
 	notes := Notes

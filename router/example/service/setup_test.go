@@ -57,7 +57,7 @@ type api struct {
 // setup runs the service on a cluster of its own.
 func setup(t *testing.T) *api {
 	t.Helper()
-	m := shardtest.New(t, shardtest.Config{Shards: 8, Strategy: shards.Strategy{By: shards.Directory}, Migrations: migrations.Files}).Map
+	m := shardtest.New(t, shardtest.Config{Shards: 8, Strategy: shards.Strategy{By: shards.Directory}, Migrations: migrations.For(8)}).Map
 	return serve(t, withDirectory(t, m))
 }
 

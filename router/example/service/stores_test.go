@@ -2,6 +2,7 @@ package service_test
 
 import (
 	"fmt"
+	"io/fs"
 	"net/http"
 	"slices"
 	"testing"
@@ -13,9 +14,13 @@ import (
 // The migration has the tables of both stores.
 func TestMigrationOfStores(t *testing.T) {
 	t.Parallel()
-	for file, want := range map[string]string{"005_boards.sql": service.Boards.Migration(), "006_notes.sql": service.Notes.Migration()} {
-		if got, err := migrations.Files.ReadFile(file); err != nil || string(got) != want {
-			t.Errorf("%s: %v; expected:\n%s", file, err, want)
+	for storeShards, files := range map[int]fs.FS{64: migrations.Files, 8: migrations.For(8)} {
+		for file, want := range map[string]string{
+			"005_boards.sql": service.Boards(storeShards).Migration(), "006_notes.sql": service.Notes.Migration(),
+		} {
+			if got, err := fs.ReadFile(files, file); err != nil || string(got) != want {
+				t.Errorf("%s for %d shards: %v; expected:\n%s", file, storeShards, err, want)
+			}
 		}
 	}
 }
