@@ -14,6 +14,7 @@ import (
 //   - with another epoch, layout or schema prefix, or with fewer shards;
 //   - without a generator that from has, or with one that would repeat numbers: of another kind, on other hosts, or
 //     with other residue classes;
+//   - with another OldIDsBelow than from has, if that has one;
 //   - without a type of objects that from has, or with another number for it;
 //   - with a strategy that gives a key another shard, or none, as when modulo divides by another number. A strategy may
 //     accept more keys, such as a range for keys that had none; open more shards while the divisor stays
@@ -37,6 +38,9 @@ func CheckChange(from, to *Map) error {
 		return changed("schema_prefix", a.SchemaPrefix, b.SchemaPrefix, "the shards' schemas would not be found under their names any more")
 	case b.Shards < a.Shards:
 		return changed("shards", a.Shards, b.Shards, fmt.Sprintf("the rows of shards %s would be lost", SetOfRanges(Range{Number(b.Shards), Number(a.Shards - 1)})))
+	}
+	if a.OldIDsBelow != 0 && a.OldIDsBelow != b.OldIDsBelow {
+		return changed("old_ids_below", int64(a.OldIDsBelow), int64(b.OldIDsBelow), "IDs of old tables would be taken for those of shards, or the other way round")
 	}
 	// The strategy comes last: if a change only moves keys, everything else is right.
 	return cmp.Or(checkGeneratorsChange(a, b), checkTypesChange(a, b), checkStrategyChange("strategy", a.Strategy, b.Strategy, a.Shards, b.Shards))

@@ -51,3 +51,7 @@ func numberIn(text string) int {
 	}
 	return n
 }
+
+func oldIDs(below shards.ID) func(*shards.Config) {
+	return func(c *shards.Config) { c.OldIDsBelow = below }
+}

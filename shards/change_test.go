@@ -37,6 +37,10 @@ var changes = []struct {
 	{name: "a type less", before: types(shards.ObjectType{Name: "pin", Number: 1}), refused: "types pin: from 1 to none: nobody would know the table", change: types()},
 	{name: "another number of a type", before: types(shards.ObjectType{Name: "pin", Number: 1}), refused: "types pin: from 1 to 2: the IDs of its objects", change: types(shards.ObjectType{Name: "pin", Number: 2})},
 
+	{name: "old IDs", change: oldIDs(1 << 40)},
+	{name: "other old IDs", before: oldIDs(1 << 40), change: oldIDs(1 << 41), refused: "old_ids_below: from 1099511627776 to 2199023255552: IDs of old tables"},
+	{name: "no old IDs any more", before: oldIDs(1 << 40), change: oldIDs(0), refused: "old_ids_below: from 1099511627776 to 0: IDs of old tables"},
+
 	{name: "another home", change: func(c *shards.Config) { c.Placement[0].Host, c.Placement[1].Host = "pg-b", "pg-a" }},
 	{name: "one more host", change: func(c *shards.Config) { c.Hosts = append(c.Hosts, shards.Host{Name: "pg-c", DSN: "host=c"}) }},
 	{name: "what only the router asks", change: func(c *shards.Config) {
@@ -94,10 +98,10 @@ var changes = []struct {
 	{name: "texts, another shard", before: texts("a>0 m>1"), change: texts("a>0 f>2 m>1"), refused: `from shard 0 for key "f" to shard 2`, keys: true},
 	{name: "numbers to texts", before: rangesOf("0->0"), change: texts(">0"), refused: `strategy.ranges: from 0 and on to "" and on: numbers and texts have different orders`},
 	{name: "ranges to modulo", before: rangesOf("0->0"), change: strategy(shards.Strategy{}), refused: "strategy.by: from range to modulo"},
-	{name: "a directory over ranges, one of them split", before: strategy(directoryOf(&split)), change: func(c *shards.Config) {
-		again, _ := split.Split(shards.NumberKey(70), 5)
-		c.Strategy.Otherwise = &again
-	}, refused: "strategy.otherwise.ranges: from shard 1 for key 70 to shard 5", keys: true},
+	{
+		name: "a directory over ranges, one of them split", before: overDirectory(rangesOf("0->0 50->1")), change: overDirectory(rangesOf("0->0 50->1 70->5")),
+		refused: "strategy.otherwise.ranges: from shard 1 for key 70 to shard 5", keys: true,
+	},
 
 	{name: "a generator", change: makes(shards.Generator{Kind: shards.Tickets, Names: []string{"photo"}, Hosts: []string{"pg-a", "pg-b"}})},
 	{name: "no generator", before: makes(photos()), change: makes(), refused: "generators[0] photo: from tickets to none: calls of next_photo_id() would fail"},
@@ -130,12 +134,17 @@ func strategy(s shards.Strategy) func(*shards.Config) {
 	return func(c *shards.Config) { c.Strategy = s }
 }
 
-var split = shards.Strategy{By: shards.ByRange, Ranges: []shards.KeyRange{
-	{From: shards.NumberKey(0), Shard: 0}, {From: shards.NumberKey(50), Shard: 1},
-}}
-
 func directoryOf(otherwise *shards.Strategy) shards.Strategy {
 	return shards.Strategy{By: shards.Directory, Otherwise: otherwise}
+}
+
+// overDirectory puts a directory before a strategy.
+func overDirectory(otherwise func(*shards.Config)) func(*shards.Config) {
+	return func(c *shards.Config) {
+		otherwise(c)
+		s := c.Strategy
+		c.Strategy = directoryOf(&s)
+	}
 }
 
 // grow gives the map count shards and its strategy a divisor.

@@ -24,7 +24,7 @@ func (c Config) check() error {
 	for _, check := range []func() error{
 		c.checkCluster, c.checkSchemaPrefix, c.checkEpoch, c.Layout.Validate, c.checkShards,
 		c.Store.check, c.checkHosts, c.checkStrategy, c.checkPlacement,
-		c.checkSearchPath, c.checkShared, c.checkExtensions, c.checkGenerators, c.checkTypes, c.checkText,
+		c.checkSearchPath, c.checkShared, c.checkExtensions, c.checkGenerators, c.checkTypes, c.checkOldIDs, c.checkText,
 	} {
 		if err := check(); err != nil {
 			return err
@@ -205,6 +205,20 @@ func (c Config) checkExtensions() error {
 		if len(e.Version) > 63 {
 			return invalid(field+".version", quoted(e.Version))
 		}
+	}
+	return nil
+}
+
+// checkOldIDs refuses a value that no ID of a shard can have. Without a time shard 0 makes small IDs, as sequences do.
+func (c Config) checkOldIDs() error {
+	const field = "old_ids_below"
+	switch {
+	case c.OldIDsBelow == 0:
+		return nil
+	case !c.Layout.HasTime():
+		return &FieldError{Field: field, Found: fmt.Sprint(int64(c.OldIDsBelow)), Expected: "none, since IDs have no time: those of shard 0 are as small as those of a sequence"}
+	case c.OldIDsBelow < 0 || c.Layout.Parts(c.OldIDsBelow).Milliseconds > c.Layout.MaxMilliseconds():
+		return &FieldError{Field: field, Found: fmt.Sprint(int64(c.OldIDsBelow)), Expected: "an ID that a shard can make, which kiloshard adopt views prints"}
 	}
 	return nil
 }

@@ -32,6 +32,10 @@ type Config struct {
 	Extensions    []Extension `json:"extensions,omitempty" yaml:"extensions,omitempty"` // of Postgres, on each host; their schemas follow SearchPath
 	Generators    []Generator `json:"generators" yaml:"generators,omitempty"`           // other ways to make IDs, beside next_id()
 
+	// OldIDsBelow is the smallest ID that shards of an adopted database can make: smaller ones are from the sequences of its old tables, and
+	// say nothing of a shard, so [Map.ForID] refuses them. It never changes once it is set. Defaults to 0: there are none.
+	OldIDsBelow ID `json:"old_ids_below,omitempty" yaml:"old_ids_below,omitempty"`
+
 	// Types are the kinds of objects of package router/objects.
 	Types []ObjectType `json:"types,omitempty" yaml:"types,omitempty"`
 

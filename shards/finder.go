@@ -156,9 +156,13 @@ type idPicker struct {
 	layout Layout
 	epoch  time.Time
 	count  int // of shards
+	old    ID  // smaller ones are of old tables
 }
 
 func (p idPicker) ForNumber(key int64) (int32, error) {
+	if 0 <= key && ID(key) < p.old {
+		return 0, fmt.Errorf("ID %d is from the time before the shards, whose IDs begin at %d: expected its key instead, by ForKey or kiloshard route", key, p.old)
+	}
 	n, err := p.layout.shardOf(ID(key), p.count)
 	return int32(n), err
 }

@@ -46,7 +46,7 @@ func (c Config) Map() (*Map, error) {
 		m.schemas[n] = fmt.Sprintf("%s%0*d", c.SchemaPrefix, schemaDigits, n)
 	}
 	m.capacity = c.Strategy.Allocate.capacities(c.Hosts, m.hosts)
-	m.ids = idPicker{c.Layout, c.Epoch, c.Shards}
+	m.ids = idPicker{c.Layout, c.Epoch, c.Shards, c.OldIDsBelow}
 	m.finder = c.Strategy.finder(m.ids)
 	m.entries = Strategy{By: Hash, Of: c.Strategy.Of}.finder(m.ids)
 	if c.Strategy.Otherwise != nil {

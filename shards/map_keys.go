@@ -49,7 +49,7 @@ func MD5Shard(key []byte, of int) Number {
 }
 
 // ForID returns the shard that made an ID. It returns [ErrNoShard] for an ID that no shard of the
-// map could have made.
+// map could have made, such as one below [Config.OldIDsBelow].
 func (m *Map) ForID(id ID) (Number, error) {
 	n, err := m.ids.ForNumber(int64(id))
 	if err != nil {

@@ -3,11 +3,8 @@ package shards_test
 import (
 	"errors"
 	"math"
-	"slices"
 	"strings"
 	"testing"
-
-	"pgregory.net/rapid"
 
 	"github.com/kiloshard/kiloshard/shards"
 )
@@ -107,82 +104,7 @@ func TestNextRanges(t *testing.T) {
 	if err != nil || again.Strategy.String() != goesOn.String() || !strings.Contains(goesOn.String(), "next: 1000") {
 		t.Errorf("read again: %v, %v, expected %v", again.Strategy, err, goesOn)
 	}
-	if _, err := goesOn.Split(shards.NumberKey(2000), 7); err == nil || !strings.Contains(err.Error(), "in the range from which next counts") {
-		t.Errorf("a split of the last range: got %v", err)
-	}
 	if err := shards.CheckKeys(goesOn.String(), strings.Replace(goesOn.String(), "shard: 1", "shard: 70000", 1)); err == nil {
 		t.Error("a host's text with a shard that no layout has was taken for the same keys")
 	}
-}
-
-func TestSplit(t *testing.T) {
-	t.Parallel()
-	split, err := byNumber.Split(shards.NumberKey(1_500_000), 5)
-	if err != nil {
-		t.Fatal(err)
-	}
-	want := []shards.KeyRange{
-		byNumber.Ranges[0],
-		{From: shards.NumberKey(1_000_000), Shard: 0},
-		{From: shards.NumberKey(1_500_000), To: shards.NumberKey(2_000_000), Shard: 5},
-		byNumber.Ranges[2],
-	}
-	if !slices.Equal(split.Ranges, want) {
-		t.Errorf("got %s, expected %v", split, want)
-	}
-	if !byNumber.Ranges[1].To.IsZero() && len(byNumber.Ranges) == 3 {
-		for _, refused := range []struct {
-			strategy shards.Strategy
-			at       shards.Key
-			want     string
-		}{
-			{byNumber, shards.NumberKey(0), "at: 0, the start of a range"},
-			{byNumber, shards.TextKey("m"), `at: "m"; expected a key of the same kind as 0`},
-			{byNumber, shards.NumberKey(2_500_000), "no such shard"},
-			{byNumber, shards.NumberKey(-1), "no such shard"},
-			{shards.Strategy{By: shards.Modulo}, shards.NumberKey(1), `strategy.by: "modulo"`},
-		} {
-			if _, err := refused.strategy.Split(refused.at, 5); err == nil || !strings.Contains(err.Error(), refused.want) {
-				t.Errorf("%s: got %v, expected %s", refused.at, err, refused.want)
-			}
-		}
-		return
-	}
-	t.Error("Split changed the strategy that it split")
-}
-
-// A key changes its shard only if it is in the new range.
-func TestSplitMovesNothingElse(t *testing.T) {
-	t.Parallel()
-	rapid.Check(t, func(t *rapid.T) {
-		c := newConfig(300)
-		c.Strategy = rapid.SampledFrom([]shards.Strategy{byNumber, byName}).Draw(t, "ranges")
-		key := func(label string) shards.Key {
-			if c.Strategy.Ranges[0].From == byName.Ranges[0].From {
-				return shards.TextKey(rapid.StringMatching(`[a-z]{0,3}`).Draw(t, label))
-			}
-			return shards.NumberKey(rapid.Int64Range(-10, 4_000_000).Draw(t, label))
-		}
-		before, err := c.Map()
-		if err != nil {
-			t.Fatal(err)
-		}
-		const fresh = 299
-		c.Strategy, err = c.Strategy.Split(key("at"), fresh)
-		if err != nil {
-			return // nothing to split there
-		}
-		after, err := c.Map()
-		if err != nil {
-			t.Fatal(err)
-		}
-		for range 20 {
-			k := key("key")
-			old, errOld := before.For(k)
-			n, err := after.For(k)
-			if n != old && n != fresh || (err == nil) != (errOld == nil) {
-				t.Fatalf("%s was in shard %d, %v, and is in %d, %v after %s", k, old, errOld, n, err, c.Strategy)
-			}
-		}
-	})
 }

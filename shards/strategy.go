@@ -3,8 +3,6 @@ package shards
 import (
 	"cmp"
 	"errors"
-	"fmt"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -38,7 +36,7 @@ const defaultDigits = 8
 // Strategy says how a key picks its shard.
 //
 // Modulo and hash divide by Of, and nearly every key moves when Of changes: if shards may be opened later, set Of from
-// the start. A change of ranges or of a directory moves only the keys that it names.
+// the start. Nothing moves the rows of a range: [CheckChange] refuses ranges by which a key would leave its shard.
 type Strategy struct {
 	By string `json:"by" yaml:"by"` // Modulo, Hash, ByRange, Directory or ByID; defaults to Modulo
 
@@ -152,30 +150,4 @@ func (s Strategy) String() string {
 		add("allocate", allocate+"}")
 	}
 	return "{" + strings.Join(fields, ", ") + "}"
-}
-
-// Split returns a strategy in which the range that holds at is split there: keys from at to the end of that range go to
-// shard. Other ranges, and s itself, do not change. It returns [ErrNoShard] if no range holds at, and a [FieldError]
-// if at is the start of a range or of another kind than the ranges, or if s has no ranges.
-func (s Strategy) Split(at Key, shard Number) (Strategy, error) {
-	if s.By != ByRange || len(s.Ranges) == 0 {
-		return Strategy{}, &FieldError{Field: "strategy.by", Found: quoted(s.By), Expected: "range, with ranges to split"}
-	}
-	if at.kind != s.Ranges[0].From.kind {
-		return Strategy{}, &FieldError{Field: "at", Found: at.written(), Expected: "a key of the same kind as " + s.Ranges[0].From.written()}
-	}
-	i, found := slices.BinarySearchFunc(s.Ranges, at, func(r KeyRange, at Key) int { return r.From.compare(at) })
-	if found {
-		return Strategy{}, &FieldError{Field: "at", Found: at.written() + ", the start of a range", Expected: "a key inside a range"}
-	}
-	if i == 0 || !s.Ranges[i-1].To.IsZero() && at.compare(s.Ranges[i-1].To) >= 0 {
-		return Strategy{}, noShard(fmt.Errorf("key %s is in no range", at.written()))
-	}
-	if s.Next > 0 && i == len(s.Ranges) {
-		return Strategy{}, &FieldError{Field: "at", Found: at.written() + ", in the range from which next counts", Expected: "a key of an earlier range"}
-	}
-	second := KeyRange{From: at, To: s.Ranges[i-1].To, Shard: shard}
-	s.Ranges = slices.Insert(slices.Clone(s.Ranges), i, second)
-	s.Ranges[i-1].To = Key{}
-	return s, nil
 }

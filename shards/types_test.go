@@ -20,6 +20,9 @@ func TestTypes(t *testing.T) {
 		t.Errorf("%v\n%s", err, text)
 	}
 
+	if template := shards.Template(shards.Config{}); !strings.Contains(string(template), "# types:\n#   - {name: pin, number: 1}\n") {
+		t.Errorf("a new config does not show types:\n%s", template)
+	}
 	for types, want := range map[string]string{
 		"[{name: pin, number: 1024}]":                        "types[0].number: 1024; expected 0 to 1023",
 		"[{name: Pin, number: 1}]":                           `types[0].name: "Pin"`,

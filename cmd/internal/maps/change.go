@@ -33,7 +33,7 @@ func (f *changeFlags) add(cmd *cobra.Command) {
 	flags.IntVar(&f.from, "from", -1, "the version to be replaced, if that is the present one (default the version in the file, or the present one)")
 	flags.Lookup("from").DefValue = "0" // so that the help does not tell it
 	flags.BoolVar(&f.moved, "moved", false, "shards whose home changes are on their new host already, and on the old one no more: it is looked up")
-	flags.BoolVar(&f.keysMoved, "keys-moved", false, "keys whose shard changes have no rows, or their rows have been moved: this is not checked")
+	flags.BoolVar(&f.keysMoved, "keys-moved", false, "let keys change their shards: stop their writers and move their rows by hand first; nothing checks that")
 	flags.BoolVar(&f.dryRun, "dry-run", false, "print what would change, and change nothing")
 }
 
@@ -139,7 +139,7 @@ func mayFollow(ctx context.Context, a *cli.App, now *shards.Map, next mapstore.C
 	switch {
 	case errors.As(err, &refused) && refused.MovesKeys && f.keysMoved:
 	case errors.As(err, &refused) && refused.MovesKeys:
-		return nil, fmt.Errorf("%w; --keys-moved says that there are none, or that they were moved", err)
+		return nil, fmt.Errorf("%w; nothing moves the rows of single keys: --keys-moved is for keys without rows, or after their writers were stopped and their rows moved by hand", err)
 	case err != nil:
 		return nil, err
 	}

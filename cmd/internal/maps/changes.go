@@ -75,6 +75,7 @@ func changesBetween(from, to *shards.Map) []mapChange {
 	changes = append(changes, placementChanges(from, to)...)
 	field("migrations", a.Migrations, b.Migrations)
 	field("search_path", a.SearchPath, b.SearchPath)
+	field("old_ids_below", int64(a.OldIDsBelow), int64(b.OldIDsBelow))
 	field("shared", a.SharedSchemas, b.SharedSchemas)
 	field("extensions", a.Extensions, b.Extensions)
 	if !slices.Equal(a.PasswordCommand, b.PasswordCommand) { // people put secrets into its arguments

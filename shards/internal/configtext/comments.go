@@ -27,6 +27,7 @@ func comments(schemaPrefix string, maxShards int) map[string]string {
 		"shared":           "Schemas that the shards of a host share. Migrations marked \"once a host\" may change them.",
 		"extensions":       "Extensions of Postgres that kiloshard create makes on each host, in schema public or another one.",
 		"generators":       "Other ways to make IDs, beside next_id().",
+		"old_ids_below":    "IDs below it are from the tables of an adopted database, and name no shard. It may never change.",
 		"types":            "The types of objects, each with its number in their IDs. No number may ever change.",
 		"password_command": passwordCommandComment,
 	}
