@@ -64,6 +64,9 @@ func (p *Plan) judge() {
 				t.Is, t.Why, t.By, t.Through = Undecided, why, "", ""
 			}
 		}
+		if t.Is.Sharded() {
+			p.setIDs(t)
+		}
 		if t.Is == Undecided {
 			t.Options = p.options(t)
 		}

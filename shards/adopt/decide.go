@@ -89,6 +89,9 @@ func (p *Plan) checkDecision(file *File, at string, d Decision) error {
 	case d.Is == Chained && (!ok || len(route.Links) == 0):
 		return file.wrong(at, "chained, without a foreign key that leads to the key", "through: the foreign key that does, or a link in links")
 	}
+	if err := p.checkIDs(file, at, d); err != nil {
+		return err
+	}
 	for i, name := range d.Crosses {
 		if !slices.ContainsFunc(p.graph.Crossings(d.Table), func(c tables.Crossing) bool { return c.ForeignKey.Name == name }) {
 			return file.wrong(fmt.Sprintf("%s.crosses[%d]", at, i), name, "a foreign key of "+d.Table.String()+" that can lead to another key")

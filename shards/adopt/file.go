@@ -42,6 +42,8 @@ type Decision struct {
 	Through string      `yaml:"through,omitempty"` // the foreign key that leads to the key; of a chained table
 	Crosses []string    `yaml:"crosses,omitempty"` // foreign keys that may lead to another shard: shards will not have them
 	Keyless Class       `yaml:"keyless,omitempty"` // left: rows without a key stay in the old table
+	IDs     IDs         `yaml:"ids,omitempty"`     // where the IDs of new rows come from; of a table with an ID
+	Copy    bool        `yaml:"copy,omitempty"`    // COPY into a shard's view works, and ON CONFLICT there does not
 }
 
 var format = configfile.Format{
@@ -50,6 +52,7 @@ var format = configfile.Format{
 			func(n tables.Name) string { return configfile.Plain(n.String()) }),
 		configfile.ScalarOf("a column with its table and schema, such as public.users.id", func(text string, _ bool) (tables.ColumnName, error) { return parseKey(text) },
 			func(c tables.ColumnName) string { return configfile.Plain(c.String()) }),
+		configfile.ScalarOf(expectedIDs, readIDs, func(i IDs) string { return string(i) }),
 		configfile.ScalarOf(expectedClass, readClass, func(c Class) string { return string(c) }),
 	},
 	Expected: func(field string) string {
@@ -114,6 +117,8 @@ func ParseFile(name string, text []byte) (*File, error) {
 			return nil, f.wrong(at+".through", "a foreign key of a table that is "+string(d.Is), "it of tables that are chained")
 		case d.Keyless != "" && (d.Keyless != Left || !d.Is.Sharded()):
 			return nil, f.wrong(at+".keyless", string(d.Keyless), "left, of tables that are keyed or chained")
+		case (d.IDs != "" || d.Copy) && !d.Is.Sharded():
+			return nil, f.wrong(at, "ids or copy of a table that is "+string(d.Is), "them of tables that are keyed or chained")
 		case len(d.Crosses) > 0 && !d.Is.Sharded():
 			return nil, f.wrong(at+".crosses", "foreign keys of a table that is "+string(d.Is), "them of tables that are keyed or chained")
 		}
@@ -149,7 +154,10 @@ func (p *Plan) Write() []byte {
 	}
 	section("Foreign keys that the database does not have, such as\n{from: public.events, columns: [photo_id], to: public.photos, references: [id]}", links)
 	section("by is the column with the key of a keyed table, through the foreign key that leads a chained one to it. crosses names foreign\n"+
-		"keys whose rows may be in another shard, which shards cannot have. keyless: left leaves rows without a key in the old table.", "tables:")
+		"keys whose rows may be in another shard, which shards cannot have. keyless: left leaves rows without a key in the old table.\n"+
+		"ids is where a row that is inserted by way of a shard gets its ID: next_id, the shard's own, by which ForID finds the shard, or the old\n"+
+		"sequence. IDs of next_id are beyond 2^53, and do not fit into int4. copy: true lets COPY write to a shard's view; ON CONFLICT does not\n"+
+		"work there then.", "tables:")
 	for _, t := range p.Tables {
 		if t.Is == Undecided {
 			b.WriteString(note("  ", strings.Join(append([]string{t.Why}, t.Options...), "\n")))
@@ -163,8 +171,11 @@ func (p *Plan) Write() []byte {
 func (t *TablePlan) decision() Decision {
 	d := Decision{Table: t.Table, Is: t.Is}
 	if t.decided != nil && t.decided.Is != Undecided {
-		return *t.decided
+		d = *t.decided
+		d.IDs = t.IDs
+		return d
 	}
+	d.IDs = t.IDs
 	switch t.Is {
 	case Keyed:
 		d.By = t.By

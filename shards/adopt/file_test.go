@@ -28,6 +28,10 @@ func TestFileRefuses(t *testing.T) {
 		head + "tables:\n- {table: a.b, is: keyed, through: c}":                    "adopt.yaml:4: tables[0].through",
 		head + "tables:\n- {table: a.b, is: left, crosses: [c]}":                   "adopt.yaml:4: tables[0].crosses",
 		head + "tables:\n- {table: a.b, is: keyed, by: c, keyless: keyed}":         "adopt.yaml:4: tables[0].keyless",
+		head + "tables:\n- {table: a.b, is: keyed, by: c, ids: serial}":            `adopt.yaml:4: tables[0].ids: "serial"; expected next_id or sequence`,
+		head + "tables:\n- {table: a.b, is: keyed, by: c, copy: 7}":                "adopt.yaml:4: tables[0].copy",
+		head + "tables:\n- {table: a.b, is: left, ids: next_id}":                   "adopt.yaml:4: tables[0]: ids or copy of a table that is left",
+		head + "tables:\n- {table: a.b, is: reference, copy: true}":                "adopt.yaml:4: tables[0]: ids or copy of a table that is reference",
 		head + "links:\n- {from: a.b, columns: [c], to: d.e}":                      "adopt.yaml:4: links[0].references: missing",
 		head + "tables:\n- {table: a.b, is: keyed, by: c, keyless: left, more: 1}": `unknown field "more"`,
 	} {

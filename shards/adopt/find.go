@@ -17,8 +17,12 @@ type Rule struct {
 	What string `json:"what"` // it means, and what to do
 }
 
+// CannotMove is the kind of findings that are the problems of package structure: tables that shards cannot have as they are.
+const CannotMove = "cannot-move"
+
 // Rules are the kinds of findings, in the order in which a report has them.
 var Rules = []Rule{
+	{CannotMove, "Sharded tables whose rows cannot move yet", "adopt views works with them. adopt tables refuses until each is mended, or its table is left behind."},
 	{"key-changes", "Statements that change keys", "A row cannot go to another shard by UPDATE: delete and insert it, or keep the key."},
 	{"foreign-key-crosses", "Foreign keys that cross keys", "Shards do not have these. Keep the row in the shard of one side; if both sides look it up, keep a second table by the other side, as router/objects does."},
 	{"foreign-key-out", "Foreign keys between shards and other tables", "They hold while rows are in one database. Shards do not have those that refer to tables left behind, and no other table can refer to rows of shards."},

@@ -9,6 +9,8 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/kiloshard/kiloshard/shards/tables"
 )
 
 // findIDs finds primary keys that cannot hold IDs, and IDs that JavaScript cannot.
@@ -61,7 +63,7 @@ func (p *Plan) findSequences(ctx context.Context, tx pgx.Tx, add func(kind, tabl
 	const query = `
 		select format('%I.%I', n.nspname, c.relname), n.nspname::text, c.relname::text
 		from pg_class c join pg_namespace n on n.oid = c.relnamespace
-		where c.relkind = 'S' and c.relpersistence <> 't' and n.nspname !~ '^pg_' and n.nspname not in ('information_schema', 'kiloshard')
+		where c.relkind = 'S' and c.relpersistence <> 't' and n.nspname !~ '^pg_' and n.nspname <> 'information_schema' and not ` + tables.OfKiloshard + `
 		and not exists (select from pg_depend d where d.classid = 'pg_class'::regclass and d.objid = c.oid and d.deptype = 'e')
 		order by 1`
 	rows, err := tx.Query(ctx, query)

@@ -15,7 +15,8 @@ import (
 var objectQueries = []string{
 	`select 'trigger', n.nspname::text, c.relname::text, t.tgname::text, t.tgfoid::regprocedure::text || case t.tgenabled when 'D' then ', disabled' else '' end
 	from pg_trigger t join pg_class c on c.oid = t.tgrelid join pg_namespace n on n.oid = c.relnamespace
-	where not t.tgisinternal and t.tgparentid = 0 and c.relkind in ('r', 'p') order by 2, 3, 4`,
+	where not t.tgisinternal and t.tgparentid = 0 and c.relkind in ('r', 'p')
+	and not exists (select from pg_proc f where f.oid = t.tgfoid and f.pronamespace = to_regnamespace('kiloshard_adopt')) order by 2, 3, 4`,
 
 	`select 'rule', n.nspname::text, c.relname::text, r.rulename::text, 'rewrites statements'
 	from pg_rewrite r join pg_class c on c.oid = r.ev_class join pg_namespace n on n.oid = c.relnamespace
@@ -29,7 +30,7 @@ var objectQueries = []string{
 	from pg_rewrite r join pg_class v on v.oid = r.ev_class and v.relkind in ('v', 'm') join pg_namespace vn on vn.oid = v.relnamespace
 	join pg_depend d on d.classid = 'pg_rewrite'::regclass and d.objid = r.oid and d.refclassid = 'pg_class'::regclass and d.refobjid <> v.oid
 	join pg_class t on t.oid = d.refobjid and t.relkind in ('r', 'p') join pg_namespace tn on tn.oid = t.relnamespace
-	where vn.nspname !~ '^pg_' and vn.nspname <> 'information_schema' order by 2, 3, 4`,
+	where vn.nspname !~ '^pg_' and vn.nspname <> 'information_schema' and not exists (select from pg_namespace n where n.oid = vn.oid and ` + tables.OfKiloshard + `) order by 2, 3, 4`,
 
 	`select distinct 'type', n.nspname::text, c.relname::text, a.attname::text, format_type(e.oid, null) || case e.typtype when 'e' then ', an enum' when 'd' then ', a domain' else '' end
 	from pg_attribute a join pg_class c on c.oid = a.attrelid and c.relkind in ('r', 'p') join pg_namespace n on n.oid = c.relnamespace
@@ -85,7 +86,7 @@ func (p *Plan) findFunctions(ctx context.Context, tx pgx.Tx, add func(kind, tabl
 	const query = `
 		select f.oid::regprocedure::text, l.lanname::text, coalesce(pg_get_function_sqlbody(f.oid), f.prosrc)
 		from pg_proc f join pg_namespace n on n.oid = f.pronamespace join pg_language l on l.oid = f.prolang
-		where f.prokind in ('f', 'p') and n.nspname !~ '^pg_' and n.nspname not in ('information_schema', 'kiloshard') and l.lanname not in ('c', 'internal')
+		where f.prokind in ('f', 'p') and n.nspname !~ '^pg_' and n.nspname <> 'information_schema' and not ` + tables.OfKiloshard + ` and l.lanname not in ('c', 'internal')
 		and not exists (select from pg_depend d where d.classid = 'pg_proc'::regclass and d.objid = f.oid and d.deptype = 'e')
 		order by 1`
 	rows, err := tx.Query(ctx, query)

@@ -49,6 +49,9 @@ type TablePlan struct {
 	Route     string      `json:"route,omitempty"`   // from a row to its key
 	Why       string      `json:"why"`
 	Options   []string    `json:"options,omitempty"` // for an undecided table: what adopt.yaml can have
+	ID        string      `json:"id,omitempty"`      // the column with the ID of a row, if it draws from a sequence
+	IDs       IDs         `json:"ids,omitempty"`     // where the IDs of new rows come from; of a table with an ID
+	Copy      bool        `json:"copy,omitempty"`    // COPY into a shard's view works
 	Kind      tables.Kind `json:"kind"`
 	Rows      int64       `json:"rows"`   // the planner's estimate; -1 if it has none
 	Bytes     int64       `json:"bytes"`  // with indexes

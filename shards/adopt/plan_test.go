@@ -64,7 +64,7 @@ func TestPlan(t *testing.T) {
 // decided is what a person makes of the plan of service.
 const decided = head + `tables:
   - {table: public.follows, is: keyed, by: follower, crosses: [follows_followee_fkey]}
-  - {table: public.comments, is: chained, through: comments_photo_id_fkey, crosses: [comments_author_id_fkey]}
+  - {table: public.comments, is: chained, through: comments_photo_id_fkey, crosses: [comments_author_id_fkey], ids: next_id}
   - {table: public.clicks, is: keyed, by: user_id, keyless: left}
   - {table: public.jobs, is: left}
   - {table: public.gone, is: left}
@@ -162,6 +162,9 @@ func TestRefuses(t *testing.T) {
 		{"", head + "tables:\n  - {table: public.albums, is: keyed, by: nothing}\n", "table public.albums has no column nothing"},
 		{"", head + "tables:\n  - {table: public.photos, is: keyed}\n", "adopt.yaml:4: tables[0]: keyed, without by"},
 		{"", head + "tables:\n  - {table: public.jobs, is: chained}\n", "adopt.yaml:4: tables[0]: chained, without a foreign key"},
+		{"", head + "tables:\n  - {table: public.users, is: keyed, by: id, ids: next_id}\n", "adopt.yaml:4: tables[0].ids: next_id for id, the key, which decides the shard; expected sequence"},
+		{"", head + "tables:\n  - {table: public.albums, is: keyed, by: user_id, ids: next_id}\n", "adopt.yaml:4: tables[0].ids: next_id for id, of type integer; expected sequence"},
+		{"", head + "tables:\n  - {table: public.follows, is: keyed, by: follower, ids: sequence}\n", "adopt.yaml:4: tables[0].ids: sequence of a table whose primary key draws from no sequence"},
 		{"", head + "tables:\n  - {table: public.users, is: left}\n", "adopt.yaml:4: tables[0].is: left; expected keyed"},
 		{"", head + "tables:\n  - {table: public.albums, is: keyed, crosses: [photos_album_id_fkey]}\n", "adopt.yaml:4: tables[0].crosses[0]: photos_album_id_fkey"},
 		{"", head + "links:\n  - {from: public.clicks, columns: [photo_id], to: public.photos, references: [album_id]}\n", "adopt.yaml:4: links[0]: table public.photos has no unique key"},

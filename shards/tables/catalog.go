@@ -49,6 +49,9 @@ type Column struct {
 	NotNull  bool
 	Default  bool   // it has a default, an identity or a generation expression
 	Sequence string // that its default draws from, with its schema; else empty
+	Always   bool   // GENERATED ALWAYS AS IDENTITY: statements cannot set it
+	Computed bool   // GENERATED ALWAYS AS an expression
+	Schema   string // that has the operators of the type; empty for pg_catalog. That of an extension's type, such as citext, is another one
 }
 
 // UniqueKey is a primary key, a unique constraint or a unique index.
@@ -113,6 +116,14 @@ func (t *Table) Column(name string) *Column {
 		return &t.Columns[i]
 	}
 	return nil
+}
+
+// Operator returns an operator of the type of a column, for a session with any search_path.
+func (c *Column) Operator(name string) string {
+	if c.Schema == "" {
+		return name
+	}
+	return fmt.Sprintf("operator(%s.%s)", quoted(c.Schema), name)
 }
 
 // PrimaryKey returns the columns of the primary key; none without one.

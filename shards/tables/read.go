@@ -32,13 +32,17 @@ func Read(ctx context.Context, q Querier) (*Catalog, error) {
 	return c, nil
 }
 
+// OfKiloshard is a condition on a row n of pg_namespace: the schema is Kiloshard's own, a shard's, or one of an adoption.
+const OfKiloshard = `(n.nspname in ('kiloshard', 'kiloshard_locks') or n.nspname ~ '^kiloshard_adopt(_|$)' or n.nspname ~ '[0-9]{5}$'
+	and exists (select from pg_class k where k.relnamespace = n.oid and k.relname = 'next_id_seq' and k.relkind = 'S'))`
+
 // ours are the tables that are read: those of users.
 const ours = `
 	with ours as materialized (
 		select c.oid, n.nspname::text as schema, c.relname::text as name, c.relkind::text as kind, c.relpersistence = 'u' as unlogged, c.reltuples
 		from pg_class c join pg_namespace n on n.oid = c.relnamespace
 		where c.relkind in ('r', 'p', 'f') and not c.relispartition and c.relpersistence <> 't'
-		and n.nspname !~ '^pg_' and n.nspname not in ('information_schema', 'kiloshard')
+		and n.nspname !~ '^pg_' and n.nspname <> 'information_schema' and not ` + OfKiloshard + `
 		and not exists (select from pg_depend d where d.classid = 'pg_class'::regclass and d.objid = c.oid and d.deptype = 'e'))`
 
 func readTables(ctx context.Context, q Querier, c *Catalog, byOID map[uint32]*Table) error {
@@ -74,6 +78,12 @@ func readColumns(ctx context.Context, q Querier, _ *Catalog, byOID map[uint32]*T
 			join pg_namespace n on n.oid = s.relnamespace
 			where d.classid = 'pg_class'::regclass and d.deptype = 'i' and d.refclassid = 'pg_class'::regclass and d.refobjid = o.oid and d.refobjsubid = a.attnum
 			or d.classid = 'pg_attrdef'::regclass and d.objid = f.oid and d.refclassid = 'pg_class'::regclass
+		), ''), a.attidentity = 'a', a.attgenerated <> '', coalesce((
+			with recursive base (oid) as (select a.atttypid union all select y.typbasetype from base b join pg_type y on y.oid = b.oid where y.typbasetype <> 0)
+			select min(n.nspname::text) from base b join pg_opclass c on c.opcintype = b.oid and c.opcdefault
+			join pg_am m on m.oid = c.opcmethod and m.amname = 'btree'
+			join pg_amop e on e.amopfamily = c.opcfamily and e.amoplefttype = b.oid and e.amoprighttype = b.oid and e.amopstrategy = 3
+			join pg_operator p on p.oid = e.amopopr join pg_namespace n on n.oid = p.oprnamespace where n.nspname <> 'pg_catalog'
 		), '')
 		from ours o join pg_attribute a on a.attrelid = o.oid left join pg_attrdef f on f.adrelid = o.oid and f.adnum = a.attnum
 		where a.attnum > 0 and not a.attisdropped
@@ -84,7 +94,7 @@ func readColumns(ctx context.Context, q Querier, _ *Catalog, byOID map[uint32]*T
 	}
 	var oid uint32
 	var column Column
-	_, err = pgx.ForEachRow(rows, []any{&oid, &column.Name, &column.Type, &column.NotNull, &column.Default, &column.Sequence}, func() error {
+	_, err = pgx.ForEachRow(rows, []any{&oid, &column.Name, &column.Type, &column.NotNull, &column.Default, &column.Sequence, &column.Always, &column.Computed, &column.Schema}, func() error {
 		byOID[oid].Columns = append(byOID[oid].Columns, column)
 		return nil
 	})

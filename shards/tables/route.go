@@ -39,7 +39,17 @@ func (r Route) Condition(alias string, test func(key string) string) string {
 		return test(alias + "." + quoted(r.Column))
 	}
 	joins, key := r.joins("k", alias, 1)
-	return fmt.Sprintf("exists (select from %s k1%s where %s and %s)", r.from(0), joins, on(r.Links[0], "k1", alias), test(key))
+	return fmt.Sprintf("exists (select from %s k1%s where %s and %s)", r.from(0), joins, r.on(0, "k1", alias), test(key))
+}
+
+// Value returns an expression of the key of one row, such as NEW of a trigger: of a column of the row itself, or of a subselect, which is null
+// if the row reaches no key. The names k1, k2, … must be free in it.
+func (r Route) Value(row string, of func(key string) string) string {
+	if len(r.Links) == 0 {
+		return of(row + "." + quoted(r.Column))
+	}
+	joins, key := r.joins("k", row, 1)
+	return fmt.Sprintf("(select %s from %s k1%s where %s)", of(key), r.from(0), joins, r.on(0, "k1", row))
 }
 
 // Joins returns left joins from the table to that with the key, and the key as a column with its alias. The aliases begin with
@@ -55,10 +65,10 @@ func (r Route) joins(prefix, alias string, first int) (joins, key string) {
 		kind = "join"
 	}
 	at := alias
-	for i, link := range r.Links {
+	for i := range r.Links {
 		here := fmt.Sprintf("%s%d", prefix, i+1)
 		if i >= first {
-			joins += fmt.Sprintf(" %s %s %s on %s", kind, r.from(i), here, on(link, here, at))
+			joins += fmt.Sprintf(" %s %s %s on %s", kind, r.from(i), here, r.on(i, here, at))
 		}
 		at = here
 	}
@@ -67,10 +77,12 @@ func (r Route) joins(prefix, alias string, first int) (joins, key string) {
 
 func (r Route) from(link int) string { return r.catalog.Table(r.Links[link].To).From() }
 
-func on(link ForeignKey, to, from string) string {
+func (r Route) on(i int, to, from string) string {
+	link := r.Links[i]
 	parts := make([]string, len(link.Columns))
 	for i, column := range link.Columns {
-		parts[i] = fmt.Sprintf("%s.%s = %s.%s", to, quoted(link.References[i]), from, quoted(column))
+		equal := r.catalog.Table(link.To).Column(link.References[i]).Operator("=")
+		parts[i] = fmt.Sprintf("%s.%s %s %s.%s", to, quoted(link.References[i]), equal, from, quoted(column))
 	}
 	return strings.Join(parts, " and ")
 }

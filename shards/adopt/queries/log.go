@@ -2,7 +2,9 @@ package queries
 
 import (
 	"bufio"
+	"bytes"
 	"encoding/csv"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -22,9 +24,9 @@ type Entry struct {
 // maxLine is the longest line that is read, in bytes.
 const maxLine = 16 << 20
 
-// ReadLog calls each with the statements of a server's log, in csvlog's format or that of stderr. It reads what
-// log_min_duration_statement, log_statement and log_duration write. Of csvlog it leaves out other databases than this one, if database is not
-// empty. In the stderr format a process ID in brackets, as in the default log_line_prefix, tells sessions apart.
+// ReadLog calls each with the statements of a server's log, in the format of csvlog, jsonlog or stderr. It reads what
+// log_min_duration_statement, log_statement and log_duration write. Of csvlog and jsonlog it leaves out other databases than this one, if
+// database is not empty. In the stderr format a process ID in brackets, as in the default log_line_prefix, tells sessions apart.
 func ReadLog(in io.Reader, database string, each func(Entry) error) error {
 	buffered := bufio.NewReaderSize(in, 1<<16)
 	start, err := buffered.Peek(200)
@@ -32,9 +34,12 @@ func ReadLog(in io.Reader, database string, each func(Entry) error) error {
 		return err
 	}
 	r := &logReader{each: each, open: map[string]*Entry{}}
-	if csvStart.Match(start) {
+	switch {
+	case csvStart.Match(start):
 		err = r.csv(buffered, database)
-	} else {
+	case bytes.HasPrefix(start, []byte("{")):
+		err = r.json(buffered, database)
+	default:
 		err = r.stderr(buffered)
 	}
 	return errors.Join(err, r.flush())
@@ -143,6 +148,31 @@ func (r *logReader) csv(in io.Reader, database string) error {
 			return err
 		}
 		r.detail(session, row[csvDetail])
+	}
+}
+
+func (r *logReader) json(in io.Reader, database string) error {
+	objects := json.NewDecoder(in)
+	for {
+		var o struct {
+			Database string `json:"dbname"`
+			Session  string `json:"session_id"`
+			Level    string `json:"error_severity"`
+			Message  string `json:"message"`
+			Detail   string `json:"detail"`
+		}
+		switch err := objects.Decode(&o); {
+		case errors.Is(err, io.EOF):
+			return nil
+		case err != nil:
+			return fmt.Errorf("jsonlog: %w", err)
+		case o.Level != "LOG" || database != "" && o.Database != database:
+			continue
+		}
+		if err := r.took(o.Session, o.Message); err != nil {
+			return err
+		}
+		r.detail(o.Session, o.Detail)
 	}
 }
 

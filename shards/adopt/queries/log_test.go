@@ -70,6 +70,18 @@ from users",,,,,,,,,"psql","client backend",,0
 	if len(got) != 2 || got[0].SQL != "select \"id\"\nfrom users" || got[1].Parameters["$1"] != "5" || got[1].Session != "688c.65" {
 		t.Errorf("got %+v", got)
 	}
+	const jsonlog = `{"timestamp":"2026-08-01 10:00:00.000 UTC","user":"app","dbname":"photos","pid":101,"session_id":"688c.65","error_severity":"LOG","message":"duration: 1.500 ms  statement: select \"id\"\nfrom users"}
+{"timestamp":"2026-08-01 10:00:00.000 UTC","user":"app","dbname":"other","pid":102,"session_id":"688c.66","error_severity":"LOG","message":"duration: 1.500 ms  statement: select 2"}
+{"timestamp":"2026-08-01 10:00:00.000 UTC","user":"app","dbname":"photos","pid":101,"session_id":"688c.65","error_severity":"ERROR","message":"division by zero","statement":"select 1/0"}
+{"timestamp":"2026-08-01 10:00:00.000 UTC","user":"app","dbname":"photos","pid":101,"session_id":"688c.65","error_severity":"LOG","message":"duration: 0.5 ms  execute <unnamed>: select $1","detail":"parameters: $1 = '5'"}
+`
+	got = entries(t, jsonlog, "photos")
+	if len(got) != 2 || got[0].SQL != "select \"id\"\nfrom users" || got[1].Parameters["$1"] != "5" || got[1].Session != "688c.65" {
+		t.Errorf("got %+v", got)
+	}
+	if err := queries.ReadLog(strings.NewReader(jsonlog+"{broken"), "", func(queries.Entry) error { return nil }); err == nil {
+		t.Error("a broken line is read")
+	}
 	if got = entries(t, "", ""); len(got) != 0 {
 		t.Errorf("of nothing: %+v", got)
 	}

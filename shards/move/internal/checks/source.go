@@ -85,6 +85,11 @@ SELECT true, format('unlogged tables and large objects take %s, and are copied w
 const shardQuery = `
 SELECT true, 'the schema is not there' WHERE to_regnamespace($1) IS NULL
 UNION ALL
+SELECT true, 'the shard is being adopted, and its rows are in the old tables, too: expected kiloshard adopt finish before' WHERE EXISTS (
+  SELECT FROM pg_class c WHERE c.relnamespace = to_regnamespace($1) AND c.relkind = 'v' AND obj_description(c.oid, 'pg_class') = 'made by kiloshard adopt views'
+  UNION ALL SELECT FROM pg_trigger t JOIN pg_class c ON c.oid = t.tgrelid JOIN pg_proc p ON p.oid = t.tgfoid
+  WHERE c.relnamespace = to_regnamespace($1) AND p.pronamespace = to_regnamespace('kiloshard_adopt'))
+UNION ALL
 SELECT true, format('role %I may not make publications and schemas: expected CREATE on the database', current_user) WHERE NOT has_database_privilege(current_database(), 'CREATE')
 UNION ALL
 SELECT true, format('role %I does not own schema %I: expected its owner, for the new name that the fence gives it', current_user, nspname) FROM pg_namespace WHERE nspname = $1 AND NOT pg_has_role(nspowner, 'usage')

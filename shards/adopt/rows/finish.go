@@ -1,0 +1,235 @@
+package rows
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/kiloshard/kiloshard/internal/sqltext"
+	"github.com/kiloshard/kiloshard/shards"
+	"github.com/kiloshard/kiloshard/shards/adopt/ledger"
+	"github.com/kiloshard/kiloshard/shards/adopt/mirror"
+	"github.com/kiloshard/kiloshard/shards/adopt/structure"
+)
+
+// KeptIn is the schema that has the old tables from [Finish] on, until they are dropped.
+const KeptIn = "kiloshard_adopt_old"
+
+// Finished is the result of [Finish].
+type Finished struct {
+	Kept    []string  `json:"kept"`    // old tables, in schema [KeptIn]
+	Until   time.Time `json:"until"`   // they are kept at least
+	Dropped []string  `json:"dropped"` // old tables
+}
+
+// Finish ends an adoption all of whose shards have tables: nothing is mirrored to the old tables any more, which move to schema [KeptIn], and
+// [Back] is refused from its first step on. A shard whose IDs come from a sequence of the old table gets one of its own, which goes on from
+// there. The old tables are dropped by a call that is [Config.KeepFor] later, if [Config.Drop] allows it, and without CASCADE: the error of
+// Postgres names what depends on them. Then the ledger of the adoption is removed. Finish can be run again after an error. The error is
+// a [CheckError] if shards have views; then nothing has changed.
+func Finish(ctx context.Context, cfg Config) (Finished, error) {
+	j, err := open(ctx, cfg)
+	if err != nil {
+		return Finished{}, err
+	}
+	defer j.close(ctx)
+	if j.state.Gate != ledger.GateFinished && j.state.Gate != ledger.GateTables {
+		rest := j.state.At(ledger.StageViews).Union(j.state.At(ledger.StageCopying))
+		return Finished{}, &CheckError{Problems: []string{fmt.Sprintf("shards %s have no tables of their own; expected kiloshard adopt tables of all before", rest)}}
+	}
+	if err := j.finish(ctx); err != nil {
+		return Finished{}, err
+	}
+	return j.dropOld(ctx)
+}
+
+func (j *job) finish(ctx context.Context) error {
+	there, err := j.remembers(ctx, j.conn)
+	if err != nil || !there { // the old tables are out of the way
+		return err
+	}
+	if j.state.Gate == ledger.GateTables { // before a mirror ends, so that nobody goes back without what it would have brought
+		err := j.inTx(ctx, j.conn, func(tx pgx.Tx) error { return ledger.SetGate(ctx, tx, ledger.GateTables, ledger.GateFinished) })
+		if err != nil {
+			return err
+		}
+	}
+	if err := each(ctx, j, slices.Collect(j.cfg.Map.All().All()), j.finishShard); err != nil {
+		return err
+	}
+	j.report(Event{Kind: Ended, Text: "nothing is mirrored to the old tables any more"})
+	return j.keepOld(ctx)
+}
+
+// mirrored returns the tables that have a trigger with a function of mirrors, whose name begins with kind, also those that a migration has
+// renamed. With a schema it returns those of the schema only.
+func mirrored(ctx context.Context, q ledger.Querier, kind, schema string) ([]*structure.Table, error) {
+	const query = `select distinct n.nspname::text, c.relname::text from pg_trigger t join pg_proc p on p.oid = t.tgfoid and p.pronamespace = 'kiloshard_adopt'::regnamespace
+		join pg_class c on c.oid = t.tgrelid join pg_namespace n on n.oid = c.relnamespace where p.proname ~ ('^' || $1::text || '_[0-9]+$') and $2::text in ('', n.nspname::text) order by 1, 2`
+	rows, err := q.Query(ctx, query, kind, schema)
+	if err != nil {
+		return nil, err
+	}
+	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (*structure.Table, error) {
+		t := &structure.Table{}
+		return t, row.Scan(&t.Name.Schema, &t.Name.Table)
+	})
+}
+
+// finishShard ends the mirrors of one shard.
+func (j *job) finishShard(ctx context.Context, conn *pgx.Conn, n shards.Number) error {
+	schema := j.cfg.Map.Schema(n)
+	return j.whileLocked(ctx, conn, shards.SetOf(n), fmt.Sprintf("end of the mirrors of shard %d", n), func(b budget) error {
+		all, err := mirrored(ctx, b.tx, "new", schema)
+		if err != nil {
+			return err
+		}
+		if err := excludeVacuum(ctx, b.tx, all, schema); err != nil {
+			return err
+		}
+		b = b.restart()
+		for _, t := range all {
+			if err := b.run(ctx, fmt.Sprintf("lock table %s in access exclusive mode", t.At(schema).SQL())); err != nil {
+				return err
+			}
+		}
+		sequences, err := ownSequences(ctx, b.tx, schema)
+		if err != nil {
+			return err
+		}
+		views, err := texts(ctx, b.tx, `select format('drop view %I.%I', n.nspname, c.relname) from pg_class c join pg_namespace n on n.oid = c.relnamespace
+			where n.nspname = $1 and c.relkind = 'v' order by c.oid desc`, mirror.Views(n))
+		if err != nil {
+			return err
+		}
+		functions, err := texts(ctx, b.tx, `select 'drop function ' || p.oid::regprocedure from pg_proc p join pg_namespace n on n.oid = p.pronamespace where n.nspname = $1`, mirror.Views(n))
+		if err != nil {
+			return err
+		}
+		for _, t := range all {
+			sequences = append(append(sequences, j.writer.OffNew(t, schema)...), fmt.Sprintf("revoke all on %s from kiloshard_adopt", t.At(schema).SQL()))
+		}
+		statements := slices.Concat(sequences, views, functions, []string{
+			fmt.Sprintf("revoke usage on schema %s from kiloshard_adopt", schema),
+			fmt.Sprintf("drop schema if exists %s", mirror.Views(n)), fmt.Sprintf("drop schema if exists %s", mirror.Hidden(n)),
+		})
+		return run(ctx, b.tx, statements...)
+	})
+}
+
+// ownSequences returns the statements that give a shard sequences in the place of those of old tables.
+func ownSequences(ctx context.Context, tx pgx.Tx, schema string) ([]string, error) {
+	const query = `
+		select t.relname::text, a.attname::text, format_type(a.atttypid, a.atttypmod), s.oid::regclass::text, s.relname::text, quote_ident(pg_get_userbyid(t.relowner)),
+			has_schema_privilege(t.relowner, t.relnamespace, 'create'),
+			array(select distinct case g.grantee when 0 then 'public' else quote_ident(pg_get_userbyid(g.grantee)) end from aclexplode(t.relacl) g where g.privilege_type = 'INSERT' and g.grantee <> 'kiloshard_adopt'::regrole)
+		from pg_class t join pg_attrdef f on f.adrelid = t.oid join pg_attribute a on a.attrelid = t.oid and a.attnum = f.adnum
+		join pg_depend d on d.classid = 'pg_attrdef'::regclass and d.objid = f.oid and d.refclassid = 'pg_class'::regclass
+		join pg_class s on s.oid = d.refobjid and s.relkind = 'S'
+		where t.relnamespace = $1::text::regnamespace and s.relnamespace <> t.relnamespace`
+	rows, err := tx.Query(ctx, query, schema)
+	if err != nil {
+		return nil, err
+	}
+	var statements []string
+	var table, column, typ, old, oldName, owner string
+	var creates bool
+	var roles []string
+	_, err = pgx.ForEachRow(rows, []any{&table, &column, &typ, &old, &oldName, &owner, &creates, &roles}, func() error {
+		sequence := quote(schema) + "." + quote(sequenceName(table, column, oldName))
+		name := quote(schema) + "." + quote(table)
+		statements = append(statements, fmt.Sprintf("create sequence %s as %s", sequence, typ), fmt.Sprintf("select setval(%s, s.last_value, s.is_called) from %s s", sqltext.Quote(sequence), old),
+			fmt.Sprintf("alter table %s alter column %s set default nextval(%s)", name, quote(column), sqltext.Quote(sequence)))
+		for _, role := range roles {
+			statements = append(statements, fmt.Sprintf("grant usage on sequence %s to %s", sequence, role))
+		}
+		if !creates { // which Postgres wants of a new owner
+			statements = append(statements, fmt.Sprintf("grant create on schema %s to %s", schema, owner))
+		}
+		statements = append(statements, fmt.Sprintf("alter sequence %s owner to %s", sequence, owner), fmt.Sprintf("alter sequence %s owned by %s.%s", sequence, name, quote(column)))
+		if !creates {
+			statements = append(statements, fmt.Sprintf("revoke create on schema %s from %s", schema, owner))
+		}
+		return nil
+	})
+	return statements, err
+}
+
+// sequenceName is the name that Postgres gives the sequence of a column, or that of the old sequence if the name is too long.
+func sequenceName(table, column, old string) string {
+	const longest = 63
+	if name := table + "_" + column + "_seq"; len(name) <= longest {
+		return name
+	}
+	return old
+}
+
+// keepOld moves the old tables out of the way of names, and drops what mirrored them.
+func (j *job) keepOld(ctx context.Context) error {
+	all, err := mirrored(ctx, j.conn, "old", "")
+	if err != nil {
+		return err
+	}
+	for _, t := range all {
+		err := j.whileLocked(ctx, j.conn, shards.Set{}, "keeping table "+t.Name.String(), func(b budget) error {
+			owner, err := texts(ctx, b.tx, `select quote_ident(pg_get_userbyid(relowner)) from pg_class where oid = $1::text::regclass`, t.Name.SQL())
+			if err != nil {
+				return err
+			}
+			statements := append([]string{"create schema if not exists " + KeptIn, "grant usage, create on schema " + KeptIn + " to " + owner[0]}, j.writer.OffOld(t)...)
+			return b.run(ctx, append(statements, fmt.Sprintf("drop trigger if exists kiloshard_adopt_record on %s", t.Name.SQL()), fmt.Sprintf("revoke all on %s from kiloshard_adopt", t.Name.SQL()),
+				fmt.Sprintf("alter table %s set schema %s", t.Name.SQL(), KeptIn))...)
+		})
+		if err != nil {
+			return fmt.Errorf("keeping table %s: %w", t.Name, err)
+		}
+	}
+	return j.inTx(ctx, j.conn, func(tx pgx.Tx) error {
+		names, err := texts(ctx, tx, `select p.oid::regprocedure::text from pg_proc p where p.pronamespace = 'kiloshard_adopt'::regnamespace
+			and pg_get_userbyid(p.proowner) = 'kiloshard_adopt' and p.proname ~ '^((old|new|defer|delete|cascade)_[0-9]+|refuse_.*)$' order by p.proname desc`)
+		if err != nil {
+			return err
+		}
+		// The role finds an argument's type by its schema.
+		if err := run(ctx, tx, "grant usage on schema "+KeptIn+" to kiloshard_adopt"); err != nil {
+			return err
+		}
+		if err := ledger.Own(ctx, tx, func(tx pgx.Tx) error { return run(ctx, tx, dropFunctions(names)...) }); err != nil {
+			return err
+		}
+		return revokeOurs(ctx, tx)
+	})
+}
+
+// dropOld drops the old tables when their time is over, and then the ledger.
+func (j *job) dropOld(ctx context.Context) (f Finished, err error) {
+	if f.Kept, err = texts(ctx, j.conn, `select format('%I.%I', n.nspname, c.relname) from pg_class c join pg_namespace n on n.oid = c.relnamespace where n.nspname = $1 and c.relkind = 'r' order by 1`, KeptIn); err != nil {
+		return f, err
+	}
+	var left float64
+	const query = `select at + make_interval(secs => $1), extract(epoch from at + make_interval(secs => $1) - clock_timestamp())::float8 from kiloshard_adopt.history where what = 'gate tables became finished' order by at desc limit 1`
+	if err := j.conn.QueryRow(ctx, query, j.cfg.KeepFor.Seconds()).Scan(&f.Until, &left); err != nil {
+		return f, err
+	}
+	if left > 0 || j.cfg.Drop == nil {
+		return f, nil
+	}
+	if err := j.cfg.Drop(f.Kept); err != nil {
+		return f, err
+	}
+	if len(f.Kept) > 0 {
+		err = j.inTx(ctx, j.conn, func(tx pgx.Tx) error {
+			return run(ctx, tx, "drop table "+strings.Join(f.Kept, ", "), "drop schema "+KeptIn)
+		})
+	}
+	if err != nil {
+		return f, fmt.Errorf("old tables: %w", err)
+	}
+	f.Dropped, f.Kept = f.Kept, nil
+	j.report(Event{Kind: Dropped, Text: "the old tables"})
+	return f, ledger.Remove(ctx, j.conn)
+}
