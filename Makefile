@@ -48,7 +48,7 @@ test-programs:
 	GOGC=400 CGO_ENABLED=0 go test $(QUICK) -shuffle=on -timeout=60m $$($(call PACKAGES,./shards/move/prove) | grep -E '$(PLAIN)')
 
 # What make test has in short.
-PROOFS := ./sql/prove/... ./shards/move/prove ./router/prove ./router/entities/prove ./shards/mapstore ./bench/... ./router/example/... ./cmd/kiloshard
+PROOFS := ./sql/prove/... ./shards/move/prove ./router/prove ./router/entities/prove ./shards/mapstore ./bench/... ./shards/adopt/rows ./router/example/... ./cmd/kiloshard
 
 prove: go ## all faults and benchmarks in full, an hour; IMAGE=postgres:17 or PROVE=published for IDs alone, elsewhere or to see it fail
 ifdef IMAGE
@@ -66,12 +66,13 @@ lint: go ## linters, go.mod, shell scripts; the first run builds golangci-lint, 
 	elif [ "$$CI" = true ]; then echo "make lint: shellcheck is missing: install it" >&2; exit 1; \
 	else echo "make lint: shellcheck is missing, so the scripts go unchecked" >&2; fi
 
-bench: go ## measure IDs, the making of shards, routing, migrations and moves on this machine
+bench: go ## measure IDs, the making of shards, routing, migrations, moves and an adoption on this machine
 	go run ./cmd/kiloshard-lab bench ids
 	go run ./cmd/kiloshard-lab bench create
 	go run ./cmd/kiloshard-lab bench route
 	go run ./cmd/kiloshard-lab bench migrate
 	go run ./cmd/kiloshard-lab bench move
+	go run ./cmd/kiloshard-lab bench adopt --rows 500000
 
 build: go ## build bin/kiloshard
 	go build -trimpath -o bin/kiloshard ./cmd/kiloshard

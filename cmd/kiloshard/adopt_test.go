@@ -51,8 +51,8 @@ func TestAdoptTopic(t *testing.T) {
 
 	p, n := topic(t, "adopt"), newNewcomer(t)
 	n.env = append(n.env, "OLD_DSN="+dsn)
-	lines := strings.Split(strings.TrimSpace(p["sh"][0]), "\n")
-	if len(lines) != 2 {
+	lines := append(strings.Split(strings.TrimSpace(p["sh"][0]), "\n"), strings.Split(strings.TrimSpace(p["sh"][1]), "\n")...)
+	if len(lines) != 6 {
 		t.Fatalf("got the commands %q", lines)
 	}
 	if out := n.types(lines[0] + ` || test $? = 2`); !strings.Contains(out, "3 tables are undecided") || !strings.Contains(out, "1 call: update albums set user_id = $1 where id = $2") {
@@ -64,6 +64,42 @@ func TestAdoptTopic(t *testing.T) {
 	}
 	if out := n.types(lines[1]); !strings.Contains(out, "update albums set user_id = $1 where id = $2") {
 		t.Errorf("the statements are\n%s", out)
+	}
+	n.writes("kiloshard.yaml", strings.Replace(p[""][1], "old_ids_below: 1099511627776\n", "", 1))
+	n.types(lines[2])
+	if out := n.types(lines[3] + " || test $? = 2"); !strings.Contains(out, "old_ids_below: missing; expected old_ids_below: ") {
+		t.Errorf("without old_ids_below, views prints\n%s", out)
+	}
+	n.writes("kiloshard.yaml", p[""][1])
+	if out := n.types(lines[3]); !strings.Contains(out, "64 shards of views on 5 tables made") {
+		t.Errorf("views prints\n%s", out)
+	}
+	exec("insert into shard_00007.users (id, email) values (71, 'new'); insert into shard_00007.albums (user_id) values (71); set application_name = 'cron'; insert into public.jobs default values; insert into albums (user_id) values (3)")
+	if out := n.types(lines[4] + " --rows"); !strings.Contains(out, "Gate views") || !strings.Contains(out, "public.albums  postgres  cron") || !strings.Contains(out, "Rows without a shard: public.events 1") {
+		t.Errorf("status prints\n%s", out)
+	}
+	if out := n.types(lines[0]); !strings.Contains(out, "adopt.yaml is as it was") {
+		t.Errorf("the plan of an adopted database prints\n%s", out)
+	}
+	if out := n.types(lines[5]); !strings.Contains(out, "The views of 64 shards are gone") {
+		t.Errorf("back prints\n%s", out)
+	}
+	if out := n.types(lines[5]); !strings.Contains(out, "Nobody adopts this database") {
+		t.Errorf("back prints the second time\n%s", out)
+	}
+	if out := n.types("kiloshard adopt views; if kiloshard adopt tables --quiet-for 0s; then false; else test $? = 2; fi"); out == "" {
+		t.Error("tables with a table that cannot be mirrored prints nothing")
+	}
+	n.types(lines[5])
+	n.writes("adopt.yaml", strings.NewReplacer(`is: chained, through: "photo_id->public.photos", keyless: left`, "is: left").Replace(p[""][0]))
+	n.types(lines[3])
+	for i, line := range strings.Split(strings.TrimSpace(p["sh"][2]), "\n") {
+		if out := n.types(line + " --quiet-for 0s"); !strings.Contains(out, []string{"Gate closed", "Gate tables"}[i]) {
+			t.Errorf("%s prints\n%s", line, out)
+		}
+	}
+	if out := n.types(strings.TrimSpace(p["sh"][3]) + " --yes"); !strings.Contains(out, "kiloshard_adopt_old") {
+		t.Errorf("finish prints\n%s", out)
 	}
 	for _, page := range []string{"plan.html", "queries.html"} {
 		if text := readPage(t, n.dir+"/"+page); !strings.Contains(text, "</html>") {

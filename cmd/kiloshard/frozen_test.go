@@ -91,6 +91,15 @@ placement:
   - {shards: 0-1, host: pg-a}
   - {shards: 2-3, host: pg-b}
 `)
+	c.write("one.yaml", `
+cluster: old
+shards: 2
+epoch: 2026-01-01T00:00:00Z
+old_ids_below: 1099511627776
+hosts: [{name: old, dsn: "${PG_OLD_DSN}"}]
+placement: [{shards: 0-1, host: old}]
+`)
+	c.write("views.yaml", "key: public.users.id\nstrategy: {by: modulo}\n")
 	c.write("entities.yaml", "shards: 1\nindexes:\n  - name: index_link\n    properties: [{name: link, type: text}]\n")
 	c.write("old.log", "2026-11-01 12:00:00.000 UTC [7] LOG:  duration: 0.100 ms  statement: select * from users where id = 1\n")
 	c.write("migrations/001_users.sql", "create table users (id bigint primary key default next_id());\n")
@@ -136,6 +145,16 @@ var (
 		{"upgrade"},
 		{"id advance", "--host", "pg-a", "--beyond", "2026-01-02T00:00:00Z"},
 		{"open", "--shards", "4-5", "--host", "pg-a"},
+		{"adopt plan", "--from", "${PG_OLD_DSN}", "--key", "users.id"},
+		{"adopt queries", "--from", "${PG_OLD_DSN}", "--key", "users.id", "--file", "queries.yaml", "--log", "old.log"},
+		{"create", "-c", "one.yaml"},
+		{"adopt views", "-c", "one.yaml", "--plan", "views.yaml"},
+		{"adopt status", "-c", "one.yaml", "--rows"},
+		{"adopt tables", "-c", "one.yaml", "--quiet-for", "0s"},
+		{"adopt back", "-c", "one.yaml"},
+		{"adopt views", "-c", "one.yaml", "--plan", "views.yaml"},
+		{"adopt tables", "-c", "one.yaml", "--quiet-for", "0s"},
+		{"adopt finish", "-c", "one.yaml", "--keep-for", "0s", "--yes"},
 		{"map export", "next.yaml"},
 		{"map edit", "--file", "heavier.yaml"},
 		{"map rollback", "2"},
@@ -161,8 +180,6 @@ var (
 		{"rebalance", "--writes-over", "0"},
 		{"split", "pg-a", "--to", "pg-b", "--writes-over", "0"},
 		{"move status"},
-		{"adopt plan", "--from", "${PG_OLD_DSN}", "--key", "users.id"},
-		{"adopt queries", "--from", "${PG_OLD_DSN}", "--key", "users.id", "--file", "queries.yaml", "--log", "old.log"},
 	}
 	frozenMoves = [][]string{
 		{"move", "1", "--to", "pg-b", "--login-with-password"},

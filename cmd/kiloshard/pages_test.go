@@ -47,7 +47,7 @@ func TestBlocks(t *testing.T) {
 	t.Parallel()
 	expected := map[string]map[string]int{
 		"README":     {"": 3, "go": 2, "sh": 4, "sql": 1},
-		"adopt":      {"": 1, "sh": 1},
+		"adopt":      {"": 2, "sh": 4},
 		"generators": {"go": 1, "yaml": 1},
 		"documents":  {"yaml": 1},
 		"layouts":    {"": 2},

@@ -14,10 +14,10 @@ import (
 	"github.com/kiloshard/kiloshard/shards/connect"
 )
 
-// Command is kiloshard adopt.
+// Command is kiloshard adopt. Its commands plan and queries only read; the others are the gates, and the way back.
 func Command(a *cli.App) *cobra.Command {
-	cmd := &cobra.Command{Use: "adopt", Short: "Plans how one database becomes shards", RunE: cli.NeedsCommand}
-	cmd.AddCommand(planCommand(a), queriesCommand(a))
+	cmd := &cobra.Command{Use: "adopt", Short: "Makes shards of one database, while it serves", RunE: cli.NeedsCommand}
+	cmd.AddCommand(planCommand(a), queriesCommand(a), viewsCommand(a), statusCommand(a), tablesCommand(a), finishCommand(a), backCommand(a))
 	return cmd
 }
 

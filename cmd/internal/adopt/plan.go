@@ -1,15 +1,18 @@
 package adopt
 
 import (
+	"context"
 	"errors"
 	"os"
 	"strings"
 	"time"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/spf13/cobra"
 
 	"github.com/kiloshard/kiloshard/cmd/internal/cli"
 	"github.com/kiloshard/kiloshard/shards/adopt"
+	"github.com/kiloshard/kiloshard/shards/adopt/structure"
 	"github.com/kiloshard/kiloshard/shards/tables"
 )
 
@@ -59,7 +62,12 @@ that were deleted after the beginning; --sample 1 reads one page of a hundred. A
 			cfg.Progress = counting(a)
 			result := planResult{File: from.file, Undecided: []tables.Name{}}
 			var seen seenStatements
-			plan, err := adopt.Look(cmd.Context(), cfg, seen.read)
+			plan, err := adopt.Look(cmd.Context(), cfg, func(ctx context.Context, tx pgx.Tx, plan *adopt.Plan) error {
+				if err := addProblems(ctx, tx, plan, cfg.File); err != nil {
+					return err
+				}
+				return seen.read(ctx, tx, plan)
+			})
 			if err == nil {
 				result.Statements, err = seen.keyChanges(cmd.Context(), plan)
 			}
@@ -90,6 +98,24 @@ that were deleted after the beginning; --sample 1 reads one page of a hundred. A
 	cmd.Flags().Float64Var(&sample, "sample", 100, "per cent of the pages of each table whose rows are counted")
 	cmd.Flags().BoolVar(&rewrite, "rewrite", false, "write an existing file again, with its decisions and without its comments; the old one gets the ending .old")
 	return cmd
+}
+
+// addProblems adds what keeps rows of sharded tables from moving to the findings of the plan.
+func addProblems(ctx context.Context, tx pgx.Tx, plan *adopt.Plan, file *adopt.File) error {
+	set, err := structure.Read(ctx, tx, plan, file)
+	if err != nil {
+		return err
+	}
+	var found []adopt.Finding
+	for _, p := range set.Problems {
+		f := adopt.Finding{Kind: adopt.CannotMove, Text: p.Text}
+		if p.Table != (tables.Name{}) {
+			f.Table = p.Table.String()
+		}
+		found = append(found, f)
+	}
+	plan.Findings = append(found, plan.Findings...)
+	return nil
 }
 
 func are(n int) string {

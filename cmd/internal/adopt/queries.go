@@ -32,10 +32,10 @@ func queriesCommand(a *cli.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "queries",
 		Short: "Says where each statement of a service goes, the worst first",
-		Long: `Reads the statements of a service from pg_stat_statements, or from a log file of the server (csvlog or stderr,
-with log_min_duration_statement = 0), and says of each where it goes once the tables are in shards: to one shard by the
-key, to one after a lookup, to several, across shards, or that it needs a change. The decisions are those of adopt.yaml,
-the file of adopt plan. With calls and time, the worst first.
+		Long: `Reads the statements of a service from pg_stat_statements, or from a log file of the server (csvlog, jsonlog or
+stderr, with log_min_duration_statement = 0), and says of each where it goes once the tables are in shards: to one shard
+by the key, to one after a lookup, to several, across shards, or that it needs a change. The decisions are those of
+adopt.yaml, the file of adopt plan. With calls and time, the worst first.
 
 A log also shows transactions that have several keys. Values are left out of all output. It writes nothing to the database.`,
 		Args: cobra.NoArgs,

@@ -2,7 +2,9 @@ package adopt
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 
@@ -19,8 +21,11 @@ func checkReport(path string) error {
 		return cli.Usagef("--report %s: it is a directory, expected a file", path)
 	}
 	probe, err := os.CreateTemp(filepath.Dir(path), ".kiloshard-*")
+	if e := (*fs.PathError)(nil); errors.As(err, &e) { // it names the file that was tried
+		err = e.Err
+	}
 	if err != nil {
-		return cli.Usage(fmt.Errorf("--report: %w", err))
+		return cli.Usage(fmt.Errorf("--report %s: %w", path, err))
 	}
 	_ = probe.Close() // nothing was written
 	return os.Remove(probe.Name())

@@ -18,7 +18,7 @@ KILOSHARD_POSTGRES_DSN names.`,
 		RunE: cli.NeedsCommand,
 	}
 	cmd.AddCommand(
-		idsCommand(a), createCommand(a), routeCommand(a), migrateCommand(a), moveCommand(a), storesCommand(a),
+		idsCommand(a), createCommand(a), routeCommand(a), migrateCommand(a), moveCommand(a), storesCommand(a), adoptCommand(a),
 	)
 	return cmd
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/kiloshard/kiloshard/bench/adopt"
 	"github.com/kiloshard/kiloshard/bench/moves"
 	"github.com/kiloshard/kiloshard/cmd/internal/cli"
 	"github.com/kiloshard/kiloshard/cmd/internal/pages"
@@ -31,6 +32,10 @@ func TestQuotes(t *testing.T) {
 				report.Parts = append(report.Parts, moves.Figure{Part: part, Moves: 10, Stalls: values, Fences: values, Seconds: values, Bare: values, Ratios: values})
 			}
 			printMoves(a, report)
+		}},
+		{"kiloshard-lab bench adopt --end back", func(a *cli.App) {
+			const which = "insert photos, new"
+			printAdoption(a, &adopt.Report{Steps: []adopt.Step{{Name: "adopt back, to views", Ratio: 1, Which: which}, {Name: "views again", Which: which}}})
 		}},
 	}
 	for _, test := range tests {

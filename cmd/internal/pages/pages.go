@@ -17,7 +17,8 @@ var masks = []struct {
 	{regexp.MustCompile(`just now|\d+ \w+ ago`), "AGO"},
 	{regexp.MustCompile(`fsync (on|off)`), "fsync"},
 	{regexp.MustCompile(`\b(postgres|etcd) `), "STORE "},
-	{regexp.MustCompile(`\d[\d.,:TZ-]*((µs|ms|s)\b)?`), "#"},
+	{regexp.MustCompile(`(begin|commit|(insert|update|delete|select) \w+), (old|new)\b`), "STATEMENT"},
+	{regexp.MustCompile(`(\B-)?\d[\d.,:TZ-]*((µs|ms|s)\b)?`), "#"},
 	{regexp.MustCompile(`\s+`), " "},
 }
 
