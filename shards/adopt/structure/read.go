@@ -64,10 +64,12 @@ func (s *Set) readTables(ctx context.Context, q Querier, _ *adopt.Plan) error {
 	const query = ours + `
 		select o.i, o.oid, pg_get_userbyid(o.relowner)::text, o.relreplident::text, coalesce(obj_description(o.oid, 'pg_class'), ''),
 			coalesce(o.reloptions, '{}') || array(select 'toast.' || unnest(t.reloptions) from pg_class t where t.oid = o.reltoastrelid),
-			concat_ws(', ', case when o.relkind <> 'r' then 'it is no ordinary table' end, case when o.relpersistence <> 'p' then 'it is unlogged' end,
+			concat_ws(', ', case o.relkind when 'r' then null when 'p' then 'it is partitioned' when 'f' then 'it is a foreign table' else 'it is no table' end,
+				case when o.relpersistence <> 'p' then 'it is unlogged' end,
 				case when o.reloftype <> 0 then 'it has a type' end, case when o.relrowsecurity then 'it has row security' end,
 				case when exists (select from pg_rewrite r where r.ev_class = o.oid) then 'it has rules' end,
-				case when exists (select from pg_inherits h where o.oid in (h.inhrelid, h.inhparent)) then 'it inherits, or others inherit from it' end)
+				case when o.relkind <> 'p' and exists (select from pg_inherits h where o.oid in (h.inhrelid, h.inhparent))
+					then 'it inherits, or others inherit from it' end)
 		from ours o order by o.i`
 	rows, err := q.Query(ctx, query, s.args()...)
 	if err != nil {
