@@ -13,7 +13,7 @@ const diskFull = "53100"
 // settle finds out whether a transaction was committed whose connection was lost: the server has all of its rows, or none.
 func (c *client) settle(next history, added [4]int64) error {
 	c.maybe.Add(1)
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
 	defer cancel()
 	_ = c.conn.Close(ctx) // after a PANIC it is still open
 	for {
