@@ -9,7 +9,6 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/kiloshard/kiloshard/internal/sqltext"
 	"github.com/kiloshard/kiloshard/shards"
 	"github.com/kiloshard/kiloshard/shards/adopt/ledger"
 	"github.com/kiloshard/kiloshard/shards/adopt/mirror"
@@ -27,8 +26,8 @@ type Finished struct {
 }
 
 // Finish ends an adoption all of whose shards have tables: nothing is mirrored to the old tables any more, which move to schema [KeptIn], and
-// [Back] is refused from its first step on. A shard whose IDs come from a sequence of the old table gets one of its own, which goes on from
-// there. The old tables are dropped by a call that is [Config.KeepFor] later, if [Config.Drop] allows it, and without CASCADE: the error of
+// [Back] is refused from its first step on. A shard whose IDs come from an old sequence gets one of its own: each skips the numbers of the
+// others. That of the key stays where it is, and shards have no default for the key. The old tables are dropped by a call that is [Config.KeepFor] later, if [Config.Drop] allows it, and without CASCADE: the error of
 // Postgres names what depends on them. Then the ledger of the adoption is removed. Finish can be run again after an error. The error is
 // a [CheckError] if shards have views; then nothing has changed.
 func Finish(ctx context.Context, cfg Config) (Finished, error) {
@@ -53,7 +52,12 @@ func (j *job) finish(ctx context.Context) error {
 		return err
 	}
 	if j.state.Gate == ledger.GateTables { // before a mirror ends, so that nobody goes back without what it would have brought
-		err := j.inTx(ctx, j.conn, func(tx pgx.Tx) error { return ledger.SetGate(ctx, tx, ledger.GateTables, ledger.GateFinished) })
+		err := j.whileLocked(ctx, j.conn, shards.Set{}, "sequences", func(b budget) error {
+			if err := j.interleave(ctx, b); err != nil {
+				return err
+			}
+			return ledger.SetGate(ctx, b.tx, ledger.GateTables, ledger.GateFinished)
+		})
 		if err != nil {
 			return err
 		}
@@ -97,7 +101,7 @@ func (j *job) finishShard(ctx context.Context, conn *pgx.Conn, n shards.Number) 
 				return err
 			}
 		}
-		sequences, err := ownSequences(ctx, b.tx, schema)
+		sequences, err := j.ownSequences(ctx, b.tx, n)
 		if err != nil {
 			return err
 		}
@@ -121,53 +125,6 @@ func (j *job) finishShard(ctx context.Context, conn *pgx.Conn, n shards.Number) 
 	})
 }
 
-// ownSequences returns the statements that give a shard sequences in the place of those of old tables.
-func ownSequences(ctx context.Context, tx pgx.Tx, schema string) ([]string, error) {
-	const query = `
-		select t.relname::text, a.attname::text, format_type(a.atttypid, a.atttypmod), s.oid::regclass::text, s.relname::text, quote_ident(pg_get_userbyid(t.relowner)),
-			has_schema_privilege(t.relowner, t.relnamespace, 'create'),
-			array(select distinct case g.grantee when 0 then 'public' else quote_ident(pg_get_userbyid(g.grantee)) end from aclexplode(t.relacl) g where g.privilege_type = 'INSERT' and g.grantee <> 'kiloshard_adopt'::regrole)
-		from pg_class t join pg_attrdef f on f.adrelid = t.oid join pg_attribute a on a.attrelid = t.oid and a.attnum = f.adnum
-		join pg_depend d on d.classid = 'pg_attrdef'::regclass and d.objid = f.oid and d.refclassid = 'pg_class'::regclass
-		join pg_class s on s.oid = d.refobjid and s.relkind = 'S'
-		where t.relnamespace = $1::text::regnamespace and s.relnamespace <> t.relnamespace`
-	rows, err := tx.Query(ctx, query, schema)
-	if err != nil {
-		return nil, err
-	}
-	var statements []string
-	var table, column, typ, old, oldName, owner string
-	var creates bool
-	var roles []string
-	_, err = pgx.ForEachRow(rows, []any{&table, &column, &typ, &old, &oldName, &owner, &creates, &roles}, func() error {
-		sequence := quote(schema) + "." + quote(sequenceName(table, column, oldName))
-		name := quote(schema) + "." + quote(table)
-		statements = append(statements, fmt.Sprintf("create sequence %s as %s", sequence, typ), fmt.Sprintf("select setval(%s, s.last_value, s.is_called) from %s s", sqltext.Quote(sequence), old),
-			fmt.Sprintf("alter table %s alter column %s set default nextval(%s)", name, quote(column), sqltext.Quote(sequence)))
-		for _, role := range roles {
-			statements = append(statements, fmt.Sprintf("grant usage on sequence %s to %s", sequence, role))
-		}
-		if !creates { // which Postgres wants of a new owner
-			statements = append(statements, fmt.Sprintf("grant create on schema %s to %s", schema, owner))
-		}
-		statements = append(statements, fmt.Sprintf("alter sequence %s owner to %s", sequence, owner), fmt.Sprintf("alter sequence %s owned by %s.%s", sequence, name, quote(column)))
-		if !creates {
-			statements = append(statements, fmt.Sprintf("revoke create on schema %s from %s", schema, owner))
-		}
-		return nil
-	})
-	return statements, err
-}
-
-// sequenceName is the name that Postgres gives the sequence of a column, or that of the old sequence if the name is too long.
-func sequenceName(table, column, old string) string {
-	const longest = 63
-	if name := table + "_" + column + "_seq"; len(name) <= longest {
-		return name
-	}
-	return old
-}
-
 // keepOld moves the old tables out of the way of names, and drops what mirrored them.
 func (j *job) keepOld(ctx context.Context) error {
 	all, err := mirrored(ctx, j.conn, "old", "")
@@ -180,9 +137,13 @@ func (j *job) keepOld(ctx context.Context) error {
 			if err != nil {
 				return err
 			}
+			before, after, err := j.keepKey(ctx, b, t)
+			if err != nil {
+				return err
+			}
 			statements := append([]string{"create schema if not exists " + KeptIn, "grant usage, create on schema " + KeptIn + " to " + owner[0]}, j.writer.OffOld(t)...)
-			return b.run(ctx, append(statements, fmt.Sprintf("drop trigger if exists kiloshard_adopt_record on %s", t.Name.SQL()), fmt.Sprintf("revoke all on %s from kiloshard_adopt", t.Name.SQL()),
-				fmt.Sprintf("alter table %s set schema %s", t.Name.SQL(), KeptIn))...)
+			statements = append(statements, fmt.Sprintf("drop trigger if exists kiloshard_adopt_record on %s", t.Name.SQL()), fmt.Sprintf("revoke all on %s from kiloshard_adopt", t.Name.SQL()))
+			return b.run(ctx, slices.Concat(statements, before, []string{fmt.Sprintf("alter table %s set schema %s", t.Name.SQL(), KeptIn)}, after)...)
 		})
 		if err != nil {
 			return fmt.Errorf("keeping table %s: %w", t.Name, err)
