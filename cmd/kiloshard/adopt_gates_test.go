@@ -11,7 +11,7 @@ import (
 // TestAdoptGates adopts a database with the commands alone, and then migrates its shards and moves one to a second host.
 func TestAdoptGates(t *testing.T) {
 	t.Parallel()
-	hosts := shardtest.Hosts(t, 2)
+	hosts := shardtest.Hosts(t, 3)
 	exec := func(host int, statements string) string {
 		t.Helper()
 		results, err := pgtest.Connect(t, hosts[host].ConnString()).PgConn().Exec(t.Context(), statements).ReadAll()
@@ -25,7 +25,7 @@ func TestAdoptGates(t *testing.T) {
 	}
 	const touch = `create function touch() returns trigger language plpgsql as $$ begin new.updates := new.updates + 1; return new; end $$;`
 	exec(0, touch+`
-		create table users (id bigint primary key, email text not null unique, updates int not null default 0);
+		create table users (id bigserial primary key, email text not null unique, updates int not null default 0);
 		create table albums (id bigserial primary key, user_id bigint not null references users on delete cascade);
 		create table photos (id serial primary key, album_id bigint not null references albums on delete cascade, title text default 'untitled');
 		create index by_title on photos (title);
@@ -35,7 +35,7 @@ func TestAdoptGates(t *testing.T) {
 		insert into photos (album_id) select 1 + n % 60 from generate_series(1, 180) n;`)
 	exec(1, touch)
 	n := newNewcomer(t)
-	n.env = append(n.env, "PG_A_DSN="+hosts[0].ConnString(), "PG_B_DSN="+hosts[1].ConnString())
+	n.env = append(n.env, "PG_A_DSN="+hosts[0].ConnString(), "PG_B_DSN="+hosts[1].ConnString(), "PG_C_DSN="+hosts[2].ConnString())
 	config := func(hosts string) string {
 		return "cluster: photos\nshards: 4\nepoch: 2026-01-01T00:00:00Z\nhosts:\n  - {name: pg-a, dsn: \"${PG_A_DSN}\"}\n" + hosts +
 			"placement:\n  - {shards: 0-3, host: pg-a}\nsearch_path: [public]\nold_ids_below: 1000000\nmigrations: ./migrations\n"
@@ -77,10 +77,24 @@ func TestAdoptGates(t *testing.T) {
 	if got := exec(1, "select count(*) from shard_00001.photos"); got != "46" {
 		t.Errorf("the second host has %s photos, expected 46", got)
 	}
+	if got := exec(1, "select increment_by from pg_sequences where schemaname = 'shard_00001' and sequencename = 'photos_id_seq'"); got != "5" {
+		t.Errorf("the sequence on the second host goes on by %s, expected 5", got)
+	}
 	exec(1, "update shard_00001.users set email = 'x' where id = 1")
 	if got := exec(1, "select updates from shard_00001.users where id = 1"); got != "1" {
 		t.Errorf("the trigger has counted %s updates, expected 1", got)
 	}
 	says("kiloshard verify")
 	says("kiloshard migrate drift")
+
+	// The migrations make shards in a database that was never adopted.
+	exec(2, touch)
+	n.writes("fresh/kiloshard.yaml", strings.NewReplacer("photos", "fresh", "PG_A_DSN", "PG_C_DSN", "./migrations", "../migrations").Replace(config("")))
+	says("cd fresh && kiloshard create && kiloshard migrate up", "4 shards 0→2")
+	for _, schema := range []string{"shard_00000", "shard_00001", "shard_00002", "shard_00003"} {
+		exec(2, "set search_path = "+schema+", public; insert into users (id, email) values (1, 'x'); insert into albums (user_id) values (1); insert into photos (album_id) select a.id from albums a, generate_series(1, 3)")
+	}
+	if got := exec(2, "select count(distinct id) from (table shard_00000.photos union all table shard_00001.photos union all table shard_00002.photos union all table shard_00003.photos) p"); got != "12" {
+		t.Errorf("12 photos have %s IDs", got)
+	}
 }

@@ -8,12 +8,12 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
-	"strings"
 
 	"github.com/kiloshard/kiloshard/cmd/internal/cli"
 	"github.com/kiloshard/kiloshard/migrate"
 	"github.com/kiloshard/kiloshard/migrate/snapshot"
 	"github.com/kiloshard/kiloshard/shards"
+	"github.com/kiloshard/kiloshard/shards/adopt/rows"
 )
 
 // adopted is the name of the first migration, and its title.
@@ -76,9 +76,11 @@ func writeStructure(ctx context.Context, m *shards.Map, with shards.Set, dir, pa
 	if err != nil {
 		return fmt.Errorf("the structure of shards for %s: %w", path, err)
 	}
-	text := "-- The structure of the shards when they got tables of their own: kiloshard adopt tables has written it, and has recorded it as applied.\n" +
-		ofAdoption.ReplaceAllString(s.Text(), "")
-	text = strings.TrimRight(text, "\n") + "\n"
+	text, err := rows.Migration(ctx, rows.Config{Map: m}, candidates[0], ofAdoption.ReplaceAllString(s.Text(), ""))
+	if err != nil {
+		return fmt.Errorf("the sequences of shards for %s: %w", path, err)
+	}
+	text = "-- The structure of the shards when they got tables of their own: kiloshard adopt tables has written it, and has recorded it as applied.\n" + text
 	file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
 	if err != nil {
 		return fmt.Errorf("cannot write the migration: %w", err)

@@ -27,9 +27,9 @@ type sequence struct {
 func (s sequence) make(name string) string {
 	cycle := ""
 	if s.Cycle {
-		cycle = " cycle"
+		cycle = " CYCLE"
 	}
-	return fmt.Sprintf("create sequence %s as %s increment by %d minvalue %d maxvalue %d cache %d%s", name, s.Type, s.Step, s.Min, s.Max, s.Keep, cycle)
+	return fmt.Sprintf("CREATE SEQUENCE %s AS %s INCREMENT BY %d MINVALUE %d MAXVALUE %d CACHE %d%s", name, s.Type, s.Step, s.Min, s.Max, s.Keep, cycle)
 }
 
 // at returns where it is.
@@ -60,8 +60,11 @@ func (j *job) sequences(ctx context.Context, q ledger.Querier, schemas []string)
 	return pgx.CollectRows(rows, pgx.RowToStructByPos[sequence])
 }
 
-// interleave has each old sequence, but that of the key, skip the numbers that the sequences of shards will have: with N shards each of them, and the
-// old one, has every (N + 1)th number. It locks them until the transaction ends. One that has no room for a round stays as it is, and so does one that
+// round is in how many parts the numbers of an old sequence are divided: for each shard, and for the old sequence itself.
+func (j *job) round() int64 { return int64(j.cfg.Map.Len()) + 1 }
+
+// interleave has each old sequence, but that of the key, skip the numbers that the sequences of shards will have: each
+// of them, and the old one, has one number of a round. It locks them until the transaction ends. One that has no room for a round stays as it is, and so does one that
 // counts down or begins again: then numbers are unique in a shard only.
 func (j *job) interleave(ctx context.Context, b budget) error {
 	var schemas []string
@@ -86,8 +89,8 @@ func (j *job) interleave(ctx context.Context, b budget) error {
 		if !called {
 			last -= s.Step
 		}
-		if round := int64(j.cfg.Map.Len()) + 1; (s.Max-last)/s.Step >= round {
-			if err := b.run(ctx, fmt.Sprintf("alter sequence %s increment by %d restart with %d", s.Name, s.Step*round, last+s.Step*round)); err != nil {
+		if (s.Max-last)/s.Step >= j.round() {
+			if err := b.run(ctx, fmt.Sprintf("alter sequence %s increment by %d restart with %d", s.Name, s.Step*j.round(), last+s.Step*j.round())); err != nil {
 				return err
 			}
 		}
@@ -104,7 +107,6 @@ func (j *job) ownSequences(ctx context.Context, tx pgx.Tx, n shards.Number) ([]s
 		return nil, err
 	}
 	var statements []string
-	made := map[string]bool{}
 	for _, s := range all {
 		users, err := drawers(ctx, tx, schema, s)
 		if err != nil {
@@ -116,17 +118,13 @@ func (j *job) ownSequences(ctx context.Context, tx pgx.Tx, n shards.Number) ([]s
 			}
 			continue
 		}
-		name := s.Plain
-		if own := users[0].Table + "_" + users[0].Column + "_seq"; len(users) == 1 && len(own) < 64 && !made[own] { // as Postgres would call it
-			name = own
-		}
-		made[name] = true
+		name := ownName(s, users)
 		last, called, err := s.at(ctx, tx)
 		if err != nil {
 			return nil, err
 		}
-		if round := int64(j.cfg.Map.Len()) + 1; s.Step > 0 && s.Step%round == 0 {
-			last, called = last+s.Step/round*(int64(n)+1), false
+		if s.Step > 0 && s.Step%j.round() == 0 {
+			last, called = last+s.Step/j.round()*(int64(n)+1), false
 			if last > s.Max || last < s.Min { // its next number is an error
 				last, called = s.Max, true
 			}
@@ -134,7 +132,7 @@ func (j *job) ownSequences(ctx context.Context, tx pgx.Tx, n shards.Number) ([]s
 		sequence := quote(schema) + "." + quote(name)
 		statements = append(statements, s.make(sequence), fmt.Sprintf("select setval(%s, %d, %t)", sqltext.Quote(sequence), last, called))
 		for _, u := range users {
-			expression := strings.ReplaceAll(u.Expression, asConstant(s.Name), sqltext.Quote(sequence)+"::regclass")
+			expression := strings.ReplaceAll(u.Expression, asConstant(s.Name), asConstant(sequence))
 			if expression == u.Expression {
 				return nil, fmt.Errorf("default %s of column %s of %s draws from %s: expected a default without it", u.Expression, u.Column, u.table(schema), s.Name)
 			}
@@ -160,6 +158,14 @@ func (j *job) ownSequences(ctx context.Context, tx pgx.Tx, n shards.Number) ([]s
 // asConstant returns the name of a sequence as Postgres writes it in expressions.
 func asConstant(name string) string {
 	return "'" + strings.ReplaceAll(name, "'", "''") + "'::regclass"
+}
+
+// ownName returns the name of a shard's sequence: the one that Postgres would give it, or that of the old one if several columns draw from it.
+func ownName(s sequence, users []drawer) string {
+	if own := users[0].Table + "_" + users[0].Column + "_seq"; len(users) == 1 && len(own) < 64 {
+		return own
+	}
+	return s.Plain
 }
 
 // drawer is a column of a shard whose default draws from a sequence.
