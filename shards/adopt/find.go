@@ -25,7 +25,7 @@ var Rules = []Rule{
 	{CannotMove, "Sharded tables whose rows cannot move yet", "adopt views works with them. adopt tables refuses until each is mended, or its table is left behind."},
 	{"key-changes", "Statements that change keys", "A row cannot go to another shard by UPDATE: delete and insert it, or keep the key."},
 	{"foreign-key-crosses", "Foreign keys that cross keys", "Shards do not have these. Keep the row in the shard of one side; if both sides look it up, keep a second table by the other side, as router/objects does."},
-	{"foreign-key-out", "Foreign keys between shards and other tables", "They hold while rows are in one database. Shards do not have those that refer to tables left behind, and no other table can refer to rows of shards."},
+	{"foreign-key-out", "Foreign keys between shards and other tables", "They hold while rows are in one database. Shards do not have those that refer to tables left behind, and no other table can refer to rows of shards: drop those before adopt finish."},
 	{"unique-without-key", "Unique keys that do not hold the key", "They become unique per shard only. If a value must be unique in all, give it a directory, as kiloshard help sign-up does for e-mail addresses."},
 	{"exclusion", "Exclusion constraints", "They hold per shard only."},
 	{"no-primary-key", "Sharded tables without a primary key", "Rows are compared and mirrored by it: add one."},

@@ -29,7 +29,7 @@ type Finished struct {
 // [Back] is refused from its first step on. A shard whose IDs come from an old sequence gets one of its own: each skips the numbers of the
 // others. That of the key stays where it is, and shards have no default for the key. The old tables are dropped by a call that is [Config.KeepFor] later, if [Config.Drop] allows it, and without CASCADE: the error of
 // Postgres names what depends on them. Then the ledger of the adoption is removed. Finish can be run again after an error. The error is
-// a [CheckError] if shards have views; then nothing has changed.
+// a [CheckError] if shards have views, or other tables have foreign keys to old ones; then nothing has changed.
 func Finish(ctx context.Context, cfg Config) (Finished, error) {
 	j, err := open(ctx, cfg)
 	if err != nil {
@@ -40,10 +40,36 @@ func Finish(ctx context.Context, cfg Config) (Finished, error) {
 		rest := j.state.At(ledger.StageViews).Union(j.state.At(ledger.StageCopying))
 		return Finished{}, &CheckError{Problems: []string{fmt.Sprintf("shards %s have no tables of their own; expected kiloshard adopt tables of all before", rest)}}
 	}
+	if j.state.Gate == ledger.GateTables {
+		if err := j.checkReferred(ctx); err != nil {
+			return Finished{}, err
+		}
+	}
 	if err := j.finish(ctx); err != nil {
 		return Finished{}, err
 	}
 	return j.dropOld(ctx)
+}
+
+// checkReferred returns a [CheckError] for foreign keys of other tables to old ones: they would refuse rows that refer to what is written
+// from then on.
+func (j *job) checkReferred(ctx context.Context) error {
+	all, err := mirrored(ctx, j.conn, "old", "")
+	if err != nil {
+		return err
+	}
+	var names []string
+	for _, t := range all {
+		names = append(names, t.Name.SQL())
+	}
+	const query = `with old as (select unnest($1::text[])::regclass)
+		select format('foreign key %I of table %s refers to %s, to which nothing is written from then on; expected alter table … drop constraint before', k.conname, k.conrelid::regclass, k.confrelid::regclass)
+		from pg_constraint k where k.contype = 'f' and k.conparentid = 0 and k.confrelid in (table old) and k.conrelid not in (table old) order by 1`
+	problems, err := texts(ctx, j.conn, query, names)
+	if err == nil && len(problems) > 0 {
+		err = &CheckError{Problems: problems}
+	}
+	return err
 }
 
 func (j *job) finish(ctx context.Context) error {

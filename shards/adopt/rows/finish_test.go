@@ -28,6 +28,11 @@ func TestFinish(t *testing.T) {
 	if _, err := rows.Tables(t.Context(), b.config()); err != nil {
 		t.Fatal(err)
 	}
+	b.run("create table public.notices (id int primary key, user_id bigint references public.users) partition by range (id); create table public.notices_1 partition of public.notices default")
+	if _, err := rows.Finish(t.Context(), cfg); !errors.As(err, &wrong) || len(wrong.Problems) != 1 || !strings.HasPrefix(wrong.Problems[0], "foreign key notices_user_id_fkey of table public.notices refers to public.users,") {
+		t.Errorf("got %v", err)
+	}
+	b.run("alter table public.notices drop constraint notices_user_id_fkey")
 	cfg.KeepFor = time.Hour
 	cfg.Drop = func([]string) error { t.Error("asked too early"); return nil }
 	f, err := rows.Finish(t.Context(), cfg)
