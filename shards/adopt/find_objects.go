@@ -43,6 +43,8 @@ var objectQueries = []string{
 	from pg_constraint x join pg_class c on c.oid = x.conrelid join pg_namespace n on n.oid = c.relnamespace
 	where x.contype = 'x' and x.conparentid = 0 order by 2, 3, 4`,
 
+	`select 'publication', schemaname::text, tablename::text, pubname::text, 'published' from pg_publication_tables order by 2, 3, 4`,
+
 	`select 'extension', '', '', e.extname::text, e.extversion || ' in schema ' || quote_ident(n.nspname)
 	from pg_extension e join pg_namespace n on n.oid = e.extnamespace where e.extname <> 'plpgsql' order by 4`,
 

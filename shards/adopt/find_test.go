@@ -33,6 +33,7 @@ const objects = `
 	create table invitations (id int primary key);
 	alter table users add column invitation int references invitations;
 	insert into big (id, user_id) values (9007199254740993, 1), (5, 2);
+	create publication feed for table big;
 	select lo_create(0);
 `
 
@@ -59,6 +60,7 @@ func TestFindings(t *testing.T) {
 		"row-security":       "public.bigger : 1 policies",
 		"view":               "public.big public.good: view; public.big public.titles: materialized view",
 		"function":           "public.touch(): plpgsql, names public.big",
+		"publication":        "public.big feed: published",
 		"type":               "public.big mood: public.mood, an enum; public.big moods: public.mood, an enum; public.big title: public.title, a domain",
 		"inherits":           "public.child : from public.parent",
 		"unlogged":           "public.cache : unlogged",
