@@ -36,7 +36,7 @@ var Rules = []Rule{
 	{"rule", "Rules of sharded tables", "Make them triggers: they rewrite statements for one table."},
 	{"row-security", "Row security of sharded tables", "Each shard needs its policies. A role that they hold back counts too few rows."},
 	{"view", "Views over sharded tables", "Each shard gets its own, over its own rows. Those over the old tables see no change from adopt finish on."},
-	{"publication", "Publications of sharded tables", "They have what is written to the old tables, and so nothing from adopt finish on: publish the tables of shards to whoever reads them."},
+	{"publication", "Publications of sharded tables", "Subscribers get nothing from adopt finish on. Publish the tables of shards to them."},
 	{"function", "Functions that name sharded tables", "Each shard needs its own, or SET search_path FROM CURRENT."},
 	{"type", "Types of columns of sharded tables", "Keep them in a schema of search_path: in kiloshard.yaml."},
 	{"inherits", "Tables that inherit", "A foreign key does not cover the rows of children: each is a table of its own here."},

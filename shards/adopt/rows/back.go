@@ -18,17 +18,7 @@ import (
 // needs some room for catalogs, and frees what the copy took.
 // The error is a [CheckError] if shards have structure that the old tables lack, or if the adoption is finished; then nothing has changed.
 func Back(ctx context.Context, cfg Config) (Result, error) {
-	j, err := open(ctx, cfg)
-	if err != nil {
-		return Result{}, err
-	}
-	defer j.close(ctx)
-	err = j.goBack(ctx)
-	result, resultErr := j.result(ctx)
-	if err == nil {
-		err = resultErr
-	}
-	return result, err
+	return work(ctx, cfg, (*job).goBack)
 }
 
 func (j *job) goBack(ctx context.Context) error {

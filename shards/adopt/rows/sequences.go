@@ -63,9 +63,9 @@ func (j *job) sequences(ctx context.Context, q ledger.Querier, schemas []string)
 // round is in how many parts the numbers of an old sequence are divided: for each shard, and for the old sequence itself.
 func (j *job) round() int64 { return int64(j.cfg.Map.Len()) + 1 }
 
-// interleave has each old sequence, but that of the key, skip the numbers that the sequences of shards will have: each
-// of them, and the old one, has one number of a round. It locks them until the transaction ends. One that has no room for a round stays as it is, and so does one that
-// counts down or begins again: then numbers are unique in a shard only.
+// interleave has each old sequence, but that of the key, skip the numbers that the sequences of shards will have: each of them, and the old one,
+// has one number of a round. It locks the old ones until the transaction ends. One that has no room for a round stays as it is, and so does
+// one that counts down or begins again: then numbers are unique in a shard only.
 func (j *job) interleave(ctx context.Context, b budget) error {
 	var schemas []string
 	for n := range j.cfg.Map.All().All() {

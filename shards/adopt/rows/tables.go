@@ -22,12 +22,17 @@ type Result struct {
 // Tables moves the rows of shards into tables of their own. Clients go on. It can be run again after an error, or when it was killed, and goes
 // on from there. The error is a [CheckError] if nothing has moved, and a [DifferenceError] if rows differ.
 func Tables(ctx context.Context, cfg Config) (Result, error) {
+	return work(ctx, cfg, (*job).tables)
+}
+
+// work calls one of a job's methods, and returns what the ledger says afterwards, also after an error.
+func work(ctx context.Context, cfg Config, method func(*job, context.Context) error) (Result, error) {
 	j, err := open(ctx, cfg)
 	if err != nil {
 		return Result{}, err
 	}
 	defer j.close(ctx)
-	err = j.tables(ctx)
+	err = method(j, ctx)
 	result, resultErr := j.result(ctx)
 	if err == nil {
 		err = resultErr
