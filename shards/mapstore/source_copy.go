@@ -7,8 +7,8 @@ import (
 	"io/fs"
 	"os"
 
+	"github.com/kiloshard/kiloshard/internal/atomicfile"
 	"github.com/kiloshard/kiloshard/shards"
-	"github.com/kiloshard/kiloshard/shards/mapstore/internal/atomicfile"
 	"github.com/kiloshard/kiloshard/shards/mapstore/internal/document"
 )
 

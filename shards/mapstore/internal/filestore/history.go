@@ -14,7 +14,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/kiloshard/kiloshard/shards/mapstore/internal/atomicfile"
+	"github.com/kiloshard/kiloshard/internal/atomicfile"
 	"github.com/kiloshard/kiloshard/shards/mapstore/internal/backend"
 )
 
