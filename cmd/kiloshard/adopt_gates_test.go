@@ -61,6 +61,13 @@ func TestAdoptGates(t *testing.T) {
 	if out := n.types("cat migrations/001_adopted.sql"); strings.Contains(out, "kiloshard_adopt") {
 		t.Errorf("the migration has what adopts:\n%s", out)
 	}
+	// Another adoption, of another structure, does not take the migration of the first for its own.
+	says("kiloshard adopt back")
+	exec(0, "alter table photos add column taken_at date")
+	says("kiloshard adopt views")
+	says("if kiloshard adopt tables --quiet-for 0s; then false; else test $? = 3; fi", "001_adopted.sql has another structure than shards 0-3; expected theirs")
+	says("rm migrations/001_adopted.sql; kiloshard adopt tables --quiet-for 0s", "001_adopted.sql has their structure")
+	says("cat migrations/001_adopted.sql", "taken_at")
 	says("kiloshard adopt status", "Gate tables")
 	says("kiloshard migrate status", "4")
 	n.writes("migrations/002_likes.sql", "create table likes (album_id bigint references albums);\n---- create above / drop below ----\ndrop table likes;\n")
