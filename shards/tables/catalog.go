@@ -54,7 +54,7 @@ type Column struct {
 	Schema   string // that has the operators of the type; empty for pg_catalog. That of an extension's type, such as citext, is another one
 }
 
-// UniqueKey is a primary key, a unique constraint or a unique index.
+// UniqueKey is a primary key, a unique constraint or a unique index, but no key WITHOUT OVERLAPS.
 type UniqueKey struct {
 	Name       string
 	Columns    []string // without expressions

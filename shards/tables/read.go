@@ -101,13 +101,14 @@ func readColumns(ctx context.Context, q Querier, _ *Catalog, byOID map[uint32]*T
 	return err
 }
 
+// readKeys reads those that are unique by =. One WITHOUT OVERLAPS is an exclusion constraint, which ON CONFLICT cannot name.
 func readKeys(ctx context.Context, q Querier, _ *Catalog, byOID map[uint32]*Table) error {
 	const query = ours + `
 		select o.oid, x.relname::text, i.indisprimary, i.indpred is not null, i.indexprs is not null, not i.indimmediate, array(
 			select a.attname::text from unnest(i.indkey::int2[]) with ordinality k (attnum, n)
 			join pg_attribute a on a.attrelid = o.oid and a.attnum = k.attnum where k.n <= i.indnkeyatts order by k.n)
 		from ours o join pg_index i on i.indrelid = o.oid join pg_class x on x.oid = i.indexrelid
-		where i.indisunique and i.indisvalid
+		where i.indisunique and i.indisvalid and not i.indisexclusion
 		order by o.oid, i.indisprimary desc, x.relname`
 	rows, err := q.Query(ctx, query)
 	if err != nil {

@@ -141,7 +141,7 @@ func (s *Set) readObjects(ctx context.Context, q Querier, _ *adopt.Plan) error {
 		case deferrable:
 			s.problem(t, "constraint %s is deferrable; expected one that is checked at once, since rows are mirrored one by one", o.Name)
 		case kind == "constraint" && !o.Valid:
-			s.problem(t, "constraint %s is not valid; expected alter table … validate constraint before", o.Name)
+			s.problem(t, "constraint %s is not valid; expected alter table … validate constraint, or drop constraint, before", o.Name)
 		case !o.Valid:
 			s.problem(t, "index %s is not valid; expected it to be dropped, or made again", o.Name)
 		}
@@ -161,7 +161,7 @@ func (s *Set) readObjects(ctx context.Context, q Querier, _ *adopt.Plan) error {
 func (s *Set) readLinks(ctx context.Context, q Querier, plan *adopt.Plan) error {
 	const query = ours + `
 		select o.i, r.i, k.conname::text, pg_get_constraintdef(k.oid), coalesce(obj_description(k.oid, 'pg_constraint'), ''), k.convalidated, k.condeferrable,
-			k.confdeltype::text, k.confupdtype::text,
+			k.confdeltype::text, k.confupdtype::text, coalesce(to_jsonb(k) ->> 'conenforced', 'true')::boolean, coalesce(to_jsonb(k) ->> 'conperiod', 'false')::boolean,
 			array(select a.attname::text from unnest(k.conkey) with ordinality u (n, i) join pg_attribute a on a.attrelid = k.conrelid and a.attnum = u.n order by u.i),
 			array(select a.attname::text from unnest(k.confkey) with ordinality u (n, i) join pg_attribute a on a.attrelid = k.confrelid and a.attnum = u.n order by u.i)
 		from ours o join pg_constraint k on k.conrelid = o.oid and k.contype = 'f' join ours r on r.oid = k.confrelid order by 1, 3`
@@ -171,9 +171,16 @@ func (s *Set) readLinks(ctx context.Context, q Querier, plan *adopt.Plan) error 
 	}
 	var from, to int
 	var l Link
-	targets := []any{&from, &to, &l.Name, &l.Definition, &l.Comment, &l.Valid, &l.Deferrable, &l.OnDelete, &l.OnUpdate, &l.Columns, &l.References}
+	var enforced, period bool // from Postgres 18 on
+	targets := []any{&from, &to, &l.Name, &l.Definition, &l.Comment, &l.Valid, &l.Deferrable, &l.OnDelete, &l.OnUpdate, &enforced, &period, &l.Columns, &l.References}
 	_, err = pgx.ForEachRow(rows, targets, func() error {
 		t := s.Tables[from-1]
+		switch {
+		case !enforced:
+			s.problem(t, "foreign key %s is not enforced; expected alter table … drop constraint before", l.Name)
+		case period:
+			s.problem(t, "foreign key %s refers to a period; expected one that compares by =", l.Name)
+		}
 		link := l
 		link.From, link.To = t.Name, s.Tables[to-1].Name
 		link.Columns, link.References = slices.Clone(l.Columns), slices.Clone(l.References)
@@ -237,7 +244,7 @@ func (s *Set) findKeys(plan *adopt.Plan) {
 				!slices.ContainsFunc(k.Columns, func(name string) bool { return !table.Column(name).NotNull })
 		})
 		if i < 0 {
-			s.problem(t, "no primary key, and no unique key of columns that are not null; expected one, by which rows are mirrored")
+			s.problem(t, "no primary key, and no unique key of columns that are not null; expected one, by which rows are mirrored, not one WITHOUT OVERLAPS")
 			continue
 		}
 		t.Key = table.Keys[i].Columns
