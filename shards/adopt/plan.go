@@ -2,7 +2,6 @@ package adopt
 
 import (
 	"context"
-	"fmt"
 	"slices"
 
 	"github.com/jackc/pgx/v5"
@@ -161,6 +160,9 @@ func look(ctx context.Context, cfg Config, more func(context.Context, pgx.Tx, *P
 		if p, err = newPlan(catalog, cfg); err != nil {
 			return err
 		}
+		if err := checkCollation(ctx, tx, p.Key); err != nil {
+			return err
+		}
 		return more(ctx, tx, p)
 	})
 	if err != nil {
@@ -204,40 +206,4 @@ func newPlan(catalog *tables.Catalog, cfg Config) (*Plan, error) {
 	}
 	p.classify()
 	return p, nil
-}
-
-// findKey returns the key that the config or the file names.
-func findKey(catalog *tables.Catalog, cfg Config) (tables.ColumnName, error) {
-	if cfg.Key == "" && cfg.File == nil {
-		return tables.ColumnName{}, &shards.FieldError{Field: "key", Found: "missing", Expected: "a column of a table, such as users.id"}
-	}
-	if cfg.Key == "" {
-		key := cfg.File.Key
-		if t := catalog.Table(key.Table); t == nil || t.Column(key.Column) == nil {
-			return key, cfg.File.wrong("key", key.String(), "a column of a table that is there")
-		}
-		return key, nil
-	}
-	wrong := func(err error) error {
-		return &shards.FieldError{Field: "key", Found: err.Error(), Expected: "a column of a table, such as users.id"}
-	}
-	parts, err := tables.Split(cfg.Key)
-	if err != nil {
-		return tables.ColumnName{}, wrong(err)
-	}
-	if len(parts) != 2 && len(parts) != 3 {
-		return tables.ColumnName{}, wrong(fmt.Errorf("%s", cfg.Key))
-	}
-	t, err := catalog.Find(parts[:len(parts)-1]...)
-	if err != nil {
-		return tables.ColumnName{}, wrong(err)
-	}
-	key := tables.ColumnName{Table: t.Name, Column: parts[len(parts)-1]}
-	if t.Column(key.Column) == nil {
-		return key, wrong(fmt.Errorf("table %s has no column %s", t.Name, key.Column))
-	}
-	if cfg.File != nil && cfg.File.Key != key {
-		return key, cfg.File.wrong("key", cfg.File.Key.String(), "the key of the command, "+key.String()+": or leave that out")
-	}
-	return key, nil
 }

@@ -147,7 +147,8 @@ tables:
 
 func TestRefuses(t *testing.T) {
 	t.Parallel()
-	host := database(t, service+`create table odd (id numeric primary key, twice int); create table texts (id text primary key)`)
+	host := database(t, service+`create table odd (id numeric primary key, twice int); create table texts (id text primary key);
+		create collation loose (provider = icu, locale = 'und-u-ks-level2', deterministic = false); create table names (id text collate loose primary key)`)
 	for _, test := range []struct{ key, file, want string }{
 		{"nothing.id", "", "key: there is no table nothing"},
 		{"Users.id", "", ""},
@@ -155,6 +156,8 @@ func TestRefuses(t *testing.T) {
 		{"users.nothing", "", "table public.users has no column nothing"},
 		{"users", "", "expected a column of a table, such as users.id"},
 		{"odd.id", "", "of type numeric"},
+		{"texts.id", "", ""},
+		{"names.id", "", "key: public.names.id, whose collation is not deterministic; expected a column in which equal texts are the same"},
 		{"albums.user_id", "", "which is not unique"},
 		{"", "key: public.gone.id\nstrategy: {by: modulo}\n", "adopt.yaml:1: key: public.gone.id"},
 		{"", "key: public.texts.id\nstrategy: {by: modulo}\n", "adopt.yaml:2: strategy: modulo for public.texts.id, of type text"},
