@@ -43,6 +43,8 @@ func TestClassify(t *testing.T) {
 		{queries.ByKey, "", "delete from posts where user_id = $1"},
 		{queries.ByKey, "", "delete from photos using albums a where a.id = album_id and a.user_id = $1"},
 		{queries.ByKey, "", "explain select * from albums where user_id = $1"},
+		{queries.ByKey, "", "select * from albums where user_id::text = $1"},
+		{queries.ByKey, "", "select * from albums where user_id::int8 = $1"},
 		{queries.ByKey, "", "select twice(id) from users where id = 0"},
 
 		{queries.ByChain, "by (id) of public.albums", "select * from photos where album_id = $1"},
@@ -63,6 +65,8 @@ func TestClassify(t *testing.T) {
 		{queries.FanOut, "several keys", "insert into albums (user_id) values ($1), ($2)"},
 		{queries.FanOut, "", "select * from albums where user_id = $1 or title = $2"},
 		{queries.FanOut, "", "select * from albums where not user_id = $1"},
+		{queries.FanOut, "all shards", "select * from users where email::varchar(3) = $1"},
+		{queries.FanOut, "all shards", "select * from users where email::int = $1"},
 		{queries.FanOut, "", "select * from albums where user_id > $1"},
 		{queries.FanOut, "", "select * from users u where not exists (select from posts p where p.user_id = u.id and p.user_id = $1)"},
 		{queries.FanOut, "", "select * from users u left join posts p on p.user_id = u.id and p.user_id = $1"},

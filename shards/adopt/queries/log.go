@@ -8,7 +8,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -33,7 +35,7 @@ func ReadLog(in io.Reader, database string, each func(Entry) error) error {
 	if err != nil && !errors.Is(err, io.EOF) {
 		return err
 	}
-	r := &logReader{each: each, open: map[string]*Entry{}}
+	r := &logReader{each: each, open: map[string]*lastEntry{}}
 	switch {
 	case csvStart.Match(start):
 		err = r.csv(buffered, database)
@@ -51,8 +53,14 @@ var csvStart = regexp.MustCompile(`^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d[^,"]*,("|,)`)
 // logReader puts the messages of a log together.
 type logReader struct {
 	each  func(Entry) error
-	open  map[string]*Entry // the last statement of each session, whose duration or parameters may follow
-	order []string          // sessions in open
+	open  map[string]*lastEntry // of each session, whose duration or parameters may follow
+	count int                   // statements
+}
+
+// lastEntry is the last statement of a session.
+type lastEntry struct {
+	Entry
+	number int // in the log
 }
 
 var (
@@ -79,8 +87,8 @@ func (r *logReader) took(session, text string) error {
 	if err := r.close(session); err != nil {
 		return err
 	}
-	r.open[session] = &Entry{Session: session, SQL: m[3], Seconds: milliseconds / 1000}
-	r.order = append(r.order, session)
+	r.count++
+	r.open[session] = &lastEntry{Entry{Session: session, SQL: m[3], Seconds: milliseconds / 1000}, r.count}
 	return nil
 }
 
@@ -107,11 +115,12 @@ func (r *logReader) close(session string) error {
 		return nil
 	}
 	delete(r.open, session)
-	return r.each(*e)
+	return r.each(e.Entry)
 }
 
 func (r *logReader) flush() error {
-	for _, session := range r.order {
+	byNumber := func(a, b string) int { return r.open[a].number - r.open[b].number }
+	for _, session := range slices.SortedFunc(maps.Keys(r.open), byNumber) {
 		if err := r.close(session); err != nil {
 			return err
 		}

@@ -2,6 +2,7 @@ package queries
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 
 	"github.com/kiloshard/kiloshard/shards/adopt"
@@ -85,11 +86,14 @@ func (a *analysis) columnOfRow(r *row, name string) int {
 	if node, ok := r.columns[name]; ok {
 		return node
 	}
-	if r.table.Column(name) == nil {
+	column := r.table.Column(name)
+	if column == nil {
 		return -1
 	}
-	r.columns[name] = a.sets.add("", r.depth)
-	return r.columns[name]
+	node := a.sets.add("", r.depth)
+	a.sets.all[node].isWhole = slices.Contains([]string{"smallint", "integer", "bigint"}, column.Type)
+	r.columns[name] = node
+	return node
 }
 
 // star returns the columns of relations.
@@ -123,7 +127,9 @@ func (a *analysis) term(s *scope, expr any) int {
 			}
 		}
 	case "TypeCast":
-		return a.term(s, body["arg"])
+		if node := a.term(s, body["arg"]); node >= 0 && (a.sets.all[node].isValue || keeps(body["typeName"], a.sets.all[node].isWhole)) {
+			return node
+		}
 	case "SubLink":
 		if body["subLinkType"] == "EXPR_SUBLINK" {
 			if outputs := a.query(s.inner(), body["subselect"]); len(outputs) > 0 {
@@ -132,6 +138,22 @@ func (a *analysis) term(s *scope, expr any) int {
 		}
 	}
 	return -1
+}
+
+// keeps reports whether a cast to a type takes different values of a column to different ones.
+func keeps(typeName any, isWhole bool) bool {
+	body, _ := typeName.(node)
+	names, _ := strs(body["names"])
+	if len(names) == 0 || body["typmods"] != nil || body["arrayBounds"] != nil {
+		return false
+	}
+	switch names[len(names)-1] {
+	case "text", "varchar":
+		return true
+	case "int2", "int4", "int8":
+		return isWhole
+	}
+	return false
 }
 
 // constant returns a constant of the parse tree as text.

@@ -13,6 +13,7 @@ type set struct {
 	depth  int    // of the outermost query that has a column in it
 
 	isValue bool // the node was added as a value
+	isWhole bool // the node was added as a column of whole numbers
 }
 
 // innermost is the depth of values: deeper than any query.
