@@ -22,7 +22,7 @@ func (p *Plan) findIDs(ctx context.Context, tx pgx.Tx, add func(kind, table, obj
 			continue
 		}
 		column := table.Column(key[0])
-		if column.Type != "smallint" && column.Type != "integer" && column.Type != "bigint" {
+		if !column.IsWhole() {
 			continue
 		}
 		var largest *int64

@@ -126,6 +126,11 @@ func (c *Column) Operator(name string) string {
 	return fmt.Sprintf("operator(%s.%s)", quoted(c.Schema), name)
 }
 
+// IsWhole reports whether the column has whole numbers.
+func (c *Column) IsWhole() bool {
+	return slices.Contains([]string{"smallint", "integer", "bigint"}, c.Type)
+}
+
 // PrimaryKey returns the columns of the primary key; none without one.
 func (t *Table) PrimaryKey() []string {
 	if len(t.Keys) > 0 && t.Keys[0].Primary {

@@ -2,7 +2,6 @@ package queries
 
 import (
 	"fmt"
-	"slices"
 	"strconv"
 
 	"github.com/kiloshard/kiloshard/shards/adopt"
@@ -91,7 +90,7 @@ func (a *analysis) columnOfRow(r *row, name string) int {
 		return -1
 	}
 	node := a.sets.add("", r.depth)
-	a.sets.all[node].isWhole = slices.Contains([]string{"smallint", "integer", "bigint"}, column.Type)
+	a.sets.all[node].isWhole = column.IsWhole()
 	r.columns[name] = node
 	return node
 }
