@@ -26,8 +26,8 @@ const adopted = "001_adopted.sql"
 var ofAdoption = regexp.MustCompile(`(?m)^(CREATE TRIGGER|ALTER TABLE .+ (ENABLE ALWAYS|DISABLE) TRIGGER) kiloshard_adopt_.*\n`)
 
 // recordStructure writes the structure of shards that have tables as the first migration, if there is none, and records it as applied in
-// those that have no version. It returns the file, empty if the config names no directory of migrations. A file that is there is that of
-// other shards of this adoption, or is refused.
+// those that have no version. It returns the file, empty if the config names no directory of migrations. While
+// none of the shards has a version, a file that is there must have their structure.
 func recordStructure(ctx context.Context, a *cli.App, loaded shards.Config, m *shards.Map, with shards.Set) (string, error) {
 	dir := loaded.MigrationsDir()
 	if dir == "" || with.Len() == 0 {

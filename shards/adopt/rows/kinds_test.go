@@ -40,7 +40,7 @@ var kinds = strings.NewReplacer("LONGEST", `"`+strings.ReplaceAll(longest, `"`, 
 	insert into LONGEST (user_id) select 1 + n % 12 from generate_series(1, 40) n;
 `)
 
-// kindChanges change the rows of user %[1]d, who has albums a%[1]d@x to f%[1]d@x.
+// kindChanges has statements that change rows of one user, %[1]d. The albums of this user are a%[1]d@x to f%[1]d@x.
 var kindChanges = []string{
 	`update "Old Albums" set name = upper(name::text) where name = 'a%[1]d@x'`, // the same key
 	`update "Old Albums" set name = lower(name::text) where name = 'a%[1]d@X'`,
